@@ -1,0 +1,8 @@
+//! Headroom: does this training run fit, what do I change, what do I run?
+//!
+//! Data flows one way: `scenario → nets on the tape → step → events → estimate → strategy, exports, page`.
+//! Everything but `web` is pure; see `ARCHITECTURE.md` for the rooms in reading order.
+
+pub mod estimate;
+pub mod scenario;
+pub mod units;

@@ -1,0 +1,187 @@
+//! Quantities people confuse, each its own type, and the one formatter.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Mul, Sub};
+
+use serde::{Deserialize, Serialize};
+
+/// A number of bytes. Arithmetic saturates: a scenario of absurd size gives an absurd answer, never a wrap-around.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Bytes(u64);
+
+impl Bytes {
+    pub const ZERO: Self = Self(0);
+    pub const MAX: Self = Self(u64::MAX);
+
+    pub const fn new(bytes: u64) -> Self {
+        Self(bytes)
+    }
+    pub const fn kib(kib: u64) -> Self {
+        Self(kib.saturating_mul(1 << 10))
+    }
+    pub const fn mib(mib: u64) -> Self {
+        Self(mib.saturating_mul(1 << 20))
+    }
+    /// Binary gibibytes (2^30), the unit of `torch` and `nvidia-smi`.
+    pub fn gib(gib: f64) -> Self {
+        Self((gib * f64::from(1 << 30)) as u64)
+    }
+    /// Decimal gigabytes (10^9), the unit on the box.
+    pub fn gb(gb: f64) -> Self {
+        Self((gb * 1e9) as u64)
+    }
+    pub const fn get(self) -> u64 {
+        self.0
+    }
+    pub fn as_gib(self) -> f64 {
+        self.0 as f64 / f64::from(1 << 30)
+    }
+    pub fn as_gb(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+    pub fn as_mib(self) -> f64 {
+        self.0 as f64 / f64::from(1 << 20)
+    }
+    pub const fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+    /// Rounded up to a multiple of `step`.
+    pub const fn round_up(self, step: u64) -> Self {
+        match step {
+            0 => self,
+            _ => Self(self.0.div_ceil(step).saturating_mul(step)),
+        }
+    }
+    /// Scaled by a factor; used for bands, never for sizes of tensors.
+    pub fn scale(self, factor: f64) -> Self {
+        Self((self.0 as f64 * factor) as u64)
+    }
+}
+
+impl Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+impl AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+impl Sub for Bytes {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        self.saturating_sub(other)
+    }
+}
+impl Mul<u64> for Bytes {
+    type Output = Self;
+    fn mul(self, times: u64) -> Self {
+        Self(self.0.saturating_mul(times))
+    }
+}
+impl Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::ZERO, Add::add)
+    }
+}
+
+/// Which family of units a person reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UnitStyle {
+    /// KiB, MiB, GiB: what `torch` and `nvidia-smi` mean.
+    #[default]
+    Binary,
+    /// kB, MB, GB: what the box says.
+    Decimal,
+}
+
+impl Bytes {
+    /// The one formatter: three significant figures and a named unit.
+    pub fn show(self, style: UnitStyle) -> String {
+        let (base, names) = match style {
+            UnitStyle::Binary => (1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
+            UnitStyle::Decimal => (1000.0, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]),
+        };
+        let mut value = self.0 as f64;
+        let mut unit = 0;
+        while value >= 999.5 && unit + 1 < names.len() {
+            value /= base;
+            unit += 1;
+        }
+        let digits = match value {
+            _ if unit == 0 => 0,
+            v if v < 9.995 => 2,
+            v if v < 99.95 => 1,
+            _ => 0,
+        };
+        format!("{value:.digits$} {}", names[unit])
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.show(UnitStyle::Binary))
+    }
+}
+
+/// Floating-point operations (a multiply-add counts two).
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Flops(f64);
+
+impl Flops {
+    pub const fn new(flops: f64) -> Self {
+        Self(flops)
+    }
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+impl Add for Flops {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+impl AddAssign for Flops {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(bytes: u64, binary: &str, decimal: &str) {
+        assert_eq!(Bytes::new(bytes).show(UnitStyle::Binary), binary);
+        assert_eq!(Bytes::new(bytes).show(UnitStyle::Decimal), decimal);
+    }
+
+    #[test]
+    fn the_formatter_always_names_the_unit() {
+        check(0, "0 B", "0 B");
+        check(512, "512 B", "512 B");
+        check(1 << 20, "1.00 MiB", "1.05 MB");
+        check(10_127_260_672, "9.43 GiB", "10.1 GB");
+        check(85_899_345_920, "80.0 GiB", "85.9 GB");
+        check(1_072_693_248, "1.00 GiB", "1.07 GB");
+        check(u64::MAX, "16.0 EiB", "18.4 EB");
+    }
+
+    #[test]
+    fn arithmetic_saturates() {
+        assert_eq!(Bytes::MAX + Bytes::new(1), Bytes::MAX);
+        assert_eq!(Bytes::MAX * 3, Bytes::MAX);
+        assert_eq!(Bytes::new(1) - Bytes::new(2), Bytes::ZERO);
+        assert_eq!(Bytes::new(513).round_up(512), Bytes::new(1024));
+    }
+}
