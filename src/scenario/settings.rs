@@ -1,0 +1,401 @@
+//! One definition for each field of a scenario, and everything that is derived from it.
+
+use std::collections::BTreeMap;
+
+use super::problem::nearest;
+use super::{Choice, Problem, Scenario};
+
+/// All settings, in the order in which people meet them.
+pub fn all() -> &'static [Setting] {
+    super::table::SETTINGS
+}
+
+/// The setting at a path, such as `data.micro_batch`.
+pub fn find(path: &str) -> Option<&'static Setting> {
+    all().iter().find(|setting| setting.path == path)
+}
+
+/// The setting with a link key, such as `mb`.
+pub fn by_key(key: &str) -> Option<&'static Setting> {
+    all().iter().find(|setting| setting.key == key)
+}
+
+/// Sets one field by its path or its link key: what `--set data.micro_batch=4` and `--set mb=4` do.
+pub fn set(scenario: &mut Scenario, name: &str, text: &str) -> Result<(), Problem> {
+    match find(name).or_else(|| by_key(name)) {
+        Some(setting) => setting.set(scenario, text),
+        None => Err(unknown(name, text)),
+    }
+}
+
+/// The problem of a name that no setting has.
+pub fn unknown(name: &str, value: &str) -> Problem {
+    let names = all().iter().flat_map(|setting| [setting.path, setting.key]);
+    let expected = match nearest(name, names) {
+        Some(near) => format!("a known field; did you mean {near}?"),
+        None => "a known field; `headroom schema` lists them".into(),
+    };
+    Problem::new(name, value, expected)
+}
+
+/// Sections of the form, of files and of the documentation, in order: the first part of a path and its title.
+pub const SECTIONS: &[(&str, &str)] = &[
+    ("hardware", "Hardware"),
+    ("model", "Model"),
+    ("data", "Data"),
+    ("training", "Training"),
+    ("runtime", "Runtime"),
+];
+
+/// One field of the scenario: what it is called, what it accepts, what it means for memory.
+#[derive(Debug)]
+pub struct Setting {
+    /// Its place in the scenario, and its name in files and flags.
+    pub path: &'static str,
+    /// Its name in links. A key, once published, keeps its meaning.
+    pub key: &'static str,
+    pub label: &'static str,
+    /// Empty where the value is not a quantity.
+    pub unit: &'static str,
+    pub kind: Kind,
+    pub help: &'static str,
+    /// What the setting does to memory, in a sentence.
+    pub memory: &'static str,
+    pub(super) access: Access,
+    /// The switch that must be on for this setting to mean anything.
+    pub parent: Option<&'static str>,
+}
+
+/// What values a setting accepts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    Whole {
+        low: u64,
+        high: u64,
+    },
+    Number {
+        low: f64,
+        high: f64,
+    },
+    Switch,
+    Choice(&'static [Choice]),
+    /// An entry of the catalogue's GPUs.
+    Gpu,
+    /// An entry of the catalogue's models.
+    Model,
+    /// Words separated by commas, such as module names.
+    Words,
+    /// Sizes by name, such as `layers=2,hidden=128`.
+    Sizes,
+}
+
+/// How to read and write the field in the struct.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Access {
+    Whole(fn(&Scenario) -> u64, fn(&mut Scenario, u64)),
+    Number(fn(&Scenario) -> f64, fn(&mut Scenario, f64)),
+    Switch(fn(&Scenario) -> bool, fn(&mut Scenario, bool)),
+    /// The writer says whether it knows the id.
+    Choice(
+        fn(&Scenario) -> &'static str,
+        fn(&mut Scenario, &str) -> bool,
+    ),
+    Text(fn(&Scenario) -> String, fn(&mut Scenario, String)),
+    Words(fn(&Scenario) -> Vec<String>, fn(&mut Scenario, Vec<String>)),
+    Sizes(
+        fn(&Scenario) -> BTreeMap<String, u64>,
+        fn(&mut Scenario, BTreeMap<String, u64>),
+    ),
+}
+
+/// A setting's value with its type, for writers of files.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    Whole(u64),
+    Number(f64),
+    Switch(bool),
+    Text(String),
+    Words(Vec<String>),
+    Sizes(BTreeMap<String, u64>),
+}
+
+/// Longest name of a model, a GPU or a module: bounds what links and files can make the program hold.
+pub const LONGEST_NAME: usize = 100;
+/// Most entries in a list.
+pub const LONGEST_LIST: usize = 64;
+/// Largest size a model's dimension may have.
+pub const LARGEST_SIZE: u64 = 10_000_000;
+
+impl Setting {
+    /// The value as text, the form that `set` reads.
+    pub fn get(&self, scenario: &Scenario) -> String {
+        match self.value(scenario) {
+            Value::Whole(it) => it.to_string(),
+            Value::Number(it) => it.to_string(),
+            Value::Switch(it) => if it { "on" } else { "off" }.into(),
+            Value::Text(it) => it,
+            Value::Words(it) => it.join(","),
+            Value::Sizes(it) => {
+                let pairs: Vec<String> = it.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                pairs.join(",")
+            }
+        }
+    }
+
+    /// Reads the text and writes the field; a value that is not accepted leaves the scenario as it was.
+    pub fn set(&self, scenario: &mut Scenario, text: &str) -> Result<(), Problem> {
+        let text = text.trim();
+        let mut changed = scenario.clone();
+        if self.write(&mut changed, text).is_none() || self.check(&changed).is_some() {
+            return Err(self.problem(text));
+        }
+        *scenario = changed;
+        Ok(())
+    }
+
+    fn write(&self, scenario: &mut Scenario, text: &str) -> Option<()> {
+        match self.access {
+            Access::Whole(_, write) => write(scenario, whole(text)?),
+            Access::Number(_, write) => write(scenario, text.parse().ok()?),
+            Access::Switch(_, write) => write(scenario, switch(text)?),
+            Access::Choice(_, write) => return write(scenario, text).then_some(()),
+            Access::Text(_, write) => write(scenario, name(text)?),
+            Access::Words(_, write) => write(scenario, words(text)?),
+            Access::Sizes(_, write) => write(scenario, sizes(text)?),
+        }
+        Some(())
+    }
+
+    /// The value with its type.
+    pub fn value(&self, scenario: &Scenario) -> Value {
+        match self.access {
+            Access::Whole(read, _) => Value::Whole(read(scenario)),
+            Access::Number(read, _) => Value::Number(read(scenario)),
+            Access::Switch(read, _) => Value::Switch(read(scenario)),
+            Access::Choice(read, _) => Value::Text(read(scenario).into()),
+            Access::Text(read, _) => Value::Text(read(scenario)),
+            Access::Words(read, _) => Value::Words(read(scenario)),
+            Access::Sizes(read, _) => Value::Sizes(read(scenario)),
+        }
+    }
+
+    /// The value when nobody says otherwise, as text.
+    pub fn default(&self) -> String {
+        self.get(&Scenario::default())
+    }
+
+    /// The first part of the path: where the setting stands in forms and files.
+    pub fn section(&self) -> &'static str {
+        self.path.split('.').next().unwrap_or(self.path)
+    }
+
+    /// Whether the setting means anything in this scenario (adapters' rank does not without adapters).
+    pub fn applies(&self, scenario: &Scenario) -> bool {
+        let on = |parent: &Setting| parent.value(scenario) == Value::Switch(true);
+        self.parent.and_then(find).is_none_or(on)
+    }
+
+    /// What the setting accepts, as the end of "expected ...".
+    pub fn expected(&self) -> String {
+        match self.kind {
+            Kind::Whole { low, high } => format!("a whole number from {low} to {high}"),
+            Kind::Number { low, high } => format!("a number from {low} to {high}"),
+            Kind::Switch => "on or off".into(),
+            Kind::Choice(choices) => {
+                let ids: Vec<&str> = choices.iter().map(|choice| choice.id).collect();
+                format!("one of {}", ids.join(", "))
+            }
+            Kind::Gpu => "a GPU's id; `headroom catalog` lists them".into(),
+            Kind::Model => "a model's id; `headroom catalog` lists them".into(),
+            Kind::Words => "names separated by commas".into(),
+            Kind::Sizes => {
+                format!("sizes such as layers=2,hidden=128, each from 0 to {LARGEST_SIZE}")
+            }
+        }
+    }
+
+    /// The problem of this value, where the scenario holds one that is not accepted.
+    pub fn check(&self, scenario: &Scenario) -> Option<Problem> {
+        let fine = match (self.kind, self.value(scenario)) {
+            (Kind::Whole { low, high }, Value::Whole(it)) => low <= it && it <= high,
+            (Kind::Number { low, high }, Value::Number(it)) => low <= it && it <= high,
+            (Kind::Gpu | Kind::Model, Value::Text(it)) => name(&it).as_ref() == Some(&it),
+            (Kind::Words, Value::Words(it)) => words(&it.join(",")).as_ref() == Some(&it),
+            (Kind::Sizes, Value::Sizes(it)) => {
+                it.len() <= LONGEST_LIST && it.iter().all(|(k, v)| is_word(k) && *v <= LARGEST_SIZE)
+            }
+            _ => true,
+        };
+        (!fine).then(|| self.problem(&self.get(scenario)))
+    }
+
+    fn problem(&self, value: &str) -> Problem {
+        Problem::new(self.path, value, self.expected())
+    }
+}
+
+/// A whole number; `1_000` reads as people write it in code.
+fn whole(text: &str) -> Option<u64> {
+    let digits: String = text.chars().filter(|c| *c != '_').collect();
+    digits.parse().ok()
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "on" | "true" | "yes" | "1" => Some(true),
+        "off" | "false" | "no" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// A name in one line: letters of any script, digits and the signs that paths and ids use.
+fn name(text: &str) -> Option<String> {
+    let short = !text.is_empty() && text.chars().count() <= LONGEST_NAME;
+    let plain = !text.chars().any(char::is_control) && text.trim() == text;
+    (short && plain).then(|| text.to_string())
+}
+
+fn words(text: &str) -> Option<Vec<String>> {
+    let words: Vec<String> = text
+        .split(',')
+        .map(str::trim)
+        .filter(|word| !word.is_empty())
+        .map(String::from)
+        .collect();
+    let fine = words.len() <= LONGEST_LIST && words.iter().all(|word| is_word(word));
+    fine.then_some(words)
+}
+
+fn sizes(text: &str) -> Option<BTreeMap<String, u64>> {
+    let pairs = words(text)?;
+    let pair = |pair: &String| {
+        let (key, value) = pair.split_once('=')?;
+        let value = whole(value.trim()).filter(|size| *size <= LARGEST_SIZE)?;
+        let key = key.trim();
+        is_word(key).then(|| (key.to_string(), value))
+    };
+    pairs.iter().map(pair).collect()
+}
+
+/// A word of a list: no blanks, commas or control characters.
+fn is_word(word: &str) -> bool {
+    let banned = |c: char| c == ',' || c.is_whitespace() || c.is_control();
+    !word.is_empty() && word.chars().count() <= LONGEST_NAME && !word.chars().any(banned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_reads_what_it_writes() {
+        let scenario = Scenario::default();
+        for setting in all() {
+            let mut copy = scenario.clone();
+            let text = setting.get(&scenario);
+            setting.set(&mut copy, &text).unwrap();
+            let parent_opened = setting.parent.is_some();
+            assert!(parent_opened || copy == scenario, "{}", setting.path);
+            assert_eq!(setting.get(&copy), text, "{}", setting.path);
+            assert_eq!(setting.check(&scenario), None);
+        }
+    }
+
+    #[test]
+    fn the_table_is_sound() {
+        let mut names = std::collections::BTreeSet::new();
+        for setting in all() {
+            assert!(names.insert(setting.path), "{} twice", setting.path);
+            assert!(names.insert(setting.key), "{} twice", setting.key);
+            let section = |(id, _): &(&str, &str)| *id == setting.section();
+            assert!(SECTIONS.iter().any(section), "{}", setting.path);
+            for text in [setting.help, setting.memory] {
+                assert!(text.ends_with('.') && text.len() > 20, "{}", setting.path);
+            }
+            assert!(!setting.label.is_empty());
+            assert_eq!(
+                setting.parent.is_some_and(|it| find(it).is_none()),
+                false,
+                "{}'s parent is no setting",
+                setting.path
+            );
+        }
+    }
+
+    #[test]
+    fn a_choice_can_be_set_to_each_of_its_entries_and_a_number_to_its_ends() {
+        for setting in all() {
+            let mut scenario = Scenario::default();
+            let texts = match setting.kind {
+                Kind::Choice(choices) => choices.iter().map(|it| it.id.to_string()).collect(),
+                Kind::Whole { low, high } => vec![low.to_string(), high.to_string()],
+                Kind::Number { low, high } => vec![low.to_string(), high.to_string()],
+                Kind::Switch => vec!["on".into(), "off".into()],
+                _ => vec![],
+            };
+            for text in texts {
+                setting.set(&mut scenario, &text).unwrap();
+                assert_eq!(setting.get(&scenario), text);
+                assert_eq!(setting.check(&scenario), None);
+            }
+        }
+    }
+
+    #[test]
+    fn a_problem_names_the_field_the_value_and_what_was_expected() {
+        #[track_caller]
+        fn check(name: &str, text: &str, message: &str) {
+            let problem = set(&mut Scenario::default(), name, text).unwrap_err();
+            assert_eq!(problem.to_string(), message);
+        }
+        check(
+            "mb",
+            "eight",
+            "data.micro_batch is `eight`; expected a whole number from 1 to 1000000",
+        );
+        check(
+            "data.sequence",
+            "-1",
+            "data.sequence is `-1`; expected a whole number from 1 to 100000000",
+        );
+        check(
+            "attn",
+            "flish",
+            "training.attention is `flish`; expected one of sdpa, eager",
+        );
+        check(
+            "clip",
+            "maybe",
+            "training.clip is `maybe`; expected on or off",
+        );
+        check(
+            "dims",
+            "layers=-2",
+            "model.dims is `layers=-2`; expected sizes such as layers=2,hidden=128, each from 0 to 10000000",
+        );
+        check(
+            "data.microbatch",
+            "4",
+            "data.microbatch is `4`; expected a known field; did you mean data.micro_batch?",
+        );
+        check(
+            "colour",
+            "red",
+            "colour is `red`; expected a known field; `headroom schema` lists them",
+        );
+    }
+
+    #[test]
+    fn a_value_out_of_range_is_refused_on_entry() {
+        let mut scenario = Scenario::default();
+        for (name, text) in [
+            ("mb", "0"),
+            ("mb", "1000001"),
+            ("lora_dropout", "1.5"),
+            ("lora_dropout", "NaN"),
+        ] {
+            assert!(set(&mut scenario, name, text).is_err(), "{name}={text}");
+        }
+        assert_eq!(scenario, Scenario::default());
+    }
+}

@@ -1,0 +1,164 @@
+//! The parts of a scenario and what they are when nobody says otherwise.
+
+use std::collections::BTreeMap;
+
+use super::{Attention, Checkpointing, Optimizer, Precision};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scenario {
+    /// The format's version, `Scenario::VERSION` for everything this program writes.
+    pub version: u32,
+    pub hardware: Hardware,
+    pub model: Model,
+    pub data: Data,
+    pub training: Training,
+    pub runtime: Runtime,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hardware {
+    /// A catalogue id, such as `a100-sxm4-80gb`.
+    pub gpu: String,
+    pub gpus: u32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// A catalogue id, such as `gpt2`.
+    pub id: String,
+    /// Dimensions that differ from the catalogue's (`layers`, `vocab`, `hidden`, ...).
+    pub dims: BTreeMap<String, u64>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    pub micro_batch: u64,
+    /// Tokens in a sample; images take their size from the model's dimensions.
+    pub sequence: u64,
+    /// Whether batches carry a real padding mask.
+    pub padding_mask: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the training loop, free of the others"
+)]
+pub struct Training {
+    pub precision: Precision,
+    pub optimizer: Optimizer,
+    pub attention: Attention,
+    pub checkpointing: Checkpointing,
+    /// Micro-batches added up before one optimizer step.
+    pub accumulation: u64,
+    /// Low-rank adapters; absent means every unfrozen weight is trained.
+    pub lora: Option<Lora>,
+    /// Parameters whose path contains one of these are frozen.
+    pub freeze: Vec<String>,
+    /// Where not empty, parameters whose path contains none of these are frozen.
+    pub train_only: Vec<String>,
+    pub dropout: bool,
+    pub clip: bool,
+    pub ema: bool,
+    /// `zero_grad(set_to_none=True)`, PyTorch's default since 2.0.
+    pub zero_to_none: bool,
+    /// The model's output object is alive during backward.
+    pub keep_outputs: bool,
+    pub use_cache: bool,
+    pub channels_last: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lora {
+    pub rank: u64,
+    /// Linear layers whose last path part is one of these get an adapter.
+    pub targets: Vec<String>,
+    /// Layers whose path contains one of these get none.
+    pub exclude: Vec<String>,
+    pub dropout: f64,
+    /// PEFT keeps adapters in fp32 unless told otherwise.
+    pub fp32_adapters: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Runtime {
+    /// `expandable_segments:True` in the allocator's settings.
+    pub expandable_segments: bool,
+}
+
+impl Scenario {
+    /// The version of the format: of files and of links.
+    pub const VERSION: u32 = 1;
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self {
+            version: Self::VERSION,
+            hardware: Hardware::default(),
+            model: Model::default(),
+            data: Data::default(),
+            training: Training::default(),
+            runtime: Runtime::default(),
+        }
+    }
+}
+impl Default for Hardware {
+    fn default() -> Self {
+        Self {
+            gpu: "rtx-4090".into(),
+            gpus: 1,
+        }
+    }
+}
+impl Default for Model {
+    fn default() -> Self {
+        Self {
+            id: "gpt2".into(),
+            dims: BTreeMap::new(),
+        }
+    }
+}
+impl Default for Data {
+    fn default() -> Self {
+        Self {
+            micro_batch: 8,
+            sequence: 1024,
+            padding_mask: false,
+        }
+    }
+}
+impl Default for Training {
+    fn default() -> Self {
+        Self {
+            precision: Precision::default(),
+            optimizer: Optimizer::default(),
+            attention: Attention::default(),
+            checkpointing: Checkpointing::default(),
+            accumulation: 1,
+            lora: None,
+            freeze: Vec::new(),
+            train_only: Vec::new(),
+            dropout: true,
+            clip: false,
+            ema: false,
+            zero_to_none: true,
+            keep_outputs: false,
+            use_cache: false,
+            channels_last: false,
+        }
+    }
+}
+impl Default for Lora {
+    fn default() -> Self {
+        Self {
+            rank: 16,
+            targets: ["q_proj", "k_proj", "v_proj", "o_proj"]
+                .map(String::from)
+                .to_vec(),
+            exclude: Vec::new(),
+            dropout: 0.0,
+            fp32_adapters: true,
+        }
+    }
+}
