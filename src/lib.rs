@@ -5,4 +5,5 @@
 
 pub mod estimate;
 pub mod scenario;
+pub mod share;
 pub mod units;

@@ -8,6 +8,8 @@ pub mod settings;
 mod check;
 mod choices;
 mod problem;
+#[cfg(test)]
+pub(crate) mod sample;
 mod table;
 mod types;
 

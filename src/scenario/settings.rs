@@ -222,7 +222,7 @@ impl Setting {
             (Kind::Gpu | Kind::Model, Value::Text(it)) => name(&it).as_ref() == Some(&it),
             (Kind::Words, Value::Words(it)) => words(&it.join(",")).as_ref() == Some(&it),
             (Kind::Sizes, Value::Sizes(it)) => {
-                it.len() <= LONGEST_LIST && it.iter().all(|(k, v)| is_word(k) && *v <= LARGEST_SIZE)
+                it.len() <= LONGEST_LIST && it.iter().all(|(k, v)| is_key(k) && *v <= LARGEST_SIZE)
             }
             _ => true,
         };
@@ -272,7 +272,7 @@ fn sizes(text: &str) -> Option<BTreeMap<String, u64>> {
         let (key, value) = pair.split_once('=')?;
         let value = whole(value.trim()).filter(|size| *size <= LARGEST_SIZE)?;
         let key = key.trim();
-        is_word(key).then(|| (key.to_string(), value))
+        is_key(key).then(|| (key.to_string(), value))
     };
     pairs.iter().map(pair).collect()
 }
@@ -281,6 +281,12 @@ fn sizes(text: &str) -> Option<BTreeMap<String, u64>> {
 fn is_word(word: &str) -> bool {
     let banned = |c: char| c == ',' || c.is_whitespace() || c.is_control();
     !word.is_empty() && word.chars().count() <= LONGEST_NAME && !word.chars().any(banned)
+}
+
+/// A dimension's name, as in a model's configuration.
+fn is_key(key: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    is_word(key) && key.chars().all(plain)
 }
 
 #[cfg(test)]
@@ -313,12 +319,8 @@ mod tests {
                 assert!(text.ends_with('.') && text.len() > 20, "{}", setting.path);
             }
             assert!(!setting.label.is_empty());
-            assert_eq!(
-                setting.parent.is_some_and(|it| find(it).is_none()),
-                false,
-                "{}'s parent is no setting",
-                setting.path
-            );
+            let parent_exists = setting.parent.is_none_or(|it| find(it).is_some());
+            assert!(parent_exists, "{}'s parent is no setting", setting.path);
         }
     }
 

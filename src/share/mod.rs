@@ -1,0 +1,264 @@
+//! Links: a scenario in the fragment of an address, readable and made of what differs from the defaults.
+//!
+//! `#v=1&data=1&gpu=h100-sxm-80gb&mb=4`: `v` names the format, `data` the catalogue and rules it was made with.
+//! Published links keep their meaning: each version's defaults are frozen in `versions`.
+
+mod percent;
+mod versions;
+
+use std::collections::BTreeMap;
+
+use crate::scenario::settings::{self, Setting, Value};
+use crate::scenario::{Problem, Scenario};
+
+/// The version of the catalogue and of the rules; a link from another one may show other numbers.
+pub const DATA_VERSION: &str = "1";
+
+/// The longest fragment that is read, in bytes.
+pub const LONGEST: usize = 16_384;
+
+/// What a link held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    pub scenario: Scenario,
+    /// Keys and values this version does not know; everything else was kept.
+    pub problems: Vec<Problem>,
+    /// The catalogue's version, where it is not this program's.
+    pub other_data: Option<String>,
+}
+
+/// The fragment of a link, without the `#`.
+pub fn write(scenario: &Scenario) -> String {
+    let defaults = Scenario::default();
+    let mut link = format!("v={}&data={DATA_VERSION}", Scenario::VERSION);
+    for setting in settings::all() {
+        let value = setting.get(scenario);
+        if setting.applies(scenario) && value != setting.get(&defaults) {
+            link.push('&');
+            link.push_str(setting.key);
+            link.push('=');
+            percent::encode(&value, &mut link);
+        }
+    }
+    link
+}
+
+/// Reads a fragment, with or without `#`, or a whole address.
+pub fn read(link: &str) -> Opened {
+    const MOST_PROBLEMS: usize = 20;
+    let mut problems = Vec::new();
+    let fragment = link.split_once('#').map_or(link, |(_, fragment)| fragment);
+    let fragment = if fragment.len() <= LONGEST {
+        fragment.trim()
+    } else {
+        let expected = format!("at most {LONGEST} bytes");
+        problems.push(Problem::new("link", fragment, expected));
+        ""
+    };
+    let mut given = pairs(fragment, &mut problems);
+    let version = version(given.remove("v"), &mut problems);
+    let other_data = given.remove("data").filter(|data| data != DATA_VERSION);
+    let scenario = filled(version, &given, &mut problems);
+    for (key, value) in &given {
+        if settings::by_key(key).is_none() {
+            problems.push(settings::unknown(key, value));
+        }
+    }
+    problems.truncate(MOST_PROBLEMS);
+    Opened {
+        scenario,
+        problems,
+        other_data,
+    }
+}
+
+/// Keys and decoded values; of a key given twice the last counts, as in a form.
+fn pairs(fragment: &str, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
+    let mut given = BTreeMap::new();
+    for pair in fragment.split('&').filter(|pair| !pair.is_empty()) {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        match (percent::decode(key), percent::decode(value)) {
+            (Some(key), Some(value)) => {
+                given.insert(key, value);
+            }
+            _ => problems.push(Problem::new(key, value, "percent-encoded UTF-8")),
+        }
+    }
+    given
+}
+
+fn version(given: Option<String>, problems: &mut Vec<Problem>) -> u32 {
+    let Some(text) = given else {
+        return Scenario::VERSION;
+    };
+    match text.parse() {
+        Ok(version) if versions::defaults(version).is_some() => version,
+        _ => {
+            let expected = format!("a version from 1 to {}", Scenario::VERSION);
+            problems.push(Problem::new("v", &text, expected));
+            Scenario::VERSION
+        }
+    }
+}
+
+/// The version's defaults with the given values over them.
+fn filled(version: u32, given: &BTreeMap<String, String>, problems: &mut Vec<Problem>) -> Scenario {
+    let mut scenario = Scenario::default();
+    let defaults = versions::defaults(version).unwrap_or_default();
+    for setting in settings::all() {
+        let mentioned = given.get(setting.key);
+        if refused(setting, given) {
+            if let Some(value) = mentioned {
+                let parent = setting.parent.and_then(settings::find);
+                let expected = format!("no value where {} is off", parent.map_or("", |it| it.key));
+                problems.push(Problem::new(setting.key, value, expected));
+            }
+            continue;
+        }
+        // A child's default must not turn its parent on; a child that the link names does.
+        if mentioned.is_none() && !setting.applies(&scenario) && !named_sibling(setting, given) {
+            continue;
+        }
+        if let Some((_, frozen)) = defaults.iter().find(|(key, _)| *key == setting.key) {
+            // A test holds every frozen value to be readable.
+            let _ = setting.set(&mut scenario, frozen);
+        }
+        if let Some(value) = mentioned
+            && let Err(problem) = setting.set(&mut scenario, value)
+        {
+            problems.push(problem);
+        }
+    }
+    scenario
+}
+
+/// Whether the link turns off what this setting belongs to.
+fn refused(setting: &Setting, given: &BTreeMap<String, String>) -> bool {
+    setting
+        .parent
+        .and_then(settings::find)
+        .is_some_and(|parent| {
+            let mut probe = Scenario::default();
+            given.get(parent.key).is_some_and(|text| {
+                parent.set(&mut probe, text).is_ok() && parent.value(&probe) == Value::Switch(false)
+            })
+        })
+}
+
+/// Whether the link names another setting of the same parent.
+fn named_sibling(setting: &Setting, given: &BTreeMap<String, String>) -> bool {
+    let of_parent = |it: &&Setting| it.parent == setting.parent;
+    let mut siblings = settings::all().iter().filter(of_parent);
+    setting.parent.is_some() && siblings.any(|it| given.contains_key(it.key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::sample::{self, Dice};
+
+    #[test]
+    fn a_link_restores_the_exact_scenario() {
+        let mut dice = Dice::new(1);
+        for _ in 0..1000 {
+            let scenario = sample::scenario(&mut dice);
+            let link = write(&scenario);
+            let opened = read(&format!("https://example.org/app/#{link}"));
+            assert_eq!(opened.scenario, scenario, "{link}");
+            assert_eq!(
+                (opened.problems, opened.other_data),
+                (vec![], None),
+                "{link}"
+            );
+            let plain = |c: char| c.is_ascii_graphic() && !"<>\"'`$();|\\{}".contains(c);
+            assert!(link.chars().all(plain), "{link}");
+        }
+    }
+
+    #[test]
+    fn mutilated_links_are_read_without_panic_and_into_valid_values() {
+        let mut dice = Dice::new(2);
+        for _ in 0..3000 {
+            let mut bytes = write(&sample::scenario(&mut dice)).into_bytes();
+            for _ in 0..=dice.below(6) {
+                let at = dice.below(bytes.len() as u64) as usize;
+                match dice.below(3) {
+                    0 => bytes[at] = dice.roll() as u8,
+                    1 => bytes.truncate(at.max(1)),
+                    _ => bytes.insert(at, b"%&=#,0"[dice.below(6) as usize]),
+                }
+            }
+            let opened = read(&String::from_utf8_lossy(&bytes));
+            assert_eq!(opened.scenario.check(), vec![]);
+            assert_eq!(read(&write(&opened.scenario)).scenario, opened.scenario);
+        }
+    }
+
+    #[test]
+    fn links_hold_only_what_differs() {
+        #[track_caller]
+        fn check(changes: &[(&str, &str)], link: &str) {
+            let mut scenario = Scenario::default();
+            for (name, value) in changes {
+                settings::set(&mut scenario, name, value).unwrap();
+            }
+            assert_eq!(write(&scenario), link);
+        }
+        check(&[], "v=1&data=1");
+        check(
+            &[("mb", "4"), ("gpu", "h100-sxm-80gb")],
+            "v=1&data=1&gpu=h100-sxm-80gb&mb=4",
+        );
+        check(&[("lora", "on")], "v=1&data=1&lora=on");
+        check(
+            &[("lora_rank", "8"), ("lora_targets", "")],
+            "v=1&data=1&lora=on&lora_rank=8&lora_targets=",
+        );
+        check(
+            &[("dims", "layers=2,vocab=9")],
+            "v=1&data=1&dims=layers=2,vocab=9",
+        );
+    }
+
+    #[test]
+    fn what_is_not_known_is_reported_and_the_rest_kept() {
+        #[track_caller]
+        fn check(link: &str, expected: &[&str]) -> Scenario {
+            let opened = read(link);
+            let problems: Vec<String> = opened.problems.iter().map(ToString::to_string).collect();
+            assert_eq!(problems, expected);
+            opened.scenario
+        }
+        let scenario = check(
+            "v=1&mb=3&colour=red&attn=magic&gpus=%zz",
+            &[
+                "gpus is `%zz`; expected percent-encoded UTF-8",
+                "training.attention is `magic`; expected one of sdpa, eager",
+                "colour is `red`; expected a known field; `headroom schema` lists them",
+            ],
+        );
+        assert_eq!(scenario.data.micro_batch, 3);
+        let scenario = check("mb=5", &[]);
+        assert_eq!(scenario.data.micro_batch, 5);
+        let scenario = check("lora_rank=4", &[]);
+        assert_eq!(scenario.training.lora.unwrap().rank, 4);
+        check("v=2&mb=5", &["v is `2`; expected a version from 1 to 1"]);
+        let scenario = check(
+            "lora=off&lora_rank=4",
+            &["lora_rank is `4`; expected no value where lora is off"],
+        );
+        assert_eq!(scenario.training.lora, None);
+        let other = read("v=1&data=0&mb=5").other_data;
+        assert_eq!(other.as_deref(), Some("0"));
+    }
+
+    #[test]
+    fn the_input_is_bounded() {
+        let long = format!("mb=4&{}", "x=1&".repeat(LONGEST));
+        let opened = read(&long);
+        assert_eq!(opened.scenario, Scenario::default());
+        assert_eq!(opened.problems.len(), 1);
+        let many: Vec<String> = (0..1000).map(|n| format!("k{n}=1")).collect();
+        assert_eq!(read(&many.join("&")).problems.len(), 20);
+    }
+}

@@ -1,0 +1,68 @@
+//! The defaults of each published version of the link format, frozen.
+//!
+//! A link leaves out what equals the default, so a changed default would change old links.
+//! To change one: raise `Scenario::VERSION` and add a table. To add a setting: name it in every table.
+
+/// Link keys and their values in that version; `None` for a version that does not exist.
+pub(super) fn defaults(version: u32) -> Option<&'static [(&'static str, &'static str)]> {
+    let table = usize::try_from(version).ok()?.checked_sub(1)?;
+    VERSIONS.get(table).copied()
+}
+
+const VERSIONS: &[&[(&str, &str)]] = &[&[
+    ("gpu", "rtx-4090"),
+    ("gpus", "1"),
+    ("model", "gpt2"),
+    ("dims", ""),
+    ("mb", "8"),
+    ("seq", "1024"),
+    ("mask", "off"),
+    ("precision", "amp-bf16"),
+    ("optim", "adamw"),
+    ("attn", "sdpa"),
+    ("ckpt", "none"),
+    ("accum", "1"),
+    ("lora", "off"),
+    ("lora_rank", "16"),
+    ("lora_targets", "q_proj,k_proj,v_proj,o_proj"),
+    ("lora_exclude", ""),
+    ("lora_dropout", "0"),
+    ("lora_fp32", "on"),
+    ("freeze", ""),
+    ("train_only", ""),
+    ("dropout", "on"),
+    ("clip", "off"),
+    ("ema", "off"),
+    ("zero_none", "on"),
+    ("keep_outputs", "off"),
+    ("use_cache", "off"),
+    ("channels_last", "off"),
+    ("expandable", "off"),
+]];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{Scenario, settings};
+
+    #[test]
+    fn the_newest_table_is_todays_defaults_and_every_table_is_complete() {
+        let newest = defaults(Scenario::VERSION).unwrap();
+        assert_eq!(VERSIONS.len(), Scenario::VERSION as usize);
+        let today: Vec<(&str, String)> = settings::all()
+            .iter()
+            .map(|setting| (setting.key, setting.default()))
+            .collect();
+        let frozen: Vec<(&str, String)> = newest
+            .iter()
+            .map(|(key, it)| (*key, (*it).into()))
+            .collect();
+        assert_eq!(frozen, today);
+        for table in VERSIONS {
+            for setting in settings::all() {
+                let (_, text) = table.iter().find(|(key, _)| *key == setting.key).unwrap();
+                setting.set(&mut Scenario::default(), text).unwrap();
+            }
+        }
+    }
+}
