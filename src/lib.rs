@@ -7,3 +7,5 @@ pub mod estimate;
 pub mod scenario;
 pub mod share;
 pub mod units;
+#[cfg(feature = "web")]
+pub mod web;

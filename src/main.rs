@@ -1,3 +1,5 @@
 //! The page's entry point.
 
-fn main() {}
+fn main() {
+    headroom::web::start();
+}

@@ -1,0 +1,43 @@
+// Starts the page: the WebAssembly module, checked against the hash in this document, and the offline copy.
+const show = (id) => document.getElementById(id)?.removeAttribute("hidden");
+const at = (path) => new URL(path, document.baseURI);
+
+async function start() {
+  const { js, wasm } = document.querySelector("script[data-wasm]").dataset;
+  // Browsers ignore the integrity of a preload, so the request that is used must carry the hash itself.
+  const { integrity } = document.querySelector("link[rel=preload][as=fetch]");
+  const { default: init } = await import(at(js).href);
+  await init({ module_or_path: fetch(at(wasm), { integrity }) });
+  document.documentElement.dataset.started = "";
+}
+
+// The old page stays whole until the person accepts the new one: a waiting worker takes over only when told.
+async function keepOffline() {
+  const workers = navigator.serviceWorker;
+  if (!workers) return;
+  const registration = await workers.register(at("sw.js"), { updateViaCache: "none" });
+  let accepted = false;
+  const offer = (worker) => {
+    show("update-notice");
+    document.getElementById("update-accept")?.addEventListener("click", () => {
+      accepted = true;
+      worker.postMessage("take-over");
+    });
+  };
+  const watch = (worker, first) =>
+    worker.addEventListener("statechange", () => {
+      if (worker.state === "installed" && !first) offer(worker);
+      if (worker.state === "activated" && first) show("offline-notice");
+    });
+  workers.addEventListener("controllerchange", () => accepted && location.reload());
+  if (registration.waiting && registration.active) offer(registration.waiting);
+  if (registration.installing) watch(registration.installing, !registration.active);
+  registration.addEventListener("updatefound", () => watch(registration.installing, !registration.active));
+}
+
+start().catch((problem) => {
+  console.error(problem);
+  show("failed");
+});
+// Refused storage (a private window, a policy) costs only the offline copy.
+keepOffline().catch((problem) => console.warn("no offline copy:", problem));

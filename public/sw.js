@@ -1,0 +1,34 @@
+// Keeps one whole build of the page: every file comes from this version or from none.
+// The build hook (scripts/precache.mjs) fills in both lines below.
+const VERSION = "";
+const FILES = [];
+
+const CACHE = `headroom-${VERSION}`;
+
+self.addEventListener("install", (event) => {
+  const requests = FILES.map((file) => new Request(file, { cache: "reload" }));
+  event.waitUntil(caches.open(CACHE).then((cache) => cache.addAll(requests)));
+});
+
+self.addEventListener("activate", (event) => {
+  const tidy = async () => {
+    const names = await caches.keys();
+    await Promise.all(names.filter((it) => it.startsWith("headroom-") && it !== CACHE).map((it) => caches.delete(it)));
+    await self.clients.claim();
+  };
+  event.waitUntil(tidy());
+});
+
+self.addEventListener("fetch", (event) => {
+  if (event.request.method !== "GET") return;
+  const answer = async () => {
+    const cache = await caches.open(CACHE);
+    const wanted = event.request.mode === "navigate" ? "./" : event.request;
+    return (await cache.match(wanted, { ignoreSearch: true })) ?? fetch(event.request);
+  };
+  event.respondWith(answer());
+});
+
+self.addEventListener("message", (event) => {
+  if (event.data === "take-over") self.skipWaiting();
+});
