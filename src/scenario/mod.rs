@@ -3,16 +3,20 @@
 //! The form, link keys, file keys, command-line flags, the JSON Schema, the documentation and the messages
 //! all derive from the table in `settings`.
 
+pub mod document;
 pub mod settings;
 
 mod check;
 mod choices;
+mod fill;
 mod problem;
 #[cfg(test)]
 pub(crate) mod sample;
 mod table;
 mod types;
+pub(crate) mod versions;
 
 pub use choices::*;
+pub(crate) use fill::filled;
 pub use problem::Problem;
 pub use types::*;

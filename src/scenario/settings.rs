@@ -31,7 +31,8 @@ pub fn set(scenario: &mut Scenario, name: &str, text: &str) -> Result<(), Proble
 /// The problem of a name that no setting has.
 pub fn unknown(name: &str, value: &str) -> Problem {
     let names = all().iter().flat_map(|setting| [setting.path, setting.key]);
-    let expected = match nearest(name, names) {
+    let sections = SECTIONS.iter().map(|(id, _)| *id);
+    let expected = match nearest(name, names.chain(sections)) {
         Some(near) => format!("a known field; did you mean {near}?"),
         None => "a known field; `headroom schema` lists them".into(),
     };

@@ -1,15 +1,14 @@
 //! Links: a scenario in the fragment of an address, readable and made of what differs from the defaults.
 //!
 //! `#v=1&data=1&gpu=h100-sxm-80gb&mb=4`: `v` names the format, `data` the catalogue and rules it was made with.
-//! Published links keep their meaning: each version's defaults are frozen in `versions`.
+//! Published links keep their meaning: each version's defaults are frozen in `scenario::versions`.
 
 mod percent;
-mod versions;
 
 use std::collections::BTreeMap;
 
-use crate::scenario::settings::{self, Setting, Value};
-use crate::scenario::{Problem, Scenario};
+use crate::scenario::settings::{self, Setting};
+use crate::scenario::{Problem, Scenario, filled, versions};
 
 /// The version of the catalogue and of the rules; a link from another one may show other numbers.
 pub const DATA_VERSION: &str = "1";
@@ -58,7 +57,8 @@ pub fn read(link: &str) -> Opened {
     let mut given = pairs(fragment, &mut problems);
     let version = version(given.remove("v"), &mut problems);
     let other_data = given.remove("data").filter(|data| data != DATA_VERSION);
-    let scenario = filled(version, &given, &mut problems);
+    let lookup = |setting: &Setting| given.get(setting.key).map(String::as_str);
+    let scenario = filled(version, lookup, &mut problems);
     for (key, value) in &given {
         if settings::by_key(key).is_none() {
             problems.push(settings::unknown(key, value));
@@ -99,57 +99,6 @@ fn version(given: Option<String>, problems: &mut Vec<Problem>) -> u32 {
             Scenario::VERSION
         }
     }
-}
-
-/// The version's defaults with the given values over them.
-fn filled(version: u32, given: &BTreeMap<String, String>, problems: &mut Vec<Problem>) -> Scenario {
-    let mut scenario = Scenario::default();
-    let defaults = versions::defaults(version).unwrap_or_default();
-    for setting in settings::all() {
-        let mentioned = given.get(setting.key);
-        if refused(setting, given) {
-            if let Some(value) = mentioned {
-                let parent = setting.parent.and_then(settings::find);
-                let expected = format!("no value where {} is off", parent.map_or("", |it| it.key));
-                problems.push(Problem::new(setting.key, value, expected));
-            }
-            continue;
-        }
-        // A child's default must not turn its parent on; a child that the link names does.
-        if mentioned.is_none() && !setting.applies(&scenario) && !named_sibling(setting, given) {
-            continue;
-        }
-        if let Some((_, frozen)) = defaults.iter().find(|(key, _)| *key == setting.key) {
-            // A test holds every frozen value to be readable.
-            let _ = setting.set(&mut scenario, frozen);
-        }
-        if let Some(value) = mentioned
-            && let Err(problem) = setting.set(&mut scenario, value)
-        {
-            problems.push(problem);
-        }
-    }
-    scenario
-}
-
-/// Whether the link turns off what this setting belongs to.
-fn refused(setting: &Setting, given: &BTreeMap<String, String>) -> bool {
-    setting
-        .parent
-        .and_then(settings::find)
-        .is_some_and(|parent| {
-            let mut probe = Scenario::default();
-            given.get(parent.key).is_some_and(|text| {
-                parent.set(&mut probe, text).is_ok() && parent.value(&probe) == Value::Switch(false)
-            })
-        })
-}
-
-/// Whether the link names another setting of the same parent.
-fn named_sibling(setting: &Setting, given: &BTreeMap<String, String>) -> bool {
-    let of_parent = |it: &&Setting| it.parent == setting.parent;
-    let mut siblings = settings::all().iter().filter(of_parent);
-    setting.parent.is_some() && siblings.any(|it| given.contains_key(it.key))
 }
 
 #[cfg(test)]
@@ -245,7 +194,7 @@ mod tests {
         check("v=2&mb=5", &["v is `2`; expected a version from 1 to 1"]);
         let scenario = check(
             "lora=off&lora_rank=4",
-            &["lora_rank is `4`; expected no value where lora is off"],
+            &["training.lora.rank is `4`; expected no value where training.lora is off"],
         );
         assert_eq!(scenario.training.lora, None);
         let other = read("v=1&data=0&mb=5").other_data;

@@ -4,7 +4,7 @@
 //! To change one: raise `Scenario::VERSION` and add a table. To add a setting: name it in every table.
 
 /// Link keys and their values in that version; `None` for a version that does not exist.
-pub(super) fn defaults(version: u32) -> Option<&'static [(&'static str, &'static str)]> {
+pub(crate) fn defaults(version: u32) -> Option<&'static [(&'static str, &'static str)]> {
     let table = usize::try_from(version).ok()?.checked_sub(1)?;
     VERSIONS.get(table).copied()
 }

@@ -1,0 +1,157 @@
+//! A document: what YAML and JSON files have in common, with its order and its comments.
+
+/// One value of a document.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Document {
+    Null,
+    Bool(bool),
+    Int(i128),
+    Number(f64),
+    Text(String),
+    List(Vec<Document>),
+    Map(Vec<Entry>),
+}
+
+/// A key, its value, and a comment that writers without comments leave out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub key: String,
+    pub value: Document,
+    pub comment: &'static str,
+}
+
+impl Document {
+    /// A map from its keys and values, in this order.
+    pub fn map<K: Into<String>, const N: usize>(entries: [(K, Self); N]) -> Self {
+        entries.into_iter().collect()
+    }
+
+    /// A map with nothing in it yet.
+    pub fn new() -> Self {
+        Self::Map(Vec::new())
+    }
+
+    /// The map with one more entry; a value that is no map becomes one.
+    #[must_use]
+    pub fn with(self, key: impl Into<String>, value: impl Into<Self>) -> Self {
+        self.with_note(key, value, "")
+    }
+
+    /// The map with one more entry and a comment behind it.
+    #[must_use]
+    pub fn with_note(
+        self,
+        key: impl Into<String>,
+        value: impl Into<Self>,
+        comment: &'static str,
+    ) -> Self {
+        let mut entries = match self {
+            Self::Map(entries) => entries,
+            _ => Vec::new(),
+        };
+        entries.push(Entry {
+            key: key.into(),
+            value: value.into(),
+            comment,
+        });
+        Self::Map(entries)
+    }
+
+    /// The value under a key, where this is a map that has it.
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Map(entries) => entries
+                .iter()
+                .find(|entry| entry.key == key)
+                .map(|entry| &entry.value),
+            _ => None,
+        }
+    }
+
+    /// The map at the end of a path of keys, made where it is missing.
+    pub(crate) fn at<'a>(&mut self, path: impl Iterator<Item = &'a str>) -> &mut Self {
+        let mut node = self;
+        for key in path {
+            if !matches!(node, Self::Map(_)) {
+                *node = Self::new();
+            }
+            let Self::Map(entries) = node else {
+                return node;
+            };
+            let at = entries.iter().position(|entry| entry.key == key);
+            let at = at.unwrap_or_else(|| {
+                entries.push(Entry {
+                    key: key.into(),
+                    value: Self::new(),
+                    comment: "",
+                });
+                entries.len() - 1
+            });
+            node = &mut entries[at].value;
+        }
+        node
+    }
+}
+
+impl Default for Document {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<K: Into<String>> FromIterator<(K, Document)> for Document {
+    fn from_iter<I: IntoIterator<Item = (K, Document)>>(entries: I) -> Self {
+        let entry = |(key, value): (K, Document)| Entry {
+            key: key.into(),
+            value,
+            comment: "",
+        };
+        Self::Map(entries.into_iter().map(entry).collect())
+    }
+}
+
+impl From<bool> for Document {
+    fn from(it: bool) -> Self {
+        Self::Bool(it)
+    }
+}
+impl From<u64> for Document {
+    fn from(it: u64) -> Self {
+        Self::Int(it.into())
+    }
+}
+impl From<u32> for Document {
+    fn from(it: u32) -> Self {
+        Self::Int(it.into())
+    }
+}
+impl From<f64> for Document {
+    fn from(it: f64) -> Self {
+        Self::Number(it)
+    }
+}
+impl From<&str> for Document {
+    fn from(it: &str) -> Self {
+        Self::Text(it.into())
+    }
+}
+impl From<String> for Document {
+    fn from(it: String) -> Self {
+        Self::Text(it)
+    }
+}
+impl From<Vec<String>> for Document {
+    fn from(it: Vec<String>) -> Self {
+        Self::List(it.into_iter().map(Self::Text).collect())
+    }
+}
+impl From<crate::units::Bytes> for Document {
+    fn from(it: crate::units::Bytes) -> Self {
+        Self::Int(it.get().into())
+    }
+}
+impl<T: Into<Document>> From<Option<T>> for Document {
+    fn from(it: Option<T>) -> Self {
+        it.map_or(Self::Null, Into::into)
+    }
+}
