@@ -7,8 +7,13 @@ pub mod document;
 pub mod estimate;
 pub mod export;
 pub mod import;
+pub mod nets;
 pub mod scenario;
 pub mod share;
+pub mod step;
+pub mod tape;
+#[cfg(feature = "cli")]
+pub mod truth;
 pub mod units;
 #[cfg(feature = "web")]
 pub mod web;

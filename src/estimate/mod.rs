@@ -1,6 +1,10 @@
 //! Scenario in, estimate out.
 
+mod scan;
+
 use serde::Serialize;
+
+pub use scan::{Peaks, PhasePeak, alive_at, by_category};
 
 use crate::scenario::Scenario;
 use crate::units::{Bytes, Flops};

@@ -1,0 +1,37 @@
+//! Low-rank adapters as PEFT inserts them (peft/tuners/lora/layer.py, `Linear.forward`).
+
+use super::Cx;
+use crate::tape::{DType, Tensor};
+
+/// The result of a linear layer `name` with its adapter's share added, where it has one.
+pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
+    let Some(lora) = cx.env.training.lora.as_ref() else {
+        return y;
+    };
+    if !lora.targets.iter().any(|target| target == name) {
+        return y;
+    }
+    if !lora.exclude.is_empty() {
+        let path = cx.path();
+        if lora.exclude.iter().any(|part| path.contains(part.as_str())) {
+            return y;
+        }
+    }
+    let dtype = if lora.fp32_adapters && cx.env.weights.is_half() {
+        DType::F32
+    } else {
+        cx.env.weights
+    };
+    let a = cx.within("lora_A", |cx| {
+        cx.param_as("weight", [lora.rank, x.size(-1)], dtype, |_| true)
+    });
+    let b = cx.within("lora_B", |cx| {
+        cx.param_as("weight", [y.size(-1), lora.rank], dtype, |_| true)
+    });
+    let x = x.to(dtype).dropout(cx.rate(lora.dropout));
+    let share = x
+        .linear(&a.tensor(), None)
+        .linear(&b.tensor(), None)
+        .scale();
+    y.add(&share).to(y.dtype())
+}

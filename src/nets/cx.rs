@@ -1,0 +1,141 @@
+//! Where a forward function stands: its module path, its parameters, and how it is run.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::scenario::{Checkpointing, Training};
+use crate::tape::{DType, Dims, Param, Scope, Tape, Tensor};
+
+/// How a network is run; the same for all its modules.
+#[derive(Debug)]
+pub struct Env {
+    pub training: Training,
+    /// The type weights are kept in.
+    pub weights: DType,
+    params: RefCell<HashMap<(Scope, &'static str), Rc<Param>>>,
+}
+
+impl Env {
+    pub fn new(training: Training, weights: DType) -> Self {
+        Self {
+            training,
+            weights,
+            params: RefCell::default(),
+        }
+    }
+}
+
+/// A module's view of the run.
+#[derive(Clone, Debug)]
+pub struct Cx {
+    pub tape: Tape,
+    pub env: Rc<Env>,
+    scope: Scope,
+}
+
+impl Cx {
+    pub fn new(tape: Tape, env: Rc<Env>) -> Self {
+        let scope = tape.scope();
+        Self { tape, env, scope }
+    }
+
+    /// Runs `body` as the child module `name`.
+    pub fn within<T>(&self, name: &'static str, body: impl FnOnce(&Self) -> T) -> T {
+        self.inside(name, None, body)
+    }
+
+    /// Runs `body` as the module `name.index` of a list.
+    pub fn nth<T>(&self, name: &'static str, index: usize, body: impl FnOnce(&Self) -> T) -> T {
+        self.inside(name, Some(index as u32), body)
+    }
+
+    fn inside<T>(
+        &self,
+        name: &'static str,
+        index: Option<u32>,
+        body: impl FnOnce(&Self) -> T,
+    ) -> T {
+        let scope = self.tape.scope_in(self.scope, name, index);
+        let outer = self.tape.enter(scope);
+        let result = body(&Self {
+            scope,
+            ..self.clone()
+        });
+        self.tape.enter(outer);
+        result
+    }
+
+    /// A list of like layers, each taking the state the one before left; checkpointed where the run asks for it.
+    pub fn layers(
+        &self,
+        name: &'static str,
+        count: u64,
+        state: Vec<Tensor>,
+        layer: impl Fn(&Self, &[Tensor], usize) -> Vec<Tensor> + Clone + 'static,
+    ) -> Vec<Tensor> {
+        let checkpointed = self.env.training.checkpointing == Checkpointing::Layers;
+        (0..count as usize).fold(state, |state, i| {
+            self.nth(name, i, |cx| {
+                if checkpointed {
+                    let (cx, layer) = (cx.clone(), layer.clone());
+                    let tape = cx.tape.clone();
+                    tape.checkpoint(state, move |state| {
+                        cx.tape.enter(cx.scope);
+                        layer(&cx, state, i)
+                    })
+                } else {
+                    layer(cx, &state, i)
+                }
+            })
+        })
+    }
+
+    /// A parameter of this module, made at its first use.
+    pub fn param(&self, name: &'static str, shape: impl Into<Dims>) -> Rc<Param> {
+        self.param_as(name, shape, self.env.weights, |path| self.trains(path))
+    }
+
+    /// A parameter with a type and a training rule of its own.
+    pub fn param_as(
+        &self,
+        name: &'static str,
+        shape: impl Into<Dims>,
+        dtype: DType,
+        trains: impl FnOnce(&str) -> bool,
+    ) -> Rc<Param> {
+        if let Some(found) = self.env.params.borrow().get(&(self.scope, name)) {
+            return found.clone();
+        }
+        let trainable = trains(&format!("{}.{name}", self.path()));
+        let outer = self.tape.enter(self.scope);
+        let param = self.tape.param(name, shape, dtype, trainable);
+        self.tape.enter(outer);
+        self.env
+            .params
+            .borrow_mut()
+            .insert((self.scope, name), param.clone());
+        param
+    }
+
+    fn trains(&self, path: &str) -> bool {
+        let Training {
+            lora,
+            freeze,
+            train_only,
+            ..
+        } = &self.env.training;
+        lora.is_none()
+            && !freeze.iter().any(|part| path.contains(part.as_str()))
+            && (train_only.is_empty() || train_only.iter().any(|part| path.contains(part.as_str())))
+    }
+
+    pub fn path(&self) -> String {
+        self.tape.path(self.scope)
+    }
+
+    /// The rate of a dropout layer: none when dropout is switched off.
+    pub fn rate(&self, p: f64) -> f64 {
+        if self.env.training.dropout { p } else { 0.0 }
+    }
+}

@@ -1,0 +1,45 @@
+//! Networks as forward functions over symbolic tensors: each reads like the model's own code.
+
+mod adapter;
+mod cx;
+mod gpt2;
+mod inputs;
+mod losses;
+mod modules;
+mod sizes;
+
+pub use cx::{Cx, Env};
+pub use sizes::Sizes;
+
+use crate::scenario::Data;
+use crate::tape::Tensor;
+
+/// What a forward function returns.
+#[derive(Debug)]
+pub struct Output {
+    pub loss: Tensor,
+    /// What the output object holds besides, such as logits: alive as long as a script keeps it.
+    pub held: Vec<Tensor>,
+}
+
+/// A model: what its batch is and how it runs.
+pub trait Net {
+    /// The tensors of one micro-batch, made before forward.
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor>;
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output;
+}
+
+type Build = fn(&Sizes) -> Result<Box<dyn Net>, String>;
+
+/// The architectures with a forward function, by the name the catalogue uses.
+const ARCHITECTURES: &[(&str, Build)] = &[("gpt2", gpt2::build)];
+
+/// The network of an architecture with given sizes.
+pub fn build(architecture: &str, sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    let Some((_, build)) = ARCHITECTURES.iter().find(|(name, _)| *name == architecture) else {
+        return Err(format!(
+            "no forward function for the architecture `{architecture}`"
+        ));
+    };
+    build(sizes)
+}

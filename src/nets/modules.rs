@@ -1,0 +1,47 @@
+//! Layers with parameters.
+
+use super::Cx;
+use super::adapter::adapted;
+use crate::tape::{Dims, Tensor};
+
+impl Cx {
+    /// `nn.Linear`, with its low-rank adapter where the run asks for one.
+    pub fn linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
+        self.within(name, |cx| {
+            let weight = cx.param("weight", [out, x.size(-1)]);
+            let bias = bias.then(|| cx.param("bias", [out]).tensor());
+            let y = x.linear(&weight.tensor(), bias.as_ref());
+            adapted(cx, name, x, y)
+        })
+    }
+
+    /// `nn.LayerNorm` over the last dimension.
+    pub fn layer_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
+        self.within(name, |cx| {
+            let weight = cx.param("weight", [x.size(-1)]).tensor();
+            let bias = cx.param("bias", [x.size(-1)]).tensor();
+            x.layer_norm(Some(&weight), Some(&bias))
+        })
+    }
+
+    /// transformers' RMS norm.
+    pub fn rms_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
+        self.within(name, |cx| {
+            x.rms_norm_python(&cx.param("weight", [x.size(-1)]).tensor())
+        })
+    }
+
+    /// `nn.Embedding`.
+    pub fn embedding(&self, name: &'static str, indices: &Tensor, rows: u64, width: u64) -> Tensor {
+        self.within(name, |cx| {
+            cx.param("weight", Dims::from([rows, width]))
+                .tensor()
+                .embedding(indices)
+        })
+    }
+
+    /// `nn.Dropout`.
+    pub fn dropout(&self, x: &Tensor, p: f64) -> Tensor {
+        x.dropout(self.rate(p))
+    }
+}

@@ -1,0 +1,56 @@
+use std::collections::BTreeMap;
+
+/// A model's dimensions by name; most are one number, some (stages of a vision model) a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sizes(BTreeMap<String, Vec<u64>>);
+
+impl Sizes {
+    pub fn set(&mut self, name: &str, value: u64) {
+        self.0.insert(name.to_string(), vec![value]);
+    }
+
+    pub fn set_list(&mut self, name: &str, values: Vec<u64>) {
+        self.0.insert(name.to_string(), values);
+    }
+
+    /// A dimension that must be there.
+    pub fn need(&self, name: &str) -> Result<u64, String> {
+        self.get(name)
+            .ok_or_else(|| format!("the model needs `{name}`"))
+    }
+
+    pub fn get(&self, name: &str) -> Option<u64> {
+        self.0.get(name).and_then(|all| all.first().copied())
+    }
+
+    pub fn or(&self, name: &str, default: u64) -> u64 {
+        self.get(name).unwrap_or(default)
+    }
+
+    pub fn is_set(&self, name: &str) -> bool {
+        self.or(name, 0) != 0
+    }
+
+    pub fn list(&self, name: &str) -> Result<&[u64], String> {
+        self.0
+            .get(name)
+            .map(Vec::as_slice)
+            .ok_or_else(|| format!("the model needs the list `{name}`"))
+    }
+
+    pub fn extend(&mut self, over: &BTreeMap<String, u64>) {
+        for (name, value) in over {
+            self.set(name, *value);
+        }
+    }
+}
+
+impl<const N: usize> From<[(&str, u64); N]> for Sizes {
+    fn from(all: [(&str, u64); N]) -> Self {
+        let mut sizes = Self::default();
+        for (name, value) in all {
+            sizes.set(name, value);
+        }
+        sizes
+    }
+}

@@ -1,0 +1,76 @@
+//! Autocast: which operations run in the lower precision, which in fp32, and the cache of cast weights.
+//!
+//! Follows aten/src/ATen/autocast_mode.cpp (`cached_cast`) and the operation lists of autocast_mode.h.
+
+use super::{Category, DType, Tape, Tensor};
+
+impl Tape {
+    /// Runs `body` inside `torch.autocast(dtype=...)`; the cache of cast weights goes with the outermost one.
+    pub fn autocast<T>(&self, dtype: Option<DType>, body: impl FnOnce() -> T) -> T {
+        let Some(dtype) = dtype else { return body() };
+        let outer = self.0.autocast.replace(Some(dtype));
+        let result = body();
+        self.0.autocast.set(outer);
+        if outer.is_none() {
+            self.0.cast_cache.take();
+        }
+        result
+    }
+
+    /// Runs `body` with autocast switched off, as `torch.autocast(enabled=False)`.
+    pub fn without_autocast<T>(&self, body: impl FnOnce() -> T) -> T {
+        let outer = self.0.autocast.replace(None);
+        let result = body();
+        self.0.autocast.set(outer);
+        result
+    }
+
+    pub fn autocast_dtype(&self) -> Option<DType> {
+        self.0.autocast.get()
+    }
+}
+
+impl Tensor {
+    /// The tensor as an operation of the `lower_precision_fp` list takes it.
+    pub(in crate::tape) fn lowered(&self) -> Tensor {
+        match self.core().autocast.get() {
+            Some(low)
+                if self.dtype().is_floating()
+                    && self.dtype() != DType::F64
+                    && self.dtype() != low =>
+            {
+                self.cached_cast(low)
+            }
+            _ => self.clone(),
+        }
+    }
+
+    /// The tensor as an operation of the `fp32` list takes it.
+    pub(in crate::tape) fn raised(&self) -> Tensor {
+        match self.core().autocast.get() {
+            Some(_) if self.dtype().is_half() => self.to(DType::F32),
+            _ => self.clone(),
+        }
+    }
+
+    /// Copies of fp32 leaves that need a gradient are kept until autocast ends; all else is cast at each use.
+    fn cached_cast(&self, low: DType) -> Tensor {
+        let key = self
+            .storage_id()
+            .filter(|_| self.dtype() == DType::F32 && self.is_leaf_param() && !self.is_view());
+        let Some(key) = key else { return self.to(low) };
+        let core = self.core();
+        let found = core
+            .cast_cache
+            .borrow()
+            .iter()
+            .find(|(id, _)| *id == key)
+            .map(|(_, cast)| cast.clone());
+        found.unwrap_or_else(|| {
+            let cast = self.to(low);
+            cast.set_category(Category::AutocastCopies);
+            core.cast_cache.borrow_mut().push((key, cast.clone()));
+            cast
+        })
+    }
+}

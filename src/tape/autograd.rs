@@ -1,0 +1,313 @@
+//! Autograd: nodes that keep what their backward needs, and the engine that runs them.
+//!
+//! Follows torch/csrc/autograd: `engine.cpp` (order by sequence number, leaf accumulation first),
+//! `input_buffer.cpp` (sums in place where nobody else holds the gradient) and
+//! `functions/accumulate_grad.h` (the first gradient is stolen where its layout fits, else copied).
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use super::checkpoint::Holder;
+use super::{Category, Param, Scope, Tape, Tensor};
+
+/// Gradients of a node's outputs, or for its inputs; `None` where there is none.
+pub type Grads = SmallVec<[Option<Tensor>; 4]>;
+
+/// What a node does when its gradient has come. It runs once; what it captured is freed when it returns.
+pub type Backward = Box<dyn FnOnce(Grads) -> Grads>;
+
+/// Makes the list a backward returns.
+pub fn grads<const N: usize>(all: [Option<Tensor>; N]) -> Grads {
+    all.into_iter().collect()
+}
+
+/// Where a tensor's gradient goes.
+#[derive(Clone)]
+pub(in crate::tape) struct Edge {
+    pub node: Rc<Node>,
+    pub output: u8,
+}
+
+pub(in crate::tape) struct Node {
+    sequence: u32,
+    scope: Scope,
+    edges: RefCell<SmallVec<[Option<Edge>; 3]>>,
+    backward: RefCell<Option<Backward>>,
+    leaf: RefCell<Option<Rc<Param>>>,
+    buffer: RefCell<Grads>,
+    waiting: Cell<u32>,
+    seen: Cell<bool>,
+}
+
+impl Node {
+    pub(in crate::tape) fn leaf() -> Rc<Self> {
+        Rc::new(Self::with(
+            u32::MAX,
+            Scope::default(),
+            SmallVec::new(),
+            None,
+        ))
+    }
+
+    pub(in crate::tape) fn is_leaf(&self) -> bool {
+        self.sequence == u32::MAX
+    }
+
+    pub(in crate::tape) fn set_leaf(&self, param: Rc<Param>) {
+        self.leaf.replace(Some(param));
+    }
+
+    fn with(
+        sequence: u32,
+        scope: Scope,
+        edges: SmallVec<[Option<Edge>; 3]>,
+        backward: Option<Backward>,
+    ) -> Self {
+        Self {
+            sequence,
+            scope,
+            edges: RefCell::new(edges),
+            backward: RefCell::new(backward),
+            leaf: RefCell::default(),
+            buffer: RefCell::default(),
+            waiting: Cell::new(0),
+            seen: Cell::new(false),
+        }
+    }
+}
+
+impl Drop for Node {
+    /// Takes long chains down one by one: a deep graph must not exhaust the stack.
+    fn drop(&mut self) {
+        self.backward.take();
+        let mut pending: Vec<Rc<Node>> = self
+            .edges
+            .take()
+            .into_iter()
+            .flatten()
+            .map(|edge| edge.node)
+            .collect();
+        while let Some(node) = pending.pop() {
+            if let Some(node) = Rc::into_inner(node) {
+                node.backward.take();
+                pending.extend(
+                    node.edges
+                        .take()
+                        .into_iter()
+                        .flatten()
+                        .map(|edge| edge.node),
+                );
+            }
+        }
+    }
+}
+
+/// Which inputs of an operation need a gradient.
+#[allow(missing_debug_implementations)]
+pub struct Needs<'a>(&'a [Option<Edge>]);
+
+impl Needs<'_> {
+    pub fn input(&self, i: usize) -> bool {
+        self.0.get(i).is_some_and(Option::is_some)
+    }
+}
+
+impl Tensor {
+    /// Gives this result of an operation its history: `build` says what is saved and what backward does.
+    /// Without grad mode, or when no input needs a gradient, there is no history and nothing is saved.
+    pub fn from_op(self, inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Tensor {
+        match self.node_for(inputs, build) {
+            Some(node) => self.given_edge(Edge { node, output: 0 }),
+            None => self,
+        }
+    }
+
+    /// The same for an operation with several results, of which this is the first.
+    pub fn from_op_with(
+        outputs: Vec<Tensor>,
+        inputs: &[&Tensor],
+        build: impl FnOnce(&Needs) -> Backward,
+    ) -> Vec<Tensor> {
+        let Some(node) = outputs
+            .first()
+            .and_then(|first| first.node_for(inputs, build))
+        else {
+            return outputs;
+        };
+        let n = outputs.len();
+        node.buffer.borrow_mut().resize(n, None);
+        outputs
+            .into_iter()
+            .enumerate()
+            .map(|(i, out)| {
+                if out.dtype().is_floating() {
+                    out.given_edge(Edge {
+                        node: node.clone(),
+                        output: i as u8,
+                    })
+                } else {
+                    out
+                }
+            })
+            .collect()
+    }
+
+    fn node_for(
+        &self,
+        inputs: &[&Tensor],
+        build: impl FnOnce(&Needs) -> Backward,
+    ) -> Option<Rc<Node>> {
+        let core = self.core();
+        if !core.grad_mode.get() || !inputs.iter().any(|input| input.requires_grad()) {
+            return None;
+        }
+        let edges: SmallVec<[Option<Edge>; 3]> = inputs.iter().map(|input| input.edge()).collect();
+        let backward = build(&Needs(&edges));
+        let sequence = core.sequence.get();
+        core.sequence.set(sequence + 1);
+        Some(Rc::new(Node::with(
+            sequence,
+            core.scope.get(),
+            edges,
+            Some(backward),
+        )))
+    }
+
+    /// Keeps this tensor for backward, as the saved-tensor hooks in force say.
+    pub fn save(&self) -> Saved {
+        self.core().pack(self)
+    }
+
+    /// `self.backward()`: frees the graph as it goes.
+    pub fn backward(self) {
+        let tape = self.tape();
+        let Some(edge) = self.edge() else { return };
+        let root = tape.empty("ones_like", *self.shape(), self.dtype());
+        tape.run_backward(&edge, root);
+    }
+}
+
+/// A tensor kept for backward.
+#[allow(missing_debug_implementations)]
+pub struct Saved(pub(super) Holder);
+
+impl Saved {
+    pub fn unpack(&self) -> Tensor {
+        self.0.unpack()
+    }
+}
+
+struct Ready(Rc<Node>);
+impl PartialEq for Ready {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.sequence == other.0.sequence
+    }
+}
+impl Eq for Ready {}
+impl PartialOrd for Ready {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Ready {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.sequence.cmp(&other.0.sequence)
+    }
+}
+
+impl Tape {
+    /// The engine: nodes run in falling order of their sequence numbers, leaves as soon as they are ready.
+    pub(in crate::tape) fn run_backward(&self, root: &Edge, gradient: Tensor) {
+        count_dependencies(&root.node);
+        add_to_buffer(root, gradient);
+        let outer_scope = self.scope();
+        let outer_grad = self.0.grad_mode.replace(false);
+        // Autocast's state belongs to forward code; backward of an operation runs in the dtypes it saved.
+        let outer_cast = self.0.autocast.replace(None);
+        let mut ready = BinaryHeap::from([Ready(root.node.clone())]);
+        while let Some(Ready(node)) = ready.pop() {
+            node.seen.set(false);
+            let incoming = node.buffer.take();
+            if let Some(param) = node.leaf.borrow().clone() {
+                if let Some(gradient) = incoming.into_iter().next().flatten() {
+                    param.accumulate(gradient);
+                }
+                continue;
+            }
+            self.enter(node.scope);
+            let backward = node.backward.take();
+            let outgoing = match backward {
+                Some(backward) if incoming.iter().any(Option::is_some) => backward(incoming),
+                _ => Grads::new(),
+            };
+            let mut outgoing = outgoing.into_iter();
+            for edge in node.edges.take() {
+                let gradient = outgoing.next().flatten();
+                let Some(edge) = edge else { continue };
+                if let Some(gradient) = gradient {
+                    add_to_buffer(&edge, gradient);
+                }
+                let waiting = edge.node.waiting.get().saturating_sub(1);
+                edge.node.waiting.set(waiting);
+                if waiting == 0 {
+                    ready.push(Ready(edge.node));
+                }
+            }
+        }
+        self.0.autocast.set(outer_cast);
+        self.0.grad_mode.set(outer_grad);
+        self.enter(outer_scope);
+    }
+}
+
+fn count_dependencies(root: &Rc<Node>) {
+    let mut stack = vec![root.clone()];
+    root.seen.set(true);
+    while let Some(node) = stack.pop() {
+        for edge in node.edges.borrow().iter().flatten() {
+            edge.node.waiting.set(edge.node.waiting.get() + 1);
+            if !edge.node.seen.replace(true) {
+                stack.push(edge.node.clone());
+            }
+        }
+    }
+}
+
+fn add_to_buffer(edge: &Edge, gradient: Tensor) {
+    let mut buffer = edge.node.buffer.borrow_mut();
+    let place = usize::from(edge.output);
+    if buffer.len() <= place {
+        buffer.resize(place + 1, None);
+    }
+    buffer[place] = Some(match buffer[place].take() {
+        None => gradient,
+        Some(old) if old.is_sole_owner() && old.layout().is_dense() => old.add_in_place(&gradient),
+        Some(old) => old.plus(&gradient),
+    });
+}
+
+impl Param {
+    /// `AccumulateGrad`: steal, copy or add.
+    fn accumulate(&self, gradient: Tensor) {
+        let mut slot = self.grad.borrow_mut();
+        *slot = Some(match slot.take() {
+            Some(old) => old.add_in_place(&gradient),
+            None => {
+                let steals = gradient.is_sole_owner()
+                    && gradient.layout().is_dense()
+                    && gradient.layout().strides == self.data.layout().strides;
+                let new = if steals {
+                    gradient
+                } else {
+                    gradient.copied("clone", *self.data.layout())
+                };
+                new.set_category(Category::Gradients);
+                new
+            }
+        });
+    }
+}

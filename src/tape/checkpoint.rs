@@ -1,0 +1,161 @@
+//! Saved-tensor hooks: activation checkpointing and offload.
+//!
+//! Follows torch/utils/checkpoint.py (`use_reentrant=False`): saved tensors become place-holders; the first one
+//! asked for in backward runs the segment again, which stops once every saved tensor has been made anew.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::{Core, DType, Saved, Tape, Tensor};
+
+/// A segment's function: inputs to outputs.
+pub type Segment = dyn Fn(&[Tensor]) -> Vec<Tensor>;
+
+/// A segment whose inner activations are not kept.
+#[derive(Debug, Clone, Copy)]
+pub struct Checkpointed;
+
+/// Where a saved tensor really is.
+pub(in crate::tape) enum Holder {
+    Kept(Tensor),
+    /// The n-th tensor a checkpointed segment saved.
+    Place(Rc<Frame>, usize),
+    /// On the host; comes back as a copy.
+    Host(Tensor, Rc<Core>),
+}
+
+impl Holder {
+    pub(in crate::tape) fn unpack(&self) -> Tensor {
+        match self {
+            Self::Kept(tensor) => tensor.clone(),
+            Self::Place(frame, place) => frame.unpack(*place),
+            Self::Host(like, core) => {
+                Tape(core.clone()).empty_as("to(device)", *like.layout(), like.dtype())
+            }
+        }
+    }
+}
+
+/// What happens to tensors saved while it is in force.
+#[derive(Clone)]
+pub(in crate::tape) enum Hook {
+    Checkpoint(Rc<Frame>),
+    Recompute(Rc<Frame>),
+    /// `torch.autograd.graph.save_on_cpu`.
+    Offload,
+}
+
+/// One run of a checkpointed segment.
+pub(in crate::tape) struct Frame {
+    core: Rc<Core>,
+    segment: Rc<Segment>,
+    inputs: RefCell<Vec<Tensor>>,
+    autocast: Option<DType>,
+    saved: Cell<usize>,
+    remade: RefCell<Option<Vec<Option<Tensor>>>>,
+}
+
+impl Core {
+    pub(in crate::tape) fn pack(self: &Rc<Self>, tensor: &Tensor) -> Saved {
+        let hook = self.hooks.borrow().last().cloned();
+        Saved(match hook {
+            None => Holder::Kept(tensor.detach()),
+            Some(Hook::Checkpoint(frame)) => {
+                let place = frame.saved.get();
+                frame.saved.set(place + 1);
+                Holder::Place(frame, place)
+            }
+            Some(Hook::Recompute(frame)) => {
+                let mut remade = frame.remade.borrow_mut();
+                let list = remade.get_or_insert_default();
+                list.push(Some(tensor.detach()));
+                let done = list.len() >= frame.saved.get();
+                drop(remade);
+                if done {
+                    // PyTorch raises here to leave the segment; we let it run on without recording.
+                    self.muted.set(true);
+                }
+                Holder::Kept(tensor.detach())
+            }
+            Some(Hook::Offload) if tensor.is_leaf_param() => Holder::Kept(tensor.detach()),
+            Some(Hook::Offload) => {
+                let muted = self.muted.replace(true);
+                let shadow =
+                    Tape(self.clone()).empty_as("save_on_cpu", *tensor.layout(), tensor.dtype());
+                self.muted.set(muted);
+                Holder::Host(shadow, self.clone())
+            }
+        })
+    }
+}
+
+impl Frame {
+    fn unpack(self: &Rc<Self>, place: usize) -> Tensor {
+        if self.remade.borrow().is_none() {
+            self.recompute();
+        }
+        let remade = self
+            .remade
+            .borrow_mut()
+            .as_mut()
+            .and_then(|all| all.get_mut(place).and_then(Option::take));
+        // A place asked for twice gets memory of no size: the segment was not deterministic, which no net here is.
+        remade.unwrap_or_else(|| Tape(self.core.clone()).empty("recomputed", [0], DType::U8))
+    }
+
+    fn recompute(self: &Rc<Self>) {
+        let core = &self.core;
+        core.hooks.borrow_mut().push(Hook::Recompute(self.clone()));
+        let grad = core.grad_mode.replace(true);
+        let cast = core.autocast.replace(self.autocast);
+        let outer_cache = core.cast_cache.take();
+        let scope = core.scope.get();
+        let muted = core.muted.get();
+        let inputs = self.inputs.borrow().clone();
+        // The recomputed graph is only made to be dropped.
+        drop((self.segment)(&inputs));
+        drop(inputs);
+        core.muted.set(muted);
+        core.cast_cache.replace(outer_cache);
+        core.autocast.set(cast);
+        core.grad_mode.set(grad);
+        core.scope.set(scope);
+        core.hooks.borrow_mut().pop();
+    }
+}
+
+impl Tape {
+    /// `torch.utils.checkpoint.checkpoint(segment, *inputs, use_reentrant=False)`.
+    pub fn checkpoint(
+        &self,
+        inputs: Vec<Tensor>,
+        segment: impl Fn(&[Tensor]) -> Vec<Tensor> + 'static,
+    ) -> Vec<Tensor> {
+        if !self.0.grad_mode.get() {
+            return segment(&inputs);
+        }
+        let frame = Rc::new(Frame {
+            core: self.0.clone(),
+            segment: Rc::new(segment),
+            inputs: RefCell::new(inputs.clone()),
+            autocast: self.0.autocast.get(),
+            saved: Cell::new(0),
+            remade: RefCell::default(),
+        });
+        self.0
+            .hooks
+            .borrow_mut()
+            .push(Hook::Checkpoint(frame.clone()));
+        let outputs = (frame.segment)(&inputs);
+        self.0.hooks.borrow_mut().pop();
+        outputs
+    }
+
+    /// Runs `body` with `torch.autograd.graph.save_on_cpu()` in force.
+    pub fn offloading<T>(&self, body: impl FnOnce() -> T) -> T {
+        self.0.hooks.borrow_mut().push(Hook::Offload);
+        let result = body();
+        self.0.hooks.borrow_mut().pop();
+        result
+    }
+}

@@ -1,0 +1,158 @@
+//! Scratch memory that kernels take while they run.
+
+use super::{DType, Machine, Tape};
+
+impl Tape {
+    /// cuBLAS: taken and given back with each call since torch 2.5.
+    /// `getChosenWorkspaceSize` in aten/src/ATen/cuda/CublasHandlePool.cpp: 4096 KiB × 2 + 16 KiB × 8, from sm90 on 4096 KiB × 8.
+    pub(super) fn cublas_workspace(&self) {
+        let bytes = if self.machine().capability.0 >= 9 {
+            32 << 20
+        } else {
+            (8 << 20) + (128 << 10)
+        };
+        self.workspace("cublas", bytes);
+    }
+
+    /// cuBLASLt, which `addmm` with a bias vector uses (`_getWorkspaceSize` in aten/src/ATen/cuda/CUDABlas.cpp).
+    pub(super) fn cublaslt_workspace(&self) {
+        let bytes = if self.machine().capability.0 >= 9 {
+            32 << 20
+        } else {
+            1 << 20
+        };
+        self.workspace("cublasLt", bytes);
+    }
+
+    /// The buffers with which thread blocks share one reduction.
+    pub(super) fn reduce_workspace(&self, reduction: Reduction) {
+        if let Some((buffer, semaphores)) = reduction.shared_memory(self.machine()) {
+            let buffer = self.0.block("reduce", buffer, super::Category::Workspace);
+            self.workspace("reduce", semaphores);
+            drop(buffer);
+        }
+    }
+}
+
+/// A reduction as `setReduceConfig` of aten/src/ATen/native/cuda/Reduce.cuh sees it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reduction {
+    pub outputs: u64,
+    pub inputs_per_output: u64,
+    /// The reduced dimension is the one that lies innermost.
+    pub innermost: bool,
+    /// Every dimension is reduced, so that the kernel sees one.
+    pub flat: bool,
+    pub dtype: DType,
+}
+
+impl Reduction {
+    /// Bytes of the global buffer and of the semaphores, where the work is shared between thread blocks.
+    fn shared_memory(self, machine: Machine) -> Option<(u64, u64)> {
+        const MAX_THREADS: u64 = 512;
+        const WARP: u64 = 32;
+        const MIN_VALUES: u64 = 16;
+        const MAX_VALUES: u64 = 256;
+        const THREADS_PER_MULTIPROCESSOR: u64 = 2048;
+        let Self {
+            outputs,
+            inputs_per_output,
+            innermost,
+            flat,
+            dtype,
+        } = self;
+        if outputs == 0 || inputs_per_output == 0 {
+            return None;
+        }
+        let (mut dim0, dim1) = if innermost {
+            (inputs_per_output, outputs)
+        } else {
+            (outputs, inputs_per_output)
+        };
+        let mut output_vector = 1;
+        if innermost && dim0 > 128 && flat {
+            dim0 /= 4;
+        } else if !innermost {
+            output_vector = [4, 2, 1]
+                .into_iter()
+                .find(|v| outputs.is_multiple_of(*v))
+                .unwrap_or(1);
+            dim0 /= output_vector;
+        }
+        let threads = MAX_THREADS / output_vector;
+        let power = |n: u64| {
+            if n < threads {
+                last_power_of_two(n)
+            } else {
+                threads
+            }
+        };
+        let mut width = power(dim0).min(WARP);
+        let height = power(dim1).min(threads / width);
+        width = power(dim0).min(threads / height);
+        let mut step_input = 1;
+        let mut step_output = 1;
+        if innermost {
+            step_input *= width
+        } else {
+            step_output *= width
+        }
+        if inputs_per_output.div_ceil(step_input) < (height * 16).min(MAX_VALUES) {
+            return None;
+        }
+        step_input *= height;
+        let target = machine.multiprocessors * (THREADS_PER_MULTIPROCESSOR / (width * height));
+        let grid = (outputs / output_vector).div_ceil(step_output);
+        let values = inputs_per_output.div_ceil(step_input);
+        if values < MAX_VALUES || grid > target {
+            return None;
+        }
+        let blocks = target
+            .div_ceil(grid)
+            .min(values.div_ceil(MIN_VALUES))
+            .max(values.div_ceil(MAX_VALUES));
+        if blocks <= 1 {
+            return None;
+        }
+        let mut buffer = dtype
+            .accumulate()
+            .bytes()
+            .saturating_mul(outputs)
+            .saturating_mul(blocks);
+        if !innermost {
+            buffer = buffer.saturating_mul(width * output_vector);
+        }
+        Some((buffer, 4 * grid))
+    }
+}
+
+fn last_power_of_two(n: u64) -> u64 {
+    1 << n.max(1).ilog2()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(outputs: u64, inputs_per_output: u64, expected: Option<(u64, u64)>) {
+        let reduction = Reduction {
+            outputs,
+            inputs_per_output,
+            innermost: false,
+            flat: false,
+            dtype: DType::BF16,
+        };
+        assert_eq!(reduction.shared_memory(Machine::default()), expected);
+    }
+
+    #[test]
+    fn bias_gradients_take_what_the_kernel_takes() {
+        // Read from the allocator while PyTorch 2.15 summed a bf16 gradient over its rows, 108 multiprocessors.
+        check(768, 8192, Some((50_331_648, 24)));
+        check(2304, 8192, Some((113_246_208, 72)));
+        check(3072, 8192, Some((113_246_208, 96)));
+        check(2048, 1024, Some((16_777_216, 64)));
+        check(2048, 512, None);
+    }
+}

@@ -1,0 +1,329 @@
+//! Shapes and strides: which reshapes are views and which copy.
+
+use std::fmt;
+use std::ops::Deref;
+
+/// The most dimensions any tensor has here (window partition uses six, patch merging of volumes seven).
+pub const MAX_DIMS: usize = 8;
+
+/// A short list of sizes, by value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Dims {
+    len: u8,
+    sizes: [u64; MAX_DIMS],
+}
+
+impl Dims {
+    /// The first `MAX_DIMS` of `sizes`; no network here needs more.
+    pub fn new(sizes: &[u64]) -> Self {
+        let len = sizes.len().min(MAX_DIMS);
+        let mut all = [0; MAX_DIMS];
+        all[..len].copy_from_slice(&sizes[..len]);
+        Self {
+            len: len as u8,
+            sizes: all,
+        }
+    }
+
+    pub fn product(&self) -> u64 {
+        self.iter().fold(1, |all, n| all.saturating_mul(*n))
+    }
+
+    pub fn swapped(mut self, a: usize, b: usize) -> Self {
+        self.sizes[..usize::from(self.len)].swap(a, b);
+        self
+    }
+
+    pub fn with(mut self, at: usize, size: u64) -> Self {
+        if let Some(place) = self.sizes[..usize::from(self.len)].get_mut(at) {
+            *place = size;
+        }
+        self
+    }
+
+    pub fn inserted(&self, at: usize, size: u64) -> Self {
+        let (before, after) = self.split_at(at.min(self.len()));
+        Self::new(&[before, &[size], after].concat())
+    }
+
+    pub fn removed(&self, at: usize) -> Self {
+        let (before, after) = self.split_at(at.min(self.len().saturating_sub(1)));
+        Self::new(&[before, after.get(1..).unwrap_or_default()].concat())
+    }
+}
+
+impl Deref for Dims {
+    type Target = [u64];
+    fn deref(&self) -> &[u64] {
+        &self.sizes[..usize::from(self.len)]
+    }
+}
+impl fmt::Debug for Dims {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+impl<const N: usize> From<[u64; N]> for Dims {
+    fn from(sizes: [u64; N]) -> Self {
+        Self::new(&sizes)
+    }
+}
+impl From<&[u64]> for Dims {
+    fn from(sizes: &[u64]) -> Self {
+        Self::new(sizes)
+    }
+}
+
+/// The shape of a tensor and how its elements lie in its storage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    pub shape: Dims,
+    pub strides: Dims,
+}
+
+impl Layout {
+    pub fn contiguous(shape: impl Into<Dims>) -> Self {
+        let shape = shape.into();
+        let mut strides = shape;
+        let mut step: u64 = 1;
+        for i in (0..shape.len()).rev() {
+            strides.sizes[i] = step;
+            step = step.saturating_mul(shape[i].max(1));
+        }
+        Self { shape, strides }
+    }
+
+    /// `torch.channels_last`: the second dimension lies innermost. Falls back to contiguous below three dimensions.
+    pub fn channels_last(shape: impl Into<Dims>) -> Self {
+        let shape = shape.into();
+        if shape.len() < 3 {
+            return Self::contiguous(shape);
+        }
+        let order: Vec<usize> = std::iter::once(0)
+            .chain(2..shape.len())
+            .chain([1])
+            .collect();
+        Self::in_order(shape, &order)
+    }
+
+    /// Dense, with the dimensions of `order` from outermost to innermost.
+    fn in_order(shape: Dims, order: &[usize]) -> Self {
+        let mut strides = shape;
+        let mut step: u64 = 1;
+        for &i in order.iter().rev() {
+            strides.sizes[i] = step;
+            step = step.saturating_mul(shape[i].max(1));
+        }
+        Self { shape, strides }
+    }
+
+    pub fn numel(&self) -> u64 {
+        self.shape.product()
+    }
+
+    pub fn is_contiguous(&self) -> bool {
+        let mut step: u64 = 1;
+        for i in (0..self.shape.len()).rev() {
+            if self.shape[i] != 1 {
+                if self.strides[i] != step {
+                    return false;
+                }
+                step = step.saturating_mul(self.shape[i]);
+            }
+        }
+        true
+    }
+
+    pub fn is_channels_last(&self) -> bool {
+        self.shape.len() >= 4
+            && !self.is_contiguous()
+            && *self
+                == Self {
+                    strides: self.strides,
+                    ..Self::channels_last(self.shape)
+                }
+            && Self::channels_last(self.shape).strides == self.strides
+    }
+
+    /// The dimensions from outermost to innermost as they lie in memory.
+    fn memory_order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.shape.len()).collect();
+        order.sort_by(|&a, &b| self.strides[b].cmp(&self.strides[a]));
+        order
+    }
+
+    /// Whether each element has a place of its own and there are no holes (`is_non_overlapping_and_dense`).
+    pub fn is_dense(&self) -> bool {
+        if self.is_contiguous() {
+            return true;
+        }
+        let mut step: u64 = 1;
+        for &i in self.memory_order().iter().rev() {
+            if self.shape[i] != 1 {
+                if self.strides[i] != step {
+                    return false;
+                }
+                step = step.saturating_mul(self.shape[i]);
+            }
+        }
+        true
+    }
+
+    /// What `empty_like(preserve_format)` makes: the same order where dense, else contiguous.
+    pub fn preserved(&self) -> Self {
+        if self.is_dense() {
+            *self
+        } else {
+            Self::contiguous(self.shape)
+        }
+    }
+
+    /// The layout of an element-wise result of this operand with a broadcast shape.
+    pub fn like(&self, shape: Dims) -> Self {
+        if self.shape == shape && self.is_contiguous() {
+            Self::contiguous(shape)
+        } else if self.shape == shape {
+            Self::in_order(shape, &self.memory_order())
+        } else {
+            Self::contiguous(shape)
+        }
+    }
+
+    pub fn transposed(&self, a: usize, b: usize) -> Self {
+        Self {
+            shape: self.shape.swapped(a, b),
+            strides: self.strides.swapped(a, b),
+        }
+    }
+
+    pub fn permuted(&self, order: &[usize]) -> Self {
+        let pick = |dims: &Dims| {
+            Dims::new(
+                &order
+                    .iter()
+                    .filter_map(|&i| dims.get(i).copied())
+                    .collect::<smallvec::SmallVec<[u64; 8]>>(),
+            )
+        };
+        Self {
+            shape: pick(&self.shape),
+            strides: pick(&self.strides),
+        }
+    }
+
+    /// Broadcast to `shape` by zero strides.
+    pub fn expanded(&self, shape: Dims) -> Self {
+        let lead = shape.len().saturating_sub(self.shape.len());
+        let mut strides = shape;
+        for i in 0..shape.len() {
+            strides.sizes[i] = match i
+                .checked_sub(lead)
+                .map(|j| (self.shape[j], self.strides[j]))
+            {
+                Some((size, stride)) if size == shape[i] => stride,
+                _ => 0,
+            };
+        }
+        Self { shape, strides }
+    }
+
+    /// The layout of a view with another shape, where one exists (`at::detail::computeStride`).
+    pub fn viewed(&self, shape: Dims) -> Option<Self> {
+        if self.is_contiguous() {
+            return Some(Self::contiguous(shape));
+        }
+        let mut strides = shape;
+        let mut view = shape.len();
+        let mut chunk_base = *self.strides.last()?;
+        let mut tensor_numel: u64 = 1;
+        let mut view_numel: u64 = 1;
+        for d in (0..self.shape.len()).rev() {
+            tensor_numel = tensor_numel.saturating_mul(self.shape[d]);
+            let chunk_ends = d == 0
+                || (self.shape[d - 1] != 1
+                    && self.strides[d - 1] != tensor_numel.saturating_mul(chunk_base));
+            if chunk_ends {
+                while view > 0 && (view_numel < tensor_numel || shape[view - 1] == 1) {
+                    view -= 1;
+                    strides.sizes[view] = view_numel.saturating_mul(chunk_base);
+                    view_numel = view_numel.saturating_mul(shape[view]);
+                }
+                if view_numel != tensor_numel {
+                    return None;
+                }
+                if d > 0 {
+                    chunk_base = self.strides[d - 1];
+                    tensor_numel = 1;
+                    view_numel = 1;
+                }
+            }
+        }
+        (view == 0).then_some(Self { shape, strides })
+    }
+}
+
+/// The shape two operands broadcast to; sizes that do not match take the larger.
+pub fn broadcast(a: &[u64], b: &[u64]) -> Dims {
+    let len = a.len().max(b.len());
+    let mut out = Dims {
+        len: len as u8,
+        sizes: [1; MAX_DIMS],
+    };
+    for i in 0..len {
+        let at = |dims: &[u64]| (i + dims.len()).checked_sub(len).map_or(1, |j| dims[j]);
+        out.sizes[i] = match (at(a), at(b)) {
+            (1, n) | (n, 1) => n,
+            (n, m) => n.max(m),
+        };
+    }
+    for size in &mut out.sizes[len..] {
+        *size = 0;
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(layout: Layout, shape: &[u64], expected: Option<&[u64]>) {
+        assert_eq!(
+            layout.viewed(Dims::new(shape)).map(|it| it.strides),
+            expected.map(Dims::new)
+        );
+    }
+
+    #[test]
+    fn a_view_exists_where_torch_says_so() {
+        let heads = Layout::contiguous([2, 5, 4, 8]).transposed(1, 2);
+        check(heads, &[2, 4, 40], None);
+        check(heads.transposed(1, 2), &[10, 32], Some(&[32, 1]));
+        check(heads, &[8, 5, 8], None);
+        check(
+            Layout::contiguous([1, 5, 4, 8]).transposed(1, 2),
+            &[4, 5, 8],
+            Some(&[8, 32, 1]),
+        );
+        check(
+            Layout::contiguous([6, 4]).transposed(0, 1),
+            &[2, 2, 6],
+            Some(&[2, 1, 4]),
+        );
+    }
+
+    #[test]
+    fn density_and_order() {
+        let heads = Layout::contiguous([2, 5, 4, 8]).transposed(1, 2);
+        assert!(heads.is_dense() && !heads.is_contiguous());
+        assert_eq!(heads.preserved(), heads);
+        assert!(
+            !Layout::contiguous([2, 5])
+                .expanded(Dims::from([3, 2, 5]))
+                .is_dense()
+        );
+        assert!(Layout::channels_last([2, 3, 4, 4]).is_channels_last());
+        assert!(!Layout::contiguous([2, 3, 4, 4]).is_channels_last());
+        assert_eq!(broadcast(&[8, 1, 5], &[3, 1]), Dims::from([8, 3, 5]));
+    }
+}

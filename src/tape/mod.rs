@@ -1,0 +1,224 @@
+//! The tape: symbolic tensors whose handles live and die like Python references, and an autograd engine
+//! that saves, frees and accumulates as PyTorch's does. It knows operations, never models.
+
+mod autocast;
+mod autograd;
+mod checkpoint;
+mod dtype;
+mod kernels;
+mod layout;
+pub mod ops;
+mod param;
+mod tensor;
+mod trace;
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+pub use autograd::{Backward, Grads, Saved, grads};
+pub use checkpoint::Checkpointed;
+pub use dtype::DType;
+pub use layout::{Dims, Layout, broadcast};
+pub use param::Param;
+pub use tensor::Tensor;
+pub use trace::{Block, Event, Kernel, Mark, Scope, Trace};
+
+use crate::estimate::{Category, Phase};
+use checkpoint::Hook;
+use trace::ScopeEntry;
+
+/// What the tape has to know of the machine and the software to choose kernels as PyTorch does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Compute capability, such as `(8, 0)`.
+    pub capability: (u8, u8),
+    pub multiprocessors: u64,
+    /// Scratch memory a cuDNN convolution plan claims.
+    pub cudnn_workspace: u64,
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        Self {
+            capability: (8, 0),
+            multiprocessors: 108,
+            cudnn_workspace: 0,
+        }
+    }
+}
+
+/// A handle on one recording; clones record on the same tape.
+#[derive(Clone)]
+pub struct Tape(Rc<Core>);
+
+pub(in crate::tape) struct Core {
+    machine: Machine,
+    trace: RefCell<Trace>,
+    scope_ids: RefCell<HashMap<(Scope, &'static str, Option<u32>), Scope>>,
+    scope: Cell<Scope>,
+    phase: Cell<Phase>,
+    step: Cell<u32>,
+    /// Nothing is recorded: after an early-stopped recomputation, and when the tape is taken down.
+    muted: Cell<bool>,
+    /// Blocks go to the set-up list: they exist before the first step.
+    setting_up: Cell<bool>,
+    sequence: Cell<u32>,
+    grad_mode: Cell<bool>,
+    autocast: Cell<Option<DType>>,
+    cast_cache: RefCell<Vec<(u32, Tensor)>>,
+    hooks: RefCell<Vec<Hook>>,
+    params: RefCell<Vec<Rc<Param>>>,
+}
+
+impl std::fmt::Debug for Tape {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Tape({} events)", self.0.trace.borrow().events.len())
+    }
+}
+
+impl Tape {
+    pub fn new(machine: Machine) -> Self {
+        let trace = Trace {
+            scopes: vec![ScopeEntry {
+                parent: Scope::default(),
+                name: "",
+                index: None,
+            }],
+            ..Trace::default()
+        };
+        Self(Rc::new(Core {
+            machine,
+            trace: RefCell::new(trace),
+            scope_ids: RefCell::default(),
+            scope: Cell::default(),
+            phase: Cell::default(),
+            step: Cell::new(0),
+            muted: Cell::new(false),
+            setting_up: Cell::new(false),
+            sequence: Cell::new(0),
+            grad_mode: Cell::new(true),
+            autocast: Cell::new(None),
+            cast_cache: RefCell::default(),
+            hooks: RefCell::default(),
+            params: RefCell::default(),
+        }))
+    }
+
+    pub fn machine(&self) -> Machine {
+        self.0.machine
+    }
+
+    /// Marks where a phase of a step begins.
+    pub fn mark(&self, step: u32, phase: Phase) {
+        self.0.phase.set(phase);
+        self.0.step.set(step);
+        let mut trace = self.0.trace.borrow_mut();
+        let at = trace.events.len();
+        trace.marks.push(Mark { at, step, phase });
+    }
+
+    /// How many events there are so far.
+    pub fn position(&self) -> usize {
+        self.0.trace.borrow().events.len()
+    }
+
+    /// A new tensor in memory of its own.
+    pub fn empty(&self, op: &'static str, shape: impl Into<Dims>, dtype: DType) -> Tensor {
+        self.empty_as(op, Layout::contiguous(shape), dtype)
+    }
+
+    pub fn empty_as(&self, op: &'static str, layout: Layout, dtype: DType) -> Tensor {
+        let bytes = layout.numel().saturating_mul(dtype.bytes());
+        self.0
+            .tensor(op, bytes, layout, dtype, self.0.natural_category())
+    }
+
+    /// Scratch memory a kernel takes and gives back.
+    pub fn workspace(&self, op: &'static str, bytes: u64) {
+        if bytes > 0 {
+            drop(self.0.block(op, bytes, Category::Workspace));
+        }
+    }
+
+    pub fn kernel(&self, op: &'static str, dtype: DType, flops: f64, bytes_moved: f64) {
+        if !self.0.muted.get() {
+            let phase = self.0.phase.get();
+            self.0.trace.borrow_mut().kernels.push(Kernel {
+                op,
+                flops,
+                bytes_moved,
+                dtype,
+                phase,
+            });
+        }
+    }
+
+    /// Runs `body` with memory that exists before the first step: weights, buffers, averages.
+    pub fn setting_up<T>(&self, body: impl FnOnce() -> T) -> T {
+        let before = self.0.setting_up.replace(true);
+        let result = body();
+        self.0.setting_up.set(before);
+        result
+    }
+
+    /// Runs `body` as under `torch.no_grad()`.
+    pub fn no_grad<T>(&self, body: impl FnOnce() -> T) -> T {
+        let before = self.0.grad_mode.replace(false);
+        let result = body();
+        self.0.grad_mode.set(before);
+        result
+    }
+
+    pub fn scope(&self) -> Scope {
+        self.0.scope.get()
+    }
+
+    /// Makes `scope` the one that new blocks belong to; returns the one before.
+    pub fn enter(&self, scope: Scope) -> Scope {
+        self.0.scope.replace(scope)
+    }
+
+    /// The scope `name` (or `name.index`) inside `parent`.
+    pub fn scope_in(&self, parent: Scope, name: &'static str, index: Option<u32>) -> Scope {
+        let mut ids = self.0.scope_ids.borrow_mut();
+        *ids.entry((parent, name, index)).or_insert_with(|| {
+            let mut trace = self.0.trace.borrow_mut();
+            trace.scopes.push(ScopeEntry {
+                parent,
+                name,
+                index,
+            });
+            Scope(trace.scopes.len() as u32 - 1)
+        })
+    }
+
+    pub fn path(&self, scope: Scope) -> String {
+        self.0.trace.borrow().path(scope)
+    }
+
+    pub fn params(&self) -> Vec<Rc<Param>> {
+        self.0.params.borrow().clone()
+    }
+
+    /// Ends the recording and hands it over. What is still alive stays unfreed in it.
+    pub fn finish(self) -> Trace {
+        self.0.muted.set(true);
+        self.0.cast_cache.take();
+        for param in self.0.params.take() {
+            param.grad.take();
+        }
+        self.0.trace.take()
+    }
+}
+
+impl Core {
+    fn natural_category(&self) -> Category {
+        match self.phase.get() {
+            Phase::Setup => Category::Inputs,
+            Phase::Forward => Category::Activations,
+            Phase::Backward => Category::BackwardTemporaries,
+            Phase::Optimizer => Category::OptimizerTemporaries,
+        }
+    }
+}

@@ -1,0 +1,388 @@
+//! Element-wise operations.
+
+use super::super::{DType, Grads, Layout, Tensor, broadcast, grads};
+
+impl Tensor {
+    /// One element-wise kernel over this tensor: a result of the same shape.
+    pub(in crate::tape) fn map(&self, op: &'static str) -> Tensor {
+        self.map_to(op, self.dtype())
+    }
+
+    pub(in crate::tape) fn map_to(&self, op: &'static str, dtype: DType) -> Tensor {
+        let out = self.tape().empty_as(op, self.layout().preserved(), dtype);
+        self.tape().kernel(
+            op,
+            dtype,
+            self.numel() as f64,
+            (self.bytes() + out.bytes()) as f64,
+        );
+        out
+    }
+
+    /// One element-wise kernel over two tensors with broadcasting and type promotion.
+    pub(in crate::tape) fn zip(&self, other: &Tensor, op: &'static str) -> Tensor {
+        self.zip_to(other, op, self.result_type(other))
+    }
+
+    pub(in crate::tape) fn zip_to(&self, other: &Tensor, op: &'static str, dtype: DType) -> Tensor {
+        let shape = broadcast(self.shape(), other.shape());
+        let layout = match () {
+            () if *self.shape() == shape && !self.layout().is_contiguous() => {
+                self.layout().like(shape)
+            }
+            () if *other.shape() == shape && *self.shape() != shape => other.layout().like(shape),
+            () => Layout::contiguous(shape),
+        };
+        let out = self.tape().empty_as(op, layout, dtype);
+        self.tape().kernel(
+            op,
+            dtype,
+            out.numel() as f64,
+            (self.bytes() + other.bytes() + out.bytes()) as f64,
+        );
+        out
+    }
+
+    /// A tensor without dimensions does not widen one with dimensions of the same kind.
+    fn result_type(&self, other: &Tensor) -> DType {
+        match (self.shape().is_empty(), other.shape().is_empty()) {
+            (true, false) if self.dtype().is_floating() == other.dtype().is_floating() => {
+                other.dtype()
+            }
+            (false, true) if self.dtype().is_floating() == other.dtype().is_floating() => {
+                self.dtype()
+            }
+            _ => self.dtype().promote(other.dtype()),
+        }
+    }
+
+    /// `self += other` on memory nobody else holds; for the engine's sums.
+    pub(in crate::tape) fn add_in_place(self, other: &Tensor) -> Tensor {
+        self.tape().kernel(
+            "add_",
+            self.dtype(),
+            self.numel() as f64,
+            (2 * self.bytes() + other.bytes()) as f64,
+        );
+        self
+    }
+
+    /// A sum without history.
+    pub(in crate::tape) fn plus(&self, other: &Tensor) -> Tensor {
+        self.zip(other, "add")
+    }
+
+    /// `self + other`.
+    pub fn add(&self, other: &Tensor) -> Tensor {
+        let (a, b) = (self.meta(), other.meta());
+        self.zip(other, "add").from_op(&[self, other], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            Box::new(move |mut incoming: Grads| {
+                let Some(g) = incoming.pop().flatten() else {
+                    return Grads::new();
+                };
+                // Both inputs get the same tensor; only shapes and types that differ make new ones.
+                let [for_self, for_other] = [needs[0].then(|| g.clone()), needs[1].then_some(g)];
+                grads([
+                    for_self.map(|g| g.conform(a)),
+                    for_other.map(|g| g.conform(b)),
+                ])
+            })
+        })
+    }
+
+    /// `self += other`: the same memory, a new history.
+    pub fn add_(&self, other: &Tensor) -> Tensor {
+        let b = other.meta();
+        self.tape().kernel(
+            "add_",
+            self.dtype(),
+            self.numel() as f64,
+            (2 * self.bytes() + other.bytes()) as f64,
+        );
+        self.detached_edge().from_op(&[self, other], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            Box::new(move |mut incoming: Grads| {
+                let Some(g) = incoming.pop().flatten() else {
+                    return Grads::new();
+                };
+                let for_self = needs[0].then(|| g.clone());
+                grads([for_self, needs[1].then_some(g).map(|g| g.conform(b))])
+            })
+        })
+    }
+
+    /// `self - other`.
+    pub fn sub(&self, other: &Tensor) -> Tensor {
+        let (a, b) = (self.meta(), other.meta());
+        self.zip(other, "sub").from_op(&[self, other], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            Box::new(move |incoming: Grads| {
+                let Some(g) = incoming[0].clone() else {
+                    return Grads::new();
+                };
+                let for_other = needs[1].then(|| g.map("neg"));
+                grads([
+                    needs[0].then(|| g.conform(a)),
+                    for_other.map(|g| g.conform(b)),
+                ])
+            })
+        })
+    }
+
+    /// `self * other`: each is kept for the other's gradient.
+    pub fn mul(&self, other: &Tensor) -> Tensor {
+        self.product(other, "mul")
+    }
+
+    fn product(&self, other: &Tensor, op: &'static str) -> Tensor {
+        let (a, b) = (self.meta(), other.meta());
+        self.zip(other, op).from_op(&[self, other], |needs| {
+            let kept_other = needs.input(0).then(|| other.save());
+            let kept_self = needs.input(1).then(|| self.save());
+            Box::new(move |incoming: Grads| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let for_other = kept_self.as_ref().map(|kept| g.zip(&kept.unpack(), "mul"));
+                let for_self = kept_other.as_ref().map(|kept| g.zip(&kept.unpack(), "mul"));
+                grads([
+                    for_self.map(|g| g.conform(a)),
+                    for_other.map(|g| g.conform(b)),
+                ])
+            })
+        })
+    }
+
+    /// `self / other` between tensors.
+    pub fn div(&self, other: &Tensor) -> Tensor {
+        let (a, b) = (self.meta(), other.meta());
+        self.zip(other, "div").from_op(&[self, other], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            let kept_self = needs[1].then(|| self.save());
+            let kept_other = other.save();
+            Box::new(move |incoming: Grads| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let other = kept_other.unpack();
+                // -grad * ((self / other) / other)
+                let for_other = kept_self.as_ref().map(|kept| {
+                    let negative = g.map("neg");
+                    let quotient = kept.unpack().zip(&other, "div").zip(&other, "div");
+                    negative.zip(&quotient, "mul")
+                });
+                let for_self = needs[0].then(|| g.zip(&other, "div"));
+                grads([
+                    for_self.map(|g| g.conform(a)),
+                    for_other.map(|g| g.conform(b)),
+                ])
+            })
+        })
+    }
+
+    /// Multiplication by, or division by, a Python number.
+    pub fn scale(&self) -> Tensor {
+        self.linear_map("mul")
+    }
+
+    /// Addition of a Python number: the gradient passes through.
+    pub fn shift(&self) -> Tensor {
+        self.map("add")
+            .from_op(&[self], |_| Box::new(|incoming| incoming))
+    }
+
+    pub fn neg(&self) -> Tensor {
+        self.linear_map("neg")
+    }
+
+    /// `self.pow(n)` for a Python number.
+    pub fn pow(&self) -> Tensor {
+        let input = self.raised();
+        input.map("pow").from_op(&[&input], |_| {
+            let kept = input.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                // grad * (exponent * self.pow(exponent - 1))
+                let power = kept.unpack().map("pow");
+                let factor = power.map("mul");
+                grads([Some(g.zip(&factor, "mul"))])
+            })
+        })
+    }
+
+    pub fn rsqrt(&self) -> Tensor {
+        let input = self.raised();
+        // -0.5 * grad * result.pow(3)
+        input.from_result("rsqrt", |g, result| {
+            let power = result.map("pow");
+            let half = g.map("mul");
+            half.zip(&power, "mul")
+        })
+    }
+
+    pub fn sqrt(&self) -> Tensor {
+        self.from_result("sqrt", |g, result| {
+            let twice = result.map("mul");
+            g.zip(&twice, "div")
+        })
+    }
+
+    pub fn exp(&self) -> Tensor {
+        self.raised()
+            .from_result("exp", |g, result| g.zip(result, "mul"))
+    }
+
+    pub fn tanh(&self) -> Tensor {
+        self.from_result("tanh", |g, result| g.zip(result, "tanh_backward"))
+    }
+
+    pub fn sigmoid(&self) -> Tensor {
+        self.from_result("sigmoid", |g, result| g.zip(result, "sigmoid_backward"))
+    }
+
+    pub fn relu(&self) -> Tensor {
+        self.from_result("relu", |g, result| g.zip(result, "threshold_backward"))
+    }
+
+    pub fn silu(&self) -> Tensor {
+        self.from_input("silu", |g, input| g.zip(input, "silu_backward"))
+    }
+
+    /// `F.gelu`, either form: one kernel, its input kept.
+    pub fn gelu(&self) -> Tensor {
+        self.from_input("gelu", |g, input| g.zip(input, "gelu_backward"))
+    }
+
+    pub fn log(&self) -> Tensor {
+        self.raised()
+            .from_input("log", |g, input| g.zip(input, "div"))
+    }
+
+    pub fn cos(&self) -> Tensor {
+        self.from_input("cos", |g, input| {
+            let sine = input.map("sin");
+            let negative = sine.map("neg");
+            g.zip(&negative, "mul")
+        })
+    }
+
+    pub fn sin(&self) -> Tensor {
+        self.from_input("sin", |g, input| {
+            let cosine = input.map("cos");
+            g.zip(&cosine, "mul")
+        })
+    }
+
+    /// `clamp` with Python numbers: the input is kept for its mask.
+    pub fn clamp(&self) -> Tensor {
+        self.from_input("clamp", |g, input| {
+            let mask = input.map_to("clamp_mask", DType::Bool);
+            g.zip_to(&mask, "where", g.dtype())
+        })
+    }
+
+    /// A comparison: a Boolean result, no gradient.
+    pub fn compare(&self, other: &Tensor, op: &'static str) -> Tensor {
+        self.zip_to(other, op, DType::Bool)
+    }
+
+    /// `self.masked_fill(mask, value)`: the mask is kept.
+    pub fn masked_fill(&self, mask: &Tensor) -> Tensor {
+        let meta = self.meta();
+        self.zip_to(mask, "masked_fill", self.dtype())
+            .from_op(&[self], |_| {
+                let mask = mask.save();
+                Box::new(move |incoming| {
+                    let Some(g) = incoming[0].as_ref() else {
+                        return Grads::new();
+                    };
+                    grads([Some(
+                        g.zip_to(&mask.unpack(), "masked_fill", g.dtype())
+                            .conform(meta),
+                    )])
+                })
+            })
+    }
+
+    /// `self.to(dtype)`; the same tensor where nothing changes.
+    pub fn to(&self, dtype: DType) -> Tensor {
+        if self.dtype() == dtype {
+            return self.clone();
+        }
+        let from = self.dtype();
+        self.map_to("to", dtype).from_op(&[self], |_| {
+            Box::new(move |incoming| {
+                incoming
+                    .into_iter()
+                    .map(|g| g.map(|g| g.to(from)))
+                    .collect()
+            })
+        })
+    }
+
+    /// A copy in another layout, without history.
+    pub(in crate::tape) fn copied(&self, op: &'static str, layout: Layout) -> Tensor {
+        let out = self.tape().empty_as(
+            op,
+            Layout {
+                shape: *self.shape(),
+                ..layout
+            },
+            self.dtype(),
+        );
+        self.tape()
+            .kernel(op, self.dtype(), 0.0, 2.0 * self.bytes() as f64);
+        out
+    }
+
+    /// The same memory as a value of its own, for operations that write into their input.
+    pub(in crate::tape) fn detached_edge(&self) -> Tensor {
+        self.with_edge(None)
+    }
+
+    /// An element-wise operation whose gradient is one kernel over the incoming one: nothing is kept.
+    fn linear_map(&self, op: &'static str) -> Tensor {
+        self.map(op).from_op(&[self], |_| {
+            Box::new(move |incoming| incoming.into_iter().map(|g| g.map(|g| g.map(op))).collect())
+        })
+    }
+
+    /// An element-wise operation that keeps its input.
+    pub(in crate::tape) fn from_input(
+        &self,
+        op: &'static str,
+        backward: fn(&Tensor, &Tensor) -> Tensor,
+    ) -> Tensor {
+        self.map(op).from_op(&[self], |_| {
+            let kept = self.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                grads([Some(backward(g, &kept.unpack()))])
+            })
+        })
+    }
+
+    /// An element-wise operation that keeps its result.
+    pub(in crate::tape) fn from_result(
+        &self,
+        op: &'static str,
+        backward: fn(&Tensor, &Tensor) -> Tensor,
+    ) -> Tensor {
+        let out = self.map(op);
+        let result = out.clone();
+        out.from_op(&[self], move |_| {
+            let kept = result.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                grads([Some(backward(g, &kept.unpack()))])
+            })
+        })
+    }
+}

@@ -1,0 +1,297 @@
+//! `scaled_dot_product_attention` with PyTorch's own choice of kernel.
+
+use super::super::{Category, DType, Grads, Layout, Tape, Tensor, grads};
+
+/// What stands between queries and keys.
+#[derive(Clone, Debug)]
+pub enum AttentionMask {
+    None,
+    /// `is_causal=True`: no memory.
+    Causal,
+    /// A bias or Boolean mask `[B, 1 or H, S, T]`.
+    Given(Tensor),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kernel {
+    Flash,
+    Efficient,
+    Math,
+}
+
+impl Tensor {
+    /// `F.scaled_dot_product_attention(self, key, value, mask, dropout, enable_gqa=True)` on `[B, H, S, D]`.
+    pub fn attention(
+        &self,
+        key: &Tensor,
+        value: &Tensor,
+        mask: &AttentionMask,
+        dropout: f64,
+    ) -> Tensor {
+        let mask = match mask {
+            AttentionMask::Given(bias) if bias.dtype().is_floating() => {
+                AttentionMask::Given(bias.lowered())
+            }
+            other => other.clone(),
+        };
+        let value = value.lowered();
+        let key = key.lowered();
+        let query = self.lowered();
+        match choose(&query, &key, &mask) {
+            Kernel::Flash => flash(&query, &key, &value, &mask),
+            Kernel::Efficient => efficient(&query, &key, &value, &mask),
+            Kernel::Math => math(&query, &key, &value, &mask, dropout),
+        }
+    }
+}
+
+/// `_fused_sdp_choice_cuda` in aten/src/ATen/native/transformers/cuda/sdp_utils.cpp: flash, else memory-efficient, else plain products.
+fn choose(query: &Tensor, key: &Tensor, mask: &AttentionMask) -> Kernel {
+    let machine = query.tape().machine();
+    let dim = query.size(-1);
+    let grouped = query.size(1) != key.size(1);
+    let masked = matches!(mask, AttentionMask::Given(_));
+    if machine.capability >= (8, 0) && query.dtype().is_half() && !masked && dim <= 256 {
+        return Kernel::Flash;
+    }
+    let known = match query.dtype() {
+        DType::BF16 => machine.capability >= (8, 0),
+        DType::F16 | DType::F32 => machine.capability >= (5, 0),
+        _ => false,
+    };
+    let aligned = dim % (if query.dtype() == DType::F32 { 4 } else { 8 }) == 0;
+    if known && aligned && !grouped {
+        Kernel::Efficient
+    } else {
+        Kernel::Math
+    }
+}
+
+/// The result lies as `[B, S, H, D]`, whatever the query's layout (`_scaled_dot_product_flash_attention`).
+fn heads_inside(
+    tape: &Tape,
+    op: &'static str,
+    b: u64,
+    h: u64,
+    s: u64,
+    d: u64,
+    dtype: DType,
+) -> Tensor {
+    tape.empty_as(op, Layout::contiguous([b, s, h, d]).transposed(1, 2), dtype)
+}
+
+fn attention_flops(query: &Tensor, key: &Tensor, mask: &AttentionMask) -> f64 {
+    let (b, h, s, d, t) = (
+        query.size(0),
+        query.size(1),
+        query.size(2),
+        query.size(3),
+        key.size(2),
+    );
+    let all = 4.0 * b as f64 * h as f64 * s as f64 * t as f64 * d as f64;
+    if matches!(mask, AttentionMask::Causal) {
+        all / 2.0
+    } else {
+        all
+    }
+}
+
+fn flash(query: &Tensor, key: &Tensor, value: &Tensor, mask: &AttentionMask) -> Tensor {
+    let d = query.size(-1);
+    if !d.is_multiple_of(8) {
+        // Heads are padded to a multiple of eight and the result is cut back.
+        let wide = |t: &Tensor| t.pad_to(&[t.size(0), t.size(1), t.size(2), d.next_multiple_of(8)]);
+        return flash(&wide(query), &wide(key), &wide(value), mask).narrow(-1, d);
+    }
+    let tape = query.tape();
+    let (b, h, s) = (query.size(0), query.size(1), query.size(2));
+    let (kv_heads, t) = (key.size(1), key.size(2));
+    let out = heads_inside(&tape, "flash_attention", b, h, s, d, query.dtype());
+    let sums = tape.empty("flash_attention", [b, h, s], DType::F32);
+    let seed = tape.empty("flash_attention", [2], DType::U64);
+    let offset = tape.empty("flash_attention", [0; 0], DType::U64);
+    let flops = attention_flops(query, key, mask);
+    tape.kernel(
+        "flash_attention",
+        query.dtype(),
+        flops,
+        (2 * query.bytes() + key.bytes() + value.bytes()) as f64,
+    );
+    let result = out.clone();
+    out.from_op(&[query, key, value], move |_| {
+        let dtype = query.dtype();
+        let kept = [query, key, value, &result, &sums, &seed, &offset].map(Tensor::save);
+        Box::new(move |incoming| {
+            let Some(g) = incoming[0].as_ref() else {
+                return Grads::new();
+            };
+            let tape = g.tape();
+            let unpacked: Vec<Tensor> = kept.iter().map(super::super::Saved::unpack).collect();
+            let [dq, dk, dv] = [(h, s), (kv_heads, t), (kv_heads, t)]
+                .map(|(h, n)| heads_inside(&tape, "flash_backward", b, h, n, d, dtype));
+            // mha_bwd in flash_api.cpp: row sums and an fp32 query gradient, rounded to blocks of 128 rows, heads to 32 columns.
+            let rows = s.next_multiple_of(128);
+            let columns = d.next_multiple_of(if d <= 128 { 32 } else { 64 });
+            let scratch = |shape: [u64; 4], dtype| {
+                let t = tape.empty("flash_workspace", shape, dtype);
+                t.set_category(Category::Workspace);
+                t
+            };
+            let row_sums = scratch([b, h, rows, 1], DType::F32);
+            let query_sum = scratch([b, rows, h, columns], DType::F32);
+            let wide = (h != kv_heads)
+                .then(|| [scratch([b, t, h, d], dtype), scratch([b, t, h, d], dtype)]);
+            tape.kernel("flash_backward", dtype, 2.5 * flops, 4.0 * g.bytes() as f64);
+            drop((row_sums, query_sum, wide, unpacked));
+            grads([Some(dq), Some(dk), Some(dv)])
+        })
+    })
+}
+
+fn efficient(query: &Tensor, key: &Tensor, value: &Tensor, mask: &AttentionMask) -> Tensor {
+    let tape = query.tape();
+    let (b, h, s, d, t) = (
+        query.size(0),
+        query.size(1),
+        query.size(2),
+        query.size(3),
+        key.size(2),
+    );
+    let dtype = query.dtype();
+    // A Boolean mask becomes a bias in the query's type; a bias whose rows are not aligned to sixteen bytes is padded.
+    let bias = match mask {
+        AttentionMask::Given(bias) => Some(bias_of(bias, dtype, t)),
+        _ => None,
+    };
+    let out = heads_inside(&tape, "efficient_attention", b, h, s, d, dtype);
+    let sums = tape.empty(
+        "efficient_attention",
+        [b, h, s.next_multiple_of(32)],
+        DType::F32,
+    );
+    let seed = tape.empty("efficient_attention", [0; 0], DType::I64);
+    let offset = tape.empty("efficient_attention", [0; 0], DType::I64);
+    let flops = attention_flops(query, key, mask);
+    tape.kernel(
+        "efficient_attention",
+        dtype,
+        flops,
+        (2 * query.bytes() + key.bytes() + value.bytes()) as f64,
+    );
+    let result = out.clone();
+    let mut inputs = vec![query, key, value];
+    inputs.extend(bias.as_ref());
+    let bias_grad = bias
+        .as_ref()
+        .filter(|bias| bias.requires_grad())
+        .map(|bias| *bias.shape());
+    out.from_op(&inputs, |_| {
+        let mut kept: Vec<_> = [query, key, value, &result, &sums, &seed, &offset]
+            .into_iter()
+            .map(Tensor::save)
+            .collect();
+        kept.extend(bias.as_ref().map(Tensor::save));
+        Box::new(move |incoming| {
+            let Some(g) = incoming[0].as_ref() else {
+                return Grads::new();
+            };
+            let tape = g.tape();
+            let unpacked: Vec<Tensor> = kept.iter().map(super::super::Saved::unpack).collect();
+            let [dq, dk, dv] =
+                [s, t, t].map(|n| heads_inside(&tape, "efficient_backward", b, h, n, d, dtype));
+            let for_bias = bias_grad.map(|shape| {
+                tape.empty(
+                    "efficient_backward",
+                    [b, h, shape[shape.len() - 2], t],
+                    dtype,
+                )
+            });
+            let scratch = |bytes: u64| {
+                let t = tape.empty("efficient_workspace", [bytes], DType::U8);
+                t.set_category(Category::Workspace);
+                t
+            };
+            // Row sums in fp32; for 16-bit types tiles of 64×64 in which the query gradient is summed in fp32, with a lock each
+            // (`GradQTempStorage` in mem_eff_attention/kernel_backward.h).
+            let row_sums = scratch(b * h * s * 4);
+            let tiles = if dtype.is_half() {
+                b * h * s.div_ceil(64) * d.div_ceil(64) * (64 * 64 * 4 + 16)
+            } else {
+                0
+            };
+            let sums = scratch(tiles);
+            tape.kernel(
+                "efficient_backward",
+                dtype,
+                2.5 * flops,
+                4.0 * g.bytes() as f64,
+            );
+            drop((row_sums, sums, unpacked));
+            grads([Some(dq), Some(dk), Some(dv), for_bias])
+        })
+    })
+}
+
+/// `preprocess_mask` and `convert_boolean_attn_mask` in attention.cpp.
+fn bias_of(mask: &Tensor, dtype: DType, keys: u64) -> Tensor {
+    let bias = if mask.dtype() == DType::Bool {
+        let tape = mask.tape();
+        let scalars = (
+            tape.empty("scalar_tensor", [0; 0], dtype),
+            tape.empty("scalar_tensor", [0; 0], dtype),
+        );
+        let out = mask.map_to("where", dtype);
+        drop(scalars);
+        out
+    } else {
+        mask.to(dtype)
+    };
+    let aligned = keys.next_multiple_of(8);
+    if keys == aligned {
+        return bias;
+    }
+    let mut shape = bias.shape().to_vec();
+    if let Some(last) = shape.last_mut() {
+        *last = aligned;
+    }
+    bias.pad_to(&shape).narrow(-1, keys)
+}
+
+/// `_scaled_dot_product_attention_math`: query and key are scaled, scores and probabilities exist.
+fn math(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    mask: &AttentionMask,
+    dropout: f64,
+) -> Tensor {
+    let groups = query.size(1) / key.size(1).max(1);
+    let (key, value) = if groups > 1 {
+        (repeat_heads(key, groups), repeat_heads(value, groups))
+    } else {
+        (key.clone(), value.clone())
+    };
+    let scores = query.scale().matmul(&key.transpose(-2, -1).scale());
+    let scores = match mask {
+        AttentionMask::None => scores,
+        AttentionMask::Causal => {
+            let shape = [query.size(2), key.size(2)];
+            let allowed = query.constant("tril", &shape, DType::Bool);
+            let bias = bias_of(&allowed, query.dtype(), key.size(2));
+            scores.add_(&bias)
+        }
+        AttentionMask::Given(bias) => scores.add_(&bias_of(bias, query.dtype(), key.size(2))),
+    };
+    scores.softmax(None).dropout(dropout).matmul(&value)
+}
+
+/// `repeat_kv` of transformers: `[B, K, S, D]` to `[B, K × groups, S, D]` by a copy.
+pub fn repeat_heads(t: &Tensor, groups: u64) -> Tensor {
+    if groups <= 1 {
+        return t.clone();
+    }
+    let (b, k, s, d) = (t.size(0), t.size(1), t.size(2), t.size(3));
+    t.unsqueeze(2)
+        .expand(&[b, k, groups, s, d])
+        .reshape(&[b, k * groups, s, d])
+}

@@ -1,0 +1,29 @@
+//! Dropout.
+
+use super::super::{DType, Grads, Tensor, grads};
+
+impl Tensor {
+    /// `F.dropout(self, p)` in training: the fused kernel, which keeps a Boolean mask. Nothing at all for `p` of zero.
+    pub fn dropout(&self, p: f64) -> Tensor {
+        if p <= 0.0 {
+            return self.clone();
+        }
+        let out = self.map("dropout");
+        let mask = self
+            .tape()
+            .empty_as("dropout_mask", self.layout().preserved(), DType::Bool);
+        out.from_op(&[self], |_| {
+            let kept = mask.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                grads([Some(g.zip_to(
+                    &kept.unpack(),
+                    "dropout_backward",
+                    g.dtype(),
+                ))])
+            })
+        })
+    }
+}

@@ -1,0 +1,60 @@
+//! Losses.
+
+use super::super::{Grads, Tensor, grads};
+use super::log_softmax;
+
+impl Tensor {
+    /// `F.cross_entropy(self, target)` with class indices: `log_softmax`, then `nll_loss`.
+    pub fn cross_entropy(&self, target: &Tensor) -> Tensor {
+        let logs = log_softmax(self);
+        let tape = logs.tape();
+        let loss = tape.empty("nll_loss", [0; 0], logs.dtype());
+        let total_weight = tape.empty("nll_loss", [0; 0], logs.dtype());
+        loss.from_op(&[&logs], |_| {
+            let kept = (logs.save(), target.save(), total_weight.save());
+            Box::new(move |_| {
+                let logs = kept.0.unpack();
+                grads([Some(logs.map("nll_loss_backward"))])
+            })
+        })
+    }
+
+    /// `F.mse_loss(self, target)`.
+    pub fn mse_loss(&self, target: &Tensor) -> Tensor {
+        let (a, b) = (self.raised(), target.raised());
+        let difference = a.zip(&b, "mse_loss");
+        difference.scalar_mean().from_op(&[&a, &b], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            let kept = (a.save(), b.save());
+            Box::new(move |_| {
+                let (a, b) = (kept.0.unpack(), kept.1.unpack());
+                let for_b = needs[1].then(|| b.zip(&a, "mse_loss_backward"));
+                grads([needs[0].then(|| a.zip(&b, "mse_loss_backward")), for_b])
+            })
+        })
+    }
+
+    /// `F.binary_cross_entropy_with_logits(self, target)`.
+    pub fn bce_with_logits(&self, target: &Tensor) -> Tensor {
+        let (a, b) = (self.raised(), target.raised());
+        // max(x, 0) - x*t + log1p(exp(-|x|)), as a chain of temporaries of which two are alive at once.
+        let product = a.zip(&b, "bce_with_logits");
+        let log = a.map("log_sigmoid");
+        let sum = product.zip(&log, "bce_with_logits");
+        drop((product, log));
+        sum.scalar_mean().from_op(&[&a], |_| {
+            let kept = (a.save(), b.save());
+            Box::new(move |_| {
+                let (a, b) = (kept.0.unpack(), kept.1.unpack());
+                let sigmoid = a.map("sigmoid");
+                let out: Grads = grads([Some(sigmoid.zip(&b, "bce_with_logits_backward"))]);
+                out
+            })
+        })
+    }
+
+    /// A mean over everything without history.
+    fn scalar_mean(&self) -> Tensor {
+        self.tape().no_grad(|| self.mean_all().detach())
+    }
+}

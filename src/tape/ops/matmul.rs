@@ -1,0 +1,139 @@
+//! Matrix products.
+
+use super::super::{Dims, Grads, Layout, Tensor, broadcast, grads};
+
+impl Tensor {
+    /// `F.linear(self, weight, bias)`: one `addmm` or `mm` over all leading dimensions.
+    ///
+    /// Keeps the input where the weight needs a gradient and the weight where the input does (derivatives.yaml: `addmm`, `mm`).
+    pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+        // Arguments are cast from the last to the first: C++ evaluates them so on the compilers PyTorch is built with.
+        let bias = bias.map(Tensor::lowered);
+        let weight = weight.lowered();
+        let input = self.lowered();
+        let rows = input.flattened();
+        let (n, k, m) = (rows.size(0), rows.size(1), weight.size(0));
+        let out = rows.product_of("linear", n, k, m, bias.is_some() && k > 1 && m > 1);
+        let bias_meta = bias.as_ref().map(Tensor::meta);
+        let mut inputs = vec![&rows, &weight];
+        inputs.extend(bias.as_ref());
+        let out = out.from_op(&inputs, |needs| {
+            let kept_weight = needs.input(0).then(|| weight.save());
+            let kept_rows = needs.input(1).then(|| rows.save());
+            let needs_bias = needs.input(2);
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let for_rows = || {
+                    kept_weight
+                        .as_ref()
+                        .map(|_| g.product_of("linear", n, m, k, false))
+                };
+                let for_weight = || {
+                    kept_rows
+                        .as_ref()
+                        .map(|_| g.product_of("linear", m, n, k, false))
+                };
+                // `addmm` names its factors mat1 and mat2, `mm` self and mat2: that is the order.
+                let (for_rows, for_weight) = if bias_meta.is_some() {
+                    let first = for_rows();
+                    (first, for_weight())
+                } else {
+                    let first = for_weight();
+                    (for_rows(), first)
+                };
+                let for_bias = bias_meta
+                    .filter(|_| needs_bias)
+                    .map(|meta| g.clone().conform(meta));
+                grads([for_rows, for_weight, for_bias])
+            })
+        });
+        let mut shape: Vec<u64> = input.shape().to_vec();
+        if let Some(last) = shape.last_mut() {
+            *last = m;
+        }
+        out.view(&shape)
+    }
+
+    /// All leading dimensions as one: a view, or a copy where the layout allows none.
+    fn flattened(&self) -> Tensor {
+        if self.shape().len() == 2 {
+            return self.clone();
+        }
+        let last = self.size(-1);
+        self.reshape(&[self.numel() / last.max(1), last])
+    }
+
+    /// The memory and work of an `n×k` by `k×m` product, without history.
+    fn product_of(&self, op: &'static str, n: u64, k: u64, m: u64, with_bias: bool) -> Tensor {
+        let tape = self.tape();
+        let out = tape.empty(op, [n, m], self.dtype());
+        if with_bias {
+            tape.cublaslt_workspace()
+        } else {
+            tape.cublas_workspace()
+        }
+        let (nf, kf, mf) = (n as f64, k as f64, m as f64);
+        tape.kernel(
+            op,
+            self.dtype(),
+            2.0 * nf * kf * mf,
+            (nf * kf + kf * mf + nf * mf) * self.dtype().bytes() as f64,
+        );
+        out
+    }
+
+    /// `torch.matmul` of tensors with three dimensions or more: a batched product of their last two.
+    pub fn matmul(&self, other: &Tensor) -> Tensor {
+        let other = other.lowered();
+        let this = self.lowered();
+        let lead = |t: &Tensor| Dims::new(&t.shape()[..t.shape().len().saturating_sub(2)]);
+        let batch = broadcast(&lead(&this), &lead(&other));
+        let (n, k, m) = (this.size(-2), this.size(-1), other.size(-1));
+        let count = batch.product();
+        // Operands are expanded to the batch and folded into one batch dimension, which copies what cannot be viewed.
+        let fold = |t: &Tensor, rows: u64, columns: u64| {
+            let full = [&batch[..], &[rows, columns]].concat();
+            t.expand(&full).reshape(&[count, rows, columns])
+        };
+        let left = fold(&this, n, k);
+        let right = fold(&other, k, m);
+        let out = left.bmm(&right);
+        out.view(&[&batch[..], &[n, m]].concat())
+    }
+
+    /// `torch.bmm`.
+    pub fn bmm(&self, other: &Tensor) -> Tensor {
+        let other = other.lowered();
+        let this = self.lowered();
+        let (b, n, k, m) = (this.size(0), this.size(1), this.size(2), other.size(2));
+        this.batched_product(b, n, k, m)
+            .from_op(&[&this, &other], |needs| {
+                let kept_other = needs.input(0).then(|| other.save());
+                let kept_this = needs.input(1).then(|| this.save());
+                Box::new(move |incoming| {
+                    let Some(g) = incoming[0].as_ref() else {
+                        return Grads::new();
+                    };
+                    let for_other = kept_this.as_ref().map(|_| g.batched_product(b, k, n, m));
+                    let for_this = kept_other.as_ref().map(|_| g.batched_product(b, n, m, k));
+                    grads([for_this, for_other])
+                })
+            })
+    }
+
+    fn batched_product(&self, b: u64, n: u64, k: u64, m: u64) -> Tensor {
+        let tape = self.tape();
+        let out = tape.empty_as("bmm", Layout::contiguous([b, n, m]), self.dtype());
+        tape.cublas_workspace();
+        let (bf, nf, kf, mf) = (b as f64, n as f64, k as f64, m as f64);
+        tape.kernel(
+            "bmm",
+            self.dtype(),
+            2.0 * bf * nf * kf * mf,
+            bf * (nf * kf + kf * mf + nf * mf) * self.dtype().bytes() as f64,
+        );
+        out
+    }
+}

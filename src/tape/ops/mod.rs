@@ -1,0 +1,50 @@
+//! The operations: each allocates, saves and frees what PyTorch's does.
+//!
+//! Gradients are made in the order of the generated code (torch/csrc/autograd/generated/Functions.cpp: by input name),
+//! then brought to the inputs' shapes and types (`validate_outputs` in engine.cpp).
+
+mod arithmetic;
+mod attention;
+mod dropout;
+mod embedding;
+mod loss;
+mod matmul;
+mod norm;
+mod reduce;
+mod shape;
+mod softmax;
+
+pub use attention::{AttentionMask, repeat_heads};
+pub use softmax::log_softmax;
+
+use super::{DType, Dims, Tensor};
+
+/// What a gradient must look like to flow into an input.
+#[derive(Clone, Copy)]
+pub(super) struct Meta {
+    shape: Dims,
+    dtype: DType,
+}
+
+impl Tensor {
+    pub(super) fn meta(&self) -> Meta {
+        Meta {
+            shape: *self.shape(),
+            dtype: self.dtype(),
+        }
+    }
+
+    /// `validate_outputs`: summed to the input's shape, then cast to its type.
+    pub(super) fn conform(self, meta: Meta) -> Tensor {
+        let summed = if *self.shape() == meta.shape {
+            self
+        } else {
+            self.sum_to(meta.shape)
+        };
+        if summed.dtype() == meta.dtype {
+            summed
+        } else {
+            summed.to(meta.dtype)
+        }
+    }
+}

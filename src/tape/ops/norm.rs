@@ -1,0 +1,70 @@
+//! Normalisation kernels.
+
+use super::super::{DType, Grads, Tensor};
+
+impl Tensor {
+    /// `F.layer_norm` over the last dimension: keeps the input and two fp32 numbers a row. Autocast runs it in fp32.
+    pub fn layer_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Tensor {
+        let bias = bias.map(Tensor::raised);
+        let weight = weight.map(Tensor::raised);
+        let input = self.raised().contiguous();
+        let tape = input.tape();
+        let mut rows = *input.shape();
+        rows = rows.with(rows.len().saturating_sub(1), 1);
+        let out = input.map("layer_norm");
+        let statistics_type = input.dtype().accumulate();
+        let mean = tape.empty("layer_norm", rows, statistics_type);
+        let deviation = tape.empty("layer_norm", rows, statistics_type);
+        let inputs: Vec<&Tensor> = [Some(&input), weight.as_ref(), bias.as_ref()]
+            .into_iter()
+            .flatten()
+            .collect();
+        let (has_weight, has_bias) = (weight.is_some(), bias.is_some());
+        out.from_op(&inputs, |needs| {
+            let needs_input = needs.input(0);
+            let needs_weight = has_weight && needs.input(1);
+            let needs_bias = has_bias && needs.input(1 + usize::from(has_weight));
+            let kept = (
+                input.save(),
+                mean.save(),
+                deviation.save(),
+                weight.as_ref().map(Tensor::save),
+                bias.as_ref().map(Tensor::save),
+            );
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let tape = g.tape();
+                let input = kept.0.unpack();
+                let for_input = needs_input.then(|| input.map("layer_norm_backward"));
+                let vector = |kept: &Option<super::super::Saved>| {
+                    kept.as_ref()
+                        .map(|kept| kept.unpack().map("layer_norm_backward"))
+                };
+                let for_weight = if needs_weight { vector(&kept.3) } else { None };
+                let for_bias = if needs_bias { vector(&kept.4) } else { None };
+                tape.kernel("layer_norm_backward", g.dtype(), 0.0, g.bytes() as f64);
+                let mut all = Grads::new();
+                all.push(for_input);
+                if has_weight {
+                    all.push(for_weight);
+                }
+                if has_bias {
+                    all.push(for_bias);
+                }
+                all
+            })
+        })
+    }
+
+    /// RMS norm as transformers writes it in Python: fp32 inside, the weight applied in the input's type.
+    pub fn rms_norm_python(&self, weight: &Tensor) -> Tensor {
+        let dtype = self.dtype();
+        let hidden = self.to(DType::F32);
+        let variance = hidden.pow().mean(&[-1]);
+        let hidden = hidden.mul(&variance.shift().rsqrt());
+        drop(variance);
+        weight.mul(&hidden.to(dtype))
+    }
+}

@@ -1,0 +1,91 @@
+//! Sums and means.
+
+use super::super::kernels::Reduction;
+use super::super::{DType, Dims, Grads, Layout, Tensor, grads};
+
+impl Tensor {
+    /// A sum over `dims` that keeps them as ones, without history.
+    fn reduced(&self, op: &'static str, dims: &[usize], dtype: DType) -> Tensor {
+        let mut shape = *self.shape();
+        for &d in dims {
+            shape = shape.with(d, 1);
+        }
+        let tape = self.tape();
+        let out = tape.empty_as(op, Layout::contiguous(shape), dtype);
+        let outputs = out.numel().max(1);
+        let innermost = self
+            .shape()
+            .len()
+            .checked_sub(1)
+            .is_none_or(|last| dims.contains(&last));
+        tape.reduce_workspace(Reduction {
+            outputs,
+            inputs_per_output: self.numel() / outputs,
+            innermost,
+            flat: outputs == 1,
+            dtype,
+        });
+        tape.kernel(
+            op,
+            dtype,
+            self.numel() as f64,
+            (self.bytes() + out.bytes()) as f64,
+        );
+        out
+    }
+
+    /// `at::sum_to`: undoes broadcasting, without history.
+    pub(in crate::tape) fn sum_to(&self, shape: Dims) -> Tensor {
+        let lead = self.shape().len().saturating_sub(shape.len());
+        let dims: Vec<usize> = (0..self.shape().len())
+            .filter(|&i| i < lead || (shape[i - lead] == 1 && self.shape()[i] != 1))
+            .collect();
+        if dims.is_empty() {
+            return self.clone();
+        }
+        self.reduced("sum", &dims, self.dtype())
+            .alias(Layout::contiguous(shape))
+    }
+
+    fn resolved(&self, dims: &[isize]) -> Vec<usize> {
+        dims.iter().filter_map(|&d| self.dim(d)).collect()
+    }
+
+    /// `self.sum(dims, keepdim=True)`.
+    pub fn sum(&self, dims: &[isize]) -> Tensor {
+        let input = self.raised();
+        let shape = *input.shape();
+        input
+            .reduced("sum", &input.resolved(dims), input.dtype())
+            .from_op(&[&input], |_| {
+                Box::new(move |incoming| {
+                    let Some(g) = incoming[0].as_ref() else {
+                        return Grads::new();
+                    };
+                    grads([Some(g.alias(g.layout().expanded(shape)))])
+                })
+            })
+    }
+
+    /// `self.mean(dims, keepdim=True)`: backward divides the expanded gradient, which makes it whole.
+    pub fn mean(&self, dims: &[isize]) -> Tensor {
+        let shape = *self.shape();
+        self.reduced("mean", &self.resolved(dims), self.dtype())
+            .from_op(&[self], |_| {
+                Box::new(move |incoming| {
+                    let Some(g) = incoming[0].as_ref() else {
+                        return Grads::new();
+                    };
+                    let wide = g.alias(g.layout().expanded(shape));
+                    grads([Some(wide.map("div"))])
+                })
+            })
+    }
+
+    /// The mean of everything, as losses take it.
+    pub fn mean_all(&self) -> Tensor {
+        let dims: Vec<isize> = (0..self.shape().len() as isize).collect();
+        let kept = self.mean(&dims);
+        kept.view(&[])
+    }
+}

@@ -1,0 +1,271 @@
+//! Views, copies between layouts, and operations that move elements.
+
+use super::super::{DType, Dims, Grads, Layout, Tensor, grads};
+
+impl Tensor {
+    /// A view with history: backward is the inverse view of the gradient.
+    fn viewed(&self, layout: Layout, backward: impl FnOnce(Tensor) -> Tensor + 'static) -> Tensor {
+        self.alias(layout).from_op(&[self], |_| {
+            Box::new(move |mut incoming: Grads| grads([incoming.pop().flatten().map(backward)]))
+        })
+    }
+
+    /// `self.view(shape)`, or `reshape` where the layout allows no view: then it copies.
+    pub fn reshape(&self, shape: &[u64]) -> Tensor {
+        let shape = Dims::new(shape);
+        if shape == *self.shape() {
+            return self.clone();
+        }
+        let from = *self.shape();
+        match self.layout().viewed(shape) {
+            Some(layout) => self.viewed(layout, move |g| g.reshape(&from)),
+            None => self.contiguous().reshape(&shape),
+        }
+    }
+
+    /// `self.view(shape)`.
+    pub fn view(&self, shape: &[u64]) -> Tensor {
+        self.reshape(shape)
+    }
+
+    pub fn transpose(&self, a: isize, b: isize) -> Tensor {
+        let (Some(a), Some(b)) = (self.dim(a), self.dim(b)) else {
+            return self.clone();
+        };
+        self.viewed(self.layout().transposed(a, b), move |g| {
+            g.alias(g.layout().transposed(a, b))
+        })
+    }
+
+    pub fn permute(&self, order: &[usize]) -> Tensor {
+        let mut inverse = vec![0; order.len()];
+        for (to, &from) in order.iter().enumerate() {
+            if let Some(place) = inverse.get_mut(from) {
+                *place = to;
+            }
+        }
+        self.viewed(self.layout().permuted(order), move |g| {
+            g.alias(g.layout().permuted(&inverse))
+        })
+    }
+
+    pub fn unsqueeze(&self, at: isize) -> Tensor {
+        let n = self.shape().len() as isize + 1;
+        let Ok(at) = usize::try_from(if at < 0 { at + n } else { at }) else {
+            return self.clone();
+        };
+        let Layout { shape, strides } = *self.layout();
+        let step = shape.get(at).map_or(1, |size| size * strides[at]);
+        let layout = Layout {
+            shape: shape.inserted(at, 1),
+            strides: strides.inserted(at, step),
+        };
+        self.viewed(layout, move |g| g.squeezed(at))
+    }
+
+    pub fn squeeze(&self, at: isize) -> Tensor {
+        let Some(at) = self.dim(at).filter(|&i| self.shape().get(i) == Some(&1)) else {
+            return self.clone();
+        };
+        let layout = *self.squeezed(at).layout();
+        self.viewed(layout, move |g| g.unsqueeze(at as isize))
+    }
+
+    fn squeezed(&self, at: usize) -> Tensor {
+        let Layout { shape, strides } = *self.layout();
+        self.alias(Layout {
+            shape: shape.removed(at),
+            strides: strides.removed(at),
+        })
+    }
+
+    /// `self.expand(shape)`: a view; the gradient is summed back.
+    pub fn expand(&self, shape: &[u64]) -> Tensor {
+        let shape = Dims::new(shape);
+        if shape == *self.shape() {
+            return self.clone();
+        }
+        let from = *self.shape();
+        self.viewed(self.layout().expanded(shape), move |g| g.sum_to(from))
+    }
+
+    /// `self.contiguous()`: the same tensor where it is so already.
+    pub fn contiguous(&self) -> Tensor {
+        if self.layout().is_contiguous() {
+            return self.clone();
+        }
+        self.copied("contiguous", Layout::contiguous(*self.shape()))
+            .from_op(&[self], |_| Box::new(|incoming| incoming))
+    }
+
+    /// `self.clone()`.
+    pub fn cloned(&self) -> Tensor {
+        self.copied("clone", self.layout().preserved())
+            .from_op(&[self], |_| Box::new(|incoming| incoming))
+    }
+
+    /// `self.narrow(dim, ..)`, a slice: backward puts the gradient into zeros of the whole shape.
+    pub fn narrow(&self, dim: isize, length: u64) -> Tensor {
+        let Some(dim) = self.dim(dim) else {
+            return self.clone();
+        };
+        let whole = *self.shape();
+        if whole.get(dim) == Some(&length) {
+            return self.clone();
+        }
+        self.viewed(self.sliced(dim, length), move |g| g.padded_to(whole))
+    }
+
+    fn sliced(&self, dim: usize, length: u64) -> Layout {
+        Layout {
+            shape: self.shape().with(dim, length),
+            strides: self.layout().strides,
+        }
+    }
+
+    fn padded_to(&self, whole: Dims) -> Tensor {
+        let out = self.tape().empty("slice_backward", whole, self.dtype());
+        self.tape().kernel(
+            "slice_backward",
+            self.dtype(),
+            0.0,
+            (self.bytes() + out.bytes()) as f64,
+        );
+        out
+    }
+
+    /// `self.select(dim, i)`, as `x[:, 0]`.
+    pub fn select(&self, dim: isize) -> Tensor {
+        let Some(dim) = self.dim(dim) else {
+            return self.clone();
+        };
+        let whole = *self.shape();
+        let Layout { shape, strides } = *self.layout();
+        let layout = Layout {
+            shape: shape.removed(dim),
+            strides: strides.removed(dim),
+        };
+        self.viewed(layout, move |g| g.padded_to(whole))
+    }
+
+    /// `self.split(sizes, dim)`: views; backward joins the gradients (absent ones as zeros).
+    pub fn split(&self, sizes: &[u64], dim: isize) -> Vec<Tensor> {
+        let Some(at) = self.dim(dim) else {
+            return vec![self.clone()];
+        };
+        let whole = *self.shape();
+        let dtype = self.dtype();
+        let parts: Vec<Tensor> = sizes
+            .iter()
+            .map(|&n| self.alias(self.sliced(at, n)))
+            .collect();
+        let shapes: Vec<Dims> = parts.iter().map(|part| *part.shape()).collect();
+        Tensor::from_op_with(parts, &[self], |_| {
+            Box::new(move |incoming| {
+                let Some(tape) = incoming.iter().flatten().next().map(Tensor::tape) else {
+                    return Grads::new();
+                };
+                let zeros: Vec<Tensor> = shapes
+                    .iter()
+                    .zip(&incoming)
+                    .filter(|(_, g)| g.is_none())
+                    .map(|(shape, _)| tape.empty("zeros", *shape, dtype))
+                    .collect();
+                let out = tape.empty("cat", whole, dtype);
+                tape.kernel("cat", dtype, 0.0, 2.0 * out.bytes() as f64);
+                drop(zeros);
+                grads([Some(out)])
+            })
+        })
+    }
+
+    /// `self.chunk(n, dim)`.
+    pub fn chunk(&self, n: u64, dim: isize) -> Vec<Tensor> {
+        let size = self.size(dim);
+        let each = size.div_ceil(n.max(1));
+        let sizes: Vec<u64> = (0..n)
+            .map(|i| each.min(size.saturating_sub(i * each)))
+            .filter(|&s| s > 0)
+            .collect();
+        self.split(&sizes, dim)
+    }
+
+    /// `torch.cat(all, dim)`: backward hands out views of the gradient.
+    pub fn cat(first: &Tensor, rest: &[&Tensor], dim: isize) -> Tensor {
+        let Some(at) = first.dim(dim) else {
+            return first.clone();
+        };
+        let all = &[&[first], rest].concat()[..];
+        let dtype = all
+            .iter()
+            .fold(first.dtype(), |wide, t| wide.promote(t.dtype()));
+        let sizes: Vec<u64> = all.iter().map(|t| t.size(dim)).collect();
+        let out = first
+            .tape()
+            .empty("cat", first.shape().with(at, sizes.iter().sum()), dtype);
+        first
+            .tape()
+            .kernel("cat", dtype, 0.0, 2.0 * out.bytes() as f64);
+        let metas: Vec<_> = all.iter().map(|t| t.meta()).collect();
+        out.from_op(all, |needs| {
+            let needed: Vec<bool> = (0..sizes.len()).map(|i| needs.input(i)).collect();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                sizes
+                    .iter()
+                    .zip(metas)
+                    .zip(needed)
+                    .map(|((&n, meta), needed)| {
+                        needed.then(|| g.alias(g.sliced(at, n)).conform(meta))
+                    })
+                    .collect()
+            })
+        })
+    }
+
+    /// `torch.roll` and other pure permutations of elements: one copy each way.
+    pub fn roll(&self) -> Tensor {
+        let shape = *self.shape();
+        self.copied("roll", Layout::contiguous(shape))
+            .from_op(&[self], |_| {
+                Box::new(move |incoming| {
+                    incoming
+                        .into_iter()
+                        .map(|g| g.map(|g| g.copied("roll", Layout::contiguous(shape))))
+                        .collect()
+                })
+            })
+    }
+
+    /// `F.pad` of some dimensions to `shape`: backward slices.
+    pub fn pad_to(&self, shape: &[u64]) -> Tensor {
+        let from = *self.shape();
+        let out = self.tape().empty("pad", Dims::new(shape), self.dtype());
+        self.tape().kernel(
+            "pad",
+            self.dtype(),
+            0.0,
+            (self.bytes() + out.bytes()) as f64,
+        );
+        out.from_op(&[self], |_| {
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                grads([Some(g.copied("pad_backward", Layout::contiguous(from)))])
+            })
+        })
+    }
+
+    /// `repeat_interleave` or `repeat` to `shape` by a copy of an expanded view.
+    pub fn repeated(&self, shape: &[u64]) -> Tensor {
+        self.expand(shape).contiguous()
+    }
+
+    /// A helper tensor of indices or masks: no history.
+    pub fn constant(&self, op: &'static str, shape: &[u64], dtype: DType) -> Tensor {
+        self.tape().empty(op, Dims::new(shape), dtype)
+    }
+}

@@ -1,0 +1,39 @@
+//! Softmax and its logarithm: both keep their result (since torch 1.11; older ones kept the input too).
+
+use super::super::{DType, Grads, Tensor, grads};
+
+impl Tensor {
+    /// `F.softmax(self, -1, dtype)`; autocast runs it in fp32.
+    pub fn softmax(&self, dtype: Option<DType>) -> Tensor {
+        self.normalised("softmax", dtype)
+    }
+
+    fn normalised(&self, op: &'static str, dtype: Option<DType>) -> Tensor {
+        let input = self.raised();
+        // With a `dtype` the kernel converts while it reads, from halves to fp32 alone (`host_softmax` in SoftMax.cu).
+        let from = input.dtype();
+        let (input, dtype) = match dtype {
+            Some(DType::F32) if from.is_half() => (input, DType::F32),
+            Some(dtype) => (input.to(dtype), dtype),
+            None => (input, from),
+        };
+        let from = input.dtype();
+        let out = input.contiguous().map_to(op, dtype);
+        let result = out.clone();
+        out.from_op(&[&input], move |_| {
+            let kept = result.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let _result = kept.unpack();
+                grads([Some(g.map_to("softmax_backward", from))])
+            })
+        })
+    }
+}
+
+/// `F.log_softmax(input, -1)`.
+pub fn log_softmax(input: &Tensor) -> Tensor {
+    input.normalised("log_softmax", None)
+}

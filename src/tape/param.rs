@@ -1,0 +1,101 @@
+//! Parameters: leaf tensors with a place for their gradient.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use super::autograd::{Edge, Node};
+use super::{Category, DType, Dims, Layout, Scope, Tape, Tensor};
+
+pub struct Param {
+    /// The weight itself, without history.
+    pub data: Tensor,
+    pub grad: RefCell<Option<Tensor>>,
+    pub scope: Scope,
+    pub name: &'static str,
+    pub trainable: bool,
+    /// How many parameters of the model this tensor holds (differs from its elements where packed).
+    pub count: u64,
+    node: RefCell<Option<Weak<Node>>>,
+    this: Weak<Param>,
+}
+
+impl Param {
+    /// The tensor as forward code sees it.
+    pub fn tensor(&self) -> Tensor {
+        if !self.trainable {
+            return self.data.clone();
+        }
+        let living = self.node.borrow().as_ref().and_then(Weak::upgrade);
+        let node = living.unwrap_or_else(|| {
+            let node = Node::leaf();
+            if let Some(this) = self.this.upgrade() {
+                node.set_leaf(this);
+            }
+            self.node.replace(Some(Rc::downgrade(&node)));
+            node
+        });
+        self.data.with_edge(Some(Edge { node, output: 0 }))
+    }
+}
+
+impl std::fmt::Debug for Param {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {:?}", self.name, self.data)
+    }
+}
+
+impl Tape {
+    /// A parameter in the current scope; it exists before the first step.
+    pub fn param(
+        &self,
+        name: &'static str,
+        shape: impl Into<Dims>,
+        dtype: DType,
+        trainable: bool,
+    ) -> Rc<Param> {
+        let layout = Layout::contiguous(shape);
+        self.packed_param(
+            name,
+            layout,
+            dtype,
+            layout.numel().saturating_mul(dtype.bytes()),
+            layout.numel(),
+            trainable,
+        )
+    }
+
+    /// A parameter whose storage is not its elements times their size, such as a quantised weight.
+    pub fn packed_param(
+        &self,
+        name: &'static str,
+        layout: Layout,
+        dtype: DType,
+        bytes: u64,
+        count: u64,
+        trainable: bool,
+    ) -> Rc<Param> {
+        let data = self.setting_up(|| {
+            self.0
+                .tensor(name, bytes, layout, dtype, Category::Parameters)
+        });
+        let param = Rc::new_cyclic(|this| Param {
+            data,
+            grad: RefCell::default(),
+            scope: self.scope(),
+            name,
+            trainable,
+            count,
+            node: RefCell::default(),
+            this: this.clone(),
+        });
+        self.0.params.borrow_mut().push(param.clone());
+        param
+    }
+}
+
+impl Tensor {
+    /// Whether this is a parameter as forward code sees it.
+    pub(in crate::tape) fn is_leaf_param(&self) -> bool {
+        self.node().is_some_and(|node| node.is_leaf())
+    }
+}

@@ -1,0 +1,101 @@
+//! What a run leaves behind: allocation events, and what each block was for.
+
+use crate::estimate::{Category, Phase};
+
+/// One allocation or release, by block number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event(u32);
+
+impl Event {
+    const FREE: u32 = 1 << 31;
+
+    pub(super) const fn alloc(block: u32) -> Self {
+        Self(block)
+    }
+    pub(super) const fn free(block: u32) -> Self {
+        Self(block | Self::FREE)
+    }
+    pub const fn block(self) -> u32 {
+        self.0 & !Self::FREE
+    }
+    pub const fn is_free(self) -> bool {
+        self.0 & Self::FREE != 0
+    }
+}
+
+/// One allocated block.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    /// Asked for, before the allocator rounds.
+    pub bytes: u64,
+    pub category: Category,
+    pub scope: Scope,
+    /// The operation that made it.
+    pub op: &'static str,
+}
+
+impl Block {
+    /// As the caching allocator rounds: to 512 bytes (`kMinBlockSize` in c10/cuda/CUDACachingAllocator.cpp).
+    pub const fn rounded(&self) -> u64 {
+        self.bytes.div_ceil(512).saturating_mul(512)
+    }
+}
+
+/// A module path, interned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Scope(pub(super) u32);
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ScopeEntry {
+    pub parent: Scope,
+    pub name: &'static str,
+    /// The position in a list of modules, such as `layers.3`.
+    pub index: Option<u32>,
+}
+
+/// A point in the event list where something begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark {
+    pub at: usize,
+    pub step: u32,
+    pub phase: Phase,
+}
+
+/// One kernel launch, for the time estimate.
+#[derive(Clone, Copy, Debug)]
+pub struct Kernel {
+    pub op: &'static str,
+    pub flops: f64,
+    pub bytes_moved: f64,
+    pub dtype: super::DType,
+    pub phase: Phase,
+}
+
+/// Everything recorded.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// What exists before the first step: parameters and buffers.
+    pub setup: Vec<Event>,
+    pub events: Vec<Event>,
+    pub marks: Vec<Mark>,
+    pub blocks: Vec<Block>,
+    pub kernels: Vec<Kernel>,
+    pub(super) scopes: Vec<ScopeEntry>,
+}
+
+impl Trace {
+    /// The dotted path of a scope, such as `transformer.h.3.attn`.
+    pub fn path(&self, scope: Scope) -> String {
+        let mut parts = Vec::new();
+        let mut at = scope;
+        while let Some(entry) = self.scopes.get(at.0 as usize).filter(|_| at.0 != 0) {
+            parts.push(match entry.index {
+                Some(i) => format!("{}.{i}", entry.name),
+                None => entry.name.to_string(),
+            });
+            at = entry.parent;
+        }
+        parts.reverse();
+        parts.join(".")
+    }
+}

@@ -1,0 +1,147 @@
+//! The arithmetic of a score.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+/// One case.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    pub id: String,
+    pub group: String,
+    #[serde(rename = "true")]
+    pub truth: Option<u64>,
+    pub predicted: Option<u64>,
+    /// Percent; negative where the prediction is too low.
+    pub error: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unsupported: Option<String>,
+}
+
+impl Row {
+    pub fn unsupported(id: &str, group: &str, reason: String) -> Self {
+        Self {
+            id: id.into(),
+            group: group.into(),
+            truth: None,
+            predicted: None,
+            error: None,
+            unsupported: Some(reason),
+        }
+    }
+
+    pub fn scored(id: &str, group: &str, truth: u64, predicted: u64) -> Self {
+        let error = 100.0 * (predicted as f64 - truth as f64) / truth.max(1) as f64;
+        Self {
+            id: id.into(),
+            group: group.into(),
+            truth: Some(truth),
+            predicted: Some(predicted),
+            error: Some(error),
+            unsupported: None,
+        }
+    }
+}
+
+/// What a set of cases comes to, in percent.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Summary {
+    pub cases: usize,
+    pub unsupported: usize,
+    pub median: f64,
+    pub p90: f64,
+    pub max: f64,
+    pub worst_under: f64,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Report {
+    #[serde(flatten)]
+    pub all: Summary,
+    pub by: BTreeMap<String, Summary>,
+    pub rows: Vec<Row>,
+}
+
+pub fn report(rows: Vec<Row>) -> Report {
+    let mut groups: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
+    for row in &rows {
+        groups.entry(row.group.clone()).or_default().push(row);
+    }
+    let by = groups
+        .iter()
+        .map(|(name, rows)| (name.clone(), summary(rows)))
+        .collect();
+    let all = summary(&rows.iter().collect::<Vec<_>>());
+    Report { all, by, rows }
+}
+
+fn summary(rows: &[&Row]) -> Summary {
+    let errors: Vec<f64> = rows.iter().filter_map(|row| row.error).collect();
+    let mut sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
+    sizes.sort_by(f64::total_cmp);
+    let at = |q: f64| {
+        sizes
+            .get(((sizes.len() as f64 * q) as usize).min(sizes.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or(0.0)
+    };
+    Summary {
+        cases: rows.len(),
+        unsupported: rows.iter().filter(|row| row.unsupported.is_some()).count(),
+        median: at(0.5),
+        p90: at(0.9),
+        max: at(1.0),
+        worst_under: errors.iter().copied().fold(0.0, f64::min).abs(),
+    }
+}
+
+impl std::fmt::Display for Summary {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            cases,
+            unsupported,
+            median,
+            p90,
+            max,
+            worst_under,
+        } = self;
+        write!(
+            f,
+            "cases {cases}  unsupported {unsupported}  median |e| {median:.3}%  p90 {p90:.3}%  max {max:.3}%  worst under {worst_under:.3}%"
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(errors: &[i64], expected: &str) {
+        let rows = errors
+            .iter()
+            .map(|e| Row::scored("x", "g", 1000, (1000 + e) as u64))
+            .collect();
+        assert_eq!(report(rows).all.to_string(), expected);
+    }
+
+    #[test]
+    fn a_summary_is_in_percent_and_counts_what_it_could_not_do() {
+        check(
+            &[],
+            "cases 0  unsupported 0  median |e| 0.000%  p90 0.000%  max 0.000%  worst under 0.000%",
+        );
+        check(
+            &[1, -20, 3, 0, 5],
+            "cases 5  unsupported 0  median |e| 0.300%  p90 2.000%  max 2.000%  worst under 2.000%",
+        );
+        let mixed = report(vec![
+            Row::unsupported("a", "g", "why".into()),
+            Row::scored("b", "g", 10, 11),
+        ]);
+        assert_eq!(
+            (mixed.all.cases, mixed.all.unsupported, mixed.by["g"].cases),
+            (2, 1, 2)
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! Records of runs on a bookkeeping GPU: settings as `knobs`, the model as `dims`.
+
+use serde_json::{Map, Value};
+
+use crate::estimate::{Peaks, Phase};
+use crate::nets::{self, Sizes};
+use crate::scenario::{Attention, Checkpointing, Data, Lora, Optimizer, Precision, Training};
+use crate::step;
+use crate::tape::Machine;
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Metric {
+    #[default]
+    Allocated,
+    Reserved,
+    Expandable,
+    /// Allocated when the last forward ends.
+    Forward,
+}
+
+impl Metric {
+    pub fn from_id(id: &str) -> Option<Self> {
+        Some(match id {
+            "allocated" => Self::Allocated,
+            "reserved" => Self::Reserved,
+            "expandable" => Self::Expandable,
+            "forward" => Self::Forward,
+            _ => return None,
+        })
+    }
+
+    pub fn truth(self, record: &Value) -> Option<u64> {
+        match self {
+            Self::Allocated => record["peak_allocated"].as_u64(),
+            Self::Reserved => record["peak_reserved"].as_u64(),
+            Self::Expandable => record["sim"]["expandable"]["peak_reserved"].as_u64(),
+            Self::Forward => record["fwd_end"].as_u64(),
+        }
+    }
+}
+
+type Object = Map<String, Value>;
+
+pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<u64, String> {
+    let run = run(knobs, dims)?;
+    let peaks = Peaks::of(&run.trace);
+    match metric {
+        Metric::Allocated => peaks
+            .highest()
+            .map(|peak| peak.bytes)
+            .ok_or_else(|| "nothing was run".to_string()),
+        Metric::Forward => {
+            let last = peaks
+                .phases
+                .iter()
+                .rev()
+                .find(|peak| peak.mark.phase == Phase::Forward);
+            last.map(|peak| peak.end)
+                .ok_or_else(|| "nothing was run".to_string())
+        }
+        Metric::Reserved | Metric::Expandable => Err("reserved memory is not modelled yet".into()),
+    }
+}
+
+/// Runs three steps of a recorded case, as the recording did.
+pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
+    let family = dims
+        .get("family")
+        .and_then(Value::as_str)
+        .ok_or("the record names no family")?;
+    let mut sizes = Sizes::default();
+    for (name, value) in dims {
+        match value {
+            Value::Number(n) => sizes.set(
+                name,
+                n.as_u64()
+                    .ok_or_else(|| format!("`{name}` is not a whole number"))?,
+            ),
+            Value::Bool(on) => sizes.set(name, u64::from(*on)),
+            Value::Array(all) => {
+                sizes.set_list(name, all.iter().filter_map(Value::as_u64).collect())
+            }
+            _ => {}
+        }
+    }
+    let net = nets::build(family, &sizes)?;
+    let (data, training) = settings(knobs)?;
+    let machine = machine(knobs);
+    Ok(step::run(&*net, &data, &training, machine, 2))
+}
+
+fn machine(knobs: &Object) -> Machine {
+    let cudnn_workspace = knobs.get("cudnn_ws").and_then(Value::as_u64).unwrap_or(0);
+    match knobs.get("sm").and_then(Value::as_u64) {
+        Some(90) => Machine {
+            capability: (9, 0),
+            multiprocessors: 132,
+            cudnn_workspace,
+        },
+        _ => Machine {
+            cudnn_workspace,
+            ..Machine::default()
+        },
+    }
+}
+
+fn settings(knobs: &Object) -> Result<(Data, Training), String> {
+    let text = |name: &str| knobs.get(name).and_then(Value::as_str).unwrap_or_default();
+    let flag =
+        |name: &str, default: bool| knobs.get(name).and_then(Value::as_bool).unwrap_or(default);
+    let number = |name: &str| knobs.get(name).and_then(Value::as_u64).unwrap_or(1);
+    let data = Data {
+        micro_batch: number("mb"),
+        sequence: number("seq"),
+        padding_mask: flag("mask", false),
+    };
+    let precision = match text("precision") {
+        "fp32" => Precision::Fp32,
+        "bf16" => Precision::Bf16,
+        "fp16" => Precision::Fp16,
+        "amp_bf16" => Precision::AmpBf16,
+        "amp_fp16" => Precision::AmpFp16,
+        "amp_bf16_basebf16" => Precision::AmpBf16OnBf16,
+        other => return Err(format!("precision `{other}` is not known")),
+    };
+    let optimizer = match text("optim") {
+        "adamw" | "adam" => Optimizer::AdamW,
+        "adamw_fused" => Optimizer::AdamWFused,
+        "adamw_loop" => Optimizer::AdamWLoop,
+        "sgd" => Optimizer::Sgd,
+        "sgdm" => Optimizer::SgdMomentum,
+        "adafactor" => Optimizer::Adafactor,
+        "adafactor_hf" => Optimizer::AdafactorHf,
+        "lion" => Optimizer::Lion,
+        "lion_foreach" => Optimizer::LionForeach,
+        "adagrad" => Optimizer::Adagrad,
+        "rmsprop" => Optimizer::RmsProp,
+        "muon" => Optimizer::Muon,
+        other => return Err(format!("optimizer `{other}` is not known")),
+    };
+    let attention = match text("attn") {
+        "sdpa" => Attention::Sdpa,
+        "eager" => Attention::Eager,
+        other => return Err(format!("attention `{other}` is not known")),
+    };
+    let names = |value: Option<&Value>| -> Vec<String> {
+        value
+            .and_then(Value::as_array)
+            .map(|all| {
+                all.iter()
+                    .filter_map(|it| it.as_str().map(String::from))
+                    .collect()
+            })
+            .unwrap_or_default()
+    };
+    let frozen = names(knobs.get("freeze"));
+    let (freeze, train_only) = match frozen.split_first() {
+        Some((first, rest)) if first == "all_but" => (Vec::new(), rest.to_vec()),
+        _ => (frozen, Vec::new()),
+    };
+    let lora = knobs
+        .get("lora")
+        .and_then(Value::as_object)
+        .map(|lora| Lora {
+            rank: lora.get("r").and_then(Value::as_u64).unwrap_or(8),
+            targets: names(lora.get("targets")),
+            // The records write a regular expression around one module's name.
+            exclude: lora
+                .get("exclude")
+                .and_then(Value::as_str)
+                .map(|it| it.trim_matches(['.', '*']).to_string())
+                .into_iter()
+                .collect(),
+            dropout: lora.get("drop").and_then(Value::as_f64).unwrap_or(0.0),
+            fp32_adapters: !flag("lora_bf16", false),
+        });
+    let training = Training {
+        precision,
+        optimizer,
+        attention,
+        checkpointing: if flag("ckpt", false) {
+            Checkpointing::Layers
+        } else {
+            Checkpointing::None
+        },
+        accumulation: number("accum"),
+        lora,
+        freeze,
+        train_only,
+        dropout: flag("dropout", true),
+        clip: flag("clip", false),
+        ema: flag("ema", false),
+        zero_to_none: flag("zero_none", true),
+        keep_outputs: flag("hold_outputs", false),
+        use_cache: flag("use_cache", false),
+        channels_last: flag("chlast", false),
+    };
+    Ok((data, training))
+}
