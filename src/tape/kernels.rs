@@ -93,9 +93,9 @@ impl Reduction {
         let mut step_input = 1;
         let mut step_output = 1;
         if innermost {
-            step_input *= width
+            step_input *= width;
         } else {
-            step_output *= width
+            step_output *= width;
         }
         if inputs_per_output.div_ceil(step_input) < (height * 16).min(MAX_VALUES) {
             return None;

@@ -52,10 +52,13 @@ impl Default for Machine {
 #[derive(Clone)]
 pub struct Tape(Rc<Core>);
 
+/// A scope's parent, name and place in a list.
+type ScopeKey = (Scope, &'static str, Option<u32>);
+
 pub(in crate::tape) struct Core {
     machine: Machine,
     trace: RefCell<Trace>,
-    scope_ids: RefCell<HashMap<(Scope, &'static str, Option<u32>), Scope>>,
+    scope_ids: RefCell<HashMap<ScopeKey, Scope>>,
     scope: Cell<Scope>,
     phase: Cell<Phase>,
     step: Cell<u32>,

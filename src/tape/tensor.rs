@@ -37,9 +37,9 @@ impl Core {
     fn push(&self, event: Event) {
         let mut trace = self.trace.borrow_mut();
         if self.setting_up.get() {
-            trace.setup.push(event)
+            trace.setup.push(event);
         } else {
-            trace.events.push(event)
+            trace.events.push(event);
         }
     }
 

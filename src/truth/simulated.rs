@@ -79,7 +79,7 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
             ),
             Value::Bool(on) => sizes.set(name, u64::from(*on)),
             Value::Array(all) => {
-                sizes.set_list(name, all.iter().filter_map(Value::as_u64).collect())
+                sizes.set_list(name, all.iter().filter_map(Value::as_u64).collect());
             }
             _ => {}
         }

@@ -59,7 +59,7 @@ fn choose(query: &Tensor, key: &Tensor, mask: &AttentionMask) -> Kernel {
         DType::F16 | DType::F32 => machine.capability >= (5, 0),
         _ => false,
     };
-    let aligned = dim % (if query.dtype() == DType::F32 { 4 } else { 8 }) == 0;
+    let aligned = dim.is_multiple_of(if query.dtype() == DType::F32 { 4 } else { 8 });
     if known && aligned && !grouped {
         Kernel::Efficient
     } else {

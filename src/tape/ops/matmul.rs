@@ -70,9 +70,9 @@ impl Tensor {
         let tape = self.tape();
         let out = tape.empty(op, [n, m], self.dtype());
         if with_bias {
-            tape.cublaslt_workspace()
+            tape.cublaslt_workspace();
         } else {
-            tape.cublas_workspace()
+            tape.cublas_workspace();
         }
         let (nf, kf, mf) = (n as f64, k as f64, m as f64);
         tape.kernel(
