@@ -4,6 +4,7 @@
 //! Everything but `web` is pure; see `ARCHITECTURE.md` for the rooms in reading order.
 
 pub mod document;
+pub mod catalog;
 pub mod estimate;
 pub mod export;
 pub mod import;

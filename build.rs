@@ -1,0 +1,33 @@
+//! Compiles `catalog/*.yaml` into constant tables, so that nothing is parsed when the page starts.
+//! What is wrong with the data in a way the types can tell (an unknown key, source or confidence) stops the build.
+
+#[path = "build/gpus.rs"]
+mod gpus;
+#[path = "build/overheads.rs"]
+mod overheads;
+#[path = "build/sourced.rs"]
+mod sourced;
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+fn main() -> Result<(), String> {
+    println!("cargo:rerun-if-changed=catalog");
+    println!("cargo:rerun-if-changed=build");
+    let out = PathBuf::from(env::var("OUT_DIR").map_err(|e| format!("OUT_DIR: {e}"))?);
+    write(&out, "gpus.rs", gpus::table(&read("catalog/gpus.yaml")?)?)?;
+    write(
+        &out,
+        "overheads.rs",
+        overheads::table(&read("catalog/overheads.yaml")?)?,
+    )
+}
+
+fn read<T: serde::de::DeserializeOwned>(path: &str) -> Result<T, String> {
+    let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
+    serde_yaml::from_str(&text).map_err(|e| format!("{path}: {e}"))
+}
+
+fn write(out: &Path, name: &str, rust: String) -> Result<(), String> {
+    fs::write(out.join(name), rust).map_err(|e| format!("{name}: {e}"))
+}

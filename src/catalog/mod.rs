@@ -1,0 +1,13 @@
+//! What exists: GPUs, models and software, from `catalog/*.yaml`, with a confidence and sources beside each number.
+//!
+//! The build script turns the files into constant tables; this room gives them types and look-ups.
+
+mod gpu;
+mod overhead;
+mod sourced;
+
+pub use gpu::{Class, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
+pub use overhead::{
+    Overhead, Part, Software, cublas_workspace, cuda_context, desktop, libraries, nccl, overheads,
+};
+pub use sourced::{Confidence, Sourced};
