@@ -3,8 +3,8 @@
 //! Data flows one way: `scenario → nets on the tape → step → events → estimate → strategy, exports, page`.
 //! Everything but `web` is pure; see `ARCHITECTURE.md` for the rooms in reading order.
 
-pub mod document;
 pub mod catalog;
+pub mod document;
 pub mod estimate;
 pub mod export;
 pub mod import;
