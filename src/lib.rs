@@ -12,6 +12,7 @@ pub mod nets;
 pub mod scenario;
 pub mod share;
 pub mod step;
+pub mod strategy;
 pub mod tape;
 #[cfg(feature = "cli")]
 pub mod truth;

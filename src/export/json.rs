@@ -1,7 +1,5 @@
 //! JSON, indented by two, in the document's order.
 
-use std::fmt::Write;
-
 use crate::document::Document;
 
 /// The document as a JSON file; numbers that JSON has not (NaN, infinities) become null.
@@ -16,7 +14,7 @@ fn value(document: &Document, depth: usize, text: &mut String) {
     match document {
         Document::Bool(it) => text.push_str(if *it { "true" } else { "false" }),
         Document::Int(it) => text.push_str(&it.to_string()),
-        Document::Number(it) if it.is_finite() => drop(write!(text, "{it:?}")),
+        Document::Number(it) if it.is_finite() => text.push_str(&format!("{it:?}")),
         Document::Null | Document::Number(_) => text.push_str("null"),
         Document::Text(it) => string(it, text),
         Document::List(items) => {
@@ -65,7 +63,7 @@ fn string(it: &str, text: &mut String) {
             '"' => text.push_str("\\\""),
             '\\' => text.push_str("\\\\"),
             '\n' => text.push_str("\\n"),
-            c if c.is_control() => drop(write!(text, "\\u{:04x}", u32::from(c))),
+            c if c.is_control() => text.push_str(&format!("\\u{:04x}", u32::from(c))),
             c => text.push(c),
         }
     }

@@ -1,7 +1,5 @@
 //! YAML: the one place where text becomes YAML, safe for every reader of YAML 1.1 and 1.2.
 
-use std::fmt::Write;
-
 use crate::document::{Document, Entry};
 
 /// The document as a YAML file.
@@ -154,7 +152,7 @@ pub fn scalar(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             c if is_printable(c) => quoted.push(c),
-            c => drop(write!(quoted, "\\U{:08x}", u32::from(c))),
+            c => quoted.push_str(&format!("\\U{:08x}", u32::from(c))),
         }
     }
     quoted.push('"');

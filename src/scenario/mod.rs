@@ -4,6 +4,8 @@
 //! all derive from the table in `settings`.
 
 pub mod document;
+pub mod presets;
+pub mod schema;
 pub mod settings;
 
 mod check;

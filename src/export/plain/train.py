@@ -1,0 +1,154 @@
+"""Trains a causal language model as train.yaml says: torchrun --standalone --nproc-per-node N train.py train.yaml
+
+Written by Headroom, so that what runs is what was computed. Without a train_file it trains on random tokens, which
+takes the same memory. At the end it prints the peak that PyTorch measured beside the one that was predicted.
+"""
+
+import contextlib
+import json
+import os
+import sys
+
+import torch
+import yaml
+from torch.nn.parallel import DistributedDataParallel
+from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
+from transformers.optimization import Adafactor
+
+WEIGHTS = {"bf16": torch.bfloat16, "amp-bf16-on-bf16": torch.bfloat16, "fp16": torch.float16}
+AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-bf16-on-bf16": torch.bfloat16, "amp-fp16": torch.float16}
+DIMENSIONS = {
+    "layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads",
+    "kv_heads": "num_key_value_heads", "ffn": "intermediate_size", "vocab": "vocab_size",
+    "ctx": "max_position_embeddings",
+}
+OPTIMIZERS = {
+    "adamw": lambda params, lr: torch.optim.AdamW(params, lr=lr),
+    "adamw-fused": lambda params, lr: torch.optim.AdamW(params, lr=lr, fused=True),
+    "adamw-loop": lambda params, lr: torch.optim.AdamW(params, lr=lr, foreach=False),
+    "sgd": lambda params, lr: torch.optim.SGD(params, lr=lr),
+    "sgd-momentum": lambda params, lr: torch.optim.SGD(params, lr=lr, momentum=0.9),
+    "adafactor": lambda params, lr: torch.optim.Adafactor(params, lr=lr),
+    "adafactor-hf": lambda params, lr: Adafactor(params, lr=lr, relative_step=False, scale_parameter=False),
+    "adagrad": lambda params, lr: torch.optim.Adagrad(params, lr=lr),
+    "rmsprop": lambda params, lr: torch.optim.RMSprop(params, lr=lr),
+}
+
+
+def build_model(cfg):
+    config = AutoConfig.from_pretrained(cfg["model"])
+    config.use_cache = cfg["use_cache"]
+    for name, size in cfg["dims"].items():
+        setattr(config, DIMENSIONS.get(name, name), size)
+    kinds = dict(dtype=WEIGHTS.get(cfg["precision"], torch.float32), attn_implementation=cfg["attention"])
+    if cfg["dims"]:
+        model = AutoModelForCausalLM.from_config(config, **kinds)
+    else:
+        model = AutoModelForCausalLM.from_pretrained(cfg["model"], config=config, **kinds)
+    if not cfg["dropout"]:
+        for module in model.modules():
+            if isinstance(module, torch.nn.Dropout):
+                module.p = 0.0
+            elif isinstance(getattr(module, "attention_dropout", None), float):
+                module.attention_dropout = 0.0
+    for name, weight in model.named_parameters():
+        left_out = cfg["train_only"] and not any(part in name for part in cfg["train_only"])
+        if left_out or any(part in name for part in cfg["freeze"]):
+            weight.requires_grad_(False)
+    if cfg["gradient_checkpointing"]:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if cfg["lora"]:
+        from peft import LoraConfig, get_peft_model
+
+        lora = cfg["lora"]
+        adapters = LoraConfig(
+            r=lora["rank"], lora_alpha=2 * lora["rank"], lora_dropout=lora["dropout"], task_type="CAUSAL_LM",
+            target_modules=lora["targets"], exclude_modules=lora["exclude"] or None,
+        )
+        model.enable_input_require_grads()
+        model = get_peft_model(model, adapters, autocast_adapter_dtype=lora["fp32_adapters"])
+    return model.train()
+
+
+def batches(cfg, vocabulary, rank, world):
+    """Micro-batches without end: input ids and, where asked for, a mask; always padded to max_seq_len."""
+    rows, length = cfg["micro_batch_size"], cfg["max_seq_len"]
+    random = torch.Generator().manual_seed(rank)
+    texts = []
+    if cfg["train_file"]:
+        tokenizer = AutoTokenizer.from_pretrained(cfg["model"])
+        tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+        with open(cfg["train_file"], encoding="utf-8") as lines:
+            texts = [json.loads(line)["text"] for line in lines if line.strip()][rank::world]
+    while True:
+        if texts:
+            texts = texts[rows:] + texts[:rows] if len(texts) > rows else texts * rows
+            padded = dict(padding="max_length", truncation=True, max_length=length, return_tensors="pt")
+            batch = tokenizer(texts[:rows], **padded)
+            ids, mask = batch["input_ids"], batch["attention_mask"]
+        else:
+            ids = torch.randint(vocabulary, (rows, length), generator=random)
+            mask = torch.ones_like(ids)
+            if cfg["padding_mask"]:
+                mask[:, length - length // 8:] = 0
+        inputs = {"input_ids": ids, "labels": ids.masked_fill(mask == 0, -100)}
+        if cfg["padding_mask"]:
+            inputs["attention_mask"] = mask
+        yield inputs
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        cfg = yaml.safe_load(file)
+    rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+    if world != cfg["world_size"]:
+        sys.exit(f"world_size is {cfg['world_size']} in {sys.argv[1]}, but {world} processes were started")
+    cuda = torch.cuda.is_available()
+    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if cuda else torch.device("cpu")
+    if cuda:
+        torch.cuda.set_device(device)
+    if world > 1:
+        torch.distributed.init_process_group("nccl" if cuda else "gloo")
+    model = build_model(cfg).to(device)
+    vocabulary = model.config.vocab_size
+    trained = [weight for weight in model.parameters() if weight.requires_grad]
+    average = [weight.detach().clone() for weight in model.parameters()] if cfg["ema"] else []
+    optimizer = OPTIMIZERS[cfg["optimizer"]](trained, cfg["learning_rate"])
+    scaler = torch.amp.GradScaler(device.type, enabled=cfg["precision"] == "amp-fp16")
+    if world > 1:
+        model = DistributedDataParallel(model, device_ids=[device.index] if cuda else None)
+    autocast = AUTOCAST.get(cfg["precision"])
+    data, accumulation = batches(cfg, vocabulary, rank, world), cfg["gradient_accumulation_steps"]
+    for step in range(cfg["max_steps"]):
+        for micro in range(accumulation):
+            inputs = {name: tensor.to(device) for name, tensor in next(data).items()}
+            last = micro + 1 == accumulation
+            with contextlib.nullcontext() if last or world == 1 else model.no_sync():
+                with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
+                    outputs = model(**inputs)
+                    loss = outputs.loss / accumulation
+                if not cfg["keep_outputs"]:
+                    del outputs
+                scaler.scale(loss).backward()
+        if cfg["clip_grad_norm"] is not None:
+            scaler.unscale_(optimizer)
+            torch.nn.utils.clip_grad_norm_(trained, cfg["clip_grad_norm"])
+        scaler.step(optimizer)
+        scaler.update()
+        optimizer.zero_grad(set_to_none=cfg["set_to_none"])
+        for kept, weight in zip(average, model.parameters()):
+            kept.lerp_(weight.detach(), 0.001)
+        if rank == 0:
+            print(json.dumps({"step": step + 1, "loss": round(loss.item() * accumulation, 4)}), flush=True)
+    if rank == 0 and cuda:
+        print(json.dumps({
+            "max_memory_allocated": torch.cuda.max_memory_allocated(),
+            "max_memory_reserved": torch.cuda.max_memory_reserved(),
+            "predicted_allocated": cfg["predicted_allocated"],
+        }), flush=True)
+    if world > 1:
+        torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+//! The scenario's JSON Schema and its documentation, derived from the settings.
+
+use super::Scenario;
+use super::settings::{self, Kind, LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME, Setting, Value};
+use crate::document::Document;
+
+/// The JSON Schema (2020-12) of a scenario file.
+pub fn schema() -> Document {
+    let mut schema = object()
+        .with("$schema", "https://json-schema.org/draft/2020-12/schema")
+        .with("title", "Headroom scenario");
+    *schema.at(["properties", "version"].into_iter()) = Document::new()
+        .with("const", Scenario::VERSION)
+        .with("description", "The version of this format.");
+    for setting in settings::all() {
+        let parts: Vec<&str> = setting.path.split('.').collect();
+        let (name, groups) = parts.split_last().unwrap_or((&"", &[]));
+        let mut node = &mut schema;
+        for group in groups {
+            node = node.at(["properties", group].into_iter());
+            if node.get("properties").is_none() {
+                *node = object();
+            }
+        }
+        *node.at(["properties", name].into_iter()) = property(setting);
+    }
+    schema
+}
+
+fn object() -> Document {
+    Document::new()
+        .with("type", "object")
+        .with("additionalProperties", false)
+        .with("properties", Document::new())
+}
+
+fn has_fields(setting: &Setting) -> bool {
+    settings::all()
+        .iter()
+        .any(|it| it.parent == Some(setting.path))
+}
+
+fn property(setting: &Setting) -> Document {
+    let base = Document::new().with("title", setting.label).with(
+        "description",
+        format!("{} {}", setting.help, setting.memory),
+    );
+    let typed = match setting.kind {
+        Kind::Whole { low, high } => base
+            .with("type", "integer")
+            .with("minimum", low)
+            .with("maximum", high),
+        Kind::Number { low, high } => base
+            .with("type", "number")
+            .with("minimum", low)
+            .with("maximum", high),
+        Kind::Switch if has_fields(setting) => {
+            // Its fields say that it is on; it may also be just on, off or null.
+            let types = ["object", "boolean", "null"].map(Document::from);
+            base.with("type", Document::List(types.into()))
+                .with("additionalProperties", false)
+                .with("properties", Document::new())
+        }
+        Kind::Switch => base.with("type", "boolean"),
+        Kind::Choice(choices) => {
+            let ids = choices.iter().map(|choice| choice.id.into()).collect();
+            base.with("type", "string")
+                .with("enum", Document::List(ids))
+        }
+        Kind::Gpu | Kind::Model => base
+            .with("type", "string")
+            .with("maxLength", LONGEST_NAME as u64),
+        Kind::Words => base
+            .with("type", "array")
+            .with("maxItems", LONGEST_LIST as u64)
+            .with("items", Document::new().with("type", "string")),
+        Kind::Sizes => {
+            let size = Document::new()
+                .with("type", "integer")
+                .with("minimum", 0_u64)
+                .with("maximum", LARGEST_SIZE);
+            base.with("type", "object")
+                .with("additionalProperties", size)
+        }
+    };
+    let default: Document = match setting.value(&Scenario::default()) {
+        Value::Whole(it) => it.into(),
+        Value::Number(it) => it.into(),
+        Value::Switch(it) => it.into(),
+        Value::Text(it) => it.into(),
+        Value::Words(it) => it.into(),
+        Value::Sizes(_) => Document::new(),
+    };
+    let typed = typed
+        .with("default", default)
+        .with("x-link-key", setting.key);
+    if setting.unit.is_empty() {
+        typed
+    } else {
+        typed.with("x-unit", setting.unit)
+    }
+}
+
+/// A Markdown table of each section's settings, for `docs/scenario.md`.
+pub fn markdown() -> String {
+    let mut text = String::new();
+    for (section, title) in settings::SECTIONS {
+        text.push_str(&format!(
+            "### {title}\n\n| field | link key | accepts | default | what it is, and what it means for memory |\n|---|---|---|---|---|\n"
+        ));
+        let of_section = |it: &&Setting| it.section() == *section;
+        for setting in settings::all().iter().filter(of_section) {
+            let default = setting.default();
+            let default = if default.is_empty() {
+                "(none)".into()
+            } else {
+                format!("`{default}`")
+            };
+            let unit = if setting.unit.is_empty() {
+                String::new()
+            } else {
+                format!(" {}", setting.unit)
+            };
+            text.push_str(&format!(
+                "| `{}` | `{}` | {}{unit} | {default} | {} *{}* |\n",
+                setting.path,
+                setting.key,
+                setting.expected(),
+                setting.help,
+                setting.memory
+            ));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_schema_has_every_setting_where_files_have_it() {
+        let schema = schema();
+        for setting in settings::all() {
+            let mut node = &schema;
+            for part in setting.path.split('.') {
+                node = node.get("properties").and_then(|it| it.get(part)).unwrap();
+            }
+            assert_eq!(node.get("x-link-key"), Some(&setting.key.into()));
+        }
+        let lora = |key: &str| {
+            let training = schema
+                .get("properties")?
+                .get("training")?
+                .get("properties")?;
+            training.get("lora")?.get(key)
+        };
+        assert!(lora("properties").is_some_and(|it| it.get("rank").is_some()));
+        assert_eq!(lora("title"), Some(&"LoRA adapters".into()));
+    }
+}

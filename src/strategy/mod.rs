@@ -1,0 +1,5 @@
+//! What to change so that a run fits. Everything here asks `estimate`; nothing adds up memory itself.
+
+mod fit;
+
+pub use fit::{Fit, fit};
