@@ -4,6 +4,8 @@
 //! Everything but `web` is pure; see `ARCHITECTURE.md` for the rooms in reading order.
 
 pub mod catalog;
+#[cfg(feature = "cli")]
+pub mod cli;
 pub mod document;
 pub mod estimate;
 pub mod export;

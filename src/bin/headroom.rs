@@ -1,33 +1,19 @@
 //! The command line: the same library, in a terminal.
 
+use std::io::Write;
 use std::process::ExitCode;
 
-#[allow(clippy::print_stdout)]
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().collect();
-    let Some(path) = args.get(2) else {
-        return ExitCode::from(2);
-    };
-    let Ok(text) = std::fs::read_to_string(path) else {
-        return ExitCode::from(2);
-    };
-    let metric = args
-        .get(3)
-        .and_then(|id| headroom::truth::Metric::from_id(id))
-        .unwrap_or_default();
-    let report = headroom::truth::score(&text, metric);
-    for row in &report.rows {
-        match &row.unsupported {
-            Some(why) => println!("{:<60} unsupported: {why}", row.id),
-            None => println!(
-                "{:<60} {:>14} {:>14} {:+.4}%",
-                row.id,
-                row.truth.unwrap_or(0),
-                row.predicted.unwrap_or(0),
-                row.error.unwrap_or(0.0)
-            ),
-        }
+    let arguments: Option<Vec<String>> = std::env::args_os()
+        .skip(1)
+        .map(|argument| argument.into_string().ok())
+        .collect();
+    let outcome = headroom::cli::run(&arguments.unwrap_or_default());
+    // A reader that has gone away (a closed pipe) is no reason to panic.
+    let written = std::io::stdout().write_all(outcome.stdout.as_bytes());
+    let told = std::io::stderr().write_all(outcome.stderr.as_bytes());
+    match written.and(told) {
+        Ok(()) => ExitCode::from(outcome.code),
+        Err(_) => ExitCode::from(2),
     }
-    println!("{}", report.all);
-    ExitCode::SUCCESS
 }

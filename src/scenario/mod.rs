@@ -21,4 +21,6 @@ pub(crate) mod versions;
 pub use choices::*;
 pub(crate) use fill::filled;
 pub use problem::Problem;
+#[cfg(feature = "cli")]
+pub(crate) use problem::nearest;
 pub use types::*;

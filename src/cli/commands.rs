@@ -1,0 +1,122 @@
+//! Every command: its words, its options, what it is for.
+
+use super::args::Args;
+use super::{Answer, Refusal, convert, estimate, lists, score};
+
+/// One command.
+pub(super) struct Command {
+    pub name: &'static str,
+    /// What stands without a name; in brackets where it may be left out.
+    pub words: &'static [&'static str],
+    pub options: &'static [Opt],
+    pub about: &'static str,
+    pub run: fn(&Args) -> Result<Answer, Refusal>,
+}
+
+/// An option and the name of its value.
+pub(super) struct Opt {
+    pub name: &'static str,
+    pub value: &'static str,
+    pub about: &'static str,
+}
+
+const SET: Opt = Opt {
+    name: "set",
+    value: "path=value",
+    about: "change one field; may be given again",
+};
+const TARGET: Opt = Opt {
+    name: "target",
+    value: "T",
+    about: "the program to write for",
+};
+const OUT: Opt = Opt {
+    name: "out",
+    value: "DIR",
+    about: "the folder to write into; without it the files are printed",
+};
+const METRIC: Opt = Opt {
+    name: "metric",
+    value: "M",
+    about: "allocated, reserved, expandable or forward",
+};
+
+pub(super) const COMMANDS: &[Command] = &[
+    Command {
+        name: "estimate",
+        words: &["WHAT"],
+        options: &[SET],
+        about: "predict the memory of a run",
+        run: estimate::estimate,
+    },
+    Command {
+        name: "fit",
+        words: &["WHAT"],
+        options: &[SET],
+        about: "find the largest micro-batch that fits",
+        run: estimate::fit,
+    },
+    Command {
+        name: "gpus",
+        words: &["WHAT"],
+        options: &[SET],
+        about: "say on which GPUs the run fits",
+        run: estimate::gpus,
+    },
+    Command {
+        name: "export",
+        words: &["WHAT"],
+        options: &[TARGET, OUT, SET],
+        about: "write the files that run it",
+        run: convert::export,
+    },
+    Command {
+        name: "import",
+        words: &["FILE"],
+        options: &[],
+        about: "read a file as a scenario and print it as YAML",
+        run: convert::import,
+    },
+    Command {
+        name: "link",
+        words: &["WHAT"],
+        options: &[SET],
+        about: "print the scenario as a link",
+        run: convert::link,
+    },
+    Command {
+        name: "open",
+        words: &["LINK"],
+        options: &[],
+        about: "print a link's scenario as YAML",
+        run: convert::open,
+    },
+    Command {
+        name: "truth",
+        words: &["FILE"],
+        options: &[METRIC],
+        about: "score predictions against recorded runs",
+        run: score::truth,
+    },
+    Command {
+        name: "presets",
+        words: &[],
+        options: &[],
+        about: "list the named scenarios",
+        run: lists::presets,
+    },
+    Command {
+        name: "catalog",
+        words: &[],
+        options: &[],
+        about: "list what scenarios can name",
+        run: lists::catalog,
+    },
+    Command {
+        name: "schema",
+        words: &[],
+        options: &[],
+        about: "print the JSON Schema of scenario files",
+        run: lists::schema,
+    },
+];

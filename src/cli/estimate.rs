@@ -1,0 +1,208 @@
+//! Commands that predict: `estimate`, `fit`, `gpus`.
+
+use serde::Serialize;
+
+use super::args::Args;
+use super::{Answer, Refusal, what};
+use crate::catalog;
+use crate::document::Document;
+use crate::estimate::{Band, Estimate, estimate as predict};
+use crate::scenario::Scenario;
+use crate::strategy;
+use crate::units::Bytes;
+
+pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
+    let scenario = what::scenario(args)?;
+    let estimate = predict(&scenario)?;
+    let mut answer = Answer::new(text(&scenario, &estimate), &document(&estimate));
+    answer.fits = estimate.fits != Some(false);
+    Ok(answer)
+}
+
+pub(super) fn fit(args: &Args) -> Result<Answer, Refusal> {
+    let fit = strategy::fit(&what::scenario(args)?)?;
+    let micro_batch = fit.scenario.as_ref().map(|it| it.data.micro_batch);
+    let needs = verdict(&fit.estimate);
+    let mut text = match micro_batch {
+        Some(size) => format!("largest micro-batch {size}: {needs}\n"),
+        None => format!("no micro-batch fits; one sample {needs}\n"),
+    };
+    if let Some(next) = &fit.next {
+        text.push_str(&format!("one sample more {}\n", verdict(next)));
+    }
+    let document = Document::new()
+        .with("micro_batch", micro_batch)
+        .with("estimate", document(&fit.estimate))
+        .with("next", fit.next.as_ref().map(document));
+    let mut answer = Answer::new(text, &document);
+    answer.fits = micro_batch.is_some();
+    Ok(answer)
+}
+
+pub(super) fn gpus(args: &Args) -> Result<Answer, Refusal> {
+    let scenario = what::scenario(args)?;
+    let mut text = format!("{:<28} {:>10} {:>10}  fits\n", "GPU", "usable", "needed");
+    let mut rows = Vec::new();
+    for gpu in catalog::gpus() {
+        let mut scenario = scenario.clone();
+        scenario.hardware.gpu = gpu.id.into();
+        let row = Document::new().with("gpu", gpu.id).with("name", gpu.name);
+        let (usable, needed, fits, row) = match predict(&scenario) {
+            Ok(it) => (
+                it.usable.map_or("?".into(), |it| it.to_string()),
+                it.device.expected.to_string(),
+                it.fits
+                    .map_or("?", |fits| if fits { "yes" } else { "no" })
+                    .to_string(),
+                row.with("usable", it.usable)
+                    .with("device", band(it.device))
+                    .with("fits", it.fits),
+            ),
+            Err(problem) => (
+                "?".into(),
+                "?".into(),
+                problem.0.clone(),
+                row.with("unsupported", problem.0),
+            ),
+        };
+        text.push_str(&format!(
+            "{:<28} {usable:>10} {needed:>10}  {fits}\n",
+            gpu.id
+        ));
+        rows.push(row);
+    }
+    Ok(Answer::new(
+        text,
+        &Document::new().with("gpus", Document::List(rows)),
+    ))
+}
+
+/// The contract's JSON; bytes are integers.
+fn document(estimate: &Estimate) -> Document {
+    let breakdown = estimate
+        .breakdown
+        .iter()
+        .map(|part| (name(part.what), part.bytes.into()));
+    let phases = estimate
+        .phases
+        .iter()
+        .map(|part| (name(part.what), part.bytes.into()));
+    let modules = estimate
+        .modules
+        .iter()
+        .map(|part| (part.what.clone(), part.bytes.into()));
+    Document::new()
+        .with("allocated", band(estimate.allocated))
+        .with("reserved", band(estimate.reserved))
+        .with("device", band(estimate.device))
+        .with("phase", name(estimate.phase))
+        .with("phases", phases.collect::<Document>())
+        .with("breakdown", breakdown.collect::<Document>())
+        .with("modules", modules.collect::<Document>())
+        .with("static", estimate.between_steps)
+        .with("forward_end", estimate.forward_end)
+        .with("parameters", estimate.parameters)
+        .with("trainable", estimate.trainable)
+        .with("flops", estimate.flops.get())
+        .with("usable", estimate.usable)
+        .with("fits", estimate.fits)
+        .with("not_modelled", estimate.not_modelled.clone())
+}
+
+fn band(band: Band) -> Document {
+    Document::new()
+        .with("low", band.low)
+        .with("expected", band.expected)
+        .with("high", band.high)
+}
+
+/// The name that an enum has in JSON.
+fn name(it: impl Serialize) -> String {
+    match serde_json::to_value(it) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
+    }
+}
+
+fn text(scenario: &Scenario, estimate: &Estimate) -> String {
+    let Scenario {
+        hardware,
+        model,
+        data,
+        training,
+        ..
+    } = scenario;
+    let mut text = format!(
+        "{} on {} × {}: {}\n\n",
+        model.id,
+        hardware.gpus,
+        hardware.gpu,
+        verdict(estimate)
+    );
+    let rows = [
+        (
+            "allocated",
+            estimate.allocated,
+            "torch.cuda.max_memory_allocated",
+        ),
+        (
+            "reserved",
+            estimate.reserved,
+            "torch.cuda.max_memory_reserved",
+        ),
+        ("device", estimate.device, "nvidia-smi"),
+    ];
+    for (label, it, meaning) in rows {
+        let shown = it.expected.to_string();
+        let around = format!("{} to {}", it.low, it.high);
+        text.push_str(&format!(
+            "{label:<10} {shown:>10}  {around:<24} {meaning}\n"
+        ));
+    }
+    text.push_str(&format!(
+        "\nthe peak is in {}; between steps {}\n",
+        name(estimate.phase),
+        estimate.between_steps
+    ));
+    for part in &estimate.breakdown {
+        let share =
+            100.0 * part.bytes.get() as f64 / estimate.allocated.expected.get().max(1) as f64;
+        let label = name(part.what).replace('-', " ");
+        let shown = part.bytes.to_string();
+        text.push_str(&format!("  {label:<24} {shown:>10}  {share:>5.1} %\n"));
+    }
+    text.push_str(&format!(
+        "\neffective batch {} = {} in a micro-batch × {} accumulated × {} GPUs\n",
+        scenario.effective_batch(),
+        data.micro_batch,
+        training.accumulation,
+        hardware.gpus
+    ));
+    for missing in &estimate.not_modelled {
+        text.push_str(&format!("not modelled: {missing}\n"));
+    }
+    text
+}
+
+/// "needs 10.2 GiB (9.9 GiB to 10.6 GiB) of 23.5 GiB: fits, 13.3 GiB spare".
+fn verdict(estimate: &Estimate) -> String {
+    let Band {
+        low,
+        expected,
+        high,
+    } = estimate.device;
+    let needs = format!("needs {expected} ({low} to {high})");
+    match (estimate.usable, estimate.fits) {
+        (Some(usable), Some(true)) => {
+            format!(
+                "{needs} of {usable}: fits, {} spare",
+                usable.saturating_sub(expected)
+            )
+        }
+        (Some(usable), Some(false)) => {
+            let missing: Bytes = expected.saturating_sub(usable);
+            format!("{needs} of {usable}: does not fit, {missing} missing")
+        }
+        _ => format!("{needs}; the GPU's memory is not known"),
+    }
+}

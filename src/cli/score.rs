@@ -1,0 +1,43 @@
+//! Commands against recorded runs: `truth`.
+
+use std::fs;
+
+use super::args::Args;
+use super::{Answer, Refusal};
+use crate::scenario::Problem;
+use crate::truth::{self, Metric};
+
+pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
+    let file = args.word(0);
+    let text = fs::read_to_string(file)
+        .map_err(|error| Problem::new("FILE", file, format!("a readable file ({error})")))?;
+    let metric = match args.option("metric") {
+        None => Metric::default(),
+        Some(id) => Metric::from_id(id).ok_or_else(|| {
+            Problem::new("--metric", id, "allocated, reserved, expandable or forward")
+        })?,
+    };
+    let report = truth::score(&text, metric);
+    let mut lines = String::new();
+    for row in &report.rows {
+        lines.push_str(&match &row.unsupported {
+            Some(why) => format!("{:<60} unsupported: {why}\n", row.id),
+            None => format!(
+                "{:<60} {:>14} {:>14} {:+.4}%\n",
+                row.id,
+                row.truth.unwrap_or(0),
+                row.predicted.unwrap_or(0),
+                row.error.unwrap_or(0.0)
+            ),
+        });
+    }
+    lines.push_str(&format!("{}\n", report.all));
+    let json = serde_json::to_string(&report)
+        .map_err(|error| Refusal(vec![format!("the report cannot be written: {error}")]))?;
+    Ok(Answer {
+        text: lines,
+        json: format!("{json}\n"),
+        notes: Vec::new(),
+        fits: true,
+    })
+}

@@ -1,0 +1,85 @@
+//! `WHAT`: a preset's id, a scenario file, a link, or standard input.
+
+use std::io::Read;
+
+use super::Refusal;
+use super::args::Args;
+use crate::document::Document;
+use crate::import;
+use crate::scenario::{Problem, Scenario, document, nearest, presets, settings};
+use crate::share;
+
+/// The largest scenario file that is read, in bytes.
+const LARGEST_FILE: usize = 1 << 20;
+
+/// The valid scenario that the first word names, with `--set` applied; or everything that is wrong with it.
+pub(super) fn scenario(args: &Args) -> Result<Scenario, Refusal> {
+    let (mut scenario, mut problems) = load(args.word(0))?;
+    for change in args.all("set") {
+        match change.split_once('=') {
+            Some((name, value)) => {
+                problems.extend(settings::set(&mut scenario, name.trim(), value).err());
+            }
+            None => problems.push(Problem::new("--set", change, "path=value")),
+        }
+    }
+    for problem in scenario.check() {
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+    if problems.is_empty() {
+        Ok(scenario)
+    } else {
+        Err(problems.into())
+    }
+}
+
+fn load(what: &str) -> Result<(Scenario, Vec<Problem>), Refusal> {
+    if let Some(preset) = presets::find(what) {
+        return Ok((preset.scenario(), Vec::new()));
+    }
+    if what.contains("#v=") || what.starts_with("v=") {
+        let opened = share::read(what);
+        return Ok((opened.scenario, opened.problems));
+    }
+    Ok(document::read(&parse(&text(what)?)?))
+}
+
+/// The document in a file's text: JSON where it begins like an object, else YAML.
+pub(super) fn parse(text: &str) -> Result<Document, Refusal> {
+    let document = if text.trim_start().starts_with('{') {
+        import::json::read(text)
+    } else {
+        import::yaml::read(text)
+    };
+    document.map_err(|problem| Refusal(vec![format!("not readable as YAML or JSON: {problem}")]))
+}
+
+/// The text of a file, or of standard input for `-`.
+pub(super) fn text(what: &str) -> Result<String, Refusal> {
+    let mut bytes = Vec::new();
+    let limit = LARGEST_FILE as u64 + 1;
+    let read = if what == "-" {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes)
+    } else {
+        std::fs::File::open(what).and_then(|file| file.take(limit).read_to_end(&mut bytes))
+    };
+    if let Err(error) = read {
+        return Err(missing(what, &error).into());
+    }
+    if bytes.len() > LARGEST_FILE {
+        let expected = format!("a file of at most {LARGEST_FILE} bytes");
+        return Err(Problem::new("WHAT", what, expected).into());
+    }
+    String::from_utf8(bytes).map_err(|_| Problem::new("WHAT", what, "text in UTF-8").into())
+}
+
+fn missing(what: &str, error: &std::io::Error) -> Problem {
+    let ids = presets::all().iter().map(|preset| preset.id);
+    let expected = match nearest(what, ids) {
+        Some(near) => format!("a preset, a file or -; did you mean {near}?"),
+        None => format!("a preset (`headroom presets` lists them), a file or - ({error})"),
+    };
+    Problem::new("WHAT", what, expected)
+}
