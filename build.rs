@@ -3,6 +3,8 @@
 
 #[path = "build/gpus.rs"]
 mod gpus;
+#[path = "build/models.rs"]
+mod models;
 #[path = "build/overheads.rs"]
 mod overheads;
 #[path = "build/sourced.rs"]
@@ -20,7 +22,30 @@ fn main() -> Result<(), String> {
         &out,
         "overheads.rs",
         overheads::table(&read("catalog/overheads.yaml")?)?,
+    )?;
+    let sources = read("catalog/models/sources.yaml")?;
+    write(
+        &out,
+        "models.rs",
+        models::table(&sources, &categories("catalog/models")?)?,
     )
+}
+
+/// The files of a folder but its sources, by stem.
+fn categories<T: serde::de::DeserializeOwned>(folder: &str) -> Result<Vec<(String, T)>, String> {
+    let mut stems = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|e| format!("{folder}: {e}"))? {
+        let path = entry.map_err(|e| format!("{folder}: {e}"))?.path();
+        match path.file_stem().and_then(|it| it.to_str()) {
+            Some("sources") | None => {}
+            Some(stem) => stems.push(stem.to_string()),
+        }
+    }
+    stems.sort();
+    stems
+        .into_iter()
+        .map(|stem| Ok((stem.clone(), read(&format!("{folder}/{stem}.yaml"))?)))
+        .collect()
 }
 
 fn read<T: serde::de::DeserializeOwned>(path: &str) -> Result<T, String> {

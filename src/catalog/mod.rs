@@ -3,10 +3,12 @@
 //! The build script turns the files into constant tables; this room gives them types and look-ups.
 
 mod gpu;
+mod model;
 mod overhead;
 mod sourced;
 
 pub use gpu::{Class, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
+pub use model::{Category, ModelEntry, model, models};
 pub use overhead::{
     Overhead, Part, Software, cublas_workspace, cuda_context, desktop, libraries, nccl, overheads,
 };

@@ -1,0 +1,221 @@
+//! Models: the sizes that a forward function needs, and how many parameters it must come to.
+
+use super::Confidence;
+
+/// One entry of `catalog/models/*.yaml`.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelEntry {
+    pub id: &'static str,
+    pub name: &'static str,
+    /// The repository on the Hugging Face hub; empty where there is none.
+    pub hf_id: &'static str,
+    pub category: Category,
+    /// The name of its forward function.
+    pub arch: &'static str,
+    /// The library class whose parameters were counted.
+    pub class: &'static str,
+    keys: &'static [&'static str],
+    values: &'static [u32],
+    /// What its blocks are made of: norms, activations, positions, biases.
+    pub traits: &'static [&'static str],
+    /// Distinct parameters; tied tensors once, buffers never.
+    pub parameters: u64,
+    /// Parameters a token meets; 0 where that is all of them.
+    pub active: u64,
+    pub confidence: Confidence,
+    set: u8,
+    pub note: &'static str,
+}
+
+/// The file a model is listed in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Category {
+    Decoders,
+    Diffusion,
+    EncoderDecoders,
+    Encoders,
+    Graphs,
+    Proteins,
+    Speech,
+    StateSpace,
+    TextEncoders,
+    Vision,
+    VisionLanguage,
+}
+
+impl Category {
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Decoders => "Language models",
+            Self::Diffusion => "Diffusion models",
+            Self::EncoderDecoders => "Encoder-decoders",
+            Self::Encoders => "Text encoders",
+            Self::Graphs => "Graph networks",
+            Self::Proteins => "Protein models",
+            Self::Speech => "Speech models",
+            Self::StateSpace => "State-space models",
+            Self::TextEncoders => "Text encoders of diffusion models",
+            Self::Vision => "Vision models",
+            Self::VisionLanguage => "Vision-language models",
+        }
+    }
+}
+
+/// All models, sorted by id.
+pub fn models() -> &'static [ModelEntry] {
+    &table::MODELS
+}
+
+/// The model with this id. Dashes may be left out (`llama3.1-8b` is `llama-3.1-8b`).
+pub fn model(id: &str) -> Option<&'static ModelEntry> {
+    if let Ok(at) = models().binary_search_by(|model| model.id.cmp(id)) {
+        return models().get(at);
+    }
+    models()
+        .iter()
+        .find(|model| letters(model.id).eq(letters(id)))
+}
+
+fn letters(id: &str) -> impl Iterator<Item = char> {
+    id.chars()
+        .filter(|c| !matches!(c, '-' | '_'))
+        .map(|c| c.to_ascii_lowercase())
+}
+
+impl ModelEntry {
+    /// Its sizes by name, each with one value or, for stages of a network, several.
+    pub fn sizes(&self) -> Vec<(&'static str, Vec<u64>)> {
+        let mut all: Vec<(&'static str, Vec<u64>)> = Vec::new();
+        for (&key, &value) in self.keys.iter().zip(self.values) {
+            match all.last_mut() {
+                Some((last, values)) if *last == key => values.push(value.into()),
+                _ => all.push((key, vec![value.into()])),
+            }
+        }
+        all
+    }
+
+    /// One size; of several the first.
+    pub fn size(&self, key: &str) -> Option<u64> {
+        let at = self.keys.iter().position(|it| *it == key)?;
+        self.values.get(at).copied().map(u64::from)
+    }
+
+    /// Where its sizes and count were read.
+    pub fn sources(&self) -> impl Iterator<Item = &'static str> {
+        let set = table::SOURCE_SETS.get(usize::from(self.set)).copied();
+        set.unwrap_or_default()
+            .iter()
+            .filter_map(|&source| table::SOURCES.get(usize::from(source)).copied())
+    }
+}
+
+#[allow(clippy::pedantic)]
+mod table {
+    use super::{Category, Confidence, ModelEntry};
+    include!(concat!(env!("OUT_DIR"), "/models.rs"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_kebab_case_sorted_and_unique() {
+        assert_eq!(models().len(), 305);
+        for model in models() {
+            let word = |part: &str| {
+                !part.is_empty()
+                    && part
+                        .bytes()
+                        .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'.')
+            };
+            assert!(model.id.split('-').all(word), "{}", model.id);
+            assert!(!model.name.is_empty() && !model.arch.is_empty());
+        }
+        for pair in models().windows(2) {
+            assert!(pair[0].id < pair[1].id, "{} {}", pair[0].id, pair[1].id);
+        }
+    }
+
+    #[test]
+    fn ids_differ_in_more_than_dashes() {
+        let mut all: Vec<String> = models().iter().map(|it| letters(it.id).collect()).collect();
+        all.sort();
+        all.dedup();
+        assert_eq!(all.len(), models().len());
+    }
+
+    #[test]
+    fn every_entry_has_sources_and_sizes_named_once() {
+        for model in models() {
+            assert!(model.sources().count() > 0, "{}", model.id);
+            let sizes = model.sizes();
+            assert!(!sizes.is_empty(), "{}", model.id);
+            for (at, (key, values)) in sizes.iter().enumerate() {
+                assert!(!values.is_empty());
+                assert!(
+                    sizes[..at].iter().all(|(other, _)| other != key),
+                    "{} {key}",
+                    model.id
+                );
+                assert_eq!(model.size(key), values.first().copied());
+            }
+            assert!(model.active < model.parameters, "{}", model.id);
+            assert!(
+                (10_000..2_000_000_000_000).contains(&model.parameters),
+                "{}",
+                model.id
+            );
+        }
+    }
+
+    /// Twelve times layers × width², plus the vocabulary, is a text model within a factor of the block's shape.
+    #[test]
+    fn counts_are_near_the_rough_formula() {
+        for model in models() {
+            let dense = model.size("experts").is_none();
+            let text = matches!(model.category, Category::Decoders | Category::Encoders);
+            if !dense || !text || model.arch == "albert" {
+                continue;
+            }
+            let size = |key| model.size(key).unwrap_or(0) as f64;
+            let attention = 2.0 * size("hidden") * size("hidden")
+                + 2.0 * size("hidden") * size("kv") * size("head_dim");
+            let matrices = if model.traits.contains(&"gated") || model.arch == "modernbert" {
+                3.0
+            } else {
+                2.0
+            };
+            let blocks = size("layers") * (attention + matrices * size("hidden") * size("ffn"));
+            let embeddings = size("vocab") * size("hidden") * (2.0 - size("tied"));
+            let ratio = model.parameters as f64 / (blocks + embeddings);
+            assert!((0.5..1.5).contains(&ratio), "{} {ratio}", model.id);
+        }
+    }
+
+    #[track_caller]
+    fn check(id: &str, found: Option<&str>) {
+        assert_eq!(model(id).map(|it| it.id), found);
+    }
+
+    #[test]
+    fn look_ups_forgive_dashes_and_case() {
+        check("gpt2", Some("gpt2"));
+        check("llama-3.1-8b", Some("llama-3.1-8b"));
+        check("llama3.1-8b", Some("llama-3.1-8b"));
+        check("Qwen2.5-0.5B", Some("qwen2.5-0.5b"));
+        check("resnet50", Some("resnet-50"));
+        check("gpt", None);
+        check("", None);
+    }
+
+    #[test]
+    fn stages_keep_their_order() {
+        let swin = model("swin-tiny")
+            .map(ModelEntry::sizes)
+            .unwrap_or_default();
+        let depths = swin.iter().find(|(key, _)| *key == "depths");
+        assert_eq!(depths, Some(&("depths", vec![2, 2, 6, 2])));
+    }
+}
