@@ -53,9 +53,9 @@ impl Gpt2 {
         let embeddings = cx.embedding("wte", ids, self.vocab, self.hidden);
         let positions = super::inputs::positions(ids);
         let position_embeddings = cx.embedding("wpe", &positions, self.positions, self.hidden);
-        let hidden = embeddings.add(&position_embeddings);
+        let mut hidden = embeddings.add(&position_embeddings);
         let mask = super::inputs::causal_mask(cx, ids, padding, embeddings.dtype());
-        let hidden = cx.dropout(&hidden, 0.1);
+        hidden = cx.dropout(&hidden, 0.1);
         let this = *self;
         let hidden = cx.layers("h", self.layers, vec![hidden], move |cx, state, _| {
             vec![this.block(cx, &state[0], &mask)]
@@ -63,55 +63,61 @@ impl Gpt2 {
         cx.layer_norm("ln_f", &hidden[0])
     }
 
-    fn block(&self, cx: &Cx, hidden: &Tensor, mask: &AttentionMask) -> Tensor {
-        let normed = cx.layer_norm("ln_1", hidden);
-        let attended = cx.within("attn", |cx| self.attention(cx, &normed, mask));
-        let hidden = attended.add(hidden);
-        let normed = cx.layer_norm("ln_2", &hidden);
-        let fed = cx.within("mlp", |cx| self.mlp(cx, &normed));
-        hidden.add(&fed)
+    fn block(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
+        let mut hidden = cx.layer_norm("ln_1", input);
+        let attended = cx.within("attn", |cx| self.attention(cx, &hidden, mask));
+        hidden = attended.add(input);
+        let residual = hidden.clone();
+        hidden = cx.layer_norm("ln_2", &hidden);
+        let fed = cx.within("mlp", |cx| self.mlp(cx, &hidden));
+        residual.add(&fed)
     }
 
     fn attention(&self, cx: &Cx, x: &Tensor, mask: &AttentionMask) -> Tensor {
         let (b, s, d) = (x.size(0), x.size(1), self.hidden / self.heads);
-        let qkv = cx.linear("c_attn", x, 3 * self.hidden, true);
+        let qkv = cx.conv1d("c_attn", x, 3 * self.hidden);
         let parts = qkv.split(&[self.hidden; 3], 2);
         drop(qkv);
         let [q, k, v] =
             [0, 1, 2].map(|i: usize| parts[i].view(&[b, s, self.heads, d]).transpose(1, 2));
-        let out = match cx.env.training.attention {
+        let mut out = match cx.env.training.attention {
             Attention::Sdpa => q.attention(&k, &v, mask, cx.rate(0.1)),
             Attention::Eager => eager(cx, &q, &k, &v, mask),
         };
-        let out = out.transpose(1, 2).reshape(&[b, s, self.hidden]);
-        cx.dropout(&cx.linear("c_proj", &out, self.hidden, true), 0.1)
+        out = out.transpose(1, 2).reshape(&[b, s, self.hidden]);
+        out = cx.conv1d("c_proj", &out, self.hidden);
+        cx.dropout(&out, 0.1)
     }
 
     fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        let x = cx.linear("c_fc", x, self.ffn, true);
-        let x = gelu_new(&x);
-        cx.dropout(&cx.linear("c_proj", &x, self.hidden, true), 0.1)
+        let mut x = cx.conv1d("c_fc", x, self.ffn);
+        x = gelu_new(&x);
+        x = cx.conv1d("c_proj", &x, self.hidden);
+        cx.dropout(&x, 0.1)
     }
 }
 
 /// `NewGELUActivation`: `0.5 * x * (1 + tanh(sqrt(2/π) * (x + 0.044715 * x³)))`, an operation at a time.
 fn gelu_new(x: &Tensor) -> Tensor {
     let half = x.scale();
-    half.mul(&x.add(&x.pow().scale()).scale().tanh().shift())
+    let cube = x.pow().then(Tensor::scale);
+    let inner = cube.then(|cube| x.add(cube)).then(Tensor::scale);
+    inner
+        .then(Tensor::tanh)
+        .then(Tensor::shift)
+        .then(|gate| half.mul(gate))
 }
 
 /// `eager_attention_forward` of GPT-2.
 fn eager(cx: &Cx, q: &Tensor, k: &Tensor, v: &Tensor, mask: &AttentionMask) -> Tensor {
-    let scores = q.matmul(&k.transpose(-1, -2)).scale();
-    let scores = match mask {
-        AttentionMask::Given(bias) => scores.add(bias),
-        _ => scores,
-    };
-    let weights = scores.softmax(None).to(v.dtype());
-    cx.dropout(&weights, 0.1)
-        .matmul(v)
-        .transpose(1, 2)
-        .transpose(1, 2)
+    let mut weights = q.matmul(&k.transpose(-1, -2)).then(Tensor::scale);
+    if let AttentionMask::Given(bias) = mask {
+        weights = weights.add(bias);
+    }
+    weights = weights.softmax(None);
+    weights = weights.to(v.dtype());
+    weights = cx.dropout(&weights, 0.1);
+    weights.matmul(v)
 }
 
 #[cfg(test)]

@@ -27,31 +27,78 @@ pub fn positions(ids: &Tensor) -> Tensor {
     moved.unsqueeze(0)
 }
 
-/// The causal mask of transformers' masking_utils.py for the attention in force.
+/// The causal mask of transformers' masking_utils.py (`create_causal_mask`) for the attention in force.
 pub fn causal_mask(cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, dtype: DType) -> AttentionMask {
-    let (b, s) = (ids.size(0), ids.size(1));
-    let Some(_) = padding else {
-        packed_sequence_probe(ids);
-        return match cx.env.training.attention {
-            Attention::Sdpa => AttentionMask::Causal,
-            Attention::Eager => AttentionMask::Given(eager_mask(ids, 1, s, dtype)),
-        };
-    };
-    let allowed = ids.constant("mask", &[1, 1, s, s], DType::Bool);
-    let padded = ids.constant("mask", &[b, 1, 1, s], DType::Bool);
-    let both = ids.constant("mask", &[b, 1, s, s], DType::Bool);
-    drop((allowed, padded));
-    match cx.env.training.attention {
-        Attention::Sdpa => AttentionMask::Given(both),
-        Attention::Eager => {
-            drop(both);
-            AttentionMask::Given(eager_mask(ids, b, s, dtype))
+    let eager = cx.env.training.attention == Attention::Eager;
+    match padding {
+        None => {
+            packed_sequence_probe(ids);
+            if eager {
+                AttentionMask::Given(additive(&allowed(ids, None), ids.size(0), dtype))
+            } else {
+                AttentionMask::Causal
+            }
+        }
+        Some(padding) => {
+            let padding = padding.constant("to", padding.shape(), DType::Bool);
+            if !eager {
+                all_true_probe(&padding);
+            }
+            all_true_probe(&padding);
+            let mask = allowed(ids, Some(&padding));
+            AttentionMask::Given(if eager {
+                additive(&mask, ids.size(0), dtype)
+            } else {
+                mask
+            })
         }
     }
 }
 
-fn eager_mask(ids: &Tensor, b: u64, s: u64, dtype: DType) -> Tensor {
-    ids.constant("mask", &[b, 1, s, s], dtype)
+/// `sdpa_mask`: a Boolean `[B or 1, 1, S, S]` from index comparisons.
+fn allowed(ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+    let (b, s) = (ids.size(0), ids.size(1));
+    let index = |n: u64| ids.constant("arange", &[n], DType::I64);
+    let moved = || index(s).then(Tensor::shift);
+    let (batches, heads, queries, keys) = (index(b), index(1), moved(), moved());
+    let mask = match padding {
+        None => ids.constant("le", &[1, 1, s, s], DType::Bool),
+        Some(_) => {
+            // `and_masks` starts from a single `True`.
+            let one = ids.constant("new_ones", &[0; 0], DType::Bool);
+            let below = ids.constant("le", &[1, 1, s, s], DType::Bool);
+            let causal = ids.constant("bitwise_and", &[1, 1, s, s], DType::Bool);
+            drop((one, below));
+            let places = (index(b * s), index(b * s));
+            let columns = ids.constant("index", &[b, 1, 1, s], DType::Bool);
+            drop(places);
+            let both = ids.constant("bitwise_and", &[b, 1, s, s], DType::Bool);
+            drop((columns, causal));
+            both
+        }
+    };
+    drop((batches, heads, queries, keys));
+    mask
+}
+
+/// `eager_mask`: zeros where allowed, the least number elsewhere.
+fn additive(mask: &Tensor, batch: u64, dtype: DType) -> Tensor {
+    let zero = mask.constant("tensor", &[0; 0], dtype);
+    let least = mask.constant("tensor", &[0; 0], dtype);
+    let shape = [batch, 1, mask.size(2), mask.size(3)];
+    let out = mask.constant("where", &shape, dtype);
+    drop((zero, least));
+    out
+}
+
+/// `padding_mask.all()` as `sum() == numel`.
+fn all_true_probe(padding: &Tensor) {
+    let sum = padding.constant("sum", &[0; 0], DType::I64);
+    padding
+        .tape()
+        .workspace("sum", padding.numel() * DType::I64.bytes());
+    drop(padding.constant("eq", &[0; 0], DType::Bool));
+    drop(sum);
 }
 
 /// `find_packed_sequence_indices`: whether positions start over somewhere.
@@ -60,8 +107,12 @@ fn packed_sequence_probe(ids: &Tensor) {
     let first = ids.constant("sub", &[b, 1], DType::I64);
     let joined = ids.constant("cat", &[b, s + 1], DType::I64);
     let steps = ids.constant("sub", &[b, s], DType::I64);
-    drop((joined, first));
+    drop(joined);
     let starts = ids.constant("ne", &[b, s], DType::Bool);
     let sums = ids.constant("cumsum", &[b, s], DType::I64);
-    drop((starts, steps, sums));
+    ids.tape().workspace("cumsum", b * s * 8);
+    drop(starts);
+    let last = ids.constant("eq", &[b], DType::Bool);
+    drop(ids.constant("all", &[0; 0], DType::Bool));
+    drop((last, sums, steps, first));
 }

@@ -15,6 +15,16 @@ impl Cx {
         })
     }
 
+    /// `Conv1D` of transformers: a linear layer with its weight the other way round.
+    pub fn conv1d(&self, name: &'static str, x: &Tensor, out: u64) -> Tensor {
+        self.within(name, |cx| {
+            let weight = cx.param("weight", [x.size(-1), out]);
+            let bias = cx.param("bias", [out]);
+            let y = x.addmm(&weight.tensor(), &bias.tensor());
+            adapted(cx, name, x, y)
+        })
+    }
+
     /// `nn.LayerNorm` over the last dimension.
     pub fn layer_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
         self.within(name, |cx| {

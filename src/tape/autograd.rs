@@ -187,7 +187,9 @@ impl Tensor {
         let tape = self.tape();
         let Some(edge) = self.edge() else { return };
         let root = tape.empty("ones_like", *self.shape(), self.dtype());
-        tape.run_backward(&edge, root);
+        // `torch.autograd.backward` holds the root gradients to the end.
+        tape.run_backward(&edge, root.clone());
+        drop(root);
     }
 }
 
@@ -297,7 +299,7 @@ impl Param {
         *slot = Some(match slot.take() {
             Some(old) => old.add_in_place(&gradient),
             None => {
-                let steals = gradient.is_sole_owner()
+                let steals = gradient.is_last_handle()
                     && gradient.layout().is_dense()
                     && gradient.layout().strides == self.data.layout().strides;
                 let new = if steals {

@@ -62,8 +62,10 @@ pub(in crate::tape) struct Core {
     scope: Cell<Scope>,
     phase: Cell<Phase>,
     step: Cell<u32>,
-    /// Nothing is recorded: after an early-stopped recomputation, and when the tape is taken down.
+    /// Nothing is allocated: the rest of a segment whose recomputation has stopped early.
     muted: Cell<bool>,
+    /// Nothing is recorded any more.
+    closed: Cell<bool>,
     /// Blocks go to the set-up list: they exist before the first step.
     setting_up: Cell<bool>,
     sequence: Cell<u32>,
@@ -98,6 +100,7 @@ impl Tape {
             phase: Cell::default(),
             step: Cell::new(0),
             muted: Cell::new(false),
+            closed: Cell::new(false),
             setting_up: Cell::new(false),
             sequence: Cell::new(0),
             grad_mode: Cell::new(true),
@@ -206,7 +209,7 @@ impl Tape {
 
     /// Ends the recording and hands it over. What is still alive stays unfreed in it.
     pub fn finish(self) -> Trace {
-        self.0.muted.set(true);
+        self.0.closed.set(true);
         self.0.cast_cache.take();
         for param in self.0.params.take() {
             param.grad.take();

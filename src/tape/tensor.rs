@@ -27,7 +27,7 @@ pub(in crate::tape) struct Storage {
 
 impl Drop for Storage {
     fn drop(&mut self) {
-        if let Some(block) = self.block.filter(|_| !self.core.muted.get()) {
+        if let Some(block) = self.block.filter(|_| !self.core.closed.get()) {
             self.core.push(Event::free(block));
         }
     }
@@ -142,9 +142,14 @@ impl Tensor {
     pub(in crate::tape) fn storage_id(&self) -> Option<u32> {
         self.0.storage.block
     }
-    /// Whether this is the last reference to the memory, so that it may be overwritten or stolen.
+    /// Whether nobody else holds this memory, so that a sum may be written into it. A view never is alone:
+    /// it holds its base (`can_accumulate_inplace` in input_buffer.cpp).
     pub(in crate::tape) fn is_sole_owner(&self) -> bool {
-        Rc::strong_count(&self.0) == 1 && Rc::strong_count(&self.0.storage) == 1
+        !self.0.view && self.is_last_handle() && Rc::strong_count(&self.0.storage) == 1
+    }
+    /// Whether this is the last handle on the tensor, whoever else shares its memory.
+    pub(in crate::tape) fn is_last_handle(&self) -> bool {
+        Rc::strong_count(&self.0) == 1
     }
     pub fn set_category(&self, category: Category) {
         if let Some(block) = self.0.storage.block
@@ -157,6 +162,12 @@ impl Tensor {
         {
             block.category = category;
         }
+    }
+
+    /// Uses this tensor once and lets it go, as Python does with the parts of an expression.
+    /// (A Rust temporary would live to the end of its statement.)
+    pub fn then<T>(self, body: impl FnOnce(&Self) -> T) -> T {
+        body(&self)
     }
 
     /// The same memory seen otherwise, without history.

@@ -39,7 +39,7 @@ impl Tensor {
         let query = self.lowered();
         match choose(&query, &key, &mask) {
             Kernel::Flash => flash(&query, &key, &value, &mask),
-            Kernel::Efficient => efficient(&query, &key, &value, &mask),
+            Kernel::Efficient => efficient(&query, &key, &value, &mask, dropout),
             Kernel::Math => math(&query, &key, &value, &mask, dropout),
         }
     }
@@ -110,6 +110,8 @@ fn flash(query: &Tensor, key: &Tensor, value: &Tensor, mask: &AttentionMask) -> 
     let sums = tape.empty("flash_attention", [b, h, s], DType::F32);
     let seed = tape.empty("flash_attention", [2], DType::U64);
     let offset = tape.empty("flash_attention", [0; 0], DType::U64);
+    // The debug mask's place-holder.
+    tape.workspace("flash_attention", 2);
     let flops = attention_flops(query, key, mask);
     tape.kernel(
         "flash_attention",
@@ -148,7 +150,13 @@ fn flash(query: &Tensor, key: &Tensor, value: &Tensor, mask: &AttentionMask) -> 
     })
 }
 
-fn efficient(query: &Tensor, key: &Tensor, value: &Tensor, mask: &AttentionMask) -> Tensor {
+fn efficient(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    mask: &AttentionMask,
+    dropout: f64,
+) -> Tensor {
     let tape = query.tape();
     let (b, h, s, d, t) = (
         query.size(0),
@@ -169,8 +177,9 @@ fn efficient(query: &Tensor, key: &Tensor, value: &Tensor, mask: &AttentionMask)
         [b, h, s.next_multiple_of(32)],
         DType::F32,
     );
-    let seed = tape.empty("efficient_attention", [0; 0], DType::I64);
-    let offset = tape.empty("efficient_attention", [0; 0], DType::I64);
+    // With dropout the generator's state is kept on the host.
+    let state = || (dropout <= 0.0).then(|| tape.empty("efficient_attention", [0; 0], DType::I64));
+    let (seed, offset) = (state(), state());
     let flops = attention_flops(query, key, mask);
     tape.kernel(
         "efficient_attention",
@@ -186,11 +195,13 @@ fn efficient(query: &Tensor, key: &Tensor, value: &Tensor, mask: &AttentionMask)
         .filter(|bias| bias.requires_grad())
         .map(|bias| *bias.shape());
     out.from_op(&inputs, |_| {
-        let mut kept: Vec<_> = [query, key, value, &result, &sums, &seed, &offset]
+        let kept: Vec<_> = [query, key, value, &result, &sums]
             .into_iter()
+            .chain(&seed)
+            .chain(&offset)
+            .chain(&bias)
             .map(Tensor::save)
             .collect();
-        kept.extend(bias.as_ref().map(Tensor::save));
         Box::new(move |incoming| {
             let Some(g) = incoming[0].as_ref() else {
                 return Grads::new();

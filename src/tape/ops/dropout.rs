@@ -8,10 +8,10 @@ impl Tensor {
         if p <= 0.0 {
             return self.clone();
         }
-        let out = self.map("dropout");
         let mask = self
             .tape()
             .empty_as("dropout_mask", self.layout().preserved(), DType::Bool);
+        let out = self.map("dropout");
         out.from_op(&[self], |_| {
             let kept = mask.save();
             Box::new(move |incoming| {

@@ -1,6 +1,6 @@
 //! Table look-ups.
 
-use super::super::{DType, Grads, Tensor, grads};
+use super::super::{DType, Dims, Grads, Tensor, grads};
 
 impl Tensor {
     /// `F.embedding(indices, self)`: keeps the indices; the gradient is a whole table.
@@ -21,8 +21,7 @@ impl Tensor {
                 let _indices = kept.unpack();
                 let tape = g.tape();
                 let g = g.contiguous();
-                let out = tape.empty("embedding_backward", table, dtype);
-                sort_workspace(&g, count);
+                let out = sorted_gradient(&g, count, table, dtype);
                 tape.kernel(
                     "embedding_backward",
                     dtype,
@@ -35,29 +34,52 @@ impl Tensor {
     }
 }
 
-/// Above 3072 indices they are sorted and summed in segments (aten/src/ATen/native/cuda/Embedding.cu, EmbeddingBackwardKernel.cu).
-fn sort_workspace(gradient: &Tensor, count: u64) {
+/// The gradient table. Above 3072 indices they are sorted and summed in segments of at most ten rows
+/// (`embedding_dense_backward_cuda` in Embedding.cu, `embedding_backward_cuda_kernel` in EmbeddingBackwardKernel.cu).
+fn sorted_gradient(gradient: &Tensor, count: u64, table: Dims, dtype: DType) -> Tensor {
     const UNSORTED: u64 = 3072;
-    if count <= UNSORTED {
-        return;
-    }
     let tape = gradient.tape();
-    let index = |n| tape.empty("embedding_sort", [n], DType::I64);
+    let make = || tape.empty("embedding_backward", table, dtype);
+    if count <= UNSORTED {
+        return make();
+    }
+    let index = |n: u64| tape.empty("embedding_sort", [n], DType::I64);
     let sorted = index(count);
     let original = index(count);
-    // Radix sort of pairs: a second buffer for keys and values.
+    // cub's radix sort: a second buffer for keys and values, and histograms.
     let range = index(count);
-    drop((index(count), index(count)));
+    tape.workspace("embedding_sort", 16 * count + count / 4 + 5888);
     drop(range);
-    // Partial segments of at most ten rows, summed in fp32.
-    let segments = (index(count), index(count), index(count));
-    let rows = count
-        .div_ceil(10)
-        .saturating_add(count.min(gradient.numel() / gradient.size(-1).max(1)) / 10);
-    let partial = tape.empty(
+    let out = make();
+    let segments = count.min(table.first().copied().unwrap_or(0));
+    let scan = || tape.workspace("embedding_sort", 1280);
+    let duplicates = index(count);
+    let found = index(1);
+    let lengths = index(count);
+    scan();
+    drop(lengths);
+    let offsets = index(segments);
+    let partials = index(segments);
+    scan();
+    let total = index(1);
+    let partial_segments = count / 10 + segments;
+    let partial_offsets = index(partial_segments);
+    let width = gradient.size(-1);
+    let sums = tape.empty(
         "embedding_segments",
-        [rows.min(count), gradient.size(-1)],
-        gradient.dtype().accumulate(),
+        [partial_segments, width],
+        dtype.accumulate(),
     );
-    drop((partial, segments, sorted, original));
+    drop((
+        sums,
+        partial_offsets,
+        total,
+        partials,
+        offsets,
+        found,
+        duplicates,
+        original,
+        sorted,
+    ));
+    out
 }

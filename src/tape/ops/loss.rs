@@ -11,9 +11,9 @@ impl Tensor {
         let loss = tape.empty("nll_loss", [0; 0], logs.dtype());
         let total_weight = tape.empty("nll_loss", [0; 0], logs.dtype());
         loss.from_op(&[&logs], |_| {
-            let kept = (logs.save(), target.save(), total_weight.save());
+            let kept = [logs.save(), target.save(), total_weight.save()];
             Box::new(move |_| {
-                let logs = kept.0.unpack();
+                let logs = kept[0].unpack();
                 grads([Some(logs.map("nll_loss_backward"))])
             })
         })
@@ -25,9 +25,9 @@ impl Tensor {
         let difference = a.zip(&b, "mse_loss");
         difference.scalar_mean().from_op(&[&a, &b], |needs| {
             let needs = [needs.input(0), needs.input(1)];
-            let kept = (a.save(), b.save());
+            let kept = [a.save(), b.save()];
             Box::new(move |_| {
-                let (a, b) = (kept.0.unpack(), kept.1.unpack());
+                let (a, b) = (kept[0].unpack(), kept[1].unpack());
                 let for_b = needs[1].then(|| b.zip(&a, "mse_loss_backward"));
                 grads([needs[0].then(|| a.zip(&b, "mse_loss_backward")), for_b])
             })
@@ -43,9 +43,9 @@ impl Tensor {
         let sum = product.zip(&log, "bce_with_logits");
         drop((product, log));
         sum.scalar_mean().from_op(&[&a], |_| {
-            let kept = (a.save(), b.save());
+            let kept = [a.save(), b.save()];
             Box::new(move |_| {
-                let (a, b) = (kept.0.unpack(), kept.1.unpack());
+                let (a, b) = (kept[0].unpack(), kept[1].unpack());
                 let sigmoid = a.map("sigmoid");
                 let out: Grads = grads([Some(sigmoid.zip(&b, "bce_with_logits_backward"))]);
                 out

@@ -1,6 +1,6 @@
 //! Matrix products.
 
-use super::super::{Dims, Grads, Layout, Tensor, broadcast, grads};
+use super::super::{Dims, Grads, Layout, Saved, Tensor, broadcast, grads};
 
 impl Tensor {
     /// `F.linear(self, weight, bias)`: one `addmm` or `mm` over all leading dimensions.
@@ -10,50 +10,16 @@ impl Tensor {
         // Arguments are cast from the last to the first: C++ evaluates them so on the compilers PyTorch is built with.
         let bias = bias.map(Tensor::lowered);
         let weight = weight.lowered();
+        let out = weight.size(0);
+        affine(&self.lowered(), &weight, bias.as_ref(), out)
+    }
+
+    /// `torch.addmm(bias, self, weight)` with a weight of `[in, out]`: the `Conv1D` of GPT-2.
+    pub fn addmm(&self, weight: &Tensor, bias: &Tensor) -> Tensor {
+        let weight = weight.lowered();
         let input = self.lowered();
-        let rows = input.flattened();
-        let (n, k, m) = (rows.size(0), rows.size(1), weight.size(0));
-        let out = rows.product_of("linear", n, k, m, bias.is_some() && k > 1 && m > 1);
-        let bias_meta = bias.as_ref().map(Tensor::meta);
-        let mut inputs = vec![&rows, &weight];
-        inputs.extend(bias.as_ref());
-        let out = out.from_op(&inputs, |needs| {
-            let kept_weight = needs.input(0).then(|| weight.save());
-            let kept_rows = needs.input(1).then(|| rows.save());
-            let needs_bias = needs.input(2);
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
-                let for_rows = || {
-                    kept_weight
-                        .as_ref()
-                        .map(|_| g.product_of("linear", n, m, k, false))
-                };
-                let for_weight = || {
-                    kept_rows
-                        .as_ref()
-                        .map(|_| g.product_of("linear", m, n, k, false))
-                };
-                // `addmm` names its factors mat1 and mat2, `mm` self and mat2: that is the order.
-                let (for_rows, for_weight) = if bias_meta.is_some() {
-                    let first = for_rows();
-                    (first, for_weight())
-                } else {
-                    let first = for_weight();
-                    (for_rows(), first)
-                };
-                let for_bias = bias_meta
-                    .filter(|_| needs_bias)
-                    .map(|meta| g.clone().conform(meta));
-                grads([for_rows, for_weight, for_bias])
-            })
-        });
-        let mut shape: Vec<u64> = input.shape().to_vec();
-        if let Some(last) = shape.last_mut() {
-            *last = m;
-        }
-        out.view(&shape)
+        let out = weight.size(1);
+        affine(&input, &weight, Some(&bias.lowered()), out)
     }
 
     /// All leading dimensions as one: a view, or a copy where the layout allows none.
@@ -116,8 +82,10 @@ impl Tensor {
                     let Some(g) = incoming[0].as_ref() else {
                         return Grads::new();
                     };
-                    let for_other = kept_this.as_ref().map(|_| g.batched_product(b, k, n, m));
-                    let for_this = kept_other.as_ref().map(|_| g.batched_product(b, n, m, k));
+                    let (this, other) =
+                        (unpacked(kept_this.as_ref()), unpacked(kept_other.as_ref()));
+                    let for_other = this.as_ref().map(|_| g.batched_product(b, k, n, m));
+                    let for_this = other.as_ref().map(|_| g.batched_product(b, n, m, k));
                     grads([for_this, for_other])
                 })
             })
@@ -136,4 +104,65 @@ impl Tensor {
         );
         out
     }
+}
+
+/// One product over all leading dimensions, with a bias or without.
+fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> Tensor {
+    let weight_shape = (weight.size(0), weight.size(1));
+    // `F.linear` transposes its weight, so the gradient comes back as a view of the product.
+    let transposed = weight_shape.0 == out && weight_shape.1 == input.size(-1);
+    let rows = input.flattened();
+    let (n, k, m) = (rows.size(0), rows.size(1), out);
+    let out = rows.product_of("linear", n, k, m, bias.is_some() && k > 1 && m > 1);
+    let bias_meta = bias.map(Tensor::meta);
+    let mut inputs = vec![&rows, weight];
+    inputs.extend(bias);
+    let out = out.from_op(&inputs, |needs| {
+        let kept_weight = needs.input(0).then(|| weight.save());
+        let kept_rows = needs.input(1).then(|| rows.save());
+        let needs_bias = needs.input(2);
+        Box::new(move |incoming| {
+            let Some(g) = incoming[0].as_ref() else {
+                return Grads::new();
+            };
+            let (rows, weight) = (unpacked(kept_rows.as_ref()), unpacked(kept_weight.as_ref()));
+            let for_rows = || {
+                weight
+                    .as_ref()
+                    .map(|_| g.product_of("linear", n, m, k, false))
+            };
+            let for_weight = || {
+                rows.as_ref().map(|_| {
+                    let product = g.product_of("linear", weight_shape.0, n, weight_shape.1, false);
+                    if transposed {
+                        product.detach()
+                    } else {
+                        product
+                    }
+                })
+            };
+            // `addmm` names its factors mat1 and mat2, `mm` self and mat2: that is the order.
+            let (for_rows, for_weight) = if bias_meta.is_some() {
+                let first = for_rows();
+                (first, for_weight())
+            } else {
+                let first = for_weight();
+                (for_rows(), first)
+            };
+            let for_bias = bias_meta
+                .filter(|_| needs_bias)
+                .map(|meta| g.clone().conform(meta));
+            grads([for_rows, for_weight, for_bias])
+        })
+    });
+    let mut shape: Vec<u64> = input.shape().to_vec();
+    if let Some(last) = shape.last_mut() {
+        *last = m;
+    }
+    out.view(&shape)
+}
+
+/// Backward asks for everything it kept before it begins: with checkpointing this is what makes a segment run again.
+fn unpacked(kept: Option<&Saved>) -> Option<Tensor> {
+    kept.map(Saved::unpack)
 }

@@ -1,6 +1,6 @@
 //! Normalisation kernels.
 
-use super::super::{DType, Grads, Tensor};
+use super::super::{DType, Grads, Saved, Tensor};
 
 impl Tensor {
     /// `F.layer_norm` over the last dimension: keeps the input and two fp32 numbers a row. Autocast runs it in fp32.
@@ -24,26 +24,29 @@ impl Tensor {
             let needs_input = needs.input(0);
             let needs_weight = has_weight && needs.input(1);
             let needs_bias = has_bias && needs.input(1 + usize::from(has_weight));
-            let kept = (
-                input.save(),
-                mean.save(),
-                deviation.save(),
+            // An array: a closure would take only the fields of a tuple that it names.
+            let kept = [
+                Some(input.save()),
+                Some(mean.save()),
+                Some(deviation.save()),
                 weight.as_ref().map(Tensor::save),
                 bias.as_ref().map(Tensor::save),
-            );
+            ];
             Box::new(move |incoming| {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
                 let tape = g.tape();
-                let input = kept.0.unpack();
+                let Some(input) = kept[0].as_ref().map(Saved::unpack) else {
+                    return Grads::new();
+                };
                 let for_input = needs_input.then(|| input.map("layer_norm_backward"));
-                let vector = |kept: &Option<super::super::Saved>| {
+                let vector = |kept: &Option<Saved>| {
                     kept.as_ref()
                         .map(|kept| kept.unpack().map("layer_norm_backward"))
                 };
-                let for_weight = if needs_weight { vector(&kept.3) } else { None };
-                let for_bias = if needs_bias { vector(&kept.4) } else { None };
+                let for_weight = if needs_weight { vector(&kept[3]) } else { None };
+                let for_bias = if needs_bias { vector(&kept[4]) } else { None };
                 tape.kernel("layer_norm_backward", g.dtype(), 0.0, g.bytes() as f64);
                 let mut all = Grads::new();
                 all.push(for_input);
@@ -61,10 +64,10 @@ impl Tensor {
     /// RMS norm as transformers writes it in Python: fp32 inside, the weight applied in the input's type.
     pub fn rms_norm_python(&self, weight: &Tensor) -> Tensor {
         let dtype = self.dtype();
-        let hidden = self.to(DType::F32);
-        let variance = hidden.pow().mean(&[-1]);
-        let hidden = hidden.mul(&variance.shift().rsqrt());
-        drop(variance);
-        weight.mul(&hidden.to(dtype))
+        let mut hidden = self.to(DType::F32);
+        let variance = hidden.pow().then(|squares| squares.mean(&[-1]));
+        let scale = variance.shift().then(Tensor::rsqrt);
+        hidden = scale.then(|scale| hidden.mul(scale));
+        hidden.to(dtype).then(|hidden| weight.mul(hidden))
     }
 }

@@ -5,10 +5,11 @@ use super::super::{DType, Grads, Tensor, grads};
 impl Tensor {
     /// `F.softmax(self, -1, dtype)`; autocast runs it in fp32.
     pub fn softmax(&self, dtype: Option<DType>) -> Tensor {
-        self.normalised("softmax", dtype)
+        self.normalised("softmax", "softmax_backward", dtype)
     }
 
-    fn normalised(&self, op: &'static str, dtype: Option<DType>) -> Tensor {
+    fn normalised(&self, op: &'static str, backward: &'static str, dtype: Option<DType>) -> Tensor {
+        let with_product = op == "softmax";
         let input = self.raised();
         // With a `dtype` the kernel converts while it reads, from halves to fp32 alone (`host_softmax` in SoftMax.cu).
         let from = input.dtype();
@@ -26,8 +27,13 @@ impl Tensor {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
-                let _result = kept.unpack();
-                grads([Some(g.map_to("softmax_backward", from))])
+                let result = kept.unpack();
+                let out = g.map_to(backward, from);
+                if with_product {
+                    // `softmax_backward_cuda_out` multiplies the gradient with the result first.
+                    drop(g.zip(&result, backward));
+                }
+                grads([Some(out)])
             })
         })
     }
@@ -35,5 +41,5 @@ impl Tensor {
 
 /// `F.log_softmax(input, -1)`.
 pub fn log_softmax(input: &Tensor) -> Tensor {
-    input.normalised("log_softmax", None)
+    input.normalised("log_softmax", "log_softmax_backward", None)
 }
