@@ -149,6 +149,8 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
                 let first = for_weight();
                 (for_rows(), first)
             };
+            // What came back from a checkpoint goes before the engine sums the bias gradient.
+            drop((rows, weight));
             let for_bias = bias_meta
                 .filter(|_| needs_bias)
                 .map(|meta| g.clone().conform(meta));
