@@ -2,6 +2,7 @@
 //!
 //! The build script turns the files into constant tables; this room gives them types and look-ups.
 
+pub mod check;
 mod gpu;
 mod model;
 mod overhead;

@@ -107,9 +107,9 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "catalog",
-        words: &[],
+        words: &["[gpus|models|check]"],
         options: &[],
-        about: "list what scenarios can name",
+        about: "list what scenarios can name, or check it",
         run: lists::catalog,
     },
     Command {

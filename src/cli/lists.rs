@@ -5,6 +5,8 @@ use super::{Answer, Refusal};
 use crate::catalog;
 use crate::document::Document;
 use crate::export::json;
+use crate::nets;
+use crate::scenario::Problem;
 use crate::scenario::{presets as named, schema as described};
 
 #[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
@@ -26,14 +28,34 @@ pub(super) fn presets(_: &Args) -> Result<Answer, Refusal> {
     ))
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
-pub(super) fn catalog(_: &Args) -> Result<Answer, Refusal> {
+pub(super) fn catalog(args: &Args) -> Result<Answer, Refusal> {
+    match args.word(0) {
+        "" => {
+            let (gpus, models) = (gpus(), models());
+            let both = [
+                ("gpus", Document::List(gpus.1)),
+                ("models", Document::List(models.1)),
+            ];
+            Ok(Answer::new(gpus.0 + &models.0, &Document::map(both)))
+        }
+        "gpus" => Ok(answer("gpus", gpus())),
+        "models" => Ok(answer("models", models())),
+        "check" => Ok(check()),
+        other => Err(Problem::new("catalog", other, "gpus, models or check").into()),
+    }
+}
+
+fn answer(name: &str, (text, rows): (String, Vec<Document>)) -> Answer {
+    Answer::new(text, &Document::new().with(name, Document::List(rows)))
+}
+
+fn gpus() -> (String, Vec<Document>) {
     let mut text = String::new();
     let mut rows = Vec::new();
     for gpu in catalog::gpus() {
         let usable = gpu.usable_bytes(catalog::Os::Linux);
         let shown = usable.map_or("?".into(), |it| it.to_string());
-        text.push_str(&format!("{:<28} {shown:>10}  {}\n", gpu.id, gpu.name));
+        text.push_str(&format!("{:<32} {shown:>10}  {}\n", gpu.id, gpu.name));
         rows.push(
             Document::new()
                 .with("id", gpu.id)
@@ -41,10 +63,78 @@ pub(super) fn catalog(_: &Args) -> Result<Answer, Refusal> {
                 .with("usable", usable),
         );
     }
-    Ok(Answer::new(
-        text,
-        &Document::new().with("gpus", Document::List(rows)),
-    ))
+    (text, rows)
+}
+
+/// Models that can be estimated.
+fn models() -> (String, Vec<Document>) {
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    for model in catalog::models().iter().filter(|it| nets::has(it.arch)) {
+        let (id, name, parameters) = (model.id, model.name, model.parameters);
+        text.push_str(&format!("{id:<32} {parameters:>16}  {name}\n"));
+        rows.push(
+            Document::new()
+                .with("id", id)
+                .with("name", name)
+                .with("architecture", model.arch)
+                .with("parameters", parameters),
+        );
+    }
+    (text, rows)
+}
+
+fn check() -> Answer {
+    let report = catalog::check::check();
+    let mut text = format!(
+        "{} GPUs, {} models: {} come to their count exactly, {} do not\n",
+        report.gpus,
+        report.models,
+        report.exact.len(),
+        report.mismatches.len()
+    );
+    let mut mismatches = Vec::new();
+    for it in &report.mismatches {
+        let counted = match &it.counted {
+            Ok(counted) => format!("counted {counted}"),
+            Err(problem) => problem.clone(),
+        };
+        text.push_str(&format!(
+            "{:<32} {:<14} expected {}, {counted}\n",
+            it.id, it.arch, it.expected
+        ));
+        mismatches.push(
+            Document::new()
+                .with("id", it.id)
+                .with("expected", it.expected)
+                .with("counted", it.counted.clone().ok())
+                .with("problem", it.counted.clone().err()),
+        );
+    }
+    let mut without = Document::new();
+    for (arch, models) in &report.without_forward {
+        text.push_str(&format!(
+            "not offered, no forward function: {arch} ({models})\n"
+        ));
+        without = without.with(*arch, *models as u64);
+    }
+    for it in &report.missing_sources {
+        text.push_str(&format!("no source: {it}\n"));
+    }
+    let exact = report.exact.iter().map(|it| Document::from(*it)).collect();
+    let missing = report.missing_sources.iter();
+    let missing = missing.map(|it| Document::from(it.as_str())).collect();
+    let document = Document::new()
+        .with("gpus", report.gpus as u64)
+        .with("models", report.models as u64)
+        .with("exact", Document::List(exact))
+        .with("mismatches", Document::List(mismatches))
+        .with("without_forward", without)
+        .with("missing_sources", Document::List(missing));
+    Answer {
+        fits: report.is_clean(),
+        ..Answer::new(text, &document)
+    }
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]

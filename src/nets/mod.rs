@@ -34,6 +34,11 @@ type Build = fn(&Sizes) -> Result<Box<dyn Net>, String>;
 /// The architectures with a forward function, by the name the catalogue uses.
 const ARCHITECTURES: &[(&str, Build)] = &[("gpt2", gpt2::build)];
 
+/// Whether an architecture has a forward function.
+pub fn has(architecture: &str) -> bool {
+    ARCHITECTURES.iter().any(|(name, _)| *name == architecture)
+}
+
 /// The network of an architecture with given sizes.
 pub fn build(architecture: &str, sizes: &Sizes) -> Result<Box<dyn Net>, String> {
     let Some((_, build)) = ARCHITECTURES.iter().find(|(name, _)| *name == architecture) else {
