@@ -3,6 +3,7 @@
 //! Data flows one way: `scenario → nets on the tape → step → events → estimate → strategy, exports, page`.
 //! Everything but `web` is pure; see `ARCHITECTURE.md` for the rooms in reading order.
 
+pub mod allocator;
 pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -1,0 +1,538 @@
+//! The CUDA caching allocator of PyTorch 2.15, replayed to the byte.
+//!
+//! Allocated memory is what tensors need; reserved memory is what the process holds, and a finite card refuses the
+//! latter. What lies between follows from the order of requests, so it is replayed, not estimated: the rules are those
+//! of `c10/cuda/CUDACachingAllocator.cpp` (pools, best fit, splitting, merging, what is given back and when), checked
+//! against the real library. A request costs tens of nanoseconds.
+//!
+//! Addresses are handed out upwards, segment after segment; the real driver may reuse an address, which matters only
+//! where two free blocks have the same size. CUDA graphs' private pools and `backend:cudaMallocAsync` are not modelled.
+
+mod card;
+mod counters;
+mod expandable;
+#[cfg(feature = "cli")]
+pub mod file;
+mod freelist;
+mod release;
+mod replay;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+pub use card::{Card, Oom};
+pub use counters::{Counters, Stat};
+pub use replay::{Event, Report, replay, smallest_card};
+pub use settings::{Divisions, Settings, SettingsProblem};
+
+use freelist::{Entry, FreeList, SIZE_LIMIT};
+
+use crate::units::Bytes;
+
+/// A CUDA stream, numbered from the default one.
+pub type Stream = u16;
+
+/// All blocks are multiples of this.
+const MIN_BLOCK: u64 = 512;
+/// The largest request served by the pool of small blocks.
+const SMALL: u64 = 1 << 20;
+/// Small requests are packed in segments of this size.
+const SMALL_SEGMENT: u64 = 2 << 20;
+/// From this size on a segment is made to measure.
+const MADE_TO_MEASURE: u64 = 10 << 20;
+/// Segments made to measure are multiples of this.
+const LARGE_ROUNDING: u64 = 2 << 20;
+/// No block, no segment.
+const NONE: u32 = u32::MAX;
+
+/// The allocator of one device.
+///
+/// Callers name a piece of memory by a small number of their own choosing, its handle, which they may use again once
+/// it is freed.
+#[derive(Clone, Debug)]
+pub struct Allocator {
+    settings: Settings,
+    card: Card,
+    counters: Counters,
+    /// What the card can give, and what `set_per_process_memory_fraction` permits.
+    room: u64,
+    allowed: Option<u64>,
+    /// Whether blocks are aged for the garbage collector.
+    collects: bool,
+    blocks: Vec<Block>,
+    spare: Vec<u32>,
+    pools: Vec<Pool>,
+    /// By handle: the block behind it.
+    handles: Vec<u32>,
+    /// Freed blocks that another stream still uses.
+    pending: Vec<u32>,
+    /// Searches of the small and the large pools, the clock by which free blocks age.
+    searches: [u64; 2],
+    next_address: u64,
+    segments: Vec<Segment>,
+    calls: Option<Vec<DriverCall>>,
+}
+
+/// A piece of a segment, in use or free.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    address: u64,
+    size: u64,
+    requested: u64,
+    /// The pool's clock when the block became free.
+    freed_at: u64,
+    previous: u32,
+    next: u32,
+    segment: u32,
+    pool: u16,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Allocated,
+    /// Freed, but another stream uses it.
+    Pending,
+    Free,
+    /// Address space of an expandable segment without memory behind it.
+    Unmapped,
+}
+
+/// The small or the large blocks of one stream.
+#[derive(Clone, Debug)]
+struct Pool {
+    free: FreeList,
+    /// Unmapped blocks of expandable segments, by address.
+    unmapped: Vec<(u64, u32)>,
+}
+
+/// A range of addresses the driver gave.
+#[derive(Clone, Copy, Debug)]
+struct Segment {
+    address: u64,
+    size: u64,
+}
+
+/// What the allocator did to the driver, kept only where a replay asks for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DriverCall {
+    Malloc { segment: u32, bytes: Bytes },
+    Free { segment: u32, bytes: Bytes },
+    Map { bytes: Bytes },
+    Unmap { bytes: Bytes },
+}
+
+impl Allocator {
+    pub fn new(settings: Settings, card: Card) -> Self {
+        let mut it = Self {
+            settings,
+            card,
+            counters: Counters::default(),
+            room: 0,
+            allowed: None,
+            collects: false,
+            blocks: Vec::new(),
+            spare: Vec::new(),
+            pools: Vec::new(),
+            handles: Vec::new(),
+            pending: Vec::new(),
+            searches: [0; 2],
+            next_address: LARGE_ROUNDING,
+            segments: Vec::new(),
+            calls: None,
+        };
+        it.set_card(card);
+        it
+    }
+
+    /// Forgets everything but the settings and the card, and keeps the room it has grown.
+    pub fn reset(&mut self) {
+        self.counters = Counters::default();
+        self.blocks.clear();
+        self.spare.clear();
+        for pool in &mut self.pools {
+            pool.free.clear();
+            pool.unmapped.clear();
+        }
+        self.handles.clear();
+        self.pending.clear();
+        self.searches = [0; 2];
+        self.next_address = LARGE_ROUNDING;
+        self.segments.clear();
+        if let Some(calls) = &mut self.calls {
+            calls.clear();
+        }
+    }
+
+    /// Changes what the driver can give from now on, as when another process comes or goes.
+    pub fn set_card(&mut self, card: Card) {
+        self.card = card;
+        self.room = card.room();
+        self.allowed = self
+            .settings
+            .memory_fraction
+            .map(|fraction| (fraction * card.total_bytes() as f64) as u64);
+        self.collects =
+            self.allowed.is_some() && self.settings.garbage_collection_threshold.is_some();
+    }
+
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// As `torch.cuda.reset_peak_memory_stats`.
+    pub fn reset_peaks(&mut self) {
+        self.counters.reset_peaks();
+    }
+
+    /// What the driver could still give.
+    pub fn device_free(&self) -> Bytes {
+        Bytes::new(self.room) - self.counters.reserved.current
+    }
+
+    /// The largest cached block.
+    pub fn largest_free_block(&self) -> Bytes {
+        let largest = self.pools.iter().filter_map(|it| it.free.last());
+        Bytes::new(largest.map(|it| it.size).max().unwrap_or(0))
+    }
+
+    /// How many blocks are cached.
+    pub fn free_blocks(&self) -> usize {
+        self.pools.iter().map(|it| it.free.len()).sum()
+    }
+
+    /// Hands out memory on the default stream.
+    #[inline]
+    pub fn malloc(&mut self, handle: u32, bytes: Bytes) -> Result<(), Oom> {
+        self.malloc_on(handle, bytes, 0)
+    }
+
+    /// Hands out memory; a handle still alive is freed first, and a request for nothing takes nothing.
+    pub fn malloc_on(&mut self, handle: u32, bytes: Bytes, stream: Stream) -> Result<(), Oom> {
+        self.free(handle);
+        if !self.pending.is_empty() {
+            self.release_pending();
+        }
+        let requested = bytes.get();
+        if requested == 0 {
+            return Ok(());
+        }
+        let size = self.settings.round(requested);
+        let pool = self.pool_for(size, stream);
+        let block = match self.take_cached(pool, size) {
+            Some(block) => block,
+            None => self.take_new(pool, size)?,
+        };
+        let block = self.hand_out(block, size, requested);
+        let slot = handle as usize;
+        if slot >= self.handles.len() {
+            self.handles.resize(slot + 1, NONE);
+        }
+        self.handles[slot] = block;
+        Ok(())
+    }
+
+    /// Takes memory back; a handle that is not alive is left alone.
+    #[inline]
+    pub fn free(&mut self, handle: u32) {
+        if let Some(block) = self.take_handle(handle) {
+            self.release_block(block);
+        }
+    }
+
+    /// Takes memory back that another stream was told of (`record_stream`): it is active until the next request,
+    /// by which time the other stream is taken to have finished.
+    pub fn free_later(&mut self, handle: u32) {
+        if let Some(block) = self.take_handle(handle) {
+            self.blocks[block as usize].state = State::Pending;
+            self.pending.push(block);
+        }
+    }
+
+    fn take_handle(&mut self, handle: u32) -> Option<u32> {
+        let slot = self.handles.get_mut(handle as usize)?;
+        let block = std::mem::replace(slot, NONE);
+        if block == NONE {
+            return None;
+        }
+        self.counters
+            .allocated
+            .take(self.blocks[block as usize].size);
+        Some(block)
+    }
+
+    /// The smallest free block that will do, out of its list.
+    #[inline]
+    fn take_cached(&mut self, pool: u16, size: u64) -> Option<u32> {
+        if self.collects {
+            self.searches[usize::from(pool & 1)] += 1;
+        }
+        let list = &self.pools[usize::from(pool)].free;
+        let mut at = list.at_least(size)?;
+        if self.settings.expandable_segments {
+            // A block at the growing end counts as large as it can become.
+            let room = |at| {
+                let block = &self.blocks[list.get(at).block as usize];
+                match self.blocks.get(block.next as usize) {
+                    Some(next) if next.state == State::Unmapped => block.size + next.size,
+                    _ => block.size,
+                }
+            };
+            while let Some(next) = list.next(at)
+                && room(next) < room(at)
+            {
+                at = next;
+            }
+        }
+        let found = list.get(at);
+        if let Some(limit) = self.settings.max_split_size {
+            let limit = limit.get();
+            // Oversize blocks are kept for oversize requests, and those may not waste much of one.
+            let rounding = self
+                .settings
+                .max_non_split_rounding
+                .unwrap_or(self.settings.large_segment)
+                .get();
+            if (size < limit && found.size >= limit)
+                || (size >= limit && found.size >= size.saturating_add(rounding))
+            {
+                return None;
+            }
+        }
+        self.pools[usize::from(pool)].free.remove_at(at);
+        Some(found.block)
+    }
+
+    /// A block from the driver, giving back cached memory where that helps.
+    #[cold]
+    fn take_new(&mut self, pool: u16, size: u64) -> Result<u32, Oom> {
+        if self.collects {
+            self.collect_garbage();
+        }
+        let segment = self.settings.segment_size(size);
+        if let Some(block) = self.ask_driver(pool, size, segment) {
+            return Ok(block);
+        }
+        if self.release_oversize(pool, size)
+            && let Some(block) = self.ask_driver(pool, size, segment)
+        {
+            return Ok(block);
+        }
+        self.empty_cache();
+        self.counters.retries += 1;
+        if let Some(block) = self.ask_driver(pool, size, segment) {
+            return Ok(block);
+        }
+        self.counters.ooms += 1;
+        Err(Oom {
+            tried: Bytes::new(segment),
+            rounded: Bytes::new(size),
+            card: self.card,
+            free: self.device_free(),
+            allowed: self.allowed.map(Bytes::new),
+            allocated: self.counters.allocated.current,
+            reserved: self.counters.reserved.current,
+        })
+    }
+
+    /// One attempt to get a block from the driver; it is in no list.
+    fn ask_driver(&mut self, pool: u16, size: u64, segment: u64) -> Option<u32> {
+        let wanted = self.counters.reserved.current.get().saturating_add(segment);
+        if size >= SIZE_LIMIT || self.allowed.is_some_and(|allowed| wanted > allowed) {
+            return None;
+        }
+        if self.settings.expandable_segments {
+            return self.expand(pool, size);
+        }
+        if wanted > self.room {
+            return None;
+        }
+        let number = self.reserve_addresses(segment)?;
+        self.counters.reserved.add(segment);
+        self.counters.segments += 1;
+        if let Some(calls) = &mut self.calls {
+            calls.push(DriverCall::Malloc {
+                segment: number,
+                bytes: Bytes::new(segment),
+            });
+        }
+        Some(self.new_block(Block {
+            address: self.segments[number as usize].address,
+            size: segment,
+            requested: 0,
+            freed_at: 0,
+            previous: NONE,
+            next: NONE,
+            segment: number,
+            pool,
+            state: State::Free,
+        }))
+    }
+
+    /// A fresh range of addresses above all others.
+    fn reserve_addresses(&mut self, size: u64) -> Option<u32> {
+        let address = self.next_address;
+        self.next_address = address
+            .checked_add(size)?
+            .checked_next_multiple_of(LARGE_ROUNDING)?;
+        self.segments.push(Segment { address, size });
+        Some(self.segments.len() as u32 - 1)
+    }
+
+    /// Cuts what is not needed off the block and marks it allocated.
+    #[inline]
+    fn hand_out(&mut self, found: u32, size: u64, requested: u64) -> u32 {
+        let block = self.blocks[found as usize];
+        let was_split = block.previous != NONE || block.next != NONE;
+        let counts_splits = !self.settings.expandable_segments;
+        let remaining = block.size - size;
+        let split = if block.pool & 1 == 0 || self.settings.expandable_segments {
+            remaining >= MIN_BLOCK
+        } else {
+            let splittable = self
+                .settings
+                .max_split_size
+                .is_none_or(|limit| size < limit.get());
+            splittable && remaining > SMALL
+        };
+        let handed_out = if split {
+            let front = self.new_block(Block {
+                size,
+                requested,
+                next: found,
+                state: State::Allocated,
+                ..block
+            });
+            if block.previous != NONE {
+                self.blocks[block.previous as usize].next = front;
+            }
+            let rest = &mut self.blocks[found as usize];
+            rest.previous = front;
+            rest.address += size;
+            rest.size = remaining;
+            rest.state = State::Free;
+            self.insert_free(found);
+            if counts_splits {
+                if was_split {
+                    self.counters.inactive_split.take(size);
+                } else {
+                    self.counters.inactive_split.add(remaining);
+                }
+            }
+            front
+        } else {
+            if was_split && counts_splits {
+                self.counters.inactive_split.take(block.size);
+            }
+            let whole = &mut self.blocks[found as usize];
+            whole.state = State::Allocated;
+            whole.requested = requested;
+            found
+        };
+        let size = if split { size } else { block.size };
+        self.counters.allocated.add(size);
+        self.counters.active.add(size);
+        self.counters.requested.add(requested);
+        handed_out
+    }
+
+    /// Returns an allocated or pending block to its pool, merged with its free neighbours.
+    #[inline]
+    fn release_block(&mut self, block: u32) {
+        let Block {
+            size,
+            requested,
+            previous,
+            next,
+            ..
+        } = self.blocks[block as usize];
+        self.blocks[block as usize].state = State::Free;
+        let merged = self.merge(block, previous) + self.merge(block, next);
+        self.insert_free(block);
+        if !self.settings.expandable_segments {
+            let now = &self.blocks[block as usize];
+            let is_split = now.previous != NONE || now.next != NONE;
+            let after = if is_split { now.size } else { 0 };
+            if after >= merged {
+                self.counters.inactive_split.add(after - merged);
+            } else {
+                self.counters.inactive_split.take(merged - after);
+            }
+        }
+        self.counters.active.take(size);
+        self.counters.requested.take(requested);
+    }
+
+    /// Joins `other`, a neighbour, to `block` where both are free or both unmapped, and says how much that added.
+    /// `block` is in no list, and `other` leaves its own.
+    #[inline]
+    fn merge(&mut self, block: u32, other: u32) -> u64 {
+        if other == NONE {
+            return 0;
+        }
+        let gone = self.blocks[other as usize];
+        let into = &mut self.blocks[block as usize];
+        if gone.state != into.state {
+            return 0;
+        }
+        into.size += gone.size;
+        if into.previous == other {
+            into.address = gone.address;
+            into.previous = gone.previous;
+            if gone.previous != NONE {
+                self.blocks[gone.previous as usize].next = block;
+            }
+        } else {
+            into.next = gone.next;
+            if gone.next != NONE {
+                self.blocks[gone.next as usize].previous = block;
+            }
+        }
+        self.take_from_list(&gone);
+        self.spare.push(other);
+        gone.size
+    }
+
+    fn insert_free(&mut self, block: u32) {
+        let it = &mut self.blocks[block as usize];
+        it.freed_at = self.searches[usize::from(it.pool & 1)];
+        self.pools[usize::from(it.pool)].free.insert(Entry {
+            size: it.size,
+            address: it.address,
+            block,
+        });
+    }
+
+    fn take_from_list(&mut self, block: &Block) {
+        let pool = &mut self.pools[usize::from(block.pool)];
+        if block.state == State::Unmapped {
+            pool.unmapped.retain(|it| it.0 != block.address);
+        } else {
+            pool.free.remove(block.size, block.address);
+        }
+    }
+
+    #[inline]
+    fn new_block(&mut self, block: Block) -> u32 {
+        if let Some(slot) = self.spare.pop() {
+            self.blocks[slot as usize] = block;
+            return slot;
+        }
+        self.blocks.push(block);
+        self.blocks.len() as u32 - 1
+    }
+
+    /// The number of a stream's pool: even for small blocks, odd for large ones.
+    #[inline]
+    fn pool_for(&mut self, size: u64, stream: Stream) -> u16 {
+        // Half the streams a `u16` can name are as many as the numbers of pools can hold.
+        let pool = (stream & (u16::MAX >> 1)) * 2 + u16::from(size > SMALL);
+        while self.pools.len() <= usize::from(pool) {
+            self.pools.push(Pool {
+                free: FreeList::new(),
+                unmapped: Vec::new(),
+            });
+        }
+        pool
+    }
+}
