@@ -1,7 +1,7 @@
 //! Every command: its words, its options, what it is for.
 
 use super::args::Args;
-use super::{Answer, Refusal, convert, estimate, lists, score};
+use super::{Answer, Refusal, convert, estimate, lists, replay, score};
 
 /// One command.
 pub(super) struct Command {
@@ -97,6 +97,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[METRIC],
         about: "score predictions against recorded runs",
         run: score::truth,
+    },
+    Command {
+        name: "replay",
+        words: &["EVENTS.jsonl[.gz]"],
+        options: &[],
+        about: "replay a recorded run through the allocator and compare",
+        run: replay::replay,
     },
     Command {
         name: "presets",

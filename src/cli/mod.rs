@@ -7,6 +7,7 @@ mod commands;
 mod convert;
 mod estimate;
 mod lists;
+mod replay;
 mod score;
 mod what;
 
