@@ -123,6 +123,8 @@ fn text(kind: Kind, value: &Document) -> Option<String> {
             let pairs: Option<Vec<String>> = entries.iter().map(pair).collect();
             pairs.map(|pairs| pairs.join(","))
         }
+        // YAML reads 2.10 as the number 2.1: which version was meant cannot be known.
+        (Kind::Version { .. }, Document::Number(_)) => None,
         (_, other) => scalar(other),
     }
 }
@@ -174,6 +176,7 @@ mod tests {
             "hardwear": {"gpu": "h100"},
             "data": {"micro_batch": 0, "sequence": "long", "microbatch": 4},
             "training": {"attention": "magic", "lora": {"rank": 8, "rnk": 9}, "freeze": ["a,b"], "clip": [1]},
+            "stack": {"torch": 2.10},
             "model": "gpt2"
         }"#;
         let (scenario, problems) = read(&import::json::read(text).unwrap());
@@ -184,6 +187,7 @@ mod tests {
             "training.lora.rnk is `9`; expected a known field; did you mean training.lora.rank?",
             "training.freeze is `a list`; expected names separated by commas",
             "training.clip is `a list`; expected on or off",
+            "stack.torch is `2.1`; expected a version from \"2.0\" to \"2.15\" in quotes",
             "model is `gpt2`; expected a group of fields",
             "data.micro_batch is `0`; expected a whole number from 1 to 1000000",
             "data.sequence is `long`; expected a whole number from 1 to 100000000",
@@ -205,6 +209,7 @@ mod tests {
             assert_eq!((scenario, problems), (expected, vec![]));
         }
         check("{}", &[]);
+        check(r#"{"stack": {"torch": "2.10"}}"#, &[("torch", "2.10")]);
         check(r#"{"data": {"micro_batch": 4}}"#, &[("mb", "4")]);
         check(r#"{"training": {"lora": {}}}"#, &[("lora", "on")]);
         check(r#"{"training": {"lora": true}}"#, &[("lora", "on")]);

@@ -53,7 +53,7 @@ pub(crate) const HOSTILE: &[&str] = &[
     "--help",
 ];
 
-/// A valid scenario in which about half of the settings differ from their defaults.
+/// A scenario of acceptable values in which about half of the settings differ from their defaults.
 pub(crate) fn scenario(dice: &mut Dice) -> Scenario {
     let mut scenario = Scenario::default();
     for setting in settings::all() {
@@ -72,6 +72,7 @@ pub(crate) fn scenario(dice: &mut Dice) -> Scenario {
             Kind::Switch => dice.one_of(&["on", "off"]).into(),
             Kind::Choice(choices) => choices[dice.below(choices.len() as u64) as usize].id.into(),
             Kind::Gpu | Kind::Model => dice.one_of(HOSTILE).into(),
+            Kind::Version { .. } => format!("2.{}", dice.below(16)),
             Kind::Words => {
                 let words = (0..dice.below(4)).map(|_| dice.one_of(HOSTILE).replace(' ', "_"));
                 words.collect::<Vec<_>>().join(",")
@@ -86,6 +87,5 @@ pub(crate) fn scenario(dice: &mut Dice) -> Scenario {
         };
         setting.set(&mut scenario, &text).unwrap();
     }
-    assert_eq!(scenario.check(), vec![]);
     scenario
 }

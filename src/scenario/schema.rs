@@ -70,6 +70,9 @@ fn property(setting: &Setting) -> Document {
         Kind::Gpu | Kind::Model => base
             .with("type", "string")
             .with("maxLength", LONGEST_NAME as u64),
+        Kind::Version { .. } => base
+            .with("type", "string")
+            .with("pattern", "^[0-9]+\\.[0-9]+"),
         Kind::Words => base
             .with("type", "array")
             .with("maxItems", LONGEST_LIST as u64)

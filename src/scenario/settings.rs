@@ -45,6 +45,7 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("model", "Model"),
     ("data", "Data"),
     ("training", "Training"),
+    ("stack", "Software"),
     ("runtime", "Runtime"),
 ];
 
@@ -88,6 +89,11 @@ pub enum Kind {
     Words,
     /// Sizes by name, such as `layers=2,hidden=128`.
     Sizes,
+    /// A version, major and minor.
+    Version {
+        low: (u8, u8),
+        high: (u8, u8),
+    },
 }
 
 /// How to read and write the field in the struct.
@@ -102,6 +108,7 @@ pub(super) enum Access {
         fn(&mut Scenario, &str) -> bool,
     ),
     Text(fn(&Scenario) -> String, fn(&mut Scenario, String)),
+    Version(fn(&Scenario) -> (u8, u8), fn(&mut Scenario, (u8, u8))),
     Words(fn(&Scenario) -> Vec<String>, fn(&mut Scenario, Vec<String>)),
     Sizes(
         fn(&Scenario) -> BTreeMap<String, u64>,
@@ -161,6 +168,7 @@ impl Setting {
             Access::Switch(_, write) => write(scenario, switch(text)?),
             Access::Choice(_, write) => return write(scenario, text).then_some(()),
             Access::Text(_, write) => write(scenario, name(text)?),
+            Access::Version(_, write) => write(scenario, version(text)?),
             Access::Words(_, write) => write(scenario, words(text)?),
             Access::Sizes(_, write) => write(scenario, sizes(text)?),
         }
@@ -175,6 +183,10 @@ impl Setting {
             Access::Switch(read, _) => Value::Switch(read(scenario)),
             Access::Choice(read, _) => Value::Text(read(scenario).into()),
             Access::Text(read, _) => Value::Text(read(scenario)),
+            Access::Version(read, _) => {
+                let (major, minor) = read(scenario);
+                Value::Text(format!("{major}.{minor}"))
+            }
             Access::Words(read, _) => Value::Words(read(scenario)),
             Access::Sizes(read, _) => Value::Sizes(read(scenario)),
         }
@@ -208,6 +220,10 @@ impl Setting {
             }
             Kind::Gpu => "a GPU's id; `headroom catalog` lists them".into(),
             Kind::Model => "a model's id; `headroom catalog` lists them".into(),
+            Kind::Version { low, high } => format!(
+                "a version from \"{}.{}\" to \"{}.{}\" in quotes",
+                low.0, low.1, high.0, high.1
+            ),
             Kind::Words => "names separated by commas".into(),
             Kind::Sizes => {
                 format!("sizes such as layers=2,hidden=128, each from 0 to {LARGEST_SIZE}")
@@ -221,6 +237,9 @@ impl Setting {
             (Kind::Whole { low, high }, Value::Whole(it)) => low <= it && it <= high,
             (Kind::Number { low, high }, Value::Number(it)) => low <= it && it <= high,
             (Kind::Gpu | Kind::Model, Value::Text(it)) => name(&it).as_ref() == Some(&it),
+            (Kind::Version { low, high }, Value::Text(it)) => {
+                version(&it).is_some_and(|it| low <= it && it <= high)
+            }
             (Kind::Words, Value::Words(it)) => words(&it.join(",")).as_ref() == Some(&it),
             (Kind::Sizes, Value::Sizes(it)) => {
                 it.len() <= LONGEST_LIST && it.iter().all(|(k, v)| is_key(k) && *v <= LARGEST_SIZE)
@@ -247,6 +266,13 @@ fn switch(text: &str) -> Option<bool> {
         "off" | "false" | "no" | "0" => Some(false),
         _ => None,
     }
+}
+
+/// A version's first two numbers; a patch release behind them changes nothing here.
+fn version(text: &str) -> Option<(u8, u8)> {
+    let mut parts = text.split('.');
+    let (major, minor) = (parts.next()?, parts.next()?);
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
 /// A name in one line: letters of any script, digits and the signs that paths and ids use.

@@ -1,7 +1,8 @@
 //! The settings themselves, in the order of the form.
 
 use super::settings::{Access, Kind, Setting};
-use super::{Attention, Checkpointing, Optimizer, Precision, Scenario};
+use super::{Attention, Checkpointing, Choice, Optimizer, Precision, Scenario};
+use crate::catalog::Os;
 
 /// Accessors for a field given by its path in the struct.
 macro_rules! whole {
@@ -38,6 +39,30 @@ fn adapters(scenario: &mut Scenario) -> &mut super::Lora {
     scenario.training.lora.get_or_insert_default()
 }
 
+const SYSTEMS: [(Os, Choice); 3] = [
+    (
+        Os::Linux,
+        Choice {
+            id: "linux",
+            label: "Linux",
+        },
+    ),
+    (
+        Os::Windows,
+        Choice {
+            id: "windows",
+            label: "Windows",
+        },
+    ),
+    (
+        Os::Wsl,
+        Choice {
+            id: "wsl",
+            label: "Windows, WSL 2",
+        },
+    ),
+];
+
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
         path: "hardware.gpu",
@@ -62,6 +87,52 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "How many of them train together.",
         memory: "More GPUs multiply the effective batch; memory on each falls only where something is sharded.",
         access: whole!(hardware.gpus),
+        parent: None,
+    },
+    Setting {
+        path: "hardware.memory_mib",
+        key: "mem",
+        label: "Memory, where it is not the catalogue's",
+        unit: "MiB",
+        kind: Kind::Whole {
+            low: 0,
+            high: 100_000_000,
+        },
+        help: "What torch reports as the card's total memory; 0 takes the catalogue's value. A card of any name may be given with it.",
+        memory: "The limit that the run is compared with; it changes nothing in what the run needs.",
+        access: whole!(hardware.memory_mib),
+        parent: None,
+    },
+    Setting {
+        path: "hardware.os",
+        key: "os",
+        label: "Operating system",
+        unit: "",
+        kind: Kind::Choice(&[SYSTEMS[0].1, SYSTEMS[1].1, SYSTEMS[2].1]),
+        help: "What the machine runs.",
+        memory: "Windows shows programs another total than Linux does, and its desktop takes more of it.",
+        access: Access::Choice(
+            |s| match s.hardware.os {
+                Os::Linux => SYSTEMS[0].1.id,
+                Os::Windows => SYSTEMS[1].1.id,
+                Os::Wsl => SYSTEMS[2].1.id,
+            },
+            |s, id| {
+                let found = SYSTEMS.iter().find(|(_, choice)| choice.id == id);
+                found.map(|(os, _)| s.hardware.os = *os).is_some()
+            },
+        ),
+        parent: None,
+    },
+    Setting {
+        path: "hardware.display",
+        key: "display",
+        label: "Drives a display",
+        unit: "",
+        kind: Kind::Switch,
+        help: "Whether the desktop runs on the same card.",
+        memory: "The desktop takes some hundred MiB that training cannot have.",
+        access: switch!(hardware.display),
         parent: None,
     },
     Setting {
@@ -361,6 +432,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Images and convolutions in channels_last memory format.",
         memory: "Changes which convolution kernels run and whether they copy; sizes of activations stay.",
         access: switch!(training.channels_last),
+        parent: None,
+    },
+    Setting {
+        path: "stack.torch",
+        key: "torch",
+        label: "PyTorch",
+        unit: "",
+        kind: Kind::Version {
+            low: (2, 0),
+            high: (2, 15),
+        },
+        help: "PyTorch's version, major and minor, such as \"2.10\" (in files in quotes, or YAML reads 2.1).",
+        memory: "Decides how much the CUDA context and the libraries take beside the allocator.",
+        access: Access::Version(|s| s.stack.torch, |s, it| s.stack.torch = it),
         parent: None,
     },
     Setting {

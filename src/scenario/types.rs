@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Attention, Checkpointing, Optimizer, Precision};
+use crate::catalog::Os;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -12,6 +13,7 @@ pub struct Scenario {
     pub model: Model,
     pub data: Data,
     pub training: Training,
+    pub stack: Stack,
     pub runtime: Runtime,
 }
 
@@ -20,6 +22,11 @@ pub struct Hardware {
     /// A catalogue id, such as `a100-sxm4-80gb`.
     pub gpu: String,
     pub gpus: u32,
+    /// What the driver reports, in MiB, where it is not the catalogue's; zero means the catalogue's.
+    pub memory_mib: u64,
+    pub os: Os,
+    /// Whether the card also drives a display.
+    pub display: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +87,13 @@ pub struct Lora {
     pub fp32_adapters: bool,
 }
 
+/// The software a run uses; its defaults change with its versions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stack {
+    /// PyTorch's version, major and minor.
+    pub torch: (u8, u8),
+}
+
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Runtime {
     /// `expandable_segments:True` in the allocator's settings.
@@ -99,6 +113,7 @@ impl Default for Scenario {
             model: Model::default(),
             data: Data::default(),
             training: Training::default(),
+            stack: Stack::default(),
             runtime: Runtime::default(),
         }
     }
@@ -108,6 +123,9 @@ impl Default for Hardware {
         Self {
             gpu: "rtx-4090".into(),
             gpus: 1,
+            memory_mib: 0,
+            os: Os::default(),
+            display: false,
         }
     }
 }
@@ -160,5 +178,11 @@ impl Default for Lora {
             dropout: 0.0,
             fp32_adapters: true,
         }
+    }
+}
+
+impl Default for Stack {
+    fn default() -> Self {
+        Self { torch: (2, 15) }
     }
 }

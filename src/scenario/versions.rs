@@ -12,6 +12,9 @@ pub(crate) fn defaults(version: u32) -> Option<&'static [(&'static str, &'static
 const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("gpu", "rtx-4090"),
     ("gpus", "1"),
+    ("mem", "0"),
+    ("os", "linux"),
+    ("display", "off"),
     ("model", "gpt2"),
     ("dims", ""),
     ("mb", "8"),
@@ -37,6 +40,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("keep_outputs", "off"),
     ("use_cache", "off"),
     ("channels_last", "off"),
+    ("torch", "2.15"),
     ("expandable", "off"),
 ]];
 

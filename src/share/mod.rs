@@ -138,7 +138,9 @@ mod tests {
                 }
             }
             let opened = read(&String::from_utf8_lossy(&bytes));
-            assert_eq!(opened.scenario.check(), vec![]);
+            for setting in settings::all() {
+                assert_eq!(setting.check(&opened.scenario), None);
+            }
             assert_eq!(read(&write(&opened.scenario)).scenario, opened.scenario);
         }
     }

@@ -2,6 +2,7 @@
 
 use super::header::header;
 use super::{File, Files, Target, shell, yaml};
+use crate::catalog;
 use crate::document::Document;
 use crate::estimate::Estimate;
 use crate::scenario::{Checkpointing, Optimizer, Problem, Scenario};
@@ -61,6 +62,14 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
     problems
 }
 
+/// The model's name on the hub, where the catalogue knows it.
+fn hub_name(scenario: &Scenario) -> &str {
+    match catalog::model(&scenario.model.id) {
+        Some(model) if !model.hf_id.is_empty() => model.hf_id,
+        _ => &scenario.model.id,
+    }
+}
+
 fn is_in_torch(optimizer: Optimizer) -> bool {
     matches!(
         optimizer,
@@ -88,7 +97,7 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
     let document = Document::new()
         .with_note(
             "model",
-            model.id.as_str(),
+            hub_name(scenario),
             "a Hugging Face name or a folder",
         )
         .with("dims", model.dims.iter().map(dims).collect::<Document>())

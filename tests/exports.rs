@@ -1,0 +1,193 @@
+//! What is exported does what it says, whatever a scenario is called.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use headroom::estimate::{Band, Estimate, Phase};
+use headroom::export::{self, File, shell, yaml};
+use headroom::scenario::{Scenario, settings};
+use headroom::units::{Bytes, Flops};
+use headroom::{import, share};
+
+/// Text that has broken scripts and files before.
+const HOSTILE: &[&str] = &[
+    "$(touch canary)",
+    "`touch canary`",
+    "'; touch canary; '",
+    "\"; touch canary; \"",
+    "a\\",
+    "it's",
+    "a b",
+    "#",
+    "--help",
+    "-rf",
+    "~",
+    "*",
+    "!!",
+    "${IFS}",
+    "&& touch canary",
+    "| touch canary",
+    "> canary",
+    "größe 模型 🦀",
+    "no",
+    "null",
+    "- a",
+    "a: b",
+    "{a}",
+    "%TAG",
+    "\u{202e}txt",
+];
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("headroom-{name}-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn estimate() -> Estimate {
+    let band = Band {
+        low: Bytes::mib(900),
+        expected: Bytes::mib(1000),
+        high: Bytes::mib(1100),
+    };
+    Estimate {
+        allocated: band,
+        reserved: band,
+        device: band,
+        phase: Phase::Backward,
+        phases: vec![],
+        breakdown: vec![],
+        modules: vec![],
+        timeline: vec![],
+        between_steps: Bytes::ZERO,
+        forward_end: Bytes::ZERO,
+        parameters: 0,
+        trainable: 0,
+        flops: Flops::new(0.0),
+        usable: None,
+        fits: None,
+        not_modelled: vec![],
+    }
+}
+
+/// A scenario in which every text is the given one.
+fn named(text: &str) -> Scenario {
+    let mut scenario = Scenario::default();
+    scenario.model.id = text.into();
+    scenario.hardware.gpu = text.into();
+    let word = text.replace([' ', ','], "_");
+    for list in ["freeze", "train_only", "lora_targets", "lora_exclude"] {
+        settings::set(&mut scenario, list, &word).unwrap();
+    }
+    settings::set(&mut scenario, "expandable", "on").unwrap();
+    scenario
+}
+
+fn write(files: &[File], folder: &Path) {
+    for file in files {
+        assert!(!file.name.contains('/'));
+        fs::write(folder.join(file.name), &file.contents).unwrap();
+    }
+}
+
+fn bash(folder: &Path, arguments: &[&str]) -> String {
+    let output = Command::new("bash")
+        .args(arguments)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn quoted_words_reach_a_program_as_they_are() {
+    let folder = folder("words");
+    for breaks in ["\n", "\t", "\r\n", "\u{1b}[0m"] {
+        let text = HOSTILE.join(breaks);
+        let line = format!("printf '%s\\0' x {}", shell::quote(&text));
+        assert_eq!(bash(&folder, &["-c", &line]), format!("x\0{text}\0"));
+    }
+    let words = [&["printf", "%s\\0", "x"], HOSTILE].concat();
+    let expected = format!("x\0{}\0", HOSTILE.join("\0"));
+    assert_eq!(bash(&folder, &["-c", &shell::command(&words)]), expected);
+    assert_eq!(
+        fs::read_dir(&folder).unwrap().count(),
+        0,
+        "a canary was made"
+    );
+    fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn no_name_runs_as_a_command_or_breaks_a_file() {
+    let folder = folder("canary");
+    let stub = folder.join("torchrun");
+    fs::write(
+        &stub,
+        "#!/bin/sh\nprintf '%s\\n' \"$@\" \"$PYTORCH_ALLOC_CONF\" \"$PYTORCH_CUDA_ALLOC_CONF\"\n",
+    )
+    .unwrap();
+    bash(&folder, &["-c", "chmod +x torchrun"]);
+    for text in HOSTILE {
+        let scenario = named(text);
+        for target in export::TARGETS {
+            let Ok(files) = (target.write)(&scenario, &estimate()) else {
+                continue;
+            };
+            let at = folder.join("out");
+            fs::create_dir_all(&at).unwrap();
+            write(&files, &at);
+            for file in &files {
+                assert!(
+                    !file.contents.contains('\u{202e}'),
+                    "text that runs backwards"
+                );
+                let kind = Path::new(file.name).extension();
+                if kind.is_some_and(|it| it == "sh") {
+                    bash(&at, &["-n", file.name]);
+                }
+                if kind.is_some_and(|it| it == "yaml") {
+                    let document = import::yaml::read(&file.contents).unwrap();
+                    // Comments aside, writing it again gives the same document.
+                    let again = import::yaml::read(&yaml::write(&document)).unwrap();
+                    assert_eq!(again, document);
+                }
+                let link = file
+                    .contents
+                    .lines()
+                    .find_map(|line| line.strip_prefix("# Scenario: "));
+                if let Some(link) = link {
+                    assert!(link.len() <= 1000);
+                    let opened = share::read(link);
+                    assert_eq!(opened.problems, vec![], "{link}");
+                    assert_eq!(opened.scenario, scenario);
+                }
+            }
+            fs::remove_dir_all(&at).unwrap();
+        }
+        let files = (export::target("plain").unwrap().write)(&scenario, &estimate()).unwrap();
+        write(&files, &folder);
+        let line = "PATH=\"$PWD:$PATH\" bash launch.sh --dry";
+        let expandable = "expandable_segments:True";
+        let expected = format!(
+            "--standalone\n--nproc-per-node\n1\ntrain.py\ntrain.yaml\n--dry\n{expandable}\n{expandable}\n"
+        );
+        assert_eq!(bash(&folder, &["-c", line]), expected);
+        let config = fs::read_to_string(folder.join("train.yaml")).unwrap();
+        let config = import::yaml::read(&config).unwrap();
+        assert_eq!(config.get("model"), Some(&(*text).into()));
+    }
+    let mut left: Vec<String> = fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["launch.sh", "torchrun", "train.py", "train.yaml"]);
+    fs::remove_dir_all(&folder).unwrap();
+}
