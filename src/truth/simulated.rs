@@ -81,13 +81,30 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
             Value::Array(all) => {
                 sizes.set_list(name, all.iter().filter_map(Value::as_u64).collect());
             }
+            // A choice, such as the `cls` of a head.
+            Value::String(choice) => sizes.set(&format!("{name}={choice}"), 1),
             _ => {}
         }
     }
-    let net = nets::build(family, &sizes)?;
+    let net = nets::build(&architecture(family, knobs), &sizes)?;
     let (data, training) = settings(knobs)?;
     let machine = machine(knobs);
     Ok(step::run(&*net, &data, &training, machine, 2))
+}
+
+/// The models of torchvision and timm are told apart by name, as `tv:resnet50`, `timm:resnet50`.
+fn architecture(family: &str, knobs: &Object) -> String {
+    let model = knobs
+        .get("model")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    if model.starts_with(&format!("{family}:")) {
+        model.to_string()
+    } else if matches!(family, "tv" | "timm") {
+        format!("{family}:{model}")
+    } else {
+        family.to_string()
+    }
 }
 
 fn machine(knobs: &Object) -> Machine {
