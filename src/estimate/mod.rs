@@ -1,110 +1,160 @@
 //! Scenario in, estimate out.
 
+mod device;
+mod outcome;
 mod scan;
+mod uncertainty;
 
-use serde::Serialize;
+pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
+pub use scan::{Peaks, PhasePeak, alive_at, by_category, by_module, timeline};
 
-pub use scan::{Peaks, PhasePeak, alive_at, by_category};
-
+use crate::catalog;
+use crate::nets::{self, Net, Sizes};
 use crate::scenario::Scenario;
+use crate::step::{self, Run};
 use crate::units::{Bytes, Flops};
 
-/// A quantity with its uncertainty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Band {
-    pub low: Bytes,
-    pub expected: Bytes,
-    pub high: Bytes,
+/// What a training step of this scenario needs.
+pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
+    let entry = catalog::model(&scenario.model.id).ok_or_else(|| {
+        Unsupported(format!(
+            "model.id: `{}` is not in the catalogue",
+            scenario.model.id
+        ))
+    })?;
+    let mut sizes = Sizes::from_entry(entry);
+    sizes.extend(&scenario.model.dims);
+    let net = nets::build(entry.arch, &sizes).map_err(Unsupported)?;
+    Ok(of_net(&*net, entry.arch, scenario))
 }
 
-/// The part of a training step in which an instant lies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    #[default]
-    Setup,
-    Forward,
-    Backward,
-    Optimizer,
+/// The estimate of a network that is already built.
+fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
+    const STEPS: u32 = 2;
+    let gpu = catalog::gpu(&scenario.hardware.gpu);
+    let run = step::run(
+        net,
+        &scenario.data,
+        &scenario.training,
+        device::machine(gpu),
+        STEPS,
+    );
+    let peaks = Peaks::of(&run.trace);
+    let steady = STEPS - 1;
+    let Some(highest) = peaks.highest().copied() else {
+        return Estimate::default();
+    };
+    let alive = alive_at(&run.trace, highest.at);
+    let uncertainty = uncertainty::of(architecture);
+    let allocated = uncertainty.allocated(Bytes::new(highest.bytes));
+    let reserved = uncertainty.reserved(allocated);
+    let device = device::band(gpu, reserved);
+    let usable = gpu.and_then(device::usable);
+    Estimate {
+        allocated,
+        reserved,
+        device,
+        phase: highest.mark.phase,
+        phases: [Phase::Forward, Phase::Backward, Phase::Optimizer]
+            .into_iter()
+            .filter_map(|phase| {
+                peaks.in_phase(steady, phase).map(|peak| Part {
+                    what: phase,
+                    bytes: Bytes::new(peak.bytes),
+                })
+            })
+            .collect(),
+        breakdown: largest_first(by_category(&run.trace, &alive)),
+        modules: largest_first(by_module(&run.trace, &alive)),
+        timeline: timeline(&run.trace, &peaks, steady),
+        between_steps: Bytes::new(peaks.phases.last().map_or(0, |peak| peak.end)),
+        forward_end: Bytes::new(
+            peaks
+                .in_phase(steady, Phase::Forward)
+                .map_or(0, |peak| peak.end),
+        ),
+        parameters: run.parameters,
+        trainable: run.trainable,
+        flops: step_flops(&run, steady),
+        usable,
+        fits: usable.map(|usable| device.expected <= usable),
+        not_modelled: uncertainty.not_modelled(),
+    }
 }
 
-/// What a piece of memory is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Category {
-    Parameters,
-    Gradients,
-    OptimizerStates,
-    Buffers,
-    /// The batch itself.
-    Inputs,
-    /// Kept by autograd for backward.
-    #[default]
-    Activations,
-    /// Low-precision copies of weights that autocast keeps.
-    AutocastCopies,
-    /// Alive only while gradients flow.
-    BackwardTemporaries,
-    OptimizerTemporaries,
-    /// Scratch memory of kernels.
-    Workspace,
-    /// A moving average of the weights.
-    Ema,
-    /// Blocks the allocator hands out larger than asked.
-    Rounding,
+fn largest_first<K: Ord>(parts: std::collections::BTreeMap<K, u64>) -> Vec<Part<K>> {
+    let mut parts: Vec<Part<K>> = parts
+        .into_iter()
+        .map(|(what, bytes)| Part {
+            what,
+            bytes: Bytes::new(bytes),
+        })
+        .collect();
+    parts.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.what.cmp(&b.what)));
+    parts
 }
 
-/// One line of a breakdown.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Part<K> {
-    pub what: K,
-    pub bytes: Bytes,
+/// The work of one step; every step does the same.
+fn step_flops(run: &Run, last_step: u32) -> Flops {
+    let all: f64 = run.trace.kernels.iter().map(|kernel| kernel.flops).sum();
+    Flops::new(all / f64::from(last_step + 1))
 }
 
-/// One instant of the step, for the timeline.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Instant {
-    pub phase: Phase,
-    /// Allocated at this instant.
-    pub bytes: Bytes,
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Estimate {
-    /// `torch.cuda.max_memory_allocated`.
-    pub allocated: Band,
-    /// `torch.cuda.max_memory_reserved`.
-    pub reserved: Band,
-    /// What `nvidia-smi` shows for the process: reserved, CUDA context, libraries.
-    pub device: Band,
-    /// The phase whose peak is the step's peak.
-    pub phase: Phase,
-    pub phases: Vec<Part<Phase>>,
-    /// What is alive at the peak; sums to `allocated.expected`.
-    pub breakdown: Vec<Part<Category>>,
-    /// The same bytes by module path.
-    pub modules: Vec<Part<String>>,
-    /// Allocated bytes over the step, thinned to a few hundred instants that keep every phase's peak.
-    pub timeline: Vec<Instant>,
-    /// Allocated between steps.
-    #[serde(rename = "static")]
-    pub between_steps: Bytes,
-    pub forward_end: Bytes,
-    pub parameters: u64,
-    pub trainable: u64,
-    pub flops: Flops,
-    /// What the driver leaves to programs on the chosen GPU.
-    pub usable: Option<Bytes>,
-    /// Whether `device.expected` fits in `usable`; `None` where no GPU was named.
-    pub fits: Option<bool>,
-    /// What this estimate leaves out, in words.
-    pub not_modelled: Vec<String>,
-}
+    fn gpt2(change: impl FnOnce(&mut Scenario)) -> Estimate {
+        let mut scenario = Scenario::default();
+        change(&mut scenario);
+        estimate(&scenario).unwrap()
+    }
 
-/// Why there is no estimate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unsupported(pub String);
+    #[track_caller]
+    fn check(smaller: impl FnOnce(&mut Scenario), larger: impl FnOnce(&mut Scenario)) {
+        let (smaller, larger) = (gpt2(smaller), gpt2(larger));
+        assert!(smaller.allocated.expected < larger.allocated.expected);
+    }
 
-pub fn estimate(_scenario: &Scenario) -> Result<Estimate, Unsupported> {
-    Err(Unsupported("the engine is not wired yet".into()))
+    #[test]
+    fn more_needs_more() {
+        check(|s| s.data.micro_batch = 4, |s| s.data.micro_batch = 5);
+        check(|s| s.data.sequence = 512, |s| s.data.sequence = 640);
+        check(
+            |s| s.model.dims = [("layers".to_string(), 6)].into(),
+            |_| {},
+        );
+        check(
+            |s| s.training.precision = crate::scenario::Precision::Bf16,
+            |s| s.training.precision = crate::scenario::Precision::Fp32,
+        );
+        check(
+            |s| s.training.checkpointing = crate::scenario::Checkpointing::Layers,
+            |_| {},
+        );
+    }
+
+    #[test]
+    fn parts_sum_to_the_whole() {
+        let estimate = gpt2(|_| {});
+        let sum = |parts: &mut dyn Iterator<Item = Bytes>| {
+            parts.fold(Bytes::ZERO, |all, part| all + part)
+        };
+        assert_eq!(
+            sum(&mut estimate.breakdown.iter().map(|part| part.bytes)),
+            estimate.allocated.expected
+        );
+        assert_eq!(
+            sum(&mut estimate.modules.iter().map(|part| part.bytes)),
+            estimate.allocated.expected
+        );
+        assert_eq!(estimate.parameters, 124_439_808);
+        let top = estimate.timeline.iter().map(|instant| instant.bytes).max();
+        assert_eq!(top, Some(estimate.allocated.expected));
+    }
+
+    #[test]
+    fn the_same_scenario_gives_the_same_bytes() {
+        assert_eq!(gpt2(|_| {}), gpt2(|_| {}));
+    }
 }

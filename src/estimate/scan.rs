@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::{Category, Phase};
-use crate::tape::{Block, Event, Mark, Trace};
+use super::{Category, Instant, Phase};
+use crate::tape::{Block, Event, Mark, Scope, Trace};
+use crate::units::Bytes;
 
 /// The peaks of one phase of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +103,75 @@ pub fn by_category(trace: &Trace, blocks: &[u32]) -> BTreeMap<Category, u64> {
     {
         let bytes: &mut u64 = all.entry(block.category).or_default();
         *bytes = bytes.saturating_add(block.rounded());
+    }
+    all
+}
+
+/// Bytes of `blocks` by the module they belong to.
+pub fn by_module(trace: &Trace, blocks: &[u32]) -> BTreeMap<String, u64> {
+    let mut by_scope: BTreeMap<Scope, u64> = BTreeMap::new();
+    for block in blocks
+        .iter()
+        .filter_map(|&block| trace.blocks.get(block as usize))
+    {
+        let bytes = by_scope.entry(block.scope).or_default();
+        *bytes = bytes.saturating_add(block.rounded());
+    }
+    let mut all = BTreeMap::new();
+    for (scope, bytes) in by_scope {
+        let path = trace.path(scope);
+        let name = if path.is_empty() {
+            "outside the model".to_string()
+        } else {
+            path
+        };
+        let sum: &mut u64 = all.entry(name).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+    all
+}
+
+/// The course of one step, thinned: of each stretch of events the highest, so that no peak is lost.
+pub fn timeline(trace: &Trace, peaks: &Peaks, step: u32) -> Vec<Instant> {
+    const INSTANTS: usize = 400;
+    let mut live = peaks.setup;
+    let mut marks = trace.marks.iter().peekable();
+    let mut now = (0, Phase::Setup);
+    let in_step = |mark: &Mark| mark.step == step;
+    let begin = trace
+        .marks
+        .iter()
+        .find(|mark| in_step(mark))
+        .map_or(0, |mark| mark.at);
+    let end = trace
+        .marks
+        .iter()
+        .find(|mark| mark.step > step)
+        .map_or(trace.events.len(), |mark| mark.at);
+    let stretch = (end.saturating_sub(begin) / INSTANTS).max(1);
+    let mut all: Vec<Instant> = Vec::with_capacity(INSTANTS + 8);
+    let mut left = 0;
+    for (at, event) in trace.events.iter().enumerate() {
+        while let Some(mark) = marks.next_if(|mark| mark.at <= at) {
+            now = (mark.step, mark.phase);
+            left = 0;
+        }
+        live = after(live, *event, &trace.blocks);
+        if now.0 != step {
+            continue;
+        }
+        let bytes = Bytes::new(live);
+        match all.last_mut() {
+            Some(last) if left > 0 => last.bytes = last.bytes.max(bytes),
+            _ => {
+                all.push(Instant {
+                    phase: now.1,
+                    bytes,
+                });
+                left = stretch;
+            }
+        }
+        left -= 1;
     }
     all
 }

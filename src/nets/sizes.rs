@@ -38,6 +38,18 @@ impl Sizes {
             .ok_or_else(|| format!("the model needs the list `{name}`"))
     }
 
+    /// The sizes of a catalogue entry.
+    pub fn from_entry(entry: &crate::catalog::ModelEntry) -> Self {
+        let mut sizes = Self::default();
+        for (name, values) in entry.sizes() {
+            sizes.set_list(name, values);
+        }
+        for name in entry.traits {
+            sizes.set(name, 1);
+        }
+        sizes
+    }
+
     pub fn extend(&mut self, over: &BTreeMap<String, u64>) {
         for (name, value) in over {
             self.set(name, *value);

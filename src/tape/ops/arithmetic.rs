@@ -1,6 +1,6 @@
 //! Element-wise operations.
 
-use super::super::{DType, Grads, Layout, Tensor, broadcast, grads};
+use super::super::{DType, Grads, Layout, Saved, Tensor, broadcast, grads};
 
 impl Tensor {
     /// One element-wise kernel over this tensor: a result of the same shape.
@@ -144,8 +144,11 @@ impl Tensor {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
-                let for_other = kept_self.as_ref().map(|kept| g.zip(&kept.unpack(), "mul"));
-                let for_self = kept_other.as_ref().map(|kept| g.zip(&kept.unpack(), "mul"));
+                let factors =
+                    [&kept_self, &kept_other].map(|kept| kept.as_ref().map(Saved::unpack));
+                let [for_other, for_self] =
+                    [0, 1].map(|i: usize| factors[i].as_ref().map(|factor| g.zip(factor, "mul")));
+                drop(factors);
                 grads([
                     for_self.map(|g| g.conform(a)),
                     for_other.map(|g| g.conform(b)),

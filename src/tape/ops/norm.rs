@@ -37,16 +37,11 @@ impl Tensor {
                     return Grads::new();
                 };
                 let tape = g.tape();
-                let Some(input) = kept[0].as_ref().map(Saved::unpack) else {
-                    return Grads::new();
-                };
-                let for_input = needs_input.then(|| input.map("layer_norm_backward"));
-                let vector = |kept: &Option<Saved>| {
-                    kept.as_ref()
-                        .map(|kept| kept.unpack().map("layer_norm_backward"))
-                };
-                let for_weight = if needs_weight { vector(&kept[3]) } else { None };
-                let for_bias = if needs_bias { vector(&kept[4]) } else { None };
+                let kept = kept.map(|kept| kept.as_ref().map(Saved::unpack));
+                let made = |i: usize| kept[i].as_ref().map(|kept| kept.map("layer_norm_backward"));
+                let for_input = if needs_input { made(0) } else { None };
+                let for_weight = if needs_weight { made(3) } else { None };
+                let for_bias = if needs_bias { made(4) } else { None };
                 tape.kernel("layer_norm_backward", g.dtype(), 0.0, g.bytes() as f64);
                 let mut all = Grads::new();
                 all.push(for_input);

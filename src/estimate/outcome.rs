@@ -1,0 +1,101 @@
+//! What an estimate says.
+
+use serde::Serialize;
+
+use crate::units::{Bytes, Flops};
+
+/// A quantity with its uncertainty.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Band {
+    pub low: Bytes,
+    pub expected: Bytes,
+    pub high: Bytes,
+}
+
+/// The part of a training step in which an instant lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    #[default]
+    Setup,
+    Forward,
+    Backward,
+    Optimizer,
+}
+
+/// What a piece of memory is for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Category {
+    Parameters,
+    Gradients,
+    OptimizerStates,
+    Buffers,
+    /// The batch itself.
+    Inputs,
+    /// Kept by autograd for backward.
+    #[default]
+    Activations,
+    /// Low-precision copies of weights that autocast keeps.
+    AutocastCopies,
+    /// Alive only while gradients flow.
+    BackwardTemporaries,
+    OptimizerTemporaries,
+    /// Scratch memory of kernels.
+    Workspace,
+    /// A moving average of the weights.
+    Ema,
+    /// Blocks the allocator hands out larger than asked.
+    Rounding,
+}
+
+/// One line of a breakdown.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Part<K> {
+    pub what: K,
+    pub bytes: Bytes,
+}
+
+/// One instant of the step, for the timeline.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Instant {
+    pub phase: Phase,
+    /// Allocated at this instant.
+    pub bytes: Bytes,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Estimate {
+    /// `torch.cuda.max_memory_allocated`.
+    pub allocated: Band,
+    /// `torch.cuda.max_memory_reserved`.
+    pub reserved: Band,
+    /// What `nvidia-smi` shows for the process: reserved, CUDA context, libraries.
+    pub device: Band,
+    /// The phase whose peak is the step's peak.
+    pub phase: Phase,
+    pub phases: Vec<Part<Phase>>,
+    /// What is alive at the peak; sums to `allocated.expected`.
+    pub breakdown: Vec<Part<Category>>,
+    /// The same bytes by module path.
+    pub modules: Vec<Part<String>>,
+    /// Allocated bytes over the step, thinned to a few hundred instants that keep every phase's peak.
+    pub timeline: Vec<Instant>,
+    /// Allocated between steps.
+    #[serde(rename = "static")]
+    pub between_steps: Bytes,
+    pub forward_end: Bytes,
+    pub parameters: u64,
+    pub trainable: u64,
+    pub flops: Flops,
+    /// What the driver leaves to programs on the chosen GPU.
+    pub usable: Option<Bytes>,
+    /// Whether `device.expected` fits in `usable`; `None` where no GPU was named.
+    pub fits: Option<bool>,
+    /// What this estimate leaves out, in words.
+    pub not_modelled: Vec<String>,
+}
+
+/// Why there is no estimate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Unsupported(pub String);
