@@ -47,7 +47,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
     let alive = alive_at(&run.trace, highest.at);
     let uncertainty = uncertainty::of(architecture);
     let allocated = uncertainty.allocated(Bytes::new(highest.bytes));
-    let reserved = uncertainty.reserved(allocated);
+    let reserved = allocated;
     let device = device::band(gpu, reserved);
     let usable = gpu.and_then(device::usable);
     Estimate {

@@ -33,11 +33,6 @@ impl Uncertainty {
         }
     }
 
-    /// The allocator holds more than it hands out; at least what is allocated.
-    pub fn reserved(self, allocated: Band) -> Band {
-        allocated
-    }
-
     pub fn not_modelled(self) -> Vec<String> {
         let mut all = vec!["memory of other processes on the same GPU".to_string()];
         if self.convolutions {
