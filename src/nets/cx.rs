@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::scenario::{Checkpointing, Training};
-use crate::tape::{DType, Dims, Param, Scope, Tape, Tensor};
+use crate::tape::{DType, Dims, Layout, Param, Scope, Tape, Tensor};
 
 /// How a network is run; the same for all its modules.
 #[derive(Debug)]
@@ -109,7 +109,14 @@ impl Cx {
         }
         let trainable = trains(&format!("{}.{name}", self.path()));
         let outer = self.tape.enter(self.scope);
-        let param = self.tape.param(name, shape, dtype, trainable);
+        let shape = shape.into();
+        let param = if self.env.training.channels_last && shape.len() == 4 {
+            // `model.to(memory_format=torch.channels_last)` lays out every four-dimensional parameter.
+            self.tape
+                .laid_out_param(name, Layout::channels_last(shape), dtype, trainable)
+        } else {
+            self.tape.param(name, shape, dtype, trainable)
+        };
         self.tape.enter(outer);
         self.env
             .params

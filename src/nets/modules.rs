@@ -2,6 +2,7 @@
 
 use super::Cx;
 use super::adapter::adapted;
+use crate::tape::ops::Conv;
 use crate::tape::{Dims, Tensor};
 
 impl Cx {
@@ -22,6 +23,42 @@ impl Cx {
             let bias = cx.param("bias", [out]);
             let y = x.addmm(&weight.tensor(), &bias.tensor());
             adapted(cx, name, x, y)
+        })
+    }
+
+    /// `nn.Conv2d` with a square kernel (or its transpose).
+    pub fn conv2d(
+        &self,
+        name: &'static str,
+        x: &Tensor,
+        out: u64,
+        kernel: u64,
+        conv: Conv,
+        bias: bool,
+    ) -> Tensor {
+        self.convolution(name, x, out, &[kernel, kernel], conv, bias)
+    }
+
+    /// `nn.Conv1d`, `nn.Conv2d`, `nn.Conv3d` or a transpose, by the kernel's dimensions.
+    pub fn convolution(
+        &self,
+        name: &'static str,
+        x: &Tensor,
+        out: u64,
+        kernel: &[u64],
+        conv: Conv,
+        bias: bool,
+    ) -> Tensor {
+        self.within(name, |cx| {
+            let groups = conv.groups.max(1);
+            let (first, second) = match conv.transposed {
+                None => (out, x.size(1) / groups),
+                Some(_) => (x.size(1), out / groups),
+            };
+            let shape = [&[first, second], kernel].concat();
+            let weight = cx.param("weight", &shape[..]).tensor();
+            let bias = bias.then(|| cx.param("bias", [out]).tensor());
+            x.convolution(&weight, bias.as_ref(), conv)
         })
     }
 

@@ -301,7 +301,7 @@ impl Param {
             None => {
                 let steals = gradient.is_last_handle()
                     && gradient.layout().is_dense()
-                    && gradient.layout().strides == self.data.layout().strides;
+                    && gradient.layout().lies_like(self.data.layout());
                 let new = if steals {
                     gradient
                 } else {

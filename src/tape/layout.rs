@@ -117,6 +117,14 @@ impl Layout {
         Self { shape, strides }
     }
 
+    /// Whether elements of both lie alike: strides of dimensions of size one do not matter
+    /// (`obeys_layout_contract` in grad_layout_contract.h).
+    pub fn lies_like(&self, other: &Self) -> bool {
+        self.shape == other.shape
+            && (0..self.shape.len())
+                .all(|i| self.shape[i] == 1 || self.strides[i] == other.strides[i])
+    }
+
     pub fn numel(&self) -> u64 {
         self.shape.product()
     }
@@ -150,6 +158,13 @@ impl Layout {
         let mut order: Vec<usize> = (0..self.shape.len()).collect();
         order.sort_by(|&a, &b| self.strides[b].cmp(&self.strides[a]));
         order
+    }
+
+    /// The dimension of more than one element whose elements lie closest.
+    pub fn innermost(&self) -> Option<usize> {
+        (0..self.shape.len())
+            .filter(|&i| self.shape[i] > 1)
+            .min_by_key(|&i| (self.strides[i], std::cmp::Reverse(i)))
     }
 
     /// Whether each element has a place of its own and there are no holes (`is_non_overlapping_and_dense`).

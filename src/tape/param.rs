@@ -53,7 +53,17 @@ impl Tape {
         dtype: DType,
         trainable: bool,
     ) -> Rc<Param> {
-        let layout = Layout::contiguous(shape);
+        self.laid_out_param(name, Layout::contiguous(shape), dtype, trainable)
+    }
+
+    /// The same with strides of its own.
+    pub fn laid_out_param(
+        &self,
+        name: &'static str,
+        layout: Layout,
+        dtype: DType,
+        trainable: bool,
+    ) -> Rc<Param> {
         self.packed_param(
             name,
             layout,

@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod attention;
+mod conv;
 mod dropout;
 mod embedding;
 mod loss;
@@ -15,6 +16,7 @@ mod shape;
 mod softmax;
 
 pub use attention::{AttentionMask, repeat_heads};
+pub use conv::Conv;
 pub use softmax::log_softmax;
 
 use super::{DType, Dims, Tensor};

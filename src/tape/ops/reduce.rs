@@ -14,9 +14,8 @@ impl Tensor {
         let out = tape.empty_as(op, Layout::contiguous(shape), dtype);
         let outputs = out.numel().max(1);
         let innermost = self
-            .shape()
-            .len()
-            .checked_sub(1)
+            .layout()
+            .innermost()
             .is_none_or(|last| dims.contains(&last));
         tape.reduce_workspace(Reduction {
             outputs,
