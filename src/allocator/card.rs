@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::freelist::SIZE_LIMIT;
 use crate::units::Bytes;
 
 /// A GPU's memory as one process sees it.
@@ -42,12 +43,12 @@ impl Card {
     }
 
     pub(super) fn total_bytes(&self) -> u64 {
-        self.total.map_or(1 << 42, Bytes::get)
+        self.total.map_or(NO_END, Bytes::get)
     }
 }
 
-/// Beyond this the sums of addresses would not fit their type.
-const NO_END: u64 = 1 << 61;
+/// A card without end has this much, so that its addresses still have numbers.
+const NO_END: u64 = SIZE_LIMIT;
 
 /// A request the card could not serve, with the numbers PyTorch prints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

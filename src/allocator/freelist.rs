@@ -3,13 +3,16 @@
 /// A set of free blocks that answers "the smallest block of at least this size" in a few nanoseconds.
 ///
 /// PyTorch keeps a red-black tree. Here the sizes are cut into bins, four to every power of two, each a short sorted
-/// vector, with a bitmap of the bins in use: the same order, without pointers to chase.
+/// vector, with a bitmap of the bins in use: the same order, without pointers to chase. A bin runs from its largest
+/// entry to its smallest, because the smallest is the one that is taken.
 #[derive(Clone, Debug)]
 pub(super) struct FreeList {
     in_use: [u64; WORDS],
-    bins: Vec<Vec<Entry>>,
-    len: usize,
+    bins: Vec<Vec<Key>>,
 }
+
+/// Size, address and block in one number, so that an entry is found with one comparison a step.
+type Key = u128;
 
 /// A free block as the list sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,18 +31,21 @@ pub(super) struct Cursor {
 
 const WORDS: usize = 3;
 const BINS: usize = WORDS * 64;
-/// Blocks are multiples of 512 bytes; bins are cut by this unit.
+/// Blocks and addresses are multiples of 512 bytes, and keys and bins count in these.
 const UNIT_BITS: u32 = 9;
+/// A key is the size, 51 bits of address, 32 bits of block.
+const ADDRESS_BITS: u32 = 51;
+const BLOCK_BITS: u32 = 32;
 
-/// Sizes from here on do not fit the bins; no machine has them, and the allocator refuses them.
-pub(super) const SIZE_LIMIT: u64 = 1 << 57;
+/// Sizes and addresses from here on do not fit a key; no machine has them, and the allocator refuses them.
+pub(super) const SIZE_LIMIT: u64 = 1 << (128 - ADDRESS_BITS - BLOCK_BITS + UNIT_BITS);
+pub(super) const ADDRESS_LIMIT: u64 = 1 << (ADDRESS_BITS + UNIT_BITS);
 
 impl FreeList {
     pub fn new() -> Self {
         Self {
             in_use: [0; WORDS],
             bins: vec![Vec::new(); BINS],
-            len: 0,
         }
     }
 
@@ -51,70 +57,64 @@ impl FreeList {
                 *word &= *word - 1;
             }
         }
-        self.len = 0;
     }
 
     pub fn len(&self) -> usize {
-        self.len
+        self.bins.iter().map(Vec::len).sum()
     }
 
     #[inline]
     pub fn insert(&mut self, entry: Entry) {
         let bin = bin_of(entry.size);
-        let entries = &mut self.bins[bin];
-        let at = position(entries, entry.size, entry.address);
-        entries.insert(at, entry);
+        let key = key(entry.size, entry.address) | Key::from(entry.block);
+        let keys = &mut self.bins[bin];
+        let at = at_or_above(keys, key);
+        keys.insert(at, key);
         self.in_use[bin / 64] |= 1 << (bin % 64);
-        self.len += 1;
     }
 
     /// Removes the block of this size at this address; an absent one is left absent.
     #[inline]
     pub fn remove(&mut self, size: u64, address: u64) {
         let bin = bin_of(size);
-        let at = position(&self.bins[bin], size, address);
-        if self.bins[bin]
-            .get(at)
-            .is_some_and(|it| it.address == address && it.size == size)
+        let key = key(size, address);
+        if let Some(index) = at_or_above(&self.bins[bin], key).checked_sub(1)
+            && self.bins[bin][index] >> BLOCK_BITS == key >> BLOCK_BITS
         {
-            self.remove_at(Cursor { bin, index: at });
+            self.remove_at(Cursor { bin, index });
         }
     }
 
     #[inline]
     pub fn remove_at(&mut self, at: Cursor) {
-        let entries = &mut self.bins[at.bin];
-        entries.remove(at.index);
-        if entries.is_empty() {
+        let keys = &mut self.bins[at.bin];
+        keys.remove(at.index);
+        if keys.is_empty() {
             self.in_use[at.bin / 64] &= !(1 << (at.bin % 64));
         }
-        self.len -= 1;
     }
 
+    #[inline]
     pub fn get(&self, at: Cursor) -> Entry {
-        self.bins[at.bin][at.index]
+        entry(self.bins[at.bin][at.index])
     }
 
     /// The smallest entry of at least this size; among equals the one at the lowest address.
     #[inline]
     pub fn at_least(&self, size: u64) -> Option<Cursor> {
         let bin = bin_of(size);
-        let index = position(&self.bins[bin], size, 0);
-        if index < self.bins[bin].len() {
-            return Some(Cursor { bin, index });
+        match at_or_above(&self.bins[bin], key(size, 0)).checked_sub(1) {
+            Some(index) => Some(Cursor { bin, index }),
+            None => self.smallest_from(bin + 1),
         }
-        self.bin_from(bin + 1).map(|bin| Cursor { bin, index: 0 })
     }
 
+    /// The next larger entry.
     pub fn next(&self, at: Cursor) -> Option<Cursor> {
-        if at.index + 1 < self.bins[at.bin].len() {
-            return Some(Cursor {
-                bin: at.bin,
-                index: at.index + 1,
-            });
+        match at.index.checked_sub(1) {
+            Some(index) => Some(Cursor { index, ..at }),
+            None => self.smallest_from(at.bin + 1),
         }
-        self.bin_from(at.bin + 1)
-            .map(|bin| Cursor { bin, index: 0 })
     }
 
     /// The largest entry.
@@ -124,31 +124,50 @@ impl FreeList {
             .iter()
             .enumerate()
             .rfind(|(_, word)| **word != 0)?;
-        self.bins[number * 64 + 63 - word.leading_zeros() as usize]
-            .last()
-            .copied()
+        let bin = number * 64 + 63 - word.leading_zeros() as usize;
+        self.bins[bin].first().map(|key| entry(*key))
     }
 
     /// All entries, smallest first.
     pub fn iter(&self) -> impl Iterator<Item = Entry> + '_ {
-        self.bins.iter().flatten().copied()
+        let keys = self.bins.iter().flat_map(|bin| bin.iter().rev());
+        keys.map(|key| entry(*key))
     }
 
     #[inline]
-    fn bin_from(&self, first: usize) -> Option<usize> {
+    fn smallest_from(&self, first: usize) -> Option<Cursor> {
         let mut number = first / 64;
         let mut word = self.in_use.get(number)? & (u64::MAX << (first % 64));
         while word == 0 {
             number += 1;
             word = *self.in_use.get(number)?;
         }
-        Some(number * 64 + word.trailing_zeros() as usize)
+        let bin = number * 64 + word.trailing_zeros() as usize;
+        let index = self.bins[bin].len().checked_sub(1)?;
+        Some(Cursor { bin, index })
     }
 }
 
+/// The number of keys from this one upwards.
 #[inline]
-fn position(entries: &[Entry], size: u64, address: u64) -> usize {
-    entries.partition_point(|it| (it.size, it.address) < (size, address))
+fn at_or_above(keys: &[Key], key: Key) -> usize {
+    keys.partition_point(|it| *it >= key)
+}
+
+#[inline]
+fn key(size: u64, address: u64) -> Key {
+    let size = Key::from(size >> UNIT_BITS) << (ADDRESS_BITS + BLOCK_BITS);
+    size | Key::from(address >> UNIT_BITS) << BLOCK_BITS
+}
+
+#[inline]
+fn entry(key: Key) -> Entry {
+    let address = (key >> BLOCK_BITS) as u64 & ((1 << ADDRESS_BITS) - 1);
+    Entry {
+        size: ((key >> (ADDRESS_BITS + BLOCK_BITS)) as u64) << UNIT_BITS,
+        address: address << UNIT_BITS,
+        block: key as u32,
+    }
 }
 
 #[inline]

@@ -25,7 +25,7 @@ pub use counters::{Counters, Stat};
 pub use replay::{Event, Report, replay, smallest_card};
 pub use settings::{Divisions, Settings, SettingsProblem};
 
-use freelist::{Entry, FreeList, SIZE_LIMIT};
+use freelist::{ADDRESS_LIMIT, Entry, FreeList, SIZE_LIMIT};
 
 use crate::units::Bytes;
 
@@ -374,7 +374,8 @@ impl Allocator {
         let address = self.next_address;
         self.next_address = address
             .checked_add(size)?
-            .checked_next_multiple_of(LARGE_ROUNDING)?;
+            .checked_next_multiple_of(LARGE_ROUNDING)
+            .filter(|it| *it <= ADDRESS_LIMIT)?;
         self.segments.push(Segment { address, size });
         Some(self.segments.len() as u32 - 1)
     }
