@@ -236,7 +236,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         unit: "",
         kind: Kind::Choice(Checkpointing::CHOICES),
         help: "Which activations are computed again during backward instead of kept.",
-        memory: "Keeps one input for each layer and one layer's activations at a time, for about a third more compute.",
+        memory: "Keeps one input for each layer and one layer's activations at a time, and runs each layer's forward twice.",
         access: choice!(Checkpointing, training.checkpointing),
         parent: None,
     },

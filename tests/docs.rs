@@ -1,0 +1,91 @@
+//! The documentation's examples run, and its tables are the program's.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+use std::process::Command;
+
+use headroom::import;
+use headroom::scenario::{document, schema};
+
+const PATH: &str = "docs/scenario.md";
+
+fn text() -> String {
+    std::fs::read_to_string(PATH).unwrap()
+}
+
+/// The code blocks of a kind, such as "yaml".
+fn blocks(kind: &str) -> Vec<String> {
+    let text = text();
+    let opening = format!("```{kind}\n");
+    let after = text.split(&opening).skip(1);
+    after
+        .map(|it| it.split("```").next().unwrap().into())
+        .collect()
+}
+
+#[test]
+fn example_files_are_valid() {
+    let yaml = blocks("yaml");
+    let json = blocks("json");
+    assert_eq!((yaml.len(), json.len()), (2, 1));
+    let documents = yaml.iter().map(|it| import::yaml::read(it));
+    for document in documents.chain(json.iter().map(|it| import::json::read(it))) {
+        let (scenario, problems) = document::read(&document.unwrap());
+        assert_eq!((problems, scenario.check()), (vec![], vec![]));
+    }
+}
+
+#[test]
+fn example_problems_are_the_ones_that_are_shown() {
+    for text in blocks("yaml problems") {
+        let (scenario, mut problems) = document::read(&import::yaml::read(&text).unwrap());
+        problems.extend(scenario.check());
+        let shown: Vec<&str> = text
+            .lines()
+            .filter_map(|it| it.strip_prefix("# "))
+            .collect();
+        let found: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(found, shown);
+    }
+}
+
+#[test]
+fn example_commands_print_what_is_shown() {
+    let mut run = 0;
+    for block in blocks("console") {
+        for example in block.split("$ headroom ").skip(1) {
+            let (command, shown) = example.split_once('\n').unwrap();
+            let words = command.split(' ').map(|word| word.trim_matches('\''));
+            let output = Command::new(env!("CARGO_BIN_EXE_headroom"))
+                .args(words)
+                .output()
+                .unwrap();
+            let said = if shown.starts_with("headroom: ") {
+                output.stderr
+            } else {
+                output.stdout
+            };
+            assert_eq!(String::from_utf8(said).unwrap(), shown, "{command}");
+            run += 1;
+        }
+    }
+    assert_eq!(run, 2);
+}
+
+#[test]
+fn the_tables_are_the_programs() {
+    let text = text();
+    let (before, rest) = text.split_once("<!-- fields:").unwrap();
+    let (note, rest) = rest.split_once("-->\n").unwrap();
+    let (table, after) = rest.split_once("<!-- end -->").unwrap();
+    let expected = format!("\n{}", schema::markdown());
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        let text = format!("{before}<!-- fields:{note}-->\n{expected}<!-- end -->{after}");
+        std::fs::write(PATH, text).unwrap();
+    } else {
+        assert_eq!(
+            table, expected,
+            "write it anew: UPDATE_DOCS=1 cargo test --test docs"
+        );
+    }
+}
