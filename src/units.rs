@@ -105,23 +105,45 @@ pub enum UnitStyle {
 impl Bytes {
     /// The one formatter: three significant figures and a named unit.
     pub fn show(self, style: UnitStyle) -> String {
-        let (base, names) = match style {
-            UnitStyle::Binary => (1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
-            UnitStyle::Decimal => (1000.0, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]),
+        let (base, unit) = style.scale(self);
+        if base <= 1.0 {
+            return format!("{} {unit}", self.0);
+        }
+        format!("{} {unit}", figures(self.0 as f64 / base))
+    }
+
+    /// The number alone, in the unit `whole` is shown in: the "6.4" of "6.4 of 23.6 GiB".
+    pub fn beside(self, whole: Self, style: UnitStyle) -> String {
+        let (base, _) = style.scale(whole);
+        figures(self.0 as f64 / base)
+    }
+}
+
+/// Three significant figures, and no more than two places.
+fn figures(value: f64) -> String {
+    let digits = match value {
+        0.0 => 0,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$}")
+}
+
+impl UnitStyle {
+    /// The unit in which a quantity of this size is shown: how many bytes it has and its name.
+    pub fn scale(self, bytes: Bytes) -> (f64, &'static str) {
+        let (base, names): (f64, _) = match self {
+            Self::Binary => (1024.0, ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"]),
+            Self::Decimal => (1000.0, ["B", "kB", "MB", "GB", "TB", "PB", "EB"]),
         };
-        let mut value = self.0 as f64;
+        let mut size = 1.0;
         let mut unit = 0;
-        while value >= 999.5 && unit + 1 < names.len() {
-            value /= base;
+        while bytes.0 as f64 / size >= 999.5 && unit + 1 < names.len() {
+            size *= base;
             unit += 1;
         }
-        let digits = match value {
-            _ if unit == 0 => 0,
-            v if v < 9.995 => 2,
-            v if v < 99.95 => 1,
-            _ => 0,
-        };
-        format!("{value:.digits$} {}", names[unit])
+        (size, names[unit])
     }
 }
 
@@ -175,6 +197,20 @@ mod tests {
         check(85_899_345_920, "80.0 GiB", "85.9 GB");
         check(1_072_693_248, "1.00 GiB", "1.07 GB");
         check(u64::MAX, "16.0 EiB", "18.4 EB");
+    }
+
+    #[test]
+    fn a_number_beside_another_takes_its_unit() {
+        let check = |bytes, expected: &str| {
+            assert_eq!(
+                Bytes::new(bytes).beside(Bytes::gib(23.6), UnitStyle::Binary),
+                expected
+            );
+        };
+        check(6_871_947_674, "6.40");
+        check(1 << 29, "0.50");
+        check(0, "0");
+        check(1 << 41, "2048");
     }
 
     #[test]

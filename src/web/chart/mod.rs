@@ -1,0 +1,70 @@
+//! Charts with axes, as SVG text without colours of its own: every mark has a class that the style sheets colour.
+
+mod paper;
+mod timeline;
+
+pub use timeline::timeline;
+
+use plotters::style::RGBColor;
+
+/// What a mark is. Plotters writes colours; each role has one that nothing else uses, and `dressed` makes it a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Axis,
+    Grid,
+    Soft,
+    Main,
+    Limit,
+    Peak,
+    Over,
+    Ghost,
+}
+
+impl Role {
+    const ALL: [(Self, &'static str); 8] = [
+        (Self::Axis, "axis"),
+        (Self::Grid, "grid"),
+        (Self::Soft, "soft"),
+        (Self::Main, "main"),
+        (Self::Limit, "limit"),
+        (Self::Peak, "peak"),
+        (Self::Over, "over"),
+        (Self::Ghost, "ghost"),
+    ];
+
+    const fn colour(self) -> RGBColor {
+        RGBColor(0, 0, 1 + self as u8)
+    }
+}
+
+/// The drawing with classes in the place of colours.
+fn dressed(mut svg: String) -> String {
+    for (role, name) in Role::ALL {
+        let RGBColor(r, g, b) = role.colour();
+        let code = format!("#{r:02X}{g:02X}{b:02X}");
+        svg = svg
+            .replace(&format!("fill=\"{code}\""), &format!("class=\"fill-{name}\""))
+            .replace(&format!("stroke=\"{code}\""), &format!("class=\"line-{name}\""));
+    }
+    svg
+}
+
+/// A number on an axis: no more digits than it needs.
+fn mark(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn axis_numbers_are_short() {
+        let check = |value, expected: &str| assert_eq!(mark(value), expected);
+        check(0.0, "0");
+        check(2.5, "2.5");
+        check(10.0, "10");
+        check(0.25, "0.25");
+    }
+}

@@ -1,0 +1,121 @@
+//! Allocated memory over one training step.
+
+use plotters::prelude::*;
+
+use super::paper::Paper;
+use super::{Role, dressed, mark};
+use crate::estimate::{Instant, Phase};
+use crate::units::{Bytes, UnitStyle};
+use crate::web::text;
+
+/// The plot's edges inside the drawing, in its own units.
+pub const LEFT: u32 = 44;
+pub const RIGHT: u32 = 10;
+pub const TOP: u32 = 26;
+pub const BOTTOM: u32 = 10;
+
+/// The drawing as SVG, or nothing where there is no step to draw.
+pub fn timeline(instants: &[Instant], units: UnitStyle, size: (u32, u32)) -> Option<String> {
+    let mut svg = String::new();
+    draw(instants, units, size, &mut svg)?;
+    Some(dressed(svg))
+}
+
+fn draw(instants: &[Instant], units: UnitStyle, size: (u32, u32), svg: &mut String) -> Option<()> {
+    let (at, peak) = peak(instants)?;
+    let (scale, _) = units.scale(peak);
+    let height = |bytes: Bytes| bytes.get() as f64 / scale;
+    let last = instants.len() as f64;
+    let top = height(peak) * 1.08;
+    let area = Paper::new(svg, size).into_drawing_area();
+    let mut chart = ChartBuilder::on(&area)
+        .margin_top(TOP)
+        .margin_right(RIGHT)
+        .margin_bottom(BOTTOM)
+        .y_label_area_size(LEFT)
+        .build_cartesian_2d(0.0..last, 0.0..top)
+        .ok()?;
+    chart
+        .configure_mesh()
+        .disable_x_mesh()
+        .disable_x_axis()
+        .y_labels(5)
+        .y_max_light_lines(0)
+        .bold_line_style(Role::Grid.colour())
+        .axis_style(Role::Axis.colour())
+        .y_label_style(("monospace", 14).into_font().color(&Role::Soft.colour()))
+        .y_label_formatter(&|value| mark(*value))
+        .draw()
+        .ok()?;
+    // Each instant lasts until the next: memory changes in steps, not in slopes.
+    let steps: Vec<(f64, f64)> = instants
+        .iter()
+        .enumerate()
+        .flat_map(|(index, it)| {
+            let height = height(it.bytes);
+            [(index as f64, height), (index as f64 + 1.0, height)]
+        })
+        .collect();
+    let area = AreaSeries::new(steps.iter().copied(), 0.0, Role::Main.colour());
+    chart.draw_series(area).ok()?;
+    let line = LineSeries::new(steps, Role::Main.colour().stroke_width(2));
+    chart.draw_series(line).ok()?;
+    for (start, phase) in starts(instants) {
+        let start = start as f64;
+        let edge = PathElement::new([(start, 0.0), (start, top)], Role::Axis.colour());
+        let style = ("monospace", 14).into_font().color(&Role::Soft.colour());
+        let name = EmptyElement::at((start, top)) + Text::new(text::phase(phase), (4, -16), style);
+        chart.draw_series([edge]).ok()?;
+        chart.draw_series([name]).ok()?;
+    }
+    let dot = Circle::new((at as f64 + 0.5, height(peak)), 4, Role::Peak.colour().filled());
+    chart.draw_series([dot]).ok()?;
+    Some(())
+}
+
+/// The instant with the most memory, and how much.
+pub fn peak(instants: &[Instant]) -> Option<(usize, Bytes)> {
+    let sizes = instants.iter().map(|it| it.bytes).enumerate();
+    sizes.rev().max_by_key(|(_, bytes)| *bytes)
+}
+
+/// Where each phase begins.
+fn starts(instants: &[Instant]) -> Vec<(usize, Phase)> {
+    let mut starts: Vec<(usize, Phase)> = Vec::new();
+    for (index, instant) in instants.iter().enumerate() {
+        if starts.last().is_none_or(|(_, phase)| *phase != instant.phase) {
+            starts.push((index, instant.phase));
+        }
+    }
+    starts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::sample;
+
+    #[test]
+    fn the_drawing_has_classes_and_no_colours_or_styles() {
+        let instants = sample::estimate().timeline;
+        let svg = timeline(&instants, UnitStyle::Binary, (640, 240)).unwrap();
+        assert!(svg.starts_with("<svg") && svg.contains("class=\"line-main\""));
+        assert!(!svg.contains('#') && !svg.contains("style="), "{svg}");
+        for phase in ["Forward", "Backward", "Optimizer"] {
+            assert!(svg.contains(phase));
+        }
+    }
+
+    #[test]
+    fn nothing_to_draw_is_no_drawing() {
+        assert_eq!(timeline(&[], UnitStyle::Binary, (640, 240)), None);
+    }
+
+    #[test]
+    fn the_peak_is_the_first_of_the_highest() {
+        let instants = sample::estimate().timeline;
+        assert_eq!(peak(&instants), Some((2, Bytes::gib(8.0))));
+        let phases = [(0, Phase::Forward), (2, Phase::Backward), (4, Phase::Optimizer)];
+        assert_eq!(starts(&instants), phases);
+    }
+}

@@ -1,0 +1,292 @@
+//! The gauge: everything on the device, drawn to scale inside the card's memory, with the room that is left.
+
+use leptos::prelude::*;
+
+use super::session::{Answer, Session};
+use super::text;
+use super::verdict::Tone;
+use crate::estimate::{Category, Estimate};
+use crate::units::{Bytes, UnitStyle};
+
+/// One part of what is on the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Piece {
+    Tensor(Category),
+    /// Reserved by the allocator and not allocated.
+    Cached,
+    /// Outside the allocator.
+    Context,
+}
+
+impl Piece {
+    /// Its name in classes, its label, and why it is there.
+    pub const fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Tensor(category) => text::category(category),
+            Self::Cached => text::CACHED,
+            Self::Context => text::CONTEXT,
+        }
+    }
+}
+
+/// What lies on the device at the peak, in drawing order: what stays, what is kept, what passes, what surrounds it.
+pub fn pieces(estimate: &Estimate) -> Vec<(Piece, Bytes)> {
+    const ORDER: [Category; 12] = [
+        Category::Parameters,
+        Category::OptimizerStates,
+        Category::Gradients,
+        Category::Ema,
+        Category::Buffers,
+        Category::Inputs,
+        Category::Activations,
+        Category::AutocastCopies,
+        Category::BackwardTemporaries,
+        Category::OptimizerTemporaries,
+        Category::Workspace,
+        Category::Rounding,
+    ];
+    let of = |category: Category| {
+        let same = estimate.breakdown.iter().filter(|it| it.what == category);
+        (Piece::Tensor(category), same.map(|it| it.bytes).sum())
+    };
+    let cached = estimate.reserved.expected - estimate.allocated.expected;
+    let context = estimate.device.expected - estimate.reserved.expected;
+    ORDER
+        .into_iter()
+        .map(of)
+        .chain([(Piece::Cached, cached), (Piece::Context, context)])
+        .filter(|(_, bytes)| *bytes > Bytes::ZERO)
+        .collect()
+}
+
+/// Where everything stands, in percent of the drawing's width.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gauge {
+    pub tone: Tone,
+    pub segments: Vec<Segment>,
+    pub expected: f64,
+    pub low: f64,
+    pub high: f64,
+    /// The card's usable memory, and its name.
+    pub limit: Option<(f64, String)>,
+    /// The room left or missing, and its name.
+    pub margin: Option<(f64, f64, String)>,
+    pub ticks: Vec<(f64, String)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Segment {
+    pub piece: Piece,
+    pub start: f64,
+    pub width: f64,
+}
+
+impl Gauge {
+    pub fn of(estimate: &Estimate, units: UnitStyle) -> Self {
+        let device = estimate.device;
+        let longest = device.high.max(estimate.usable.unwrap_or_default());
+        let whole = (longest.get() as f64 * 1.02).max(1.0);
+        let at = |bytes: Bytes| bytes.get() as f64 / whole * 100.0;
+        let mut start = Bytes::ZERO;
+        let segments = pieces(estimate)
+            .into_iter()
+            .map(|(piece, bytes)| {
+                let segment = Segment {
+                    piece,
+                    start: at(start),
+                    width: at(bytes),
+                };
+                start += bytes;
+                segment
+            })
+            .collect();
+        let margin = estimate.usable.map(|usable| {
+            let (low, high) = (device.expected.min(usable), device.expected.max(usable));
+            let name = (high - low).show(units);
+            let what = if usable >= device.expected {
+                "spare"
+            } else {
+                "too much"
+            };
+            (at(low), at(high), format!("{name} {what}"))
+        });
+        Self {
+            tone: Tone::of(estimate),
+            segments,
+            expected: at(device.expected),
+            low: at(device.low),
+            high: at(device.high),
+            limit: estimate
+                .usable
+                .map(|usable| (at(usable), format!("{} usable", usable.show(units)))),
+            margin,
+            ticks: ticks(longest, units)
+                .into_iter()
+                .map(|(bytes, name)| (bytes / whole * 100.0, name))
+                .collect(),
+        }
+    }
+}
+
+/// Round marks up to a quantity: powers of two for binary units, 1-2-5 for decimal ones.
+fn ticks(longest: Bytes, units: UnitStyle) -> Vec<(f64, String)> {
+    const MOST: f64 = 8.0;
+    let (size, name) = units.scale(longest);
+    let steps: &[f64] = match units {
+        UnitStyle::Binary => &[0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0],
+        UnitStyle::Decimal => &[0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0],
+    };
+    let length = longest.get() as f64 / size;
+    let enough = |step: &&f64| length / **step <= MOST;
+    let step = steps.iter().find(enough).copied().unwrap_or(256.0);
+    let mut marks = Vec::new();
+    let mut mark = 0.0;
+    while mark <= length {
+        let label = if mark == 0.0 {
+            format!("0 {name}")
+        } else {
+            mark.to_string()
+        };
+        marks.push((mark * size, label));
+        mark += step;
+    }
+    marks
+}
+
+fn percent(share: f64) -> String {
+    format!("{share:.3}%")
+}
+
+/// The drawing. `pointed` is the piece the person points at, here or in the table beneath.
+#[component]
+pub fn GaugeView(session: Session, pointed: RwSignal<Option<Piece>>) -> impl IntoView {
+    let gauge = Memo::new(move |_| {
+        let units = session.units.get();
+        let of = |it: &Answer| it.estimate.as_ref().map(|it| Gauge::of(it, units));
+        session.answer.with(of)
+    });
+    view! {
+        <figure class="gauge" data-tone=move || gauge.with(|it| it.as_ref().map_or("open", |it| it.tone.id()))>
+            // The table beneath holds the same numbers for those who do not see this.
+            <svg aria-hidden="true" class:pointing=move || pointed.get().is_some()>
+                <defs>
+                    <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+                        <rect width="2" height="6" class="too-much"/>
+                    </pattern>
+                </defs>
+                {move || gauge.get().map(|gauge| drawing(gauge, pointed))}
+            </svg>
+        </figure>
+    }
+}
+
+fn drawing(gauge: Gauge, pointed: RwSignal<Option<Piece>>) -> impl IntoView {
+    let segments: Vec<_> = gauge
+        .segments
+        .into_iter()
+        .map(|Segment { piece, start, width }| {
+            let (id, label, _) = piece.words();
+            view! {
+                <rect
+                    class=format!("segment part-{id}") class:pointed=move || pointed.get() == Some(piece)
+                    x=percent(start) width=percent(width) y="26" height="44"
+                    on:pointerenter=move |_| pointed.set(Some(piece)) on:pointerleave=move |_| pointed.set(None)
+                ><title>{label}</title></rect>
+            }
+        })
+        .collect();
+    let limit = gauge.limit.map(|(at, name)| {
+        view! {
+            <rect class="bed" x="0" y="26" width=percent(at) height="44"/>
+            <line class="limit" x1=percent(at) x2=percent(at) y1="18" y2="78"/>
+            <text class="limit-name" x=percent(at) y="11" text-anchor="end">{name}</text>
+        }
+    });
+    let margin = gauge.margin.map(|(from, to, name)| {
+        let over = gauge.tone == Tone::Over;
+        // A name wider than its room would lie on the bar: it then goes above, on the left.
+        let roomy = to - from > 22.0;
+        let (x, y, anchor) = if roomy { ((from + to) / 2.0, 52, "middle") } else { (0.0, 11, "start") };
+        view! {
+            {over.then(|| view! { <rect x=percent(from) width=percent(to - from) y="26" height="44" fill="url(#hatch)"/> })}
+            <text class="spare" class:inside=roomy x=percent(x) y=y text-anchor=anchor>{name}</text>
+        }
+    });
+    let ticks: Vec<_> = gauge
+        .ticks
+        .into_iter()
+        .map(|(at, name)| {
+            let anchor = if at == 0.0 { "start" } else { "middle" };
+            view! {
+                <line class="tick" x1=percent(at) x2=percent(at) y1="86" y2="92"/>
+                <text x=percent(at) y="106" text-anchor=anchor>{name}</text>
+            }
+        })
+        .collect();
+    view! {
+        {limit}
+        {segments}
+        {margin}
+        <line class="band" x1=percent(gauge.low) x2=percent(gauge.high) y1="76" y2="76"/>
+        <line class="band" x1=percent(gauge.low) x2=percent(gauge.low) y1="73" y2="80"/>
+        <line class="band" x1=percent(gauge.high) x2=percent(gauge.high) y1="73" y2="80"/>
+        <line class="edge" x1="0" x2="100%" y1="86" y2="86"/>
+        {ticks}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::sample;
+
+    #[test]
+    fn the_pieces_add_up_to_what_is_on_the_device() {
+        let estimate = sample::estimate();
+        let all = pieces(&estimate);
+        let sum: Bytes = all.iter().map(|(_, bytes)| *bytes).sum();
+        assert_eq!(sum, estimate.device.expected);
+        let names: Vec<_> = all.iter().map(|(piece, _)| piece.words().0).collect();
+        assert_eq!(names, ["parameters", "activations", "cached", "context"]);
+    }
+
+    #[test]
+    fn segments_lie_end_to_end_and_the_margin_follows() {
+        let gauge = Gauge::of(&sample::estimate(), UnitStyle::Binary);
+        let mut end = 0.0;
+        for segment in &gauge.segments {
+            assert!((segment.start - end).abs() < 1e-9);
+            end = segment.start + segment.width;
+        }
+        assert!((end - gauge.expected).abs() < 1e-9);
+        let (from, to, name) = gauge.margin.unwrap();
+        assert!((from - gauge.expected).abs() < 1e-9 && to > from);
+        assert_eq!(name, "10.0 GiB spare");
+        assert_eq!(gauge.limit.unwrap().1, "20.0 GiB usable");
+    }
+
+    #[test]
+    fn a_run_that_is_too_big_reaches_past_the_limit() {
+        let mut estimate = sample::estimate();
+        estimate.usable = Some(Bytes::gib(8.0));
+        let gauge = Gauge::of(&estimate, UnitStyle::Binary);
+        assert_eq!(gauge.tone, Tone::Over);
+        assert!(gauge.limit.unwrap().0 < gauge.expected && gauge.high <= 100.0);
+        assert_eq!(gauge.margin.unwrap().2, "2.00 GiB too much");
+    }
+
+    #[test]
+    fn marks_are_round_and_few() {
+        #[track_caller]
+        fn check(longest: Bytes, units: UnitStyle, expected: &[&str]) {
+            let names: Vec<_> = ticks(longest, units).into_iter().map(|it| it.1).collect();
+            assert_eq!(names, expected);
+        }
+        let all = ["0 GiB", "4", "8", "12", "16", "20"];
+        check(Bytes::gib(23.6), UnitStyle::Binary, &all);
+        let all = ["0 GB", "5", "10", "15", "20", "25"];
+        check(Bytes::gib(23.6), UnitStyle::Decimal, &all);
+        check(Bytes::ZERO, UnitStyle::Binary, &["0 B"]);
+        assert!(ticks(Bytes::MAX, UnitStyle::Binary).len() < 66);
+    }
+}

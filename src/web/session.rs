@@ -1,0 +1,153 @@
+//! What the page knows: one draft, and everything else derived from it.
+
+use std::sync::Arc;
+
+use leptos::prelude::*;
+
+use super::draft::Draft;
+use super::history::History;
+use crate::estimate::{self, Estimate, Unsupported};
+use crate::scenario::Scenario;
+use crate::scenario::settings::Setting;
+use crate::share;
+use crate::units::UnitStyle;
+
+/// The page's state, handed to every view.
+#[derive(Clone, Copy, Debug)]
+pub struct Session {
+    draft: RwSignal<Draft>,
+    history: RwSignal<History>,
+    pub units: RwSignal<UnitStyle>,
+    /// What a link held that this version does not know.
+    pub link_notes: RwSignal<Vec<String>>,
+    /// The scenario of the latest accepted values.
+    pub scenario: Memo<Scenario>,
+    pub answer: Memo<Answer>,
+}
+
+/// The latest estimate, and whether it is still of what the form shows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    pub estimate: Option<Arc<Estimate>>,
+    /// The scenario that was estimated.
+    pub scenario: Arc<Scenario>,
+    pub problems: Vec<String>,
+    /// The form holds something that could not be estimated; the estimate is of the last that could.
+    pub stale: bool,
+}
+
+impl Session {
+    pub fn new(scenario: Scenario) -> Self {
+        let draft = RwSignal::new(Draft::new(scenario));
+        let scenario = Memo::new(move |_| draft.with(|draft| draft.scenario.clone()));
+        let right = Memo::new(move |_| draft.with(Draft::is_right));
+        let result = Memo::new(move |before: Option<&Answer>| scenario.with(|it| answer(it, before)));
+        let answer = Memo::new(move |_| {
+            let mut answer = result.get();
+            answer.stale |= !right.get();
+            answer
+        });
+        Self {
+            draft,
+            history: RwSignal::default(),
+            units: RwSignal::default(),
+            link_notes: RwSignal::default(),
+            scenario,
+            answer,
+        }
+    }
+
+    /// What a field shows.
+    pub fn text(self, setting: &'static Setting) -> String {
+        self.draft.with(|draft| draft.text(setting))
+    }
+
+    pub fn problem(self, setting: &'static Setting) -> Option<String> {
+        let owned = |draft: &Draft| draft.problem(setting).map(String::from);
+        self.draft.with(owned)
+    }
+
+    pub fn enter(self, setting: &'static Setting, text: &str) {
+        let before = self.scenario.get_untracked();
+        self.draft.update(|draft| draft.enter(setting, text));
+        if self.scenario.with_untracked(|now| *now != before) {
+            let record = |history: &mut History| history.record(&before, Some(setting.path));
+            self.history.update(record);
+        }
+    }
+
+    pub fn leave(self, setting: &'static Setting) {
+        self.draft.update(|draft| draft.leave(setting));
+        self.history.update_untracked(History::pause);
+    }
+
+    /// Replaces the whole scenario, which can be undone.
+    pub fn replace(self, scenario: Scenario) {
+        let before = self.scenario.get_untracked();
+        if before != scenario {
+            self.history.update(|history| history.record(&before, None));
+        }
+        self.draft.set(Draft::new(scenario));
+    }
+
+    pub fn reset(self) {
+        self.link_notes.set(Vec::new());
+        self.replace(Scenario::default());
+    }
+
+    pub fn undo(self) {
+        self.walk(History::undo);
+    }
+
+    pub fn redo(self) {
+        self.walk(History::redo);
+    }
+
+    pub fn can_undo(self) -> bool {
+        self.history.with(History::can_undo)
+    }
+
+    pub fn can_redo(self) -> bool {
+        self.history.with(History::can_redo)
+    }
+
+    fn walk(self, step: fn(&mut History, &Scenario) -> Option<Scenario>) {
+        let now = self.scenario.get_untracked();
+        let other = self.history.try_update(|history| step(history, &now));
+        if let Some(other) = other.flatten() {
+            self.draft.set(Draft::new(other));
+        }
+    }
+
+    /// Takes a link's fragment; what it holds and is not known is said beside the answer.
+    pub fn open(self, fragment: &str) {
+        let opened = share::read(fragment);
+        let mut notes: Vec<String> = opened.problems.iter().map(ToString::to_string).collect();
+        if let Some(data) = opened.other_data {
+            notes.push(super::text::other_data(&data));
+        }
+        self.link_notes.set(notes);
+        self.replace(opened.scenario);
+    }
+}
+
+fn answer(scenario: &Scenario, before: Option<&Answer>) -> Answer {
+    let problems: Vec<String> = scenario.check().iter().map(ToString::to_string).collect();
+    let refused = |problems| Answer {
+        problems,
+        stale: true,
+        ..before.cloned().unwrap_or_default()
+    };
+    if !problems.is_empty() {
+        return refused(problems);
+    }
+    match estimate::estimate(scenario) {
+        Ok(estimate) => Answer {
+            estimate: Some(Arc::new(estimate)),
+            scenario: Arc::new(scenario.clone()),
+            problems,
+            stale: false,
+        },
+        Err(Unsupported(why)) => refused(vec![why]),
+    }
+}

@@ -1,0 +1,160 @@
+//! Words the page shows: kept together so that they can be read through, and translated one day.
+
+use crate::estimate::{Category, Phase};
+use crate::scenario::Scenario;
+use crate::share::DATA_VERSION;
+
+pub const TAGLINE: &str = "Does this training run fit on that GPU?";
+pub const VERDICT: &str = "Verdict";
+pub const STALE: &str = "From the last valid input.";
+pub const ALLOCATED: &str = "allocated";
+pub const RESERVED: &str = "reserved";
+pub const DEVICE: &str = "on the device";
+pub const PARAMETERS: &str = "parameters";
+pub const TRAINED: &str = "trained";
+pub const PRIVATE: &str = "Everything is computed in this tab. Nothing you enter leaves it: there is no server, no analytics, \
+     no cookie. Your settings live in the address, so a bookmark is a save.";
+
+pub fn other_data(data: &str) -> String {
+    format!("This link was made with data version {data}; the numbers here are of version {DATA_VERSION} and may differ.")
+}
+
+/// What the verdict is about, in the order people say it.
+pub fn about(scenario: &Scenario) -> String {
+    let training = &scenario.training;
+    let method = match &training.lora {
+        Some(lora) => format!("LoRA rank {}", lora.rank),
+        None => "full training".into(),
+    };
+    let cards = match scenario.hardware.gpus {
+        1 => scenario.hardware.gpu.clone(),
+        many => format!("{many} × {}", scenario.hardware.gpu),
+    };
+    format!(
+        "{}, {method}, {}, {}, {} × {} tokens on {cards}",
+        scenario.model.id,
+        training.precision.label(),
+        training.optimizer.label(),
+        scenario.data.micro_batch,
+        scenario.data.sequence,
+    )
+}
+
+/// A count of parameters with three figures: `124 M`.
+pub fn count(number: u64) -> String {
+    let (size, unit) = match number {
+        0..1_000 => return number.to_string(),
+        1_000..1_000_000 => (1e3, "k"),
+        1_000_000..1_000_000_000 => (1e6, "M"),
+        1_000_000_000..1_000_000_000_000 => (1e9, "B"),
+        _ => (1e12, "T"),
+    };
+    let value = number as f64 / size;
+    let digits = match value {
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+pub const fn phase(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Setup => "Set-up",
+        Phase::Forward => "Forward",
+        Phase::Backward => "Backward",
+        Phase::Optimizer => "Optimizer",
+    }
+}
+
+/// A category's name for classes and test hooks, its label, and why it is there.
+pub const fn category(category: Category) -> (&'static str, &'static str, &'static str) {
+    match category {
+        Category::Parameters => (
+            "parameters",
+            "Parameters",
+            "The weights themselves, in the precision they are stored in, from the first step to the last.",
+        ),
+        Category::Gradients => (
+            "gradients",
+            "Gradients",
+            "One value for each trained weight, in the weight's precision. Backward makes them, layer by layer; the optimizer step uses them.",
+        ),
+        Category::OptimizerStates => (
+            "optimizer-states",
+            "Optimizer states",
+            "What the optimizer remembers of each trained weight: Adam keeps two averages. Made in the first step, kept ever after.",
+        ),
+        Category::Ema => (
+            "ema",
+            "Moving average",
+            "A second copy of the weights, averaged over the steps.",
+        ),
+        Category::Buffers => (
+            "buffers",
+            "Buffers",
+            "Tensors of the model that are not trained, such as masks, position tables and running statistics.",
+        ),
+        Category::Inputs => (
+            "inputs",
+            "Inputs",
+            "The batch itself, on the GPU.",
+        ),
+        Category::Activations => (
+            "activations",
+            "Activations",
+            "What each operation of the forward pass keeps for its backward: the part that grows with batch and length.",
+        ),
+        Category::AutocastCopies => (
+            "autocast-copies",
+            "Autocast copies",
+            "Low-precision copies of the weights that autocast makes once in each forward pass and keeps until its region ends.",
+        ),
+        Category::BackwardTemporaries => (
+            "backward-temporaries",
+            "Backward temporaries",
+            "Gradients on their way from one operation to the one before it; each dies as soon as it has been used.",
+        ),
+        Category::OptimizerTemporaries => (
+            "optimizer-temporaries",
+            "Optimizer temporaries",
+            "Tensors that exist only while the optimizer computes its update.",
+        ),
+        Category::Workspace => (
+            "workspace",
+            "Workspaces",
+            "Scratch memory of matrix and convolution kernels (cuBLAS, cuDNN).",
+        ),
+        Category::Rounding => (
+            "rounding",
+            "Rounding",
+            "The allocator hands out multiples of 512 bytes.",
+        ),
+    }
+}
+
+/// Memory on the device that no tensor holds.
+pub const CACHED: (&str, &str, &str) = (
+    "cached",
+    "Held by the allocator",
+    "Reserved and not allocated at the peak: free pieces of blocks that PyTorch's caching allocator keeps for later.",
+);
+pub const CONTEXT: (&str, &str, &str) = (
+    "context",
+    "CUDA context",
+    "What the driver and libraries take before the first tensor: kernels, communication buffers. nvidia-smi counts it, PyTorch does not.",
+);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_three_figures() {
+        let check = |number, expected: &str| assert_eq!(count(number), expected);
+        check(7, "7");
+        check(124_439_808, "124 M");
+        check(8_030_261_248, "8.03 B");
+        check(70_553_706_496, "70.6 B");
+    }
+}

@@ -1,0 +1,230 @@
+//! The answer in one sentence: what is needed, of how much, with what margin.
+
+use leptos::prelude::*;
+
+use super::session::Session;
+use super::text;
+use crate::estimate::Estimate;
+use crate::units::{Bytes, UnitStyle};
+
+/// How good the answer is; the colour of everything that says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Even the high end of the range fits.
+    Fits,
+    /// The range reaches over the card's edge.
+    Close,
+    /// Even the low end does not fit.
+    Over,
+    /// No card to compare with.
+    Open,
+}
+
+impl Tone {
+    pub fn of(estimate: &Estimate) -> Self {
+        match estimate.usable {
+            None => Self::Open,
+            Some(usable) if estimate.device.high <= usable => Self::Fits,
+            Some(usable) if estimate.device.low > usable => Self::Over,
+            Some(_) => Self::Close,
+        }
+    }
+
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::Close => "close",
+            Self::Over => "over",
+            Self::Open => "open",
+        }
+    }
+}
+
+/// The sentence's parts, each already in words.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sentence {
+    pub tone: Tone,
+    /// "17.2 GiB"
+    pub needs: String,
+    /// "16.8–17.9"
+    pub range: String,
+    /// "23.6"
+    pub usable: Option<String>,
+    /// "fits, 6.40 spare"
+    pub outcome: String,
+}
+
+impl Sentence {
+    pub fn of(estimate: &Estimate, units: UnitStyle) -> Self {
+        let device = estimate.device;
+        let tone = Tone::of(estimate);
+        let usable = estimate.usable.unwrap_or_default();
+        // The unit is named once; every other number stands in the same one.
+        let measure = estimate.usable.unwrap_or(device.expected);
+        let (_, unit) = units.scale(measure);
+        let number = |bytes: Bytes| bytes.beside(measure, units);
+        let spare = number(usable.saturating_sub(device.expected));
+        let short = number(device.expected.saturating_sub(usable));
+        Self {
+            tone,
+            needs: format!("{} {unit}", number(device.expected)),
+            range: format!("{}–{}", number(device.low), number(device.high)),
+            usable: estimate.usable.map(number),
+            outcome: match tone {
+                Tone::Open => String::new(),
+                Tone::Fits => format!("fits, {spare} spare"),
+                Tone::Close if device.expected <= usable => {
+                    format!("probably fits, {spare} spare")
+                }
+                Tone::Close => format!("probably does not fit, {short} short"),
+                Tone::Over => format!("does not fit, {short} short"),
+            },
+        }
+    }
+
+    /// The whole sentence, for ears and for copying.
+    pub fn spoken(&self) -> String {
+        let Self { needs, range, .. } = self;
+        match &self.usable {
+            Some(usable) => format!("Needs {needs} ({range}) of {usable}: {}.", self.outcome),
+            None => format!("Needs {needs} ({range})."),
+        }
+    }
+}
+
+/// The sentence, what it is about, and the three measures that must not be mixed.
+#[component]
+pub fn Verdict(session: Session) -> impl IntoView {
+    let sentence = Memo::new(move |_| {
+        let units = session.units.get();
+        let of = |it: &super::session::Answer| it.estimate.as_ref().map(|it| Sentence::of(it, units));
+        session.answer.with(of)
+    });
+    let tone = move || sentence.with(|it| it.as_ref().map_or("open", |it| it.tone.id()));
+    let stale = move || session.answer.with(|it| it.stale);
+    view! {
+        <section class="verdict" class:stale=stale data-tone=tone aria-label=text::VERDICT>
+            <p class="about">{move || session.answer.with(|it| text::about(&it.scenario))}</p>
+            <p class="sentence" id="verdict">
+                {move || sentence.get().map(|it| parts(&it))}
+            </p>
+            {move || stale().then(|| view! { <p class="quiet">{text::STALE}</p> })}
+            <Problems session/>
+            <Measures session/>
+        </section>
+        <div class="verdict-bar" data-tone=tone aria-hidden="true">
+            <p>{move || sentence.get().map(|it| parts(&it))}</p>
+        </div>
+        <Announcement sentence/>
+    }
+}
+
+fn parts(sentence: &Sentence) -> impl IntoView + use<> {
+    let Sentence {
+        needs,
+        range,
+        usable,
+        outcome,
+        ..
+    } = sentence.clone();
+    let of = usable.map(|usable| {
+        view! { " of " {usable} ": " <strong class="outcome">{outcome}</strong> }
+    });
+    view! { "Needs " <strong>{needs}</strong> " " <span class="range">"(" {range} ")"</span> {of} "." }
+}
+
+/// What cannot be answered, and what a link held that is not known.
+#[component]
+fn Problems(session: Session) -> impl IntoView {
+    let list = |lines: Vec<String>, class: &'static str| {
+        let items: Vec<_> = lines.into_iter().map(|it| view! { <li>{it}</li> }).collect();
+        (!items.is_empty()).then(|| view! { <ul class=class role="status">{items}</ul> })
+    };
+    view! {
+        {move || list(session.answer.with(|it| it.problems.clone()), "problems")}
+        {move || list(session.link_notes.get(), "problems link-notes")}
+    }
+}
+
+/// Allocated, reserved and device, each by its name.
+#[component]
+fn Measures(session: Session) -> impl IntoView {
+    let measures = move || {
+        let estimate = session.answer.with(|it| it.estimate.clone())?;
+        let units = session.units.get();
+        Some(view! {
+            <dl class="three">
+                <div>
+                    <dt>{text::ALLOCATED}</dt>
+                    <dd data-testid="allocated-bytes" data-bytes=estimate.allocated.expected.get().to_string()>
+                        {estimate.allocated.expected.show(units)}
+                    </dd>
+                </div>
+                <div>
+                    <dt>{text::RESERVED}</dt>
+                    <dd>{estimate.reserved.expected.show(units)}</dd>
+                </div>
+                <div>
+                    <dt>{text::DEVICE}</dt>
+                    <dd>{estimate.device.expected.show(units)}</dd>
+                </div>
+                <div>
+                    <dt>{text::PARAMETERS}</dt>
+                    <dd>{text::count(estimate.parameters)}</dd>
+                </div>
+                <div>
+                    <dt>{text::TRAINED}</dt>
+                    <dd>{text::count(estimate.trainable)}</dd>
+                </div>
+            </dl>
+        })
+    };
+    view! { {measures} }
+}
+
+/// Says the sentence to screen readers, once it has rested for half a second.
+#[component]
+fn Announcement(sentence: Memo<Option<Sentence>>) -> impl IntoView {
+    let said = RwSignal::new(String::new());
+    let say = debounce(std::time::Duration::from_millis(500), move |it: String| {
+        said.try_set(it);
+    });
+    let say = StoredValue::new_local(say);
+    // The outside here is a person's ears.
+    Effect::new(move || {
+        let spoken = sentence.with(|it| it.as_ref().map(Sentence::spoken).unwrap_or_default());
+        say.update_value(|say| say(spoken));
+    });
+    view! { <p class="aside" role="status" aria-live="polite">{said}</p> }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::Band;
+    use crate::web::sample;
+
+    #[track_caller]
+    fn check(low: f64, expected: f64, high: f64, usable: Option<f64>, spoken: &str) {
+        let mut estimate = sample::estimate();
+        estimate.device = Band {
+            low: Bytes::gib(low),
+            expected: Bytes::gib(expected),
+            high: Bytes::gib(high),
+        };
+        estimate.usable = usable.map(Bytes::gib);
+        let sentence = Sentence::of(&estimate, UnitStyle::Binary);
+        assert_eq!(sentence.spoken(), spoken);
+    }
+
+    #[test]
+    fn the_sentence_says_what_is_needed_and_whether_it_fits() {
+        let check_card = |low, expected, high, spoken| check(low, expected, high, Some(23.6), spoken);
+        check_card(16.8, 17.2, 17.9, "Needs 17.2 GiB (16.8–17.9) of 23.6: fits, 6.40 spare.");
+        check_card(0.4, 0.5, 0.6, "Needs 0.50 GiB (0.40–0.60) of 23.6: fits, 23.1 spare.");
+        check_card(23.0, 23.5, 24.0, "Needs 23.5 GiB (23.0–24.0) of 23.6: probably fits, 0.10 spare.");
+        check_card(23.0, 24.0, 25.0, "Needs 24.0 GiB (23.0–25.0) of 23.6: probably does not fit, 0.40 short.");
+        check_card(30.0, 31.0, 32.0, "Needs 31.0 GiB (30.0–32.0) of 23.6: does not fit, 7.40 short.");
+        check(9.0, 9.5, 10.0, None, "Needs 9.50 GiB (9.00–10.0).");
+    }
+}
