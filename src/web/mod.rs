@@ -1,6 +1,25 @@
 //! The page: Leptos views over the pure core; only `browser` touches what a browser owns.
+//!
+//! One `Session` holds the state; each view takes it and gives markup. What a view shows is worked out in pure
+//! functions beside it, which are tested without a browser.
 
+mod breakdown;
 mod browser;
+mod chart;
+mod combo;
+mod draft;
+mod effects;
+mod exports;
+mod form;
+mod gauge;
+mod history;
+mod masthead;
+#[cfg(test)]
+mod sample;
+mod session;
+mod text;
+mod timeline;
+mod verdict;
 
 use leptos::prelude::*;
 
@@ -14,6 +33,41 @@ pub fn start() {
 
 /// The whole page.
 #[component]
-fn App() -> impl IntoView {
-    view! { <h1>"Headroom"</h1> }
+pub fn App() -> impl IntoView {
+    let session = effects::opening();
+    effects::keep_link(session);
+    effects::follow_link(session);
+    effects::listen_to_keys(session);
+    let width = effects::watch_width();
+    view! {
+        <masthead::Masthead session/>
+        <div class="page">
+            <form::Questions session/>
+            <div class="answers" id="answers">
+                <verdict::Verdict session/>
+                <breakdown::Breakdown session/>
+                <timeline::Timeline session width/>
+                <exports::Exports session/>
+                <Limits session/>
+            </div>
+        </div>
+        <footer class="colophon"><p>{text::PRIVATE}</p></footer>
+    }
+}
+
+/// What the numbers leave out, always one click away.
+#[component]
+fn Limits(session: session::Session) -> impl IntoView {
+    let items = move || {
+        let all = session.answer.with(|it| it.estimate.as_ref().map(|it| it.not_modelled.clone()));
+        all.into_iter().flatten().map(|it| view! { <li>{it}</li> }).collect_view()
+    };
+    view! {
+        <section class="panel" aria-label="What is not modelled">
+            <details class="more">
+                <summary>"What we do not model"</summary>
+                <ul class="plain-list">{items}</ul>
+            </details>
+        </section>
+    }
 }

@@ -119,6 +119,12 @@ impl Session {
         }
     }
 
+    /// Starts from a link's fragment: nothing came before it.
+    pub fn begin(self, fragment: &str) {
+        self.open(fragment);
+        self.history.set(History::default());
+    }
+
     /// Takes a link's fragment; what it holds and is not known is said beside the answer.
     pub fn open(self, fragment: &str) {
         let opened = share::read(fragment);

@@ -3,6 +3,7 @@
 use crate::estimate::{Category, Phase};
 use crate::scenario::Scenario;
 use crate::share::DATA_VERSION;
+use crate::units::{Bytes, UnitStyle};
 
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
 pub const VERDICT: &str = "Verdict";
@@ -38,6 +39,23 @@ pub fn about(scenario: &Scenario) -> String {
         scenario.data.micro_batch,
         scenario.data.sequence,
     )
+}
+
+/// What an axis of bytes shows, for a chart whose largest value this is.
+pub fn axis(units: UnitStyle, largest: Bytes) -> String {
+    format!("{}, allocations in order", units.scale(largest).1)
+}
+
+pub fn more(section: &str) -> String {
+    format!("More: {}", section.to_lowercase())
+}
+
+pub fn changed(count: usize) -> Option<String> {
+    (count > 0).then(|| format!("{count} changed"))
+}
+
+pub fn choices(label: &str) -> String {
+    format!("Choices: {label}")
 }
 
 /// A count of parameters with three figures: `124 M`.

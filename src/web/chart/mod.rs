@@ -3,7 +3,7 @@
 mod paper;
 mod timeline;
 
-pub use timeline::timeline;
+pub use timeline::{cursor_at, instant_at, peak, timeline};
 
 use plotters::style::RGBColor;
 
@@ -47,6 +47,28 @@ fn dressed(mut svg: String) -> String {
             .replace(&format!("stroke=\"{code}\""), &format!("class=\"line-{name}\""));
     }
     svg
+}
+
+/// A chart's size for a window of this width; the drawing is then stretched to its place by a little.
+pub fn size(window: u32) -> (u32, u32) {
+    let width = match window {
+        0..=800 => window.saturating_sub(32),
+        801..=1100 => window.saturating_sub(336),
+        _ => window.min(1536).saturating_sub(432),
+    };
+    let width = width.clamp(280, 1120);
+    (width, (width / 3).clamp(190, 280))
+}
+
+/// The drawing as a file: the page's style sheets do not travel with it, so it carries plain ones.
+pub fn standing_alone(svg: &str) -> String {
+    const STYLE: &str = "<style>text{fill:#555;font-family:monospace}.line-axis{stroke:#888}.line-grid{stroke:#ddd}\
+.fill-main{fill:#cfe3dc}.line-main{stroke:#1f6f5c;fill:none}.fill-peak{fill:#222}.line-limit{stroke:#b3261e}\
+.fill-over{fill:#f4d9d6}.line-ghost{stroke:#888}</style>";
+    match svg.find('>') {
+        Some(at) => format!("{}{STYLE}{}", &svg[..=at], &svg[at + 1..]),
+        None => String::new(),
+    }
 }
 
 /// A number on an axis: no more digits than it needs.

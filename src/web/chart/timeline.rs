@@ -79,6 +79,21 @@ pub fn peak(instants: &[Instant]) -> Option<(usize, Bytes)> {
     sizes.rev().max_by_key(|(_, bytes)| *bytes)
 }
 
+/// The instant under a place that is this share of the drawing's width from its left edge.
+pub fn instant_at(share: f64, count: usize, width: u32) -> Option<usize> {
+    let plot = width.checked_sub(LEFT + RIGHT)?;
+    let within = (share * f64::from(width) - f64::from(LEFT)) / f64::from(plot);
+    let last = count.checked_sub(1)?;
+    Some(((within.max(0.0) * count as f64) as usize).min(last))
+}
+
+/// Where an instant's middle is, in percent of the drawing's width.
+pub fn cursor_at(instant: usize, count: usize, width: u32) -> f64 {
+    let plot = f64::from(width.saturating_sub(LEFT + RIGHT));
+    let within = (instant as f64 + 0.5) / count.max(1) as f64;
+    (f64::from(LEFT) + within * plot) / f64::from(width.max(1)) * 100.0
+}
+
 /// Where each phase begins.
 fn starts(instants: &[Instant]) -> Vec<(usize, Phase)> {
     let mut starts: Vec<(usize, Phase)> = Vec::new();
@@ -109,6 +124,20 @@ mod tests {
     #[test]
     fn nothing_to_draw_is_no_drawing() {
         assert_eq!(timeline(&[], UnitStyle::Binary, (640, 240)), None);
+    }
+
+    #[test]
+    fn pointing_and_the_cursor_agree() {
+        for count in [1, 7, 300] {
+            for instant in 0..count {
+                let share = cursor_at(instant, count, 640) / 100.0;
+                assert_eq!(instant_at(share, count, 640), Some(instant));
+            }
+            assert_eq!(instant_at(0.0, count, 640), Some(0));
+            assert_eq!(instant_at(1.0, count, 640), Some(count - 1));
+        }
+        assert_eq!(instant_at(0.5, 0, 640), None);
+        assert_eq!(instant_at(0.5, 3, 10), None);
     }
 
     #[test]

@@ -1,0 +1,79 @@
+//! Everything the page does to the outside on its own, each with a name: the address, the keyboard, the window.
+
+use std::time::Duration;
+
+use leptos::ev;
+use leptos::prelude::*;
+
+use super::browser;
+use super::session::Session;
+use crate::scenario::Scenario;
+use crate::share;
+
+/// The scenario the page opens with: the address's, or the default.
+pub fn opening() -> Session {
+    let session = Session::new(Scenario::default());
+    let fragment = browser::fragment();
+    if !fragment.is_empty() {
+        session.begin(&fragment);
+    }
+    session
+}
+
+/// The address follows the scenario, once it has rested for a moment.
+pub fn keep_link(session: Session) {
+    let write = debounce(Duration::from_millis(250), move |link: String| {
+        browser::replace_fragment(&link);
+    });
+    let write = StoredValue::new_local(write);
+    Effect::new(move |before: Option<String>| {
+        let link = session.scenario.with(share::write);
+        if before.is_some_and(|before| before != link) {
+            write.update_value(|write| write(link.clone()));
+        }
+        link
+    });
+}
+
+/// The scenario follows the address: a link pasted over the old one opens.
+pub fn follow_link(session: Session) {
+    let handle = window_event_listener(ev::hashchange, move |_| {
+        let fragment = browser::fragment();
+        if fragment != session.scenario.with_untracked(share::write) {
+            session.open(&fragment);
+        }
+    });
+    on_cleanup(move || handle.remove());
+}
+
+/// Undo and redo by keyboard outside fields, and `/` for the model.
+pub fn listen_to_keys(session: Session) {
+    let handle = window_event_listener(ev::keydown, move |event| {
+        if browser::in_field(&event) {
+            return;
+        }
+        let command = event.ctrl_key() || event.meta_key();
+        match event.key().as_str() {
+            "z" | "Z" if command && event.shift_key() => session.redo(),
+            "z" if command => session.undo(),
+            "y" if command => session.redo(),
+            "/" if !command => browser::focus("[name='model.id']"),
+            _ => return,
+        }
+        event.prevent_default();
+    });
+    on_cleanup(move || handle.remove());
+}
+
+/// The window's width, in steps.
+pub fn watch_width() -> ReadSignal<u32> {
+    let (width, set_width) = signal(browser::width());
+    let handle = window_event_listener(ev::resize, move |_| {
+        let now = browser::width();
+        if width.get_untracked() != now {
+            set_width.set(now);
+        }
+    });
+    on_cleanup(move || handle.remove());
+    width
+}

@@ -1,0 +1,135 @@
+//! The timeline: allocated memory over one step, and what is there where you point.
+
+use leptos::ev::PointerEvent;
+use leptos::prelude::*;
+
+use super::session::Session;
+use super::{browser, chart, text};
+use crate::estimate::{Estimate, Instant};
+use crate::units::UnitStyle;
+
+/// "Instant 12 of 300, backward: 8.00 GiB".
+pub fn readout(instants: &[Instant], at: usize, units: UnitStyle) -> Option<String> {
+    let instant = instants.get(at)?;
+    let phase = text::phase(instant.phase).to_lowercase();
+    let (number, all) = (at + 1, instants.len());
+    Some(format!("Instant {number} of {all}, {phase}: {} allocated", instant.bytes.show(units)))
+}
+
+/// Every instant, for other programs.
+pub fn csv(instants: &[Instant]) -> String {
+    let mut lines = String::from("instant,phase,allocated_bytes\n");
+    for (index, it) in instants.iter().enumerate() {
+        let phase = text::phase(it.phase).to_lowercase();
+        lines.push_str(&format!("{},{phase},{}\n", index + 1, it.bytes.get()));
+    }
+    lines
+}
+
+#[component]
+pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
+    let estimate = Memo::new(move |_| session.answer.with(|it| it.estimate.clone()));
+    let size = move || chart::size(width.get());
+    let drawing = Memo::new(move |_| {
+        let estimate = estimate.get()?;
+        chart::timeline(&estimate.timeline, session.units.get(), size())
+    });
+    let count = move || estimate.with(|it| it.as_ref().map_or(0, |it| it.timeline.len()));
+    // Where nobody points, the cursor rests on the peak.
+    let pointed = RwSignal::new(None::<usize>);
+    let at = Memo::new(move |_| {
+        let estimate = estimate.get()?;
+        let (peak, _) = chart::peak(&estimate.timeline)?;
+        Some(pointed.get().filter(|it| *it < estimate.timeline.len()).unwrap_or(peak))
+    });
+    let said = move || readout(&estimate.get()?.timeline, at.get()?, session.units.get());
+    let point = move |event: PointerEvent| {
+        let index = browser::across(&event).and_then(|it| chart::instant_at(it, count(), size().0));
+        pointed.set(index);
+    };
+    let scrub = move |event| pointed.set(event_target_value(&event).parse().ok());
+    let cursor = move || Some(format!("{:.3}%", chart::cursor_at(at.get()?, count(), size().0)));
+    view! {
+        <section class="panel" class:stale=move || session.answer.with(|it| it.stale) aria-labelledby="timeline-title">
+            <header>
+                <h2 id="timeline-title">"Allocated memory through one step"</h2>
+                <p class="quiet">{move || Some(text::axis(session.units.get(), estimate.get()?.allocated.expected))}</p>
+            </header>
+            <figure class="chart" data-testid="timeline">
+                <div class="plot" aria-hidden="true" on:pointermove=point on:pointerleave=move |_| pointed.set(None)>
+                    <div inner_html=move || drawing.get().unwrap_or_default()></div>
+                    <svg class="overlay"><line class="cursor" x1=cursor x2=cursor y1="0" y2="100%"/></svg>
+                </div>
+                <input
+                    class="scrubber" type="range" min="0" aria-label="Instant of the step"
+                    max=move || count().saturating_sub(1).to_string()
+                    prop:value=move || at.get().unwrap_or_default().to_string()
+                    aria-valuetext=move || said().unwrap_or_default()
+                    on:input=scrub
+                />
+                <figcaption class="readout">{said}</figcaption>
+            </figure>
+            <details class="numbers">
+                <summary>"The same in numbers"</summary>
+                {move || estimate.get().map(|it| table(&it, session.units.get()))}
+                <div class="actions">
+                    <button type="button" on:click=move |_| save_csv(estimate)>"Download CSV"</button>
+                    <button type="button" on:click=move |_| save_svg(drawing)>"Download SVG"</button>
+                </div>
+            </details>
+        </section>
+    }
+}
+
+fn save_csv(estimate: Memo<Option<std::sync::Arc<Estimate>>>) {
+    if let Some(estimate) = estimate.get_untracked() {
+        browser::download("headroom-timeline.csv", "text/csv", &csv(&estimate.timeline));
+    }
+}
+
+fn save_svg(drawing: Memo<Option<String>>) {
+    if let Some(svg) = drawing.get_untracked() {
+        browser::download("headroom-timeline.svg", "image/svg+xml", &chart::standing_alone(&svg));
+    }
+}
+
+/// Each phase's peak: the instants with names.
+fn table(estimate: &Estimate, units: UnitStyle) -> impl IntoView + use<> {
+    let line = |name: String, bytes: String| {
+        view! { <tr><th scope="row">{name}</th><td class="number">{bytes}</td></tr> }
+    };
+    let mut lines: Vec<_> = estimate
+        .phases
+        .iter()
+        .map(|it| line(format!("Peak in {}", text::phase(it.what).to_lowercase()), it.bytes.show(units)))
+        .collect();
+    lines.push(line("At the end of forward".into(), estimate.forward_end.show(units)));
+    lines.push(line("Between steps".into(), estimate.between_steps.show(units)));
+    view! {
+        <table>
+            <thead><tr><th scope="col">"Instant"</th><th scope="col" class="number">"Allocated"</th></tr></thead>
+            <tbody>{lines}</tbody>
+        </table>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::sample;
+
+    #[test]
+    fn an_instant_is_read_out_with_its_phase() {
+        let instants = sample::estimate().timeline;
+        let said = readout(&instants, 2, UnitStyle::Binary);
+        assert_eq!(said.as_deref(), Some("Instant 3 of 5, backward: 8.00 GiB allocated"));
+        assert_eq!(readout(&instants, 5, UnitStyle::Binary), None);
+    }
+
+    #[test]
+    fn the_table_for_programs_has_every_instant() {
+        let lines = csv(&sample::estimate().timeline);
+        assert_eq!(lines.lines().count(), 6);
+        assert_eq!(lines.lines().nth(1), Some("1,forward,3221225472"));
+    }
+}
