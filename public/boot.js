@@ -1,4 +1,12 @@
 // Starts the page: the WebAssembly module, checked against the hash in this document, and the offline copy.
+// A chosen theme is set before anything is drawn; without one the system decides.
+try {
+  const theme = localStorage.getItem("headroom.theme");
+  if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+} catch {
+  // Storage is refused: the system decides.
+}
+
 const show = (id) => document.getElementById(id)?.removeAttribute("hidden");
 const at = (path) => new URL(path, document.baseURI);
 
