@@ -79,12 +79,22 @@ pub fn Breakdown(session: Session) -> impl IntoView {
     }
 }
 
-fn row(line: Line, pointed: RwSignal<Option<Piece>>, opened: RwSignal<Option<Piece>>) -> impl IntoView {
+fn row(
+    line: Line,
+    pointed: RwSignal<Option<Piece>>,
+    opened: RwSignal<Option<Piece>>,
+) -> impl IntoView {
     let piece = line.piece;
     let (id, label, why) = piece.words();
     let open = move || opened.get() == Some(piece);
     let toggle = move |_| {
-        opened.update(|it| *it = if *it == Some(piece) { None } else { Some(piece) });
+        opened.update(|it| {
+            *it = if *it == Some(piece) {
+                None
+            } else {
+                Some(piece)
+            }
+        });
     };
     view! {
         <tr
@@ -114,8 +124,16 @@ mod tests {
     #[test]
     fn lines_show_size_and_share() {
         let all = lines(&sample::estimate(), UnitStyle::Binary);
-        let shown: Vec<_> = all.iter().map(|it| format!("{} {}", it.bytes, it.share)).collect();
-        let expected = ["3.00 GiB 30 %", "5.00 GiB 50 %", "1.00 GiB 10 %", "1.00 GiB 10 %"];
+        let shown: Vec<_> = all
+            .iter()
+            .map(|it| format!("{} {}", it.bytes, it.share))
+            .collect();
+        let expected = [
+            "3.00 GiB 30 %",
+            "5.00 GiB 50 %",
+            "1.00 GiB 10 %",
+            "1.00 GiB 10 %",
+        ];
         assert_eq!(shown, expected);
     }
 

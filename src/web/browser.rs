@@ -4,7 +4,9 @@ use leptos::prelude::{document, window};
 use leptos::reactive::spawn_local;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{Blob, BlobPropertyBag, Event, HtmlAnchorElement, HtmlElement, PointerEvent, Storage, Url};
+use web_sys::{
+    Blob, BlobPropertyBag, Event, HtmlAnchorElement, HtmlElement, PointerEvent, Storage, Url,
+};
 
 /// A panic ends the program; say so on the page as well as in the console.
 pub fn report_panics() {
@@ -114,7 +116,9 @@ pub fn width() -> u32 {
 
 /// Whether an event happened in a field, which has undo and keys of its own.
 pub fn in_field(event: &Event) -> bool {
-    let target = event.target().and_then(|it| it.dyn_into::<web_sys::Element>().ok());
+    let target = event
+        .target()
+        .and_then(|it| it.dyn_into::<web_sys::Element>().ok());
     target.is_some_and(|it| matches!(it.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
 }
 

@@ -39,7 +39,11 @@ fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
 
 /// Entries that hold every word of what was typed, in the catalogue's order.
 pub fn found(all: &[Entry], typed: &str) -> Vec<Entry> {
-    let words: Vec<String> = typed.to_lowercase().split_whitespace().map(String::from).collect();
+    let words: Vec<String> = typed
+        .to_lowercase()
+        .split_whitespace()
+        .map(String::from)
+        .collect();
     let fits = |entry: &&Entry| {
         let name = format!("{} {}", entry.id, entry.name).to_lowercase();
         words.iter().all(|word| name.contains(word.as_str()))
@@ -50,7 +54,8 @@ pub fn found(all: &[Entry], typed: &str) -> Vec<Entry> {
 /// The id that a typed text means: an id, a name, or the only thing found.
 pub fn meant(all: &[Entry], typed: &str) -> Option<&'static str> {
     let typed = typed.trim();
-    let same = |it: &&Entry| it.id.eq_ignore_ascii_case(typed) || it.name.eq_ignore_ascii_case(typed);
+    let same =
+        |it: &&Entry| it.id.eq_ignore_ascii_case(typed) || it.name.eq_ignore_ascii_case(typed);
     if let Some(entry) = all.iter().find(same) {
         return Some(entry.id);
     }
@@ -81,7 +86,11 @@ pub fn Combo(session: Session, setting: &'static Setting) -> impl IntoView {
     };
     let name = move || {
         let id = session.text(setting);
-        let named = |all: &Vec<Entry>| all.iter().find(|it| it.id == id).map(|it| it.name.to_string());
+        let named = |all: &Vec<Entry>| {
+            all.iter()
+                .find(|it| it.id == id)
+                .map(|it| it.name.to_string())
+        };
         all.with(named).unwrap_or(id)
     };
     let shown = move || typed.get().unwrap_or_else(name);
@@ -92,7 +101,9 @@ pub fn Combo(session: Session, setting: &'static Setting) -> impl IntoView {
     };
     let commit = move |event| {
         let text = event_target_value(&event);
-        let id = all.with_untracked(|all| meant(all, &text)).map_or(text, String::from);
+        let id = all
+            .with_untracked(|all| meant(all, &text))
+            .map_or(text, String::from);
         choose(&id);
     };
     let keys = move |event: KeyboardEvent| {

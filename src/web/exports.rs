@@ -2,8 +2,8 @@
 
 use leptos::prelude::*;
 
-use super::session::{Answer, Session};
 use super::browser;
+use super::session::{Answer, Session};
 use crate::export::{self, File, Files};
 
 /// The files of the first target, or what it cannot express.
@@ -18,9 +18,16 @@ pub fn Exports(session: Session) -> impl IntoView {
     let files = Memo::new(move |_| session.answer.with(files));
     let shown = move || match files.get() {
         None => ().into_any(),
-        Some(Ok(files)) => files.into_iter().map(|file| view! { <Listing file/> }).collect_view().into_any(),
+        Some(Ok(files)) => files
+            .into_iter()
+            .map(|file| view! { <Listing file/> })
+            .collect_view()
+            .into_any(),
         Some(Err(problems)) => {
-            let items: Vec<_> = problems.iter().map(|it| view! { <li>{it.to_string()}</li> }).collect();
+            let items: Vec<_> = problems
+                .iter()
+                .map(|it| view! { <li>{it.to_string()}</li> })
+                .collect();
             view! { <ul class="problems">{items}</ul> }.into_any()
         }
     };
@@ -36,11 +43,19 @@ pub fn Exports(session: Session) -> impl IntoView {
 #[component]
 fn Listing(file: File) -> impl IntoView {
     let said = RwSignal::new("Copy");
-    let kind = if file.name.ends_with(".yaml") { "yaml" } else { "shell" };
+    let kind = if file.name.ends_with(".yaml") {
+        "yaml"
+    } else {
+        "shell"
+    };
     let copied = file.contents.clone();
     let copy = move |_| {
         browser::copy(&copied, move |done| {
-            said.try_set(if done { "Copied" } else { "Select and press Ctrl+C" });
+            said.try_set(if done {
+                "Copied"
+            } else {
+                "Select and press Ctrl+C"
+            });
         });
     };
     let (name, saved) = (file.name, file.contents.clone());

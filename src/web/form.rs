@@ -5,8 +5,8 @@ use leptos::prelude::*;
 use super::combo::Combo;
 use super::session::Session;
 use super::text;
-use crate::scenario::{Choice, Scenario};
 use crate::scenario::settings::{self, Kind, SECTIONS, Setting};
+use crate::scenario::{Choice, Scenario};
 
 /// Settings in sight, by group; all others are folded under their section's title.
 const FRONT: &[(&str, &[&str])] = &[
@@ -85,7 +85,11 @@ fn Room(
     let fields: Vec<_> = folded(id)
         .map(|setting| view! { <Field session setting asked/> })
         .collect();
-    let changed = move || session.scenario.with(|it| text::changed(folded(id).filter(|setting| is_changed(setting, it)).count()));
+    let changed = move || {
+        session
+            .scenario
+            .with(|it| text::changed(folded(id).filter(|setting| is_changed(setting, it)).count()))
+    };
     view! {
         <details>
             <summary>{text::more(title)}<span class="count">{changed}</span></summary>
@@ -137,7 +141,10 @@ fn is_changed(setting: &Setting, scenario: &Scenario) -> bool {
 
 /// Lists and names need the whole row.
 fn is_wide(setting: &Setting) -> bool {
-    matches!(setting.kind, Kind::Words | Kind::Sizes | Kind::Model | Kind::Choice(_))
+    matches!(
+        setting.kind,
+        Kind::Words | Kind::Sizes | Kind::Model | Kind::Choice(_)
+    )
 }
 
 fn described_by(setting: &Setting) -> String {
@@ -164,7 +171,11 @@ fn Input(session: Session, setting: &'static Setting) -> impl IntoView {
 }
 
 #[component]
-fn Select(session: Session, setting: &'static Setting, choices: &'static [Choice]) -> impl IntoView {
+fn Select(
+    session: Session,
+    setting: &'static Setting,
+    choices: &'static [Choice],
+) -> impl IntoView {
     let options: Vec<_> = choices
         .iter()
         .map(|choice| {
@@ -187,7 +198,14 @@ fn Select(session: Session, setting: &'static Setting, choices: &'static [Choice
 #[component]
 fn Switch(session: Session, setting: &'static Setting) -> impl IntoView {
     let turn = move |event| {
-        session.enter(setting, if event_target_checked(&event) { "on" } else { "off" });
+        session.enter(
+            setting,
+            if event_target_checked(&event) {
+                "on"
+            } else {
+                "off"
+            },
+        );
         session.leave(setting);
     };
     view! {
@@ -213,7 +231,10 @@ mod tests {
             }
         }
         let front = FRONT.iter().map(|(_, paths)| paths.len()).sum::<usize>();
-        let rest = SECTIONS.iter().map(|(id, _)| folded(id).count()).sum::<usize>();
+        let rest = SECTIONS
+            .iter()
+            .map(|(id, _)| folded(id).count())
+            .sum::<usize>();
         assert_eq!(front + rest, settings::all().len());
     }
 }

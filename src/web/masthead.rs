@@ -48,7 +48,7 @@ fn Units(session: Session) -> impl IntoView {
         });
     };
     view! {
-        <button type="button" class="plain" data-testid="units" aria-label="Units" on:click=switch>
+        <button type="button" class="plain" data-testid="units" title="Units" on:click=switch>
             {move || if decimal() { "GB" } else { "GiB" }}
         </button>
     }
@@ -87,7 +87,11 @@ fn CopyLink(session: Session) -> impl IntoView {
     let copy = move |_| {
         let link = browser::address(&session.scenario.with_untracked(share::write));
         browser::copy(&link, move |done| {
-            said.try_set(if done { "Copied" } else { "Copy the address bar" });
+            said.try_set(if done {
+                "Copied"
+            } else {
+                "Copy the address bar"
+            });
         });
     };
     // A new scenario has a new link: the word would no longer be true.

@@ -59,8 +59,13 @@ pub fn App() -> impl IntoView {
 #[component]
 fn Limits(session: session::Session) -> impl IntoView {
     let items = move || {
-        let all = session.answer.with(|it| it.estimate.as_ref().map(|it| it.not_modelled.clone()));
-        all.into_iter().flatten().map(|it| view! { <li>{it}</li> }).collect_view()
+        let all = session
+            .answer
+            .with(|it| it.estimate.as_ref().map(|it| it.not_modelled.clone()));
+        all.into_iter()
+            .flatten()
+            .map(|it| view! { <li>{it}</li> })
+            .collect_view()
     };
     view! {
         <section class="panel" aria-label="What is not modelled">

@@ -41,7 +41,8 @@ impl Session {
         let draft = RwSignal::new(Draft::new(scenario));
         let scenario = Memo::new(move |_| draft.with(|draft| draft.scenario.clone()));
         let right = Memo::new(move |_| draft.with(Draft::is_right));
-        let result = Memo::new(move |before: Option<&Answer>| scenario.with(|it| answer(it, before)));
+        let result =
+            Memo::new(move |before: Option<&Answer>| scenario.with(|it| answer(it, before)));
         let answer = Memo::new(move |_| {
             let mut answer = result.get();
             answer.stale |= !right.get();

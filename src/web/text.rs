@@ -17,7 +17,9 @@ pub const PRIVATE: &str = "Everything is computed in this tab. Nothing you enter
      no cookie. Your settings live in the address, so a bookmark is a save.";
 
 pub fn other_data(data: &str) -> String {
-    format!("This link was made with data version {data}; the numbers here are of version {DATA_VERSION} and may differ.")
+    format!(
+        "This link was made with data version {data}; the numbers here are of version {DATA_VERSION} and may differ."
+    )
 }
 
 /// What the verdict is about, in the order people say it.
@@ -113,11 +115,7 @@ pub const fn category(category: Category) -> (&'static str, &'static str, &'stat
             "Buffers",
             "Tensors of the model that are not trained, such as masks, position tables and running statistics.",
         ),
-        Category::Inputs => (
-            "inputs",
-            "Inputs",
-            "The batch itself, on the GPU.",
-        ),
+        Category::Inputs => ("inputs", "Inputs", "The batch itself, on the GPU."),
         Category::Activations => (
             "activations",
             "Activations",

@@ -13,7 +13,10 @@ pub fn readout(instants: &[Instant], at: usize, units: UnitStyle) -> Option<Stri
     let instant = instants.get(at)?;
     let phase = text::phase(instant.phase).to_lowercase();
     let (number, all) = (at + 1, instants.len());
-    Some(format!("Instant {number} of {all}, {phase}: {} allocated", instant.bytes.show(units)))
+    Some(format!(
+        "Instant {number} of {all}, {phase}: {} allocated",
+        instant.bytes.show(units)
+    ))
 }
 
 /// Every instant, for other programs.
@@ -40,7 +43,12 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
     let at = Memo::new(move |_| {
         let estimate = estimate.get()?;
         let (peak, _) = chart::peak(&estimate.timeline)?;
-        Some(pointed.get().filter(|it| *it < estimate.timeline.len()).unwrap_or(peak))
+        Some(
+            pointed
+                .get()
+                .filter(|it| *it < estimate.timeline.len())
+                .unwrap_or(peak),
+        )
     });
     let said = move || readout(&estimate.get()?.timeline, at.get()?, session.units.get());
     let point = move |event: PointerEvent| {
@@ -48,7 +56,12 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
         pointed.set(index);
     };
     let scrub = move |event| pointed.set(event_target_value(&event).parse().ok());
-    let cursor = move || Some(format!("{:.3}%", chart::cursor_at(at.get()?, count(), size().0)));
+    let cursor = move || {
+        Some(format!(
+            "{:.3}%",
+            chart::cursor_at(at.get()?, count(), size().0)
+        ))
+    };
     view! {
         <section class="panel" class:stale=move || session.answer.with(|it| it.stale) aria-labelledby="timeline-title">
             <header>
@@ -83,13 +96,21 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
 
 fn save_csv(estimate: Memo<Option<std::sync::Arc<Estimate>>>) {
     if let Some(estimate) = estimate.get_untracked() {
-        browser::download("headroom-timeline.csv", "text/csv", &csv(&estimate.timeline));
+        browser::download(
+            "headroom-timeline.csv",
+            "text/csv",
+            &csv(&estimate.timeline),
+        );
     }
 }
 
 fn save_svg(drawing: Memo<Option<String>>) {
     if let Some(svg) = drawing.get_untracked() {
-        browser::download("headroom-timeline.svg", "image/svg+xml", &chart::standing_alone(&svg));
+        browser::download(
+            "headroom-timeline.svg",
+            "image/svg+xml",
+            &chart::standing_alone(&svg),
+        );
     }
 }
 
@@ -101,10 +122,21 @@ fn table(estimate: &Estimate, units: UnitStyle) -> impl IntoView + use<> {
     let mut lines: Vec<_> = estimate
         .phases
         .iter()
-        .map(|it| line(format!("Peak in {}", text::phase(it.what).to_lowercase()), it.bytes.show(units)))
+        .map(|it| {
+            line(
+                format!("Peak in {}", text::phase(it.what).to_lowercase()),
+                it.bytes.show(units),
+            )
+        })
         .collect();
-    lines.push(line("At the end of forward".into(), estimate.forward_end.show(units)));
-    lines.push(line("Between steps".into(), estimate.between_steps.show(units)));
+    lines.push(line(
+        "At the end of forward".into(),
+        estimate.forward_end.show(units),
+    ));
+    lines.push(line(
+        "Between steps".into(),
+        estimate.between_steps.show(units),
+    ));
     view! {
         <table>
             <thead><tr><th scope="col">"Instant"</th><th scope="col" class="number">"Allocated"</th></tr></thead>
@@ -122,7 +154,10 @@ mod tests {
     fn an_instant_is_read_out_with_its_phase() {
         let instants = sample::estimate().timeline;
         let said = readout(&instants, 2, UnitStyle::Binary);
-        assert_eq!(said.as_deref(), Some("Instant 3 of 5, backward: 8.00 GiB allocated"));
+        assert_eq!(
+            said.as_deref(),
+            Some("Instant 3 of 5, backward: 8.00 GiB allocated")
+        );
         assert_eq!(readout(&instants, 5, UnitStyle::Binary), None);
     }
 

@@ -97,7 +97,8 @@ impl Sentence {
 pub fn Verdict(session: Session) -> impl IntoView {
     let sentence = Memo::new(move |_| {
         let units = session.units.get();
-        let of = |it: &super::session::Answer| it.estimate.as_ref().map(|it| Sentence::of(it, units));
+        let of =
+            |it: &super::session::Answer| it.estimate.as_ref().map(|it| Sentence::of(it, units));
         session.answer.with(of)
     });
     let tone = move || sentence.with(|it| it.as_ref().map_or("open", |it| it.tone.id()));
@@ -137,7 +138,10 @@ fn parts(sentence: &Sentence) -> impl IntoView + use<> {
 #[component]
 fn Problems(session: Session) -> impl IntoView {
     let list = |lines: Vec<String>, class: &'static str| {
-        let items: Vec<_> = lines.into_iter().map(|it| view! { <li>{it}</li> }).collect();
+        let items: Vec<_> = lines
+            .into_iter()
+            .map(|it| view! { <li>{it}</li> })
+            .collect();
         (!items.is_empty()).then(|| view! { <ul class=class role="status">{items}</ul> })
     };
     view! {
@@ -219,12 +223,38 @@ mod tests {
 
     #[test]
     fn the_sentence_says_what_is_needed_and_whether_it_fits() {
-        let check_card = |low, expected, high, spoken| check(low, expected, high, Some(23.6), spoken);
-        check_card(16.8, 17.2, 17.9, "Needs 17.2 GiB (16.8–17.9) of 23.6: fits, 6.40 spare.");
-        check_card(0.4, 0.5, 0.6, "Needs 0.50 GiB (0.40–0.60) of 23.6: fits, 23.1 spare.");
-        check_card(23.0, 23.5, 24.0, "Needs 23.5 GiB (23.0–24.0) of 23.6: probably fits, 0.10 spare.");
-        check_card(23.0, 24.0, 25.0, "Needs 24.0 GiB (23.0–25.0) of 23.6: probably does not fit, 0.40 short.");
-        check_card(30.0, 31.0, 32.0, "Needs 31.0 GiB (30.0–32.0) of 23.6: does not fit, 7.40 short.");
+        let check_card =
+            |low, expected, high, spoken| check(low, expected, high, Some(23.6), spoken);
+        check_card(
+            16.8,
+            17.2,
+            17.9,
+            "Needs 17.2 GiB (16.8–17.9) of 23.6: fits, 6.40 spare.",
+        );
+        check_card(
+            0.4,
+            0.5,
+            0.6,
+            "Needs 0.50 GiB (0.40–0.60) of 23.6: fits, 23.1 spare.",
+        );
+        check_card(
+            23.0,
+            23.5,
+            24.0,
+            "Needs 23.5 GiB (23.0–24.0) of 23.6: probably fits, 0.10 spare.",
+        );
+        check_card(
+            23.0,
+            24.0,
+            25.0,
+            "Needs 24.0 GiB (23.0–25.0) of 23.6: probably does not fit, 0.40 short.",
+        );
+        check_card(
+            30.0,
+            31.0,
+            32.0,
+            "Needs 31.0 GiB (30.0–32.0) of 23.6: does not fit, 7.40 short.",
+        );
         check(9.0, 9.5, 10.0, None, "Needs 9.50 GiB (9.00–10.0).");
     }
 }

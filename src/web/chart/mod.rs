@@ -43,8 +43,14 @@ fn dressed(mut svg: String) -> String {
         let RGBColor(r, g, b) = role.colour();
         let code = format!("#{r:02X}{g:02X}{b:02X}");
         svg = svg
-            .replace(&format!("fill=\"{code}\""), &format!("class=\"fill-{name}\""))
-            .replace(&format!("stroke=\"{code}\""), &format!("class=\"line-{name}\""));
+            .replace(
+                &format!("fill=\"{code}\""),
+                &format!("class=\"fill-{name}\""),
+            )
+            .replace(
+                &format!("stroke=\"{code}\""),
+                &format!("class=\"line-{name}\""),
+            );
     }
     svg
 }

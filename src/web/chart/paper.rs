@@ -21,7 +21,11 @@ impl<'a> Paper<'a> {
 impl DrawingBackend for Paper<'_> {
     type ErrorType = Error;
 
-    fn estimate_text_size<S: BackendTextStyle>(&self, text: &str, style: &S) -> Outcome<(u32, u32)> {
+    fn estimate_text_size<S: BackendTextStyle>(
+        &self,
+        text: &str,
+        style: &S,
+    ) -> Outcome<(u32, u32)> {
         // The mean width of a character of a monospaced face is 0.6 of its size.
         let width = style.size() * 0.6 * text.chars().count() as f64;
         Ok((width as u32, style.size() as u32))
@@ -38,7 +42,12 @@ impl DrawingBackend for Paper<'_> {
     fn draw_pixel(&mut self, at: BackendCoord, colour: BackendColor) -> Outcome<()> {
         self.0.draw_pixel(at, colour)
     }
-    fn draw_line<S: BackendStyle>(&mut self, from: BackendCoord, to: BackendCoord, style: &S) -> Outcome<()> {
+    fn draw_line<S: BackendStyle>(
+        &mut self,
+        from: BackendCoord,
+        to: BackendCoord,
+        style: &S,
+    ) -> Outcome<()> {
         self.0.draw_line(from, to, style)
     }
     fn draw_rect<S: BackendStyle>(
@@ -50,10 +59,20 @@ impl DrawingBackend for Paper<'_> {
     ) -> Outcome<()> {
         self.0.draw_rect(from, to, style, fill)
     }
-    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(&mut self, path: I, style: &S) -> Outcome<()> {
+    fn draw_path<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
+        &mut self,
+        path: I,
+        style: &S,
+    ) -> Outcome<()> {
         self.0.draw_path(path, style)
     }
-    fn draw_circle<S: BackendStyle>(&mut self, at: BackendCoord, radius: u32, style: &S, fill: bool) -> Outcome<()> {
+    fn draw_circle<S: BackendStyle>(
+        &mut self,
+        at: BackendCoord,
+        radius: u32,
+        style: &S,
+        fill: bool,
+    ) -> Outcome<()> {
         self.0.draw_circle(at, radius, style, fill)
     }
     fn fill_polygon<S: BackendStyle, I: IntoIterator<Item = BackendCoord>>(
@@ -63,7 +82,12 @@ impl DrawingBackend for Paper<'_> {
     ) -> Outcome<()> {
         self.0.fill_polygon(corners, style)
     }
-    fn draw_text<S: BackendTextStyle>(&mut self, text: &str, style: &S, at: BackendCoord) -> Outcome<()> {
+    fn draw_text<S: BackendTextStyle>(
+        &mut self,
+        text: &str,
+        style: &S,
+        at: BackendCoord,
+    ) -> Outcome<()> {
         self.0.draw_text(text, style, at)
     }
 }

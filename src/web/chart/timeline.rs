@@ -68,7 +68,11 @@ fn draw(instants: &[Instant], units: UnitStyle, size: (u32, u32), svg: &mut Stri
         chart.draw_series([edge]).ok()?;
         chart.draw_series([name]).ok()?;
     }
-    let dot = Circle::new((at as f64 + 0.5, height(peak)), 4, Role::Peak.colour().filled());
+    let dot = Circle::new(
+        (at as f64 + 0.5, height(peak)),
+        4,
+        Role::Peak.colour().filled(),
+    );
     chart.draw_series([dot]).ok()?;
     Some(())
 }
@@ -98,7 +102,10 @@ pub fn cursor_at(instant: usize, count: usize, width: u32) -> f64 {
 fn starts(instants: &[Instant]) -> Vec<(usize, Phase)> {
     let mut starts: Vec<(usize, Phase)> = Vec::new();
     for (index, instant) in instants.iter().enumerate() {
-        if starts.last().is_none_or(|(_, phase)| *phase != instant.phase) {
+        if starts
+            .last()
+            .is_none_or(|(_, phase)| *phase != instant.phase)
+        {
             starts.push((index, instant.phase));
         }
     }
@@ -144,7 +151,11 @@ mod tests {
     fn the_peak_is_the_first_of_the_highest() {
         let instants = sample::estimate().timeline;
         assert_eq!(peak(&instants), Some((2, Bytes::gib(8.0))));
-        let phases = [(0, Phase::Forward), (2, Phase::Backward), (4, Phase::Optimizer)];
+        let phases = [
+            (0, Phase::Forward),
+            (2, Phase::Backward),
+            (4, Phase::Optimizer),
+        ];
         assert_eq!(starts(&instants), phases);
     }
 }
