@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use crate::estimate::Category;
 use crate::scenario::{Checkpointing, Training};
 use crate::tape::{DType, Dims, Layout, Param, Scope, Tape, Tensor};
 
@@ -123,6 +124,24 @@ impl Cx {
             .borrow_mut()
             .insert((self.scope, name), param.clone());
         param
+    }
+
+    /// A tensor of this module that is no parameter, such as a table of frequencies.
+    pub fn buffer(&self, name: &'static str, shape: impl Into<Dims>, dtype: DType) -> Tensor {
+        if let Some(found) = self.env.params.borrow().get(&(self.scope, name)) {
+            return found.data.clone();
+        }
+        let layout = Layout::contiguous(shape);
+        let bytes = layout.numel().saturating_mul(dtype.bytes());
+        let outer = self.tape.enter(self.scope);
+        let buffer = self.tape.packed_param(name, layout, dtype, bytes, 0, false);
+        self.tape.enter(outer);
+        buffer.data.set_category(Category::Buffers);
+        self.env
+            .params
+            .borrow_mut()
+            .insert((self.scope, name), buffer.clone());
+        buffer.data.clone()
     }
 
     fn trains(&self, path: &str) -> bool {

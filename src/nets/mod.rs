@@ -2,6 +2,7 @@
 
 mod adapter;
 mod cx;
+mod decoder;
 mod gpt2;
 mod inputs;
 mod losses;
@@ -12,7 +13,7 @@ pub use cx::{Cx, Env};
 pub use sizes::Sizes;
 
 use crate::scenario::Data;
-use crate::tape::Tensor;
+use crate::tape::{DType, Tensor};
 
 /// What a forward function returns.
 #[derive(Debug)]
@@ -20,6 +21,16 @@ pub struct Output {
     pub loss: Tensor,
     /// What the output object holds besides, such as logits: alive as long as a script keeps it.
     pub held: Vec<Tensor>,
+}
+
+impl Output {
+    /// What is left of a batch that lacks the tensors the model takes.
+    pub(crate) fn nothing(cx: &Cx) -> Self {
+        Self {
+            loss: cx.tape.empty("loss", [0; 0], DType::F32),
+            held: Vec::new(),
+        }
+    }
 }
 
 /// A model: what its batch is and how it runs.
@@ -34,14 +45,20 @@ type Build = fn(&Sizes) -> Result<Box<dyn Net>, String>;
 /// The architectures with a forward function, by the name the catalogue uses.
 const ARCHITECTURES: &[(&str, Build)] = &[("gpt2", gpt2::build)];
 
+fn find(architecture: &str) -> Option<Build> {
+    let mut all = ARCHITECTURES.iter().chain(decoder::FAMILIES);
+    all.find(|(name, _)| *name == architecture)
+        .map(|(_, build)| *build)
+}
+
 /// Whether an architecture has a forward function.
 pub fn has(architecture: &str) -> bool {
-    ARCHITECTURES.iter().any(|(name, _)| *name == architecture)
+    find(architecture).is_some()
 }
 
 /// The network of an architecture with given sizes.
 pub fn build(architecture: &str, sizes: &Sizes) -> Result<Box<dyn Net>, String> {
-    let Some((_, build)) = ARCHITECTURES.iter().find(|(name, _)| *name == architecture) else {
+    let Some(build) = find(architecture) else {
         return Err(format!(
             "no forward function for the architecture `{architecture}`"
         ));

@@ -38,7 +38,7 @@ impl Tensor {
         let key = key.lowered();
         let query = self.lowered();
         match choose(&query, &key, &mask) {
-            Kernel::Flash => flash(&query, &key, &value, &mask),
+            Kernel::Flash => flash(&query, &key, &value, &mask, dropout),
             Kernel::Efficient => efficient(&query, &key, &value, &mask, dropout),
             Kernel::Math => math(&query, &key, &value, &mask, dropout),
         }
@@ -96,12 +96,18 @@ fn attention_flops(query: &Tensor, key: &Tensor, mask: &AttentionMask) -> f64 {
     }
 }
 
-fn flash(query: &Tensor, key: &Tensor, value: &Tensor, mask: &AttentionMask) -> Tensor {
+fn flash(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    mask: &AttentionMask,
+    dropout: f64,
+) -> Tensor {
     let d = query.size(-1);
     if !d.is_multiple_of(8) {
         // Heads are padded to a multiple of eight and the result is cut back.
         let wide = |t: &Tensor| t.pad_to(&[t.size(0), t.size(1), t.size(2), d.next_multiple_of(8)]);
-        return flash(&wide(query), &wide(key), &wide(value), mask).narrow(-1, d);
+        return flash(&wide(query), &wide(key), &wide(value), mask, dropout).narrow(-1, d);
     }
     let tape = query.tape();
     let (b, h, s) = (query.size(0), query.size(1), query.size(2));
@@ -110,8 +116,10 @@ fn flash(query: &Tensor, key: &Tensor, value: &Tensor, mask: &AttentionMask) -> 
     let sums = tape.empty("flash_attention", [b, h, s], DType::F32);
     let seed = tape.empty("flash_attention", [2], DType::U64);
     let offset = tape.empty("flash_attention", [0; 0], DType::U64);
-    // The debug mask's place-holder.
-    tape.workspace("flash_attention", 2);
+    if dropout > 0.0 {
+        // The debug mask's place-holder.
+        tape.workspace("flash_attention", 2);
+    }
     let flops = attention_flops(query, key, mask);
     tape.kernel(
         "flash_attention",

@@ -1,0 +1,78 @@
+//! Self-attention of the decoder.
+
+use super::super::Cx;
+use super::{Cache, Decoder, Shared, rope};
+use crate::scenario::Attention;
+use crate::tape::ops::{AttentionMask, repeat_heads};
+use crate::tape::{DType, Tensor};
+
+impl Decoder {
+    pub(super) fn attention(&self, cx: &Cx, x: &Tensor, shared: &Shared) -> Tensor {
+        let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
+        let heads = |t: &Tensor, n: u64| t.view(&[b, s, n, d]);
+        let bias = self.traits.qkv_bias;
+        let project = |name, norm, n| {
+            let t = cx.linear(name, x, n * d, bias).then(|t| heads(t, n));
+            let t = if self.traits.head_norms {
+                cx.rms_norm(norm, &t)
+            } else {
+                t
+            };
+            t.transpose(1, 2)
+        };
+        let mut q = project("q_proj", "q_norm", self.heads);
+        let mut k = project("k_proj", "k_norm", self.kv_heads);
+        let mut v = project("v_proj", "v_norm", self.kv_heads);
+        let turned = (rope::apply(&q, &shared.rope), rope::apply(&k, &shared.rope));
+        (q, k) = turned;
+        (k, v) = cached(&shared.cache, k, v);
+        let groups = self.heads / self.kv_heads;
+        let mut out = match cx.env.training.attention {
+            Attention::Sdpa => sdpa(&q, &k, &v, &shared.mask, groups),
+            Attention::Eager => eager(&q, &k, &v, &shared.mask, groups),
+        };
+        out = out.reshape(&[b, s, self.heads * d]).contiguous();
+        cx.linear("o_proj", &out, self.hidden, false)
+    }
+}
+
+/// `DynamicLayer.update`: joins new keys and values to what is kept, which copies them.
+fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, Tensor) {
+    let Some(cache) = cache else { return (k, v) };
+    let empty = |t: &Tensor| t.constant("tensor", &[0], t.dtype());
+    let (no_keys, no_values) = (empty(&k), empty(&v));
+    let keys = Tensor::cat(&k, &[], -2);
+    drop(no_keys);
+    let values = Tensor::cat(&v, &[], -2);
+    drop(no_values);
+    cache.borrow_mut().extend([keys.clone(), values.clone()]);
+    (keys, values)
+}
+
+/// `sdpa_attention_forward`: a mask makes it repeat keys and values, for the kernels that take masks know no groups.
+fn sdpa(q: &Tensor, k: &Tensor, v: &Tensor, mask: &AttentionMask, groups: u64) -> Tensor {
+    let grouped = !matches!(mask, AttentionMask::Given(_)) && k.size(-1) <= 256;
+    let repeated = (!grouped && groups > 1).then(|| {
+        let keys = repeat_heads(k, groups);
+        [keys, repeat_heads(v, groups)]
+    });
+    let [k, v] = repeated.as_ref().map_or([k, v], |[k, v]| [k, v]);
+    let out = q.attention(k, v, mask, 0.0);
+    out.transpose(1, 2).contiguous()
+}
+
+/// `eager_attention_forward`: softmax in fp32.
+fn eager(q: &Tensor, k: &Tensor, v: &Tensor, mask: &AttentionMask, groups: u64) -> Tensor {
+    let keys = repeat_heads(k, groups);
+    let values = repeat_heads(v, groups);
+    let mut weights = q.matmul(&keys.transpose(2, 3)).then(Tensor::scale);
+    if let AttentionMask::Given(bias) = mask {
+        weights = weights.add(bias);
+    }
+    weights = weights
+        .softmax(Some(DType::F32))
+        .then(|weights| weights.to(q.dtype()));
+    weights
+        .matmul(&values)
+        .then(|out| out.transpose(1, 2).contiguous())
+}
