@@ -9,6 +9,8 @@ mod models;
 mod overheads;
 #[path = "build/sourced.rs"]
 mod sourced;
+#[path = "build/stacks.rs"]
+mod stacks;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};
@@ -22,6 +24,16 @@ fn main() -> Result<(), String> {
         &out,
         "overheads.rs",
         overheads::table(&read("catalog/overheads.yaml")?)?,
+    )?;
+    write(
+        &out,
+        "stacks.rs",
+        stacks::stacks(&read("catalog/stacks.yaml")?)?,
+    )?;
+    write(
+        &out,
+        "methods.rs",
+        stacks::methods(&read("catalog/methods.yaml")?)?,
     )?;
     let sources = read("catalog/models/sources.yaml")?;
     write(

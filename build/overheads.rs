@@ -81,9 +81,10 @@ pub fn table(file: &File) -> Result<String, String> {
     Ok(sources.table() + &rows)
 }
 
-fn pair(version: &str) -> Result<(u8, u8), String> {
+/// A version as major and minor.
+pub fn pair(version: &str) -> Result<(u8, u8), String> {
     version
         .split_once('.')
         .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)))
-        .ok_or_else(|| format!("overheads.yaml: version {version}: expected like 8.0"))
+        .ok_or_else(|| format!("version {version}: expected like 8.0"))
 }

@@ -4,13 +4,17 @@
 
 pub mod check;
 mod gpu;
+mod method;
 mod model;
 mod overhead;
 mod sourced;
+mod stack;
 
 pub use gpu::{Class, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
+pub use method::{Method, MethodKind, Over, method, methods};
 pub use model::{Category, ModelEntry, model, models};
 pub use overhead::{
     Overhead, Part, Software, cublas_workspace, cuda_context, desktop, libraries, nccl, overheads,
 };
 pub use sourced::{Confidence, Sourced};
+pub use stack::{Fact, Stack, stack, stacks};
