@@ -1,14 +1,19 @@
 //! The training step: what a training loop does around a network's forward function.
 
+mod clipping;
+mod ema;
 mod optimizer;
+mod scaler;
 
 use std::rc::Rc;
 
-use crate::estimate::{Category, Phase};
-use crate::nets::{Cx, Env, Net};
+use crate::estimate::Phase;
+use crate::nets::{Cx, Env, Net, Output};
 use crate::scenario::{Data, Precision, Training};
-use crate::tape::{DType, Machine, Param, Tape, Trace};
+use crate::tape::{DType, Machine, Param, Tape, Tensor, Trace};
+use ema::Average;
 use optimizer::OptimizerState;
+use scaler::GradScaler;
 
 /// What a run leaves behind.
 #[derive(Debug)]
@@ -16,35 +21,36 @@ pub struct Run {
     pub trace: Trace,
     pub parameters: u64,
     pub trainable: u64,
-    /// Where each step's event range ends forward of its last micro-batch.
-    pub forward_ends: Vec<usize>,
 }
 
-/// Runs `steps` training steps of `net`.
+/// Runs `steps` training steps of `net`, each as a plain loop does it: forward and backward of every micro-batch,
+/// clipping, the optimizer, the moving average, and gradients let go.
 pub fn run(net: &dyn Net, data: &Data, training: &Training, machine: Machine, steps: u32) -> Run {
     let (weights, autocast) = types(training.precision);
     let tape = Tape::new(machine);
     let cx = Cx::new(tape.clone(), Rc::new(Env::new(training.clone(), weights)));
-    let mut state: Option<OptimizerState> = None;
-    let mut forward_ends = Vec::new();
+    let mut optimizer = OptimizerState::new(training.optimizer);
+    let mut scaler = (training.precision == Precision::AmpFp16).then(GradScaler::default);
+    let mut average = training.ema.then(Average::default);
+    // A script that keeps `outputs` frees the one before only when the name is bound again.
+    let mut kept: Option<Vec<Tensor>> = None;
     for step in 0..steps {
         tape.mark(step, Phase::Setup);
-        let accumulation = training.accumulation.max(1);
-        let micro: Vec<_> = (0..accumulation).map(|_| net.batch(&cx, data)).collect();
-        let mut kept_output = None;
+        let micro = micro_batches(net, &cx, data, training.accumulation.max(1));
         for batch in &micro {
             tape.mark(step, Phase::Forward);
-            let output = tape.autocast(autocast, || net.forward(&cx, batch));
-            let crate::nets::Output { loss, held } = output;
-            // A script that keeps `outputs` frees the one before only when the name is bound again.
-            kept_output = training.keep_outputs.then_some(held);
-            let loss = if accumulation > 1 { loss.scale() } else { loss };
-            let loss = if training.precision == Precision::AmpFp16 {
-                loss.scale()
+            let Output { mut loss, held } = tape.autocast(autocast, || net.forward(&cx, batch));
+            if training.keep_outputs {
+                kept.replace(held);
             } else {
-                loss
-            };
-            forward_ends.push(tape.position());
+                drop(held);
+            }
+            if training.accumulation > 1 {
+                loss = loss.scale();
+            }
+            if let Some(scaler) = &mut scaler {
+                loss = scaler.scale(&tape, &loss);
+            }
             tape.mark(step, Phase::Backward);
             loss.backward();
         }
@@ -54,15 +60,24 @@ pub fn run(net: &dyn Net, data: &Data, training: &Training, machine: Machine, st
             .into_iter()
             .filter(|param| param.trainable)
             .collect();
-        state
-            .get_or_insert_with(|| OptimizerState::new(training.optimizer))
-            .step(&tape, &trainable);
-        for param in &trainable {
-            if training.zero_to_none {
+        if let Some(scaler) = &mut scaler {
+            scaler.unscale(&tape);
+        }
+        if training.clip {
+            clipping::clip_by_norm(&tape, &trainable);
+        }
+        optimizer.step(&tape, &trainable);
+        if let Some(scaler) = &mut scaler {
+            scaler.update();
+        }
+        if let Some(average) = &mut average {
+            average.update(&tape);
+        }
+        if training.zero_to_none {
+            for param in &trainable {
                 param.grad.take();
             }
         }
-        drop(kept_output);
     }
     tape.mark(steps, Phase::Setup);
     let params = tape.params();
@@ -73,13 +88,32 @@ pub fn run(net: &dyn Net, data: &Data, training: &Training, machine: Machine, st
         .map(|param| param.count)
         .sum();
     drop(params);
-    let trace = tape.finish();
     Run {
-        trace,
+        trace: tape.finish(),
         parameters,
         trainable,
-        forward_ends,
     }
+}
+
+/// The batches of one step. All are on the device before the first forward; beyond a few, which show every
+/// state the memory can be in, the rest are held as they are and not run.
+fn micro_batches(net: &dyn Net, cx: &Cx, data: &Data, accumulation: u64) -> Vec<Vec<Tensor>> {
+    const RUN: u64 = 8;
+    let mut all: Vec<_> = (0..accumulation.min(RUN))
+        .map(|_| net.batch(cx, data))
+        .collect();
+    if let Some(first) = all.first().filter(|_| accumulation > RUN) {
+        let bytes: u64 = first.iter().map(Tensor::bytes).fold(0, u64::saturating_add);
+        let rest = cx.tape.empty(
+            "inputs",
+            [bytes.saturating_mul(accumulation - RUN)],
+            DType::U8,
+        );
+        if let Some(last) = all.last_mut() {
+            last.push(rest);
+        }
+    }
+    all
 }
 
 /// The type weights are kept in, and the one autocast lowers to.
@@ -92,9 +126,4 @@ fn types(precision: Precision) -> (DType, Option<DType>) {
         Precision::Fp16 => (DType::F16, None),
         Precision::AmpBf16OnBf16 => (DType::BF16, Some(DType::BF16)),
     }
-}
-
-/// Marks memory that lives from step to step.
-fn persistent(tensor: &crate::tape::Tensor) {
-    tensor.set_category(Category::OptimizerStates);
 }

@@ -1,0 +1,107 @@
+//! Adafactor: torch's and transformers'.
+
+use std::rc::Rc;
+
+use super::{reduced, scalar};
+use crate::estimate::Category;
+use crate::tape::{DType, Dims, Param, Tape, Tensor};
+
+/// The states of torch/optim/_adafactor.py: a row and a column where there are two dimensions, else everything.
+pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
+    let dtype = param.data.dtype();
+    if param.data.shape().len() > 1 {
+        vec![
+            tape.empty_as("row_var", reduced(param, 1), dtype),
+            tape.empty_as("col_var", reduced(param, 2), dtype),
+        ]
+    } else {
+        vec![tape.empty_as("variance", *param.data.layout(), dtype)]
+    }
+}
+
+/// `_single_tensor_adafactor`, which is the default: names of one round live into the next.
+pub fn torch(tape: &Tape, params: &[Rc<Param>]) {
+    let mut row_mean = None;
+    let mut column_mean = None;
+    let mut square = None;
+    let mut estimate = None;
+    for param in params {
+        let (data, dtype) = (&param.data, param.data.dtype());
+        tape.workspace("norm", 4);
+        let update = if data.shape().len() > 1 {
+            drop(row_mean.replace(tape.empty_as("vector_norm", reduced(param, 1), dtype)));
+            drop(column_mean.replace(tape.empty_as("vector_norm", reduced(param, 2), dtype)));
+            let product = tape.empty_as("matmul", *data.layout(), dtype);
+            let mean = tape.empty("mean", [1], dtype);
+            drop(mean);
+            product
+        } else {
+            drop(square.replace(tape.empty_as("mul", *data.layout(), dtype)));
+            tape.empty_as("clone", *data.layout(), dtype)
+        };
+        // `update` is `var_estimate` changed in place: the old one goes when both names are bound again.
+        drop(estimate.replace(update));
+        tape.workspace("norm", 4);
+    }
+}
+
+/// The loop of transformers/optimization.py, which keeps everything in fp32.
+pub fn transformers(tape: &Tape, params: &[Rc<Param>], states: &mut Vec<Vec<Tensor>>, first: bool) {
+    let mut gradient: Option<Tensor> = None;
+    let mut weight: Option<Tensor> = None;
+    let mut update: Option<Tensor> = None;
+    for (i, param) in params.iter().enumerate() {
+        let data = &param.data;
+        let layout = *data.layout();
+        let whole = || tape.empty_as("adafactor", layout, DType::F32);
+        let half = data.dtype().is_half();
+        // `grad = p.grad` lets the last copy go before the next is made.
+        gradient.take();
+        if half {
+            gradient = Some(whole());
+        }
+        if first {
+            let made = if layout.shape.len() >= 2 {
+                vec![
+                    tape.empty("exp_avg_sq_row", without(&layout.shape, 1), DType::F32),
+                    tape.empty("exp_avg_sq_col", without(&layout.shape, 2), DType::F32),
+                ]
+            } else {
+                vec![whole()]
+            };
+            for state in &made {
+                state.set_category(Category::OptimizerStates);
+            }
+            states.push(made);
+        }
+        weight.take();
+        if half {
+            weight = Some(whole());
+        }
+        // `state["RMS"]` stays on the device.
+        let rms = scalar(tape).then(|_| scalar(tape));
+        rms.set_category(Category::OptimizerStates);
+        if let Some(state) = states.get_mut(i) {
+            state.retain(|kept| !kept.shape().is_empty());
+            state.push(rms);
+        }
+        let square = whole();
+        drop(update.replace(whole()));
+        drop(square);
+        if layout.shape.len() >= 2 {
+            let rows = tape.empty("r_factor", without(&layout.shape, 1), DType::F32);
+            let columns = tape.empty("c_factor", without(&layout.shape, 2), DType::F32);
+            let product = whole();
+            drop((rows, columns));
+            drop(update.replace(product));
+        } else {
+            drop(update.replace(whole()));
+        }
+        // `-update`.
+        drop(whole());
+    }
+}
+
+fn without(shape: &Dims, from_end: usize) -> Dims {
+    shape.removed(shape.len().saturating_sub(from_end))
+}

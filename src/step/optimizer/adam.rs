@@ -1,0 +1,35 @@
+//! Adam and AdamW (torch/optim/adam.py).
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::lists::{list, same};
+use crate::tape::{DType, Param, Tape, Tensor};
+
+/// `_multi_tensor_adam`: `exp_avg_sq_sqrt` of all parameters of one type exists at once.
+pub fn foreach(tape: &Tape, params: &[Rc<Param>]) {
+    let mut groups: BTreeMap<DType, Vec<Rc<Param>>> = BTreeMap::new();
+    for param in params {
+        groups
+            .entry(param.data.dtype())
+            .or_default()
+            .push(param.clone());
+    }
+    let mut roots: Vec<Tensor> = Vec::new();
+    for group in groups.values() {
+        // The name is bound again only once the next group's list exists.
+        let next = list(tape, "_foreach_sqrt", group);
+        drop(std::mem::replace(&mut roots, next));
+    }
+}
+
+/// `_single_tensor_adam`: `denom` is a root and its quotient, and lives until the next parameter's takes its name.
+pub fn for_loop(tape: &Tape, params: &[Rc<Param>]) {
+    let mut denominator: Option<Tensor> = None;
+    for param in params {
+        let root = same(tape, param);
+        let quotient = same(tape, param);
+        drop(root);
+        drop(denominator.replace(quotient));
+    }
+}

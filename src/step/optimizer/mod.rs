@@ -1,0 +1,136 @@
+//! Optimizers: what each keeps from step to step, and what its step takes besides.
+//!
+//! One file a family, after the library's own loop: temporaries live as long as the Python names that hold them.
+
+mod adafactor;
+mod adam;
+mod lists;
+mod muon;
+
+use std::rc::Rc;
+
+use crate::estimate::Category;
+use crate::scenario::Optimizer;
+use crate::tape::{DType, Layout, Param, Tape, Tensor};
+use lists::{list, same};
+
+/// The states of an optimizer, made in its first step (or, for Adagrad, before it).
+pub struct OptimizerState {
+    kind: Optimizer,
+    states: Option<Vec<Vec<Tensor>>>,
+}
+
+impl OptimizerState {
+    pub fn new(kind: Optimizer) -> Self {
+        Self { kind, states: None }
+    }
+
+    /// `optimizer.step()` over the parameters that have a gradient.
+    pub fn step(&mut self, tape: &Tape, params: &[Rc<Param>]) {
+        let kind = self.kind;
+        let params: Vec<Rc<Param>> = params
+            .iter()
+            .filter(|param| takes(kind, param))
+            .cloned()
+            .collect();
+        let first = self.states.is_none();
+        if kind == Optimizer::AdafactorHf {
+            let states = self.states.get_or_insert_default();
+            adafactor::transformers(tape, &params, states, first);
+            return;
+        }
+        if first {
+            let make = || {
+                params
+                    .iter()
+                    .map(|param| fresh(kind, tape, param))
+                    .collect()
+            };
+            // `Adagrad.__init__` makes its sums.
+            self.states = Some(if kind == Optimizer::Adagrad {
+                tape.setting_up(make)
+            } else {
+                make()
+            });
+        }
+        match kind {
+            Optimizer::AdamW => adam::foreach(tape, &params),
+            Optimizer::AdamWLoop => adam::for_loop(tape, &params),
+            Optimizer::AdamWFused
+            | Optimizer::Sgd
+            | Optimizer::SgdMomentum
+            | Optimizer::AdafactorHf => {}
+            // `_multi_tensor_adagrad`: `std` and `numerator`.
+            Optimizer::Adagrad => drop((
+                list(tape, "_foreach_sqrt", &params),
+                list(tape, "_foreach_mul", &params),
+            )),
+            // `_multi_tensor_rmsprop`: `avg`.
+            Optimizer::RmsProp => drop(list(tape, "_foreach_sqrt", &params)),
+            // timm's `_multi_tensor_lion`, which is its default on CUDA too: `updates`.
+            Optimizer::Lion | Optimizer::LionForeach => drop(list(tape, "_foreach_lerp", &params)),
+            Optimizer::Adafactor => adafactor::torch(tape, &params),
+            Optimizer::Muon => muon::single(tape, &params),
+        }
+        let traffic: u64 = params
+            .iter()
+            .map(|param| param.data.bytes())
+            .fold(0, u64::saturating_add);
+        let touched = 3 + 2 * self
+            .states
+            .iter()
+            .flatten()
+            .map(Vec::len)
+            .max()
+            .unwrap_or(0) as u64;
+        tape.kernel(
+            "optimizer",
+            DType::F32,
+            0.0,
+            traffic.saturating_mul(touched) as f64,
+        );
+    }
+}
+
+/// Muon takes matrices only.
+fn takes(kind: Optimizer, param: &Param) -> bool {
+    param.grad.borrow().is_some() && (kind != Optimizer::Muon || param.data.shape().len() == 2)
+}
+
+/// The states of one parameter, in the order its `_init_group` makes them.
+fn fresh(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> {
+    let states = match kind {
+        Optimizer::AdamW | Optimizer::AdamWLoop => vec![same(tape, param), same(tape, param)],
+        // The fused kernel reads its step count on the device.
+        Optimizer::AdamWFused => vec![
+            tape.empty("step", [0; 0], DType::F32),
+            same(tape, param),
+            same(tape, param),
+        ],
+        Optimizer::SgdMomentum
+        | Optimizer::Lion
+        | Optimizer::LionForeach
+        | Optimizer::Adagrad
+        | Optimizer::RmsProp
+        | Optimizer::Muon => {
+            vec![same(tape, param)]
+        }
+        Optimizer::Adafactor => adafactor::factors(tape, param),
+        Optimizer::Sgd | Optimizer::AdafactorHf => Vec::new(),
+    };
+    for state in &states {
+        state.set_category(Category::OptimizerStates);
+    }
+    states
+}
+
+/// A scalar on the device.
+fn scalar(tape: &Tape) -> Tensor {
+    tape.empty("scalar", [0; 0], DType::F32)
+}
+
+/// The layout of a factor: the last dimension, or the one before it, reduced to one.
+fn reduced(param: &Param, from_end: usize) -> Layout {
+    let shape = *param.data.shape();
+    Layout::contiguous(shape.with(shape.len().saturating_sub(from_end), 1))
+}

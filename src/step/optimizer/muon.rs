@@ -1,0 +1,31 @@
+//! Muon (torch/optim/_muon.py).
+
+use std::rc::Rc;
+
+use super::lists::same;
+use crate::tape::{DType, Param, Tape, Tensor};
+
+/// `_single_tensor_muon` with its defaults: Nesterov momentum and five Newton–Schulz rounds in bf16.
+pub fn single(tape: &Tape, params: &[Rc<Param>]) {
+    const ROUNDS: usize = 5;
+    let mut update: Option<Tensor> = None;
+    for param in params {
+        let momentum = same(tape, param);
+        // `update` of the round before goes when `grad.lerp` takes its name.
+        drop(update.replace(momentum));
+        let (n, m) = (param.data.size(0), param.data.size(1));
+        let small = n.min(m);
+        let mut orthogonal = tape.empty_as("to", *param.data.layout(), DType::BF16);
+        tape.workspace("norm", 2);
+        let mut gram: Option<Tensor> = None;
+        let mut gram_update: Option<Tensor> = None;
+        for _ in 0..ROUNDS {
+            drop(gram.replace(tape.empty("matmul", [small, small], DType::BF16)));
+            drop(gram_update.replace(tape.empty("addmm", [small, small], DType::BF16)));
+            let next = tape.empty("addmm", [small, n.max(m)], DType::BF16);
+            drop(std::mem::replace(&mut orthogonal, next));
+        }
+        drop((gram, gram_update));
+        drop(update.replace(orthogonal));
+    }
+}
