@@ -8,6 +8,9 @@ mod uncertainty;
 pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Peaks, PhasePeak, alive_at, by_category, by_module, timeline};
 
+use std::collections::BTreeMap;
+
+use crate::allocator::Settings;
 use crate::catalog;
 use crate::nets::{self, Net, Sizes};
 use crate::scenario::Scenario;
@@ -30,7 +33,7 @@ pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
 
 /// The estimate of a network that is already built.
 fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
-    const STEPS: u32 = 2;
+    const STEPS: u32 = 3;
     let gpu = catalog::gpu(&scenario.hardware.gpu);
     let run = step::run(
         net,
@@ -39,7 +42,11 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
         device::machine(gpu),
         STEPS,
     );
-    let peaks = Peaks::of(&run.trace);
+    let settings = Settings {
+        expandable_segments: scenario.runtime.expandable_segments,
+        ..Settings::default()
+    };
+    let peaks = Peaks::replayed(&run.trace, &settings);
     let steady = STEPS - 1;
     let Some(highest) = peaks.highest().copied() else {
         return Estimate::default();
@@ -47,7 +54,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
     let alive = alive_at(&run.trace, highest.at);
     let uncertainty = uncertainty::of(architecture);
     let allocated = uncertainty.allocated(Bytes::new(highest.bytes));
-    let reserved = allocated;
+    let reserved = uncertainty.allocated(Bytes::new(peaks.reserved));
     let device = device::band(gpu, reserved);
     let usable = gpu.and_then(device::usable);
     Estimate {
@@ -64,9 +71,17 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
                 })
             })
             .collect(),
-        breakdown: largest_first(by_category(&run.trace, &alive)),
-        modules: largest_first(by_module(&run.trace, &alive)),
-        timeline: timeline(&run.trace, &peaks, steady),
+        breakdown: largest_first(with_rest(
+            by_category(&run.trace, &alive),
+            Category::Rounding,
+            highest.bytes,
+        )),
+        modules: largest_first(with_rest(
+            by_module(&run.trace, &alive),
+            "the allocator".to_string(),
+            highest.bytes,
+        )),
+        timeline: timeline(&peaks, steady),
         between_steps: Bytes::new(peaks.phases.last().map_or(0, |peak| peak.end)),
         forward_end: Bytes::new(
             peaks
@@ -82,7 +97,18 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
     }
 }
 
-fn largest_first<K: Ord>(parts: std::collections::BTreeMap<K, u64>) -> Vec<Part<K>> {
+/// Adds what the allocator hands out beyond the sum of the parts.
+fn with_rest<K: Ord>(mut parts: BTreeMap<K, u64>, rest: K, whole: u64) -> BTreeMap<K, u64> {
+    let sum = parts
+        .values()
+        .fold(0, |sum: u64, part| sum.saturating_add(*part));
+    if whole > sum {
+        parts.insert(rest, whole - sum);
+    }
+    parts
+}
+
+fn largest_first<K: Ord>(parts: BTreeMap<K, u64>) -> Vec<Part<K>> {
     let mut parts: Vec<Part<K>> = parts
         .into_iter()
         .map(|(what, bytes)| Part {

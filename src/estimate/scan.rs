@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use super::{Category, Instant, Phase};
-use crate::tape::{Block, Event, Mark, Scope, Trace};
+use crate::allocator::{Allocator, Card, Settings};
+use crate::tape::{Event, Mark, Scope, Trace, rounded};
 use crate::units::Bytes;
 
 /// The peaks of one phase of one step.
@@ -15,36 +16,87 @@ pub struct PhasePeak {
     pub bytes: u64,
     /// Allocated when the phase ends.
     pub end: u64,
+    /// How many events it has.
+    pub events: usize,
 }
 
-/// Peaks by phase, and what exists before the first step. Bytes are rounded as the allocator rounds.
+/// Peaks by phase, and what exists before the first step.
 #[derive(Clone, Debug, Default)]
 pub struct Peaks {
     pub setup: u64,
     pub phases: Vec<PhasePeak>,
+    /// What the allocator holds at most.
+    pub reserved: u64,
+    /// Allocated after each event.
+    curve: Vec<u64>,
 }
 
 impl Peaks {
-    pub fn of(trace: &Trace) -> Self {
+    /// Follows the events through the caching allocator: blocks are what it hands out.
+    pub fn replayed(trace: &Trace, settings: &Settings) -> Self {
+        let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
+        let mut peaks = Self::following(trace, |event, bytes| {
+            if event.is_free() {
+                allocator.free(event.block());
+            } else {
+                // A card without limit never refuses.
+                let _ = allocator.malloc(event.block(), Bytes::new(bytes));
+            }
+            allocator.counters().allocated.current.get()
+        });
+        peaks.reserved = allocator.counters().reserved.peak.get();
+        peaks
+    }
+
+    /// Adds up blocks as the allocator rounds them, without placing them anywhere.
+    pub fn summed(trace: &Trace) -> Self {
+        let mut live: u64 = 0;
+        let mut peaks = Self::following(trace, |event, bytes| {
+            let bytes = rounded(bytes);
+            live = if event.is_free() {
+                live.saturating_sub(bytes)
+            } else {
+                live.saturating_add(bytes)
+            };
+            live
+        });
+        peaks.reserved = peaks.highest().map_or(0, |peak| peak.bytes);
+        peaks
+    }
+
+    fn following(trace: &Trace, mut follow: impl FnMut(Event, u64) -> u64) -> Self {
+        let mut follow = |event: Event| {
+            follow(
+                event,
+                trace
+                    .blocks
+                    .get(event.block() as usize)
+                    .map_or(0, |block| block.bytes),
+            )
+        };
         let mut live = 0;
         for event in &trace.setup {
-            live = after(live, *event, &trace.blocks);
+            live = follow(*event);
         }
         let setup = live;
         let mut phases = Vec::with_capacity(trace.marks.len());
+        let mut curve = Vec::with_capacity(trace.events.len());
         for (i, mark) in trace.marks.iter().enumerate() {
             let end = trace
                 .marks
                 .get(i + 1)
                 .map_or(trace.events.len(), |next| next.at);
+            let events = end.saturating_sub(mark.at);
             let mut peak = PhasePeak {
                 mark: *mark,
                 at: mark.at,
                 bytes: live,
                 end: live,
+                events,
             };
             for (at, event) in trace.events.iter().enumerate().take(end).skip(mark.at) {
-                live = after(live, *event, &trace.blocks);
+                live = follow(*event);
+                curve.push(live);
                 if live > peak.bytes {
                     peak.bytes = live;
                     peak.at = at + 1;
@@ -53,7 +105,12 @@ impl Peaks {
             peak.end = live;
             phases.push(peak);
         }
-        Self { setup, phases }
+        Self {
+            setup,
+            phases,
+            reserved: 0,
+            curve,
+        }
     }
 
     /// The highest of all, the earliest where several are equal.
@@ -68,15 +125,6 @@ impl Peaks {
             .iter()
             .filter(|peak| peak.mark.step == step && peak.mark.phase == phase)
             .reduce(|best, next| if next.bytes > best.bytes { next } else { best })
-    }
-}
-
-fn after(live: u64, event: Event, blocks: &[Block]) -> u64 {
-    let bytes = blocks.get(event.block() as usize).map_or(0, Block::rounded);
-    if event.is_free() {
-        live.saturating_sub(bytes)
-    } else {
-        live.saturating_add(bytes)
     }
 }
 
@@ -132,46 +180,28 @@ pub fn by_module(trace: &Trace, blocks: &[u32]) -> BTreeMap<String, u64> {
 }
 
 /// The course of one step, thinned: of each stretch of events the highest, so that no peak is lost.
-pub fn timeline(trace: &Trace, peaks: &Peaks, step: u32) -> Vec<Instant> {
+pub fn timeline(peaks: &Peaks, step: u32) -> Vec<Instant> {
     const INSTANTS: usize = 400;
-    let mut live = peaks.setup;
-    let mut marks = trace.marks.iter().peekable();
-    let mut now = (0, Phase::Setup);
-    let in_step = |mark: &Mark| mark.step == step;
-    let begin = trace
-        .marks
+    let of_step = |phase: &&PhasePeak| phase.mark.step == step;
+    let total: usize = peaks
+        .phases
         .iter()
-        .find(|mark| in_step(mark))
-        .map_or(0, |mark| mark.at);
-    let end = trace
-        .marks
+        .filter(of_step)
+        .map(|phase| phase.events)
+        .sum();
+    let stretch = total.div_ceil(INSTANTS).max(1);
+    peaks
+        .phases
         .iter()
-        .find(|mark| mark.step > step)
-        .map_or(trace.events.len(), |mark| mark.at);
-    let stretch = (end.saturating_sub(begin) / INSTANTS).max(1);
-    let mut all: Vec<Instant> = Vec::with_capacity(INSTANTS + 8);
-    let mut left = 0;
-    for (at, event) in trace.events.iter().enumerate() {
-        while let Some(mark) = marks.next_if(|mark| mark.at <= at) {
-            now = (mark.step, mark.phase);
-            left = 0;
-        }
-        live = after(live, *event, &trace.blocks);
-        if now.0 != step {
-            continue;
-        }
-        let bytes = Bytes::new(live);
-        match all.last_mut() {
-            Some(last) if left > 0 => last.bytes = last.bytes.max(bytes),
-            _ => {
-                all.push(Instant {
-                    phase: now.1,
-                    bytes,
-                });
-                left = stretch;
-            }
-        }
-        left -= 1;
-    }
-    all
+        .filter(of_step)
+        .flat_map(|phase| {
+            let curve = peaks.curve.iter().skip(phase.mark.at).take(phase.events);
+            let curve: Vec<u64> = curve.copied().collect();
+            let high = |part: &[u64]| Instant {
+                phase: phase.mark.phase,
+                bytes: Bytes::new(part.iter().copied().max().unwrap_or(0)),
+            };
+            curve.chunks(stretch).map(high).collect::<Vec<_>>()
+        })
+        .collect()
 }

@@ -22,7 +22,7 @@ pub use dtype::DType;
 pub use layout::{Dims, Layout, broadcast};
 pub use param::Param;
 pub use tensor::Tensor;
-pub use trace::{Block, Event, Kernel, Mark, Scope, Trace};
+pub use trace::{Block, Event, Kernel, Mark, Scope, Trace, rounded};
 
 use crate::estimate::{Category, Phase};
 use checkpoint::Hook;

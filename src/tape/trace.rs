@@ -35,10 +35,14 @@ pub struct Block {
 }
 
 impl Block {
-    /// As the caching allocator rounds: to 512 bytes (`kMinBlockSize` in c10/cuda/CUDACachingAllocator.cpp).
     pub const fn rounded(&self) -> u64 {
-        self.bytes.div_ceil(512).saturating_mul(512)
+        rounded(self.bytes)
     }
+}
+
+/// As the caching allocator rounds: to 512 bytes (`kMinBlockSize` in c10/cuda/CUDACachingAllocator.cpp).
+pub const fn rounded(bytes: u64) -> u64 {
+    bytes.div_ceil(512).saturating_mul(512)
 }
 
 /// A module path, interned.

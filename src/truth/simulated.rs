@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use crate::allocator::Settings;
 use crate::estimate::{Peaks, Phase};
 use crate::nets::{self, Sizes};
 use crate::scenario::{Attention, Checkpointing, Data, Lora, Optimizer, Precision, Training};
@@ -44,23 +45,22 @@ type Object = Map<String, Value>;
 
 pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<u64, String> {
     let run = run(knobs, dims)?;
-    let peaks = Peaks::of(&run.trace);
-    match metric {
-        Metric::Allocated => peaks
-            .highest()
-            .map(|peak| peak.bytes)
-            .ok_or_else(|| "nothing was run".to_string()),
-        Metric::Forward => {
-            let last = peaks
-                .phases
-                .iter()
-                .rev()
-                .find(|peak| peak.mark.phase == Phase::Forward);
-            last.map(|peak| peak.end)
-                .ok_or_else(|| "nothing was run".to_string())
-        }
-        Metric::Reserved | Metric::Expandable => Err("reserved memory is not modelled yet".into()),
-    }
+    let settings = match metric {
+        Metric::Expandable => Settings::expandable(),
+        _ => Settings::default(),
+    };
+    let peaks = Peaks::replayed(&run.trace, &settings);
+    let predicted = match metric {
+        Metric::Allocated => peaks.highest().map(|peak| peak.bytes),
+        Metric::Forward => peaks
+            .phases
+            .iter()
+            .rev()
+            .find(|peak| peak.mark.phase == Phase::Forward)
+            .map(|peak| peak.end),
+        Metric::Reserved | Metric::Expandable => Some(peaks.reserved),
+    };
+    predicted.ok_or_else(|| "nothing was run".to_string())
 }
 
 /// Runs three steps of a recorded case, as the recording did.
@@ -89,7 +89,7 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
     let net = nets::build(&architecture(family, knobs), &sizes)?;
     let (data, training) = settings(knobs)?;
     let machine = machine(knobs);
-    Ok(step::run(&*net, &data, &training, machine, 2))
+    Ok(step::run(&*net, &data, &training, machine, 3))
 }
 
 /// The models of torchvision and timm are told apart by name, as `tv:resnet50`, `timm:resnet50`.
