@@ -68,7 +68,7 @@ impl Report {
 
 /// The parameters that a model's forward function makes.
 pub fn count(model: &ModelEntry) -> Result<u64, String> {
-    let net = nets::build(model.arch, &Sizes::from(model))?;
+    let net = nets::build(model.arch, &Sizes::from_entry(model))?;
     let training = Training {
         dropout: false,
         ..Training::default()
@@ -83,16 +83,6 @@ pub fn count(model: &ModelEntry) -> Result<u64, String> {
     let batch = net.batch(&cx, &data);
     drop(net.forward(&cx, &batch));
     Ok(tape.params().iter().map(|param| param.count).sum())
-}
-
-impl From<&ModelEntry> for Sizes {
-    fn from(model: &ModelEntry) -> Self {
-        let mut sizes = Self::default();
-        for (name, values) in model.sizes() {
-            sizes.set_list(name, values);
-        }
-        sizes
-    }
 }
 
 fn missing_sources() -> Vec<String> {
@@ -133,6 +123,8 @@ mod tests {
     fn a_forward_function_comes_to_the_published_count() {
         counts("gpt2", Ok(124_439_808));
         counts("gpt2-xl", Ok(1_557_611_200));
+        counts("llama-3.2-1b", Ok(1_235_814_400));
+        counts("qwen3-0.6b", Ok(596_049_920));
     }
 
     #[test]

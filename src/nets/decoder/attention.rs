@@ -11,18 +11,17 @@ impl Decoder {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let heads = |t: &Tensor, n: u64| t.view(&[b, s, n, d]);
         let bias = self.traits.qkv_bias;
-        let project = |name, norm, n| {
+        let project = |name, norm: Option<&'static str>, n| {
             let t = cx.linear(name, x, n * d, bias).then(|t| heads(t, n));
-            let t = if self.traits.head_norms {
-                cx.rms_norm(norm, &t)
-            } else {
-                t
+            let t = match norm.filter(|_| self.traits.head_norms) {
+                Some(norm) => cx.rms_norm(norm, &t),
+                None => t,
             };
             t.transpose(1, 2)
         };
-        let mut q = project("q_proj", "q_norm", self.heads);
-        let mut k = project("k_proj", "k_norm", self.kv_heads);
-        let mut v = project("v_proj", "v_norm", self.kv_heads);
+        let mut q = project("q_proj", Some("q_norm"), self.heads);
+        let mut k = project("k_proj", Some("k_norm"), self.kv_heads);
+        let mut v = project("v_proj", None, self.kv_heads);
         let turned = (rope::apply(&q, &shared.rope), rope::apply(&k, &shared.rope));
         (q, k) = turned;
         (k, v) = cached(&shared.cache, k, v);
