@@ -74,6 +74,22 @@ fn estimate() -> Estimate {
     }
 }
 
+/// A scenario in which every text is the given one that all targets can express.
+fn common(text: &str) -> Scenario {
+    let mut scenario = named(text);
+    for (list, value) in [
+        ("freeze", ""),
+        ("train_only", ""),
+        ("lora_exclude", ""),
+        ("precision", "amp-bf16-on-bf16"),
+        ("ckpt", "layers"),
+        ("gpus", "2"),
+    ] {
+        settings::set(&mut scenario, list, value).unwrap();
+    }
+    scenario
+}
+
 /// A scenario in which every text is the given one.
 fn named(text: &str) -> Scenario {
     let mut scenario = Scenario::default();
@@ -135,11 +151,9 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
     .unwrap();
     bash(&folder, &["-c", "chmod +x torchrun"]);
     for text in HOSTILE {
-        let scenario = named(text);
         for target in export::TARGETS {
-            let Ok(files) = (target.write)(&scenario, &estimate()) else {
-                continue;
-            };
+            let scenario = common(text);
+            let files = (target.write)(&scenario, &estimate()).unwrap();
             let at = folder.join("out");
             fs::create_dir_all(&at).unwrap();
             write(&files, &at);
@@ -171,6 +185,7 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
             }
             fs::remove_dir_all(&at).unwrap();
         }
+        let scenario = named(text);
         let files = (export::target("plain").unwrap().write)(&scenario, &estimate()).unwrap();
         write(&files, &folder);
         let line = "PATH=\"$PWD:$PATH\" bash launch.sh --dry";
@@ -190,4 +205,47 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
     left.sort();
     assert_eq!(left, ["launch.sh", "torchrun", "train.py", "train.yaml"]);
     fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_a_target_cannot_express_is_refused_by_name() {
+    #[track_caller]
+    fn check(target: &str, changes: &[(&str, &str)], fields: &[&str]) {
+        let mut scenario = Scenario::default();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        let written = (export::target(target).unwrap().write)(&scenario, &estimate());
+        let problems = written.err().unwrap_or_default();
+        let found: Vec<&str> = problems.iter().map(|it| it.field.as_str()).collect();
+        assert_eq!(found, fields);
+    }
+    for target in ["plain", "hf", "trl", "accelerate", "llama-factory"] {
+        check(target, &[], &[]);
+        check(target, &[("optim", "muon")], &["training.optimizer"]);
+    }
+    check(
+        "plain",
+        &[("freeze", "wte"), ("ema", "on"), ("dims", "layers=2")],
+        &[],
+    );
+    let paths = ["model.dims", "training.freeze", "training.ema"];
+    for target in ["hf", "trl", "accelerate", "axolotl", "llama-factory"] {
+        let changes = [
+            ("freeze", "wte"),
+            ("ema", "on"),
+            ("dims", "layers=2"),
+            ("precision", "bf16"),
+        ];
+        check(target, &changes, &paths);
+    }
+    check("axolotl", &[], &["training.precision"]);
+    check("axolotl", &[("precision", "bf16")], &[]);
+    check("llama-factory", &[("lora", "on")], &["training.precision"]);
+    check(
+        "trl",
+        &[("lora_fp32", "off")],
+        &["training.lora.fp32_adapters"],
+    );
+    check("hf", &[("lora_fp32", "off")], &[]);
 }

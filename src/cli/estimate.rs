@@ -171,8 +171,9 @@ fn text(scenario: &Scenario, estimate: &Estimate) -> String {
         let shown = part.bytes.to_string();
         text.push_str(&format!("  {label:<24} {shown:>10}  {share:>5.1} %\n"));
     }
+    let gpus = if hardware.gpus == 1 { "GPU" } else { "GPUs" };
     text.push_str(&format!(
-        "\neffective batch {} = {} in a micro-batch × {} accumulated × {} GPUs\n",
+        "\neffective batch {} = {} in a micro-batch × {} accumulated × {} {gpus}\n",
         scenario.effective_batch(),
         data.micro_batch,
         training.accumulation,

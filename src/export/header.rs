@@ -28,9 +28,10 @@ pub(super) fn header(target: &Target, scenario: &Scenario, estimate: &Estimate) 
         Some(false) => "; DOES NOT FIT",
         None => "",
     };
+    let gpus = if hardware.gpus == 1 { "GPU" } else { "GPUs" };
     let text = format!(
         "Headroom {}: {} on {} × {}\n\
-         Effective batch: {} = {} in a micro-batch × {} accumulated × {} GPUs\n\
+         Effective batch: {} = {} in a micro-batch × {} accumulated × {} {gpus}\n\
          Predicted for each GPU: {} allocated, {} reserved, {} in nvidia-smi{fits}\n\
          Written for: {}\n{link}",
         env!("CARGO_PKG_VERSION"),

@@ -1,11 +1,17 @@
 //! Files for other programs. User text goes through one quoting function for each language.
 
 pub mod json;
-pub mod plain;
 pub mod shell;
 pub mod yaml;
 
+mod accelerate;
+mod axolotl;
+mod common;
 mod header;
+mod hf;
+mod llamafactory;
+mod plain;
+mod trl;
 
 use crate::estimate::Estimate;
 use crate::scenario::{Problem, Scenario};
@@ -34,7 +40,14 @@ pub struct Target {
 }
 
 /// All targets, in the order of the menu.
-pub const TARGETS: &[Target] = &[plain::TARGET];
+pub const TARGETS: &[Target] = &[
+    plain::TARGET,
+    hf::TARGET,
+    trl::TARGET,
+    accelerate::TARGET,
+    axolotl::TARGET,
+    llamafactory::TARGET,
+];
 
 /// The target with this id.
 pub fn target(id: &str) -> Option<&'static Target> {

@@ -1,8 +1,8 @@
 //! Plain PyTorch: a short `train.py` that does what was computed, its YAML, and the `torchrun` command.
 
+use super::common::{file, hub_name, launch};
 use super::header::header;
-use super::{File, Files, Target, shell, yaml};
-use crate::catalog;
+use super::{Files, Target, yaml};
 use crate::document::Document;
 use crate::estimate::Estimate;
 use crate::scenario::{Checkpointing, Optimizer, Problem, Scenario};
@@ -22,10 +22,6 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
     let config = yaml::write(&config(scenario, estimate));
     let gpus = scenario.hardware.gpus.to_string();
-    let mut launch = shell::opening(&header);
-    if scenario.runtime.expandable_segments {
-        launch.push_str(&shell::allocator("expandable_segments:True"));
-    }
     let words = [
         "torchrun",
         "--standalone",
@@ -34,16 +30,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         "train.py",
         "train.yaml",
     ];
-    launch.push_str(&format!("exec {} \"$@\"\n", shell::command(&words)));
-    let file = |name, contents, executable| File {
-        name,
-        contents,
-        executable,
-    };
     Ok(vec![
-        file("train.yaml", format!("{header}{config}"), false),
-        file("launch.sh", launch, true),
-        file("train.py", include_str!("train.py").into(), false),
+        file("train.yaml", format!("{header}{config}")),
+        file("train.py", include_str!("train.py").into()),
+        launch(&header, scenario, &words),
     ])
 }
 
@@ -60,14 +50,6 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
         problems.push(Problem::new("training.channels_last", "on", expected));
     }
     problems
-}
-
-/// The model's name on the hub, where the catalogue knows it.
-fn hub_name(scenario: &Scenario) -> &str {
-    match catalog::model(&scenario.model.id) {
-        Some(model) if !model.hf_id.is_empty() => model.hf_id,
-        _ => &scenario.model.id,
-    }
 }
 
 fn is_in_torch(optimizer: Optimizer) -> bool {

@@ -1,0 +1,80 @@
+"""Trains a causal language model with transformers' Trainer: torchrun train.py train.yaml, or any other launcher."""
+
+import sys
+from dataclasses import dataclass, field
+from itertools import chain
+import json
+
+import torch
+from transformers import (
+    AutoModelForCausalLM, AutoTokenizer, DataCollatorForLanguageModeling, HfArgumentParser, Trainer, TrainingArguments,
+)
+
+
+@dataclass
+class Ours:
+    model_name_or_path: str = ""
+    train_file: str = ""
+    max_seq_len: int = 1024
+    join_texts: bool = True
+    dtype: str = "float32"
+    attn_implementation: str = "sdpa"
+    lora_r: int = 0
+    lora_alpha: int = 16
+    lora_dropout: float = 0.0
+    lora_target_modules: list[str] = field(default_factory=list)
+    lora_exclude_modules: list[str] = field(default_factory=list)
+    lora_fp32: bool = True
+
+
+class Texts(torch.utils.data.Dataset):
+    """Token ids of each text, or of all texts joined and cut into equal pieces."""
+
+    def __init__(self, ours, tokenizer):
+        with open(ours.train_file, encoding="utf-8") as lines:
+            texts = [json.loads(line)["text"] for line in lines if line.strip()]
+        rows = [tokenizer(text)["input_ids"] for text in texts]
+        length = ours.max_seq_len
+        if ours.join_texts:
+            ids = list(chain.from_iterable(row + [tokenizer.eos_token_id] for row in rows))
+            rows = [ids[at:at + length] for at in range(0, len(ids) - length + 1, length)]
+        self.rows = [row[:length] for row in rows]
+        if not self.rows:
+            sys.exit(f"{ours.train_file} holds fewer than {length} tokens")
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, at):
+        return {"input_ids": self.rows[at]}
+
+
+def main():
+    ours, arguments = HfArgumentParser((Ours, TrainingArguments)).parse_yaml_file(sys.argv[1])
+    tokenizer = AutoTokenizer.from_pretrained(ours.model_name_or_path)
+    tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    model = AutoModelForCausalLM.from_pretrained(
+        ours.model_name_or_path, dtype=getattr(torch, ours.dtype), attn_implementation=ours.attn_implementation,
+    )
+    model.config.use_cache = False
+    if ours.lora_r:
+        from peft import LoraConfig, get_peft_model
+
+        adapters = LoraConfig(
+            r=ours.lora_r, lora_alpha=ours.lora_alpha, lora_dropout=ours.lora_dropout, task_type="CAUSAL_LM",
+            target_modules=ours.lora_target_modules, exclude_modules=ours.lora_exclude_modules or None,
+        )
+        model.enable_input_require_grads()
+        model = get_peft_model(model, adapters, autocast_adapter_dtype=ours.lora_fp32)
+    padded = dict(pad_to_multiple_of=None if ours.join_texts else ours.max_seq_len)
+    collate = DataCollatorForLanguageModeling(tokenizer, mlm=False, **padded)
+    Trainer(model=model, args=arguments, train_dataset=Texts(ours, tokenizer), data_collator=collate).train()
+    if torch.cuda.is_available() and arguments.process_index == 0:
+        print(json.dumps({
+            "max_memory_allocated": torch.cuda.max_memory_allocated(),
+            "max_memory_reserved": torch.cuda.max_memory_reserved(),
+        }))
+
+
+if __name__ == "__main__":
+    main()
