@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Deserialize;
 
-use crate::sourced::{Sourced, Sources};
+use crate::sourced::{Confidence, Sourced, Sources};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,13 +117,13 @@ pub fn table(file: &File) -> Result<String, String> {
         for &gb in &gpu.memory.options_gb {
             let id = format!("{}-{gb}gb", gpu.id);
             let name = format!("{} {gb} GB", gpu.name);
-            let memory = unified_memory(gb, metal);
+            let memory = unified_memory(gb, metal, &mut sources)?;
             let row = row(gpu, &id, &name, &memory, &mut sources)?;
             rows.push((id, row));
         }
     }
     rows.sort();
-    let mut rust = sources.table();
+    let mut rust = sources.texts() + &sources.origins();
     let _ = writeln!(rust, "pub static GPUS: [Gpu; {}] = [", rows.len());
     for (_, row) in rows {
         rust.push_str(&row);
@@ -198,7 +198,7 @@ fn driver_memory(gpu: &Gpu, sources: &mut Sources) -> Result<String, String> {
 }
 
 /// Memory shared with the processor: Metal recommends a working set by a rule of the size alone.
-fn unified_memory(gb: u16, source: usize) -> String {
+fn unified_memory(gb: u16, source: usize, sources: &mut Sources) -> Result<String, String> {
     let mib = f64::from(gb) * 1024.0;
     let working_set = if gb <= 36 {
         mib * 2.0 / 3.0
@@ -206,8 +206,9 @@ fn unified_memory(gb: u16, source: usize) -> String {
         mib * 0.75
     }
     .floor();
-    format!(
+    let packed = sources.packed(working_set, Confidence::B, source, "gpus.yaml")?;
+    Ok(format!(
         "Memory {{ kind: \"LPDDR unified\", marketing_gb: {gb}, nvidia_smi: Sourced::UNKNOWN, \
-         torch_total: Sourced::new({working_set:?}, Confidence::B, {source}), observed: (0.0, 0.0), windows: Sourced::UNKNOWN }}"
-    )
+         torch_total: Sourced::new({packed}), observed: (0.0, 0.0), windows: Sourced::UNKNOWN }}"
+    ))
 }

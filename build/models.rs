@@ -27,7 +27,9 @@ struct Model {
     #[serde(default)]
     hf_id: String,
     arch: String,
+    /// The library class that was counted; for people.
     #[serde(default)]
+    #[expect(dead_code, reason = "kept in the file, left out of the program")]
     class: String,
     sizes: Sizes,
     #[serde(default)]
@@ -38,11 +40,12 @@ struct Model {
     confidence: Confidence,
     sources: Vec<String>,
     #[serde(default)]
+    #[expect(dead_code, reason = "kept in the file, left out of the program")]
     note: String,
 }
 
 /// Sizes in the order of the file: the same keys in the same order share one table of names.
-struct Sizes(Vec<(String, u32)>);
+struct Sizes(Vec<(String, Size)>);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -64,13 +67,8 @@ impl<'de> Deserialize<'de> for Sizes {
                 mut map: A,
             ) -> Result<Sizes, A::Error> {
                 let mut all = Vec::new();
-                while let Some((key, size)) = map.next_entry::<String, Size>()? {
-                    match size {
-                        Size::One(value) => all.push((key, value)),
-                        Size::Many(values) => {
-                            all.extend(values.into_iter().map(|value| (key.clone(), value)));
-                        }
-                    }
+                while let Some(entry) = map.next_entry()? {
+                    all.push(entry);
                 }
                 Ok(Sizes(all))
             }
@@ -88,14 +86,18 @@ pub fn table(sources: &SourceFile, files: &[(String, File)]) -> Result<String, S
         .collect();
     models.sort_by(|a, b| a.1.id.cmp(&b.1.id));
     let mut shapes: Vec<Vec<&str>> = Vec::new();
+    let mut trait_sets: Vec<&[String]> = Vec::new();
     let mut rows = String::new();
     for (category, model) in &models {
         let keys: Vec<&str> = model.sizes.0.iter().map(|(key, _)| key.as_str()).collect();
-        let shape = shapes.iter().position(|it| *it == keys).unwrap_or_else(|| {
-            shapes.push(keys);
-            shapes.len() - 1
-        });
-        let values: Vec<u32> = model.sizes.0.iter().map(|(_, value)| *value).collect();
+        let shape = intern(&mut shapes, keys);
+        let traits = intern(&mut trait_sets, model.traits.as_slice());
+        let values: Vec<u8> = model
+            .sizes
+            .0
+            .iter()
+            .flat_map(|(_, size)| packed(size))
+            .collect();
         // What was read where, after the colon, is for people who edit the file.
         let named: Vec<&str> = model
             .sources
@@ -105,20 +107,17 @@ pub fn table(sources: &SourceFile, files: &[(String, File)]) -> Result<String, S
         let set = sources.set(&named.join(" "), &model.id)?;
         let _ = writeln!(
             rows,
-            "    ModelEntry {{ id: {:?}, name: {:?}, hf_id: {:?}, category: Category::{}, arch: {:?}, class: {:?}, \
-             keys: SHAPES[{shape}], values: &{values:?}, traits: &{:?}, parameters: {}, active: {}, \
-             confidence: Confidence::{:?}, set: {set}, note: {:?} }},",
+            "    ModelEntry {{ id: {:?}, name: {:?}, hf_id: {:?}, category: Category::{}, arch: {:?}, \
+             keys: SHAPES[{shape}], packed: &{values:?}, traits: TRAITS[{traits}], parameters: {}, active: {}, \
+             confidence: Confidence::{:?}, set: {set} }},",
             model.id,
             model.name,
             model.hf_id,
             variant(category),
             model.arch,
-            model.class,
-            model.traits,
             model.parameters,
             model.active,
             model.confidence,
-            model.note.trim(),
         );
     }
     let mut rust = sources.table();
@@ -126,12 +125,46 @@ pub fn table(sources: &SourceFile, files: &[(String, File)]) -> Result<String, S
     for shape in shapes {
         let _ = writeln!(rust, "    &{shape:?},");
     }
+    rust.push_str("];\nconst TRAITS: &[&[&str]] = &[\n");
+    for traits in trait_sets {
+        let _ = writeln!(rust, "    &{traits:?},");
+    }
     let _ = writeln!(
         rust,
         "];\npub static MODELS: [ModelEntry; {}] = [\n{rows}];",
         models.len()
     );
     Ok(rust)
+}
+
+/// Where a value stands in a table, added at its end if it is new.
+fn intern<T: PartialEq>(table: &mut Vec<T>, value: T) -> usize {
+    table.iter().position(|it| *it == value).unwrap_or_else(|| {
+        table.push(value);
+        table.len() - 1
+    })
+}
+
+/// One number as twice its value; a list as twice its length and one, then its numbers. Seven bits a byte, the low ones first.
+fn packed(size: &Size) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut push = |mut value: u64| {
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+    };
+    match size {
+        Size::One(value) => push(u64::from(*value) << 1),
+        Size::Many(values) => {
+            push(((values.len() as u64) << 1) | 1);
+            for value in values {
+                push(u64::from(*value));
+            }
+        }
+    }
+    bytes
 }
 
 /// `encoder-decoders` names the variant `EncoderDecoders`.

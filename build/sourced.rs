@@ -9,7 +9,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 pub struct Sourced<T>(pub T, Confidence, String);
 
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 pub enum Confidence {
     A,
     B,
@@ -21,6 +21,7 @@ pub enum Confidence {
 pub struct Sources<'a> {
     texts: &'a BTreeMap<String, String>,
     sets: Vec<Vec<usize>>,
+    origins: Vec<(Confidence, usize)>,
 }
 
 impl<'a> Sources<'a> {
@@ -28,6 +29,7 @@ impl<'a> Sources<'a> {
         Self {
             texts,
             sets: Vec::new(),
+            origins: Vec::new(),
         }
     }
 
@@ -55,24 +57,80 @@ impl<'a> Sources<'a> {
             }))
     }
 
-    /// The Rust expression of a number, unknown where it is missing.
+    /// The Rust expression of a number, unknown where it is missing; see `Sourced` of the crate.
     pub fn number(&mut self, number: Option<&Sourced<f64>>, what: &str) -> Result<String, String> {
         let Some(Sourced(value, confidence, keys)) = number else {
             return Ok("Sourced::UNKNOWN".into());
         };
         let set = self.set(keys, what)?;
         Ok(format!(
-            "Sourced::new({value:?}, Confidence::{confidence:?}, {set})"
+            "Sourced::new({})",
+            self.packed(*value, *confidence, set, what)?
         ))
     }
 
-    /// The constants `SOURCES` and `SOURCE_SETS`.
-    pub fn table(&self) -> String {
+    /// A number and where it comes from in 32 bits.
+    pub fn packed(
+        &mut self,
+        value: f64,
+        confidence: Confidence,
+        set: usize,
+        what: &str,
+    ) -> Result<u32, String> {
+        const LIMIT: f64 = 8_388_608.0;
+        let origin = (confidence, set);
+        let at = self.origins.iter().position(|it| *it == origin);
+        let at = at.unwrap_or_else(|| {
+            self.origins.push(origin);
+            self.origins.len() - 1
+        });
+        let (number, flag) = if value.fract() == 0.0 {
+            (value, 0)
+        } else {
+            (value * 100.0, 1 << 23)
+        };
+        let exact = (number - number.round()).abs() < 1e-6;
+        match u8::try_from(at + 1) {
+            Ok(origin) if exact && (0.0..LIMIT).contains(&number) => {
+                Ok((u32::from(origin) << 24) | flag | number.round() as u32)
+            }
+            Ok(_) => Err(format!(
+                "{what}: {value}: expected a number below 8388608 with at most two decimals"
+            )),
+            Err(_) => Err(format!(
+                "{what}: more than 255 pairs of confidence and sources"
+            )),
+        }
+    }
+
+    /// The constant `ORIGINS`, into which packed numbers point.
+    pub fn origins(&self) -> String {
+        let mut rust = String::from("pub static ORIGINS: &[Origin] = &[\n");
+        for (confidence, set) in &self.origins {
+            let _ = writeln!(
+                rust,
+                "    (Confidence::{confidence:?}, &{:?}),",
+                self.sets[*set]
+            );
+        }
+        rust.push_str("];\n");
+        rust
+    }
+
+    /// The constant `SOURCES`.
+    pub fn texts(&self) -> String {
         let mut rust = String::from("pub static SOURCES: &[&str] = &[\n");
         for text in self.texts.values() {
             let _ = writeln!(rust, "    {text:?},");
         }
-        rust.push_str("];\npub static SOURCE_SETS: &[&[u8]] = &[\n");
+        rust.push_str("];\n");
+        rust
+    }
+
+    /// The constants `SOURCES` and `SOURCE_SETS`.
+    pub fn table(&self) -> String {
+        let mut rust = self.texts();
+        rust.push_str("pub static SOURCE_SETS: &[&[u8]] = &[\n");
         for set in &self.sets {
             let _ = writeln!(rust, "    &{set:?},");
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Confidence, Gpu, ModelEntry, gpus, models};
+use super::{Gpu, ModelEntry, gpus, models};
 use crate::nets::{self, Cx, Env, Sizes};
 use crate::scenario::{Data, Training};
 use crate::tape::{DType, Machine, Tape};
@@ -89,8 +89,7 @@ fn missing_sources() -> Vec<String> {
     let mut missing = Vec::new();
     for gpu in gpus() {
         for (name, number) in gpu.numbers() {
-            let known = number.confidence() != Confidence::Unknown;
-            if known && Gpu::sources(number).next().is_none() {
+            if number.get().is_some() && Gpu::sources(number).next().is_none() {
                 missing.push(format!("{}: {name}", gpu.id));
             }
         }

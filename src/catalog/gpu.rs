@@ -138,7 +138,16 @@ impl Gpu {
 
     /// Where a number of this table was read.
     pub fn sources(number: Sourced) -> impl Iterator<Item = &'static str> {
-        number.texts(table::SOURCE_SETS, table::SOURCES)
+        let origin = number.origin(table::ORIGINS);
+        let set = origin.map_or(&[][..], |(_, set)| set);
+        set.iter()
+            .filter_map(|&source| table::SOURCES.get(usize::from(source)).copied())
+    }
+
+    /// How a number of this table is known.
+    pub fn confidence(number: Sourced) -> Confidence {
+        let origin = number.origin(table::ORIGINS);
+        origin.map_or(Confidence::Unknown, |(confidence, _)| *confidence)
     }
 
     /// Every number with its name, for display and for tests of the data.
@@ -173,6 +182,7 @@ impl Gpu {
 
 #[allow(clippy::pedantic)]
 mod table {
+    use super::super::sourced::Origin;
     use super::{Class, Confidence, Gpu, Memory, Sourced, Tflops, Vendor};
     include!(concat!(env!("OUT_DIR"), "/gpus.rs"));
 }

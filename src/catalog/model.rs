@@ -12,10 +12,9 @@ pub struct ModelEntry {
     pub category: Category,
     /// The name of its forward function.
     pub arch: &'static str,
-    /// The library class whose parameters were counted.
-    pub class: &'static str,
     keys: &'static [&'static str],
-    values: &'static [u32],
+    /// A size for each key; see `sizes`.
+    packed: &'static [u8],
     /// What its blocks are made of: norms, activations, positions, biases.
     pub traits: &'static [&'static str],
     /// Distinct parameters; tied tensors once, buffers never.
@@ -24,7 +23,6 @@ pub struct ModelEntry {
     pub active: u64,
     pub confidence: Confidence,
     set: u8,
-    pub note: &'static str,
 }
 
 /// The file a model is listed in.
@@ -85,20 +83,24 @@ fn letters(id: &str) -> impl Iterator<Item = char> {
 impl ModelEntry {
     /// Its sizes by name, each with one value or, for stages of a network, several.
     pub fn sizes(&self) -> Vec<(&'static str, Vec<u64>)> {
-        let mut all: Vec<(&'static str, Vec<u64>)> = Vec::new();
-        for (&key, &value) in self.keys.iter().zip(self.values) {
-            match all.last_mut() {
-                Some((last, values)) if *last == key => values.push(value.into()),
-                _ => all.push((key, vec![value.into()])),
-            }
-        }
-        all
+        let mut rest = self.packed;
+        let one = |key: &&'static str| {
+            let head = number(&mut rest);
+            let values = if head & 1 == 0 {
+                vec![head >> 1]
+            } else {
+                (0..head >> 1).map(|_| number(&mut rest)).collect()
+            };
+            (*key, values)
+        };
+        self.keys.iter().map(one).collect()
     }
 
     /// One size; of several the first.
     pub fn size(&self, key: &str) -> Option<u64> {
-        let at = self.keys.iter().position(|it| *it == key)?;
-        self.values.get(at).copied().map(u64::from)
+        let sizes = self.sizes();
+        let (_, values) = sizes.iter().find(|(name, _)| *name == key)?;
+        values.first().copied()
     }
 
     /// Where its sizes and count were read.
@@ -108,6 +110,21 @@ impl ModelEntry {
             .iter()
             .filter_map(|&source| table::SOURCES.get(usize::from(source)).copied())
     }
+}
+
+/// Takes a number off the front: seven bits a byte, the low ones first, the last byte below 128.
+fn number(bytes: &mut &[u8]) -> u64 {
+    let mut value = 0;
+    let mut shift = 0;
+    while let Some((&byte, rest)) = bytes.split_first() {
+        *bytes = rest;
+        value |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 || shift > 56 {
+            break;
+        }
+    }
+    value
 }
 
 #[allow(clippy::pedantic)]
@@ -208,6 +225,13 @@ mod tests {
         check("resnet50", Some("resnet-50"));
         check("gpt", None);
         check("", None);
+    }
+
+    #[test]
+    fn numbers_are_read_back() {
+        let mut bytes: &[u8] = &[0, 0x7f, 0x80, 0x01, 0xff, 0xff, 0x03];
+        let read: Vec<u64> = (0..5).map(|_| number(&mut bytes)).collect();
+        assert_eq!(read, [0, 127, 128, 65_535, 0]);
     }
 
     #[test]

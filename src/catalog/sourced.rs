@@ -27,47 +27,30 @@ impl Confidence {
     }
 }
 
-/// A number with its confidence and the set of sources that hold it. Eight bytes, because the tables have thousands.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sourced {
-    value: f32,
-    confidence: Confidence,
-    set: u8,
-}
+/// A number with its confidence and its sources. Four bytes, because the tables have thousands.
+///
+/// The low 23 bits are the number, in hundredths where bit 23 is set; the high 8 say where it comes from, 0 for unknown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sourced(u32);
+
+/// How a number is known, and the sources that hold it.
+pub(super) type Origin = (Confidence, &'static [u8]);
 
 impl Sourced {
-    pub const UNKNOWN: Self = Self {
-        value: 0.0,
-        confidence: Confidence::Unknown,
-        set: u8::MAX,
-    };
+    pub(super) const UNKNOWN: Self = Self(0);
 
-    pub(super) const fn new(value: f32, confidence: Confidence, set: u8) -> Self {
-        Self {
-            value,
-            confidence,
-            set,
-        }
+    pub(super) const fn new(packed: u32) -> Self {
+        Self(packed)
     }
 
     pub fn get(self) -> Option<f64> {
-        (self.confidence != Confidence::Unknown).then_some(f64::from(self.value))
+        let number = f64::from(self.0 & 0x7f_ffff);
+        let hundredths = self.0 & 0x80_0000 != 0;
+        (self.0 >> 24 != 0).then_some(if hundredths { number / 100.0 } else { number })
     }
 
-    pub const fn confidence(self) -> Confidence {
-        self.confidence
-    }
-
-    /// The texts of its sources, from the tables of the file it came from.
-    pub(super) fn texts(
-        self,
-        sets: &'static [&'static [u8]],
-        sources: &'static [&'static str],
-    ) -> impl Iterator<Item = &'static str> {
-        sets.get(usize::from(self.set))
-            .copied()
-            .unwrap_or_default()
-            .iter()
-            .filter_map(|&source| sources.get(usize::from(source)).copied())
+    /// Where it comes from, in the table of the file it came from.
+    pub(super) fn origin(self, origins: &'static [Origin]) -> Option<&'static Origin> {
+        origins.get(((self.0 >> 24) as usize).checked_sub(1)?)
     }
 }
