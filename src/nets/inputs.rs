@@ -82,7 +82,7 @@ fn allowed(ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
 }
 
 /// `eager_mask`: zeros where allowed, the least number elsewhere.
-fn additive(mask: &Tensor, batch: u64, dtype: DType) -> Tensor {
+pub(super) fn additive(mask: &Tensor, batch: u64, dtype: DType) -> Tensor {
     let zero = mask.constant("tensor", &[0; 0], dtype);
     let least = mask.constant("tensor", &[0; 0], dtype);
     let shape = [batch, 1, mask.size(2), mask.size(3)];

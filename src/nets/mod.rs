@@ -1,6 +1,9 @@
 //! Networks as forward functions over symbolic tensors: each reads like the model's own code.
 
 mod adapter;
+mod attention;
+mod bert;
+mod bidirectional;
 mod cx;
 mod decoder;
 mod gpt2;
@@ -43,7 +46,11 @@ pub trait Net {
 type Build = fn(&Sizes) -> Result<Box<dyn Net>, String>;
 
 /// The architectures with a forward function, by the name the catalogue uses.
-const ARCHITECTURES: &[(&str, Build)] = &[("gpt2", gpt2::build)];
+const ARCHITECTURES: &[(&str, Build)] = &[
+    ("bert", bert::build),
+    ("gpt2", gpt2::build),
+    ("roberta", bert::roberta),
+];
 
 fn find(architecture: &str) -> Option<Build> {
     let mut all = ARCHITECTURES.iter().chain(decoder::FAMILIES);
