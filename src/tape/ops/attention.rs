@@ -230,14 +230,17 @@ fn efficient(
                 t.set_category(Category::Workspace);
                 t
             };
-            // Row sums in fp32; for 16-bit types tiles of 64×64 in which the query gradient is summed in fp32, with a lock each
-            // (`GradQTempStorage` in mem_eff_attention/kernel_backward.h).
-            let row_sums = scratch(b * h * s * 4);
-            let tiles = if dtype.is_half() {
-                b * h * s.div_ceil(64) * d.div_ceil(64) * (64 * 64 * 4 + 16)
+            // Row sums, which the kernels of 16-bit types take themselves (`kKernelComputesDelta`).
+            let row_sums = if dtype.is_half() {
+                scratch(b * h * s * 4)
             } else {
-                0
+                let product = scratch(b * h * s * d * 4);
+                let sums = scratch(b * h * s * 4);
+                let transposed = scratch(b * h * s * 4);
+                drop((sums, product));
+                transposed
             };
+            let tiles = backward_workspace(dtype, [b, h, s, t, d]);
             let sums = scratch(tiles);
             tape.kernel(
                 "efficient_backward",
@@ -249,6 +252,27 @@ fn efficient(
             grads([Some(dq), Some(dk), Some(dv), for_bias])
         })
     })
+}
+
+/// `workspace_size` of mem_eff_attention/kernel_backward.h: tiles in which the query gradient is summed in fp32, with a lock each,
+/// and for wide heads of 16-bit types the same for keys and values. Block sizes as in its generate_kernels.py for sm80.
+fn backward_workspace(dtype: DType, [b, h, s, t, d]: [u64; 5]) -> u64 {
+    let in_registers = dtype.is_half() && d <= 128;
+    let rows = if d <= 64 { 64 } else { 128 };
+    let columns = if in_registers { rows } else { 64 };
+    let tile = rows * columns * 4 + 16;
+    let queries = s.div_ceil(rows) * d.div_ceil(columns) * tile;
+    let others = if dtype.is_half() && !in_registers {
+        let mut splits = t.div_ceil(64);
+        if b * h >= 256 && t <= 2 * 64 {
+            splits = 1;
+        }
+        splits = splits.min(200 / (b * h).max(1)).max(1);
+        2 * splits * 64 * d.next_multiple_of(rows) * 4
+    } else {
+        0
+    };
+    b.saturating_mul(h).saturating_mul(queries + others)
 }
 
 /// `preprocess_mask` and `convert_boolean_attn_mask` in attention.cpp.
@@ -313,4 +337,26 @@ pub fn repeat_heads(t: &Tensor, groups: u64) -> Tensor {
     t.unsqueeze(2)
         .expand(&[b, k, groups, s, d])
         .reshape(&[b, k * groups, s, d])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn backward_of_efficient_attention_takes_what_the_kernel_takes() {
+        #[track_caller]
+        fn check(dtype: DType, sizes: [u64; 5], expected: u64) {
+            assert_eq!(backward_workspace(dtype, sizes), expected);
+        }
+        // Read from the allocator of PyTorch 2.15 on sm80.
+        check(DType::BF16, [2, 3, 500, 500, 64], 787_200);
+        check(DType::F16, [2, 3, 500, 300, 80], 1_573_248);
+        check(DType::BF16, [2, 3, 500, 500, 160], 8_651_904);
+        check(DType::BF16, [2, 3, 500, 700, 256], 11_798_016);
+        check(DType::BF16, [20, 20, 500, 100, 256], 262_246_400);
+        check(DType::F32, [2, 3, 500, 500, 64], 787_200);
+        check(DType::F32, [2, 3, 500, 300, 80], 1_573_632);
+        check(DType::F32, [2, 3, 500, 700, 256], 3_147_264);
+    }
 }

@@ -1,12 +1,12 @@
 //! Losses.
 
 use super::super::{Grads, Tensor, grads};
-use super::log_softmax;
 
 impl Tensor {
-    /// `F.cross_entropy(self, target)` with class indices: `log_softmax`, then `nll_loss`.
+    /// `F.cross_entropy(self, target)` with class indices: `log_softmax` in its own type, then `nll_loss`,
+    /// which autocast runs in fp32.
     pub fn cross_entropy(&self, target: &Tensor) -> Tensor {
-        let logs = log_softmax(self);
+        let logs = self.log_softmax_as_is().then(Tensor::raised);
         let tape = logs.tape();
         let loss = tape.empty("nll_loss", [0; 0], logs.dtype());
         let total_weight = tape.empty("nll_loss", [0; 0], logs.dtype());

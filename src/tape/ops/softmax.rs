@@ -5,12 +5,18 @@ use super::super::{DType, Grads, Tensor, grads};
 impl Tensor {
     /// `F.softmax(self, -1, dtype)`; autocast runs it in fp32.
     pub fn softmax(&self, dtype: Option<DType>) -> Tensor {
-        self.normalised("softmax", "softmax_backward", dtype)
+        self.raised()
+            .normalised("softmax", "softmax_backward", dtype)
+    }
+
+    /// `log_softmax(-1, self.dtype)`, as `cross_entropy_loss` calls it: a given type keeps autocast out.
+    pub(super) fn log_softmax_as_is(&self) -> Tensor {
+        self.normalised("log_softmax", "log_softmax_backward", None)
     }
 
     fn normalised(&self, op: &'static str, backward: &'static str, dtype: Option<DType>) -> Tensor {
         let with_product = op == "softmax";
-        let input = self.raised();
+        let input = self.clone();
         // With a `dtype` the kernel converts while it reads, from halves to fp32 alone (`host_softmax` in SoftMax.cu).
         let from = input.dtype();
         let (input, dtype) = match dtype {
@@ -41,5 +47,7 @@ impl Tensor {
 
 /// `F.log_softmax(input, -1)`.
 pub fn log_softmax(input: &Tensor) -> Tensor {
-    input.normalised("log_softmax", "log_softmax_backward", None)
+    input
+        .raised()
+        .normalised("log_softmax", "log_softmax_backward", None)
 }
