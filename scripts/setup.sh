@@ -1,0 +1,213 @@
+# Sourced by serve and test, from the root of the checkout: finds or makes every tool, at its pinned version.
+# What is already there costs nothing and is not mentioned. Tools live in a cache that all checkouts share.
+# Written for the bash that macOS ships (3.2) as well.
+
+TRUNK=0.21.14
+# Older ones cannot read what today's compiler emits.
+BINARYEN=132.0.0
+# The command-line half of wasm-bindgen must equal the crate.
+WASM_BINDGEN=$(awk '$0 == "name = \"wasm-bindgen\"" { getline; gsub(/"/, ""); print $3 }' Cargo.lock)
+RUST=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+OLDEST_RUST=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+OLDEST_NODE=18
+
+CACHE=${HEADROOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/headroom}
+TOOLS=$CACHE/tools
+
+say() { printf 'headroom: %s\n' "$*" >&2; }
+stop() { say "$@"; exit 1; }
+has() { command -v "$1" >/dev/null 2>&1; }
+
+# Whether version $1 is $2 or newer.
+at_least() { [ "$(printf '%s\n%s\n' "$2" "$1" | sort -V | head -n 1)" = "$2" ]; }
+
+as_root() {
+  if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
+}
+
+# Installs Debian packages, or names them where that is not possible.
+debian_packages() {
+  has apt-get || stop "please install: $*"
+  [ "$(id -u)" -eq 0 ] || has sudo || stop "please install these packages as root: $*"
+  say "installing $*"
+  if [ -z "${APT_UPDATED:-}" ]; then
+    as_root apt-get update -qq || stop "could not read the package lists; please install: $*"
+    APT_UPDATED=yes
+  fi
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null ||
+    stop "could not install all of these packages; please install: $*"
+}
+
+# The first of these programs that exists.
+first_of() {
+  local it
+  for it in "$@"; do
+    if has "$it"; then command -v "$it"; return; fi
+  done
+  return 1
+}
+
+setup_system() {
+  local missing=""
+  has cc || missing="$missing gcc libc6-dev"
+  has pkg-config || missing="$missing pkg-config"
+  has git || missing="$missing git"
+  has node || missing="$missing nodejs"
+  has npm || missing="$missing npm"
+  if has apt-get && [ ! -e /etc/ssl/certs/ca-certificates.crt ]; then missing="$missing ca-certificates"; fi
+  # Names, not paths: word splitting is wanted.
+  [ -z "$missing" ] || debian_packages $missing
+  local node
+  node=$(node --version)
+  at_least "${node#v}" "$OLDEST_NODE" || stop "node is ${node#v}; please install version $OLDEST_NODE or newer"
+}
+
+# Whether the rustup toolchain $1 has all that is needed.
+toolchain_is_whole() {
+  local root
+  rustup toolchain list 2>/dev/null | grep -q "^$1" || return 1
+  root=$(RUSTUP_TOOLCHAIN=$1 rustc --print sysroot 2>/dev/null) || return 1
+  [ -x "$root/bin/cargo-clippy" ] && [ -x "$root/bin/rustfmt" ] && [ -d "$root/lib/rustlib/wasm32-unknown-unknown" ]
+}
+
+complete_toolchain() {
+  toolchain_is_whole "$1" && return
+  say "installing Rust $1 with its WebAssembly target"
+  rustup toolchain install "$1" --no-self-update --profile minimal --component clippy,rustfmt \
+    --target wasm32-unknown-unknown >&2 && toolchain_is_whole "$1"
+}
+
+# The pinned toolchain; else rustup's default where it is new enough. A choice that cost a failed download is
+# remembered, so that the next run does not try again.
+rust_from_rustup() {
+  has rustup || return 1
+  local note=$CACHE/instead-of-rust-$RUST other version
+  if [ ! -e "$note" ] && complete_toolchain "$RUST"; then
+    export RUSTUP_TOOLCHAIN=$RUST
+    return
+  fi
+  other=$(cd / && env -u RUSTUP_TOOLCHAIN rustup default 2>/dev/null | cut -d ' ' -f 1)
+  [ -n "$other" ] || return 1
+  version=$(RUSTUP_TOOLCHAIN=$other rustc --version | cut -d ' ' -f 2)
+  at_least "$version" "$OLDEST_RUST" || return 1
+  if ! toolchain_is_whole "$other"; then
+    [ ! -e "$note" ] || return 1
+    RUSTUP_TOOLCHAIN=$other rustup target add wasm32-unknown-unknown >&2 || { remember "$note" debian; return 1; }
+    RUSTUP_TOOLCHAIN=$other rustup component add clippy rustfmt >&2 || { remember "$note" debian; return 1; }
+  fi
+  [ -e "$note" ] || say "Rust $RUST could not be had; using $other ($version)"
+  remember "$note" "$other"
+  export RUSTUP_TOOLCHAIN=$other
+}
+
+remember() { mkdir -p "$CACHE" && printf '%s\n' "$2" >"$1"; }
+
+# Debian's compiler for browsers is recent even in an old release. It has no WebAssembly standard library, so cargo
+# builds that from its sources with each target directory.
+rust_from_debian() {
+  local bin=$CACHE/debian-rust it
+  if [ ! -x "$bin/cargo" ] || [ ! -x /usr/bin/cargo-clippy ]; then
+    has apt-get || return 1
+    debian_packages rustc-web cargo-web rust-web-src rust-web-llvm rust-web-clippy rustfmt-web lld-22
+    at_least "$(/usr/bin/rustc --version | cut -d ' ' -f 2)" "$OLDEST_RUST" || return 1
+    mkdir -p "$bin"
+    for it in cargo rustc rustdoc rustfmt cargo-fmt cargo-clippy clippy-driver; do ln -sf "/usr/bin/$it" "$bin/$it"; done
+  fi
+  # Another cargo on the path would bring its own compiler.
+  export PATH=$bin:$PATH RUSTC=/usr/bin/rustc CARGO=/usr/bin/cargo
+  BUILD_STD=yes
+}
+
+setup_rust() {
+  BUILD_STD=
+  [ -d "$HOME/.cargo/bin" ] && PATH=$HOME/.cargo/bin:$PATH
+  rust_from_rustup || rust_from_debian ||
+    stop "please install Rust $RUST with rustup, with clippy, rustfmt and the target wasm32-unknown-unknown"
+}
+
+# Runs a build for WebAssembly.
+for_wasm() {
+  if [ -n "$BUILD_STD" ]; then
+    RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_abort "$@"
+  else
+    "$@"
+  fi
+}
+
+# A program from the crate registry: tool NAME VERSION BINARY [OPTION...]
+tool() {
+  local name=$1 version=$2 binary=$3
+  local home=$TOOLS/$name-$version
+  shift 3
+  if [ ! -x "$home/bin/$binary" ]; then
+    say "building $name $version, once (some minutes)"
+    # These run for seconds, so a quick build beats a fast program. Outside the checkout its settings do not apply.
+    (cd / && CARGO_TARGET_DIR=$CACHE/build CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off \
+      CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_STRIP=true \
+      cargo install --root "$home" --version "$version" "$@") >&2 || stop "could not build $name $version"
+    [ -x "$home/bin/$binary" ] || stop "$name $version came without $binary"
+    rm -rf "$CACHE/build"
+  fi
+  PATH=$home/bin:$PATH
+}
+
+setup_binaryen() {
+  local home=$TOOLS/binaryen-$BINARYEN
+  if [ ! -x "$home/node_modules/.bin/wasm-opt" ]; then
+    say "fetching binaryen $BINARYEN"
+    mkdir -p "$home"
+    npm install --prefix "$home" --no-audit --no-fund --loglevel=error "binaryen@$BINARYEN" >&2 ||
+      stop "could not fetch binaryen $BINARYEN from npm"
+  fi
+  PATH=$home/node_modules/.bin:$PATH
+}
+
+# All that building and serving the page takes.
+setup_page() {
+  setup_system
+  setup_rust
+  tool trunk "$TRUNK" trunk trunk --locked
+  # Its lock file names versions that a registry may have withdrawn; the version of the tool itself is what matters.
+  tool wasm-bindgen "$WASM_BINDGEN" wasm-bindgen-test-runner wasm-bindgen-cli
+  setup_binaryen
+  export PATH
+}
+
+# And all that testing it takes.
+setup_tests() {
+  setup_page
+  local missing=""
+  first_of chromium chromium-browser google-chrome >/dev/null || missing="$missing chromium"
+  first_of chromedriver >/dev/null || missing="$missing chromium-driver"
+  first_of firefox-esr firefox >/dev/null || missing="$missing firefox-esr"
+  [ -z "$missing" ] || debian_packages $missing
+  CHROMIUM=$(first_of chromium chromium-browser google-chrome)
+  FIREFOX=$(first_of firefox-esr firefox)
+  CHROMEDRIVER=$(first_of chromedriver)
+  export CHROMIUM FIREFOX CHROMEDRIVER
+  local kept=tests/e2e/node_modules/.package-lock.json
+  if [ ! -e "$kept" ] || [ tests/e2e/package-lock.json -nt "$kept" ]; then
+    say "fetching the packages of the browser tests"
+    npm ci --prefix tests/e2e --no-audit --no-fund --loglevel=error >&2 || stop "could not fetch the packages of tests/e2e from npm"
+    touch "$kept"
+  fi
+}
+
+# What the page is made from, as one hash.
+page_inputs() {
+  local files="Cargo.toml Cargo.lock rust-toolchain.toml Trunk.toml index.html scripts/precache.mjs scripts/setup.sh"
+  find $files src catalog style public -type f -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0 git hash-object |
+    git hash-object --stdin
+}
+
+# Builds the release page into dist/, unless that is what it holds.
+build_page() {
+  local stamp=target/page.stamp inputs
+  mkdir -p target
+  inputs=$(page_inputs)
+  if [ -e dist/index.html ] && [ "$(cat "$stamp" 2>/dev/null)" = "$inputs" ]; then return; fi
+  say "building the page"
+  rm -f "$stamp"
+  TRUNK_SKIP_VERSION_CHECK=true for_wasm trunk build --release >&2 || stop "the page could not be built"
+  printf '%s\n' "$inputs" >"$stamp"
+}

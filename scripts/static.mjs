@@ -1,0 +1,72 @@
+// A static file server for this machine alone: what any host of dist/ does, and no more.
+//   node scripts/static.mjs FOLDER PORT
+import { createReadStream, statSync } from "node:fs";
+import { createServer } from "node:http";
+import { extname, join, normalize, resolve, sep } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const TYPES = {
+  ".css": "text/css; charset=utf-8",
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".json": "application/json",
+  ".png": "image/png",
+  ".svg": "image/svg+xml",
+  ".wasm": "application/wasm",
+  ".webmanifest": "application/manifest+json",
+};
+
+/**
+ * Serves a folder below a path. Port 0 takes any free port.
+ * @returns {Promise<{url: string, requests: string[], folder: string, close: () => Promise<void>}>}
+ *   `requests` grows with each request; `folder` may be set to serve another one from then on.
+ */
+export async function serve(folder, port, path = "/") {
+  const site = { folder, requests: [] };
+  const server = createServer((request, response) => {
+    const { pathname } = new URL(request.url, "http://localhost");
+    site.requests.push(pathname);
+    const file = find(resolve(site.folder), path, pathname);
+    if (!file) return response.writeHead(404, { "content-type": "text/plain" }).end("not found\n");
+    response.writeHead(200, {
+      "content-type": TYPES[extname(file)] ?? "application/octet-stream",
+      "cache-control": "no-cache",
+      "content-security-policy": "frame-ancestors 'none'",
+      "x-content-type-options": "nosniff",
+    });
+    if (request.method === "HEAD") return response.end();
+    createReadStream(file).on("error", () => response.destroy()).pipe(response);
+  });
+  await new Promise((done, failed) => server.once("error", failed).listen(port, "127.0.0.1", done));
+  site.url = `http://127.0.0.1:${server.address().port}${path}`;
+  site.close = () => {
+    server.closeAllConnections();
+    return new Promise((done) => server.close(done));
+  };
+  return site;
+}
+
+function find(root, path, pathname) {
+  if (!pathname.startsWith(path)) return undefined;
+  let name;
+  try {
+    name = decodeURIComponent(pathname.slice(path.length));
+  } catch {
+    return undefined;
+  }
+  const file = normalize(join(root, name === "" || name.endsWith("/") ? `${name}index.html` : name));
+  if (!file.startsWith(root + sep)) return undefined;
+  return statSync(file, { throwIfNoEntry: false })?.isFile() ? file : undefined;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [folder, port] = process.argv.slice(2);
+  try {
+    const { url } = await serve(folder, Number(port));
+    console.log(`Headroom is at ${url} (Ctrl+C stops it)`);
+  } catch (problem) {
+    const busy = problem.code === "EADDRINUSE";
+    console.error(busy ? `port ${port} is in use; choose another: PORT=8081 ./scripts/serve` : problem.message);
+    process.exit(1);
+  }
+}
