@@ -65,7 +65,7 @@ setup_system() {
 # Whether the rustup toolchain $1 has all that is needed.
 toolchain_is_whole() {
   local root
-  rustup toolchain list 2>/dev/null | grep -q "^$1" || return 1
+  case $'\n'$(rustup toolchain list 2>/dev/null) in *$'\n'"$1"*) ;; *) return 1 ;; esac
   root=$(RUSTUP_TOOLCHAIN=$1 rustc --print sysroot 2>/dev/null) || return 1
   [ -x "$root/bin/cargo-clippy" ] && [ -x "$root/bin/rustfmt" ] && [ -d "$root/lib/rustlib/wasm32-unknown-unknown" ]
 }
@@ -195,8 +195,8 @@ setup_tests() {
 
 # What the page is made from, as one hash.
 page_inputs() {
-  local files="Cargo.toml Cargo.lock rust-toolchain.toml Trunk.toml index.html scripts/precache.mjs scripts/setup.sh"
-  find $files src catalog style public -type f -print0 2>/dev/null | LC_ALL=C sort -z | xargs -0 git hash-object |
+  local files="Cargo.toml Cargo.lock build.rs rust-toolchain.toml Trunk.toml index.html scripts/precache.mjs scripts/setup.sh"
+  find $files build src catalog style public -type f -print0 | LC_ALL=C sort -z | xargs -0 git hash-object |
     git hash-object --stdin
 }
 
