@@ -1,0 +1,152 @@
+// One visit to the page in a real browser, in the words of a person: open, set, read, download.
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import puppeteer from "puppeteer-core";
+
+const CHROME_FLAGS = [
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--disable-dev-shm-usage",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+];
+
+export function launch(kind, executablePath) {
+  return puppeteer.launch({
+    browser: kind,
+    executablePath,
+    headless: true,
+    protocolTimeout: 60_000,
+    args: kind === "chrome" ? CHROME_FLAGS : [],
+  });
+}
+
+/** Waits until `ask` gives something true, and gives that. */
+export async function until(what, ask, limit = 30_000) {
+  const end = Date.now() + limit;
+  for (;;) {
+    const answer = await ask();
+    if (answer) return answer;
+    if (Date.now() > end) throw new Error(`waited ${limit / 1000} s for ${what}`);
+    await new Promise((again) => setTimeout(again, 50));
+  }
+}
+
+export class Visit {
+  /** What the browser complained about, in order. */
+  heard = [];
+  /** Addresses that pages asked for, the network or not. */
+  asked = [];
+
+  static async begin(browser, site, downloads) {
+    const visit = new Visit();
+    Object.assign(visit, { browser, site, downloads });
+    const downloadBehavior = { policy: "allow", downloadPath: downloads };
+    visit.context = await browser.createBrowserContext({ downloadBehavior });
+    visit.page = await visit.newPage();
+    return visit;
+  }
+
+  async newPage() {
+    const page = await this.context.newPage();
+    await page.setViewport({ width: 1280, height: 900 });
+    page.on("console", (it) => {
+      if (it.type() === "error") this.heard.push(it.text());
+    });
+    page.on("pageerror", (it) => this.heard.push(String(it)));
+    page.on("request", (it) => this.asked.push(it.url()));
+    await page.evaluateOnNewDocument(() => {
+      window.violations = [];
+      document.addEventListener("securitypolicyviolation", (it) => {
+        window.violations.push(`${it.effectiveDirective} forbids ${it.blockedURI} at ${it.sourceFile}:${it.lineNumber}`);
+      });
+    });
+    return page;
+  }
+
+  async open(address = this.site.url) {
+    await this.page.goto(address, { waitUntil: "load" });
+    await this.started();
+  }
+
+  async reload() {
+    await this.page.reload({ waitUntil: "load" });
+    await this.started();
+  }
+
+  /** The page has been drawn and has answered. */
+  async started() {
+    await this.page.waitForSelector("html[data-started]");
+    await this.page.waitForSelector('[data-testid="allocated-bytes"][data-bytes]');
+  }
+
+  /** The offline copy is whole, and this page is served from it. */
+  async kept() {
+    await this.page.waitForFunction(async () => {
+      await navigator.serviceWorker.ready;
+      return navigator.serviceWorker.controller?.state === "activated";
+    });
+  }
+
+  bytes() {
+    return this.page.$eval('[data-testid="allocated-bytes"]', (it) => Number(it.dataset.bytes));
+  }
+
+  /** Fills in one field as a person does, and waits for the answer to follow. */
+  async set(path, value) {
+    const { page } = this;
+    const field = `[name="${path}"]`;
+    const before = await this.bytes();
+    const kind = await page.$eval(field, (it) => it.tagName);
+    if (kind === "SELECT") {
+      await page.select(field, value);
+    } else {
+      await page.click(field, { count: 3 });
+      await page.keyboard.type(value);
+      await page.keyboard.press("Tab");
+    }
+    await until(`another answer after ${path} became ${value}`, async () => (await this.bytes()) !== before);
+  }
+
+  /** All that a person sees of the state: every field and every answer. */
+  screen() {
+    return this.page.evaluate(() => ({
+      fields: [...document.querySelectorAll("#app [name]")].map((it) => [it.name, it.type === "checkbox" ? it.checked : it.value]),
+      answers: document.querySelector("#answers").innerText,
+    }));
+  }
+
+  /** The address, once it holds this text. */
+  address(text) {
+    return until(`an address with ${text}`, async () => {
+      const address = await this.page.evaluate(() => location.href);
+      return address.includes(text) && address;
+    });
+  }
+
+  visible(selector) {
+    return this.page.waitForSelector(selector, { visible: true });
+  }
+
+  /** Clicks, and gives the name and the text of the file that arrives. */
+  async download(selector) {
+    const before = new Set(readdirSync(this.downloads));
+    await this.page.click(selector);
+    const name = await until("a downloaded file", () =>
+      readdirSync(this.downloads).find((it) => !before.has(it) && !/\.(part|crdownload|tmp)$/.test(it) && !it.startsWith(".")),
+    );
+    const text = await until(`${name} to have content`, () => readFileSync(join(this.downloads, name), "utf8"));
+    return { name, text };
+  }
+
+  violations() {
+    return this.page.evaluate(() => window.violations);
+  }
+
+  async end() {
+    await this.context.close();
+  }
+}

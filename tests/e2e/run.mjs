@@ -1,0 +1,54 @@
+// The end-to-end tests, in one browser: node run.mjs chrome|firefox EXECUTABLE
+// Each test gets a site of its own, so that no test finds another's offline copy or storage.
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { serve } from "../../scripts/static.mjs";
+import { launch, Visit } from "./browser.mjs";
+import { tests } from "./tests.mjs";
+
+const DIST = new URL("../../dist", import.meta.url).pathname;
+const LIMIT_MS = 90_000;
+
+const [kind, executable] = process.argv.slice(2);
+const scratch = mkdtempSync(join(tmpdir(), "headroom-e2e-"));
+const browser = await launch(kind, executable);
+
+/** A changed copy of the build, for what happens when a host serves something else. */
+const copyOfDist = (name) => {
+  const folder = join(scratch, name);
+  cpSync(DIST, folder, { recursive: true });
+  return folder;
+};
+
+let passed = 0;
+let failed = 0;
+for (const { name, only, run } of tests) {
+  if (only && only !== kind) continue;
+  // Below a path, as a project's page on a shared host is.
+  const site = await serve(DIST, 0, "/some/where/");
+  const visit = await Visit.begin(browser, site, mkdtempSync(join(scratch, "downloads-")));
+  const started = Date.now();
+  let timer;
+  const limit = new Promise((_, late) => {
+    timer = setTimeout(() => late(new Error(`not done after ${LIMIT_MS / 1000} s`)), LIMIT_MS);
+  });
+  try {
+    await Promise.race([run({ kind, visit, site, copyOfDist }), limit]);
+    passed += 1;
+    console.log(`ok   ${kind}: ${name} (${Date.now() - started} ms)`);
+  } catch (problem) {
+    failed += 1;
+    console.log(`FAIL ${kind}: ${name}\n${problem.stack ?? problem}`);
+    for (const line of visit.heard) console.log(`     browser: ${line}`);
+  } finally {
+    clearTimeout(timer);
+    await visit.end();
+    await site.close();
+  }
+}
+
+await browser.close();
+rmSync(scratch, { recursive: true, force: true });
+console.log(`${passed} passed, ${failed} failed`);
+process.exit(failed === 0 ? 0 : 1);
