@@ -111,11 +111,14 @@ export class Visit {
     await until(`another answer after ${path} became ${value}`, async () => (await this.bytes()) !== before);
   }
 
-  /** All that a person sees of the state: every field and every answer. */
+  /** All that a scenario puts on the screen: every field and every answer, without what follows the pointer. */
   screen() {
     return this.page.evaluate(() => ({
       fields: [...document.querySelectorAll("#app [name]")].map((it) => [it.name, it.type === "checkbox" ? it.checked : it.value]),
-      answers: document.querySelector("#answers").innerText,
+      answers: ["#verdict", ".three", '[data-testid="breakdown"]', "pre"].map((part) =>
+        [...document.querySelectorAll(part)].map((it) => it.innerText),
+      ),
+      timeline: [...document.querySelectorAll('[data-testid="timeline"] path')].map((it) => it.getAttribute("d")),
     }));
   }
 
