@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Deserialize;
 
-use crate::sourced::{Confidence, Sourced, Sources};
+use crate::sourced::{Confidence, Sourced, Sources, in_order};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -102,6 +102,7 @@ enum Support {
 }
 
 pub fn table(file: &File) -> Result<String, String> {
+    in_order("gpus.yaml", file.gpus.iter().map(|it| it.id.as_str()))?;
     let mut sources = Sources::new(&file.sources);
     let metal = sources.set("metal-rule", "gpus.yaml")?;
     let mut rows: Vec<(String, String)> = Vec::new();

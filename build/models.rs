@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Deserialize;
 
-use crate::sourced::{Confidence, Sources};
+use crate::sourced::{Confidence, Sources, in_order};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -79,6 +79,9 @@ impl<'de> Deserialize<'de> for Sizes {
 
 /// `files` are the stems of the files with their content; the stem is the models' category.
 pub fn table(sources: &SourceFile, files: &[(String, File)]) -> Result<String, String> {
+    for (category, file) in files {
+        in_order(category, file.models.iter().map(|it| it.id.as_str()))?;
+    }
     let mut sources = Sources::new(&sources.sources);
     let mut models: Vec<(&str, &Model)> = files
         .iter()

@@ -138,3 +138,17 @@ impl<'a> Sources<'a> {
         rust
     }
 }
+
+/// Ids must rise, so that a person finds an entry and nobody adds it twice.
+pub fn in_order<'a>(file: &str, ids: impl Iterator<Item = &'a str>) -> Result<(), String> {
+    let mut last = "";
+    for id in ids {
+        if id <= last {
+            return Err(format!(
+                "{file}: `{id}` stands after `{last}`; expected ids in order, each once"
+            ));
+        }
+        last = id;
+    }
+    Ok(())
+}

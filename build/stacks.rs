@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::Deserialize;
 
 use crate::overheads::pair;
-use crate::sourced::{Confidence, Sources};
+use crate::sourced::{Confidence, Sources, in_order};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -40,6 +40,7 @@ struct Fact {
 }
 
 pub fn stacks(file: &StackFile) -> Result<String, String> {
+    in_order("stacks.yaml", file.stacks.iter().map(|it| it.id.as_str()))?;
     let mut sources = Sources::new(&file.sources);
     let mut rows = String::new();
     for stack in &file.stacks {

@@ -68,7 +68,11 @@ impl Report {
 
 /// The parameters that a model's forward function makes.
 pub fn count(model: &ModelEntry) -> Result<u64, String> {
-    let net = nets::build(model.arch, &Sizes::from_entry(model))?;
+    let mut sizes = Sizes::from_entry(model);
+    if sizes.is_set("headless") {
+        sizes.set("head=none", 1);
+    }
+    let net = nets::build(model.arch, &sizes)?;
     let training = Training {
         dropout: false,
         ..Training::default()

@@ -12,6 +12,8 @@ enum Head {
     /// A token for every position, the table of embeddings its weight.
     MaskedLanguageModel,
     Classifier,
+    /// `BertModel` by itself, which ends in its pooler.
+    None,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +44,8 @@ fn of_kind(sizes: &Sizes, roberta: bool) -> Result<Box<dyn Net>, String> {
         roberta,
         head: if sizes.is_set("head=cls") {
             Head::Classifier
+        } else if sizes.is_set("head=none") {
+            Head::None
         } else {
             Head::MaskedLanguageModel
         },
@@ -62,7 +66,9 @@ impl Net for Bert {
         let ids = cx.tape.empty("input_ids", shape, DType::I64);
         let labels = match self.head {
             Head::MaskedLanguageModel => cx.tape.empty("labels", shape, DType::I64),
-            Head::Classifier => cx.tape.empty("labels", [data.micro_batch], DType::I64),
+            Head::Classifier | Head::None => {
+                cx.tape.empty("labels", [data.micro_batch], DType::I64)
+            }
         };
         let positions = cx.tape.empty("position_ids", shape, DType::I64);
         let mut all = vec![ids, labels, positions];
@@ -77,6 +83,7 @@ impl Net for Bert {
         let name = if self.roberta { "roberta" } else { "bert" };
         let sequence = cx.within(name, |cx| self.model(cx, ids, positions, batch.get(3)));
         let (logits, _pooled) = match (self.head, self.roberta) {
+            (Head::None, _) => (self.pooled(cx, name, &sequence), None),
             (Head::Classifier, false) => self.pooled_classes(cx, name, &sequence),
             (Head::Classifier, true) => (self.roberta_classes(cx, &sequence), None),
             (Head::MaskedLanguageModel, _) => (self.tokens(cx, name, &sequence), None),
@@ -191,22 +198,27 @@ impl Bert {
         x.linear(&table.tensor(), Some(&bias.tensor()))
     }
 
-    /// `BertPooler` and the classifier over it; also what the pooler left, which the outputs hold.
+    /// The pooler and the classifier over it; also what the pooler left, which the outputs hold.
     fn pooled_classes(
         &self,
         cx: &Cx,
         name: &'static str,
         sequence: &Tensor,
     ) -> (Tensor, Option<Tensor>) {
-        let pooled = cx.within(name, |cx| {
+        let pooled = self.pooled(cx, name, sequence);
+        let dropped = cx.dropout(&pooled, 0.1);
+        let logits = cx.linear("classifier", &dropped, self.classes, true);
+        (logits, Some(pooled))
+    }
+
+    /// `BertPooler`.
+    fn pooled(&self, cx: &Cx, name: &'static str, sequence: &Tensor) -> Tensor {
+        cx.within(name, |cx| {
             cx.within("pooler", |cx| {
                 cx.linear("dense", &sequence.select(1), self.hidden, true)
                     .then(Tensor::tanh)
             })
-        });
-        let dropped = cx.dropout(&pooled, 0.1);
-        let logits = cx.linear("classifier", &dropped, self.classes, true);
-        (logits, Some(pooled))
+        })
     }
 
     /// `RobertaClassificationHead`.
