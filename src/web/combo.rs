@@ -33,8 +33,26 @@ fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
                     .unwrap_or_default(),
             })
             .collect(),
+        Kind::Model => catalog::models()
+            .iter()
+            .map(|model| Entry {
+                id: model.id,
+                name: model.name,
+                detail: text::count(model.parameters),
+            })
+            .collect(),
         _ => vec![],
     }
+}
+
+/// The catalogue's name for an id, which may be a short form of its own; the id where the catalogue has none.
+pub fn name(setting: &Setting, id: &str) -> String {
+    let known = match setting.kind {
+        Kind::Gpu => catalog::gpu(id).map(|it| it.name),
+        Kind::Model => catalog::model(id).map(|it| it.name),
+        _ => None,
+    };
+    known.unwrap_or(id).to_string()
 }
 
 /// Entries that hold every word of what was typed, in the catalogue's order.
@@ -84,16 +102,10 @@ pub fn Combo(session: Session, setting: &'static Setting) -> impl IntoView {
         active.set(0);
         opened.set(true);
     };
-    let name = move || {
-        let id = session.text(setting);
-        let named = |all: &Vec<Entry>| {
-            all.iter()
-                .find(|it| it.id == id)
-                .map(|it| it.name.to_string())
-        };
-        all.with(named).unwrap_or(id)
+    let shown = move || {
+        let typed = typed.get();
+        typed.unwrap_or_else(|| name(setting, &session.text(setting)))
     };
-    let shown = move || typed.get().unwrap_or_else(name);
     let choose = move |id: &str| {
         session.enter(setting, id);
         session.leave(setting);

@@ -1,5 +1,6 @@
 //! Words the page shows: kept together so that they can be read through, and translated one day.
 
+use crate::catalog;
 use crate::estimate::{Category, Phase};
 use crate::scenario::Scenario;
 use crate::share::DATA_VERSION;
@@ -29,13 +30,14 @@ pub fn about(scenario: &Scenario) -> String {
         Some(lora) => format!("LoRA rank {}", lora.rank),
         None => "full training".into(),
     };
+    let card = catalog::gpu(&scenario.hardware.gpu).map_or(&*scenario.hardware.gpu, |it| it.name);
     let cards = match scenario.hardware.gpus {
-        1 => scenario.hardware.gpu.clone(),
-        many => format!("{many} × {}", scenario.hardware.gpu),
+        1 => card.to_string(),
+        many => format!("{many} × {card}"),
     };
+    let model = catalog::model(&scenario.model.id).map_or(&*scenario.model.id, |it| it.name);
     format!(
-        "{}, {method}, {}, {}, {} × {} tokens on {cards}",
-        scenario.model.id,
+        "{model}, {method}, {}, {}, {} × {} tokens on {cards}",
         training.precision.label(),
         training.optimizer.label(),
         scenario.data.micro_batch,

@@ -60,13 +60,20 @@ fn draw(instants: &[Instant], units: UnitStyle, size: (u32, u32), svg: &mut Stri
     chart.draw_series(area).ok()?;
     let line = LineSeries::new(steps, Role::Main.colour().stroke_width(2));
     chart.draw_series(line).ok()?;
-    for (start, phase) in starts(instants) {
-        let start = start as f64;
+    let starts = starts(instants);
+    let ends = starts.iter().skip(1).map(|(start, _)| *start);
+    for ((start, phase), end) in starts.iter().zip(ends.chain([instants.len()])) {
+        let name = text::phase(*phase);
+        let room = (end - start) as f64 / last * f64::from(size.0);
+        let start = *start as f64;
         let edge = PathElement::new([(start, 0.0), (start, top)], Role::Axis.colour());
-        let style = ("monospace", 14).into_font().color(&Role::Soft.colour());
-        let name = EmptyElement::at((start, top)) + Text::new(text::phase(phase), (4, -16), style);
         chart.draw_series([edge]).ok()?;
-        chart.draw_series([name]).ok()?;
+        // A name that is wider than its phase would lie on the next one.
+        if room > name.len() as f64 * 8.0 {
+            let style = ("monospace", 14).into_font().color(&Role::Soft.colour());
+            let name = EmptyElement::at((start, top)) + Text::new(name, (4, -16), style);
+            chart.draw_series([name]).ok()?;
+        }
     }
     let dot = Circle::new(
         (at as f64 + 0.5, height(peak)),
