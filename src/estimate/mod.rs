@@ -1,10 +1,12 @@
 //! Scenario in, estimate out.
 
 mod device;
+mod explain;
 mod outcome;
 mod scan;
 mod uncertainty;
 
+pub use explain::{Held, held_at_peak};
 pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Peaks, PhasePeak, alive_at, by_category, by_module, timeline};
 
@@ -17,8 +19,17 @@ use crate::scenario::Scenario;
 use crate::step::{self, Run};
 use crate::units::{Bytes, Flops};
 
+/// Steps that are run: the last is like all that follow.
+const STEPS: u32 = 3;
+
 /// What a training step of this scenario needs.
 pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
+    let (net, architecture) = built(scenario)?;
+    Ok(of_net(&*net, architecture, scenario))
+}
+
+/// The scenario's network and the name of its architecture.
+fn built(scenario: &Scenario) -> Result<(Box<dyn Net>, &'static str), Unsupported> {
     let entry = catalog::model(&scenario.model.id).ok_or_else(|| {
         Unsupported(format!(
             "model.id: `{}` is not in the catalogue",
@@ -28,25 +39,29 @@ pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
     let mut sizes = Sizes::from_entry(entry);
     sizes.extend(&scenario.model.dims);
     let net = nets::build(entry.arch, &sizes).map_err(Unsupported)?;
-    Ok(of_net(&*net, entry.arch, scenario))
+    Ok((net, entry.arch))
 }
 
-/// The estimate of a network that is already built.
-fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
-    const STEPS: u32 = 3;
+fn ran(net: &dyn Net, scenario: &Scenario) -> Run {
     let gpu = catalog::gpu(&scenario.hardware.gpu);
-    let run = step::run(
-        net,
-        &scenario.data,
-        &scenario.training,
-        device::machine(gpu),
-        STEPS,
-    );
+    let machine = device::machine(gpu);
+    step::run(net, &scenario.data, &scenario.training, machine, STEPS)
+}
+
+/// The run's peaks, with the allocator replayed as the scenario sets it.
+fn peaks(run: &Run, scenario: &Scenario) -> Peaks {
     let settings = Settings {
         expandable_segments: scenario.runtime.expandable_segments,
         ..Settings::default()
     };
-    let peaks = Peaks::replayed(&run.trace, &settings);
+    Peaks::replayed(&run.trace, &settings)
+}
+
+/// The estimate of a network that is already built.
+fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
+    let gpu = catalog::gpu(&scenario.hardware.gpu);
+    let run = ran(net, scenario);
+    let peaks = peaks(&run, scenario);
     let steady = STEPS - 1;
     let Some(highest) = peaks.highest().copied() else {
         return Estimate::default();

@@ -4,7 +4,9 @@ use leptos::prelude::*;
 
 use super::gauge::{GaugeView, Piece, pieces};
 use super::session::Session;
-use crate::estimate::Estimate;
+use super::text;
+use crate::estimate::{self, Estimate, Held};
+use crate::scenario::Scenario;
 use crate::units::{Bytes, UnitStyle};
 
 /// One line of the table, in words.
@@ -27,6 +29,35 @@ pub fn lines(estimate: &Estimate, units: UnitStyle) -> Vec<Line> {
         .collect()
 }
 
+/// The tensors of a part, each kind in words, and how much the kinds not listed come to.
+pub fn tensors(
+    scenario: &Scenario,
+    piece: Piece,
+    units: UnitStyle,
+) -> Option<(Vec<[String; 4]>, Bytes)> {
+    const MOST: usize = 10;
+    let Piece::Tensor(category) = piece else {
+        return None;
+    };
+    let mut held = estimate::held_at_peak(scenario).ok()?;
+    held.retain(|kind| kind.category == category);
+    let rest = held.iter().skip(MOST).map(Held::all).sum();
+    let words = |kind: &Held| {
+        let module = if kind.module.is_empty() {
+            text::OUTSIDE
+        } else {
+            &kind.module
+        };
+        let size = match kind.count {
+            1 => String::new(),
+            many => format!("{many} × {}", kind.each.show(units)),
+        };
+        [kind.op.into(), module.into(), size, kind.all().show(units)]
+    };
+    let listed: Vec<_> = held.iter().take(MOST).map(words).collect();
+    (!listed.is_empty()).then_some((listed, rest))
+}
+
 /// A part of the whole in percent.
 pub fn share(part: Bytes, whole: Bytes) -> String {
     match part.get() as f64 / whole.get().max(1) as f64 * 100.0 {
@@ -45,7 +76,10 @@ pub fn Breakdown(session: Session) -> impl IntoView {
         let units = session.units.get();
         let estimate = estimate.get()?;
         let rows = lines(&estimate, units).into_iter();
-        Some(rows.map(|line| row(line, pointed, opened)).collect_view())
+        Some(
+            rows.map(|line| row(session, line, pointed, opened))
+                .collect_view(),
+        )
     };
     let total = move || Some(estimate.get()?.device.expected.show(session.units.get()));
     view! {
@@ -53,7 +87,7 @@ pub fn Breakdown(session: Session) -> impl IntoView {
             <header>
                 <h2 id="breakdown-title">"What is on the GPU at the step’s peak"</h2>
                 <p class="quiet">
-                    {move || Some(format!("peak in {}", super::text::phase(estimate.get()?.phase).to_lowercase()))}
+                    {move || Some(format!("peak in {}", text::phase(estimate.get()?.phase).to_lowercase()))}
                 </p>
             </header>
             <GaugeView session pointed/>
@@ -80,6 +114,7 @@ pub fn Breakdown(session: Session) -> impl IntoView {
 }
 
 fn row(
+    session: Session,
     line: Line,
     pointed: RwSignal<Option<Piece>>,
     opened: RwSignal<Option<Piece>>,
@@ -112,8 +147,55 @@ fn row(
             <td class="number">{line.bytes}</td>
             <td class="number">{line.share}</td>
         </tr>
-        {move || open().then(|| view! { <tr class="why"><td colspan="3">{why}</td></tr> })}
+        {move || open().then(|| view! {
+            <tr class="why">
+                <td colspan="3">
+                    <p>{why}</p>
+                    <Tensors session piece/>
+                </td>
+            </tr>
+        })}
     }
+}
+
+/// What the part is made of, from the trace itself.
+#[component]
+fn Tensors(session: Session, piece: Piece) -> impl IntoView {
+    let rows = move || {
+        let units = session.units.get();
+        let (listed, rest) = session
+            .answer
+            .with(|it| tensors(&it.scenario, piece, units))?;
+        let rest = (rest > Bytes::ZERO).then(|| {
+            view! { <tr><td colspan="3">{text::SMALLER}</td><td class="number">{rest.show(units)}</td></tr> }
+        });
+        let rows = listed.into_iter().map(|[op, module, size, all]| {
+            view! {
+                <tr>
+                    <th scope="row"><code>{op}</code></th>
+                    <td><code>{module}</code></td>
+                    <td class="number">{size}</td>
+                    <td class="number">{all}</td>
+                </tr>
+            }
+        });
+        Some(view! {
+            <div class="scroller" tabindex="0" role="region" aria-label=text::TENSORS>
+                <table class="tensors">
+                    <thead>
+                        <tr>
+                            <th scope="col">"Made by"</th>
+                            <th scope="col">"In"</th>
+                            <th scope="col" class="number">"Tensors"</th>
+                            <th scope="col" class="number">"Together"</th>
+                        </tr>
+                    </thead>
+                    <tbody>{rows.collect_view()} {rest}</tbody>
+                </table>
+            </div>
+        })
+    };
+    view! { {rows} }
 }
 
 #[cfg(test)]
@@ -135,6 +217,25 @@ mod tests {
             "1.00 GiB 10 %",
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn a_part_lists_the_tensors_it_is_made_of() {
+        let piece = Piece::Tensor(crate::estimate::Category::Parameters);
+        let (listed, _) = tensors(&Scenario::default(), piece, UnitStyle::Binary).unwrap();
+        let [_, module, size, all] = &listed[0];
+        assert_eq!(
+            (module.as_str(), size.as_str(), all.as_str()),
+            ("transformer.wte", "", "147 MiB")
+        );
+        assert!(
+            listed[1][1].contains('*') && listed[1][2].starts_with("12 × "),
+            "{listed:?}"
+        );
+        assert_eq!(
+            tensors(&Scenario::default(), Piece::Context, UnitStyle::Binary),
+            None
+        );
     }
 
     #[test]

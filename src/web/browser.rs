@@ -131,6 +131,16 @@ pub fn focus(selector: &str) {
     }
 }
 
+/// Lets the browser draw and take input before the work goes on.
+pub async fn breathe() {
+    let soon = js_sys::Promise::new(&mut |resolve, _| {
+        // Without a timer the work goes on at the next turn anyway.
+        let _ = window().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, 0);
+    });
+    // The promise has no way to fail.
+    let _ = JsFuture::from(soon).await;
+}
+
 pub fn print() {
     // A browser without printing has no other answer than silence.
     let _ = window().print();

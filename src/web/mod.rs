@@ -17,6 +17,7 @@ mod masthead;
 #[cfg(test)]
 mod sample;
 mod session;
+mod sweep;
 mod text;
 mod timeline;
 mod verdict;
@@ -47,6 +48,7 @@ pub fn App() -> impl IntoView {
                 <verdict::Verdict session/>
                 <breakdown::Breakdown session/>
                 <timeline::Timeline session width/>
+                <sweep::Sweep session width/>
                 <exports::Exports session/>
                 <Limits session/>
             </div>

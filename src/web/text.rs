@@ -1,8 +1,10 @@
 //! Words the page shows: kept together so that they can be read through, and translated one day.
 
+use super::sweep::Curve;
 use crate::catalog;
 use crate::estimate::{Category, Phase};
 use crate::scenario::Scenario;
+use crate::scenario::settings::Setting;
 use crate::share::DATA_VERSION;
 use crate::units::{Bytes, UnitStyle};
 
@@ -14,6 +16,9 @@ pub const RESERVED: &str = "reserved";
 pub const DEVICE: &str = "on the device";
 pub const PARAMETERS: &str = "parameters";
 pub const TRAINED: &str = "trained";
+pub const TENSORS: &str = "Tensors alive at the peak";
+pub const OUTSIDE: &str = "outside the model";
+pub const SMALLER: &str = "smaller ones together";
 pub const PRIVATE: &str = "Everything is computed in this tab. Nothing you enter leaves it: there is no server, no analytics, \
      no cookie. Your settings live in the address, so a bookmark is a save.";
 
@@ -48,6 +53,24 @@ pub fn about(scenario: &Scenario) -> String {
 /// What an axis of bytes shows, for a chart whose largest value this is.
 pub fn axis(units: UnitStyle, largest: Bytes) -> String {
     format!("{}, allocations in order", units.scale(largest).1)
+}
+
+/// What both axes of a sweep show.
+pub fn sweep_axis(setting: Option<&Setting>, curve: &Curve, units: UnitStyle) -> Option<String> {
+    let setting = setting?;
+    let across = match setting.unit {
+        "" => setting.label.to_lowercase(),
+        unit => unit.to_string(),
+    };
+    Some(format!("{} over {across}", units.scale(curve.top()).1))
+}
+
+pub fn largest(setting: &Setting, largest: Option<u64>) -> String {
+    let name = setting.label.to_lowercase();
+    match largest {
+        Some(value) => format!("Largest {name} that fits: {value}."),
+        None => format!("Not even the smallest {name} fits."),
+    }
 }
 
 pub fn more(section: &str) -> String {

@@ -1,8 +1,10 @@
 //! Charts with axes, as SVG text without colours of its own: every mark has a class that the style sheets colour.
 
+mod curve;
 mod paper;
 mod timeline;
 
+pub use curve::curve;
 pub use timeline::{cursor_at, instant_at, peak, timeline};
 
 use plotters::style::RGBColor;

@@ -1,0 +1,103 @@
+//! The tensors behind the numbers.
+
+use std::collections::BTreeMap;
+
+use super::{Category, Unsupported, alive_at};
+use crate::scenario::Scenario;
+use crate::tape::Scope;
+use crate::units::Bytes;
+
+/// Tensors of one kind that are alive at the step's peak: made by the same operation, of the same size, in modules
+/// that differ only by their number.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Held {
+    pub category: Category,
+    /// The module, with `*` for numbers: `transformer.h.*.attn`.
+    pub module: String,
+    /// The operation that made them.
+    pub op: &'static str,
+    pub count: u64,
+    /// The size of one, as the allocator rounds it.
+    pub each: Bytes,
+}
+
+impl Held {
+    pub fn all(&self) -> Bytes {
+        self.each * self.count
+    }
+}
+
+/// What is alive at the peak, the largest kind first.
+pub fn held_at_peak(scenario: &Scenario) -> Result<Vec<Held>, Unsupported> {
+    let (net, _) = super::built(scenario)?;
+    let run = super::ran(&*net, scenario);
+    let at = super::peaks(&run, scenario).highest().map_or(0, |peak| peak.at);
+    let mut names: BTreeMap<Scope, String> = BTreeMap::new();
+    let mut kinds: BTreeMap<(Category, String, &str, u64), u64> = BTreeMap::new();
+    for block in alive_at(&run.trace, at) {
+        let Some(block) = run.trace.blocks.get(block as usize) else {
+            continue;
+        };
+        let name = names
+            .entry(block.scope)
+            .or_insert_with(|| numberless(&run.trace.path(block.scope)));
+        let kind = (block.category, name.clone(), block.op, block.rounded());
+        *kinds.entry(kind).or_default() += 1;
+    }
+    let mut held: Vec<Held> = kinds
+        .into_iter()
+        .map(|((category, module, op, each), count)| Held {
+            category,
+            module,
+            op,
+            count,
+            each: Bytes::new(each),
+        })
+        .collect();
+    // Equal sizes keep the order of the map: the same bytes out each time.
+    held.sort_by_key(|kind| std::cmp::Reverse(kind.all()));
+    Ok(held)
+}
+
+/// The path with `*` in the place of every number.
+fn numberless(path: &str) -> String {
+    let part = |part| match str::parse::<u32>(part) {
+        Ok(_) => "*",
+        Err(_) => part,
+    };
+    path.split('.').map(part).collect::<Vec<_>>().join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::estimate;
+
+    #[test]
+    fn the_tensors_sum_to_the_breakdown() {
+        let scenario = Scenario::default();
+        let held = held_at_peak(&scenario).unwrap();
+        for part in estimate(&scenario).unwrap().breakdown {
+            let same = held.iter().filter(|kind| kind.category == part.what);
+            let sum: Bytes = same.map(Held::all).sum();
+            // What the allocator adds belongs to no tensor.
+            assert!(
+                sum == part.bytes || part.what == Category::Rounding,
+                "{part:?}"
+            );
+        }
+        assert!(held.windows(2).all(|pair| pair[0].all() >= pair[1].all()));
+        assert!(
+            held.iter()
+                .any(|kind| kind.count == 12 && kind.module.contains(".*."))
+        );
+    }
+
+    #[test]
+    fn numbers_in_paths_become_stars() {
+        let check = |path, expected: &str| assert_eq!(numberless(path), expected);
+        check("transformer.h.11.attn", "transformer.h.*.attn");
+        check("layer4.0.conv2", "layer4.*.conv2");
+        check("", "");
+    }
+}

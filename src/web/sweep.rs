@@ -1,0 +1,320 @@
+//! Memory against one setting: the curve, the card's line, and the largest value that still fits.
+
+use std::time::Duration;
+
+use leptos::prelude::*;
+use leptos::reactive::spawn_local;
+
+use super::session::Session;
+use super::{browser, chart, text};
+use crate::estimate::{Band, Estimate, estimate};
+use crate::scenario::Scenario;
+use crate::scenario::settings::{self, Kind, Setting, Value};
+use crate::units::{Bytes, UnitStyle};
+
+/// What is known so far of the curve.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Curve {
+    pub points: Vec<(u64, Band)>,
+    pub now: u64,
+    pub usable: Option<Bytes>,
+    /// The largest value that fits; `Some(None)` where none does.
+    pub largest: Option<Option<u64>>,
+}
+
+impl Curve {
+    /// The highest thing to be drawn.
+    pub fn top(&self) -> Bytes {
+        let highest = self
+            .points
+            .iter()
+            .map(|(_, band)| band.high)
+            .max()
+            .unwrap_or_default();
+        // A card far above the curve would press it flat; its line is then left out.
+        let usable = self.usable.filter(|it| it.get() / 3 < highest.get());
+        highest.max(usable.unwrap_or_default())
+    }
+}
+
+/// Settings that can be swept: whole numbers that mean something here.
+fn sweepable(scenario: &Scenario) -> Vec<&'static Setting> {
+    let first = ["data.micro_batch", "data.sequence", "training.lora.rank"];
+    let all = settings::all().iter().filter(|setting| {
+        matches!(setting.kind, Kind::Whole { .. })
+            && matches!(setting.section(), "data" | "training")
+            && setting.applies(scenario)
+    });
+    let mut all: Vec<_> = all.collect();
+    all.sort_by_key(|setting| {
+        first
+            .iter()
+            .position(|it| *it == setting.path)
+            .unwrap_or(first.len())
+    });
+    all
+}
+
+fn range(setting: &Setting) -> (u64, u64) {
+    match setting.kind {
+        Kind::Whole { low, high } => (low, high),
+        _ => (0, 0),
+    }
+}
+
+/// Values from nothing to twice the present one, evenly.
+fn values(setting: &Setting, now: u64) -> Vec<u64> {
+    const POINTS: u64 = 12;
+    let (low, high) = range(setting);
+    let end = now.saturating_mul(2).max(POINTS);
+    let mut values: Vec<u64> = (1..=POINTS)
+        .map(|point| (u128::from(end) * u128::from(point) / u128::from(POINTS)) as u64)
+        .chain([now])
+        .map(|value| value.clamp(low, high))
+        .collect();
+    values.sort_unstable();
+    values.dedup();
+    values
+}
+
+fn with(setting: &Setting, scenario: &Scenario, value: u64) -> Option<Estimate> {
+    let mut scenario = scenario.clone();
+    setting.set(&mut scenario, &value.to_string()).ok()?;
+    estimate(&scenario).ok()
+}
+
+/// A search for the largest value that fits, one estimate at a time so that typing is never kept waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Search {
+    fits: u64,
+    fails: Option<u64>,
+    most: u64,
+}
+
+impl Search {
+    fn new((low, most): (u64, u64)) -> Self {
+        let fits = low.saturating_sub(1);
+        Self {
+            fits,
+            fails: None,
+            most,
+        }
+    }
+
+    /// The value to try next, or nothing where the answer is known.
+    fn next(self) -> Option<u64> {
+        let next = match self.fails {
+            None => self
+                .fits
+                .saturating_mul(2)
+                .max(self.fits + 1)
+                .min(self.most),
+            Some(fails) => self.fits + (fails - self.fits) / 2,
+        };
+        (next > self.fits).then_some(next)
+    }
+
+    fn learn(&mut self, value: u64, fits: bool) {
+        if fits {
+            self.fits = value;
+        } else {
+            self.fails = Some(value);
+        }
+    }
+}
+
+/// Works the curve out in the background, a piece at a time; `current` says whether anyone still wants it.
+async fn work(
+    setting: &'static Setting,
+    scenario: Scenario,
+    tell: impl Fn(Curve),
+    current: impl Fn() -> bool,
+) {
+    let now = match setting.value(&scenario) {
+        Value::Whole(now) => now,
+        _ => return,
+    };
+    let mut curve = Curve {
+        now,
+        ..Curve::default()
+    };
+    for value in values(setting, now) {
+        browser::breathe().await;
+        if !current() {
+            return;
+        }
+        if let Some(estimate) = with(setting, &scenario, value) {
+            curve.usable = estimate.usable;
+            curve.points.push((value, estimate.device));
+        }
+    }
+    tell(curve.clone());
+    let mut search = Search::new(range(setting));
+    while let Some(value) = search.next().filter(|_| curve.usable.is_some()) {
+        browser::breathe().await;
+        if !current() {
+            return;
+        }
+        let fits = with(setting, &scenario, value).is_some_and(|it| it.fits == Some(true));
+        search.learn(value, fits);
+    }
+    curve.largest = curve
+        .usable
+        .map(|_| Some(search.fits).filter(|it| *it >= range(setting).0));
+    tell(curve);
+}
+
+#[component]
+pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
+    let path = RwSignal::new("data.micro_batch");
+    let curve = RwSignal::new(Curve::default());
+    let wanted = StoredValue::new(0_u32);
+    let start = move |(setting, scenario): (&'static Setting, Scenario)| {
+        let Some(mine) = wanted.try_update_value(|it| {
+            *it = it.wrapping_add(1);
+            *it
+        }) else {
+            return;
+        };
+        let tell = move |found| {
+            curve.try_set(found);
+        };
+        spawn_local(work(setting, scenario, tell, move || {
+            wanted.try_get_value() == Some(mine)
+        }));
+    };
+    let start = StoredValue::new_local(debounce(Duration::from_millis(150), start));
+    // The outside here is time: the curve is worked out while the person is not typing.
+    Effect::new(move || {
+        let scenario = session.answer.with(|it| (*it.scenario).clone());
+        let swept = settings::find(path.get()).filter(|it| it.applies(&scenario));
+        if let Some(setting) = swept {
+            start.update_value(|start| start((setting, scenario)));
+        }
+    });
+    let setting = move || settings::find(path.get());
+    let options = move || {
+        let all = session.scenario.with(sweepable);
+        all.into_iter()
+            .map(|it| view! { <option value=it.path selected=it.path == path.get_untracked()>{it.label}</option> })
+            .collect_view()
+    };
+    let choose = move |event| {
+        if let Some(setting) = settings::find(&event_target_value(&event)) {
+            path.set(setting.path);
+        }
+    };
+    let drawing =
+        move || curve.with(|it| chart::curve(it, session.units.get(), chart::size(width.get())));
+    let largest = move || {
+        let setting = setting()?;
+        let largest = curve.with(|it| it.largest)?;
+        let said = text::largest(setting, largest);
+        let apply = largest.map(|value| {
+            let apply = move |_| {
+                session.enter(setting, &value.to_string());
+                session.leave(setting);
+            };
+            view! { <button type="button" data-testid="use-largest" on:click=apply>{format!("Use {value}")}</button> }
+        });
+        Some(view! { <p>{said}</p> {apply} })
+    };
+    view! {
+        <section class="panel" class:stale=move || session.answer.with(|it| it.stale) aria-labelledby="sweep-title">
+            <header>
+                <h2 id="sweep-title">"Memory on the device against"</h2>
+                <select class="plain" aria-labelledby="sweep-title" data-testid="sweep" on:change=choose>{options}</select>
+                <p class="quiet push">
+                    {move || curve.with(|it| text::sweep_axis(setting(), it, session.units.get()))}
+                </p>
+            </header>
+            <figure class="chart" data-testid="sweep-chart">
+                <div class="plot" aria-hidden="true" inner_html=move || drawing().unwrap_or_default()></div>
+                <ul class="key" aria-hidden="true">
+                    <li><svg viewBox="0 0 16 12"><path class="line-main" d="M0 6h16" stroke-width="2"/></svg>"expected"</li>
+                    <li><svg viewBox="0 0 16 12"><rect class="fill-main" y="1" width="16" height="10"/></svg>"range"</li>
+                    <li><svg viewBox="0 0 16 12"><path class="line-limit" d="M0 6h16" stroke-width="2"/></svg>"usable on the card"</li>
+                    <li><svg viewBox="0 0 16 12"><circle class="fill-peak" cx="8" cy="6" r="4"/></svg>"this scenario"</li>
+                </ul>
+            </figure>
+            <div class="actions largest" aria-live="polite">{largest}</div>
+            <details class="numbers">
+                <summary>"The same in numbers"</summary>
+                {move || curve.with(|it| table(it, setting(), session.units.get()))}
+            </details>
+        </section>
+    }
+}
+
+fn table(curve: &Curve, setting: Option<&Setting>, units: UnitStyle) -> impl IntoView + use<> {
+    let rows: Vec<_> = curve
+        .points
+        .iter()
+        .map(|(value, band)| {
+            view! {
+                <tr>
+                    <th scope="row">{value.to_string()}</th>
+                    <td class="number">{band.low.show(units)}</td>
+                    <td class="number">{band.expected.show(units)}</td>
+                    <td class="number">{band.high.show(units)}</td>
+                </tr>
+            }
+        })
+        .collect();
+    view! {
+        <table>
+            <thead>
+                <tr>
+                    <th scope="col">{setting.map(|it| it.label)}</th>
+                    <th scope="col" class="number">"Low"</th>
+                    <th scope="col" class="number">"Expected"</th>
+                    <th scope="col" class="number">"High"</th>
+                </tr>
+            </thead>
+            <tbody>{rows}</tbody>
+        </table>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_search_finds_the_largest_that_fits() {
+        for largest in [0, 1, 2, 3, 7, 8, 100, 4095, 5000] {
+            let mut search = Search::new((1, 5000));
+            let mut tries = 0;
+            while let Some(value) = search.next() {
+                assert!((1..=5000).contains(&value));
+                search.learn(value, value <= largest);
+                tries += 1;
+            }
+            assert_eq!(search.fits, largest);
+            assert!(tries < 30, "{tries}");
+        }
+    }
+
+    #[test]
+    fn values_hold_the_present_one_and_stay_in_range() {
+        let batch = settings::find("data.micro_batch").unwrap();
+        let check = |now, expected: &[u64]| assert_eq!(values(batch, now), expected);
+        check(1, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
+        check(24, &[4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48]);
+        for now in [1, 5, 13, 999, 1_000_000] {
+            let all = values(batch, now);
+            assert!(all.contains(&now) && all.iter().all(|it| (1..=1_000_000).contains(it)));
+            assert!(all.len() <= 13);
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_most_is_first() {
+        let paths: Vec<_> = sweepable(&Scenario::default())
+            .iter()
+            .map(|it| it.path)
+            .collect();
+        assert_eq!(paths[..2], ["data.micro_batch", "data.sequence"]);
+        assert!(!paths.contains(&"training.lora.rank"));
+    }
+}
