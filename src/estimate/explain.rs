@@ -31,7 +31,9 @@ impl Held {
 pub fn held_at_peak(scenario: &Scenario) -> Result<Vec<Held>, Unsupported> {
     let (net, _) = super::built(scenario)?;
     let run = super::ran(&*net, scenario);
-    let at = super::peaks(&run, scenario).highest().map_or(0, |peak| peak.at);
+    let at = super::peaks(&run, scenario)
+        .highest()
+        .map_or(0, |peak| peak.at);
     let mut names: BTreeMap<Scope, String> = BTreeMap::new();
     let mut kinds: BTreeMap<(Category, String, &str, u64), u64> = BTreeMap::new();
     for block in alive_at(&run.trace, at) {

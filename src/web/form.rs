@@ -124,7 +124,8 @@ fn Field(
     let label = (!switch).then_some(label);
     view! {
         <div
-            class="field" class:switch=switch class:wide=is_wide(setting) hidden=move || !applies.get()
+            class="field" class:switch=switch class:wide=is_wide(setting)
+            class:long=setting.kind == Kind::Gpu class:short=setting.path == "hardware.gpus" hidden=move || !applies.get()
             on:focusin=move |_| asked.set(Some(setting))
         >
             {label}
