@@ -32,7 +32,9 @@ pub fn causal_mask(cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, dtype: DType
     let eager = cx.env.training.attention == Attention::Eager;
     match padding {
         None => {
-            packed_sequence_probe(ids);
+            if !cx.env.training.use_cache {
+                packed_sequence_probe(ids);
+            }
             if eager {
                 AttentionMask::Given(additive(&allowed(ids, None), ids.size(0), dtype))
             } else {

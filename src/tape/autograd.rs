@@ -106,6 +106,26 @@ impl Drop for Node {
     }
 }
 
+/// What an operation leaves in the graph, if anything.
+pub(in crate::tape) struct History(Option<Rc<Node>>);
+
+fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Option<Rc<Node>> {
+    let core = inputs.first()?.core();
+    if !core.grad_mode.get() || !inputs.iter().any(|input| input.requires_grad()) {
+        return None;
+    }
+    let edges: SmallVec<[Option<Edge>; 3]> = inputs.iter().map(|input| input.edge()).collect();
+    let backward = build(&Needs(&edges));
+    let sequence = core.sequence.get();
+    core.sequence.set(sequence + 1);
+    Some(Rc::new(Node::with(
+        sequence,
+        core.scope.get(),
+        edges,
+        Some(backward),
+    )))
+}
+
 /// Which inputs of an operation need a gradient.
 #[allow(missing_debug_implementations)]
 pub struct Needs<'a>(&'a [Option<Edge>]);
@@ -120,7 +140,21 @@ impl Tensor {
     /// Gives this result of an operation its history: `build` says what is saved and what backward does.
     /// Without grad mode, or when no input needs a gradient, there is no history and nothing is saved.
     pub fn from_op(self, inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Tensor {
-        match self.node_for(inputs, build) {
+        let history = Self::history(inputs, build);
+        self.made_by(history)
+    }
+
+    /// The history of an operation that is yet to run. Generated code saves inputs before it computes, which shows
+    /// where a checkpointed segment is run again: it is left at its last saved tensor.
+    pub(in crate::tape) fn history(
+        inputs: &[&Tensor],
+        build: impl FnOnce(&Needs) -> Backward,
+    ) -> History {
+        History(node_for(inputs, build))
+    }
+
+    pub(in crate::tape) fn made_by(self, History(node): History) -> Tensor {
+        match node {
             Some(node) => self.given_edge(Edge { node, output: 0 }),
             None => self,
         }
@@ -132,10 +166,7 @@ impl Tensor {
         inputs: &[&Tensor],
         build: impl FnOnce(&Needs) -> Backward,
     ) -> Vec<Tensor> {
-        let Some(node) = outputs
-            .first()
-            .and_then(|first| first.node_for(inputs, build))
-        else {
+        let Some(node) = node_for(inputs, build) else {
             return outputs;
         };
         let n = outputs.len();
@@ -154,27 +185,6 @@ impl Tensor {
                 }
             })
             .collect()
-    }
-
-    fn node_for(
-        &self,
-        inputs: &[&Tensor],
-        build: impl FnOnce(&Needs) -> Backward,
-    ) -> Option<Rc<Node>> {
-        let core = self.core();
-        if !core.grad_mode.get() || !inputs.iter().any(|input| input.requires_grad()) {
-            return None;
-        }
-        let edges: SmallVec<[Option<Edge>; 3]> = inputs.iter().map(|input| input.edge()).collect();
-        let backward = build(&Needs(&edges));
-        let sequence = core.sequence.get();
-        core.sequence.set(sequence + 1);
-        Some(Rc::new(Node::with(
-            sequence,
-            core.scope.get(),
-            edges,
-            Some(backward),
-        )))
     }
 
     /// Keeps this tensor for backward, as the saved-tensor hooks in force say.

@@ -184,12 +184,14 @@ impl Layout {
         true
     }
 
-    /// What `empty_like(preserve_format)` makes: the same order where dense, else contiguous.
+    /// What `empty_like(preserve_format)` makes: dense, with the dimensions in the same order (`infer_dense_strides`).
     pub fn preserved(&self) -> Self {
         if self.is_dense() {
             *self
-        } else {
+        } else if self.strides.contains(&0) {
             Self::contiguous(self.shape)
+        } else {
+            Self::in_order(self.shape, &self.memory_order())
         }
     }
 

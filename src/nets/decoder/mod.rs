@@ -50,6 +50,8 @@ struct Shared {
     /// Cosines and sines of the rotary embedding.
     rope: [Tensor; 2],
     cache: Cache,
+    /// Used by no layer, but a checkpointed one keeps all it is given.
+    _positions: Tensor,
 }
 
 impl Decoder {
@@ -99,6 +101,7 @@ impl Decoder {
             mask,
             rope,
             cache: cache.clone(),
+            _positions: positions,
         };
         let (this, given) = (*self, shared.clone());
         let state = vec![embeddings.clone()];

@@ -137,7 +137,7 @@ impl Tensor {
 
     fn product(&self, other: &Tensor, op: &'static str) -> Tensor {
         let (a, b) = (self.meta(), other.meta());
-        self.zip(other, op).from_op(&[self, other], |needs| {
+        let history = Tensor::history(&[self, other], |needs| {
             let kept_other = needs.input(0).then(|| other.save());
             let kept_self = needs.input(1).then(|| self.save());
             Box::new(move |incoming: Grads| {
@@ -154,7 +154,8 @@ impl Tensor {
                     for_other.map(|g| g.conform(b)),
                 ])
             })
-        })
+        });
+        self.zip(other, op).made_by(history)
     }
 
     /// `self / other` between tensors.
@@ -169,13 +170,16 @@ impl Tensor {
                     return Grads::new();
                 };
                 let other = kept_other.unpack();
+                let this = kept_self.as_ref().map(Saved::unpack);
                 // -grad * ((self / other) / other)
-                let for_other = kept_self.as_ref().map(|kept| {
+                let for_other = this.as_ref().map(|this| {
                     let negative = g.map("neg");
-                    let quotient = kept.unpack().zip(&other, "div").zip(&other, "div");
+                    let once = this.zip(&other, "div");
+                    let quotient = once.zip(&other, "div");
                     negative.zip(&quotient, "mul")
                 });
                 let for_self = needs[0].then(|| g.zip(&other, "div"));
+                drop((this, other));
                 grads([
                     for_self.map(|g| g.conform(a)),
                     for_other.map(|g| g.conform(b)),
@@ -209,9 +213,13 @@ impl Tensor {
                     return Grads::new();
                 };
                 // grad * (exponent * self.pow(exponent - 1))
-                let power = kept.unpack().map("pow");
+                let input = kept.unpack();
+                // The parts of a C++ expression live to its end.
+                let power = input.map("pow");
                 let factor = power.map("mul");
-                grads([Some(g.zip(&factor, "mul"))])
+                let product = g.zip(&factor, "mul");
+                drop((factor, power, input));
+                grads([Some(product)])
             })
         })
     }

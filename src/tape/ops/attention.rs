@@ -37,7 +37,7 @@ impl Tensor {
         let value = value.lowered();
         let key = key.lowered();
         let query = self.lowered();
-        match choose(&query, &key, &mask) {
+        match choose(&query, &mask) {
             Kernel::Flash => flash(&query, &key, &value, &mask, dropout),
             Kernel::Efficient => efficient(&query, &key, &value, &mask, dropout),
             Kernel::Math => math(&query, &key, &value, &mask, dropout),
@@ -46,10 +46,9 @@ impl Tensor {
 }
 
 /// `_fused_sdp_choice_cuda` in aten/src/ATen/native/transformers/cuda/sdp_utils.cpp: flash, else memory-efficient, else plain products.
-fn choose(query: &Tensor, key: &Tensor, mask: &AttentionMask) -> Kernel {
+fn choose(query: &Tensor, mask: &AttentionMask) -> Kernel {
     let machine = query.tape().machine();
     let dim = query.size(-1);
-    let grouped = query.size(1) != key.size(1);
     let masked = matches!(mask, AttentionMask::Given(_));
     if machine.capability >= (8, 0) && query.dtype().is_half() && !masked && dim <= 256 {
         return Kernel::Flash;
@@ -60,7 +59,7 @@ fn choose(query: &Tensor, key: &Tensor, mask: &AttentionMask) -> Kernel {
         _ => false,
     };
     let aligned = dim.is_multiple_of(if query.dtype() == DType::F32 { 4 } else { 8 });
-    if known && aligned && !grouped {
+    if known && aligned {
         Kernel::Efficient
     } else {
         Kernel::Math
@@ -130,6 +129,7 @@ fn flash(
     let result = out.clone();
     out.from_op(&[query, key, value], move |_| {
         let dtype = query.dtype();
+        let layouts = [query, key, value].map(|t| t.layout().preserved());
         let kept = [query, key, value, &result, &sums, &seed, &offset].map(Tensor::save);
         Box::new(move |incoming| {
             let Some(g) = incoming[0].as_ref() else {
@@ -137,8 +137,7 @@ fn flash(
             };
             let tape = g.tape();
             let unpacked: Vec<Tensor> = kept.iter().map(super::super::Saved::unpack).collect();
-            let [dq, dk, dv] = [(h, s), (kv_heads, t), (kv_heads, t)]
-                .map(|(h, n)| heads_inside(&tape, "flash_backward", b, h, n, d, dtype));
+            let [dq, dk, dv] = layouts.map(|layout| tape.empty_as("flash_backward", layout, dtype));
             // mha_bwd in flash_api.cpp: row sums and an fp32 query gradient, rounded to blocks of 128 rows, heads to 32 columns.
             let rows = s.next_multiple_of(128);
             let columns = d.next_multiple_of(if d <= 128 { 32 } else { 64 });
@@ -173,21 +172,25 @@ fn efficient(
         query.size(3),
         key.size(2),
     );
-    let dtype = query.dtype();
+    let (dtype, kv_heads) = (query.dtype(), key.size(1));
     // A Boolean mask becomes a bias in the query's type; a bias whose rows are not aligned to sixteen bytes is padded.
     let bias = match mask {
         AttentionMask::Given(bias) => Some(bias_of(bias, dtype, t)),
         _ => None,
     };
+    // With dropout the generator's state is kept on the host.
+    let state = || (dropout <= 0.0).then(|| tape.empty("efficient_attention", [0; 0], DType::I64));
+    let (seed, offset) = (state(), state());
     let out = heads_inside(&tape, "efficient_attention", b, h, s, d, dtype);
     let sums = tape.empty(
         "efficient_attention",
         [b, h, s.next_multiple_of(32)],
         DType::F32,
     );
-    // With dropout the generator's state is kept on the host.
-    let state = || (dropout <= 0.0).then(|| tape.empty("efficient_attention", [0; 0], DType::I64));
-    let (seed, offset) = (state(), state());
+    if dtype.is_half() && d > 128 {
+        // `kNeedsOutputAccumulatorBuffer` in mem_eff_attention/kernel_forward.h.
+        tape.workspace("efficient_attention", out.numel().saturating_mul(4));
+    }
     let flops = attention_flops(query, key, mask);
     tape.kernel(
         "efficient_attention",
@@ -216,8 +219,8 @@ fn efficient(
             };
             let tape = g.tape();
             let unpacked: Vec<Tensor> = kept.iter().map(super::super::Saved::unpack).collect();
-            let [dq, dk, dv] =
-                [s, t, t].map(|n| heads_inside(&tape, "efficient_backward", b, h, n, d, dtype));
+            let [dq, dk, dv] = [(h, s), (kv_heads, t), (kv_heads, t)]
+                .map(|(h, n)| heads_inside(&tape, "efficient_backward", b, h, n, d, dtype));
             let for_bias = bias_grad.map(|shape| {
                 tape.empty(
                     "efficient_backward",
@@ -230,6 +233,8 @@ fn efficient(
                 t.set_category(Category::Workspace);
                 t
             };
+            let wide =
+                (h != kv_heads).then(|| [(); 2].map(|()| scratch(b * t * h * d * dtype.bytes())));
             // Row sums, which the kernels of 16-bit types take themselves (`kKernelComputesDelta`).
             let row_sums = if dtype.is_half() {
                 scratch(b * h * s * 4)
@@ -240,15 +245,14 @@ fn efficient(
                 drop((sums, product));
                 transposed
             };
-            let tiles = backward_workspace(dtype, [b, h, s, t, d]);
-            let sums = scratch(tiles);
+            let tiles = scratch(backward_workspace(dtype, [b, h, s, t, d]));
             tape.kernel(
                 "efficient_backward",
                 dtype,
                 2.5 * flops,
                 4.0 * g.bytes() as f64,
             );
-            drop((row_sums, sums, unpacked));
+            drop((row_sums, tiles, wide, unpacked));
             grads([Some(dq), Some(dk), Some(dv), for_bias])
         })
     })

@@ -11,7 +11,14 @@ impl Tensor {
         let bias = bias.map(Tensor::lowered);
         let weight = weight.lowered();
         let out = weight.size(0);
-        affine(&self.lowered(), &weight, bias.as_ref(), out)
+        let input = self.lowered();
+        // Without a bias the transposed weight's node is older than that of the flattened input: it runs after it.
+        let weight = if bias.is_none() && weight.requires_grad() {
+            weight.noted()
+        } else {
+            weight
+        };
+        affine(&input, &weight, bias.as_ref(), out)
     }
 
     /// `torch.addmm(bias, self, weight)` with a weight of `[in, out]`: the `Conv1D` of GPT-2.
@@ -113,11 +120,10 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
     let transposed = weight_shape.0 == out && weight_shape.1 == input.size(-1);
     let rows = input.flattened();
     let (n, k, m) = (rows.size(0), rows.size(1), out);
-    let out = rows.product_of("linear", n, k, m, bias.is_some() && k > 1 && m > 1);
     let bias_meta = bias.map(Tensor::meta);
     let mut inputs = vec![&rows, weight];
     inputs.extend(bias);
-    let out = out.from_op(&inputs, |needs| {
+    let history = Tensor::history(&inputs, |needs| {
         let kept_weight = needs.input(0).then(|| weight.save());
         let kept_rows = needs.input(1).then(|| rows.save());
         let needs_bias = needs.input(2);
@@ -157,6 +163,9 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
             grads([for_rows, for_weight, for_bias])
         })
     });
+    let out = rows
+        .product_of("linear", n, k, m, bias.is_some() && k > 1 && m > 1)
+        .made_by(history);
     let mut shape: Vec<u64> = input.shape().to_vec();
     if let Some(last) = shape.last_mut() {
         *last = m;

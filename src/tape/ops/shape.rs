@@ -10,6 +10,11 @@ impl Tensor {
         })
     }
 
+    /// A view that changes nothing here but has a node of its own.
+    pub(in crate::tape) fn noted(&self) -> Tensor {
+        self.viewed(*self.layout(), |g| g)
+    }
+
     /// `self.view(shape)`, or `reshape` where the layout allows no view: then it copies.
     pub fn reshape(&self, shape: &[u64]) -> Tensor {
         let shape = Dims::new(shape);

@@ -5,8 +5,10 @@ use super::super::{DType, Grads, Tensor, grads};
 impl Tensor {
     /// `F.softmax(self, -1, dtype)`; autocast runs it in fp32.
     pub fn softmax(&self, dtype: Option<DType>) -> Tensor {
-        self.raised()
-            .normalised("softmax", "softmax_backward", dtype)
+        // Autocast asks for an fp32 result where none is asked for (`fp32_set_opt_dtype`).
+        let raises = self.core().autocast.get().is_some() && self.dtype().is_half();
+        let dtype = dtype.or(raises.then_some(DType::F32));
+        self.normalised("softmax", "softmax_backward", dtype)
     }
 
     /// `log_softmax(-1, self.dtype)`, as `cross_entropy_loss` calls it: a given type keeps autocast out.
@@ -16,13 +18,12 @@ impl Tensor {
 
     fn normalised(&self, op: &'static str, backward: &'static str, dtype: Option<DType>) -> Tensor {
         let with_product = op == "softmax";
-        let input = self.clone();
-        // With a `dtype` the kernel converts while it reads, from halves to fp32 alone (`host_softmax` in SoftMax.cu).
-        let from = input.dtype();
-        let (input, dtype) = match dtype {
-            Some(DType::F32) if from.is_half() => (input, DType::F32),
-            Some(dtype) => (input.to(dtype), dtype),
-            None => (input, from),
+        let dtype = dtype.unwrap_or(self.dtype());
+        // The kernel converts while it reads only from fp16 to fp32 (`half_to_float` in SoftMax.cpp).
+        let input = if self.dtype() == DType::F16 && dtype == DType::F32 {
+            self.clone()
+        } else {
+            self.to(dtype)
         };
         let from = input.dtype();
         let out = input.contiguous().map_to(op, dtype);
