@@ -1,7 +1,7 @@
 //! Every command: its words, its options, what it is for.
 
 use super::args::Args;
-use super::{Answer, Refusal, convert, estimate, lists, replay, score};
+use super::{Answer, Refusal, convert, doctor, estimate, lists, replay, score};
 
 /// One command.
 pub(super) struct Command {
@@ -39,6 +39,12 @@ const METRIC: Opt = Opt {
     name: "metric",
     value: "M",
     about: "allocated, reserved, expandable or forward",
+};
+
+const SCENARIO: Opt = Opt {
+    name: "scenario",
+    value: "WHAT",
+    about: "the scenario that was run",
 };
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -97,6 +103,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[METRIC],
         about: "score predictions against recorded runs",
         run: score::truth,
+    },
+    Command {
+        name: "doctor",
+        words: &["[FILE]"],
+        options: &[SCENARIO, SET],
+        about: "say why a run ran out of memory, from its error, logs and tables",
+        run: doctor::doctor,
     },
     Command {
         name: "replay",

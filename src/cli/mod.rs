@@ -5,6 +5,7 @@
 mod args;
 mod commands;
 mod convert;
+mod doctor;
 mod estimate;
 mod lists;
 mod replay;

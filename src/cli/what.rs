@@ -14,7 +14,12 @@ const LARGEST_FILE: usize = 1 << 20;
 
 /// The valid scenario that the first word names, with `--set` applied; or everything that is wrong with it.
 pub(super) fn scenario(args: &Args) -> Result<Scenario, Refusal> {
-    let (mut scenario, mut problems) = load(args.word(0))?;
+    named(args.word(0), args)
+}
+
+/// As `scenario`, for a name given elsewhere.
+pub(super) fn named(what: &str, args: &Args) -> Result<Scenario, Refusal> {
+    let (mut scenario, mut problems) = load(what)?;
     for change in args.all("set") {
         match change.split_once('=') {
             Some((name, value)) => {

@@ -1,0 +1,84 @@
+//! The command about failures: `doctor`.
+
+use std::io::Read;
+
+use super::args::Args;
+use super::{Answer, Refusal, what};
+use crate::estimate::estimate;
+use crate::scenario::Problem;
+use crate::strategy::doctor::{Diagnosis, Expectation, Findings, diagnose};
+
+/// Ranks the causes of the failure a text tells of; without a file the text is standard input.
+pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
+    let name = match args.word(0) {
+        "" => "-",
+        name => name,
+    };
+    let text = text(name)?;
+    let Some(findings) = Findings::parse(&text) else {
+        let expected =
+            "an out-of-memory error, nvidia-smi's table, a memory summary or a probe log";
+        return Err(Problem::new("FILE", name, expected).into());
+    };
+    let expected = match args.option("scenario") {
+        None => None,
+        Some(scenario) => {
+            let scenario = what::named(scenario, args)?;
+            Some(Expectation::from(&estimate(&scenario)?))
+        }
+    };
+    let diagnosis = diagnose(&findings, expected);
+    let json = serde_json::to_string(&diagnosis)
+        .map_err(|error| Refusal(vec![format!("the diagnosis cannot be written: {error}")]))?;
+    Ok(Answer {
+        text: shown(&diagnosis),
+        json: format!("{json}\n"),
+        notes: Vec::new(),
+        fits: true,
+    })
+}
+
+/// The end of the text, where a log's failure stands; what is not UTF-8 in it does not matter.
+fn text(name: &str) -> Result<String, Refusal> {
+    const LONGEST: usize = 16 << 20;
+    let mut bytes = Vec::new();
+    let read = match name {
+        "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(drop),
+        _ => std::fs::read(name).map(|it| bytes = it),
+    };
+    read.map_err(|error| Problem::new("FILE", name, format!("a readable file ({error})")))?;
+    let start = bytes.len().saturating_sub(LONGEST);
+    Ok(String::from_utf8_lossy(&bytes[start..]).into_owned())
+}
+
+fn shown(diagnosis: &Diagnosis) -> String {
+    let percent = |share: f64| format!("{:.0} %", 100.0 * share);
+    let mut text = format!(
+        "cause: {} ({} sure)\n",
+        diagnosis.cause.id(),
+        percent(diagnosis.confidence)
+    );
+    let others: Vec<String> = diagnosis
+        .ranking
+        .iter()
+        .skip(1)
+        .filter(|it| it.confidence >= 0.05)
+        .map(|it| format!("{} {}", it.cause.id(), percent(it.confidence)))
+        .collect();
+    if !others.is_empty() {
+        text += &format!("or: {}\n", others.join(", "));
+    }
+    for (title, lines) in [
+        ("evidence", &diagnosis.evidence),
+        ("what to change", &diagnosis.advice),
+        ("to be surer", &diagnosis.checks),
+    ] {
+        if !lines.is_empty() {
+            text += &format!("\n{title}:\n");
+        }
+        for line in lines {
+            text += &format!("- {line}\n");
+        }
+    }
+    text
+}

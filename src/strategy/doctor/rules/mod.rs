@@ -1,0 +1,121 @@
+//! What each number speaks for. Every rule multiplies the weights of the causes it bears on and says why.
+
+mod around;
+mod before;
+mod text;
+
+use super::{Cause, Expectation, Failure, Findings, Log, Ranked};
+
+/// The weights so far and the reasons for them.
+#[derive(Clone, Debug)]
+pub(super) struct Verdict {
+    weights: [f64; 8],
+    /// How sure the first cause may be called; only facts that leave no other reading raise it.
+    pub(super) ceiling: f64,
+    reasons: Vec<(f64, String)>,
+}
+
+/// Causes that the text cannot tell apart are never called surer than this: a reader acts on more.
+pub(super) const UNSURE: f64 = 0.6;
+/// A history that shows the cause itself.
+pub(super) const SHOWN: f64 = 0.8;
+/// A number that names the cause.
+pub(super) const NAMED: f64 = 0.9;
+
+/// Weighs everything known.
+pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Verdict {
+    let mut verdict = Verdict {
+        // Before any number: a card too small is the usual cause, and something else on it the rarest.
+        weights: Cause::ALL.map(|cause| match cause {
+            Cause::Capacity => 1.0,
+            Cause::Outlier => 0.7,
+            Cause::Leak | Cause::Schedule => 0.4,
+            Cause::Fragmentation => 0.5,
+            Cause::OtherProcess => 0.1,
+            Cause::WrongDevice => 0.02,
+            Cause::Unknown => 0.05,
+        }),
+        ceiling: UNSURE,
+        reasons: Vec::new(),
+    };
+    let failure = findings.failure.clone().unwrap_or_default();
+    let failure = &completed(failure, findings);
+    verdict.doors(failure);
+    verdict.limit(failure);
+    verdict.others(failure, findings);
+    verdict.holes(failure);
+    verdict.place(findings);
+    verdict.summary(failure, findings);
+    match (history(failure, findings), expected) {
+        (Some(_), _) => verdict.history(failure, findings),
+        (None, Some(expected)) => verdict.scenario(failure, findings, expected),
+        (None, None) => {}
+    }
+    verdict
+}
+
+/// The failure with what a probe log or a summary adds to its text.
+fn completed(mut failure: Failure, findings: &Findings) -> Failure {
+    if let Some(failed) = findings.log.as_ref().and_then(|it| it.failed) {
+        failure.tried = failure.tried.or(failed.requested);
+        failure.free = failure.free.or(failed.free);
+        failure.total = failure.total.or(failed.total);
+        failure.unallocated = failure
+            .unallocated
+            .or(Some(failed.reserved - failed.allocated));
+        failure.allocated = failure.allocated.or(Some(failed.allocated));
+    }
+    if let Some(summary) = &findings.summary {
+        failure.allocated = failure.allocated.or(summary.allocated.map(|it| it.0));
+        failure.unallocated = failure.unallocated.or_else(|| {
+            let (allocated, reserved) = (summary.allocated?.0, summary.reserved?.0);
+            Some(reserved - allocated)
+        });
+    }
+    failure
+}
+
+/// A log with enough steps to compare the failed one with.
+fn history<'a>(failure: &Failure, findings: &'a Findings) -> Option<&'a Log> {
+    failure.allocated?;
+    findings.log.as_ref().filter(|it| !it.steps.is_empty())
+}
+
+impl Verdict {
+    /// The causes, likeliest first, with shares that sum to at most one.
+    pub(super) fn ranking(&self) -> Vec<Ranked> {
+        let sum: f64 = self.weights.iter().sum();
+        let mut all: Vec<Ranked> = Cause::ALL
+            .into_iter()
+            .zip(self.weights)
+            .map(|(cause, weight)| Ranked {
+                cause,
+                confidence: weight / sum,
+            })
+            .collect();
+        all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+        for it in &mut all {
+            it.confidence = (it.confidence.min(self.ceiling) * 1000.0).round() / 1000.0;
+        }
+        all
+    }
+
+    pub(super) fn evidence(&self) -> Vec<String> {
+        let mut reasons = self.reasons.clone();
+        reasons.sort_by(|a, b| b.0.total_cmp(&a.0));
+        reasons.into_iter().map(|it| it.1).collect()
+    }
+
+    /// Multiplies the weights of some causes and keeps the reason.
+    pub(super) fn because(&mut self, reason: impl Into<String>, factors: &[(Cause, f64)]) {
+        for (cause, factor) in factors {
+            self.weights[*cause as usize] *= factor;
+        }
+        let strength = factors.iter().map(|it| it.1.ln().abs()).fold(0.0, f64::max);
+        self.reasons.push((strength, reason.into()));
+    }
+
+    pub(super) fn may_say(&mut self, ceiling: f64) {
+        self.ceiling = self.ceiling.max(ceiling);
+    }
+}

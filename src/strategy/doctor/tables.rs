@@ -1,0 +1,165 @@
+//! The tables people paste beside an error: `nvidia-smi` and `torch.cuda.memory_summary()`.
+
+use serde::Serialize;
+
+use super::scan::{first_number, first_size};
+use crate::units::Bytes;
+
+/// One card in `nvidia-smi`'s table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SmiCard {
+    pub index: u64,
+    pub used: Bytes,
+    pub total: Bytes,
+}
+
+/// One process in `nvidia-smi`'s table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SmiProcess {
+    pub card: u64,
+    pub pid: u64,
+    pub name: String,
+    pub used: Bytes,
+}
+
+/// What `nvidia-smi` printed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Smi {
+    pub cards: Vec<SmiCard>,
+    pub processes: Vec<SmiProcess>,
+}
+
+impl Smi {
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut it = Self::default();
+        let mut index = None;
+        for line in text.lines().map(str::trim).filter(|it| it.starts_with('|')) {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            let memory = cells.iter().find_map(|cell| {
+                let (used, total) = cell.split_once('/')?;
+                Some((first_size(used)?, first_size(total)?))
+            });
+            let words: Vec<&str> = line.trim_matches('|').split_whitespace().collect();
+            if let Some((used, total)) = memory
+                && line.contains("iB")
+            {
+                let index = index.take().unwrap_or(it.cards.len() as u64);
+                it.cards.push(SmiCard { index, used, total });
+            } else if cells.len() == 1
+                && let [card, .., memory] = words[..]
+                && let (Ok(card), Some(used)) = (card.parse(), first_size(memory))
+                && let Some(kind) = words.iter().position(|it| matches!(*it, "C" | "G" | "C+G"))
+                && let Some(pid) = kind.checked_sub(1).and_then(|it| words[it].parse().ok())
+            {
+                let name = words[kind + 1..words.len() - 1].join(" ");
+                it.processes.push(SmiProcess {
+                    card,
+                    pid,
+                    name,
+                    used,
+                });
+            } else if cells.len() > 1 {
+                index = words.first().and_then(|it| it.parse().ok());
+            }
+        }
+        (!it.cards.is_empty()).then_some(it)
+    }
+}
+
+/// What `torch.cuda.memory_summary()` printed: current and peak.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Summary {
+    pub allocated: Option<(Bytes, Bytes)>,
+    pub reserved: Option<(Bytes, Bytes)>,
+    /// Free pieces of segments in use.
+    pub non_releasable: Option<(Bytes, Bytes)>,
+    pub ooms: Option<u64>,
+    pub retries: Option<u64>,
+}
+
+impl Summary {
+    pub fn parse(text: &str) -> Option<Self> {
+        let mut it = Self::default();
+        for line in text.lines().map(str::trim).filter(|it| it.starts_with('|')) {
+            let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+            for cell in &cells {
+                if let Some((_, number)) = cell.split_once("OOMs:") {
+                    it.ooms = first_number(number);
+                }
+                if let Some((_, number)) = cell.split_once("retries:") {
+                    it.retries = first_number(number);
+                }
+            }
+            let [what, current, peak, ..] = cells[..] else {
+                continue;
+            };
+            let Some(pair) = first_size_pair(current, peak) else {
+                continue;
+            };
+            match what {
+                "Allocated memory" => it.allocated = Some(pair),
+                "GPU reserved memory" => it.reserved = Some(pair),
+                "Non-releasable memory" => it.non_releasable = Some(pair),
+                _ => {}
+            }
+        }
+        (it.allocated.is_some() || it.reserved.is_some()).then_some(it)
+    }
+}
+
+/// A summary separates number and unit by one space: "1062 MB".
+fn first_size_pair(current: &str, peak: &str) -> Option<(Bytes, Bytes)> {
+    let joined = |cell: &str| first_size(&cell.replace(' ', ""));
+    Some((joined(current)?, joined(peak)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nvidia_smi_is_read() {
+        let text = "\
+| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+|   0  NVIDIA A100-SXM4-40GB          On  |   00000000:07:00.0 Off |                    0 |
+| N/A   31C    P0              56W / 400W |  39500MiB / 40960MiB   |      0%      Default |
+|   3  NVIDIA A100-SXM4-40GB          On  |   00000000:0F:00.0 Off |                    0 |
+| N/A   30C    P0              52W / 400W |      4MiB / 40960MiB   |      0%      Default |
+| Processes:                                                                              |
+|  GPU   GI   CI        PID   Type   Process name                            GPU Memory   |
+|    0   N/A  N/A      1234      C   /opt/conda/bin/python train.py            39400MiB   |";
+        let smi = Smi::parse(text).unwrap();
+        let card = |index, used| SmiCard {
+            index,
+            used: Bytes::mib(used),
+            total: Bytes::mib(40960),
+        };
+        assert_eq!(smi.cards, [card(0, 39500), card(3, 4)]);
+        let process = &smi.processes[0];
+        assert_eq!((process.card, process.pid), (0, 1234));
+        assert_eq!(process.name, "/opt/conda/bin/python train.py");
+        assert_eq!(process.used, Bytes::mib(39400));
+        assert_eq!(Smi::parse("| a | b |"), None);
+    }
+
+    #[test]
+    fn a_memory_summary_is_read() {
+        let text = "\
+|            CUDA OOMs: 1            |        cudaMalloc retries: 2         |
+|        Metric         | Cur Usage  | Peak Usage | Tot Alloc  | Tot Freed  |
+| Allocated memory      |    1062 MB |    4877 MB |   89299 MB |   88237 MB |
+|       from large pool |    1048 MB |    4865 MB |   89263 MB |   88215 MB |
+| GPU reserved memory   |  12420 MiB |  12420 MiB |   16924 MB |    4504 MB |";
+        let summary = Summary::parse(text).unwrap();
+        assert_eq!(
+            summary.allocated,
+            Some((Bytes::mib(1062), Bytes::mib(4877)))
+        );
+        assert_eq!(
+            summary.reserved,
+            Some((Bytes::mib(12420), Bytes::mib(12420)))
+        );
+        assert_eq!((summary.ooms, summary.retries), (Some(1), Some(2)));
+    }
+}

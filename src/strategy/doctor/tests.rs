@@ -1,0 +1,189 @@
+//! Which cause comes first, and how sure it is, for texts whose cause is plain.
+
+use super::*;
+
+/// The first cause of a text without a scenario.
+#[track_caller]
+fn check(text: &str, cause: Cause, sure: std::ops::RangeInclusive<f64>) {
+    let diagnosis = diagnose(&Findings::parse(text).unwrap(), None);
+    assert_eq!(diagnosis.cause, cause, "{text}\n{diagnosis:#?}");
+    assert!(
+        sure.contains(&diagnosis.confidence),
+        "{text}\n{diagnosis:#?}"
+    );
+    assert!(!diagnosis.evidence.is_empty() && !diagnosis.advice.is_empty());
+}
+
+/// An error in today's words, in MiB.
+fn error(tried: u64, total: u64, free: u64, extra: &str, allocated: u64, holes: u64) -> String {
+    let used = total - free;
+    format!(
+        "CUDA out of memory. Tried to allocate {tried}.00 MiB. GPU 0 has a total capacity of {total}.00 MiB of which \
+         {free}.00 MiB is free. {extra}Including non-PyTorch memory, this process has {used}.00 MiB memory in use. Of \
+         the allocated memory {allocated}.00 MiB is allocated by PyTorch, and {holes}.00 MiB is reserved by PyTorch but \
+         unallocated."
+    )
+}
+
+#[test]
+fn only_another_process_and_a_limit_are_sure_from_the_text() {
+    let other = "Process 24817 has 3000.00 MiB memory in use. ";
+    check(
+        &error(800, 9000, 100, other, 4000, 1000),
+        Cause::OtherProcess,
+        0.8..=0.9,
+    );
+    let limit =
+        error(500, 5000, 2600, "", 2000, 100).replace("Of the", "2500.00 MiB allowed; Of the");
+    check(&limit, Cause::Capacity, 0.8..=0.9);
+    check(
+        &error(800, 6500, 700, "", 4200, 1200),
+        Cause::Fragmentation,
+        0.2..=0.6,
+    );
+    check(
+        &error(2000, 8500, 1300, "", 6500, 200),
+        Cause::Outlier,
+        0.2..=0.6,
+    );
+    check(
+        "RuntimeError: CUDA error: out of memory",
+        Cause::OtherProcess,
+        0.0..=0.6,
+    );
+    check(
+        "DataLoader worker (pid 9) is killed by signal: Killed.",
+        Cause::Unknown,
+        0.0..=0.6,
+    );
+}
+
+#[test]
+fn a_display_or_a_small_neighbour_is_not_to_blame() {
+    let display = "Process 812 has 90.00 MiB memory in use. ";
+    check(
+        &error(200, 24000, 100, display, 21000, 500),
+        Cause::Capacity,
+        0.0..=0.6,
+    );
+}
+
+#[test]
+fn the_phase_and_the_step_move_the_ranking() {
+    let full = error(700, 8000, 300, "", 6800, 400);
+    check(&format!("step 0\n{full}"), Cause::Capacity, 0.3..=0.6);
+    check(&format!("step 743\n{full}"), Cause::Outlier, 0.2..=0.6);
+    check(
+        &format!("step 743 in evaluate\n{full}"),
+        Cause::Schedule,
+        0.3..=0.6,
+    );
+}
+
+#[test]
+fn another_empty_card_means_the_wrong_one_was_used() {
+    let smi = "\
+|   0  NVIDIA A100-SXM4-40GB          On  |   00000000:07:00.0 Off |                    0 |
+| N/A   31C    P0              56W / 400W |  40000MiB / 40960MiB   |      0%      Default |
+|   1  NVIDIA A100-SXM4-40GB          On  |   00000000:0F:00.0 Off |                    0 |
+| N/A   30C    P0              52W / 400W |      4MiB / 40960MiB   |      0%      Default |";
+    check(
+        &format!("CUDA error: out of memory\n{smi}"),
+        Cause::WrongDevice,
+        0.4..=0.6,
+    );
+}
+
+#[test]
+fn the_scenario_tells_need_from_fragmentation() {
+    let text = format!("step 37\n{}", error(1000, 7000, 900, "", 4400, 1200));
+    let findings = Findings::parse(&text).unwrap();
+    let with = |peak: u64| {
+        let expected = Expectation {
+            peak: Bytes::mib(peak),
+            between_steps: Bytes::mib(1500),
+        };
+        diagnose(&findings, Some(expected)).cause
+    };
+    assert_eq!(with(6000), Cause::Fragmentation);
+    assert_eq!(with(9000), Cause::Outlier);
+    assert!(matches!(with(3000), Cause::Leak | Cause::Schedule));
+}
+
+/// A log of steps with sizes as given and memory between steps as given, and a failure after them.
+fn log(steps: &[(u64, u64)], failed: (u64, u64, u64, u64)) -> String {
+    let mut text = String::new();
+    for (step, (size, between)) in steps.iter().enumerate() {
+        text += &format!(
+            "{{\"step\":{step},\"size\":{size},\"peak_allocated\":{},\"allocated\":{},\"reserved\":0}}\n",
+            (between + size * 4) << 20,
+            between << 20
+        );
+    }
+    let (size, allocated, reserved, free) = failed;
+    let step = steps.len();
+    text + &format!(
+        "{{\"step\":{step},\"size\":{size},\"peak_allocated\":{a},\"allocated\":{a},\"reserved\":{},\"free\":{},\
+         \"total\":9000000000,\"requested\":{},\"oom\":true}}\n",
+        reserved << 20,
+        free << 20,
+        500 << 20,
+        a = allocated << 20,
+    )
+}
+
+#[test]
+fn a_history_shows_the_cause() {
+    let varied = |between: fn(u64) -> u64| -> Vec<(u64, u64)> {
+        (0..40)
+            .map(|it| (600 + it * 37 % 400, between(it)))
+            .collect()
+    };
+    let level = varied(|_| 1000);
+    check(
+        &log(&level, (1900, 7000, 7400, 300)),
+        Cause::Outlier,
+        0.7..=0.8,
+    );
+    check(
+        &log(&level, (800, 3000, 4900, 300)),
+        Cause::Fragmentation,
+        0.7..=0.8,
+    );
+    check(
+        &log(&level, (800, 6500, 6900, 300)),
+        Cause::Schedule,
+        0.7..=0.8,
+    );
+    check(
+        &log(&varied(|it| 1000 + 50 * it), (800, 5000, 5400, 300)),
+        Cause::Leak,
+        0.7..=0.8,
+    );
+    let jump = varied(|it| if it < 30 { 1000 } else { 2500 });
+    check(
+        &log(&jump, (950, 5000, 5400, 300)),
+        Cause::Schedule,
+        0.7..=0.8,
+    );
+    let same: Vec<(u64, u64)> = vec![(500, 1000); 30];
+    check(
+        &log(&same, (1000, 4000, 4400, 300)),
+        Cause::Schedule,
+        0.7..=0.8,
+    );
+}
+
+#[test]
+fn nothing_to_go_by_is_said() {
+    assert_eq!(Findings::parse("all is well"), None);
+    for text in [
+        "CUDA out of memory",
+        "out of memory. Tried to allocate ",
+        "| 1MiB / 2MiB |",
+    ] {
+        let diagnosis = diagnose(&Findings::parse(text).unwrap_or_default(), None);
+        assert!(diagnosis.confidence <= 0.6);
+        assert!(!diagnosis.checks.is_empty());
+    }
+}
