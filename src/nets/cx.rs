@@ -156,6 +156,11 @@ impl Cx {
             && (train_only.is_empty() || train_only.iter().any(|part| path.contains(part.as_str())))
     }
 
+    /// Makes this module the one that new memory belongs to, as a recomputed segment must.
+    pub fn enter(&self) {
+        self.tape.enter(self.scope);
+    }
+
     pub fn path(&self) -> String {
         self.tape.path(self.scope)
     }

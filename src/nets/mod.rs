@@ -11,6 +11,7 @@ mod inputs;
 mod losses;
 mod modules;
 mod sizes;
+mod vision;
 
 pub use cx::{Cx, Env};
 pub use sizes::Sizes;
@@ -53,7 +54,10 @@ const ARCHITECTURES: &[(&str, Build)] = &[
 ];
 
 fn find(architecture: &str) -> Option<Build> {
-    let mut all = ARCHITECTURES.iter().chain(decoder::FAMILIES);
+    let mut all = ARCHITECTURES
+        .iter()
+        .chain(decoder::FAMILIES)
+        .chain(vision::FAMILIES);
     all.find(|(name, _)| *name == architecture)
         .map(|(_, build)| *build)
 }

@@ -16,7 +16,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
-pub use autograd::{Backward, Grads, Saved, grads};
+pub use autograd::{Backward, Grads, Needs, Saved, grads};
 pub use checkpoint::Checkpointed;
 pub use dtype::DType;
 pub use layout::{Dims, Layout, broadcast};

@@ -69,6 +69,18 @@ impl Conv {
         out
     }
 
+    /// What pooling windows of this stride and padding leave (`pooling_output_shape` in Pool.h).
+    pub(in crate::tape) fn windows(&self, input: &Dims, kernel: u64) -> Dims {
+        let channels = input.get(1).copied().unwrap_or(1);
+        let mut weight = Dims::new(&vec![kernel; input.len()]);
+        weight = weight.with(0, channels);
+        Self {
+            transposed: None,
+            ..*self
+        }
+        .output(input, &weight)
+    }
+
     /// `ConvParams::is_depthwise` in Convolution.cpp.
     fn is_depthwise(&self, input: &Tensor, weight: &Tensor) -> bool {
         let channels = input.size(1);

@@ -3,14 +3,17 @@
 //! Gradients are made in the order of the generated code (torch/csrc/autograd/generated/Functions.cpp: by input name),
 //! then brought to the inputs' shapes and types (`validate_outputs` in engine.cpp).
 
+mod activation;
 mod arithmetic;
 mod attention;
+mod batch_norm;
 mod conv;
 mod dropout;
 mod embedding;
 mod loss;
 mod matmul;
 mod norm;
+mod pool;
 mod reduce;
 mod shape;
 mod softmax;

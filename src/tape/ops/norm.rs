@@ -7,14 +7,17 @@ impl Tensor {
     pub fn layer_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Tensor {
         let bias = bias.map(Tensor::raised);
         let weight = weight.map(Tensor::raised);
-        let input = self.raised().contiguous();
+        let input = self.raised();
+        // The kernel works on a contiguous copy, autograd keeps the input itself.
+        let dense = input.contiguous_in(false);
         let tape = input.tape();
         let mut rows = *input.shape();
         rows = rows.with(rows.len().saturating_sub(1), 1);
-        let out = input.map("layer_norm");
+        let out = dense.map("layer_norm");
         let statistics_type = input.dtype().accumulate();
         let mean = tape.empty("layer_norm", rows, statistics_type);
         let deviation = tape.empty("layer_norm", rows, statistics_type);
+        drop(dense);
         let inputs: Vec<&Tensor> = [Some(&input), weight.as_ref(), bias.as_ref()]
             .into_iter()
             .flatten()

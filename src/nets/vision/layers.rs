@@ -1,0 +1,105 @@
+//! What these networks are put together from.
+
+use crate::nets::Cx;
+use crate::scenario::Checkpointing;
+use crate::tape::ops::Conv;
+use crate::tape::{DType, Tensor};
+
+/// The name of a module at a place of an `nn.Sequential`.
+pub fn place(i: usize) -> &'static str {
+    const NAMES: [&str; 48] = [
+        "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16",
+        "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31",
+        "32", "33", "34", "35", "36", "37", "38", "39", "40", "41", "42", "43", "44", "45", "46",
+        "47",
+    ];
+    NAMES.get(i).copied().unwrap_or("n")
+}
+
+/// What follows a normalisation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Activation {
+    None,
+    Relu,
+    Hardswish,
+    Silu,
+}
+
+impl Activation {
+    /// `inplace=True`.
+    pub fn in_place(self, x: &Tensor) -> Tensor {
+        match self {
+            Self::None => x.clone(),
+            Self::Relu => x.relu_(),
+            Self::Hardswish => x.hardswish_(),
+            Self::Silu => x.silu_(),
+        }
+    }
+}
+
+impl Cx {
+    /// `nn.BatchNorm2d`.
+    pub fn batch_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
+        self.within(name, |cx| {
+            let channels = x.size(1);
+            let weight = cx.param("weight", [channels]).tensor();
+            let bias = cx.param("bias", [channels]).tensor();
+            cx.buffer("running_mean", [channels], cx.env.weights);
+            cx.buffer("running_var", [channels], cx.env.weights);
+            cx.buffer("num_batches_tracked", [0; 0], DType::I64);
+            x.batch_norm(&weight, &bias)
+        })
+    }
+
+    /// `torchvision.ops.Conv2dNormActivation` with batch norm: no bias, padded to the same size.
+    pub fn conv_norm_activation(
+        &self,
+        name: &'static str,
+        x: &Tensor,
+        out: u64,
+        kernel: u64,
+        (stride, groups): (u64, u64),
+        activation: Activation,
+    ) -> Tensor {
+        self.within(name, |cx| {
+            let conv = Conv::stride(stride).padded(kernel / 2).grouped(groups);
+            let mut y = cx.conv2d("0", x, out, kernel, conv, false);
+            y = cx.batch_norm("1", &y);
+            activation.in_place(&y)
+        })
+    }
+
+    /// Modules one after the other, each with its own checkpoint where the run asks for it.
+    pub fn blocks(
+        &self,
+        count: usize,
+        x: &Tensor,
+        block: impl Fn(&Self, &Tensor, usize) -> Tensor + Clone + 'static,
+    ) -> Tensor {
+        let checkpointed = self.env.training.checkpointing == Checkpointing::Layers;
+        let mut x = x.clone();
+        for i in 0..count {
+            x = self.within(place(i), |cx| {
+                if !checkpointed {
+                    return block(cx, &x, i);
+                }
+                let (inner, block) = (cx.clone(), block.clone());
+                let run = move |state: &[Tensor]| {
+                    inner.enter();
+                    state.iter().map(|x| block(&inner, x, i)).collect()
+                };
+                let all = cx.tape.checkpoint(vec![x.clone()], run);
+                all.into_iter().next().unwrap_or_else(|| x.clone())
+            });
+        }
+        x
+    }
+}
+
+impl Tensor {
+    /// `torch.flatten(self, 1)`.
+    pub fn flattened_from_one(&self) -> Tensor {
+        let rows = self.size(0);
+        self.reshape(&[rows, self.numel() / rows.max(1)])
+    }
+}

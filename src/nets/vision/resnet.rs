@@ -1,0 +1,117 @@
+//! ResNet, Wide ResNet and ResNeXt (torchvision/models/resnet.py; timm's plain variants run alike).
+
+use super::{Body, classifier};
+use crate::nets::{Cx, Net, Sizes};
+use crate::tape::Tensor;
+use crate::tape::ops::Conv;
+
+#[derive(Clone, Copy, Debug)]
+pub struct ResNet {
+    blocks: [u64; 4],
+    bottleneck: bool,
+    groups: u64,
+    width_per_group: u64,
+}
+
+const fn plain(blocks: [u64; 4], bottleneck: bool) -> ResNet {
+    ResNet {
+        blocks,
+        bottleneck,
+        groups: 1,
+        width_per_group: 64,
+    }
+}
+
+pub const R18: ResNet = plain([2, 2, 2, 2], false);
+pub const R34: ResNet = plain([3, 4, 6, 3], false);
+pub const R50: ResNet = plain([3, 4, 6, 3], true);
+pub const R101: ResNet = plain([3, 4, 23, 3], true);
+pub const R152: ResNet = plain([3, 8, 36, 3], true);
+
+impl ResNet {
+    pub fn wide(self, width_per_group: u64) -> Self {
+        Self {
+            width_per_group,
+            ..self
+        }
+    }
+
+    pub fn grouped(self, groups: u64) -> Self {
+        Self { groups, ..self }
+    }
+}
+
+// Like the other networks' builders, so that one table can list them all.
+#[allow(clippy::unnecessary_wraps)]
+pub fn build(sizes: &Sizes, body: ResNet) -> Result<Box<dyn Net>, String> {
+    Ok(classifier(sizes, body))
+}
+
+impl Body for ResNet {
+    fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
+        let mut x = cx.conv2d("conv1", image, 64, 7, Conv::stride(2).padded(3), false);
+        x = cx.batch_norm("bn1", &x);
+        x = x.relu_();
+        x = x.max_pool2d(3, Conv::stride(2).padded(1));
+        for (stage, name) in ["layer1", "layer2", "layer3", "layer4"]
+            .into_iter()
+            .enumerate()
+        {
+            let this = *self;
+            let planes = 64 << stage;
+            let blocks = self.blocks.get(stage).copied().unwrap_or(0) as usize;
+            x = cx.within(name, |cx| {
+                cx.blocks(blocks, &x, move |cx, x, i| {
+                    let stride = if stage > 0 && i == 0 { 2 } else { 1 };
+                    if this.bottleneck {
+                        this.bottleneck(cx, x, planes, stride)
+                    } else {
+                        basic(cx, x, planes, stride)
+                    }
+                })
+            });
+        }
+        x = x.adaptive_avg_pool2d(1);
+        x = x.flattened_from_one();
+        cx.linear("fc", &x, classes, true)
+    }
+}
+
+impl ResNet {
+    fn bottleneck(&self, cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
+        let width = planes * self.width_per_group / 64 * self.groups;
+        let identity = x.clone();
+        let mut out = cx.conv2d("conv1", x, width, 1, Conv::default(), false);
+        out = cx.batch_norm("bn1", &out);
+        out = out.relu_();
+        let conv = Conv::stride(stride).padded(1).grouped(self.groups);
+        out = cx.conv2d("conv2", &out, width, 3, conv, false);
+        out = cx.batch_norm("bn2", &out);
+        out = out.relu_();
+        out = cx.conv2d("conv3", &out, 4 * planes, 1, Conv::default(), false);
+        out = cx.batch_norm("bn3", &out);
+        joined(cx, &out, identity, 4 * planes, stride)
+    }
+}
+
+fn basic(cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
+    let identity = x.clone();
+    let mut out = cx.conv2d("conv1", x, planes, 3, Conv::stride(stride).padded(1), false);
+    out = cx.batch_norm("bn1", &out);
+    out = out.relu_();
+    out = cx.conv2d("conv2", &out, planes, 3, Conv::stride(1).padded(1), false);
+    out = cx.batch_norm("bn2", &out);
+    joined(cx, &out, identity, planes, stride)
+}
+
+/// The end of a block: the input, brought to the output's size where it must be, is added.
+fn joined(cx: &Cx, out: &Tensor, mut identity: Tensor, channels: u64, stride: u64) -> Tensor {
+    if stride != 1 || identity.size(1) != channels {
+        identity = cx.within("downsample", |cx| {
+            let mut y = cx.conv2d("0", &identity, channels, 1, Conv::stride(stride), false);
+            y = cx.batch_norm("1", &y);
+            y
+        });
+    }
+    out.add_(&identity).then(Tensor::relu_)
+}

@@ -1,0 +1,62 @@
+//! VGG (torchvision/models/vgg.py).
+
+use super::layers::place;
+use super::{Body, classifier};
+use crate::nets::{Cx, Net, Sizes};
+use crate::tape::Tensor;
+use crate::tape::ops::Conv;
+
+/// How many convolutions each of the five stages has.
+pub type Config = [usize; 5];
+
+pub const A: Config = [1, 1, 2, 2, 2];
+pub const B: Config = [2, 2, 2, 2, 2];
+pub const D: Config = [2, 2, 3, 3, 3];
+pub const E: Config = [2, 2, 4, 4, 4];
+
+struct Vgg {
+    stages: Config,
+    norm: bool,
+}
+
+// Like the other networks' builders, so that one table can list them all.
+#[allow(clippy::unnecessary_wraps)]
+pub fn build(sizes: &Sizes, stages: Config, norm: bool) -> Result<Box<dyn Net>, String> {
+    Ok(classifier(sizes, Vgg { stages, norm }))
+}
+
+impl Body for Vgg {
+    fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
+        let mut x = cx.within("features", |cx| {
+            let mut x = image.clone();
+            let mut at = 0;
+            for (convs, channels) in self.stages.into_iter().zip([64, 128, 256, 512, 512]) {
+                for _ in 0..convs {
+                    let conv = Conv::stride(1).padded(1);
+                    x = cx.conv2d(place(at), &x, channels, 3, conv, true);
+                    at += 1;
+                    if self.norm {
+                        x = cx.batch_norm(place(at), &x);
+                        at += 1;
+                    }
+                    x = x.relu_();
+                    at += 1;
+                }
+                x = x.max_pool2d(2, Conv::stride(2));
+                at += 1;
+            }
+            x
+        });
+        x = x.adaptive_avg_pool2d(7);
+        x = x.flattened_from_one();
+        cx.within("classifier", |cx| {
+            let mut x = x.clone();
+            for name in ["0", "3"] {
+                x = cx.linear(name, &x, 4096, true);
+                x = x.relu_();
+                x = x.dropout(0.5);
+            }
+            cx.linear("6", &x, classes, true)
+        })
+    }
+}

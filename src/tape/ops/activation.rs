@@ -1,0 +1,107 @@
+//! Activations of convolutional nets: piecewise ones, those that write into their input, and noise.
+
+use super::super::{Grads, Tensor, grads};
+
+impl Tensor {
+    /// `F.relu_(self)`: the same memory; keeps its result.
+    pub fn relu_(&self) -> Tensor {
+        let out = self.in_place("relu_");
+        let result = out.clone();
+        out.from_op(&[self], move |_| {
+            let kept = result.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let result = kept.unpack();
+                // The kernel's operands are the result and the gradient, in this order: it decides the layout.
+                let out = result.zip(g, "threshold_backward");
+                drop(result);
+                grads([Some(out)])
+            })
+        })
+    }
+
+    /// `F.hardswish(self)`: keeps its input.
+    pub fn hardswish(&self) -> Tensor {
+        self.from_input("hardswish", |g, input| g.zip(input, "hardswish_backward"))
+    }
+
+    /// `F.hardswish_(self)`: overwrites what backward needs, so autograd clones it first.
+    pub fn hardswish_(&self) -> Tensor {
+        self.overwritten("hardswish_", |g, input| g.zip(input, "hardswish_backward"))
+    }
+
+    /// `F.silu_(self)`: the same.
+    pub fn silu_(&self) -> Tensor {
+        self.overwritten("silu_", |g, input| g.zip(input, "silu_backward"))
+    }
+
+    /// `F.hardsigmoid(self)`: keeps its input.
+    pub fn hardsigmoid(&self) -> Tensor {
+        self.from_input("hardsigmoid", |g, input| {
+            g.zip(input, "hardsigmoid_backward")
+        })
+    }
+
+    /// `F.leaky_relu(self, slope)`: keeps its input.
+    pub fn leaky_relu(&self) -> Tensor {
+        self.from_input("leaky_relu", |g, input| input.zip(g, "leaky_relu_backward"))
+    }
+
+    /// `F.elu(self)`: keeps its input.
+    pub fn elu(&self) -> Tensor {
+        self.from_input("elu", |g, input| g.zip(input, "elu_backward"))
+    }
+
+    /// `F.dropout_(self, p)`: multiplies by noise of the input's own type, which it keeps.
+    pub fn dropout_(&self, p: f64) -> Tensor {
+        if p <= 0.0 {
+            return self.clone();
+        }
+        let noise = self.map("bernoulli");
+        self.in_place("mul_").from_op(&[self], |_| {
+            let kept = noise.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                grads([Some(g.zip(&kept.unpack(), "mul"))])
+            })
+        })
+    }
+
+    /// Stochastic depth (`torchvision.ops.stochastic_depth`, `timm.layers.drop_path`): one number a sample.
+    pub fn drop_path(&self, p: f64) -> Tensor {
+        if p <= 0.0 {
+            return self.clone();
+        }
+        let shape = (1..self.shape().len()).fold(*self.shape(), |all, i| all.with(i, 1));
+        let noise = self.tape().empty("bernoulli", shape, self.dtype());
+        self.mul(&noise)
+    }
+
+    /// The same memory as a new value.
+    fn in_place(&self, op: &'static str) -> Tensor {
+        let bytes = 2.0 * self.bytes() as f64;
+        self.tape()
+            .kernel(op, self.dtype(), self.numel() as f64, bytes);
+        self.detached_edge()
+    }
+
+    /// An in-place operation whose gradient needs the value it overwrites.
+    fn overwritten(&self, op: &'static str, backward: fn(&Tensor, &Tensor) -> Tensor) -> Tensor {
+        let before = self
+            .requires_grad()
+            .then(|| self.tape().no_grad(|| self.cloned()));
+        self.in_place(op).from_op(&[self], |_| {
+            let kept = before.as_ref().map(Tensor::save);
+            Box::new(move |incoming| {
+                let (Some(g), Some(kept)) = (incoming[0].as_ref(), kept.as_ref()) else {
+                    return Grads::new();
+                };
+                grads([Some(backward(g, &kept.unpack()))])
+            })
+        })
+    }
+}
