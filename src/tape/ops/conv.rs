@@ -191,26 +191,32 @@ impl Plan {
             return Grads::new();
         };
         let [input, weight] = [0, 1].map(|i: usize| kept[i].unpack());
-        let g = self.formatted(&g);
         let (for_input, for_weight) = {
+            let g = self.formatted(&g);
             let input = if needs[1] {
                 self.formatted(&input)
             } else {
                 input
             };
-            let weight = self.formatted(&weight);
-            let gradient = |of: &Tensor| {
-                let shape = *of.shape();
-                let out = g.tape().empty_as(
-                    "convolution_backward",
-                    format(self.channels_last, shape),
-                    of.dtype(),
-                );
-                self.kernel("convolution_backward", &[&input, &weight, &g]);
+            let gradient = |of: &Tensor, with: &Tensor| {
+                let layout = format(self.channels_last, *of.shape());
+                let out = g
+                    .tape()
+                    .empty_as("convolution_backward", layout, of.dtype());
+                let with = self.formatted(with);
+                self.kernel("convolution_backward", &[&g, &with, &out]);
                 out
             };
-            let for_input = needs[0].then(|| gradient(&input));
-            (for_input, needs[1].then(|| gradient(&weight)))
+            let for_input = || needs[0].then(|| gradient(&input, &weight));
+            let for_weight = || needs[1].then(|| gradient(&weight, &input));
+            // PyTorch's own depthwise kernel makes the weight's gradient first.
+            if self.cudnn {
+                let first = for_input();
+                (first, for_weight())
+            } else {
+                let first = for_weight();
+                (for_input(), first)
+            }
         };
         let for_bias =
             needs[2].then(|| {
