@@ -112,6 +112,13 @@ pub(super) const COMMANDS: &[Command] = &[
         run: doctor::doctor,
     },
     Command {
+        name: "probe",
+        words: &[],
+        options: &[],
+        about: "print the Python module that logs memory step by step",
+        run: doctor::probe,
+    },
+    Command {
         name: "replay",
         words: &["EVENTS.jsonl[.gz]"],
         options: &[],

@@ -1,12 +1,13 @@
-//! The command about failures: `doctor`.
+//! The commands about failures: `doctor` and `probe`.
 
 use std::io::Read;
 
 use super::args::Args;
 use super::{Answer, Refusal, what};
+use crate::document::Document;
 use crate::estimate::estimate;
 use crate::scenario::Problem;
-use crate::strategy::doctor::{Diagnosis, Expectation, Findings, diagnose};
+use crate::strategy::doctor::{Diagnosis, Expectation, Findings, PROBE, diagnose};
 
 /// Ranks the causes of the failure a text tells of; without a file the text is standard input.
 pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
@@ -36,6 +37,13 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         notes: Vec::new(),
         fits: true,
     })
+}
+
+/// Prints the module that writes probe logs.
+#[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
+pub(super) fn probe(_: &Args) -> Result<Answer, Refusal> {
+    let document = Document::new().with("headroom_probe.py", PROBE.to_string());
+    Ok(Answer::new(PROBE.into(), &document))
 }
 
 /// The end of the text, where a log's failure stands; what is not UTF-8 in it does not matter.

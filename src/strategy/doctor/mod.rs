@@ -16,7 +16,7 @@ mod tests;
 
 pub use message::{Failure, Source};
 pub use place::Place;
-pub use probe::{Drift, Log, Step};
+pub use probe::{Calibration, Drift, Log, Step, calibrate};
 pub use tables::{Smi, SmiCard, SmiProcess, Summary};
 
 use serde::Serialize;
@@ -135,6 +135,9 @@ impl Findings {
         holds_any.then_some(it)
     }
 }
+
+/// The module that writes probe logs, to be saved as `headroom_probe.py` beside the training script.
+pub const PROBE: &str = include_str!("headroom_probe.py");
 
 /// Ranks the causes.
 pub fn diagnose(findings: &Findings, expected: Option<Expectation>) -> Diagnosis {

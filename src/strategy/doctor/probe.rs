@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::Expectation;
 use crate::document::Document;
 use crate::import::json;
 use crate::units::Bytes;
@@ -24,6 +25,8 @@ pub struct Step {
     /// The failed request, where the step did not end.
     pub requested: Option<Bytes>,
     pub evaluating: bool,
+    /// In use on the card and not PyTorch's, when the log began.
+    pub outside: Option<Bytes>,
 }
 
 /// The steps of a log, the failed one apart.
@@ -33,6 +36,29 @@ pub struct Log {
     pub failed: Option<Step>,
     /// Steps that failed before that one, in a run that went on.
     pub failed_before: Vec<Step>,
+}
+
+/// How far a run lies from its prediction, on one machine with one set of versions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Calibration {
+    pub measured: Bytes,
+    pub predicted: Bytes,
+    /// Measured less predicted, to be added to predictions for this machine.
+    pub offset: i64,
+    /// The CUDA context and what else the card holds beside PyTorch.
+    pub outside: Option<Bytes>,
+}
+
+/// Compares the largest peak of a log with the prediction for the largest batch; `None` without a whole step.
+pub fn calibrate(log: &Log, expected: Expectation) -> Option<Calibration> {
+    let trained = log.steps.iter().filter(|it| it.step >= 0 && !it.evaluating);
+    let measured = trained.map(|it| it.peak_allocated).max()?;
+    Some(Calibration {
+        measured,
+        predicted: expected.peak,
+        offset: measured.get() as i64 - expected.peak.get() as i64,
+        outside: log.steps.iter().find_map(|it| it.outside),
+    })
 }
 
 /// How memory between steps developed.
@@ -80,30 +106,42 @@ impl Log {
     }
 
     /// How much allocated memory between steps moved, where it moved by at least `least`.
+    ///
+    /// What a step leaves behind may go with its size, so only floors count: the least of each quarter, and the least
+    /// after a jump against the most before it.
     pub fn drift(&self, least: Bytes) -> Drift {
+        let least = least.get().max(1);
         let ends: Vec<(i64, u64)> = self
             .settled()
             .map(|it| (it.step, it.allocated.get()))
             .collect();
-        let (Some(first), Some(last)) = (ends.first(), ends.last()) else {
-            return Drift::None;
-        };
-        let grown = last.1.saturating_sub(first.1);
-        if grown < least.get().max(1) || ends.len() < 4 {
+        if ends.len() < 4 {
             return Drift::None;
         }
-        let jump = ends
-            .windows(2)
-            .map(|it| (it[1].0, it[1].1.saturating_sub(it[0].1)))
-            .max_by_key(|it| it.1);
-        let at = |part: usize| ends[(ends.len() - 1) * part / 4].1;
-        let rising = (0..4).filter(|it| at(it + 1) > at(*it)).count();
+        let floor = |range: &[(i64, u64)]| range.iter().map(|it| it.1).min().unwrap_or(0);
+        let mut highest = floor(&ends);
+        let lowest = |at: usize| floor(&ends[at..]);
+        let mut jump = None;
+        for at in 1..ends.len() {
+            let before = ends[at - 1].1;
+            highest = highest.max(before);
+            let spread = highest - floor(&ends[..at]);
+            let gap = lowest(at).saturating_sub(highest);
+            if gap >= least && gap > 2 * spread && jump.is_none_or(|(_, most)| gap > most) {
+                jump = Some((ends[at].0, gap));
+            }
+        }
+        let quarter =
+            |part: usize| floor(&ends[ends.len() * part / 4..ends.len() * (part + 1) / 4]);
+        let floors = [quarter(0), quarter(1), quarter(2), quarter(3)];
+        let grown = floors[3].saturating_sub(floors[0]);
+        let rising = floors.windows(2).filter(|it| it[1] > it[0]).count();
         match jump {
-            Some((step, by)) if by * 5 >= grown * 3 && rising < 4 => Drift::Jump {
+            Some((step, by)) if rising < 3 => Drift::Jump {
                 step,
                 by: Bytes::new(by),
             },
-            _ if rising >= 3 => Drift::Steady(Bytes::new(grown)),
+            _ if rising == 3 && grown >= least => Drift::Steady(Bytes::new(grown)),
             _ => Drift::None,
         }
     }
@@ -175,6 +213,7 @@ impl Step {
             free: bytes("free"),
             total: bytes("total"),
             requested: bytes("requested"),
+            outside: bytes("outside"),
             evaluating: document.get("phase") == Some(&Document::Text("eval".into())),
         }
     }
@@ -208,8 +247,10 @@ mod tests {
         check(&[10, 20, 20, 20, 21, 20, 20, 20], Drift::None);
         check(
             &[0, 0, 100, 200, 300, 400, 500],
-            Drift::Steady(Bytes::new(500)),
+            Drift::Steady(Bytes::new(400)),
         );
+        // What the last batch left alive goes with its size.
+        check(&[0, 10, 90, 20, 100, 30, 70, 80, 15, 95], Drift::None);
         let jump = Drift::Jump {
             step: 5,
             by: Bytes::new(400),

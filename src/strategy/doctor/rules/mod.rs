@@ -17,8 +17,8 @@ pub(super) struct Verdict {
 
 /// Causes that the text cannot tell apart are never called surer than this: a reader acts on more.
 pub(super) const UNSURE: f64 = 0.6;
-/// A history that shows the cause itself.
-pub(super) const SHOWN: f64 = 0.8;
+/// A history that shows the cause itself, where something else may still have happened in the same step.
+pub(super) const SHOWN: f64 = 0.7;
 /// A number that names the cause.
 pub(super) const NAMED: f64 = 0.9;
 
