@@ -56,9 +56,13 @@ pub fn calibrate(log: &Log, expected: Expectation) -> Option<Calibration> {
     Some(Calibration {
         measured,
         predicted: expected.peak,
-        offset: measured.get() as i64 - expected.peak.get() as i64,
+        offset: signed(measured).saturating_sub(signed(expected.peak)),
         outside: log.steps.iter().find_map(|it| it.outside),
     })
+}
+
+fn signed(bytes: Bytes) -> i64 {
+    i64::try_from(bytes.get()).unwrap_or(i64::MAX)
 }
 
 /// How memory between steps developed.
@@ -127,7 +131,7 @@ impl Log {
             highest = highest.max(before);
             let spread = highest - floor(&ends[..at]);
             let gap = lowest(at).saturating_sub(highest);
-            if gap >= least && gap > 2 * spread && jump.is_none_or(|(_, most)| gap > most) {
+            if gap >= least && gap / 2 > spread && jump.is_none_or(|(_, most)| gap > most) {
                 jump = Some((ends[at].0, gap));
             }
         }

@@ -202,3 +202,49 @@ fn nothing_to_go_by_is_said() {
         assert!(!diagnosis.checks.is_empty());
     }
 }
+
+#[test]
+fn no_text_is_too_odd() {
+    let mut state = 7_u64;
+    let mut below = move |end: usize| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % end
+    };
+    let smi = "|   0  NVIDIA A100 On  | 1 |\n| N/A | 40000MiB / 40960MiB |\n|    0   N/A  1234  C   p  9MiB |";
+    let all = format!(
+        "step 37 ▏12/300 [\n{}\n{}\n{smi}\n| Allocated memory | 1062 MB | 4877 MB |",
+        error(
+            800,
+            9000,
+            100,
+            "Process 24817 has 3000.00 MiB memory in use. ",
+            4000,
+            1000
+        ),
+        log(&[(600, 1000); 6], (600, 3000, 3400, 300)),
+    );
+    let pieces: Vec<char> = all.chars().collect();
+    let odd = ['9', '.', '|', '/', ' ', 'é', '\n', '{', '-', 'e'];
+    for _ in 0..400 {
+        let mut text = pieces.clone();
+        for _ in 0..=below(20) {
+            let at = below(text.len());
+            match below(4) {
+                0 => drop(text.splice(at..at, std::iter::repeat_n('9', 25))),
+                1 => text[at] = odd[below(odd.len())],
+                2 => text.truncate(at.max(1)),
+                _ => drop(text.drain(at..(at + below(40)).min(text.len()))),
+            }
+            if text.is_empty() {
+                break;
+            }
+        }
+        let text: String = text.into_iter().collect();
+        if let Some(findings) = Findings::parse(&text) {
+            let diagnosis = diagnose(&findings, None);
+            assert!((0.0..=1.0).contains(&diagnosis.confidence), "{text}");
+        }
+    }
+}

@@ -44,10 +44,10 @@ impl Verdict {
         let empty = smi
             .cards
             .iter()
-            .find(|it| it.index != device && it.used.get() * 10 < it.total.get());
+            .find(|it| it.index != device && it.used.get() < it.total.get() / 10);
         let own = failure.reserved().unwrap_or_default();
         if let (Some(card), Some(empty)) = (card, empty)
-            && card.used.get() > own.get() + card.total.get() / 4
+            && card.used > own + Bytes::new(card.total.get() / 4)
         {
             self.because(
                 format!(
