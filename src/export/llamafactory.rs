@@ -27,6 +27,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         Attention::Eager => "disabled",
     };
     let checkpointing = training.checkpointing != Checkpointing::None;
+    let packing = !scenario.data.padding_mask;
+    let cutoff = scenario.data.sequence.saturating_add(packing.into());
     let mut document = Document::new()
         .with_note(
             "model_name_or_path",
@@ -38,12 +40,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with("do_train", true)
         .with("dataset", "train")
         .with("dataset_dir", ".")
-        .with("cutoff_len", scenario.data.sequence)
-        .with_note(
-            "packing",
-            !scenario.data.padding_mask,
-            "true: no batch has padding",
-        )
+        .with_note("cutoff_len", cutoff, "packing takes one off")
+        .with_note("packing", packing, "true: no batch has padding")
         .with_note(
             "disable_gradient_checkpointing",
             !checkpointing,

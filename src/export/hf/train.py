@@ -49,6 +49,12 @@ class Texts(torch.utils.data.Dataset):
         return {"input_ids": self.rows[at]}
 
 
+def whole(rows):
+    """A batch of rows of equal length, without a mask: attention may take its fastest kernel."""
+    ids = torch.tensor([row["input_ids"] for row in rows])
+    return {"input_ids": ids, "labels": ids.clone()}
+
+
 def main():
     ours, arguments = HfArgumentParser((Ours, TrainingArguments)).parse_yaml_file(sys.argv[1])
     tokenizer = AutoTokenizer.from_pretrained(ours.model_name_or_path)
@@ -66,8 +72,9 @@ def main():
         )
         model.enable_input_require_grads()
         model = get_peft_model(model, adapters, autocast_adapter_dtype=ours.lora_fp32)
-    padded = dict(pad_to_multiple_of=None if ours.join_texts else ours.max_seq_len)
-    collate = DataCollatorForLanguageModeling(tokenizer, mlm=False, **padded)
+    collate = DataCollatorForLanguageModeling(tokenizer, mlm=False, pad_to_multiple_of=ours.max_seq_len)
+    if ours.join_texts:
+        collate = whole
     Trainer(model=model, args=arguments, train_dataset=Texts(ours, tokenizer), data_collator=collate).train()
     if torch.cuda.is_available() and arguments.process_index == 0:
         print(json.dumps({
