@@ -98,7 +98,7 @@ impl Gpt2 {
 }
 
 /// `NewGELUActivation`: `0.5 * x * (1 + tanh(sqrt(2/π) * (x + 0.044715 * x³)))`, an operation at a time.
-fn gelu_new(x: &Tensor) -> Tensor {
+pub(super) fn gelu_new(x: &Tensor) -> Tensor {
     let half = x.scale();
     let cube = x.pow().then(Tensor::scale);
     let inner = cube.then(|cube| x.add(cube)).then(Tensor::scale);

@@ -58,7 +58,7 @@ pub fn causal_mask(cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, dtype: DType
 }
 
 /// `sdpa_mask`: a Boolean `[B or 1, 1, S, S]` from index comparisons.
-fn allowed(ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+pub(super) fn allowed(ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
     let (b, s) = (ids.size(0), ids.size(1));
     let index = |n: u64| ids.constant("arange", &[n], DType::I64);
     let moved = || index(s).then(Tensor::shift);

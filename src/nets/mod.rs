@@ -11,6 +11,7 @@ mod inputs;
 mod losses;
 mod modules;
 mod sizes;
+mod t5;
 mod vision;
 
 pub use cx::{Cx, Env};
@@ -51,6 +52,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("bert", bert::build),
     ("gpt2", gpt2::build),
     ("roberta", bert::roberta),
+    ("t5", t5::build),
 ];
 
 fn find(architecture: &str) -> Option<Build> {

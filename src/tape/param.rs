@@ -104,6 +104,21 @@ impl Tape {
 }
 
 impl Tensor {
+    /// The same tensor after `self.requires_grad = True`: its gradient comes to it and goes with it.
+    pub fn asking_for_gradient(&self) -> Tensor {
+        let leaf = Rc::new_cyclic(|this| Param {
+            data: self.clone(),
+            grad: RefCell::default(),
+            scope: self.tape().scope(),
+            name: "leaf",
+            trainable: true,
+            count: 0,
+            node: RefCell::default(),
+            this: this.clone(),
+        });
+        leaf.tensor()
+    }
+
     /// Whether this is a parameter as forward code sees it.
     pub(in crate::tape) fn is_leaf_param(&self) -> bool {
         self.node().is_some_and(|node| node.is_leaf())

@@ -318,6 +318,29 @@ impl Tensor {
             })
     }
 
+    /// `torch.where(mask, self, number)`: the mask is kept; the number becomes a tensor each time.
+    pub fn where_mask(&self, mask: &Tensor) -> Tensor {
+        let choose = |it: &Tensor, mask: &Tensor| {
+            let number = it.constant("scalar_tensor", &[0; 0], it.dtype());
+            let out = it.zip_to(mask, "where", it.dtype());
+            drop(number);
+            out
+        };
+        let meta = self.meta();
+        choose(self, mask).from_op(&[self], |_| {
+            let kept = mask.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let mask = kept.unpack();
+                let chosen = choose(g, &mask);
+                drop(mask);
+                grads([Some(chosen.conform(meta))])
+            })
+        })
+    }
+
     /// `self.to(dtype)`; the same tensor where nothing changes.
     pub fn to(&self, dtype: DType) -> Tensor {
         if self.dtype() == dtype {

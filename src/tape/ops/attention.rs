@@ -175,7 +175,9 @@ fn efficient(
     let (dtype, kv_heads) = (query.dtype(), key.size(1));
     // A Boolean mask becomes a bias in the query's type; a bias whose rows are not aligned to sixteen bytes is padded.
     let bias = match mask {
-        AttentionMask::Given(bias) => Some(bias_of(bias, dtype, t)),
+        AttentionMask::Given(bias) => {
+            Some(bias_of(bias, dtype, t).then(|bias| bias.expand(&[b, h, s, t])))
+        }
         _ => None,
     };
     // With dropout the generator's state is kept on the host.
@@ -201,10 +203,7 @@ fn efficient(
     let result = out.clone();
     let mut inputs = vec![query, key, value];
     inputs.extend(bias.as_ref());
-    let bias_grad = bias
-        .as_ref()
-        .filter(|bias| bias.requires_grad())
-        .map(|bias| *bias.shape());
+    let bias_grad = bias.as_ref().is_some_and(Tensor::requires_grad);
     out.from_op(&inputs, |_| {
         let kept: Vec<_> = [query, key, value, &result, &sums]
             .into_iter()
@@ -221,12 +220,15 @@ fn efficient(
             let unpacked: Vec<Tensor> = kept.iter().map(super::super::Saved::unpack).collect();
             let [dq, dk, dv] = [(h, s), (kv_heads, t), (kv_heads, t)]
                 .map(|(h, n)| heads_inside(&tape, "efficient_backward", b, h, n, d, dtype));
-            let for_bias = bias_grad.map(|shape| {
-                tape.empty(
-                    "efficient_backward",
-                    [b, h, shape[shape.len() - 2], t],
-                    dtype,
-                )
+            // Its rows are aligned to sixteen elements.
+            let for_bias = bias_grad.then(|| {
+                let shape = [b, h, s, t.next_multiple_of(16)];
+                let whole = tape.empty("efficient_backward", shape, dtype);
+                if whole.size(-1) == t {
+                    whole
+                } else {
+                    whole.narrow(-1, t)
+                }
             });
             let scratch = |bytes: u64| {
                 let t = tape.empty("efficient_workspace", [bytes], DType::U8);

@@ -46,9 +46,11 @@ fn sorted_gradient(gradient: &Tensor, count: u64, table: Dims, dtype: DType) -> 
     let index = |n: u64| tape.empty("embedding_sort", [n], DType::I64);
     let sorted = index(count);
     let original = index(count);
-    // cub's radix sort: a second buffer for keys and values, and histograms.
     let range = index(count);
-    tape.workspace("embedding_sort", 16 * count + count / 4 + 5888);
+    tape.workspace(
+        "embedding_sort",
+        radix_sort_workspace(count, table.first().copied().unwrap_or(0)),
+    );
     drop(range);
     let out = make();
     let segments = count.min(table.first().copied().unwrap_or(0));
@@ -65,13 +67,20 @@ fn sorted_gradient(gradient: &Tensor, count: u64, table: Dims, dtype: DType) -> 
     let partial_segments = count / 10 + segments;
     let partial_offsets = index(partial_segments);
     let width = gradient.size(-1);
-    let sums = tape.empty(
-        "embedding_segments",
-        [partial_segments, width],
-        dtype.accumulate(),
-    );
+    // Few long segments: a block sums each at once, in fp32, into a table where the gradient has another type.
+    let few = segments < 4 * tape.machine().multiprocessors && count >= 32 * segments;
+    let partial_ids = few.then(|| index(partial_segments));
+    let rows = if !few {
+        partial_segments
+    } else if dtype.is_half() {
+        segments
+    } else {
+        0
+    };
+    let sums = tape.empty("embedding_segments", [rows, width], dtype.accumulate());
     drop((
         sums,
+        partial_ids,
         partial_offsets,
         total,
         partials,
@@ -82,4 +91,40 @@ fn sorted_gradient(gradient: &Tensor, count: u64, table: Dims, dtype: DType) -> 
         sorted,
     ));
     out
+}
+
+/// Scratch memory of cub's one-sweep radix sort of 64-bit keys and values (`DispatchRadixSort::InvokeOnesweep`): histograms of
+/// 256 digits for each pass over eight bits, a look-back word for each digit of each tile, and second buffers from two passes on.
+fn radix_sort_workspace(count: u64, rows: u64) -> u64 {
+    const TILE: u64 = 3840;
+    let bits = u64::from(rows.max(1).ilog2()) + 1;
+    let passes = bits.div_ceil(8);
+    let aligned = |bytes: u64| bytes.next_multiple_of(256);
+    let buffers = if passes > 1 {
+        2 * aligned(8 * count)
+    } else {
+        0
+    };
+    buffers + count.div_ceil(TILE) * 1024 + passes * 2048 + 256 + 255
+}
+
+#[cfg(test)]
+mod tests {
+    use super::radix_sort_workspace;
+
+    #[test]
+    fn sorting_takes_what_cub_takes() {
+        #[track_caller]
+        fn check(count: u64, rows: u64, expected: u64) {
+            assert_eq!(radix_sort_workspace(count, rows), expected);
+        }
+        // Read from the allocator of PyTorch 2.15.
+        check(4096, 50_257, 72_191);
+        check(16_384, 128_256, 273_919);
+        check(16_384, 300, 271_871);
+        check(16_384, 32, 7_679);
+        check(262_144, 32, 73_215);
+        check(3_841, 50_257, 68_607);
+        check(1_000_000, 50_257, 16_271_871);
+    }
 }

@@ -42,8 +42,12 @@ impl Tensor {
         if dims.is_empty() {
             return self.clone();
         }
-        self.reduced("sum", &dims, self.dtype())
-            .alias(Layout::contiguous(shape))
+        let summed = self.reduced("sum", &dims, self.dtype());
+        if lead == 0 {
+            summed
+        } else {
+            summed.alias(Layout::contiguous(shape))
+        }
     }
 
     fn resolved(&self, dims: &[isize]) -> Vec<usize> {

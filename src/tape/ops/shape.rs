@@ -259,7 +259,10 @@ impl Tensor {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
-                grads([Some(g.copied("pad_backward", Layout::contiguous(from)))])
+                let out = g.tape().empty("pad_backward", from, g.dtype());
+                g.tape()
+                    .kernel("pad_backward", g.dtype(), 0.0, 2.0 * out.bytes() as f64);
+                grads([Some(out)])
             })
         })
     }
