@@ -1,81 +1,47 @@
 //! Memory against one setting.
 
-use plotters::prelude::*;
-
-use super::paper::Paper;
-use super::timeline::{LEFT, RIGHT};
-use super::{Role, dressed, mark};
+use super::Role;
+use super::plot::{Mark, Plot};
+use crate::estimate::Band;
 use crate::units::{Bytes, UnitStyle};
 use crate::web::sweep::Curve;
 
 /// The drawing as SVG, or nothing where there is no curve to draw.
 pub fn curve(curve: &Curve, units: UnitStyle, size: (u32, u32)) -> Option<String> {
-    let mut svg = String::new();
-    draw(curve, units, size, &mut svg)?;
-    Some(dressed(svg))
-}
-
-fn draw(curve: &Curve, units: UnitStyle, size: (u32, u32), svg: &mut String) -> Option<()> {
     let last = curve.points.last()?.0 as f64;
     let (scale, _) = units.scale(curve.top());
     let height = |bytes: Bytes| bytes.get() as f64 / scale;
-    let top = (height(curve.top()) * 1.08).max(1e-9);
-    let area = Paper::new(svg, size).into_drawing_area();
-    let mut chart = ChartBuilder::on(&area)
-        .margin_top(12)
-        .margin_right(RIGHT + 14)
-        .margin_bottom(4)
-        .y_label_area_size(LEFT)
-        .x_label_area_size(24)
-        .build_cartesian_2d(0.0..last, 0.0..top)
-        .ok()?;
-    let label = || ("monospace", 14).into_font().color(&Role::Soft.colour());
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .x_labels(7)
-        .y_labels(5)
-        .y_max_light_lines(0)
-        .bold_line_style(Role::Grid.colour())
-        .axis_style(Role::Axis.colour())
-        .x_label_style(label())
-        .y_label_style(label())
-        .x_label_formatter(&|value| mark(*value))
-        .y_label_formatter(&|value| mark(*value))
-        .draw()
-        .ok()?;
-    let low = curve
-        .points
-        .iter()
-        .map(|(x, band)| (*x as f64, height(band.low)));
-    let high = curve
-        .points
-        .iter()
-        .map(|(x, band)| (*x as f64, height(band.high)));
-    let range: Vec<_> = high.chain(low.rev()).collect();
-    chart
-        .draw_series([Polygon::new(range, Role::Main.colour().filled())])
-        .ok()?;
-    let line = curve
-        .points
-        .iter()
-        .map(|(x, band)| (*x as f64, height(band.expected)));
-    let line = LineSeries::new(line, Role::Main.colour().stroke_width(2));
-    chart.draw_series(line).ok()?;
+    let top = height(curve.top()) * 1.08;
+    let along = |end: fn(&Band) -> Bytes| -> Vec<(f64, f64)> {
+        let place = |(x, band): &(u64, Band)| (*x as f64, height(end(band)));
+        curve.points.iter().map(place).collect()
+    };
+    let mut range = along(|band| band.high);
+    range.extend(along(|band| band.low).into_iter().rev());
+    let expected = along(|band| band.expected);
+    let mut marks = vec![Mark::Area(range, Role::Main)];
     if let Some(usable) = curve.usable.map(height).filter(|it| *it <= top) {
-        let limit = PathElement::new(
-            [(0.0, usable), (last, usable)],
-            Role::Limit.colour().stroke_width(2),
-        );
-        chart.draw_series([limit]).ok()?;
+        marks.push(Mark::Line(
+            vec![(0.0, usable), (last, usable)],
+            Role::Limit,
+            2,
+        ));
     }
-    let here = curve.points.iter().find(|(value, _)| *value == curve.now);
-    if let Some((value, band)) = here {
-        let at = (*value as f64, height(band.expected));
-        let dot = Circle::new(at, 4, Role::Peak.colour().filled());
-        chart.draw_series([dot]).ok()?;
+    let here = curve
+        .points
+        .iter()
+        .position(|(value, _)| *value == curve.now);
+    let here = here.and_then(|at| expected.get(at)).copied();
+    marks.push(Mark::Line(expected, Role::Main, 2));
+    marks.extend(here.map(|place| Mark::Dot(place, Role::Peak)));
+    let end = (last, top);
+    Plot {
+        size,
+        end,
+        numbers: true,
+        marks,
     }
-    Some(())
+    .svg()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod curve;
 mod paper;
+mod plot;
 mod timeline;
 
 pub use curve::curve;

@@ -1,52 +1,18 @@
 //! Allocated memory over one training step.
 
-use plotters::prelude::*;
-
-use super::paper::Paper;
-use super::{Role, dressed, mark};
+use super::Role;
+use super::plot::{LEFT, Mark, Plot, RIGHT};
 use crate::estimate::{Instant, Phase};
 use crate::units::{Bytes, UnitStyle};
 use crate::web::text;
 
-/// The plot's edges inside the drawing, in its own units.
-pub const LEFT: u32 = 44;
-pub const RIGHT: u32 = 10;
-pub const TOP: u32 = 26;
-pub const BOTTOM: u32 = 10;
-
 /// The drawing as SVG, or nothing where there is no step to draw.
 pub fn timeline(instants: &[Instant], units: UnitStyle, size: (u32, u32)) -> Option<String> {
-    let mut svg = String::new();
-    draw(instants, units, size, &mut svg)?;
-    Some(dressed(svg))
-}
-
-fn draw(instants: &[Instant], units: UnitStyle, size: (u32, u32), svg: &mut String) -> Option<()> {
     let (at, peak) = peak(instants)?;
     let (scale, _) = units.scale(peak);
     let height = |bytes: Bytes| bytes.get() as f64 / scale;
     let last = instants.len() as f64;
     let top = height(peak) * 1.08;
-    let area = Paper::new(svg, size).into_drawing_area();
-    let mut chart = ChartBuilder::on(&area)
-        .margin_top(TOP)
-        .margin_right(RIGHT)
-        .margin_bottom(BOTTOM)
-        .y_label_area_size(LEFT)
-        .build_cartesian_2d(0.0..last, 0.0..top)
-        .ok()?;
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .disable_x_axis()
-        .y_labels(5)
-        .y_max_light_lines(0)
-        .bold_line_style(Role::Grid.colour())
-        .axis_style(Role::Axis.colour())
-        .y_label_style(("monospace", 14).into_font().color(&Role::Soft.colour()))
-        .y_label_formatter(&|value| mark(*value))
-        .draw()
-        .ok()?;
     // Each instant lasts until the next: memory changes in steps, not in slopes.
     let steps: Vec<(f64, f64)> = instants
         .iter()
@@ -56,32 +22,33 @@ fn draw(instants: &[Instant], units: UnitStyle, size: (u32, u32), svg: &mut Stri
             [(index as f64, height), (index as f64 + 1.0, height)]
         })
         .collect();
-    let area = AreaSeries::new(steps.iter().copied(), 0.0, Role::Main.colour());
-    chart.draw_series(area).ok()?;
-    let line = LineSeries::new(steps, Role::Main.colour().stroke_width(2));
-    chart.draw_series(line).ok()?;
+    let mut under = steps.clone();
+    under.extend([(last, 0.0), (0.0, 0.0)]);
+    let mut marks = vec![
+        Mark::Area(under, Role::Main),
+        Mark::Line(steps, Role::Main, 2),
+    ];
     let starts = starts(instants);
     let ends = starts.iter().skip(1).map(|(start, _)| *start);
     for ((start, phase), end) in starts.iter().zip(ends.chain([instants.len()])) {
         let name = text::phase(*phase);
         let room = (end - start) as f64 / last * f64::from(size.0);
         let start = *start as f64;
-        let edge = PathElement::new([(start, 0.0), (start, top)], Role::Axis.colour());
-        chart.draw_series([edge]).ok()?;
+        marks.push(Mark::Line(vec![(start, 0.0), (start, top)], Role::Axis, 1));
         // A name that is wider than its phase would lie on the next one.
         if room > name.len() as f64 * 8.0 {
-            let style = ("monospace", 14).into_font().color(&Role::Soft.colour());
-            let name = EmptyElement::at((start, top)) + Text::new(name, (4, -16), style);
-            chart.draw_series([name]).ok()?;
+            marks.push(Mark::Name((start, top), name));
         }
     }
-    let dot = Circle::new(
-        (at as f64 + 0.5, height(peak)),
-        4,
-        Role::Peak.colour().filled(),
-    );
-    chart.draw_series([dot]).ok()?;
-    Some(())
+    marks.push(Mark::Dot((at as f64 + 0.5, height(peak)), Role::Peak));
+    let end = (last, top);
+    Plot {
+        size,
+        end,
+        numbers: false,
+        marks,
+    }
+    .svg()
 }
 
 /// The instant with the most memory, and how much.
