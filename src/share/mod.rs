@@ -16,6 +16,9 @@ pub const DATA_VERSION: &str = "1";
 /// The longest fragment that is read, in bytes.
 pub const LONGEST: usize = 16_384;
 
+/// Stands between two scenarios in one link: the present one, and the one it is compared with.
+pub const VERSUS: &str = "&vs&";
+
 /// What a link held.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Opened {
@@ -47,6 +50,7 @@ pub fn read(link: &str) -> Opened {
     const MOST_PROBLEMS: usize = 20;
     let mut problems = Vec::new();
     let fragment = link.split_once('#').map_or(link, |(_, fragment)| fragment);
+    let fragment = fragment.split(VERSUS).next().unwrap_or_default();
     let fragment = if fragment.len() <= LONGEST {
         fragment.trim()
     } else {
@@ -143,6 +147,20 @@ mod tests {
             }
             assert_eq!(read(&write(&opened.scenario)).scenario, opened.scenario);
         }
+    }
+
+    #[test]
+    fn of_two_scenarios_in_a_link_the_first_is_read() {
+        let link = format!("v=1&mb=4{VERSUS}v=1&mb=2&gpus=8");
+        let opened = read(&link);
+        assert_eq!(
+            (
+                opened.scenario.data.micro_batch,
+                opened.scenario.hardware.gpus
+            ),
+            (4, 1)
+        );
+        assert_eq!(opened.problems, vec![]);
     }
 
     #[test]

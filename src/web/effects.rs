@@ -8,26 +8,36 @@ use leptos::prelude::*;
 use super::browser;
 use super::session::Session;
 use crate::scenario::Scenario;
-use crate::share;
 
-/// The scenario the page opens with: the address's, or the default.
+/// Where the latest link is kept in the browser's storage.
+const DRAFT: &str = "headroom.draft";
+
+/// The scenario the page opens with: the address's, or the one last worked on, or the default.
 pub fn opening() -> Session {
     let session = Session::new(Scenario::default());
     let fragment = browser::fragment();
-    if !fragment.is_empty() {
+    let draft = browser::stored(DRAFT).unwrap_or_default();
+    if fragment.is_empty() {
+        session.begin(&draft);
+    } else {
         session.begin(&fragment);
+        // A link wins over what was worked on, which stays one click away.
+        let other = !draft.is_empty() && draft != untrack(|| session.link());
+        session.yours.set(other.then_some(draft));
     }
     session
 }
 
-/// The address follows the scenario, once it has rested for a moment.
+/// The address and the browser's storage follow the scenario, once it has rested for a moment.
 pub fn keep_link(session: Session) {
     let write = debounce(Duration::from_millis(250), move |link: String| {
         browser::replace_fragment(&link);
+        // Storage is a convenience: where it is refused the address still holds everything.
+        browser::store(DRAFT, &link);
     });
     let write = StoredValue::new_local(write);
     Effect::new(move |before: Option<String>| {
-        let link = session.scenario.with(share::write);
+        let link = session.link();
         if before.is_some_and(|before| before != link) {
             write.update_value(|write| write(link.clone()));
         }
@@ -39,7 +49,7 @@ pub fn keep_link(session: Session) {
 pub fn follow_link(session: Session) {
     let handle = window_event_listener(ev::hashchange, move |_| {
         let fragment = browser::fragment();
-        if fragment != session.scenario.with_untracked(share::write) {
+        if fragment != untrack(|| session.link()) {
             session.open(&fragment);
         }
     });

@@ -6,7 +6,7 @@ use super::combo::Combo;
 use super::session::Session;
 use super::text;
 use crate::scenario::settings::{self, Kind, SECTIONS, Setting};
-use crate::scenario::{Choice, Scenario};
+use crate::scenario::{Choice, Scenario, presets};
 
 /// Settings in sight, by group; all others are folded under their section's title.
 const FRONT: &[(&str, &[&str])] = &[
@@ -62,6 +62,7 @@ pub fn Questions(session: Session) -> impl IntoView {
         .collect();
     view! {
         <form class="questions" aria-label="The training run" on:submit=move |event| event.prevent_default()>
+            <Presets session/>
             {groups}
             <div class="rooms">{rooms}</div>
             <div class="explainer" aria-hidden="true">
@@ -71,6 +72,37 @@ pub fn Questions(session: Session) -> impl IntoView {
                 })}
             </div>
         </form>
+    }
+}
+
+/// Scenarios to start from; choosing one can be undone.
+#[component]
+fn Presets(session: Session) -> impl IntoView {
+    let options: Vec<_> = presets::all()
+        .iter()
+        .map(|it| view! { <option value=it.id>{it.title}</option> })
+        .collect();
+    let at = Memo::new(move |_| {
+        let same = |now: &Scenario| presets::all().iter().find(|it| it.scenario() == *now);
+        session.scenario.with(same).map(|it| (it.id, it.about))
+    });
+    let start = move |event| {
+        if let Some(preset) = presets::find(&event_target_value(&event)) {
+            session.replace(preset.scenario());
+        }
+    };
+    view! {
+        <div class="field presets">
+            <label for="preset">"Start from"</label>
+            <select
+                id="preset" data-testid="presets" on:change=start
+                prop:value=move || at.get().map_or("", |(id, _)| id)
+            >
+                <option value="" disabled>"Your own scenario"</option>
+                {options}
+            </select>
+            <p class="hint">{move || at.get().map(|(_, about)| about)}</p>
+        </div>
     }
 }
 

@@ -3,8 +3,7 @@
 use leptos::prelude::*;
 
 use super::session::Session;
-use super::{browser, text};
-use crate::share;
+use super::{browser, summary, text};
 use crate::units::UnitStyle;
 
 #[component]
@@ -29,7 +28,7 @@ pub fn Masthead(session: Session) -> impl IntoView {
                 <Theme/>
                 <span class="divider" aria-hidden="true"></span>
                 <button type="button" class="plain" on:click=move |_| browser::print()>"Print"</button>
-                <CopyLink session/>
+                <Share session/>
             </div>
         </header>
     }
@@ -80,29 +79,42 @@ fn Theme() -> impl IntoView {
     view! { <select class="plain" aria-label="Theme" on:change=choose>{options}</select> }
 }
 
-/// Copies the address that restores this scenario.
+/// Copies the address that restores this scenario, or the answer in words.
 #[component]
-fn CopyLink(session: Session) -> impl IntoView {
-    let said = RwSignal::new("");
+fn Share(session: Session) -> impl IntoView {
+    let address = move || browser::address(&session.link());
+    let page = move || {
+        session
+            .answer
+            .with(|it| summary::markdown(it, session.units.get(), &address()))
+    };
+    view! {
+        <Copy name="Copy Markdown" class="plain" testid="copy-markdown" what=Signal::derive(move || page().unwrap_or_default())/>
+        <Copy name="Copy link" class="primary" testid="copy-link" what=Signal::derive(address)/>
+    }
+}
+
+/// A button that copies, and says so until what it copies changes.
+#[component]
+fn Copy(
+    name: &'static str,
+    class: &'static str,
+    testid: &'static str,
+    what: Signal<String>,
+) -> impl IntoView {
+    let copied = RwSignal::new(None::<(String, bool)>);
     let copy = move |_| {
-        let link = browser::address(&session.scenario.with_untracked(share::write));
-        browser::copy(&link, move |done| {
-            said.try_set(if done {
-                "Copied"
-            } else {
-                "Copy the address bar"
-            });
+        let text = what.get_untracked();
+        browser::copy(&text.clone(), move |done| {
+            copied.try_set(Some((text, done)));
         });
     };
-    // A new scenario has a new link: the word would no longer be true.
-    let word = Memo::new(move |before: Option<&(String, &str)>| {
-        let link = session.scenario.with(share::write);
-        let fresh = before.is_none_or(|(old, _)| *old == link);
-        (link, if fresh { said.get() } else { "" })
-    });
+    let said = move || match copied.get() {
+        Some((text, true)) if text == what.get() => "Copied",
+        Some((_, false)) => "Copying was refused",
+        _ => name,
+    };
     view! {
-        <button type="button" class="primary" data-testid="copy-link" on:click=copy>
-            <span aria-live="polite">{move || match word.get().1 { "" => "Copy link", it => it }}</span>
-        </button>
+        <button type="button" class=class data-testid=testid on:click=copy><span aria-live="polite">{said}</span></button>
     }
 }

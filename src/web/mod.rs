@@ -7,6 +7,7 @@ mod breakdown;
 mod browser;
 mod chart;
 mod combo;
+mod compare;
 mod draft;
 mod effects;
 mod exports;
@@ -17,6 +18,7 @@ mod masthead;
 #[cfg(test)]
 mod sample;
 mod session;
+mod summary;
 mod sweep;
 mod text;
 mod timeline;
@@ -49,6 +51,7 @@ pub fn App() -> impl IntoView {
                 <breakdown::Breakdown session/>
                 <timeline::Timeline session width/>
                 <sweep::Sweep session width/>
+                <compare::Compare session/>
                 <exports::Exports session/>
                 <Limits session/>
             </div>

@@ -20,9 +20,14 @@ pub struct Session {
     pub units: RwSignal<UnitStyle>,
     /// What a link held that this version does not know.
     pub link_notes: RwSignal<Vec<String>>,
+    /// The link of what was worked on before a shared link was opened.
+    pub yours: RwSignal<Option<String>>,
     /// The scenario of the latest accepted values.
     pub scenario: Memo<Scenario>,
     pub answer: Memo<Answer>,
+    /// The scenario that the present one is compared with.
+    pub kept: RwSignal<Option<Scenario>>,
+    pub kept_answer: Memo<Answer>,
 }
 
 /// The latest estimate, and whether it is still of what the form shows.
@@ -48,13 +53,18 @@ impl Session {
             answer.stale |= !right.get();
             answer
         });
+        let kept = RwSignal::new(None);
+        let kept_answer = Memo::new(move |_| kept.with(|it| super::compare::answer(it.as_ref())));
         Self {
             draft,
             history: RwSignal::default(),
             units: RwSignal::default(),
             link_notes: RwSignal::default(),
+            yours: RwSignal::default(),
             scenario,
             answer,
+            kept,
+            kept_answer,
         }
     }
 
@@ -120,6 +130,28 @@ impl Session {
         }
     }
 
+    /// Keeps the present scenario to compare with.
+    pub fn keep(self) {
+        self.kept.set(Some(self.scenario.get_untracked()));
+    }
+
+    /// Goes on with the kept scenario and keeps the present one.
+    pub fn swap(self) {
+        if let Some(kept) = self.kept.get_untracked() {
+            self.keep();
+            self.replace(kept);
+        }
+    }
+
+    /// The fragment that restores what is on the screen.
+    pub fn link(self) -> String {
+        let scenario = self.scenario.with(share::write);
+        match self.kept.with(|it| it.as_ref().map(share::write)) {
+            Some(kept) => format!("{scenario}{}{kept}", share::VERSUS),
+            None => scenario,
+        }
+    }
+
     /// Starts from a link's fragment: nothing came before it.
     pub fn begin(self, fragment: &str) {
         self.open(fragment);
@@ -134,11 +166,15 @@ impl Session {
             notes.push(super::text::other_data(&data));
         }
         self.link_notes.set(notes);
+        let kept = fragment.split_once(share::VERSUS);
+        self.kept
+            .set(kept.map(|(_, kept)| share::read(kept).scenario));
         self.replace(opened.scenario);
     }
 }
 
-fn answer(scenario: &Scenario, before: Option<&Answer>) -> Answer {
+/// The answer to a scenario; where there is none, the one before it, marked as such.
+pub fn answer(scenario: &Scenario, before: Option<&Answer>) -> Answer {
     let problems: Vec<String> = scenario.check().iter().map(ToString::to_string).collect();
     let refused = |problems| Answer {
         problems,

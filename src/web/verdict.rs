@@ -144,7 +144,18 @@ fn Problems(session: Session) -> impl IntoView {
             .collect();
         (!items.is_empty()).then(|| view! { <ul class=class role="status">{items}</ul> })
     };
+    let back = move || {
+        let yours = session.yours.get()?;
+        let open = move |_| {
+            session.yours.set(None);
+            session.open(&yours);
+        };
+        Some(view! {
+            <p class="quiet screen-only">{text::SHARED}<button type="button" class="plain" on:click=open>"Back to yours"</button></p>
+        })
+    };
     view! {
+        {back}
         {move || list(session.answer.with(|it| it.problems.clone()), "problems")}
         {move || list(session.link_notes.get(), "problems link-notes")}
     }

@@ -1,0 +1,254 @@
+//! Two scenarios side by side: what differs between them, by name, and what that does to memory, on one scale.
+
+use std::sync::Arc;
+
+use leptos::prelude::*;
+
+use super::gauge::{Piece, pieces};
+use super::session::{Answer, Session};
+use super::text;
+use crate::estimate::Estimate;
+use crate::scenario::{Scenario, settings};
+use crate::units::{Bytes, UnitStyle};
+
+/// The settings that differ: label, in the kept scenario, now.
+pub fn differences(kept: &Scenario, now: &Scenario) -> Vec<[String; 3]> {
+    let differs = |setting: &&settings::Setting| {
+        setting.get(kept) != setting.get(now) || setting.applies(kept) != setting.applies(now)
+    };
+    let shown = |setting: &settings::Setting, scenario| match setting.applies(scenario) {
+        true => setting.get(scenario),
+        false => "–".into(),
+    };
+    settings::all()
+        .iter()
+        .filter(|it| it.applies(kept) || it.applies(now))
+        .filter(differs)
+        .map(|it| [it.label.into(), shown(it, kept), shown(it, now)])
+        .collect()
+}
+
+/// "+1.20 GiB", "−3.00 MiB" or "same".
+pub fn change(from: Bytes, to: Bytes, units: UnitStyle) -> String {
+    match from.cmp(&to) {
+        std::cmp::Ordering::Less => format!("+{}", (to - from).show(units)),
+        std::cmp::Ordering::Greater => format!("−{}", (from - to).show(units)),
+        std::cmp::Ordering::Equal => "same".into(),
+    }
+}
+
+/// Each piece of either: its label, then, now, and the change; the whole last.
+pub fn rows(kept: &Estimate, now: &Estimate, units: UnitStyle) -> Vec<[String; 4]> {
+    let (kept_pieces, now_pieces) = (pieces(kept), pieces(now));
+    let size = |all: &[(Piece, Bytes)], piece| {
+        let found = all.iter().find(|(it, _)| *it == piece);
+        found.map_or(Bytes::ZERO, |(_, bytes)| *bytes)
+    };
+    let gone = kept_pieces
+        .iter()
+        .filter(|(piece, _)| now_pieces.iter().all(|(it, _)| it != piece));
+    let mut rows: Vec<_> = now_pieces
+        .iter()
+        .chain(gone)
+        .map(|(piece, _)| {
+            let (from, to) = (size(&kept_pieces, *piece), size(&now_pieces, *piece));
+            [
+                piece.words().1.into(),
+                from.show(units),
+                to.show(units),
+                change(from, to, units),
+            ]
+        })
+        .collect();
+    let (from, to) = (kept.device.expected, now.device.expected);
+    rows.push([
+        text::WHOLE.into(),
+        from.show(units),
+        to.show(units),
+        change(from, to, units),
+    ]);
+    rows
+}
+
+/// A bar's pieces in percent of the longer of two: class, start and width.
+fn bar(estimate: &Estimate, longest: Bytes) -> Vec<(&'static str, f64, f64)> {
+    let at = |bytes: Bytes| bytes.get() as f64 / longest.get().max(1) as f64 * 100.0;
+    let mut start = Bytes::ZERO;
+    let piece = |(piece, bytes): (Piece, Bytes)| {
+        let placed = (piece.words().0, at(start), at(bytes));
+        start += bytes;
+        placed
+    };
+    pieces(estimate).into_iter().map(piece).collect()
+}
+
+/// Keeps the present scenario as A, or shows what has changed since.
+#[component]
+pub fn Compare(session: Session) -> impl IntoView {
+    let shown = move || match session.kept.get() {
+        None => view! { <Keep session/> }.into_any(),
+        Some(_) => view! { <Comparison session/> }.into_any(),
+    };
+    view! {
+        <section class="panel" aria-labelledby="compare-title" data-testid="compare">
+            {shown}
+        </section>
+    }
+}
+
+#[component]
+fn Keep(session: Session) -> impl IntoView {
+    view! {
+        <header>
+            <h2 id="compare-title">"Compare"</h2>
+            <button type="button" data-testid="keep" on:click=move |_| session.keep()>"Keep this as A"</button>
+        </header>
+        <p class="quiet">{text::COMPARE}</p>
+    }
+}
+
+#[component]
+fn Comparison(session: Session) -> impl IntoView {
+    let both = move || {
+        let kept = session.kept_answer.with(|it| it.estimate.clone())?;
+        let now = session.answer.with(|it| it.estimate.clone())?;
+        Some((kept, now))
+    };
+    let named = move || {
+        let kept = session.kept_answer.with(|it| it.scenario.clone());
+        let all = session.answer.with(|it| differences(&kept, &it.scenario));
+        if all.is_empty() {
+            return view! { <p class="quiet">{text::NO_DIFFERENCE}</p> }.into_any();
+        }
+        table(["Setting", "A", "Now"], all).into_any()
+    };
+    view! {
+        <header>
+            <h2 id="compare-title">"Compared with A"</h2>
+            <button type="button" on:click=move |_| session.swap()>"Swap"</button>
+            <button type="button" on:click=move |_| session.kept.set(None)>"Stop comparing"</button>
+        </header>
+        {move || both().map(|(kept, now)| bars(&kept, &now, session.units.get()))}
+        <div class="pair">
+            <div>{named}</div>
+            <div>{move || both().map(|(kept, now)| {
+                table(["Memory", "A", "Now", "Change"], rows(&kept, &now, session.units.get()))
+            })}</div>
+        </div>
+    }
+}
+
+fn bars(kept: &Arc<Estimate>, now: &Arc<Estimate>, units: UnitStyle) -> impl IntoView + use<> {
+    let longest = kept.device.expected.max(now.device.expected);
+    let bars: Vec<_> = [("A", kept), ("Now", now)]
+        .into_iter()
+        .map(|(name, estimate)| {
+            let pieces: Vec<_> = bar(estimate, longest)
+                .into_iter()
+                .map(|(id, start, width)| {
+                    view! {
+                        <rect
+                            class=format!("segment part-{id}") height="100%"
+                            x=format!("{start:.3}%") width=format!("{width:.3}%")
+                        />
+                    }
+                })
+                .collect();
+            view! {
+                <dt>{name}</dt>
+                <dd><svg class="bar" aria-hidden="true">{pieces}</svg></dd>
+                <dd class="number">{estimate.device.expected.show(units)}</dd>
+            }
+        })
+        .collect();
+    view! { <dl class="bars">{bars}</dl> }
+}
+
+fn table<const N: usize>(head: [&'static str; N], rows: Vec<[String; N]>) -> impl IntoView {
+    let head: Vec<_> = head
+        .into_iter()
+        .map(|it| view! { <th scope="col">{it}</th> })
+        .collect();
+    let rows: Vec<_> = rows
+        .into_iter()
+        .map(|row| {
+            let cells: Vec<_> = row.into_iter().map(|it| view! { <td>{it}</td> }).collect();
+            view! { <tr>{cells}</tr> }
+        })
+        .collect();
+    view! {
+        <table class="plain-table">
+            <thead><tr>{head}</tr></thead>
+            <tbody>{rows}</tbody>
+        </table>
+    }
+}
+
+/// What the kept scenario comes to.
+pub fn answer(kept: Option<&Scenario>) -> Answer {
+    kept.map(|kept| super::session::answer(kept, None))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::web::sample;
+
+    #[test]
+    fn differences_are_named_by_their_settings() {
+        let kept = Scenario::default();
+        let mut now = kept.clone();
+        assert_eq!(differences(&kept, &now), Vec::<[String; 3]>::new());
+        now.data.micro_batch = 4;
+        assert_eq!(
+            differences(&kept, &now),
+            [["Micro-batch", "8", "4"].map(String::from)]
+        );
+        now.training.lora = Some(crate::scenario::Lora::default());
+        let named = differences(&kept, &now);
+        assert!(
+            named.contains(&["Adapter rank", "–", "16"].map(String::from)),
+            "{named:?}"
+        );
+    }
+
+    #[test]
+    fn changes_carry_their_sign() {
+        let check = |from, to, expected: &str| {
+            assert_eq!(
+                change(Bytes::mib(from), Bytes::mib(to), UnitStyle::Binary),
+                expected
+            );
+        };
+        check(1, 3, "+2.00 MiB");
+        check(3, 1, "−2.00 MiB");
+        check(3, 3, "same");
+    }
+
+    #[test]
+    fn pieces_of_either_have_a_row_and_the_whole_is_last() {
+        let kept = sample::estimate();
+        let mut now = sample::estimate();
+        now.breakdown.remove(0);
+        let rows = rows(&kept, &now, UnitStyle::Binary);
+        let names: Vec<_> = rows.iter().map(|row| row[0].as_str()).collect();
+        let expected = [
+            "Parameters",
+            "Held by the allocator",
+            "CUDA context",
+            "Activations",
+            "On the device",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(rows[3][3], "−5.00 GiB");
+    }
+
+    #[test]
+    fn both_bars_share_one_scale() {
+        let estimate = sample::estimate();
+        let end = |longest| bar(&estimate, longest).iter().map(|it| it.2).sum::<f64>();
+        assert!((end(Bytes::gib(10.0)) - 100.0).abs() < 1e-6);
+        assert!((end(Bytes::gib(20.0)) - 50.0).abs() < 1e-6);
+    }
+}
