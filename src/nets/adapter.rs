@@ -28,10 +28,14 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
     let b = cx.within("lora_B", |cx| {
         cx.param_as("weight", [y.size(-1), lora.rank], dtype, |_| true)
     });
-    let x = x.to(dtype).dropout(cx.rate(lora.dropout));
-    let share = x
-        .linear(&a.tensor(), None)
-        .linear(&b.tensor(), None)
-        .scale();
-    y.add(&share).to(y.dtype())
+    let cast = x.to(dtype);
+    let share = cast
+        .dropout(cx.rate(lora.dropout))
+        .then(|x| x.linear(&a.tensor(), None))
+        .then(|low| low.linear(&b.tensor(), None))
+        .then(Tensor::scale);
+    let dtype = y.dtype();
+    let sum = y.then(|y| y.add(&share));
+    drop(share);
+    sum.to(dtype)
 }

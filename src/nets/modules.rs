@@ -2,6 +2,7 @@
 
 use super::Cx;
 use super::adapter::adapted;
+use crate::scenario::Checkpointing;
 use crate::tape::ops::Conv;
 use crate::tape::{Dims, Tensor};
 
@@ -85,6 +86,28 @@ impl Cx {
                 .tensor()
                 .embedding(indices)
         })
+    }
+
+    /// The embedding of token ids. Adapters with checkpointing need its result to ask for a gradient
+    /// (`enable_input_require_grads` of transformers).
+    pub fn input_embedding(
+        &self,
+        name: &'static str,
+        ids: &Tensor,
+        rows: u64,
+        width: u64,
+    ) -> Tensor {
+        self.asks_for_gradient(self.embedding(name, ids, rows, width))
+    }
+
+    /// The result of a module that `get_input_embeddings` names.
+    pub fn asks_for_gradient(&self, embedded: Tensor) -> Tensor {
+        let training = &self.env.training;
+        if training.lora.is_some() && training.checkpointing != Checkpointing::None {
+            embedded.asking_for_gradient()
+        } else {
+            embedded
+        }
     }
 
     /// `nn.Dropout`.

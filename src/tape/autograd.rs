@@ -241,13 +241,17 @@ impl Tape {
         // Autocast's state belongs to forward code; backward of an operation runs in the dtypes it saved.
         let outer_cast = self.0.autocast.replace(None);
         let mut ready = BinaryHeap::from([Ready(root.node.clone())]);
+        // A leaf that is no parameter lives as long as the graph does.
+        let mut leaves = Vec::new();
         while let Some(Ready(node)) = ready.pop() {
             node.seen.set(false);
             let incoming = node.buffer.take();
-            if let Some(param) = node.leaf.borrow().clone() {
+            let leaf = node.leaf.borrow().clone();
+            if let Some(param) = leaf {
                 if let Some(gradient) = incoming.into_iter().next().flatten() {
                     param.accumulate(gradient);
                 }
+                leaves.push(node);
                 continue;
             }
             self.enter(node.scope);
@@ -270,6 +274,7 @@ impl Tape {
                 }
             }
         }
+        drop(leaves);
         self.0.autocast.set(outer_cast);
         self.0.grad_mode.set(outer_grad);
         self.enter(outer_scope);

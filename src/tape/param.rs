@@ -106,6 +106,9 @@ impl Tape {
 impl Tensor {
     /// The same tensor after `self.requires_grad = True`: its gradient comes to it and goes with it.
     pub fn asking_for_gradient(&self) -> Tensor {
+        if self.requires_grad() {
+            return self.clone();
+        }
         let leaf = Rc::new_cyclic(|this| Param {
             data: self.clone(),
             grad: RefCell::default(),

@@ -9,20 +9,8 @@ use crate::tape::{DType, Tensor};
 impl Decoder {
     pub(super) fn attention(&self, cx: &Cx, x: &Tensor, shared: &Shared) -> Tensor {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
-        let heads = |t: &Tensor, n: u64| t.view(&[b, s, n, d]);
-        let bias = self.traits.qkv_bias;
-        let project = |name, norm: Option<&'static str>, n| {
-            let t = cx.linear(name, x, n * d, bias).then(|t| heads(t, n));
-            let t = match norm.filter(|_| self.traits.head_norms) {
-                Some(norm) => cx.rms_norm(norm, &t),
-                None => t,
-            };
-            t.transpose(1, 2)
-        };
-        let mut q = project("q_proj", Some("q_norm"), self.heads);
-        let mut k = project("k_proj", Some("k_norm"), self.kv_heads);
-        let mut v = project("v_proj", None, self.kv_heads);
-        let turned = (rope::apply(&q, &shared.rope), rope::apply(&k, &shared.rope));
+        let (joint, [mut q, mut k, mut v]) = self.projections(cx, x);
+        let turned = rope::apply(&q, &k, &shared.rope, self.traits.fused);
         (q, k) = turned;
         (k, v) = cached(&shared.cache, k, v);
         let groups = self.heads / self.kv_heads;
@@ -31,7 +19,35 @@ impl Decoder {
             Attention::Eager => eager(&q, &k, &v, &shared.mask, groups),
         };
         out = out.reshape(&[b, s, self.heads * d]).contiguous();
-        cx.linear("o_proj", &out, self.hidden, false)
+        out = cx.linear("o_proj", &out, self.hidden, self.traits.out_bias);
+        drop(joint);
+        out
+    }
+
+    /// Queries, keys and values `[B, H, S, D]`, and the joint projection they are views of, where there is one.
+    fn projections(&self, cx: &Cx, x: &Tensor) -> (Option<Tensor>, [Tensor; 3]) {
+        let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
+        let heads = |t: Tensor, n: u64| t.view(&[b, s, n, d]);
+        let counts = [self.heads, self.kv_heads, self.kv_heads];
+        if self.traits.fused {
+            let width = counts.iter().sum::<u64>() * d;
+            let joint = cx.linear("qkv_proj", x, width, self.traits.qkv_bias);
+            let parts = counts.map(|n| joint.narrow(-1, n * d));
+            let [q, k, v] = parts;
+            let all = [(q, self.heads), (k, self.kv_heads), (v, self.kv_heads)]
+                .map(|(t, n)| heads(t, n).transpose(1, 2));
+            return (Some(joint), all);
+        }
+        let project = |name, norm: Option<&'static str>, n| {
+            let mut t = heads(cx.linear(name, x, n * d, self.traits.qkv_bias), n);
+            if let Some(norm) = norm.filter(|_| self.traits.head_norms) {
+                t = cx.rms_norm(norm, &t);
+            }
+            t.transpose(1, 2)
+        };
+        let q = project("q_proj", Some("q_norm"), self.heads);
+        let k = project("k_proj", Some("k_norm"), self.kv_heads);
+        (None, [q, k, project("v_proj", None, self.kv_heads)])
     }
 }
 

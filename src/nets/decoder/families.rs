@@ -9,6 +9,7 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("mistral", |sizes| build(sizes, Traits::default())),
     ("qwen2", |sizes| build(sizes, QWEN2)),
     ("qwen3", |sizes| build(sizes, QWEN3)),
+    ("phi3", |sizes| build(sizes, PHI3)),
 ];
 
 const QWEN2: Traits = Traits {
@@ -19,8 +20,13 @@ const QWEN3: Traits = Traits {
     head_norms: true,
     ..LLAMA
 };
+const PHI3: Traits = Traits {
+    fused: true,
+    ..LLAMA
+};
 const LLAMA: Traits = Traits {
     qkv_bias: false,
+    out_bias: false,
     head_norms: false,
     fused: false,
 };

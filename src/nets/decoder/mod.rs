@@ -21,6 +21,7 @@ use crate::tape::ops::AttentionMask;
 struct Traits {
     /// The query, key and value projections have a bias.
     qkv_bias: bool,
+    out_bias: bool,
     /// An RMS norm over each head of queries and keys.
     head_norms: bool,
     /// Query, key and value are one projection; so are gate and up.
@@ -93,7 +94,7 @@ impl Net for Decoder {
 
 impl Decoder {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, cache: &Cache) -> Tensor {
-        let embeddings = cx.embedding("embed_tokens", ids, self.vocab, self.hidden);
+        let embeddings = cx.input_embedding("embed_tokens", ids, self.vocab, self.hidden);
         let positions = super::inputs::positions(ids);
         let mask = super::inputs::causal_mask(cx, ids, padding, embeddings.dtype());
         let rope = rope::tables(cx, &positions, self.head_dim, embeddings.dtype());
@@ -128,12 +129,13 @@ impl Decoder {
     fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let product = if self.traits.fused {
             let both = cx.linear("gate_up_proj", x, 2 * self.ffn, false);
-            let mut halves = both.chunk(2, -1).into_iter();
-            let (Some(gate), Some(mut up)) = (halves.next(), halves.next()) else {
+            let mut halves = both.chunk(2, -1);
+            drop(both);
+            let (Some(up), Some(gate)) = (halves.pop(), halves.pop()) else {
                 return x.clone();
             };
-            up = gate.silu().then(|gate| up.mul(gate));
-            return cx.linear("down_proj", &up, self.hidden, false);
+            let product = gate.silu().then(|gate| up.mul(gate));
+            return cx.linear("down_proj", &product, self.hidden, false);
         } else {
             let gate = cx
                 .linear("gate_proj", x, self.ffn, false)

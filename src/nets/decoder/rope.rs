@@ -21,12 +21,28 @@ pub fn tables(cx: &Cx, positions: &Tensor, dim: u64, dtype: DType) -> [Tensor; 2
     })
 }
 
-/// `apply_rotary_pos_emb` on one of queries and keys.
-pub fn apply(x: &Tensor, [cos, sin]: &[Tensor; 2]) -> Tensor {
-    let (cos, sin) = (cos.unsqueeze(1), sin.unsqueeze(1));
-    let straight = x.mul(&cos);
-    let turned = rotate_half(x).then(|turned| turned.mul(&sin));
-    straight.add(&turned)
+/// `apply_rotary_pos_emb`. Phi-3 turns a leading part of each head and joins the rest to it, even where nothing is left.
+pub fn apply(q: &Tensor, k: &Tensor, [cos, sin]: &[Tensor; 2], joined: bool) -> (Tensor, Tensor) {
+    let tables = [cos.unsqueeze(1), sin.unsqueeze(1)];
+    if !joined {
+        let q = turned(q, &tables);
+        return (q, turned(k, &tables));
+    }
+    let width = cos.size(-1);
+    let rest = |x: &Tensor| x.narrow(-1, x.size(-1).saturating_sub(width));
+    let (q_turning, q_rest) = (q.narrow(-1, width), rest(q));
+    let (k_turning, k_rest) = (k.narrow(-1, width), rest(k));
+    let join = |turning: &Tensor, rest: &Tensor| {
+        turned(turning, &tables).then(|turned| Tensor::cat(turned, &[rest], -1))
+    };
+    let q = join(&q_turning, &q_rest);
+    (q, join(&k_turning, &k_rest))
+}
+
+fn turned(x: &Tensor, [cos, sin]: &[Tensor; 2]) -> Tensor {
+    let straight = x.mul(cos);
+    let crossed = rotate_half(x).then(|half| half.mul(sin));
+    straight.add(&crossed)
 }
 
 fn rotate_half(x: &Tensor) -> Tensor {

@@ -66,7 +66,7 @@ fn choose(query: &Tensor, mask: &AttentionMask) -> Kernel {
     }
 }
 
-/// The result lies as `[B, S, H, D]`, whatever the query's layout (`_scaled_dot_product_flash_attention`).
+/// A result that lies as `[B, S, H, D]`, whatever the query's layout (`_efficient_attention_forward`).
 fn heads_inside(
     tape: &Tape,
     op: &'static str,
@@ -111,7 +111,9 @@ fn flash(
     let tape = query.tape();
     let (b, h, s) = (query.size(0), query.size(1), query.size(2));
     let (kv_heads, t) = (key.size(1), key.size(2));
-    let out = heads_inside(&tape, "flash_attention", b, h, s, d, query.dtype());
+    // `empty_like` of the query: the result's heads lie as the query's do (mha_fwd in flash_api.cpp).
+    let layout = query.layout().preserved();
+    let out = tape.empty_as("flash_attention", layout, query.dtype());
     let sums = tape.empty("flash_attention", [b, h, s], DType::F32);
     let seed = tape.empty("flash_attention", [2], DType::U64);
     let offset = tape.empty("flash_attention", [0; 0], DType::U64);
