@@ -75,20 +75,32 @@ impl Cx {
         state: Vec<Tensor>,
         layer: impl Fn(&Self, &[Tensor], usize) -> Vec<Tensor> + Clone + 'static,
     ) -> Vec<Tensor> {
-        let checkpointed = self.env.training.checkpointing == Checkpointing::Layers;
         (0..count as usize).fold(state, |state, i| {
-            self.nth(name, i, |cx| {
-                if checkpointed {
-                    let (cx, layer) = (cx.clone(), layer.clone());
-                    let tape = cx.tape.clone();
-                    tape.checkpoint(state, move |state| {
-                        cx.tape.enter(cx.scope);
-                        layer(&cx, state, i)
-                    })
-                } else {
-                    layer(cx, &state, i)
-                }
-            })
+            let layer = layer.clone();
+            self.layer(name, i, state, move |cx, state| layer(cx, state, i))
+        })
+    }
+
+    /// One layer of a list; what it is given besides its state belongs to its own closure, as keyword arguments
+    /// belong to a checkpointed call.
+    pub fn layer(
+        &self,
+        name: &'static str,
+        index: usize,
+        state: Vec<Tensor>,
+        layer: impl Fn(&Self, &[Tensor]) -> Vec<Tensor> + 'static,
+    ) -> Vec<Tensor> {
+        self.nth(name, index, |cx| {
+            if cx.env.training.checkpointing == Checkpointing::Layers {
+                let cx = cx.clone();
+                let tape = cx.tape.clone();
+                tape.checkpoint(state, move |state| {
+                    cx.tape.enter(cx.scope);
+                    layer(&cx, state)
+                })
+            } else {
+                layer(cx, &state)
+            }
         })
     }
 

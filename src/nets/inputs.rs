@@ -29,57 +29,81 @@ pub fn positions(ids: &Tensor) -> Tensor {
 
 /// The causal mask of transformers' masking_utils.py (`create_causal_mask`) for the attention in force.
 pub fn causal_mask(cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, dtype: DType) -> AttentionMask {
+    windowed_mask(cx, ids, padding, dtype, None)
+}
+
+/// `create_sliding_window_causal_mask` for a window of so many tokens; without one, `create_causal_mask`.
+pub fn windowed_mask(
+    cx: &Cx,
+    ids: &Tensor,
+    padding: Option<&Tensor>,
+    dtype: DType,
+    window: Option<u64>,
+) -> AttentionMask {
     let eager = cx.env.training.attention == Attention::Eager;
-    match padding {
-        None => {
-            if !cx.env.training.use_cache {
-                packed_sequence_probe(ids);
-            }
-            if eager {
-                AttentionMask::Given(additive(&allowed(ids, None), ids.size(0), dtype))
-            } else {
-                AttentionMask::Causal
-            }
-        }
-        Some(padding) => {
-            let padding = padding.constant("to", padding.shape(), DType::Bool);
-            if !eager {
-                all_true_probe(&padding);
-            }
-            all_true_probe(&padding);
-            let mask = allowed(ids, Some(&padding));
-            AttentionMask::Given(if eager {
-                additive(&mask, ids.size(0), dtype)
-            } else {
-                mask
-            })
-        }
+    // A window that holds the whole sequence cuts nothing off, which only `sdpa_mask` makes use of.
+    let needed = window.is_some_and(|window| ids.size(1) >= window);
+    let padding = padding.map(|padding| padding.constant("to", padding.shape(), DType::Bool));
+    if padding.is_none() && !cx.env.training.use_cache {
+        packed_sequence_probe(ids);
     }
+    if !eager && !needed {
+        let Some(padding) = &padding else {
+            return AttentionMask::Causal;
+        };
+        all_true_probe(padding);
+        all_true_probe(padding);
+    }
+    let mask = allowed(ids, padding.as_ref(), window.is_some());
+    AttentionMask::Given(if eager {
+        additive(&mask, ids.size(0), dtype)
+    } else {
+        mask
+    })
 }
 
 /// `sdpa_mask`: a Boolean `[B or 1, 1, S, S]` from index comparisons.
-pub(super) fn allowed(ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+pub(super) fn allowed(ids: &Tensor, padding: Option<&Tensor>, windowed: bool) -> Tensor {
     let (b, s) = (ids.size(0), ids.size(1));
     let index = |n: u64| ids.constant("arange", &[n], DType::I64);
     let moved = || index(s).then(Tensor::shift);
-    let (batches, heads, queries, keys) = (index(b), index(1), moved(), moved());
-    let mask = match padding {
-        None => ids.constant("le", &[1, 1, s, s], DType::Bool),
-        Some(_) => {
-            // `and_masks` starts from a single `True`.
-            let one = ids.constant("new_ones", &[0; 0], DType::Bool);
-            let below = ids.constant("le", &[1, 1, s, s], DType::Bool);
-            let causal = ids.constant("bitwise_and", &[1, 1, s, s], DType::Bool);
-            drop((one, below));
-            let places = (index(b * s), index(b * s));
-            let columns = ids.constant("index", &[b, 1, 1, s], DType::Bool);
-            drop(places);
-            let both = ids.constant("bitwise_and", &[b, 1, s, s], DType::Bool);
-            drop((columns, causal));
-            both
+    let square = |op| ids.constant(op, &[1, 1, s, s], DType::Bool);
+    let indices = (index(b), index(1), moved(), moved());
+    let causal = || square("le");
+    let within_window = || {
+        let first = ids.constant("sub", &[1, 1, s, 1], DType::I64);
+        let mask = square("gt");
+        drop(first);
+        mask
+    };
+    let not_padding = || {
+        // Each index is copied to the common shape, where it has not that shape already.
+        let places = (index(b * s), (b > 1).then(|| index(b * s)));
+        let columns = ids.constant("index", &[b, 1, 1, s], DType::Bool);
+        drop(places);
+        columns
+    };
+    let both = |a: Tensor, other: &dyn Fn() -> Tensor, batch: u64| {
+        let other = other();
+        let joint = ids.constant("bitwise_and", &[batch, 1, s, s], DType::Bool);
+        drop((a, other));
+        joint
+    };
+    // `and_masks` starts from a single `True`.
+    let one = || ids.constant("new_ones", &[0; 0], DType::Bool);
+    let inner = || {
+        if windowed {
+            both(both(one(), &within_window, 1), &causal, 1)
+        } else {
+            causal()
         }
     };
-    drop((batches, heads, queries, keys));
+    let mask = if padding.is_some() {
+        both(both(one(), &inner, 1), &not_padding, b)
+    } else {
+        inner()
+    };
+    drop(indices);
     mask
 }
 

@@ -8,9 +8,7 @@ pub fn causal_lm_loss(logits: &Tensor, labels: &Tensor) -> Tensor {
     let logits = logits.to(DType::F32);
     let (n, s) = (labels.size(0), labels.size(1));
     let labels = labels.constant("pad", &[n, s + 1], DType::I64);
-    let shifted = labels
-        .constant("contiguous", &[n, s], DType::I64)
-        .view(&[n * s]);
+    let shifted = labels.narrow(1, s).contiguous().view(&[n * s]);
     let rows = logits.view(&[n * s, vocabulary]);
     rows.cross_entropy(&shifted)
 }

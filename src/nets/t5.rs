@@ -125,7 +125,7 @@ impl Stack {
         let embedded = self.net.table(root).embedding(ids);
         let eager = cx.env.training.attention == Attention::Eager;
         let causal = (self.decoder && eager)
-            .then(|| additive(&allowed(ids, None), ids.size(0), embedded.dtype()));
+            .then(|| additive(&allowed(ids, None, false), ids.size(0), embedded.dtype()));
         let hidden = cx.dropout(&embedded, 0.1);
         let (encoded, count) = (
             encoded.cloned(),

@@ -7,21 +7,27 @@ use crate::tape::ops::{AttentionMask, repeat_heads};
 use crate::tape::{DType, Tensor};
 
 impl Decoder {
-    pub(super) fn attention(&self, cx: &Cx, x: &Tensor, shared: &Shared) -> Tensor {
+    pub(super) fn attention(
+        &self,
+        cx: &Cx,
+        x: &Tensor,
+        shared: &Shared,
+    ) -> (Tensor, Option<Tensor>) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let (joint, [mut q, mut k, mut v]) = self.projections(cx, x);
         let turned = rope::apply(&q, &k, &shared.rope, self.traits.fused);
         (q, k) = turned;
         (k, v) = cached(&shared.cache, k, v);
         let groups = self.heads / self.kv_heads;
-        let mut out = match cx.env.training.attention {
-            Attention::Sdpa => sdpa(&q, &k, &v, &shared.mask, groups),
-            Attention::Eager => eager(&q, &k, &v, &shared.mask, groups),
+        let mask = &shared.mask;
+        let (mut out, weights) = match cx.env.training.attention {
+            Attention::Sdpa => (sdpa(&q, &k, &v, mask, groups), None),
+            Attention::Eager => eager(&q, &k, &v, mask, groups, self.traits.soft_caps),
         };
         out = out.reshape(&[b, s, self.heads * d]).contiguous();
         out = cx.linear("o_proj", &out, self.hidden, self.traits.out_bias);
         drop(joint);
-        out
+        (out, weights)
     }
 
     /// Queries, keys and values `[B, H, S, D]`, and the joint projection they are views of, where there is one.
@@ -41,7 +47,7 @@ impl Decoder {
         let project = |name, norm: Option<&'static str>, n| {
             let mut t = heads(cx.linear(name, x, n * d, self.traits.qkv_bias), n);
             if let Some(norm) = norm.filter(|_| self.traits.head_norms) {
-                t = cx.rms_norm(norm, &t);
+                t = self.norm(cx, norm, &t);
             }
             t.transpose(1, 2)
         };
@@ -77,17 +83,30 @@ fn sdpa(q: &Tensor, k: &Tensor, v: &Tensor, mask: &AttentionMask, groups: u64) -
 }
 
 /// `eager_attention_forward`: softmax in fp32.
-fn eager(q: &Tensor, k: &Tensor, v: &Tensor, mask: &AttentionMask, groups: u64) -> Tensor {
+fn eager(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: &AttentionMask,
+    groups: u64,
+    capped: bool,
+) -> (Tensor, Option<Tensor>) {
     let keys = repeat_heads(k, groups);
     let values = repeat_heads(v, groups);
     let mut weights = q.matmul(&keys.transpose(2, 3)).then(Tensor::scale);
+    if capped {
+        weights = weights.scale();
+        weights = weights.tanh();
+        weights = weights.scale();
+    }
     if let AttentionMask::Given(bias) = mask {
         weights = weights.add(bias);
     }
     weights = weights
         .softmax(Some(DType::F32))
         .then(|weights| weights.to(q.dtype()));
-    weights
+    let out = weights
         .matmul(&values)
-        .then(|out| out.transpose(1, 2).contiguous())
+        .then(|out| out.transpose(1, 2).contiguous());
+    (out, Some(weights))
 }

@@ -13,11 +13,12 @@ pub use families::FAMILIES;
 use super::losses::causal_lm_loss;
 use super::{Cx, Net, Output, Sizes};
 use crate::scenario::Data;
-use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
+use crate::tape::{DType, Tensor};
 
 /// What sets a family apart from Llama.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a yes or no about a published model.
 struct Traits {
     /// The query, key and value projections have a bias.
     qkv_bias: bool,
@@ -26,6 +27,37 @@ struct Traits {
     head_norms: bool,
     /// Query, key and value are one projection; so are gate and up.
     fused: bool,
+    norm: Norm,
+    placement: Placement,
+    /// Embeddings are multiplied by a number that is a tensor.
+    scaled_embeddings: bool,
+    /// The activation of the gate is GELU, not SiLU.
+    gelu: bool,
+    /// Attention scores (where they exist) and logits pass through tanh.
+    soft_caps: bool,
+    /// Layers alternate between windows and whole sequences: every n-th sees it whole.
+    full_attention_every: u64,
+    /// The tokens a window holds where the model names no other number.
+    window: u64,
+}
+
+/// How a norm is computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Norm {
+    /// fp32 inside, the weight applied in the input's type.
+    #[default]
+    Llama,
+    /// fp32 to the end, the weight moved by one.
+    Gemma,
+}
+
+/// Where a layer's norms stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Placement {
+    #[default]
+    Before,
+    /// Before and after attention and feed-forward.
+    Around,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +70,7 @@ struct Decoder {
     ffn: u64,
     vocab: u64,
     tied: bool,
+    window: u64,
     traits: Traits,
 }
 
@@ -68,6 +101,7 @@ impl Decoder {
             ffn: sizes.need("ffn")?,
             vocab: sizes.need("vocab")?,
             tied: sizes.is_set("tied"),
+            window: sizes.or("sliding_window", traits.window),
             traits,
         })
     }
@@ -94,36 +128,84 @@ impl Net for Decoder {
 
 impl Decoder {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, cache: &Cache) -> Tensor {
-        let embeddings = cx.input_embedding("embed_tokens", ids, self.vocab, self.hidden);
+        let embeddings = self.embeddings(cx, ids);
         let positions = super::inputs::positions(ids);
         let mask = super::inputs::causal_mask(cx, ids, padding, embeddings.dtype());
-        let rope = rope::tables(cx, &positions, self.head_dim, embeddings.dtype());
-        let shared = Shared {
-            mask,
-            rope,
-            cache: cache.clone(),
-            _positions: positions,
+        let windowed = if self.traits.full_attention_every > 1 {
+            let window = Some(self.window);
+            super::inputs::windowed_mask(cx, ids, padding, embeddings.dtype(), window)
+        } else {
+            mask.clone()
         };
-        let (this, given) = (*self, shared.clone());
-        let state = vec![embeddings.clone()];
-        let hidden = cx.layers("layers", self.layers, state, move |cx, state, _| {
-            state
-                .iter()
-                .map(|hidden| this.layer(cx, hidden, &given))
-                .collect()
-        });
-        let normed = hidden.first().map(|hidden| cx.rms_norm("norm", hidden));
+        let rope = rope::tables(cx, &positions, self.head_dim, embeddings.dtype());
+        let every = self.traits.full_attention_every.max(1);
+        let mut state = vec![embeddings.clone()];
+        for i in 0..self.layers as usize {
+            let mask = if (i as u64 + 1).is_multiple_of(every) {
+                &mask
+            } else {
+                &windowed
+            };
+            let shared = Shared {
+                mask: mask.clone(),
+                rope: rope.clone(),
+                cache: cache.clone(),
+                _positions: positions.clone(),
+            };
+            let this = *self;
+            state = cx.layer("layers", i, state, move |cx, state| {
+                let layer = |hidden| this.layer(cx, hidden, &shared);
+                state.iter().map(layer).collect()
+            });
+        }
+        let normed = state.first().map(|hidden| self.norm(cx, "norm", hidden));
+        drop((mask, windowed, rope, positions));
         normed.unwrap_or(embeddings)
     }
 
+    fn embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
+        let name = "embed_tokens";
+        if !self.traits.scaled_embeddings {
+            return cx.input_embedding(name, ids, self.vocab, self.hidden);
+        }
+        let found = cx.embedding(name, ids, self.vocab, self.hidden);
+        let factor = cx.within(name, |cx| cx.buffer("embed_scale", [0; 0], cx.env.weights));
+        cx.asks_for_gradient(found.mul(&factor))
+    }
+
+    fn norm(&self, cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+        match self.traits.norm {
+            Norm::Llama => cx.rms_norm(name, x),
+            Norm::Gemma => cx.within(name, |cx| {
+                gemma_norm(x, &cx.param("weight", [x.size(-1)]).tensor())
+            }),
+        }
+    }
+
     fn layer(&self, cx: &Cx, input: &Tensor, shared: &Shared) -> Tensor {
-        let mut hidden = cx.rms_norm("input_layernorm", input);
-        hidden = cx.within("self_attn", |cx| self.attention(cx, &hidden, shared));
+        let around = self.traits.placement == Placement::Around;
+        let mut hidden = self.norm(cx, "input_layernorm", input);
+        // Eager attention hands its weights out too, and the layer keeps them to its end.
+        let (attended, weights) = cx.within("self_attn", |cx| self.attention(cx, &hidden, shared));
+        hidden = attended;
+        if around {
+            hidden = self.norm(cx, "post_attention_layernorm", &hidden);
+        }
         hidden = input.add(&hidden);
         let residual = hidden.clone();
-        hidden = cx.rms_norm("post_attention_layernorm", &hidden);
+        let before = if around {
+            "pre_feedforward_layernorm"
+        } else {
+            "post_attention_layernorm"
+        };
+        hidden = self.norm(cx, before, &hidden);
         hidden = cx.within("mlp", |cx| self.mlp(cx, &hidden));
-        residual.add(&hidden)
+        if around {
+            hidden = self.norm(cx, "post_feedforward_layernorm", &hidden);
+        }
+        hidden = residual.add(&hidden);
+        drop(weights);
+        hidden
     }
 
     fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
@@ -134,20 +216,24 @@ impl Decoder {
             let (Some(up), Some(gate)) = (halves.pop(), halves.pop()) else {
                 return x.clone();
             };
-            let product = gate.silu().then(|gate| up.mul(gate));
+            let product = self.activation(&gate).then(|gate| up.mul(gate));
             return cx.linear("down_proj", &product, self.hidden, false);
         } else {
             let gate = cx
                 .linear("gate_proj", x, self.ffn, false)
-                .then(Tensor::silu);
+                .then(|gate| self.activation(gate));
             let up = cx.linear("up_proj", x, self.ffn, false);
             gate.mul(&up)
         };
         cx.linear("down_proj", &product, self.hidden, false)
     }
 
+    fn activation(&self, x: &Tensor) -> Tensor {
+        if self.traits.gelu { x.gelu() } else { x.silu() }
+    }
+
     fn head(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
-        if self.tied {
+        let logits = if self.tied {
             let table = cx.within("model", |cx| {
                 cx.within("embed_tokens", |cx| {
                     cx.param("weight", [self.vocab, self.hidden])
@@ -156,6 +242,31 @@ impl Decoder {
             cx.within("lm_head", |_| hidden.linear(&table.tensor(), None))
         } else {
             cx.linear("lm_head", hidden, self.vocab, false)
+        };
+        if self.traits.soft_caps {
+            logits
+                .then(Tensor::scale)
+                .then(Tensor::tanh)
+                .then(Tensor::scale)
+        } else {
+            logits
         }
     }
+}
+
+/// `Gemma2RMSNorm.forward`.
+fn gemma_norm(x: &Tensor, weight: &Tensor) -> Tensor {
+    let wide = x.to(DType::F32);
+    let scale = wide
+        .pow()
+        .then(|squares| squares.mean(&[-1]))
+        .then(Tensor::shift)
+        .then(Tensor::rsqrt);
+    let normed = wide.mul(&scale);
+    drop((scale, wide));
+    let factor = weight.to(DType::F32).then(Tensor::shift);
+    let mut output = normed.mul(&factor);
+    drop((normed, factor));
+    output = output.to(x.dtype());
+    output
 }

@@ -139,6 +139,13 @@ fn flash(
             };
             let tape = g.tape();
             let unpacked: Vec<Tensor> = kept.iter().map(super::super::Saved::unpack).collect();
+            // The kernel takes gradient and result with the heads inside: where they lie otherwise they are copied.
+            let inside = |t: &Tensor| {
+                let layout = t.layout().transposed(1, 2);
+                let copies = !layout.is_contiguous();
+                copies.then(|| tape.empty("contiguous", layout.shape, dtype))
+            };
+            let copies = (inside(g), unpacked.get(3).and_then(inside));
             let [dq, dk, dv] = layouts.map(|layout| tape.empty_as("flash_backward", layout, dtype));
             // mha_bwd in flash_api.cpp: row sums and an fp32 query gradient, rounded to blocks of 128 rows, heads to 32 columns.
             let rows = s.next_multiple_of(128);
@@ -153,7 +160,7 @@ fn flash(
             let wide = (h != kv_heads)
                 .then(|| [scratch([b, t, h, d], dtype), scratch([b, t, h, d], dtype)]);
             tape.kernel("flash_backward", dtype, 2.5 * flops, 4.0 * g.bytes() as f64);
-            drop((row_sums, query_sum, wide, unpacked));
+            drop((row_sums, query_sum, wide, copies, unpacked));
             grads([Some(dq), Some(dk), Some(dv)])
         })
     })
