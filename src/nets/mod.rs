@@ -6,12 +6,14 @@ mod bert;
 mod bidirectional;
 mod cx;
 mod decoder;
+mod gnn;
 mod gpt2;
 mod inputs;
 mod losses;
 mod modules;
 mod sizes;
 mod t5;
+mod unet;
 mod vision;
 
 pub use cx::{Cx, Env};
@@ -59,7 +61,9 @@ fn find(architecture: &str) -> Option<Build> {
     let mut all = ARCHITECTURES
         .iter()
         .chain(decoder::FAMILIES)
-        .chain(vision::FAMILIES);
+        .chain(vision::FAMILIES)
+        .chain(unet::FAMILIES)
+        .chain(gnn::FAMILIES);
     all.find(|(name, _)| *name == architecture)
         .map(|(_, build)| *build)
 }

@@ -7,6 +7,8 @@ mod mobilenet;
 mod resnet;
 mod vgg;
 
+pub(super) use layers::place;
+
 use super::{Build, Cx, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};

@@ -84,12 +84,14 @@ impl Kernels {
             all
         } else if self.channels_last {
             // `batch_norm_backward_reduce`, then `batch_norm_backward_elemt`.
-            let g = g.contiguous_in(true);
             let sums = [(), ()].map(|()| vector(input.dtype().accumulate()));
             let vectors = [needs[1], needs[2]].map(|it| it.then(|| vector(weight.dtype())));
-            Staging::of(&input, 2).take(&tape);
+            // A gradient that lies otherwise takes the general reductions.
+            if suggests_channels_last(&g) {
+                Staging::of(&input, 2).take(&tape);
+            }
             let first = needs[0].then(for_input);
-            drop((sums, g));
+            drop(sums);
             let [second, third] = vectors;
             [first, second, third]
         } else {

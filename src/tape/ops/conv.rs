@@ -192,23 +192,38 @@ impl Plan {
         };
         let [input, weight] = [0, 1].map(|i: usize| kept[i].unpack());
         let (for_input, for_weight) = {
-            let g = self.formatted(&g);
+            // `to(memory_format)`: a gradient of the right format that has holes is copied at each use below.
+            let g = if suggests_channels_last(&g) == self.channels_last && self.cudnn {
+                g.clone()
+            } else {
+                self.formatted(&g)
+            };
             let input = if needs[1] {
                 self.formatted(&input)
             } else {
                 input
             };
-            let gradient = |of: &Tensor, with: &Tensor| {
+            let made = |of: &Tensor| {
                 let layout = format(self.channels_last, *of.shape());
-                let out = g
-                    .tape()
-                    .empty_as("convolution_backward", layout, of.dtype());
-                let with = self.formatted(with);
-                self.kernel("convolution_backward", &[&g, &with, &out]);
-                out
+                g.tape()
+                    .empty_as("convolution_backward", layout, of.dtype())
             };
-            let for_input = || needs[0].then(|| gradient(&input, &weight));
-            let for_weight = || needs[1].then(|| gradient(&weight, &input));
+            let for_input = || {
+                needs[0].then(|| {
+                    let out = made(&input);
+                    let (weight, g) = (self.formatted(&weight), self.formatted(&g));
+                    self.kernel("convolution_backward", &[&g, &weight, &out]);
+                    out
+                })
+            };
+            let for_weight = || {
+                needs[1].then(|| {
+                    let (g, input) = (self.formatted(&g), self.formatted(&input));
+                    let out = made(&weight);
+                    self.kernel("convolution_backward", &[&g, &input, &out]);
+                    out
+                })
+            };
             // PyTorch's own depthwise kernel makes the weight's gradient first.
             if self.cudnn {
                 let first = for_input();

@@ -1,6 +1,7 @@
 //! Losses.
 
-use super::super::{Grads, Tensor, grads};
+use super::super::kernels::Reduction;
+use super::super::{Grads, Layout, Tensor, grads};
 
 impl Tensor {
     /// `F.cross_entropy(self, target)` with class indices: `log_softmax` in its own type, then `nll_loss`,
@@ -22,8 +23,18 @@ impl Tensor {
     /// `F.mse_loss(self, target)`.
     pub fn mse_loss(&self, target: &Tensor) -> Tensor {
         let (a, b) = (self.raised(), target.raised());
+        // The result is made as large as the inputs and shrunk to a number: its memory stays.
+        let loss = a.zip(&b, "mse_loss").resized();
         let difference = a.zip(&b, "mse_loss");
-        difference.scalar_mean().from_op(&[&a, &b], |needs| {
+        a.tape().reduce_workspace(Reduction {
+            outputs: 1,
+            inputs_per_output: a.numel(),
+            innermost: true,
+            flat: true,
+            dtype: a.dtype(),
+        });
+        drop(difference);
+        loss.from_op(&[&a, &b], |needs| {
             let needs = [needs.input(0), needs.input(1)];
             let kept = [a.save(), b.save()];
             Box::new(move |_| {
@@ -51,6 +62,11 @@ impl Tensor {
                 out
             })
         })
+    }
+
+    /// `resize_({})`: one element of memory that stays as it is.
+    fn resized(&self) -> Tensor {
+        self.alias(Layout::contiguous([0; 0]))
     }
 
     /// A mean over everything without history.

@@ -10,11 +10,14 @@ mod batch_norm;
 mod conv;
 mod dropout;
 mod embedding;
+mod group_norm;
+mod interpolate;
 mod loss;
 mod matmul;
 mod norm;
 mod pool;
 mod reduce;
+mod scatter;
 mod shape;
 mod softmax;
 

@@ -1,0 +1,157 @@
+//! Graph networks of PyTorch Geometric: graph convolution and graph attention over a list of edges.
+
+use super::vision::place;
+use super::{Build, Cx, Net, Output, Sizes};
+use crate::scenario::Data;
+use crate::tape::{DType, Tensor};
+
+pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("gcn", |sizes| build(sizes, Kind::Convolution)),
+    ("gat", |sizes| build(sizes, Kind::Attention)),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Convolution,
+    Attention,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Graph {
+    kind: Kind,
+    /// Nodes and edges of one graph of the batch.
+    nodes: u64,
+    edges: u64,
+    features: u64,
+    hidden: u64,
+    heads: u64,
+    layers: u64,
+    classes: u64,
+}
+
+fn build(sizes: &Sizes, kind: Kind) -> Result<Box<dyn Net>, String> {
+    Ok(Box::new(Graph {
+        kind,
+        nodes: sizes.need("nodes")?,
+        edges: sizes.need("edges")?,
+        features: sizes.need("feat")?,
+        hidden: sizes.need("hidden")?,
+        heads: sizes.or("heads", 1).max(1),
+        layers: sizes.need("layers")?,
+        classes: sizes.need("classes")?,
+    }))
+}
+
+/// The graph as a layer sees it.
+struct Edges<'a> {
+    index: &'a Tensor,
+    weights: Option<&'a Tensor>,
+    count: u64,
+}
+
+impl Net for Graph {
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let times = |n: u64| n.saturating_mul(data.micro_batch);
+        let (nodes, edges) = (times(self.nodes), times(self.edges));
+        let mut all = vec![
+            cx.tape.empty("labels", [nodes], DType::I64),
+            cx.tape.empty("x", [nodes, self.features], cx.env.weights),
+            cx.tape.empty("edge_index", [2, edges], DType::I64),
+        ];
+        if self.kind == Kind::Convolution {
+            all.push(cx.tape.empty("edge_weight", [edges], cx.env.weights));
+        }
+        all
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [labels, x, index, rest @ ..] = batch else {
+            return Output::nothing(cx);
+        };
+        let edges = Edges {
+            index,
+            weights: rest.first(),
+            count: index.size(1),
+        };
+        let mut x = x.clone();
+        for i in 0..self.layers {
+            let last = i + 1 == self.layers;
+            let width = if last { self.classes } else { self.hidden };
+            let heads = if last { 1 } else { self.heads };
+            x = cx.within("c", |cx| {
+                cx.within(place(i as usize), |cx| match self.kind {
+                    Kind::Convolution => convolution(cx, &x, &edges, width),
+                    Kind::Attention => attention(cx, &x, &edges, width, heads),
+                })
+            });
+            if !last {
+                x = x.relu().then(|x| cx.dropout(x, 0.5));
+            }
+        }
+        let loss = cx.within("loss", |_| x.cross_entropy(labels));
+        Output {
+            loss,
+            held: vec![x],
+        }
+    }
+}
+
+/// `GCNConv` without normalisation and self-loops (`gcn_conv.py`).
+fn convolution(cx: &Cx, x: &Tensor, edges: &Edges, width: u64) -> Tensor {
+    let nodes = x.size(0);
+    let bias = cx.param("bias", [width]).tensor();
+    let x = cx.linear("lin", x, width, false);
+    let mut out = {
+        let neighbours = x.index_select(edges.index, edges.count);
+        let messages = match edges.weights {
+            Some(weights) => weights.view(&[edges.count, 1]).mul(&neighbours),
+            None => neighbours.clone(),
+        };
+        messages.scatter_add(edges.index, nodes)
+    };
+    out = out.add(&bias);
+    out
+}
+
+/// `GATConv` without self-loops (`gat_conv.py`).
+fn attention(cx: &Cx, x: &Tensor, edges: &Edges, width: u64, heads: u64) -> Tensor {
+    let nodes = x.size(0);
+    let source_weight = cx.param("att_src", [1, heads, width]).tensor();
+    let target_weight = cx.param("att_dst", [1, heads, width]).tensor();
+    let bias = cx.param("bias", [heads * width]).tensor();
+    let x = cx
+        .linear("lin", x, heads * width, false)
+        .view(&[nodes, heads, width]);
+    let score = |weight: &Tensor| {
+        x.mul(weight)
+            .then(|product| product.sum(&[-1]))
+            .view(&[nodes, heads])
+    };
+    let scores = [score(&source_weight), score(&target_weight)];
+    let alpha = {
+        let [from, to] = [0, 1].map(|i: usize| scores[i].index_select(edges.index, edges.count));
+        let mut alpha = from.add(&to);
+        alpha = alpha.leaky_relu();
+        edge_softmax(&alpha, edges, nodes)
+    };
+    let mut out = {
+        let neighbours = x.index_select(edges.index, edges.count);
+        let messages = alpha.unsqueeze(-1).mul(&neighbours);
+        messages.scatter_add(edges.index, nodes)
+    };
+    out = out.view(&[nodes, heads * width]);
+    out = out.add(&bias);
+    out
+}
+
+/// `torch_geometric.utils.softmax`: over the edges that end in the same node.
+fn edge_softmax(scores: &Tensor, edges: &Edges, nodes: u64) -> Tensor {
+    let largest = scores.scatter_max(nodes);
+    let mut out = largest
+        .index_select(edges.index, edges.count)
+        .then(|largest| scores.sub(largest));
+    out = out.exp();
+    let mut sums = out.scatter_add(edges.index, nodes).then(Tensor::shift);
+    sums = sums.index_select(edges.index, edges.count);
+    out.div(&sums)
+}

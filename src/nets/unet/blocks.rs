@@ -1,0 +1,145 @@
+//! The stages of the U-Net (diffusers/models/unets/unet_2d_blocks.py) and `ResnetBlock2D`.
+
+use super::GROUPS;
+use super::attention::transformer;
+use crate::nets::Cx;
+use crate::nets::vision::place;
+use crate::scenario::Checkpointing;
+use crate::tape::Tensor;
+use crate::tape::ops::Conv;
+
+/// What one stage's blocks have in common.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage {
+    pub width: u64,
+    pub heads: u64,
+    pub depth: u64,
+    pub linear: bool,
+}
+
+impl Stage {
+    /// `CrossAttnDownBlock2D` or `DownBlock2D`.
+    #[allow(clippy::too_many_arguments)]
+    pub fn down(
+        self,
+        cx: &Cx,
+        hidden: &Tensor,
+        embedding: &Tensor,
+        context: &Tensor,
+        layers: u64,
+        shrink: bool,
+        skipped: &mut Vec<Tensor>,
+    ) -> Tensor {
+        let mut hidden = hidden.clone();
+        for i in 0..layers as usize {
+            hidden = self.resnet(cx, i, &hidden, embedding);
+            hidden = self.attend(cx, i, &hidden, context);
+            skipped.push(hidden.clone());
+        }
+        if shrink {
+            hidden = cx.within("downsamplers", |cx| {
+                cx.within("0", |cx| {
+                    let conv = Conv::stride(2).padded(1);
+                    cx.conv2d("conv", &hidden, self.width, 3, conv, true)
+                })
+            });
+            skipped.push(hidden.clone());
+        }
+        hidden
+    }
+
+    /// `UNetMidBlock2DCrossAttn`; its first residual block is never checkpointed.
+    pub fn middle(self, cx: &Cx, hidden: &Tensor, embedding: &Tensor, context: &Tensor) -> Tensor {
+        let mut hidden = cx.within("resnets", |cx| {
+            cx.within("0", |cx| residual_block(cx, hidden, embedding, self.width))
+        });
+        hidden = self.attend(cx, 0, &hidden, context);
+        self.resnet(cx, 1, &hidden, embedding)
+    }
+
+    /// `CrossAttnUpBlock2D` or `UpBlock2D`.
+    pub fn up(
+        self,
+        cx: &Cx,
+        hidden: &Tensor,
+        embedding: &Tensor,
+        context: &Tensor,
+        skipped: &[Tensor],
+        grow: bool,
+    ) -> Tensor {
+        let mut hidden = hidden.clone();
+        for (i, skip) in skipped.iter().rev().enumerate() {
+            hidden = Tensor::cat(&hidden, &[skip], 1);
+            hidden = self.resnet(cx, i, &hidden, embedding);
+            hidden = self.attend(cx, i, &hidden, context);
+        }
+        if grow {
+            hidden = cx.within("upsamplers", |cx| {
+                cx.within("0", |cx| {
+                    let wide = hidden.interpolate(2 * hidden.size(2), 2 * hidden.size(3));
+                    cx.conv2d(
+                        "conv",
+                        &wide,
+                        self.width,
+                        3,
+                        Conv::stride(1).padded(1),
+                        true,
+                    )
+                })
+            });
+        }
+        hidden
+    }
+
+    fn attend(self, cx: &Cx, i: usize, hidden: &Tensor, context: &Tensor) -> Tensor {
+        if self.depth == 0 {
+            return hidden.clone();
+        }
+        cx.within("attentions", |cx| {
+            cx.within(place(i), |cx| transformer(cx, hidden, context, self))
+        })
+    }
+
+    fn resnet(self, cx: &Cx, i: usize, hidden: &Tensor, embedding: &Tensor) -> Tensor {
+        let width = self.width;
+        cx.within("resnets", |cx| {
+            cx.within(place(i), |cx| {
+                if cx.env.training.checkpointing != Checkpointing::Layers {
+                    return residual_block(cx, hidden, embedding, width);
+                }
+                let inner = cx.clone();
+                let run = move |inputs: &[Tensor]| {
+                    inner.enter();
+                    let [hidden, embedding] = inputs else {
+                        return Vec::new();
+                    };
+                    vec![residual_block(&inner, hidden, embedding, width)]
+                };
+                let inputs = vec![hidden.clone(), embedding.clone()];
+                let all = cx.tape.checkpoint(inputs, run);
+                all.into_iter().next().unwrap_or_else(|| hidden.clone())
+            })
+        })
+    }
+}
+
+/// `ResnetBlock2D`.
+fn residual_block(cx: &Cx, input: &Tensor, embedding: &Tensor, width: u64) -> Tensor {
+    let conv = Conv::stride(1).padded(1);
+    let mut hidden = cx.group_norm("norm1", input, GROUPS);
+    hidden = hidden.silu();
+    hidden = cx.conv2d("conv1", &hidden, width, 3, conv, true);
+    let mut shift = embedding.silu();
+    shift = cx.linear("time_emb_proj", &shift, width, true);
+    shift = shift.unsqueeze(-1).unsqueeze(-1);
+    hidden = hidden.add(&shift);
+    hidden = cx.group_norm("norm2", &hidden, GROUPS);
+    hidden = hidden.silu();
+    hidden = cx.conv2d("conv2", &hidden, width, 3, conv, true);
+    let mut input = input.clone();
+    if input.size(1) != width {
+        input = input.contiguous();
+        input = cx.conv2d("conv_shortcut", &input, width, 1, Conv::default(), true);
+    }
+    input.add(&hidden).then(Tensor::scale)
+}

@@ -1,0 +1,190 @@
+//! U-Nets of latent diffusion (diffusers/models/unets/unet_2d_condition.py): Stable Diffusion 1.5 and XL.
+
+mod attention;
+mod blocks;
+mod time;
+
+use super::vision::place;
+use super::{Build, Cx, Net, Output, Sizes};
+use crate::scenario::Data;
+use crate::tape::ops::Conv;
+use crate::tape::{DType, Tensor};
+
+pub(super) const FAMILIES: &[(&str, Build)] = &[("unet", build), ("UNet2DConditionModel", build)];
+
+const GROUPS: u64 = 32;
+
+#[derive(Clone, Debug)]
+struct UNet {
+    image: u64,
+    channels: u64,
+    context_length: u64,
+    context: u64,
+    widths: Vec<u64>,
+    layers: u64,
+    heads: Vec<u64>,
+    /// Transformer blocks in each attention of a stage; none where a stage has no attention.
+    depths: Vec<u64>,
+    /// Projections around attention are linear layers, not convolutions.
+    linear: bool,
+    /// Width of the pooled text embedding and how many numbers on sizes go beside it (XL).
+    added: Option<(u64, u64)>,
+}
+
+fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    let widths = sizes.list("block_out")?.to_vec();
+    let per_stage = |name: &str, default: Vec<u64>| match sizes.list(name) {
+        Ok([one]) => vec![*one; widths.len()],
+        Ok(list) => list.to_vec(),
+        Err(_) => default,
+    };
+    let mut plain = vec![1; widths.len()];
+    if let Some(last) = plain.last_mut() {
+        *last = 0;
+    }
+    let depths = per_stage("depths", plain);
+    Ok(Box::new(UNet {
+        image: sizes.need("img")?,
+        channels: sizes.or("channels", 4),
+        context_length: sizes.or("ctx_len", 77),
+        context: sizes.need("ctx_dim")?,
+        layers: sizes.or("layers_per_block", 2),
+        heads: per_stage("heads", vec![8; widths.len()]),
+        depths,
+        linear: sizes.is_set("linear"),
+        added: sizes
+            .get("pooled_dim")
+            .map(|width| (width, sizes.or("time_ids", 6))),
+        widths,
+    }))
+}
+
+impl Net for UNet {
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let samples = data.micro_batch;
+        let weights = cx.env.weights;
+        let shape = [samples, self.channels, self.image, self.image];
+        let make = |name, shape: &[u64], dtype| cx.tape.empty(name, shape, dtype);
+        let mut all = vec![
+            make("sample", &shape, weights),
+            make("target", &shape, weights),
+            make("timestep", &[samples], DType::I64),
+            make(
+                "encoder_hidden_states",
+                &[samples, self.context_length, self.context],
+                weights,
+            ),
+        ];
+        if let Some((pooled, ids)) = self.added {
+            all.push(make("text_embeds", &[samples, pooled], weights));
+            all.push(make("time_ids", &[samples, ids], weights));
+        }
+        all
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [sample, target, timestep, context, added @ ..] = batch else {
+            return Output::nothing(cx);
+        };
+        let predicted = self.model(cx, sample, timestep, context, added);
+        let loss = cx.within("loss", |_| {
+            let target = target.to(DType::F32);
+            predicted
+                .to(DType::F32)
+                .then(|predicted| predicted.mse_loss(&target))
+        });
+        Output {
+            loss,
+            held: vec![predicted],
+        }
+    }
+}
+
+impl UNet {
+    /// How one stage is made.
+    fn stage(&self, i: usize) -> blocks::Stage {
+        let at = |list: &[u64], default| list.get(i).copied().unwrap_or(default);
+        blocks::Stage {
+            width: at(&self.widths, 32).max(1),
+            heads: at(&self.heads, 8).max(1),
+            depth: at(&self.depths, 0),
+            linear: self.linear,
+        }
+    }
+
+    fn model(
+        &self,
+        cx: &Cx,
+        image: &Tensor,
+        timestep: &Tensor,
+        context: &Tensor,
+        added: &[Tensor],
+    ) -> Tensor {
+        let first = self.widths.first().copied().unwrap_or(32);
+        let [embedding, _waves] = time::embed(cx, timestep, first, added, image.dtype());
+        let mut sample = cx.conv2d("conv_in", image, first, 3, Conv::stride(1).padded(1), true);
+        let mut skipped = vec![sample.clone()];
+        let stages = self.widths.len();
+        for i in 0..stages {
+            let down = i + 1 < stages;
+            sample = cx.within("down_blocks", |cx| {
+                cx.within(place(i), |cx| {
+                    let stage = self.stage(i);
+                    stage.down(
+                        cx,
+                        &sample,
+                        &embedding,
+                        context,
+                        self.layers,
+                        down,
+                        &mut skipped,
+                    )
+                })
+            });
+        }
+        sample = cx.within("mid_block", |cx| {
+            let mut middle = self.stage(stages.saturating_sub(1));
+            // The middle attends as the last stage that does, or once.
+            let deepest = self.depths.iter().rev().find(|depth| **depth > 0);
+            middle.depth = deepest.copied().unwrap_or(1).max(1);
+            middle.middle(cx, &sample, &embedding, context)
+        });
+        // What the last stage took is held to the end, as the loop's variable holds it.
+        let mut taken = Vec::new();
+        for i in 0..stages {
+            let up = i + 1 < stages;
+            let kept = skipped.len().saturating_sub(self.layers as usize + 1);
+            let before = std::mem::replace(&mut taken, skipped.split_off(kept));
+            drop(before);
+            sample = cx.within("up_blocks", |cx| {
+                cx.within(place(i), |cx| {
+                    let stage = self.stage(stages - 1 - i);
+                    stage.up(cx, &sample, &embedding, context, &taken, up)
+                })
+            });
+        }
+        sample = cx.group_norm("conv_norm_out", &sample, GROUPS);
+        sample = sample.silu();
+        sample = cx.conv2d(
+            "conv_out",
+            &sample,
+            self.channels,
+            3,
+            Conv::stride(1).padded(1),
+            true,
+        );
+        drop(taken);
+        sample
+    }
+}
+
+impl Cx {
+    /// `nn.GroupNorm`.
+    pub fn group_norm(&self, name: &'static str, x: &Tensor, groups: u64) -> Tensor {
+        self.within(name, |cx| {
+            let weight = cx.param("weight", [x.size(1)]).tensor();
+            let bias = cx.param("bias", [x.size(1)]).tensor();
+            x.group_norm(groups, &weight, &bias)
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! Interpolation between grid sizes.
+
+use super::super::{Grads, Layout, Tensor, grads};
+use super::conv::suggests_channels_last;
+
+impl Tensor {
+    /// `F.interpolate(self, size)` of an image, nearest, bilinear or bicubic: keeps nothing. Autocast runs it in fp32.
+    pub fn interpolate(&self, height: u64, width: u64) -> Tensor {
+        let input = self.raised();
+        let from = *input.shape();
+        let channels_last = suggests_channels_last(&input);
+        let layout = move |shape| {
+            if channels_last {
+                Layout::channels_last(shape)
+            } else {
+                Layout::contiguous(shape)
+            }
+        };
+        let out = input.tape().empty_as(
+            "interpolate",
+            layout(from.with(2, height).with(3, width)),
+            input.dtype(),
+        );
+        let bytes = (input.bytes() + out.bytes()) as f64;
+        let flops = out.numel() as f64;
+        input
+            .tape()
+            .kernel("interpolate", input.dtype(), flops, bytes);
+        out.from_op(&[&input], |_| {
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let dense = g.contiguous_in(channels_last);
+                let out = g
+                    .tape()
+                    .empty_as("interpolate_backward", layout(from), dense.dtype());
+                g.tape()
+                    .kernel("interpolate_backward", g.dtype(), flops, bytes);
+                drop(dense);
+                grads([Some(out)])
+            })
+        })
+    }
+}

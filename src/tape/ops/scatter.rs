@@ -1,0 +1,61 @@
+//! Moving rows by index: what message passing is made of.
+
+use super::super::{Grads, Layout, Tensor, grads};
+
+impl Tensor {
+    /// `self.index_select(0, index)` with `count` indices: keeps the indices.
+    pub fn index_select(&self, index: &Tensor, count: u64) -> Tensor {
+        let whole = *self.shape();
+        let out = self.moved("index_select", count);
+        out.from_op(&[self], |_| {
+            let kept = index.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let index = kept.unpack();
+                // `grad.new_zeros(sizes).index_add_(0, index, grad)`.
+                let out = g.tape().empty("index_add_", whole, g.dtype());
+                let bytes = (2 * g.bytes() + out.bytes()) as f64;
+                g.tape()
+                    .kernel("index_add_", g.dtype(), g.numel() as f64, bytes);
+                drop(index);
+                grads([Some(out)])
+            })
+        })
+    }
+
+    /// `zeros.scatter_add_(0, index, self)` into `rows` rows: keeps the indices.
+    pub fn scatter_add(&self, index: &Tensor, rows: u64) -> Tensor {
+        let count = self.size(0);
+        let out = self.moved("scatter_add_", rows);
+        out.from_op(&[self], |_| {
+            let kept = index.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let index = kept.unpack();
+                let out = g.moved("gather", count);
+                drop(index);
+                grads([Some(out)])
+            })
+        })
+    }
+
+    /// `scatter(self.detach(), index, reduce="max")` into `rows` rows.
+    pub fn scatter_max(&self, rows: u64) -> Tensor {
+        self.moved("scatter_reduce_", rows)
+    }
+
+    /// New memory for `rows` rows like this tensor's.
+    fn moved(&self, op: &'static str, rows: u64) -> Tensor {
+        let shape = self.shape().with(0, rows);
+        let out = self
+            .tape()
+            .empty_as(op, Layout::contiguous(shape), self.dtype());
+        let bytes = (self.bytes() + out.bytes()) as f64;
+        self.tape().kernel(op, self.dtype(), 0.0, bytes);
+        out
+    }
+}
