@@ -210,12 +210,12 @@ impl Allocator {
     /// Hands out memory; a handle still alive is freed first, and a request for nothing takes nothing.
     pub fn malloc_on(&mut self, handle: u32, bytes: Bytes, stream: Stream) -> Result<(), Oom> {
         self.free(handle);
-        if !self.pending.is_empty() {
-            self.release_pending();
-        }
         let requested = bytes.get();
         if requested == 0 {
             return Ok(());
+        }
+        if !self.pending.is_empty() {
+            self.release_pending();
         }
         let size = self.settings.round(requested);
         let pool = self.pool_for(size, stream);

@@ -14,6 +14,8 @@ pub struct Place {
     /// A checkpoint was being written.
     pub saving: bool,
     pub backward: bool,
+    /// A batch-size finder went down to nothing.
+    pub no_batch_fits: bool,
 }
 
 /// Frames of a traceback that belong to evaluation, in PyTorch, Transformers, Lightning and Accelerate scripts.
@@ -49,6 +51,8 @@ impl Place {
             evaluating: has(EVALUATION),
             saving: has(SAVING),
             backward: has(BACKWARD),
+            // Accelerate's `find_executable_batch_size`.
+            no_batch_fits: has(&["No executable batch size found"]),
         }
     }
 }

@@ -46,6 +46,8 @@ fn only_another_process_and_a_limit_are_sure_from_the_text() {
         Cause::Outlier,
         0.2..=0.6,
     );
+    let finder = "RuntimeError: No executable batch size found, reached zero.";
+    check(finder, Cause::Capacity, 0.5..=0.6);
     check(
         "RuntimeError: CUDA error: out of memory",
         Cause::OtherProcess,

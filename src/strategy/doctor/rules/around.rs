@@ -75,6 +75,12 @@ impl Verdict {
                 &[(Cause::Schedule, 12.0)],
             );
         }
+        if place.no_batch_fits {
+            self.because(
+                "A batch-size finder tried every size down to one sample, and none ran.",
+                &[(Cause::Capacity, 30.0), (Cause::Outlier, 0.1)],
+            );
+        }
         if place.saving {
             self.because(
                 "It happened while a checkpoint or a copy of the weights was made.",
