@@ -130,8 +130,11 @@ impl Findings {
             summary: Summary::parse(text),
             log: Log::parse(text),
         };
-        let holds_any =
-            it.failure.is_some() || it.smi.is_some() || it.summary.is_some() || it.log.is_some();
+        let holds_any = it.failure.is_some()
+            || it.smi.is_some()
+            || it.summary.is_some()
+            || it.log.is_some()
+            || it.place.no_batch_fits;
         holds_any.then_some(it)
     }
 }
