@@ -13,7 +13,6 @@ pub struct Place {
     pub evaluating: bool,
     /// A checkpoint was being written.
     pub saving: bool,
-    pub backward: bool,
     /// A batch-size finder went down to nothing.
     pub no_batch_fits: bool,
 }
@@ -36,12 +35,6 @@ const SAVING: &[&str] = &[
     "in save_pretrained",
     "deepcopy",
 ];
-const BACKWARD: &[&str] = &[
-    "in backward",
-    "run_backward",
-    "phase: backward",
-    "phase=backward",
-];
 
 impl Place {
     pub fn parse(text: &str) -> Self {
@@ -50,7 +43,6 @@ impl Place {
             step: step(text),
             evaluating: has(EVALUATION),
             saving: has(SAVING),
-            backward: has(BACKWARD),
             // Accelerate's `find_executable_batch_size`.
             no_batch_fits: has(&["No executable batch size found"]),
         }
