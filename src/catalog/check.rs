@@ -83,7 +83,7 @@ pub fn count(model: &ModelEntry) -> Result<u64, String> {
         padding_mask: false,
     };
     let tape = Tape::new(Machine::default());
-    let cx = Cx::new(tape.clone(), Rc::new(Env::new(training, DType::BF16)));
+    let cx = Cx::new(tape.clone(), Rc::new(Env::new(training, DType::BF16, true)));
     let batch = net.batch(&cx, &data);
     drop(net.forward(&cx, &batch));
     Ok(tape.params().iter().map(|param| param.count).sum())

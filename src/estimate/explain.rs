@@ -31,12 +31,12 @@ impl Held {
 pub fn held_at_peak(scenario: &Scenario) -> Result<Vec<Held>, Unsupported> {
     let (net, _) = super::built(scenario)?;
     let run = super::ran(&*net, scenario);
-    let at = super::peaks(&run, scenario)
-        .highest()
-        .map_or(0, |peak| peak.at);
+    let Some(peak) = super::peaks(&run, scenario).highest().copied() else {
+        return Ok(Vec::new());
+    };
     let mut names: BTreeMap<Scope, String> = BTreeMap::new();
     let mut kinds: BTreeMap<(Category, String, &str, u64), u64> = BTreeMap::new();
-    for block in alive_at(&run.trace, at) {
+    for (block, copies) in alive_at(&run.trace, &peak) {
         let Some(block) = run.trace.blocks.get(block as usize) else {
             continue;
         };
@@ -44,7 +44,7 @@ pub fn held_at_peak(scenario: &Scenario) -> Result<Vec<Held>, Unsupported> {
             .entry(block.scope)
             .or_insert_with(|| numberless(&run.trace.path(block.scope)));
         let kind = (block.category, name.clone(), block.op, block.rounded());
-        *kinds.entry(kind).or_default() += 1;
+        *kinds.entry(kind).or_default() += copies;
     }
     let mut held: Vec<Held> = kinds
         .into_iter()
@@ -63,10 +63,12 @@ pub fn held_at_peak(scenario: &Scenario) -> Result<Vec<Held>, Unsupported> {
 
 /// The path with `*` in the place of every number.
 fn numberless(path: &str) -> String {
-    let part = |part| match str::parse::<u32>(part) {
-        Ok(_) => "*",
-        Err(_) => part,
+    // A number, or a row of equal layers such as `1-30`.
+    let is_number = |part: &str| {
+        part.bytes()
+            .all(|byte| byte.is_ascii_digit() || byte == b'-')
     };
+    let part = |part| if is_number(part) { "*" } else { part };
     path.split('.').map(part).collect::<Vec<_>>().join(".")
 }
 

@@ -1,14 +1,16 @@
 //! Scenario in, estimate out.
 
 mod device;
+mod expand;
 mod explain;
 mod outcome;
 mod scan;
 mod uncertainty;
 
+pub use expand::{Expansion, Single};
 pub use explain::{Held, held_at_peak};
 pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
-pub use scan::{Peaks, PhasePeak, alive_at, by_category, by_module, timeline};
+pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 
 use std::collections::BTreeMap;
 
@@ -66,7 +68,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
     let Some(highest) = peaks.highest().copied() else {
         return Estimate::default();
     };
-    let alive = alive_at(&run.trace, highest.at);
+    let alive = alive_at(&run.trace, &highest);
     let uncertainty = uncertainty::of(architecture);
     let allocated = uncertainty.allocated(Bytes::new(highest.bytes));
     let reserved = uncertainty.allocated(Bytes::new(peaks.reserved));
@@ -96,7 +98,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
             "the allocator".to_string(),
             highest.bytes,
         )),
-        timeline: timeline(&peaks, steady),
+        timeline: peaks.timeline(),
         between_steps: Bytes::new(peaks.phases.last().map_or(0, |peak| peak.end)),
         forward_end: Bytes::new(
             peaks
@@ -137,7 +139,12 @@ fn largest_first<K: Ord>(parts: BTreeMap<K, u64>) -> Vec<Part<K>> {
 
 /// The work of one step; every step does the same.
 fn step_flops(run: &Run, last_step: u32) -> Flops {
-    let all: f64 = run.trace.kernels.iter().map(|kernel| kernel.flops).sum();
+    let all: f64 = run
+        .trace
+        .kernels
+        .iter()
+        .map(|kernel| kernel.flops * f64::from(kernel.times))
+        .sum();
     Flops::new(all / f64::from(last_step + 1))
 }
 

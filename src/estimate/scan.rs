@@ -2,22 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use super::expand::{Expansion, Single};
 use super::{Category, Instant, Phase};
 use crate::allocator::{Allocator, Card, Settings};
-use crate::tape::{Event, Mark, Scope, Trace, rounded};
+use crate::tape::{Block, Mark, Scope, Trace};
 use crate::units::Bytes;
 
 /// The peaks of one phase of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhasePeak {
     pub mark: Mark,
-    /// The event after which the most is allocated.
+    /// How many events of the phase have happened when the most is allocated.
     pub at: usize,
     pub bytes: u64,
     /// Allocated when the phase ends.
     pub end: u64,
-    /// How many events it has.
-    pub events: usize,
+    /// Where the phase ends among the recorded events.
+    pub until: usize,
 }
 
 /// Peaks by phase, and what exists before the first step.
@@ -27,20 +28,20 @@ pub struct Peaks {
     pub phases: Vec<PhasePeak>,
     /// What the allocator holds at most.
     pub reserved: u64,
-    /// Allocated after each event.
-    curve: Vec<u64>,
+    /// Allocated after each event of the last step, phase by phase.
+    curves: Vec<(Phase, Vec<u64>)>,
 }
 
 impl Peaks {
     /// Follows the events through the caching allocator: blocks are what it hands out.
     pub fn replayed(trace: &Trace, settings: &Settings) -> Self {
         let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
-        let mut peaks = Self::following(trace, |event, bytes| {
-            if event.is_free() {
-                allocator.free(event.block());
+        let mut peaks = Self::following(trace, |event, block| {
+            if event.is_free {
+                allocator.free(event.handle);
             } else {
                 // A card without limit never refuses.
-                let _ = allocator.malloc(event.block(), Bytes::new(bytes));
+                let _ = allocator.malloc(event.handle, Bytes::new(block.bytes));
             }
             allocator.counters().allocated.current.get()
         });
@@ -51,12 +52,11 @@ impl Peaks {
     /// Adds up blocks as the allocator rounds them, without placing them anywhere.
     pub fn summed(trace: &Trace) -> Self {
         let mut live: u64 = 0;
-        let mut peaks = Self::following(trace, |event, bytes| {
-            let bytes = rounded(bytes);
-            live = if event.is_free() {
-                live.saturating_sub(bytes)
+        let mut peaks = Self::following(trace, |event, block| {
+            live = if event.is_free {
+                live.saturating_sub(block.rounded())
             } else {
-                live.saturating_add(bytes)
+                live.saturating_add(block.rounded())
             };
             live
         });
@@ -64,52 +64,60 @@ impl Peaks {
         peaks
     }
 
-    fn following(trace: &Trace, mut follow: impl FnMut(Event, u64) -> u64) -> Self {
-        let mut follow = |event: Event| {
-            follow(
-                event,
-                trace
-                    .blocks
-                    .get(event.block() as usize)
-                    .map_or(0, |block| block.bytes),
-            )
+    fn following(trace: &Trace, mut follow: impl FnMut(Single, &Block) -> u64) -> Self {
+        let expansion = Expansion::new(trace);
+        let mut follow = |event: Single, live: u64| {
+            trace
+                .blocks
+                .get(event.block as usize)
+                .map_or(live, |block| follow(event, block))
         };
         let mut live = 0;
-        for event in &trace.setup {
-            live = follow(*event);
-        }
+        expansion.setup(|event| live = follow(event, live));
         let setup = live;
+        let last_step = trace
+            .marks
+            .iter()
+            .filter(|mark| mark.phase == Phase::Optimizer)
+            .map(|mark| mark.step)
+            .max();
         let mut phases = Vec::with_capacity(trace.marks.len());
-        let mut curve = Vec::with_capacity(trace.events.len());
+        let mut curves = Vec::new();
         for (i, mark) in trace.marks.iter().enumerate() {
-            let end = trace
+            let until = trace
                 .marks
                 .get(i + 1)
                 .map_or(trace.events.len(), |next| next.at);
-            let events = end.saturating_sub(mark.at);
             let mut peak = PhasePeak {
                 mark: *mark,
-                at: mark.at,
+                at: 0,
                 bytes: live,
                 end: live,
-                events,
+                until,
             };
-            for (at, event) in trace.events.iter().enumerate().take(end).skip(mark.at) {
-                live = follow(*event);
-                curve.push(live);
+            let mut curve = Vec::new();
+            let drawn = Some(mark.step) == last_step;
+            let mut happened = 0;
+            expansion.events(mark.at, until, |event| {
+                live = follow(event, live);
+                happened += 1;
+                if drawn {
+                    curve.push(live);
+                }
                 if live > peak.bytes {
                     peak.bytes = live;
-                    peak.at = at + 1;
+                    peak.at = happened;
                 }
-            }
+            });
             peak.end = live;
             phases.push(peak);
+            curves.push((mark.phase, curve));
         }
         Self {
             setup,
             phases,
             reserved: 0,
-            curve,
+            curves,
         }
     }
 
@@ -126,45 +134,81 @@ impl Peaks {
             .filter(|peak| peak.mark.step == step && peak.mark.phase == phase)
             .reduce(|best, next| if next.bytes > best.bytes { next } else { best })
     }
+
+    /// The course of the last step, thinned: of each stretch of events the highest, so that no peak is lost.
+    pub fn timeline(&self) -> Vec<Instant> {
+        const INSTANTS: usize = 400;
+        let total: usize = self.curves.iter().map(|(_, curve)| curve.len()).sum();
+        let stretch = total.div_ceil(INSTANTS).max(1);
+        let highest = |phase: Phase, part: &[u64]| Instant {
+            phase,
+            bytes: Bytes::new(part.iter().copied().max().unwrap_or(0)),
+        };
+        self.curves
+            .iter()
+            .flat_map(|(phase, curve)| curve.chunks(stretch).map(move |part| highest(*phase, part)))
+            .collect()
+    }
 }
 
-/// The blocks alive after the first `at` events.
-pub fn alive_at(trace: &Trace, at: usize) -> Vec<u32> {
-    let mut alive = vec![false; trace.blocks.len()];
-    for event in trace.setup.iter().chain(trace.events.iter().take(at)) {
-        if let Some(place) = alive.get_mut(event.block() as usize) {
-            *place = !event.is_free();
+/// Blocks alive at an instant, each with how many copies of it there are.
+pub type Alive = Vec<(u32, u64)>;
+
+/// What is alive at a peak.
+pub fn alive_at(trace: &Trace, peak: &PhasePeak) -> Alive {
+    let mut copies = vec![0_i64; trace.blocks.len()];
+    let mut count = |event: Single| {
+        if let Some(place) = copies.get_mut(event.block as usize) {
+            *place += if event.is_free { -1 } else { 1 };
         }
-    }
+    };
+    let expansion = Expansion::new(trace);
+    expansion.setup(&mut count);
+    expansion.events(0, peak.mark.at, &mut count);
+    let mut left = peak.at;
+    expansion.events(peak.mark.at, peak.until, |event| {
+        if left > 0 {
+            left -= 1;
+            count(event);
+        }
+    });
+    settle(trace, &mut copies);
     (0..)
-        .zip(alive)
-        .filter_map(|(block, alive)| alive.then_some(block))
+        .zip(copies)
+        .filter_map(|(block, copies)| {
+            u64::try_from(copies)
+                .ok()
+                .filter(|n| *n > 0)
+                .map(|n| (block, n))
+        })
         .collect()
 }
 
-/// Bytes of `blocks` by category.
-pub fn by_category(trace: &Trace, blocks: &[u32]) -> BTreeMap<Category, u64> {
-    let mut all = BTreeMap::new();
-    for block in blocks
-        .iter()
-        .filter_map(|&block| trace.blocks.get(block as usize))
-    {
-        let bytes: &mut u64 = all.entry(block.category).or_default();
-        *bytes = bytes.saturating_add(block.rounded());
+/// A row's repeats pass one block on under two names; what one name owes the other pays.
+fn settle(trace: &Trace, copies: &mut [i64]) {
+    for (received, out) in trace.groups.iter().flat_map(|group| &group.carries) {
+        let (received, out) = (*received as usize, *out as usize);
+        let (Some(&a), Some(&b)) = (copies.get(received), copies.get(out)) else {
+            continue;
+        };
+        if a < 0 && b > 0 {
+            copies[received] = 0;
+            copies[out] = a + b;
+        } else if b < 0 && a > 0 {
+            copies[out] = 0;
+            copies[received] = a + b;
+        }
     }
-    all
 }
 
-/// Bytes of `blocks` by the module they belong to.
-pub fn by_module(trace: &Trace, blocks: &[u32]) -> BTreeMap<String, u64> {
-    let mut by_scope: BTreeMap<Scope, u64> = BTreeMap::new();
-    for block in blocks
-        .iter()
-        .filter_map(|&block| trace.blocks.get(block as usize))
-    {
-        let bytes = by_scope.entry(block.scope).or_default();
-        *bytes = bytes.saturating_add(block.rounded());
-    }
+/// Bytes of what is alive by category.
+pub fn by_category(trace: &Trace, alive: &Alive) -> BTreeMap<Category, u64> {
+    sums(trace, alive, |block| block.category)
+}
+
+/// Bytes of what is alive by the module it belongs to.
+pub fn by_module(trace: &Trace, alive: &Alive) -> BTreeMap<String, u64> {
+    let by_scope: BTreeMap<Scope, u64> = sums(trace, alive, |block| block.scope);
     let mut all = BTreeMap::new();
     for (scope, bytes) in by_scope {
         let path = trace.path(scope);
@@ -179,29 +223,14 @@ pub fn by_module(trace: &Trace, blocks: &[u32]) -> BTreeMap<String, u64> {
     all
 }
 
-/// The course of one step, thinned: of each stretch of events the highest, so that no peak is lost.
-pub fn timeline(peaks: &Peaks, step: u32) -> Vec<Instant> {
-    const INSTANTS: usize = 400;
-    let of_step = |phase: &&PhasePeak| phase.mark.step == step;
-    let total: usize = peaks
-        .phases
-        .iter()
-        .filter(of_step)
-        .map(|phase| phase.events)
-        .sum();
-    let stretch = total.div_ceil(INSTANTS).max(1);
-    peaks
-        .phases
-        .iter()
-        .filter(of_step)
-        .flat_map(|phase| {
-            let curve = peaks.curve.iter().skip(phase.mark.at).take(phase.events);
-            let curve: Vec<u64> = curve.copied().collect();
-            let high = |part: &[u64]| Instant {
-                phase: phase.mark.phase,
-                bytes: Bytes::new(part.iter().copied().max().unwrap_or(0)),
-            };
-            curve.chunks(stretch).map(high).collect::<Vec<_>>()
-        })
-        .collect()
+fn sums<K: Ord>(trace: &Trace, alive: &Alive, key: impl Fn(&Block) -> K) -> BTreeMap<K, u64> {
+    let mut all = BTreeMap::new();
+    for (block, copies) in alive {
+        let Some(block) = trace.blocks.get(*block as usize) else {
+            continue;
+        };
+        let sum: &mut u64 = all.entry(key(block)).or_default();
+        *sum = sum.saturating_add(block.rounded().saturating_mul(*copies));
+    }
+    all
 }

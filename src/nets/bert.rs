@@ -110,7 +110,7 @@ impl Bert {
         cx.within("encoder", |cx| {
             // The caller holds the embeddings to the end.
             let state = vec![embedded.clone()];
-            let last = cx.layers("layer", self.layers, state, move |cx, state, _| {
+            let last = cx.equal_layers("layer", self.layers, state, move |cx, state| {
                 vec![this.layer(cx, &state[0], &mask)]
             });
             last.into_iter().next().unwrap_or_else(|| embedded.clone())

@@ -14,12 +14,27 @@ pub struct Env {
     pub training: Training,
     /// The type weights are kept in.
     pub weights: DType,
+    /// Whether equal layers may be run once for all.
+    pub folds: bool,
     params: RefCell<HashMap<(Scope, &'static str), Rc<Param>>>,
 }
 
 impl Env {
-    pub fn new(training: Training, weights: DType) -> Self {
+    pub fn new(training: Training, weights: DType, folds: bool) -> Self {
+        // A pattern with a number may single out one layer of a row.
+        let numbered = |patterns: &[String]| {
+            patterns
+                .iter()
+                .any(|it| it.bytes().any(|byte| byte.is_ascii_digit()))
+        };
+        let singled = numbered(&training.freeze)
+            || numbered(&training.train_only)
+            || training
+                .lora
+                .as_ref()
+                .is_some_and(|lora| numbered(&lora.exclude));
         Self {
+            folds: folds && !singled,
             training,
             weights,
             params: RefCell::default(),
@@ -79,6 +94,44 @@ impl Cx {
             let layer = layer.clone();
             self.layer(name, i, state, move |cx, state| layer(cx, state, i))
         })
+    }
+
+    /// A list of layers that are all alike: those between the first and the last are run once for all.
+    pub fn equal_layers(
+        &self,
+        name: &'static str,
+        count: u64,
+        state: Vec<Tensor>,
+        layer: impl Fn(&Self, &[Tensor]) -> Vec<Tensor> + Clone + 'static,
+    ) -> Vec<Tensor> {
+        self.periodic_layers(count, 1, state, |state, i| {
+            self.layer(name, i, state, layer.clone())
+        })
+    }
+
+    /// Layers of which each is like the one `period` places before it: the periods between the first and the last
+    /// are run once for all.
+    pub fn periodic_layers(
+        &self,
+        count: u64,
+        period: u64,
+        state: Vec<Tensor>,
+        layer: impl Fn(Vec<Tensor>, usize) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        const WORTH_FOLDING: u64 = 5;
+        let period = period.max(1);
+        let run =
+            |state, from: u64, to: u64| (from..to).fold(state, |state, i| layer(state, i as usize));
+        let periods = count / period;
+        if periods < WORTH_FOLDING || !self.env.folds {
+            return run(state, 0, count);
+        }
+        let state = run(state, 0, period);
+        let times = (periods - 2).min(u64::from(u32::MAX)) as u32;
+        let state = self.tape.folded(times, period as u32, state, |state| {
+            run(state, period, 2 * period)
+        });
+        run(state, (periods - 1) * period, count)
     }
 
     /// One layer of a list; what it is given besides its state belongs to its own closure, as keyword arguments

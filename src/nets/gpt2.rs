@@ -57,7 +57,7 @@ impl Gpt2 {
         let mask = super::inputs::causal_mask(cx, ids, padding, embeddings.dtype());
         hidden = cx.dropout(&hidden, 0.1);
         let this = *self;
-        let hidden = cx.layers("h", self.layers, vec![hidden], move |cx, state, _| {
+        let hidden = cx.equal_layers("h", self.layers, vec![hidden], move |cx, state| {
             vec![this.block(cx, &state[0], &mask)]
         });
         cx.layer_norm("ln_f", &hidden[0])

@@ -11,14 +11,13 @@ impl Average {
     pub fn update(&mut self, tape: &Tape) {
         self.0.get_or_insert_with(|| {
             tape.setting_up(|| {
-                tape.params()
-                    .iter()
-                    .map(|param| {
-                        let copy = tape.empty_as("ema", *param.data.layout(), param.data.dtype());
-                        copy.set_category(Category::Ema);
-                        copy
-                    })
-                    .collect()
+                let mut copies = Vec::new();
+                tape.each(&tape.params(), |param| {
+                    let copy = tape.empty_as("ema", *param.data.layout(), param.data.dtype());
+                    copy.set_category(Category::Ema);
+                    copies.push(copy);
+                });
+                copies
             })
         });
     }

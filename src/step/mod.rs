@@ -23,12 +23,33 @@ pub struct Run {
     pub trainable: u64,
 }
 
-/// Runs `steps` training steps of `net`, each as a plain loop does it: forward and backward of every micro-batch,
-/// clipping, the optimizer, the moving average, and gradients let go.
+/// Runs `steps` training steps of `net`.
 pub fn run(net: &dyn Net, data: &Data, training: &Training, machine: Machine, steps: u32) -> Run {
+    let run = run_as(net, data, training, machine, steps, true);
+    // Where equal layers turned out not to be, each is run by itself.
+    if run.trace.broken {
+        run_as(net, data, training, machine, steps, false)
+    } else {
+        run
+    }
+}
+
+/// Each step as a plain loop does it: forward and backward of every micro-batch, clipping, the optimizer,
+/// the moving average, and gradients let go. With `folds`, equal layers are run once for all.
+pub fn run_as(
+    net: &dyn Net,
+    data: &Data,
+    training: &Training,
+    machine: Machine,
+    steps: u32,
+    folds: bool,
+) -> Run {
     let (weights, autocast) = types(training.precision);
     let tape = Tape::new(machine);
-    let cx = Cx::new(tape.clone(), Rc::new(Env::new(training.clone(), weights)));
+    let cx = Cx::new(
+        tape.clone(),
+        Rc::new(Env::new(training.clone(), weights, folds)),
+    );
     let mut optimizer = OptimizerState::new(training.optimizer);
     let mut scaler = (training.precision == Precision::AmpFp16).then(GradScaler::default);
     let mut average = training.ema.then(Average::default);

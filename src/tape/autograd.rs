@@ -12,6 +12,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use super::checkpoint::Holder;
+use super::fold::Fold;
 use super::{Category, Param, Scope, Tape, Tensor};
 
 /// Gradients of a node's outputs, or for its inputs; `None` where there is none.
@@ -35,6 +36,7 @@ pub(in crate::tape) struct Edge {
 pub(in crate::tape) struct Node {
     sequence: u32,
     scope: Scope,
+    fold: Option<Fold>,
     edges: RefCell<SmallVec<[Option<Edge>; 3]>>,
     backward: RefCell<Option<Backward>>,
     leaf: RefCell<Option<Rc<Param>>>,
@@ -48,9 +50,20 @@ impl Node {
         Rc::new(Self::with(
             u32::MAX,
             Scope::default(),
+            None,
             SmallVec::new(),
             None,
         ))
+    }
+
+    /// The blocks of gradients that have come and wait here.
+    pub(in crate::tape) fn waiting_blocks(&self) -> Vec<u32> {
+        self.buffer
+            .borrow()
+            .iter()
+            .flatten()
+            .filter_map(Tensor::storage_id)
+            .collect()
     }
 
     pub(in crate::tape) fn is_leaf(&self) -> bool {
@@ -64,12 +77,14 @@ impl Node {
     fn with(
         sequence: u32,
         scope: Scope,
+        fold: Option<Fold>,
         edges: SmallVec<[Option<Edge>; 3]>,
         backward: Option<Backward>,
     ) -> Self {
         Self {
             sequence,
             scope,
+            fold,
             edges: RefCell::new(edges),
             backward: RefCell::new(backward),
             leaf: RefCell::default(),
@@ -121,6 +136,7 @@ fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Optio
     Some(Rc::new(Node::with(
         sequence,
         core.scope.get(),
+        core.open.get().fold(),
         edges,
         Some(backward),
     )))
@@ -240,11 +256,18 @@ impl Tape {
         let outer_grad = self.0.grad_mode.replace(false);
         // Autocast's state belongs to forward code; backward of an operation runs in the dtypes it saved.
         let outer_cast = self.0.autocast.replace(None);
+        let outer_fold = self.0.open.get().fold();
+        // Nodes beyond a folded row that its gradients flow to.
+        let mut touched: Vec<Rc<Node>> = Vec::new();
         let mut ready = BinaryHeap::from([Ready(root.node.clone())]);
         // A leaf that is no parameter lives as long as the graph does.
         let mut leaves = Vec::new();
         while let Some(Ready(node)) = ready.pop() {
             node.seen.set(false);
+            if !node.is_leaf() {
+                // Before the gradient is taken: what waits here is what a row that ends passes on.
+                self.enter_fold(node.fold, &mut touched);
+            }
             let incoming = node.buffer.take();
             let leaf = node.leaf.borrow().clone();
             if let Some(param) = leaf {
@@ -267,6 +290,9 @@ impl Tape {
                 if let Some(gradient) = gradient {
                     add_to_buffer(&edge, gradient);
                 }
+                if node.fold.is_some() && edge.node.fold != node.fold && !edge.node.is_leaf() {
+                    touched.push(edge.node.clone());
+                }
                 let waiting = edge.node.waiting.get().saturating_sub(1);
                 edge.node.waiting.set(waiting);
                 if waiting == 0 {
@@ -275,6 +301,7 @@ impl Tape {
             }
         }
         drop(leaves);
+        self.enter_fold(outer_fold, &mut touched);
         self.0.autocast.set(outer_cast);
         self.0.grad_mode.set(outer_grad);
         self.enter(outer_scope);

@@ -5,6 +5,7 @@ mod autocast;
 mod autograd;
 mod checkpoint;
 mod dtype;
+pub mod fold;
 mod kernels;
 mod layout;
 pub mod ops;
@@ -22,7 +23,7 @@ pub use dtype::DType;
 pub use layout::{Dims, Layout, broadcast};
 pub use param::Param;
 pub use tensor::Tensor;
-pub use trace::{Block, Event, Kernel, Mark, Scope, Trace, rounded};
+pub use trace::{Block, Event, Group, Kernel, Mark, Scope, Trace, rounded};
 
 use crate::estimate::{Category, Phase};
 use checkpoint::Hook;
@@ -69,6 +70,8 @@ pub(in crate::tape) struct Core {
     /// Blocks go to the set-up list: they exist before the first step.
     setting_up: Cell<bool>,
     sequence: Cell<u32>,
+    /// The group being recorded.
+    open: Cell<fold::Open>,
     grad_mode: Cell<bool>,
     autocast: Cell<Option<DType>>,
     cast_cache: RefCell<Vec<(u32, Tensor)>>,
@@ -89,6 +92,7 @@ impl Tape {
                 parent: Scope::default(),
                 name: "",
                 index: None,
+                times: 1,
             }],
             ..Trace::default()
         };
@@ -103,6 +107,7 @@ impl Tape {
             closed: Cell::new(false),
             setting_up: Cell::new(false),
             sequence: Cell::new(0),
+            open: Cell::default(),
             grad_mode: Cell::new(true),
             autocast: Cell::new(None),
             cast_cache: RefCell::default(),
@@ -156,6 +161,7 @@ impl Tape {
                 bytes_moved,
                 dtype,
                 phase,
+                times: self.0.open.get().times(),
             });
         }
     }
@@ -190,10 +196,12 @@ impl Tape {
         let mut ids = self.0.scope_ids.borrow_mut();
         *ids.entry((parent, name, index)).or_insert_with(|| {
             let mut trace = self.0.trace.borrow_mut();
+            let times = self.0.open.get().times_of(parent);
             trace.scopes.push(ScopeEntry {
                 parent,
                 name,
                 index,
+                times,
             });
             Scope(trace.scopes.len() as u32 - 1)
         })

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::{Rc, Weak};
 
 use super::autograd::{Edge, Node};
+use super::fold::Fold;
 use super::{Category, DType, Dims, Layout, Scope, Tape, Tensor};
 
 pub struct Param {
@@ -15,11 +16,18 @@ pub struct Param {
     pub trainable: bool,
     /// How many parameters of the model this tensor holds (differs from its elements where packed).
     pub count: u64,
+    /// The row of equal layers it belongs to: it stands for one parameter in each.
+    pub fold: Option<Fold>,
     node: RefCell<Option<Weak<Node>>>,
     this: Weak<Param>,
 }
 
 impl Param {
+    /// How many parameters of equal layers it stands for.
+    pub fn copies(&self) -> u64 {
+        self.fold.map_or(1, |fold| fold.times().into())
+    }
+
     /// The tensor as forward code sees it.
     pub fn tensor(&self) -> Tensor {
         if !self.trainable {
@@ -94,7 +102,8 @@ impl Tape {
             scope: self.scope(),
             name,
             trainable,
-            count,
+            count: count.saturating_mul(self.0.open.get().times().into()),
+            fold: self.0.open.get().fold(),
             node: RefCell::default(),
             this: this.clone(),
         });
@@ -116,6 +125,7 @@ impl Tensor {
             name: "leaf",
             trainable: true,
             count: 0,
+            fold: None,
             node: RefCell::default(),
             this: this.clone(),
         });

@@ -62,6 +62,8 @@ impl Core {
                 category,
                 scope: self.scope.get(),
                 op,
+                copies: 1,
+                carried: false,
             });
             trace.blocks.len() as u32 - 1
         };

@@ -32,6 +32,10 @@ pub struct Block {
     pub scope: Scope,
     /// The operation that made it.
     pub op: &'static str,
+    /// How many there are when the repeats of its group are through.
+    pub copies: u32,
+    /// It came into a group and was kept by each repeat: made once outside, the other copies inside.
+    pub carried: bool,
 }
 
 impl Block {
@@ -55,6 +59,20 @@ pub(super) struct ScopeEntry {
     pub name: &'static str,
     /// The position in a list of modules, such as `layers.3`.
     pub index: Option<u32>,
+    /// How many modules of the list it stands for.
+    pub times: u32,
+}
+
+/// A stretch of events that stands for several equal ones in a row, such as the middle layers of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    pub start: usize,
+    pub end: usize,
+    pub times: u32,
+    /// What each repeat takes over from the one before: the block it received and the block it passes on.
+    pub carries: Vec<(u32, u32)>,
+    /// Backward takes the copies from the last to the first.
+    pub reversed: bool,
 }
 
 /// A point in the event list where something begins.
@@ -73,6 +91,7 @@ pub struct Kernel {
     pub bytes_moved: f64,
     pub dtype: super::DType,
     pub phase: Phase,
+    pub times: u32,
 }
 
 /// Everything recorded.
@@ -83,6 +102,11 @@ pub struct Trace {
     pub events: Vec<Event>,
     pub marks: Vec<Mark>,
     pub blocks: Vec<Block>,
+    /// Groups of `setup` and of `events`, in order, none inside another.
+    pub setup_groups: Vec<Group>,
+    pub groups: Vec<Group>,
+    /// A group did not close as it should: the run must be made again without groups.
+    pub broken: bool,
     pub kernels: Vec<Kernel>,
     pub(super) scopes: Vec<ScopeEntry>,
 }
@@ -94,6 +118,7 @@ impl Trace {
         let mut at = scope;
         while let Some(entry) = self.scopes.get(at.0 as usize).filter(|_| at.0 != 0) {
             parts.push(match entry.index {
+                Some(i) if entry.times > 1 => format!("{}.{i}-{}", entry.name, i + entry.times - 1),
                 Some(i) => format!("{}.{i}", entry.name),
                 None => entry.name.to_string(),
             });

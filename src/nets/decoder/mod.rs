@@ -139,8 +139,7 @@ impl Decoder {
         };
         let rope = rope::tables(cx, &positions, self.head_dim, embeddings.dtype());
         let every = self.traits.full_attention_every.max(1);
-        let mut state = vec![embeddings.clone()];
-        for i in 0..self.layers as usize {
+        let state = cx.periodic_layers(self.layers, every, vec![embeddings.clone()], |state, i| {
             let mask = if (i as u64 + 1).is_multiple_of(every) {
                 &mask
             } else {
@@ -153,11 +152,11 @@ impl Decoder {
                 _positions: positions.clone(),
             };
             let this = *self;
-            state = cx.layer("layers", i, state, move |cx, state| {
+            cx.layer("layers", i, state, move |cx, state| {
                 let layer = |hidden| this.layer(cx, hidden, &shared);
                 state.iter().map(layer).collect()
-            });
-        }
+            })
+        });
         let normed = state.first().map(|hidden| self.norm(cx, "norm", hidden));
         drop((mask, windowed, rope, positions));
         normed.unwrap_or(embeddings)

@@ -25,7 +25,7 @@ pub fn torch(tape: &Tape, params: &[Rc<Param>]) {
     let mut column_mean = None;
     let mut square = None;
     let mut estimate = None;
-    for param in params {
+    tape.each(params, |param| {
         let (data, dtype) = (&param.data, param.data.dtype());
         tape.workspace("norm", 4);
         let update = if data.shape().len() > 1 {
@@ -42,7 +42,7 @@ pub fn torch(tape: &Tape, params: &[Rc<Param>]) {
         // `update` is `var_estimate` changed in place: the old one goes when both names are bound again.
         drop(estimate.replace(update));
         tape.workspace("norm", 4);
-    }
+    });
 }
 
 /// The loop of transformers/optimization.py, which keeps everything in fp32.
@@ -50,7 +50,8 @@ pub fn transformers(tape: &Tape, params: &[Rc<Param>], states: &mut Vec<Vec<Tens
     let mut gradient: Option<Tensor> = None;
     let mut weight: Option<Tensor> = None;
     let mut update: Option<Tensor> = None;
-    for (i, param) in params.iter().enumerate() {
+    let mut at = 0;
+    tape.each(params, |param| {
         let data = &param.data;
         let layout = *data.layout();
         let whole = || tape.empty_as("adafactor", layout, DType::F32);
@@ -81,7 +82,7 @@ pub fn transformers(tape: &Tape, params: &[Rc<Param>], states: &mut Vec<Vec<Tens
         // `state["RMS"]` stays on the device.
         let rms = scalar(tape).then(|_| scalar(tape));
         rms.set_category(Category::OptimizerStates);
-        if let Some(state) = states.get_mut(i) {
+        if let Some(state) = states.get_mut(at) {
             state.retain(|kept| !kept.shape().is_empty());
             state.push(rms);
         }
@@ -99,7 +100,8 @@ pub fn transformers(tape: &Tape, params: &[Rc<Param>], states: &mut Vec<Vec<Tens
         }
         // `-update`.
         drop(whole());
-    }
+        at += 1;
+    });
 }
 
 fn without(shape: &Dims, from_end: usize) -> Dims {

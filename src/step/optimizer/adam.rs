@@ -26,10 +26,10 @@ pub fn foreach(tape: &Tape, params: &[Rc<Param>]) {
 /// `_single_tensor_adam`: `denom` is a root and its quotient, and lives until the next parameter's takes its name.
 pub fn for_loop(tape: &Tape, params: &[Rc<Param>]) {
     let mut denominator: Option<Tensor> = None;
-    for param in params {
+    tape.each(params, |param| {
         let root = same(tape, param);
         let quotient = same(tape, param);
         drop(root);
         drop(denominator.replace(quotient));
-    }
+    });
 }

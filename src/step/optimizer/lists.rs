@@ -11,8 +11,9 @@ pub fn same(tape: &Tape, param: &Param) -> Tensor {
 
 /// The result of a `_foreach_*` function that is not in place: one tensor a parameter, all alive together.
 pub fn list(tape: &Tape, op: &'static str, params: &[Rc<Param>]) -> Vec<Tensor> {
-    params
-        .iter()
-        .map(|param| tape.empty_as(op, *param.data.layout(), param.data.dtype()))
-        .collect()
+    let mut all = Vec::with_capacity(params.len());
+    tape.each(params, |param| {
+        all.push(tape.empty_as(op, *param.data.layout(), param.data.dtype()));
+    });
+    all
 }

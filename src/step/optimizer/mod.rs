@@ -41,10 +41,9 @@ impl OptimizerState {
         }
         if first {
             let make = || {
-                params
-                    .iter()
-                    .map(|param| fresh(kind, tape, param))
-                    .collect()
+                let mut all = Vec::with_capacity(params.len());
+                tape.each(&params, |param| all.push(fresh(kind, tape, param)));
+                all
             };
             // `Adagrad.__init__` makes its sums.
             self.states = Some(if kind == Optimizer::Adagrad {
@@ -74,7 +73,7 @@ impl OptimizerState {
         }
         let traffic: u64 = params
             .iter()
-            .map(|param| param.data.bytes())
+            .map(|param| param.data.bytes().saturating_mul(param.copies()))
             .fold(0, u64::saturating_add);
         let touched = 3 + 2 * self
             .states

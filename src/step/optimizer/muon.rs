@@ -9,7 +9,7 @@ use crate::tape::{DType, Param, Tape, Tensor};
 pub fn single(tape: &Tape, params: &[Rc<Param>]) {
     const ROUNDS: usize = 5;
     let mut update: Option<Tensor> = None;
-    for param in params {
+    tape.each(params, |param| {
         let momentum = same(tape, param);
         // `update` of the round before goes when `grad.lerp` takes its name.
         drop(update.replace(momentum));
@@ -27,5 +27,5 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
         }
         drop((gram, gram_update));
         drop(update.replace(orthogonal));
-    }
+    });
 }

@@ -1,0 +1,56 @@
+//! Prints every allocation event of a recorded case's predicted run, to be held against a real allocator's:
+//! `cargo run --example trace -- FILE.jsonl CASE-ID [STEP]`. For work on the engine.
+#![allow(clippy::print_stdout, clippy::unwrap_used)]
+
+use headroom::estimate::Expansion;
+use headroom::truth;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let [_, file, id, rest @ ..] = &args[..] else {
+        println!("usage: trace FILE.jsonl CASE-ID [STEP]");
+        return;
+    };
+    let step: u32 = rest.first().and_then(|it| it.parse().ok()).unwrap_or(1);
+    let text = std::fs::read_to_string(file).unwrap();
+    let line = text
+        .lines()
+        .find(|line| line.contains(&format!("\"id\":\"{id}\"")))
+        .unwrap_or(&text);
+    let record: serde_json::Value = serde_json::from_str(line).unwrap();
+    let run = truth::run_record(&record).unwrap();
+    let trace = &run.trace;
+    let expansion = Expansion::new(trace);
+    let mut live: u64 = 0;
+    expansion.setup(|event| live += trace.blocks[event.block as usize].rounded());
+    println!(
+        "parameters {} trainable {} set up {live}",
+        run.parameters, run.trainable
+    );
+    for (i, mark) in trace.marks.iter().enumerate() {
+        if mark.step == step {
+            println!("== {:?} {live}", mark.phase);
+        }
+        let until = trace
+            .marks
+            .get(i + 1)
+            .map_or(trace.events.len(), |next| next.at);
+        expansion.events(mark.at, until, |event| {
+            let block = &trace.blocks[event.block as usize];
+            let bytes = block.rounded();
+            live = if event.is_free {
+                live - bytes
+            } else {
+                live + bytes
+            };
+            if mark.step == step {
+                let sign = if event.is_free { '-' } else { '+' };
+                println!(
+                    "{sign}{bytes:<14} now {live:<14} {:<24} {}",
+                    block.op,
+                    trace.path(block.scope)
+                );
+            }
+        });
+    }
+}

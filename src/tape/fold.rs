@@ -1,0 +1,250 @@
+//! Folding: equal layers in a row are run once, and the events say how often they happen.
+//!
+//! What a repeat leaves behind exists once for each; what it passes on to the next (the residual stream, and its
+//! gradient in backward) exists once. The first and the last of a row are run by themselves, so that every repeat
+//! meets what its neighbours meet. Where the books do not balance the trace says so and the run is made without folds.
+
+use std::rc::Rc;
+
+use super::autograd::Node;
+use super::trace::Group;
+use super::{Param, Scope, Tape, Tensor};
+
+/// The group being recorded, if any.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::tape) struct Open(Option<Mark>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Mark {
+    fold: Fold,
+    event: usize,
+    setup: usize,
+    block: usize,
+    scope: usize,
+}
+
+/// One row of folded layers; its nodes and parameters carry it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fold {
+    id: u32,
+    times: u32,
+    /// How many layers one repeat is.
+    period: u32,
+}
+
+impl Fold {
+    pub const fn times(self) -> u32 {
+        self.times
+    }
+}
+
+impl Open {
+    pub(in crate::tape) fn fold(self) -> Option<Fold> {
+        self.0.map(|mark| mark.fold)
+    }
+    pub(in crate::tape) fn times(self) -> u32 {
+        self.0.map_or(1, |mark| mark.fold.times)
+    }
+    /// How many modules a scope inside `parent` stands for: the layers themselves, not what they hold.
+    pub(in crate::tape) fn times_of(self, parent: Scope) -> u32 {
+        self.0
+            .filter(|mark| (parent.0 as usize) < mark.scope)
+            .map_or(1, |mark| (mark.fold.times - 1) * mark.fold.period + 1)
+    }
+}
+
+impl Tape {
+    /// Runs `body` once for `times` equal layers (or periods of layers), each of which takes the state the one before left.
+    pub fn folded(
+        &self,
+        times: u32,
+        period: u32,
+        state: Vec<Tensor>,
+        body: impl FnOnce(Vec<Tensor>) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let ids = |state: &[Tensor]| -> Vec<Option<u32>> {
+            state.iter().map(Tensor::storage_id).collect()
+        };
+        let id = self.0.trace.borrow().blocks.len() as u32 + 1;
+        self.open(Fold { id, times, period });
+        let before = ids(&state);
+        let state = body(state);
+        let after = ids(&state);
+        let passed: Vec<(u32, u32)> = before
+            .iter()
+            .zip(&after)
+            .filter_map(|(a, b)| Some((*a.as_ref()?, *b.as_ref()?)))
+            .filter(|(a, b)| a != b)
+            .collect();
+        self.close(
+            passed.iter().map(|(_, out)| *out).collect(),
+            Some(passed),
+            false,
+        );
+        state
+    }
+
+    /// Runs `body` for each parameter; those of one folded row form a group.
+    pub fn each<'a>(
+        &self,
+        params: impl IntoIterator<Item = &'a Rc<Param>>,
+        mut body: impl FnMut(&Rc<Param>),
+    ) {
+        for param in params {
+            if self.0.open.get().fold() != param.fold {
+                self.close_params();
+                if let Some(fold) = param.fold {
+                    self.open(fold);
+                }
+            }
+            body(param);
+        }
+        self.close_params();
+    }
+
+    fn close_params(&self) {
+        if self.0.open.get().fold().is_some() {
+            self.close(Vec::new(), None, false);
+        }
+    }
+
+    /// The engine enters a node: groups open and close with the row the node belongs to.
+    pub(in crate::tape) fn enter_fold(&self, fold: Option<Fold>, touched: &mut Vec<Rc<Node>>) {
+        if self.0.open.get().fold() == fold {
+            return;
+        }
+        if self.0.open.get().fold().is_some() {
+            let flowing = touched
+                .drain(..)
+                .flat_map(|node| node.waiting_blocks())
+                .collect();
+            self.close(flowing, None, true);
+        }
+        if let Some(fold) = fold {
+            self.open(fold);
+        }
+    }
+
+    fn open(&self, fold: Fold) {
+        let trace = self.0.trace.borrow();
+        let mark = Mark {
+            fold,
+            event: trace.events.len(),
+            setup: trace.setup.len(),
+            block: trace.blocks.len(),
+            scope: trace.scopes.len(),
+        };
+        self.0.open.set(Open(Some(mark)));
+    }
+
+    /// Closes the group: what it made and left alive exists `times` over, but for what it passes on.
+    fn close(&self, passed_on: Vec<u32>, carries: Option<Vec<(u32, u32)>>, reversed: bool) {
+        let Some(mark) = self.0.open.replace(Open::default()).0 else {
+            return;
+        };
+        let times = mark.fold.times;
+        let mut trace = self.0.trace.borrow_mut();
+        let trace = &mut *trace;
+        let setup_end = trace.setup.len();
+        if setup_end > mark.setup {
+            trace.setup_groups.push(Group {
+                start: mark.setup,
+                end: setup_end,
+                times,
+                carries: Vec::new(),
+                reversed: false,
+            });
+        }
+        let end = trace.events.len();
+        let made = trace.blocks.len().saturating_sub(mark.block);
+        let mut alive = vec![false; made];
+        let mut received: Vec<u32> = Vec::new();
+        for event in trace
+            .setup
+            .iter()
+            .skip(mark.setup)
+            .chain(trace.events.iter().skip(mark.event))
+        {
+            match (event.block() as usize).checked_sub(mark.block) {
+                Some(place) if place < made => alive[place] = !event.is_free(),
+                _ => received.push(event.block()),
+            }
+        }
+        // Of the blocks from outside, those with one copy were handed over by the neighbour.
+        received.retain(|block| {
+            trace
+                .blocks
+                .get(*block as usize)
+                .is_some_and(|block| block.copies == 1)
+        });
+        let mut passed_on: Vec<u32> = passed_on
+            .into_iter()
+            .filter(|block| *block as usize >= mark.block)
+            .collect();
+        passed_on.dedup();
+        let carries = match carries {
+            Some(carries) => {
+                for (block, _) in &carries {
+                    // Kept by each repeat, unless it was let go.
+                    if let Some(entry) = trace
+                        .blocks
+                        .get_mut(*block as usize)
+                        .filter(|_| !received.contains(block))
+                    {
+                        entry.copies = times;
+                        entry.carried = true;
+                    }
+                }
+                received.retain(|block| !carries.iter().any(|(carried, _)| carried == block));
+                carries
+            }
+            None => {
+                // A partner is alike: a gradient's is what flows on, a loop variable's the last of its kind still alive.
+                let kind = |block: u32| {
+                    trace
+                        .blocks
+                        .get(block as usize)
+                        .map(|entry| (entry.bytes, entry.op))
+                };
+                let size = |block: u32| kind(block).map(|(bytes, _)| bytes);
+                let mut carries: Vec<(u32, u32)> = Vec::new();
+                received.retain(|&block| {
+                    let flowing = passed_on.iter().position(|&out| size(out) == size(block));
+                    let partner = flowing.map(|at| passed_on.remove(at)).or_else(|| {
+                        let mut made = (0..made)
+                            .rev()
+                            .filter(|&i| !reversed && alive[i])
+                            .map(|i| (mark.block + i) as u32);
+                        made.find(|&out| {
+                            kind(out) == kind(block)
+                                && carries.iter().all(|(_, taken)| *taken != out)
+                        })
+                    });
+                    carries.extend(partner.map(|out| (block, out)));
+                    partner.is_none()
+                });
+                trace.broken |= !passed_on.is_empty();
+                carries
+            }
+        };
+        trace.broken |= !received.is_empty();
+        for (place, alive) in alive.into_iter().enumerate() {
+            let block = (mark.block + place) as u32;
+            if alive
+                && !carries.iter().any(|(_, out)| *out == block)
+                && let Some(entry) = trace.blocks.get_mut(block as usize)
+            {
+                entry.copies = times;
+            }
+        }
+        if end > mark.event {
+            trace.groups.push(Group {
+                start: mark.event,
+                end,
+                times,
+                carries,
+                reversed,
+            });
+        }
+    }
+}
