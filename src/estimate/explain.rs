@@ -65,8 +65,10 @@ pub fn held_at_peak(scenario: &Scenario) -> Result<Vec<Held>, Unsupported> {
 fn numberless(path: &str) -> String {
     // A number, or a row of equal layers such as `1-30`.
     let is_number = |part: &str| {
-        part.bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'-')
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || byte == b'-')
     };
     let part = |part| if is_number(part) { "*" } else { part };
     path.split('.').map(part).collect::<Vec<_>>().join(".")
