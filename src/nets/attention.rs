@@ -40,7 +40,6 @@ pub fn attend(
             }
             weights = if eager.in_fp32 {
                 let wide = weights.softmax(Some(DType::F32));
-                drop(weights);
                 wide.to(query.dtype())
             } else {
                 weights.softmax(None)

@@ -15,6 +15,7 @@ mod sizes;
 mod t5;
 mod unet;
 mod vision;
+mod vit;
 
 pub use cx::{Cx, Env};
 pub use sizes::Sizes;
@@ -55,6 +56,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("gpt2", gpt2::build),
     ("roberta", bert::roberta),
     ("t5", t5::build),
+    ("vit", vit::build),
 ];
 
 fn find(architecture: &str) -> Option<Build> {

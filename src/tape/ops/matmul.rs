@@ -18,7 +18,19 @@ impl Tensor {
         } else {
             weight
         };
-        affine(&input, &weight, bias.as_ref(), out)
+        match &bias {
+            // Rows that do not lie one after the other are copied for a plain product; the bias is added in place
+            // (aten/src/ATen/native/Linear.cpp).
+            Some(bias) if input.shape().len() > 2 && !input.layout().is_contiguous() => {
+                let weight = if weight.requires_grad() {
+                    weight.noted()
+                } else {
+                    weight
+                };
+                affine(&input, &weight, None, out).add_(bias)
+            }
+            _ => affine(&input, &weight, bias.as_ref(), out),
+        }
     }
 
     /// `torch.addmm(bias, self, weight)` with a weight of `[in, out]`: the `Conv1D` of GPT-2.

@@ -20,6 +20,7 @@ mod reduce;
 mod scatter;
 mod shape;
 mod softmax;
+mod unbind;
 
 pub use attention::{AttentionMask, repeat_heads};
 pub use conv::Conv;

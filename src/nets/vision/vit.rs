@@ -1,0 +1,197 @@
+//! Vision transformers of torchvision (models/vision_transformer.py) and timm (models/vision_transformer.py).
+
+use super::{Body, classifier};
+use crate::nets::vit::patches;
+use crate::nets::{Cx, Net, Sizes};
+use crate::tape::Tensor;
+use crate::tape::ops::AttentionMask;
+
+/// One of the usual sizes; a scenario may give others.
+#[derive(Clone, Copy, Debug)]
+pub struct Shape {
+    hidden: u64,
+    layers: u64,
+    heads: u64,
+    patch: u64,
+}
+
+impl Shape {
+    pub const TINY: Self = Self::new(192, 12, 3);
+    pub const SMALL: Self = Self::new(384, 12, 6);
+    pub const BASE: Self = Self::new(768, 12, 12);
+    pub const LARGE: Self = Self::new(1024, 24, 16);
+    pub const HUGE: Self = Self::new(1280, 32, 16);
+
+    const fn new(hidden: u64, layers: u64, heads: u64) -> Self {
+        Self {
+            hidden,
+            layers,
+            heads,
+            patch: 16,
+        }
+    }
+
+    pub const fn patch(self, patch: u64) -> Self {
+        Self { patch, ..self }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct VisionTransformer {
+    timm: bool,
+    shape: Shape,
+    ffn: u64,
+}
+
+pub fn torchvision(sizes: &Sizes, shape: Shape) -> Result<Box<dyn Net>, String> {
+    Ok(of_library(sizes, shape, false))
+}
+
+pub fn timm(sizes: &Sizes, shape: Shape) -> Result<Box<dyn Net>, String> {
+    Ok(of_library(sizes, shape, true))
+}
+
+fn of_library(sizes: &Sizes, shape: Shape, timm: bool) -> Box<dyn Net> {
+    // The libraries' names fix the sizes: what a record says besides is for people.
+    let ffn = 4 * shape.hidden;
+    classifier(sizes, VisionTransformer { timm, shape, ffn })
+}
+
+impl Body for VisionTransformer {
+    fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
+        if self.timm {
+            self.timm_logits(cx, image, classes)
+        } else {
+            self.torchvision_logits(cx, image, classes)
+        }
+    }
+}
+
+impl VisionTransformer {
+    fn tokens(&self, image: &Tensor) -> u64 {
+        let Shape { patch, .. } = self.shape;
+        (image.size(2) / patch) * (image.size(3) / patch) + 1
+    }
+
+    fn timm_logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
+        let Shape { hidden, patch, .. } = self.shape;
+        let token = cx.param("cls_token", [1, 1, hidden]);
+        let positions = cx.param("pos_embed", [1, self.tokens(image), hidden]);
+        let embedded = cx.within("patch_embed", |cx| {
+            patches(cx, "proj", image, hidden, patch)
+        });
+        let mut x = {
+            let tokens = token.tensor().expand(&[image.size(0), 1, hidden]);
+            Tensor::cat(&tokens, &[&embedded], 1)
+        };
+        x = x.add(&positions.tensor());
+        // `forward_features` holds the patches until `_pos_embed` returns.
+        drop(embedded);
+        let this = *self;
+        let last = cx.layers("blocks", self.shape.layers, vec![x], move |cx, state, _| {
+            state.iter().map(|x| this.timm_block(cx, x)).collect()
+        });
+        let Some(mut x) = last.into_iter().next() else {
+            return image.clone();
+        };
+        x = cx.layer_norm("norm", &x);
+        x = x.select(1);
+        cx.linear("head", &x, classes, true)
+    }
+
+    fn timm_block(self, cx: &Cx, input: &Tensor) -> Tensor {
+        let attended = {
+            let normed = cx.layer_norm("norm1", input);
+            cx.within("attn", |cx| self.timm_attention(cx, &normed))
+        };
+        let x = input.add(&attended);
+        drop(attended);
+        let fed = {
+            let normed = cx.layer_norm("norm2", &x);
+            cx.within("mlp", |cx| self.feed_forward(cx, &normed, ["fc1", "fc2"]))
+        };
+        x.add(&fed)
+    }
+
+    fn timm_attention(self, cx: &Cx, x: &Tensor) -> Tensor {
+        let Shape { hidden, heads, .. } = self.shape;
+        let (b, n, d) = (x.size(0), x.size(1), hidden / heads);
+        let qkv = cx
+            .linear("qkv", x, 3 * hidden, true)
+            .reshape(&[b, n, 3, heads, d])
+            .permute(&[2, 0, 3, 1, 4]);
+        let parts = qkv.unbind();
+        let [q, k, v] = &parts[..] else {
+            return x.clone();
+        };
+        let mut out = q.attention(k, v, &AttentionMask::None, 0.0);
+        out = out.transpose(1, 2).reshape(&[b, n, hidden]);
+        cx.linear("proj", &out, hidden, true)
+    }
+
+    fn feed_forward(self, cx: &Cx, x: &Tensor, [first, second]: [&'static str; 2]) -> Tensor {
+        let mut x = cx.linear(first, x, self.ffn, true);
+        x = x.gelu();
+        cx.linear(second, &x, self.shape.hidden, true)
+    }
+
+    fn torchvision_logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
+        let Shape { hidden, patch, .. } = self.shape;
+        let token = cx.param("class_token", [1, 1, hidden]);
+        let mut x = patches(cx, "conv_proj", image, hidden, patch);
+        let tokens = token.tensor().expand(&[image.size(0), 1, hidden]);
+        x = Tensor::cat(&tokens, &[&x], 1);
+        x = cx.within("encoder", |cx| {
+            let positions = cx.param("pos_embedding", [1, self.tokens(image), hidden]);
+            let mut state = x.add(&positions.tensor());
+            for i in 0..self.shape.layers as usize {
+                state = cx.nth("layers.encoder_layer", i, |cx| {
+                    self.torchvision_block(cx, &state)
+                });
+            }
+            cx.layer_norm("ln", &state)
+        });
+        x = x.select(1);
+        cx.within("heads", |cx| cx.linear("head", &x, classes, true))
+    }
+
+    fn torchvision_block(self, cx: &Cx, input: &Tensor) -> Tensor {
+        let mut x = cx.layer_norm("ln_1", input);
+        x = cx.within("self_attention", |cx| self.multi_head_attention(cx, &x));
+        x = x.add(input);
+        let mut y = cx.layer_norm("ln_2", &x);
+        y = cx.within("mlp", |cx| self.feed_forward(cx, &y, ["0", "3"]));
+        x.add(&y)
+    }
+
+    /// `nn.MultiheadAttention(batch_first=True)` with `need_weights=False` (`F.multi_head_attention_forward`).
+    fn multi_head_attention(self, cx: &Cx, x: &Tensor) -> Tensor {
+        let Shape { hidden, heads, .. } = self.shape;
+        let d = hidden / heads;
+        let weight = cx.param("in_proj_weight", [3 * hidden, hidden]).tensor();
+        let bias = cx.param("in_proj_bias", [3 * hidden]).tensor();
+        let x = x.transpose(1, 0);
+        let (s, b) = (x.size(0), x.size(1));
+        let mut projected = x.linear(&weight, Some(&bias));
+        projected = projected
+            .view(&[s, b, 3, hidden])
+            .unsqueeze(0)
+            .transpose(0, -2)
+            .squeeze(-2)
+            .contiguous();
+        let [q, k, v] = [0, 1, 2].map(|_: u8| {
+            let part = projected.select(0);
+            part.view(&[s, b * heads, d])
+                .transpose(0, 1)
+                .view(&[b, heads, s, d])
+        });
+        drop(projected);
+        let mut out = q.attention(&k, &v, &AttentionMask::None, 0.0);
+        out = out
+            .permute(&[2, 0, 1, 3])
+            .contiguous()
+            .view(&[b * s, hidden]);
+        out = cx.linear("out_proj", &out, hidden, true);
+        out.view(&[s, b, hidden]).transpose(1, 0)
+    }
+}
