@@ -4,6 +4,7 @@ mod adapter;
 mod attention;
 mod bert;
 mod bidirectional;
+mod clip;
 mod cx;
 mod decoder;
 mod gnn;
@@ -53,6 +54,8 @@ type Build = fn(&Sizes) -> Result<Box<dyn Net>, String>;
 /// The architectures with a forward function, by the name the catalogue uses.
 const ARCHITECTURES: &[(&str, Build)] = &[
     ("bert", bert::build),
+    ("clip", clip::build),
+    ("clip_text", clip::text),
     ("gpt2", gpt2::build),
     ("roberta", bert::roberta),
     ("t5", t5::build),

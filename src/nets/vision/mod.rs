@@ -101,26 +101,34 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("tv:efficientnet_b7", |s| {
         efficientnet::build(s, 20, 31, 0.5)
     }),
-    ("tv:vit_b_16", |s| vit::torchvision(s, Shape::BASE)),
+    ("tv:vit_b_16", |s| Ok(vit::torchvision(s, Shape::BASE))),
     ("tv:vit_b_32", |s| {
-        vit::torchvision(s, Shape::BASE.patch(32))
+        Ok(vit::torchvision(s, Shape::BASE.patch(32)))
     }),
-    ("tv:vit_l_16", |s| vit::torchvision(s, Shape::LARGE)),
+    ("tv:vit_l_16", |s| Ok(vit::torchvision(s, Shape::LARGE))),
     ("tv:vit_l_32", |s| {
-        vit::torchvision(s, Shape::LARGE.patch(32))
+        Ok(vit::torchvision(s, Shape::LARGE.patch(32)))
     }),
     ("tv:vit_h_14", |s| {
-        vit::torchvision(s, Shape::HUGE.patch(14))
+        Ok(vit::torchvision(s, Shape::HUGE.patch(14)))
     }),
-    ("timm:vit_tiny_patch16_224", |s| vit::timm(s, Shape::TINY)),
-    ("timm:vit_small_patch16_224", |s| vit::timm(s, Shape::SMALL)),
-    ("timm:vit_base_patch16_224", |s| vit::timm(s, Shape::BASE)),
+    ("timm:vit_tiny_patch16_224", |s| {
+        Ok(vit::timm(s, Shape::TINY))
+    }),
+    ("timm:vit_small_patch16_224", |s| {
+        Ok(vit::timm(s, Shape::SMALL))
+    }),
+    ("timm:vit_base_patch16_224", |s| {
+        Ok(vit::timm(s, Shape::BASE))
+    }),
     ("timm:vit_base_patch32_224", |s| {
-        vit::timm(s, Shape::BASE.patch(32))
+        Ok(vit::timm(s, Shape::BASE.patch(32)))
     }),
-    ("timm:vit_large_patch16_224", |s| vit::timm(s, Shape::LARGE)),
+    ("timm:vit_large_patch16_224", |s| {
+        Ok(vit::timm(s, Shape::LARGE))
+    }),
     ("timm:vit_huge_patch14_224", |s| {
-        vit::timm(s, Shape::HUGE.patch(14))
+        Ok(vit::timm(s, Shape::HUGE.patch(14)))
     }),
 ];
 

@@ -43,16 +43,16 @@ struct VisionTransformer {
     ffn: u64,
 }
 
-pub fn torchvision(sizes: &Sizes, shape: Shape) -> Result<Box<dyn Net>, String> {
-    Ok(of_library(sizes, shape, false))
+pub fn torchvision(sizes: &Sizes, shape: Shape) -> Box<dyn Net> {
+    of_library(sizes, shape, false)
 }
 
-pub fn timm(sizes: &Sizes, shape: Shape) -> Result<Box<dyn Net>, String> {
-    Ok(of_library(sizes, shape, true))
+pub fn timm(sizes: &Sizes, shape: Shape) -> Box<dyn Net> {
+    of_library(sizes, shape, true)
 }
 
 fn of_library(sizes: &Sizes, shape: Shape, timm: bool) -> Box<dyn Net> {
-    // The libraries' names fix the sizes: what a record says besides is for people.
+    // The library's name fixes the sizes.
     let ffn = 4 * shape.hidden;
     classifier(sizes, VisionTransformer { timm, shape, ffn })
 }
