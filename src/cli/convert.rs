@@ -8,6 +8,7 @@ use super::{Answer, Refusal, what};
 use crate::document::Document;
 use crate::estimate::estimate;
 use crate::export::{self, File, yaml};
+use crate::import;
 use crate::scenario::{Problem, Scenario, document};
 use crate::share;
 
@@ -62,27 +63,16 @@ fn write(folder: &Path, file: &File) -> std::io::Result<()> {
 
 pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
     let text = what::text(args.word(0))?;
-    let (scenario, problems) = match linked(&text) {
-        Some(link) => {
-            let opened = share::read(link);
-            (opened.scenario, opened.problems)
-        }
-        None => document::read(&what::parse(&text)?),
+    let imported = match import::linked(&text) {
+        Some(imported) => imported,
+        None => import::read(&what::parse(&text)?),
     };
-    if problems.is_empty() {
-        Ok(shown(&scenario, Vec::new()))
-    } else {
-        Err(problems.into())
+    if !imported.problems.is_empty() {
+        return Err(imported.problems.into());
     }
-}
-
-/// The link in the head of a file that Headroom wrote.
-fn linked(text: &str) -> Option<&str> {
-    let line = text
-        .lines()
-        .take(20)
-        .find(|line| line.starts_with("# Scenario: #v="))?;
-    line.strip_prefix("# Scenario: ")
+    let note = |key: &String| format!("{key} is not taken: a scenario has no word for it");
+    let notes = imported.not_taken.iter().map(note).collect();
+    Ok(shown(&imported.scenario, notes))
 }
 
 pub(super) fn link(args: &Args) -> Result<Answer, Refusal> {
