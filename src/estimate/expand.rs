@@ -216,7 +216,18 @@ mod tests {
             sequence: 256,
             padding_mask: false,
         };
-        let run = |folds| step::run_as(&*net, &data, &training, Machine::default(), 3, folds);
+        let run = |folds| {
+            step::run_as(
+                &*net,
+                &data,
+                &training,
+                Machine::default(),
+                step::Course {
+                    folds,
+                    ..step::Course::from_the_start(3)
+                },
+            )
+        };
         let (folded, plain) = (run(true), run(false));
         assert!(!folded.trace.broken, "{model}");
         assert!(!folded.trace.groups.is_empty() && plain.trace.groups.is_empty());

@@ -4,6 +4,7 @@ mod device;
 mod expand;
 mod explain;
 mod outcome;
+mod quick;
 mod scan;
 mod uncertainty;
 
@@ -18,7 +19,7 @@ use crate::allocator::Settings;
 use crate::catalog;
 use crate::nets::{self, Net, Sizes};
 use crate::scenario::Scenario;
-use crate::step::{self, Run};
+use crate::step::{self, Course, Run};
 use crate::units::{Bytes, Flops};
 
 /// Steps that are run: the last is like all that follow.
@@ -28,6 +29,21 @@ const STEPS: u32 = 3;
 pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
     let (net, architecture) = built(scenario)?;
     Ok(of_net(&*net, architecture, scenario))
+}
+
+/// The allocated peak alone, without the allocator's own slack: what a search over thousands of scenarios needs.
+/// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
+pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
+    let (net, _) = built(scenario)?;
+    let machine = device::machine(catalog::gpu(&scenario.hardware.gpu));
+    let run = step::run(
+        &*net,
+        &scenario.data,
+        &scenario.training,
+        machine,
+        Course::steady(&scenario.training),
+    );
+    Ok(Bytes::new(quick::peak(&run.trace)))
 }
 
 /// The scenario's network and the name of its architecture.
@@ -47,7 +63,13 @@ fn built(scenario: &Scenario) -> Result<(Box<dyn Net>, &'static str), Unsupporte
 fn ran(net: &dyn Net, scenario: &Scenario) -> Run {
     let gpu = catalog::gpu(&scenario.hardware.gpu);
     let machine = device::machine(gpu);
-    step::run(net, &scenario.data, &scenario.training, machine, STEPS)
+    step::run(
+        net,
+        &scenario.data,
+        &scenario.training,
+        machine,
+        Course::from_the_start(STEPS),
+    )
 }
 
 /// The run's peaks, with the allocator replayed as the scenario sets it.
@@ -199,6 +221,24 @@ mod tests {
         assert_eq!(estimate.parameters, 124_439_808);
         let top = estimate.timeline.iter().map(|instant| instant.bytes).max();
         assert_eq!(top, Some(estimate.allocated.expected));
+    }
+
+    #[test]
+    fn the_quick_peak_is_the_estimate_without_the_allocators_slack() {
+        for &optimizer in crate::scenario::Optimizer::ALL {
+            for keep in [false, true] {
+                let mut scenario = Scenario::default();
+                scenario.training.optimizer = optimizer;
+                scenario.training.keep_outputs = keep;
+                scenario.runtime.expandable_segments = true;
+                let full = estimate(&scenario).unwrap().allocated.expected;
+                let quick = quick_peak(&scenario).unwrap();
+                assert!(
+                    quick <= full && full - quick < Bytes::mib(4),
+                    "{optimizer:?} {quick} {full}"
+                );
+            }
+        }
     }
 
     #[test]

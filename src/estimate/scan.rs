@@ -49,21 +49,6 @@ impl Peaks {
         peaks
     }
 
-    /// Adds up blocks as the allocator rounds them, without placing them anywhere.
-    pub fn summed(trace: &Trace) -> Self {
-        let mut live: u64 = 0;
-        let mut peaks = Self::following(trace, |event, block| {
-            live = if event.is_free {
-                live.saturating_sub(block.rounded())
-            } else {
-                live.saturating_add(block.rounded())
-            };
-            live
-        });
-        peaks.reserved = peaks.highest().map_or(0, |peak| peak.bytes);
-        peaks
-    }
-
     fn following(trace: &Trace, mut follow: impl FnMut(Single, &Block) -> u64) -> Self {
         let expansion = Expansion::new(trace);
         let mut follow = |event: Single, live: u64| {

@@ -23,34 +23,80 @@ pub struct Run {
     pub trainable: u64,
 }
 
-/// Runs `steps` training steps of `net`.
-pub fn run(net: &dyn Net, data: &Data, training: &Training, machine: Machine, steps: u32) -> Run {
-    let run = run_as(net, data, training, machine, steps, true);
+/// How much of a run is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Course {
+    pub steps: u32,
+    /// The optimizer's states are there before the first step, so that one step shows what every later one needs.
+    pub warm: bool,
+    /// Equal layers are run once for all.
+    pub folds: bool,
+}
+
+impl Course {
+    /// The first `steps` steps from the beginning.
+    pub const fn from_the_start(steps: u32) -> Self {
+        Self {
+            steps,
+            warm: false,
+            folds: true,
+        }
+    }
+
+    /// The least that shows a steady step: what a loop carries from step to step beside its states needs two.
+    pub const fn steady(training: &Training) -> Self {
+        let carries = training.keep_outputs || !training.zero_to_none;
+        Self {
+            steps: if carries { 2 } else { 1 },
+            warm: true,
+            folds: true,
+        }
+    }
+}
+
+/// Runs training steps of `net`.
+pub fn run(
+    net: &dyn Net,
+    data: &Data,
+    training: &Training,
+    machine: Machine,
+    course: Course,
+) -> Run {
+    let run = run_as(net, data, training, machine, course);
     // Where equal layers turned out not to be, each is run by itself.
     if run.trace.broken {
-        run_as(net, data, training, machine, steps, false)
+        run_as(
+            net,
+            data,
+            training,
+            machine,
+            Course {
+                folds: false,
+                ..course
+            },
+        )
     } else {
         run
     }
 }
 
 /// Each step as a plain loop does it: forward and backward of every micro-batch, clipping, the optimizer,
-/// the moving average, and gradients let go. With `folds`, equal layers are run once for all.
+/// the moving average, and gradients let go.
 pub fn run_as(
     net: &dyn Net,
     data: &Data,
     training: &Training,
     machine: Machine,
-    steps: u32,
-    folds: bool,
+    course: Course,
 ) -> Run {
+    let Course { steps, warm, folds } = course;
     let (weights, autocast) = types(training.precision);
     let tape = Tape::new(machine);
     let cx = Cx::new(
         tape.clone(),
         Rc::new(Env::new(training.clone(), weights, folds)),
     );
-    let mut optimizer = OptimizerState::new(training.optimizer);
+    let mut optimizer = OptimizerState::new(training.optimizer, warm);
     let mut scaler = (training.precision == Precision::AmpFp16).then(GradScaler::default);
     let mut average = training.ema.then(Average::default);
     // A script that keeps `outputs` frees the one before only when the name is bound again.

@@ -89,7 +89,13 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
     let net = nets::build(&architecture(family, knobs), &sizes)?;
     let (data, training) = settings(knobs)?;
     let machine = machine(knobs);
-    Ok(step::run(&*net, &data, &training, machine, 3))
+    Ok(step::run(
+        &*net,
+        &data,
+        &training,
+        machine,
+        step::Course::from_the_start(3),
+    ))
 }
 
 /// The models of torchvision and timm are told apart by name, as `tv:resnet50`, `timm:resnet50`.

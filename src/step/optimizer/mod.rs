@@ -17,12 +17,18 @@ use lists::{list, same};
 /// The states of an optimizer, made in its first step (or, for Adagrad, before it).
 pub struct OptimizerState {
     kind: Optimizer,
+    /// The states count as made before the first step.
+    warm: bool,
     states: Option<Vec<Vec<Tensor>>>,
 }
 
 impl OptimizerState {
-    pub fn new(kind: Optimizer) -> Self {
-        Self { kind, states: None }
+    pub fn new(kind: Optimizer, warm: bool) -> Self {
+        Self {
+            kind,
+            warm,
+            states: None,
+        }
     }
 
     /// `optimizer.step()` over the parameters that have a gradient.
@@ -46,7 +52,7 @@ impl OptimizerState {
                 all
             };
             // `Adagrad.__init__` makes its sums.
-            self.states = Some(if kind == Optimizer::Adagrad {
+            self.states = Some(if self.warm || kind == Optimizer::Adagrad {
                 tape.setting_up(make)
             } else {
                 make()
