@@ -1,16 +1,10 @@
 //! From what torch reserves to what the card must hold.
 
 use super::Band;
-use crate::catalog::{self, Gpu, Os, Software};
+use crate::catalog::{self, Gpu, Software};
+use crate::scenario::{Hardware, Scenario};
 use crate::tape::Machine;
 use crate::units::Bytes;
-
-const SOFTWARE: Software = Software {
-    torch: (2, 15),
-    os: Os::Linux,
-    communicators: 0,
-    display: false,
-};
 
 /// What the tape must know of the card; an A100's where none is named.
 pub fn machine(gpu: Option<&Gpu>) -> Machine {
@@ -27,9 +21,16 @@ pub fn machine(gpu: Option<&Gpu>) -> Machine {
     }
 }
 
-/// What `nvidia-smi` shows for the process: reserved, CUDA context, libraries.
-pub fn band(gpu: Option<&Gpu>, reserved: Band) -> Band {
-    catalog::overheads(gpu, SOFTWARE)
+/// What `nvidia-smi` shows for the process: reserved, CUDA context, libraries, NCCL between several GPUs.
+pub fn band(scenario: &Scenario, gpu: Option<&Gpu>, reserved: Band) -> Band {
+    let software = Software {
+        torch: scenario.stack.torch,
+        os: scenario.hardware.os,
+        communicators: u32::from(scenario.hardware.gpus > 1),
+        // The desktop is not this process: it is taken off what is usable.
+        display: false,
+    };
+    catalog::overheads(gpu, software)
         .iter()
         .fold(reserved, |band, part| Band {
             low: band.low + part.overhead.low,
@@ -38,7 +39,45 @@ pub fn band(gpu: Option<&Gpu>, reserved: Band) -> Band {
         })
 }
 
-/// What the driver leaves to programs.
-pub fn usable(gpu: &Gpu) -> Option<Bytes> {
-    gpu.usable_bytes(Os::Linux)
+/// What the driver and the desktop leave to programs.
+pub fn usable(hardware: &Hardware, gpu: Option<&Gpu>) -> Option<Bytes> {
+    let total = match hardware.memory_mib {
+        0 => gpu?.usable_bytes(hardware.os)?,
+        mib => Bytes::mib(mib),
+    };
+    let desktop = if hardware.display {
+        catalog::desktop(gpu, hardware.os).expected
+    } else {
+        Bytes::ZERO
+    };
+    Some(total - desktop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::settings;
+
+    #[test]
+    fn the_machine_decides_what_is_usable_and_what_is_taken_besides() {
+        let with = |changes: &[(&str, &str)]| {
+            let mut scenario = Scenario::default();
+            for (name, value) in changes {
+                settings::set(&mut scenario, name, value).unwrap();
+            }
+            let gpu = catalog::gpu(&scenario.hardware.gpu);
+            let usable = usable(&scenario.hardware, gpu);
+            (usable, band(&scenario, gpu, Band::default()).expected)
+        };
+        let plain = with(&[]);
+        assert_eq!(with(&[("mem", "20000")]).0, Some(Bytes::mib(20_000)));
+        assert_eq!(
+            with(&[("gpu", "mine"), ("mem", "20000")]).0,
+            Some(Bytes::mib(20_000))
+        );
+        assert_eq!(with(&[("gpu", "mine")]).0, None);
+        assert!(with(&[("display", "on")]).0 < plain.0);
+        assert!(with(&[("os", "wsl")]).0 >= plain.0);
+        assert!(with(&[("gpus", "2")]).1 > plain.1);
+    }
 }

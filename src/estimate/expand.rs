@@ -266,7 +266,7 @@ mod tests {
         }
         check("llama-3.2-1b", |it| it.precision = Precision::Bf16);
         check("llama-3.1-8b", |it| {
-            (it.precision, it.lora) = (Precision::Bf16, Some(Lora::default()))
+            (it.precision, it.lora) = (Precision::Bf16, Some(Lora::default()));
         });
         check("llama-3.1-8b", |it| {
             (it.checkpointing, it.lora) = (
@@ -275,7 +275,7 @@ mod tests {
                     dropout: 0.1,
                     ..Lora::default()
                 }),
-            )
+            );
         });
         check("bert-base-uncased", |it| it.precision = Precision::AmpFp16);
     }

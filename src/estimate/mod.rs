@@ -81,6 +81,15 @@ fn peaks(run: &Run, scenario: &Scenario) -> Peaks {
     Peaks::replayed(&run.trace, &settings)
 }
 
+fn not_modelled(uncertainty: uncertainty::Uncertainty, scenario: &Scenario) -> Vec<String> {
+    let mut missing = uncertainty.not_modelled();
+    if scenario.hardware.gpus > 1 {
+        let buckets = "the gradient buckets of data parallelism, as large as the gradients";
+        missing.push(buckets.into());
+    }
+    missing
+}
+
 /// The estimate of a network that is already built.
 fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
     let gpu = catalog::gpu(&scenario.hardware.gpu);
@@ -94,8 +103,8 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
     let uncertainty = uncertainty::of(architecture);
     let allocated = uncertainty.allocated(Bytes::new(highest.bytes));
     let reserved = uncertainty.allocated(Bytes::new(peaks.reserved));
-    let device = device::band(gpu, reserved);
-    let usable = gpu.and_then(device::usable);
+    let device = device::band(scenario, gpu, reserved);
+    let usable = device::usable(&scenario.hardware, gpu);
     Estimate {
         allocated,
         reserved,
@@ -132,7 +141,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
         flops: step_flops(&run, steady),
         usable,
         fits: usable.map(|usable| device.expected <= usable),
-        not_modelled: uncertainty.not_modelled(),
+        not_modelled: not_modelled(uncertainty, scenario),
     }
 }
 
