@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use super::gauge::{GaugeView, Piece, pieces};
 use super::session::Session;
-use super::text;
+use super::{markup, text};
 use crate::estimate::{self, Estimate, Held};
 use crate::scenario::Scenario;
 use crate::units::{Bytes, UnitStyle};
@@ -29,19 +29,15 @@ pub fn lines(estimate: &Estimate, units: UnitStyle) -> Vec<Line> {
         .collect()
 }
 
-/// The tensors of a part, each kind in words, and how much the kinds not listed come to.
-pub fn tensors(
-    scenario: &Scenario,
-    piece: Piece,
-    units: UnitStyle,
-) -> Option<(Vec<[String; 4]>, Bytes)> {
+/// The tensors of a part: each kind in words, and the smaller ones together.
+pub fn tensors(scenario: &Scenario, piece: Piece, units: UnitStyle) -> Option<Vec<Vec<String>>> {
     const MOST: usize = 10;
     let Piece::Tensor(category) = piece else {
         return None;
     };
     let mut held = estimate::held_at_peak(scenario).ok()?;
     held.retain(|kind| kind.category == category);
-    let rest = held.iter().skip(MOST).map(Held::all).sum();
+    let rest: Bytes = held.iter().skip(MOST).map(Held::all).sum();
     let words = |kind: &Held| {
         let module = if kind.module.is_empty() {
             text::OUTSIDE
@@ -52,10 +48,18 @@ pub fn tensors(
             1 => String::new(),
             many => format!("{many} × {}", kind.each.show(units)),
         };
-        [kind.op.into(), module.into(), size, kind.all().show(units)]
+        vec![kind.op.into(), module.into(), size, kind.all().show(units)]
     };
-    let listed: Vec<_> = held.iter().take(MOST).map(words).collect();
-    (!listed.is_empty()).then_some((listed, rest))
+    let mut listed: Vec<_> = held.iter().take(MOST).map(words).collect();
+    if rest > Bytes::ZERO {
+        listed.push(vec![
+            text::SMALLER.into(),
+            String::new(),
+            String::new(),
+            rest.show(units),
+        ]);
+    }
+    (!listed.is_empty()).then_some(listed)
 }
 
 /// A part of the whole in percent.
@@ -69,9 +73,9 @@ pub fn share(part: Bytes, whole: Bytes) -> String {
 
 #[component]
 pub fn Breakdown(session: Session) -> impl IntoView {
-    let pointed = RwSignal::new(None::<Piece>);
+    let pointed = RwSignal::new(String::new());
     let opened = RwSignal::new(None::<Piece>);
-    let estimate = Memo::new(move |_| session.answer.with(|it| it.estimate.clone()));
+    let estimate = session.estimate;
     let rows = move || {
         let units = session.units.get();
         let estimate = estimate.get()?;
@@ -83,7 +87,7 @@ pub fn Breakdown(session: Session) -> impl IntoView {
     };
     let total = move || Some(estimate.get()?.device.expected.show(session.units.get()));
     view! {
-        <section class="panel" class:stale=move || session.answer.with(|it| it.stale) aria-labelledby="breakdown-title">
+        <section class="panel" class:stale=session.stale aria-labelledby="breakdown-title">
             <header>
                 <h2 id="breakdown-title">"What is on the GPU at the step’s peak"</h2>
                 <p class="quiet">
@@ -116,7 +120,7 @@ pub fn Breakdown(session: Session) -> impl IntoView {
 fn row(
     session: Session,
     line: Line,
-    pointed: RwSignal<Option<Piece>>,
+    pointed: RwSignal<String>,
     opened: RwSignal<Option<Piece>>,
 ) -> impl IntoView {
     let piece = line.piece;
@@ -133,8 +137,8 @@ fn row(
     };
     view! {
         <tr
-            data-part=id class:pointed=move || pointed.get() == Some(piece)
-            on:pointerenter=move |_| pointed.set(Some(piece)) on:pointerleave=move |_| pointed.set(None)
+            data-part=id class:pointed=move || pointed.with(|it| it == id)
+            on:pointerenter=move |_| pointed.set(id.into()) on:pointerleave=move |_| pointed.set(String::new())
         >
             <th scope="row">
                 <button type="button" aria-expanded=move || open().to_string() on:click=toggle>
@@ -161,41 +165,16 @@ fn row(
 /// What the part is made of, from the trace itself.
 #[component]
 fn Tensors(session: Session, piece: Piece) -> impl IntoView {
-    let rows = move || {
+    let table = move || {
         let units = session.units.get();
-        let (listed, rest) = session
+        let rows = session
             .answer
-            .with(|it| tensors(&it.scenario, piece, units))?;
-        let rest = (rest > Bytes::ZERO).then(|| {
-            view! { <tr><td colspan="3">{text::SMALLER}</td><td class="number">{rest.show(units)}</td></tr> }
-        });
-        let rows = listed.into_iter().map(|[op, module, size, all]| {
-            view! {
-                <tr>
-                    <th scope="row"><code>{op}</code></th>
-                    <td><code>{module}</code></td>
-                    <td class="number">{size}</td>
-                    <td class="number">{all}</td>
-                </tr>
-            }
-        });
-        Some(view! {
-            <div class="scroller" tabindex="0" role="region" aria-label=text::TENSORS>
-                <table class="tensors">
-                    <thead>
-                        <tr>
-                            <th scope="col">"Made by"</th>
-                            <th scope="col">"In"</th>
-                            <th scope="col" class="number">"Tensors"</th>
-                            <th scope="col" class="number">"Together"</th>
-                        </tr>
-                    </thead>
-                    <tbody>{rows.collect_view()} {rest}</tbody>
-                </table>
-            </div>
-        })
+            .with(|it| tensors(&it.scenario, piece, units));
+        let head = ["Made by", "In", "Tensors", "Together"];
+        rows.map(|rows| markup::table("tensors", &head, 2, &rows))
+            .unwrap_or_default()
     };
-    view! { {rows} }
+    view! { <div class="scroller" tabindex="0" role="region" aria-label=text::TENSORS inner_html=table></div> }
 }
 
 #[cfg(test)]
@@ -222,8 +201,10 @@ mod tests {
     #[test]
     fn a_part_lists_the_tensors_it_is_made_of() {
         let piece = Piece::Tensor(crate::estimate::Category::Parameters);
-        let (listed, _) = tensors(&Scenario::default(), piece, UnitStyle::Binary).unwrap();
-        let [_, module, size, all] = &listed[0];
+        let listed = tensors(&Scenario::default(), piece, UnitStyle::Binary).unwrap();
+        let [_, module, size, all] = &listed[0][..] else {
+            unreachable!("four columns")
+        };
         assert_eq!(
             (module.as_str(), size.as_str(), all.as_str()),
             ("transformer.wte", "", "147 MiB")

@@ -107,6 +107,16 @@ pub fn across(event: &PointerEvent) -> Option<f64> {
     share.is_finite().then_some(share.clamp(0.0, 1.0))
 }
 
+/// An attribute of what a pointer is on; empty where it has none.
+pub fn attribute_under(event: &PointerEvent, name: &str) -> String {
+    let element = event
+        .target()
+        .and_then(|it| it.dyn_into::<web_sys::Element>().ok());
+    element
+        .and_then(|it| it.get_attribute(name))
+        .unwrap_or_default()
+}
+
 /// The window's width in steps, so that a drawing is made anew only now and then.
 pub fn width() -> u32 {
     const STEP: f64 = 40.0;

@@ -1,18 +1,16 @@
 //! Two scenarios side by side: what differs between them, by name, and what that does to memory, on one scale.
 
-use std::sync::Arc;
-
 use leptos::prelude::*;
 
 use super::gauge::{Piece, pieces};
 use super::session::{Answer, Session};
-use super::text;
+use super::{markup, text};
 use crate::estimate::Estimate;
 use crate::scenario::{Scenario, settings};
 use crate::units::{Bytes, UnitStyle};
 
 /// The settings that differ: label, in the kept scenario, now.
-pub fn differences(kept: &Scenario, now: &Scenario) -> Vec<[String; 3]> {
+pub fn differences(kept: &Scenario, now: &Scenario) -> Vec<Vec<String>> {
     let differs = |setting: &&settings::Setting| {
         setting.get(kept) != setting.get(now) || setting.applies(kept) != setting.applies(now)
     };
@@ -24,7 +22,7 @@ pub fn differences(kept: &Scenario, now: &Scenario) -> Vec<[String; 3]> {
         .iter()
         .filter(|it| it.applies(kept) || it.applies(now))
         .filter(differs)
-        .map(|it| [it.label.into(), shown(it, kept), shown(it, now)])
+        .map(|it| vec![it.label.into(), shown(it, kept), shown(it, now)])
         .collect()
 }
 
@@ -38,7 +36,7 @@ pub fn change(from: Bytes, to: Bytes, units: UnitStyle) -> String {
 }
 
 /// Each piece of either: its label, then, now, and the change; the whole last.
-pub fn rows(kept: &Estimate, now: &Estimate, units: UnitStyle) -> Vec<[String; 4]> {
+pub fn rows(kept: &Estimate, now: &Estimate, units: UnitStyle) -> Vec<Vec<String>> {
     let (kept_pieces, now_pieces) = (pieces(kept), pieces(now));
     let size = |all: &[(Piece, Bytes)], piece| {
         let found = all.iter().find(|(it, _)| *it == piece);
@@ -52,7 +50,7 @@ pub fn rows(kept: &Estimate, now: &Estimate, units: UnitStyle) -> Vec<[String; 4
         .chain(gone)
         .map(|(piece, _)| {
             let (from, to) = (size(&kept_pieces, *piece), size(&now_pieces, *piece));
-            [
+            vec![
                 piece.words().1.into(),
                 from.show(units),
                 to.show(units),
@@ -61,7 +59,7 @@ pub fn rows(kept: &Estimate, now: &Estimate, units: UnitStyle) -> Vec<[String; 4
         })
         .collect();
     let (from, to) = (kept.device.expected, now.device.expected);
-    rows.push([
+    rows.push(vec![
         text::WHOLE.into(),
         from.show(units),
         to.show(units),
@@ -111,16 +109,26 @@ fn Keep(session: Session) -> impl IntoView {
 fn Comparison(session: Session) -> impl IntoView {
     let both = move || {
         let kept = session.kept_answer.with(|it| it.estimate.clone())?;
-        let now = session.answer.with(|it| it.estimate.clone())?;
-        Some((kept, now))
+        Some((kept, session.estimate.get()?))
     };
+    let drawn = move || both().map(|(kept, now)| bars(&kept, &now, session.units.get()));
     let named = move || {
         let kept = session.kept_answer.with(|it| it.scenario.clone());
         let all = session.answer.with(|it| differences(&kept, &it.scenario));
-        if all.is_empty() {
-            return view! { <p class="quiet">{text::NO_DIFFERENCE}</p> }.into_any();
+        match all.is_empty() {
+            true => format!("<p class=\"quiet\">{}</p>", text::NO_DIFFERENCE),
+            false => markup::table("plain-table", &["Setting", "A", "Now"], 0, &all),
         }
-        table(["Setting", "A", "Now"], all).into_any()
+    };
+    let weighed = move || {
+        let (kept, now) = both()?;
+        let rows = rows(&kept, &now, session.units.get());
+        Some(markup::table(
+            "plain-table",
+            &["Memory", "A", "Now", "Change"],
+            3,
+            &rows,
+        ))
     };
     view! {
         <header>
@@ -128,60 +136,32 @@ fn Comparison(session: Session) -> impl IntoView {
             <button type="button" on:click=move |_| session.swap()>"Swap"</button>
             <button type="button" on:click=move |_| session.kept.set(None)>"Stop comparing"</button>
         </header>
-        {move || both().map(|(kept, now)| bars(&kept, &now, session.units.get()))}
+        <div inner_html=move || drawn().unwrap_or_default()></div>
         <div class="pair">
-            <div>{named}</div>
-            <div>{move || both().map(|(kept, now)| {
-                table(["Memory", "A", "Now", "Change"], rows(&kept, &now, session.units.get()))
-            })}</div>
+            <div inner_html=named></div>
+            <div inner_html=move || weighed().unwrap_or_default()></div>
         </div>
     }
 }
 
-fn bars(kept: &Arc<Estimate>, now: &Arc<Estimate>, units: UnitStyle) -> impl IntoView + use<> {
+/// Both on one scale; the tables beneath hold the numbers.
+fn bars(kept: &Estimate, now: &Estimate, units: UnitStyle) -> String {
     let longest = kept.device.expected.max(now.device.expected);
-    let bars: Vec<_> = [("A", kept), ("Now", now)]
-        .into_iter()
-        .map(|(name, estimate)| {
-            let pieces: Vec<_> = bar(estimate, longest)
-                .into_iter()
-                .map(|(id, start, width)| {
-                    view! {
-                        <rect
-                            class=format!("segment part-{id}") height="100%"
-                            x=format!("{start:.3}%") width=format!("{width:.3}%")
-                        />
-                    }
-                })
-                .collect();
-            view! {
-                <dt>{name}</dt>
-                <dd><svg class="bar" aria-hidden="true">{pieces}</svg></dd>
-                <dd class="number">{estimate.device.expected.show(units)}</dd>
-            }
-        })
-        .collect();
-    view! { <dl class="bars">{bars}</dl> }
-}
-
-fn table<const N: usize>(head: [&'static str; N], rows: Vec<[String; N]>) -> impl IntoView {
-    let head: Vec<_> = head
-        .into_iter()
-        .map(|it| view! { <th scope="col">{it}</th> })
-        .collect();
-    let rows: Vec<_> = rows
-        .into_iter()
-        .map(|row| {
-            let cells: Vec<_> = row.into_iter().map(|it| view! { <td>{it}</td> }).collect();
-            view! { <tr>{cells}</tr> }
-        })
-        .collect();
-    view! {
-        <table class="plain-table">
-            <thead><tr>{head}</tr></thead>
-            <tbody>{rows}</tbody>
-        </table>
+    let mut html = String::from("<dl class=\"bars\">");
+    for (name, estimate) in [("A", kept), ("Now", now)] {
+        html.push_str(&format!(
+            "<dt>{name}</dt><dd><svg class=\"bar\" aria-hidden=\"true\">"
+        ));
+        for (id, start, width) in bar(estimate, longest) {
+            html.push_str(&format!(
+                "<rect class=\"segment part-{id}\" x=\"{start:.3}%\" width=\"{width:.3}%\" height=\"100%\"/>"
+            ));
+        }
+        let needs = estimate.device.expected.show(units);
+        html.push_str(&format!("</svg></dd><dd class=\"number\">{needs}</dd>"));
     }
+    html.push_str("</dl>");
+    html
 }
 
 /// What the kept scenario comes to.
@@ -199,16 +179,16 @@ mod tests {
     fn differences_are_named_by_their_settings() {
         let kept = Scenario::default();
         let mut now = kept.clone();
-        assert_eq!(differences(&kept, &now), Vec::<[String; 3]>::new());
+        assert_eq!(differences(&kept, &now), Vec::<Vec<String>>::new());
         now.data.micro_batch = 4;
         assert_eq!(
             differences(&kept, &now),
-            [["Micro-batch", "8", "4"].map(String::from)]
+            [["Micro-batch", "8", "4"].map(String::from).to_vec()]
         );
         now.training.lora = Some(crate::scenario::Lora::default());
         let named = differences(&kept, &now);
         assert!(
-            named.contains(&["Adapter rank", "–", "16"].map(String::from)),
+            named.contains(&["Adapter rank", "–", "16"].map(String::from).to_vec()),
             "{named:?}"
         );
     }

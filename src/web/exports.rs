@@ -42,7 +42,7 @@ pub fn Exports(session: Session) -> impl IntoView {
         .map(|it| view! { <option value=it.id>{it.title}</option> })
         .collect();
     view! {
-        <section class="panel" class:stale=move || session.answer.with(|it| it.stale) aria-labelledby="exports-title">
+        <section class="panel" class:stale=session.stale aria-labelledby="exports-title">
             <header>
                 <h2 id="exports-title">"What to run"</h2>
                 <label class="quiet" for="export-target">"Written for"</label>

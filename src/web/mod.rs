@@ -14,6 +14,7 @@ mod exports;
 mod form;
 mod gauge;
 mod history;
+mod markup;
 mod masthead;
 #[cfg(test)]
 mod sample;

@@ -25,6 +25,9 @@ pub struct Session {
     /// The scenario of the latest accepted values.
     pub scenario: Memo<Scenario>,
     pub answer: Memo<Answer>,
+    pub estimate: Memo<Option<Arc<Estimate>>>,
+    /// The estimate is not of what the form shows.
+    pub stale: Memo<bool>,
     /// The scenario that the present one is compared with.
     pub kept: RwSignal<Option<Scenario>>,
     pub kept_answer: Memo<Answer>,
@@ -53,6 +56,8 @@ impl Session {
             answer.stale |= !right.get();
             answer
         });
+        let estimate = Memo::new(move |_| answer.with(|it| it.estimate.clone()));
+        let stale = Memo::new(move |_| answer.with(|it| it.stale));
         let kept = RwSignal::new(None);
         let kept_answer = Memo::new(move |_| kept.with(|it| super::compare::answer(it.as_ref())));
         Self {
@@ -63,6 +68,8 @@ impl Session {
             yours: RwSignal::default(),
             scenario,
             answer,
+            estimate,
+            stale,
             kept,
             kept_answer,
         }

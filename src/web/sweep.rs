@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos::reactive::spawn_local;
 
 use super::session::Session;
-use super::{browser, chart, text};
+use super::{browser, chart, markup, text};
 use crate::estimate::{Band, Estimate, estimate};
 use crate::scenario::Scenario;
 use crate::scenario::settings::{self, Kind, Setting, Value};
@@ -220,7 +220,7 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
         Some(view! { <p>{said}</p> {apply} })
     };
     view! {
-        <section class="panel" class:stale=move || session.answer.with(|it| it.stale) aria-labelledby="sweep-title">
+        <section class="panel" class:stale=session.stale aria-labelledby="sweep-title">
             <header>
                 <h2 id="sweep-title">"Memory on the device against"</h2>
                 <select class="plain" aria-labelledby="sweep-title" data-testid="sweep" on:change=choose>{options}</select>
@@ -240,40 +240,20 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
             <div class="actions largest" aria-live="polite">{largest}</div>
             <details class="numbers">
                 <summary>"The same in numbers"</summary>
-                {move || curve.with(|it| table(it, setting(), session.units.get()))}
+                <div inner_html=move || curve.with(|it| table(it, setting(), session.units.get()))></div>
             </details>
         </section>
     }
 }
 
-fn table(curve: &Curve, setting: Option<&Setting>, units: UnitStyle) -> impl IntoView + use<> {
-    let rows: Vec<_> = curve
-        .points
-        .iter()
-        .map(|(value, band)| {
-            view! {
-                <tr>
-                    <th scope="row">{value.to_string()}</th>
-                    <td class="number">{band.low.show(units)}</td>
-                    <td class="number">{band.expected.show(units)}</td>
-                    <td class="number">{band.high.show(units)}</td>
-                </tr>
-            }
-        })
-        .collect();
-    view! {
-        <table>
-            <thead>
-                <tr>
-                    <th scope="col">{setting.map(|it| it.label)}</th>
-                    <th scope="col" class="number">"Low"</th>
-                    <th scope="col" class="number">"Expected"</th>
-                    <th scope="col" class="number">"High"</th>
-                </tr>
-            </thead>
-            <tbody>{rows}</tbody>
-        </table>
-    }
+fn table(curve: &Curve, setting: Option<&Setting>, units: UnitStyle) -> String {
+    let row = |(value, band): &(u64, Band)| {
+        let shown = [band.low, band.expected, band.high].map(|it| it.show(units));
+        [value.to_string()].into_iter().chain(shown).collect()
+    };
+    let rows: Vec<_> = curve.points.iter().map(row).collect();
+    let name = setting.map_or("", |it| it.label);
+    markup::table("", &[name, "Low", "Expected", "High"], 3, &rows)
 }
 
 #[cfg(test)]

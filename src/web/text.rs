@@ -21,6 +21,8 @@ pub const SHARED: &str = "This is a shared scenario. ";
 pub const WHOLE: &str = "On the device";
 pub const COMPARE: &str = "Keep this scenario, change the questions, and see both on one scale.";
 pub const NO_DIFFERENCE: &str = "Nothing differs yet: change a question.";
+pub const FORWARD_END: &str = "At the end of forward";
+pub const BETWEEN: &str = "Between steps";
 pub const TENSORS: &str = "Tensors alive at the peak";
 pub const OUTSIDE: &str = "outside the model";
 pub const SMALLER: &str = "smaller ones together";
@@ -115,6 +117,10 @@ pub const fn phase(phase: Phase) -> &'static str {
         Phase::Backward => "Backward",
         Phase::Optimizer => "Optimizer",
     }
+}
+
+pub fn peak_in(it: Phase) -> String {
+    format!("Peak in {}", phase(it).to_lowercase())
 }
 
 /// A category's name for classes and test hooks, its label, and why it is there.

@@ -4,9 +4,9 @@ use leptos::ev::PointerEvent;
 use leptos::prelude::*;
 
 use super::session::Session;
-use super::{browser, chart, text};
-use crate::estimate::{Estimate, Instant};
-use crate::units::UnitStyle;
+use super::{browser, chart, markup, text};
+use crate::estimate::{Estimate, Instant, Part, Phase};
+use crate::units::{Bytes, UnitStyle};
 
 /// "Instant 12 of 300, backward: 8.00 GiB".
 pub fn readout(instants: &[Instant], at: usize, units: UnitStyle) -> Option<String> {
@@ -31,7 +31,7 @@ pub fn csv(instants: &[Instant]) -> String {
 
 #[component]
 pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
-    let estimate = Memo::new(move |_| session.answer.with(|it| it.estimate.clone()));
+    let estimate = session.estimate;
     let size = move || chart::size(width.get());
     let drawing = Memo::new(move |_| {
         let estimate = estimate.get()?;
@@ -50,6 +50,12 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
                 .unwrap_or(peak),
         )
     });
+    let numbers = move || {
+        estimate
+            .get()
+            .map(|it| table(&it, session.units.get()))
+            .unwrap_or_default()
+    };
     let said = move || readout(&estimate.get()?.timeline, at.get()?, session.units.get());
     let point = move |event: PointerEvent| {
         let index = browser::across(&event).and_then(|it| chart::instant_at(it, count(), size().0));
@@ -63,7 +69,7 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
         ))
     };
     view! {
-        <section class="panel" class:stale=move || session.answer.with(|it| it.stale) aria-labelledby="timeline-title">
+        <section class="panel" class:stale=session.stale aria-labelledby="timeline-title">
             <header>
                 <h2 id="timeline-title">"Allocated memory through one step"</h2>
                 <p class="quiet">{move || Some(text::axis(session.units.get(), estimate.get()?.allocated.expected))}</p>
@@ -84,7 +90,7 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
             </figure>
             <details class="numbers">
                 <summary>"The same in numbers"</summary>
-                {move || estimate.get().map(|it| table(&it, session.units.get()))}
+                <div inner_html=numbers></div>
                 <div class="actions">
                     <button type="button" on:click=move |_| save_csv(estimate)>"Download CSV"</button>
                     <button type="button" on:click=move |_| save_svg(drawing)>"Download SVG"</button>
@@ -115,34 +121,13 @@ fn save_svg(drawing: Memo<Option<String>>) {
 }
 
 /// Each phase's peak: the instants with names.
-fn table(estimate: &Estimate, units: UnitStyle) -> impl IntoView + use<> {
-    let line = |name: String, bytes: String| {
-        view! { <tr><th scope="row">{name}</th><td class="number">{bytes}</td></tr> }
-    };
-    let mut lines: Vec<_> = estimate
-        .phases
-        .iter()
-        .map(|it| {
-            line(
-                format!("Peak in {}", text::phase(it.what).to_lowercase()),
-                it.bytes.show(units),
-            )
-        })
-        .collect();
-    lines.push(line(
-        "At the end of forward".into(),
-        estimate.forward_end.show(units),
-    ));
-    lines.push(line(
-        "Between steps".into(),
-        estimate.between_steps.show(units),
-    ));
-    view! {
-        <table>
-            <thead><tr><th scope="col">"Instant"</th><th scope="col" class="number">"Allocated"</th></tr></thead>
-            <tbody>{lines}</tbody>
-        </table>
-    }
+fn table(estimate: &Estimate, units: UnitStyle) -> String {
+    let line = |name: String, bytes: Bytes| vec![name, bytes.show(units)];
+    let peak = |it: &Part<Phase>| line(text::peak_in(it.what), it.bytes);
+    let mut rows: Vec<_> = estimate.phases.iter().map(peak).collect();
+    rows.push(line(text::FORWARD_END.into(), estimate.forward_end));
+    rows.push(line(text::BETWEEN.into(), estimate.between_steps));
+    markup::table("", &["Instant", "Allocated"], 1, &rows)
 }
 
 #[cfg(test)]

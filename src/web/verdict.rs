@@ -82,6 +82,20 @@ impl Sentence {
         }
     }
 
+    /// The sentence with its weights. Its parts are numbers, units and our own words: nothing in it needs escaping.
+    pub fn html(&self) -> String {
+        let Self {
+            needs,
+            range,
+            outcome,
+            ..
+        } = self;
+        let of =
+            |usable: &String| format!(" of {usable}: <strong class=\"outcome\">{outcome}</strong>");
+        let of = self.usable.as_ref().map(of).unwrap_or_default();
+        format!("Needs <strong>{needs}</strong> <span class=\"range\">({range})</span>{of}.")
+    }
+
     /// The whole sentence, for ears and for copying.
     pub fn spoken(&self) -> String {
         let Self { needs, range, .. } = self;
@@ -101,37 +115,22 @@ pub fn Verdict(session: Session) -> impl IntoView {
             |it: &super::session::Answer| it.estimate.as_ref().map(|it| Sentence::of(it, units));
         session.answer.with(of)
     });
+    let shown =
+        Memo::new(move |_| sentence.with(|it| it.as_ref().map(Sentence::html).unwrap_or_default()));
     let tone = move || sentence.with(|it| it.as_ref().map_or("open", |it| it.tone.id()));
-    let stale = move || session.answer.with(|it| it.stale);
     view! {
-        <section class="verdict" class:stale=stale data-tone=tone aria-label=text::VERDICT>
+        <section class="verdict" class:stale=session.stale data-tone=tone aria-label=text::VERDICT>
             <p class="about">{move || session.answer.with(|it| text::about(&it.scenario))}</p>
-            <p class="sentence" id="verdict">
-                {move || sentence.get().map(|it| parts(&it))}
-            </p>
-            {move || stale().then(|| view! { <p class="quiet">{text::STALE}</p> })}
+            <p class="sentence" id="verdict" inner_html=shown></p>
+            {move || session.stale.get().then(|| view! { <p class="quiet">{text::STALE}</p> })}
             <Problems session/>
             <Measures session/>
         </section>
         <div class="verdict-bar" data-tone=tone aria-hidden="true">
-            <p>{move || sentence.get().map(|it| parts(&it))}</p>
+            <p inner_html=shown></p>
         </div>
         <Announcement sentence/>
     }
-}
-
-fn parts(sentence: &Sentence) -> impl IntoView + use<> {
-    let Sentence {
-        needs,
-        range,
-        usable,
-        outcome,
-        ..
-    } = sentence.clone();
-    let of = usable.map(|usable| {
-        view! { " of " {usable} ": " <strong class="outcome">{outcome}</strong> }
-    });
-    view! { "Needs " <strong>{needs}</strong> " " <span class="range">"(" {range} ")"</span> {of} "." }
 }
 
 /// What cannot be answered, and what a link held that is not known.
@@ -161,40 +160,36 @@ fn Problems(session: Session) -> impl IntoView {
     }
 }
 
-/// Allocated, reserved and device, each by its name.
+/// Allocated, reserved and device, each by its name, and how many parameters there are.
 #[component]
 fn Measures(session: Session) -> impl IntoView {
-    let measures = move || {
-        let estimate = session.answer.with(|it| it.estimate.clone())?;
-        let units = session.units.get();
-        Some(view! {
-            <dl class="three">
-                <div>
-                    <dt>{text::ALLOCATED}</dt>
-                    <dd data-testid="allocated-bytes" data-bytes=estimate.allocated.expected.get().to_string()>
-                        {estimate.allocated.expected.show(units)}
-                    </dd>
-                </div>
-                <div>
-                    <dt>{text::RESERVED}</dt>
-                    <dd>{estimate.reserved.expected.show(units)}</dd>
-                </div>
-                <div>
-                    <dt>{text::DEVICE}</dt>
-                    <dd>{estimate.device.expected.show(units)}</dd>
-                </div>
-                <div>
-                    <dt>{text::PARAMETERS}</dt>
-                    <dd>{text::count(estimate.parameters)}</dd>
-                </div>
-                <div>
-                    <dt>{text::TRAINED}</dt>
-                    <dd>{text::count(estimate.trainable)}</dd>
-                </div>
-            </dl>
-        })
+    let shown = move || {
+        session
+            .estimate
+            .get()
+            .map(|it| measures(&it, session.units.get()))
+            .unwrap_or_default()
     };
-    view! { {measures} }
+    view! { <dl class="three" inner_html=shown></dl> }
+}
+
+fn measures(estimate: &Estimate, units: UnitStyle) -> String {
+    let allocated = estimate.allocated.expected;
+    let hook = format!(
+        " data-testid=\"allocated-bytes\" data-bytes=\"{}\"",
+        allocated.get()
+    );
+    let measure = |name: &str, hook: &str, value: String| {
+        format!("<div><dt>{name}</dt><dd{hook}>{value}</dd></div>")
+    };
+    [
+        measure(text::ALLOCATED, &hook, allocated.show(units)),
+        measure(text::RESERVED, "", estimate.reserved.expected.show(units)),
+        measure(text::DEVICE, "", estimate.device.expected.show(units)),
+        measure(text::PARAMETERS, "", text::count(estimate.parameters)),
+        measure(text::TRAINED, "", text::count(estimate.trainable)),
+    ]
+    .concat()
 }
 
 /// Says the sentence to screen readers, once it has rested for half a second.
