@@ -1,5 +1,7 @@
 //! The breakdown: the gauge and the table that names its parts, explains each and holds the same numbers.
 
+use std::collections::BTreeMap;
+
 use leptos::prelude::*;
 
 use super::gauge::{GaugeView, Piece, pieces};
@@ -62,6 +64,38 @@ pub fn tensors(scenario: &Scenario, piece: Piece, units: UnitStyle) -> Option<Ve
     (!listed.is_empty()).then_some(listed)
 }
 
+/// The tensors by module, the largest first; layers that differ only by their number count as one.
+pub fn modules(scenario: &Scenario, units: UnitStyle) -> Option<Vec<Vec<String>>> {
+    const MOST: usize = 16;
+    let mut modules: BTreeMap<String, (u64, Bytes)> = BTreeMap::new();
+    let mut whole = Bytes::ZERO;
+    for kind in estimate::held_at_peak(scenario).ok()? {
+        whole += kind.all();
+        let (count, bytes) = modules.entry(kind.module.clone()).or_default();
+        *count += kind.count;
+        *bytes += kind.all();
+    }
+    let mut modules: Vec<_> = modules.into_iter().collect();
+    modules.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));
+    let rest: Bytes = modules
+        .iter()
+        .skip(MOST)
+        .map(|(_, (_, bytes))| *bytes)
+        .sum();
+    let row = |name: &str, count: String, bytes: Bytes| {
+        let name = if name.is_empty() { text::OUTSIDE } else { name };
+        vec![name.into(), count, bytes.show(units), share(bytes, whole)]
+    };
+    let listed = modules.iter().take(MOST);
+    let mut rows: Vec<_> = listed
+        .map(|(name, (count, bytes))| row(name, count.to_string(), *bytes))
+        .collect();
+    if rest > Bytes::ZERO {
+        rows.push(row(text::SMALLER, String::new(), rest));
+    }
+    Some(rows)
+}
+
 /// A part of the whole in percent.
 pub fn share(part: Bytes, whole: Bytes) -> String {
     match part.get() as f64 / whole.get().max(1) as f64 * 100.0 {
@@ -113,6 +147,7 @@ pub fn Breakdown(session: Session) -> impl IntoView {
                     </tr>
                 </tfoot>
             </table>
+            <Modules session/>
         </section>
     }
 }
@@ -159,6 +194,27 @@ fn row(
                 </td>
             </tr>
         })}
+    }
+}
+
+/// The same memory by module, worked out when it is opened.
+#[component]
+fn Modules(session: Session) -> impl IntoView {
+    let open = RwSignal::new(false);
+    let table = move || {
+        let units = session.units.get();
+        let rows = open
+            .get()
+            .then(|| session.answer.with(|it| modules(&it.scenario, units)));
+        let head = ["Module", "Tensors", "Together", "Share"];
+        let table = |rows: Vec<_>| markup::table("tensors", &head, 3, &rows);
+        rows.flatten().map(table).unwrap_or_default()
+    };
+    view! {
+        <details class="numbers" data-testid="modules" on:toggle=move |_| open.update(|it| *it = !*it)>
+            <summary>{text::BY_MODULE}</summary>
+            <div class="scroller" tabindex="0" role="region" aria-label=text::BY_MODULE inner_html=table></div>
+        </details>
     }
 }
 
@@ -217,6 +273,12 @@ mod tests {
             tensors(&Scenario::default(), Piece::Context, UnitStyle::Binary),
             None
         );
+    }
+
+    #[test]
+    fn modules_of_all_layers_count_together() {
+        let rows = modules(&Scenario::default(), UnitStyle::Binary).unwrap();
+        assert!(rows.len() <= 17 && rows.iter().any(|row| row[0] == "transformer.h.*.mlp"));
     }
 
     #[test]

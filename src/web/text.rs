@@ -23,6 +23,7 @@ pub const COMPARE: &str = "Keep this scenario, change the questions, and see bot
 pub const NO_DIFFERENCE: &str = "Nothing differs yet: change a question.";
 pub const FORWARD_END: &str = "At the end of forward";
 pub const BETWEEN: &str = "Between steps";
+pub const BY_MODULE: &str = "By module";
 pub const TENSORS: &str = "Tensors alive at the peak";
 pub const OUTSIDE: &str = "outside the model";
 pub const SMALLER: &str = "smaller ones together";
