@@ -9,6 +9,13 @@ use web_sys::{Element, Event, EventInit, HtmlElement, HtmlInputElement};
 
 wasm_bindgen_test_configure!(run_in_browser);
 
+/// Lets memos, then the effects that follow them, run.
+async fn settled() {
+    for _ in 0..4 {
+        tick().await;
+    }
+}
+
 /// A page of its own, from the default scenario, that goes when the test ends.
 struct Page(Element);
 
@@ -21,7 +28,7 @@ impl Page {
         headroom::web::start();
         let page = Self(home);
         page.button("Reset").click();
-        tick().await;
+        settled().await;
         page
     }
 
@@ -59,7 +66,7 @@ impl Page {
             bubbles.set_bubbles(true);
             let event = Event::new_with_event_init_dict(kind, &bubbles).unwrap();
             field.dispatch_event(&event).unwrap();
-            tick().await;
+            settled().await;
         }
     }
 
@@ -93,7 +100,7 @@ async fn a_changed_field_changes_the_answer_and_undo_takes_it_back() {
     assert!(page.bytes() > before);
     assert!(page.text(".about").contains("16 × 1024 tokens"));
     page.button("Undo").click();
-    tick().await;
+    settled().await;
     assert_eq!(page.bytes(), before);
     assert_eq!(
         page.field::<HtmlInputElement>("data.micro_batch").value(),
@@ -137,7 +144,7 @@ async fn units_switch_everywhere_at_once() {
         .dyn_into::<HtmlElement>()
         .unwrap()
         .click();
-    tick().await;
+    settled().await;
     assert!(page.text("#verdict").contains(" GB "));
     assert!(!page.text(".breakdown").contains("iB"));
 }
@@ -147,7 +154,7 @@ async fn a_part_opens_to_its_tensors() {
     let page = Page::open().await;
     let part = page.find("[data-part='parameters'] button");
     part.dyn_into::<HtmlElement>().unwrap().click();
-    tick().await;
+    settled().await;
     assert!(page.text(".tensors").contains("transformer.wte"));
 }
 
@@ -159,7 +166,7 @@ async fn a_kept_scenario_is_compared_by_name() {
     let said = page.text("[data-testid='compare']");
     assert!(said.contains("Micro-batch") && said.contains('−'), "{said}");
     page.button("Stop comparing").click();
-    tick().await;
+    settled().await;
     assert!(
         page.text("[data-testid='compare']")
             .contains("Keep this as A")

@@ -8,6 +8,7 @@ mod browser;
 mod chart;
 mod combo;
 mod compare;
+mod doctor;
 mod draft;
 mod effects;
 mod exports;
@@ -54,6 +55,7 @@ pub fn App() -> impl IntoView {
                 <sweep::Sweep session width/>
                 <compare::Compare session/>
                 <exports::Exports session/>
+                <doctor::Doctor session/>
                 <Limits session/>
             </div>
         </div>

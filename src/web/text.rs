@@ -6,6 +6,7 @@ use crate::estimate::{Category, Phase};
 use crate::scenario::Scenario;
 use crate::scenario::settings::Setting;
 use crate::share::DATA_VERSION;
+use crate::strategy::doctor::Cause;
 use crate::units::{Bytes, UnitStyle};
 
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
@@ -23,6 +24,12 @@ pub const COMPARE: &str = "Keep this scenario, change the questions, and see bot
 pub const NO_DIFFERENCE: &str = "Nothing differs yet: change a question.";
 pub const FORWARD_END: &str = "At the end of forward";
 pub const BETWEEN: &str = "Between steps";
+pub const PASTE: &str = "Paste the error, the output of nvidia-smi, a memory summary or a probe log; it stays in this tab.";
+pub const NOT_UNDERSTOOD: &str =
+    "This holds no message of PyTorch, nvidia-smi or a probe that is known here.";
+pub const EVIDENCE: &str = "Evidence";
+pub const ADVICE: &str = "What to change";
+pub const CHECKS: &str = "What would make this surer";
 pub const BY_MODULE: &str = "By module";
 pub const TENSORS: &str = "Tensors alive at the peak";
 pub const OUTSIDE: &str = "outside the model";
@@ -117,6 +124,19 @@ pub const fn phase(phase: Phase) -> &'static str {
         Phase::Forward => "Forward",
         Phase::Backward => "Backward",
         Phase::Optimizer => "Optimizer",
+    }
+}
+
+pub const fn cause(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Capacity => "The run needs more than the card has",
+        Cause::Outlier => "One batch was larger than those before",
+        Cause::Leak => "Something is kept from step to step",
+        Cause::Fragmentation => "There would be enough, but not in one piece",
+        Cause::Schedule => "Something new began at this step",
+        Cause::OtherProcess => "Another process holds the memory",
+        Cause::WrongDevice => "The run is on another card than meant",
+        Cause::Unknown => "The cause cannot be told from this",
     }
 }
 
