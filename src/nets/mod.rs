@@ -13,6 +13,7 @@ mod inputs;
 mod losses;
 mod modules;
 mod sizes;
+mod swin;
 mod t5;
 mod unet;
 mod vision;
@@ -58,6 +59,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("clip_text", clip::text),
     ("gpt2", gpt2::build),
     ("roberta", bert::roberta),
+    ("swin", swin::build),
     ("t5", t5::build),
     ("vit", vit::build),
 ];

@@ -230,18 +230,13 @@ impl Tensor {
         })
     }
 
-    /// `torch.roll` and other pure permutations of elements: one copy each way.
+    /// `torch.roll(self, shifts, dims)` over two dimensions: one after the other, each a copy.
     pub fn roll(&self) -> Tensor {
-        let shape = *self.shape();
-        self.copied("roll", Layout::contiguous(shape))
-            .from_op(&[self], |_| {
-                Box::new(move |incoming| {
-                    incoming
-                        .into_iter()
-                        .map(|g| g.map(|g| g.copied("roll", Layout::contiguous(shape))))
-                        .collect()
-                })
-            })
+        let once = |it: &Tensor| it.copied("roll", Layout::contiguous(*it.shape()));
+        let twice = move |it: &Tensor| once(it).then(once);
+        twice(self).from_op(&[self], |_| {
+            Box::new(move |incoming| incoming.into_iter().map(|g| g.map(|g| twice(&g))).collect())
+        })
     }
 
     /// `F.pad` of some dimensions to `shape`: backward slices.
