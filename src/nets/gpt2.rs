@@ -1,5 +1,8 @@
 //! GPT-2 (transformers/models/gpt2/modeling_gpt2.py).
 
+use std::rc::Rc;
+
+use super::decoder::{Cache, cached};
 use super::losses::causal_lm_loss;
 use super::{Cx, Net, Output, Sizes};
 use crate::scenario::{Attention, Data};
@@ -35,7 +38,10 @@ impl Net for Gpt2 {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let (ids, labels) = (&batch[0], &batch[1]);
-        let hidden = cx.within("transformer", |cx| self.model(cx, ids, batch.get(2)));
+        let cache: Cache = cx.env.training.use_cache.then(Rc::default);
+        let hidden = cx.within("transformer", |cx| {
+            self.model(cx, ids, batch.get(2), &cache)
+        });
         let table = cx.within("transformer", |cx| {
             cx.within("wte", |cx| cx.param("weight", [self.vocab, self.hidden]))
         });
@@ -43,29 +49,31 @@ impl Net for Gpt2 {
         let loss = cx.within("loss", |_| causal_lm_loss(&logits, labels));
         Output {
             loss,
-            held: vec![logits],
+            held: std::iter::once(logits)
+                .chain(cache.iter().flat_map(|kept| kept.take()))
+                .collect(),
         }
     }
 }
 
 impl Gpt2 {
-    fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+    fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, cache: &Cache) -> Tensor {
         let embeddings = cx.embedding("wte", ids, self.vocab, self.hidden);
         let positions = super::inputs::positions(ids);
         let position_embeddings = cx.embedding("wpe", &positions, self.positions, self.hidden);
         let mut hidden = embeddings.add(&position_embeddings);
         let mask = super::inputs::causal_mask(cx, ids, padding, embeddings.dtype());
         hidden = cx.dropout(&hidden, 0.1);
-        let this = *self;
+        let (this, cache) = (*self, cache.clone());
         let hidden = cx.equal_layers("h", self.layers, vec![hidden], move |cx, state| {
-            vec![this.block(cx, &state[0], &mask)]
+            vec![this.block(cx, &state[0], &mask, &cache)]
         });
         cx.layer_norm("ln_f", &hidden[0])
     }
 
-    fn block(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
+    fn block(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask, cache: &Cache) -> Tensor {
         let mut hidden = cx.layer_norm("ln_1", input);
-        let attended = cx.within("attn", |cx| self.attention(cx, &hidden, mask));
+        let attended = cx.within("attn", |cx| self.attention(cx, &hidden, mask, cache));
         hidden = attended.add(input);
         let residual = hidden.clone();
         hidden = cx.layer_norm("ln_2", &hidden);
@@ -73,13 +81,14 @@ impl Gpt2 {
         residual.add(&fed)
     }
 
-    fn attention(&self, cx: &Cx, x: &Tensor, mask: &AttentionMask) -> Tensor {
+    fn attention(&self, cx: &Cx, x: &Tensor, mask: &AttentionMask, cache: &Cache) -> Tensor {
         let (b, s, d) = (x.size(0), x.size(1), self.hidden / self.heads);
         let qkv = cx.conv1d("c_attn", x, 3 * self.hidden);
         let parts = qkv.split(&[self.hidden; 3], 2);
         drop(qkv);
         let [q, k, v] =
             [0, 1, 2].map(|i: usize| parts[i].view(&[b, s, self.heads, d]).transpose(1, 2));
+        let (k, v) = cached(cache, k, v);
         let mut out = match cx.env.training.attention {
             Attention::Sdpa => q.attention(&k, &v, mask, cx.rate(0.1)),
             Attention::Eager => eager(cx, &q, &k, &v, mask),

@@ -39,6 +39,20 @@ pub struct Machine {
     pub cudnn_workspace: u64,
 }
 
+impl Machine {
+    /// Bytes of level-2 cache, from NVIDIA's white papers of the largest chip of each generation.
+    pub const fn level2_cache(self) -> u64 {
+        match self.capability {
+            (8, 0) => 40 << 20,
+            (8, 9) => 72 << 20,
+            (9, _) => 50 << 20,
+            (10, _) => 126 << 20,
+            (12, _) => 96 << 20,
+            _ => 6 << 20,
+        }
+    }
+}
+
 impl Default for Machine {
     fn default() -> Self {
         Self {

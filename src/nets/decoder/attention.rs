@@ -58,7 +58,7 @@ impl Decoder {
 }
 
 /// `DynamicLayer.update`: joins new keys and values to what is kept, which copies them.
-fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, Tensor) {
+pub(in crate::nets) fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, Tensor) {
     let Some(cache) = cache else { return (k, v) };
     let empty = |t: &Tensor| t.constant("tensor", &[0], t.dtype());
     let (no_keys, no_values) = (empty(&k), empty(&v));

@@ -74,8 +74,10 @@ struct Decoder {
     traits: Traits,
 }
 
+pub(super) use attention::cached;
+
 /// Keys and values a `DynamicCache` holds.
-type Cache = Option<Rc<RefCell<Vec<Tensor>>>>;
+pub(super) type Cache = Option<Rc<RefCell<Vec<Tensor>>>>;
 
 /// What all layers are given.
 #[derive(Clone)]

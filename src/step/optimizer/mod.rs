@@ -12,7 +12,7 @@ use std::rc::Rc;
 use crate::estimate::Category;
 use crate::scenario::Optimizer;
 use crate::tape::{DType, Layout, Param, Tape, Tensor};
-use lists::{list, same};
+use lists::{chunked_list, list, same};
 
 /// The states of an optimizer, made in its first step (or, for Adagrad, before it).
 pub struct OptimizerState {
@@ -73,7 +73,9 @@ impl OptimizerState {
             // `_multi_tensor_rmsprop`: `avg`.
             Optimizer::RmsProp => drop(list(tape, "_foreach_sqrt", &params)),
             // timm's `_multi_tensor_lion`, which is its default on CUDA too: `updates`.
-            Optimizer::Lion | Optimizer::LionForeach => drop(list(tape, "_foreach_lerp", &params)),
+            Optimizer::Lion | Optimizer::LionForeach => {
+                chunked_list(tape, "_foreach_lerp", &params);
+            }
             Optimizer::Adafactor => adafactor::torch(tape, &params),
             Optimizer::Muon => muon::single(tape, &params),
         }
