@@ -45,15 +45,36 @@ impl Decoder {
             return (Some(joint), all);
         }
         let project = |name, norm: Option<&'static str>, n| {
-            let mut t = heads(cx.linear(name, x, n * d, self.traits.qkv_bias), n);
-            if let Some(norm) = norm.filter(|_| self.traits.head_norms) {
-                t = self.norm(cx, norm, &t);
+            let t = cx.linear(name, x, n * d, self.traits.qkv_bias);
+            match norm.filter(|_| self.traits.whole_norms) {
+                Some(norm) => self.norm(cx, norm, &t),
+                None => t,
             }
+        };
+        let split = |t: Tensor, norm: Option<&'static str>, n| {
+            let t = heads(t, n);
+            let t = match norm.filter(|_| self.traits.head_norms) {
+                Some(norm) => self.norm(cx, norm, &t),
+                None => t,
+            };
             t.transpose(1, 2)
         };
-        let q = project("q_proj", Some("q_norm"), self.heads);
-        let k = project("k_proj", Some("k_norm"), self.kv_heads);
-        (None, [q, k, project("v_proj", None, self.kv_heads)])
+        let (h, k) = (self.heads, self.kv_heads);
+        let (q_norm, k_norm) = (Some("q_norm"), Some("k_norm"));
+        // Where whole projections are normed, all are made before the first is split.
+        let all = if self.traits.whole_norms {
+            let queries = project("q_proj", q_norm, h);
+            let keys = project("k_proj", k_norm, k);
+            let values = project("v_proj", None, k);
+            let queries = split(queries, q_norm, h);
+            let keys = split(keys, k_norm, k);
+            [queries, keys, split(values, None, k)]
+        } else {
+            let queries = split(project("q_proj", q_norm, h), q_norm, h);
+            let keys = split(project("k_proj", k_norm, k), k_norm, k);
+            [queries, keys, split(project("v_proj", None, k), None, k)]
+        };
+        (None, all)
     }
 }
 

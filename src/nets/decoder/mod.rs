@@ -2,12 +2,14 @@
 //! (transformers/models/llama/modeling_llama.py and those generated from it).
 
 mod attention;
+mod experts;
 mod families;
 mod rope;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use experts::Mixture;
 pub use families::FAMILIES;
 
 use super::losses::causal_lm_loss;
@@ -25,6 +27,8 @@ struct Traits {
     out_bias: bool,
     /// An RMS norm over each head of queries and keys.
     head_norms: bool,
+    /// One over all heads of the projection together.
+    whole_norms: bool,
     /// Query, key and value are one projection; so are gate and up.
     fused: bool,
     norm: Norm,
@@ -37,6 +41,7 @@ struct Traits {
     soft_caps: bool,
     /// Layers alternate between windows and whole sequences: every n-th sees it whole.
     full_attention_every: u64,
+    mixture: Option<Mixture>,
     /// The tokens a window holds where the model names no other number.
     window: u64,
 }
@@ -71,6 +76,11 @@ struct Decoder {
     vocab: u64,
     tied: bool,
     window: u64,
+    /// Of a mixture: how many experts, how many of them a token passes, and their widths.
+    experts: u64,
+    chosen: u64,
+    expert_ffn: u64,
+    shared_ffn: u64,
     traits: Traits,
 }
 
@@ -104,6 +114,10 @@ impl Decoder {
             vocab: sizes.need("vocab")?,
             tied: sizes.is_set("tied"),
             window: sizes.or("sliding_window", traits.window),
+            experts: sizes.or("experts", 8).max(1),
+            chosen: sizes.or("topk", 2).max(1),
+            expert_ffn: sizes.or("expert_ffn", sizes.or("ffn", 1)),
+            shared_ffn: sizes.or("shared_ffn", 0),
             traits,
         })
     }
@@ -210,20 +224,28 @@ impl Decoder {
     }
 
     fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        let product = if self.traits.fused {
-            let both = cx.linear("gate_up_proj", x, 2 * self.ffn, false);
-            let mut halves = both.chunk(2, -1);
-            drop(both);
-            let (Some(up), Some(gate)) = (halves.pop(), halves.pop()) else {
-                return x.clone();
-            };
-            let product = self.activation(&gate).then(|gate| up.mul(gate));
-            return cx.linear("down_proj", &product, self.hidden, false);
-        } else {
+        if let Some(kind) = self.traits.mixture {
+            return self.mixture(cx, x, kind);
+        }
+        if !self.traits.fused {
+            return self.gated_mlp(cx, x, self.ffn);
+        }
+        let both = cx.linear("gate_up_proj", x, 2 * self.ffn, false);
+        let mut halves = both.chunk(2, -1);
+        drop(both);
+        let (Some(up), Some(gate)) = (halves.pop(), halves.pop()) else {
+            return x.clone();
+        };
+        let product = self.activation(&gate).then(|gate| up.mul(gate));
+        cx.linear("down_proj", &product, self.hidden, false)
+    }
+
+    fn gated_mlp(&self, cx: &Cx, x: &Tensor, width: u64) -> Tensor {
+        let product = {
             let gate = cx
-                .linear("gate_proj", x, self.ffn, false)
+                .linear("gate_proj", x, width, false)
                 .then(|gate| self.activation(gate));
-            let up = cx.linear("up_proj", x, self.ffn, false);
+            let up = cx.linear("up_proj", x, width, false);
             gate.mul(&up)
         };
         cx.linear("down_proj", &product, self.hidden, false)

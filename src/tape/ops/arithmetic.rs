@@ -173,9 +173,9 @@ impl Tensor {
                 let this = kept_self.as_ref().map(Saved::unpack);
                 // -grad * ((self / other) / other)
                 let for_other = this.as_ref().map(|this| {
-                    let negative = g.map("neg");
                     let once = this.zip(&other, "div");
                     let quotient = once.zip(&other, "div");
+                    let negative = g.map("neg");
                     negative.zip(&quotient, "mul")
                 });
                 let for_self = needs[0].then(|| g.zip(&other, "div"));

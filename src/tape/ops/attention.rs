@@ -115,8 +115,25 @@ fn flash(
     let layout = query.layout().preserved();
     let out = tape.empty_as("flash_attention", layout, query.dtype());
     let sums = tape.empty("flash_attention", [b, h, s], DType::F32);
+    // Few queries: keys are split between blocks, whose results are joined in fp32.
+    let splits = if dropout > 0.0 {
+        1
+    } else {
+        key_splits(b * h * s.div_ceil(64), t, d, tape.machine().multiprocessors)
+    };
+    let parts = (splits > 1).then(|| {
+        [
+            tape.empty("flash_splits", [splits, b, h, s], DType::F32),
+            tape.empty(
+                "flash_splits",
+                [splits, b, h, s, head_columns(d)],
+                DType::F32,
+            ),
+        ]
+    });
     let seed = tape.empty("flash_attention", [2], DType::U64);
     let offset = tape.empty("flash_attention", [0; 0], DType::U64);
+    drop(parts);
     if dropout > 0.0 {
         // The debug mask's place-holder.
         tape.workspace("flash_attention", 2);
@@ -149,7 +166,7 @@ fn flash(
             let [dq, dk, dv] = layouts.map(|layout| tape.empty_as("flash_backward", layout, dtype));
             // mha_bwd in flash_api.cpp: row sums and an fp32 query gradient, rounded to blocks of 128 rows, heads to 32 columns.
             let rows = s.next_multiple_of(128);
-            let columns = d.next_multiple_of(if d <= 128 { 32 } else { 64 });
+            let columns = head_columns(d);
             let scratch = |shape: [u64; 4], dtype| {
                 let t = tape.empty("flash_workspace", shape, dtype);
                 t.set_category(Category::Workspace);
@@ -164,6 +181,40 @@ fn flash(
             grads([Some(dq), Some(dk), Some(dv)])
         })
     })
+}
+
+/// `head_size_rounded` of flash_api.cpp.
+fn head_columns(dim: u64) -> u64 {
+    dim.next_multiple_of(if dim <= 128 { 32 } else { 64 })
+}
+
+/// `num_splits_heuristic` and `set_params_splitkv` of flash_api.cpp: the fewest splits that keep at least 85 % of the best use of
+/// the multiprocessors, two blocks on each.
+fn key_splits(blocks: u64, keys: u64, dim: u64, multiprocessors: u64) -> u64 {
+    const MOST: u64 = 128;
+    let places = 2 * multiprocessors;
+    if blocks as f32 >= 0.8 * places as f32 {
+        return 1;
+    }
+    let block = match dim {
+        0..=64 => 256,
+        65..=128 => 128,
+        _ => 64,
+    };
+    let key_blocks = keys.div_ceil(block);
+    let most = MOST.min(places).min(key_blocks);
+    let differs = |n: u64| n == 1 || key_blocks.div_ceil(n) != key_blocks.div_ceil(n - 1);
+    let use_of = |n: u64| {
+        let waves = (blocks * n) as f32 / places as f32;
+        waves / waves.ceil()
+    };
+    let best = (1..=most)
+        .filter(|&n| differs(n))
+        .map(use_of)
+        .fold(0.0, f32::max);
+    (1..=most)
+        .find(|&n| differs(n) && use_of(n) >= 0.85 * best)
+        .unwrap_or(1)
 }
 
 fn efficient(

@@ -95,7 +95,7 @@ fn sorted_gradient(gradient: &Tensor, count: u64, table: Dims, dtype: DType) -> 
 
 /// Scratch memory of cub's one-sweep radix sort of 64-bit keys and values (`DispatchRadixSort::InvokeOnesweep`): histograms of
 /// 256 digits for each pass over eight bits, a look-back word for each digit of each tile, and second buffers from two passes on.
-fn radix_sort_workspace(count: u64, rows: u64) -> u64 {
+pub(super) fn radix_sort_workspace(count: u64, rows: u64) -> u64 {
     const TILE: u64 = 3840;
     let bits = u64::from(rows.max(1).ilog2()) + 1;
     let passes = bits.div_ceil(8);

@@ -10,6 +10,7 @@ mod batch_norm;
 mod conv;
 mod dropout;
 mod embedding;
+mod experts;
 mod group_norm;
 mod index;
 mod interpolate;

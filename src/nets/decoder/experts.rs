@@ -1,0 +1,99 @@
+//! Mixtures of experts (transformers/integrations/moe.py, `grouped_mm_experts_forward`).
+
+use super::super::Cx;
+use super::Decoder;
+use crate::tape::{DType, Tensor};
+
+/// What a family's mixture of experts has besides the experts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mixture {
+    /// The chosen experts' weights are made to sum to one.
+    pub normalised: bool,
+    /// They stay in fp32 (Mixtral); otherwise they take the router's type.
+    pub wide_weights: bool,
+    /// One more feed-forward that every token passes, behind a gate (Qwen2-MoE).
+    pub shared: bool,
+}
+
+impl Decoder {
+    /// `MixtralSparseMoeBlock.forward` and its relatives.
+    pub(super) fn mixture(&self, cx: &Cx, x: &Tensor, kind: Mixture) -> Tensor {
+        let hidden = x.view(&[x.numel() / self.hidden.max(1), self.hidden]);
+        let shared = kind.shared.then(|| {
+            cx.within("shared_expert", |cx| {
+                self.gated_mlp(cx, &hidden, self.shared_ffn)
+            })
+        });
+        let (logits, weights, chosen) = cx.within("gate", |cx| self.route(cx, &hidden, kind));
+        let mut out = cx.within("experts", |cx| self.experts(cx, &hidden, &chosen, &weights));
+        if let Some(mut shared) = shared {
+            shared = cx
+                .linear("shared_expert_gate", &hidden, 1, false)
+                .then(Tensor::sigmoid)
+                .then(|gate| gate.mul(&shared));
+            out = out.add(&shared);
+        }
+        out = out.reshape(x.shape());
+        drop((logits, weights, chosen));
+        out
+    }
+
+    /// The router's logits, the chosen experts' weights and their numbers.
+    fn route(&self, cx: &Cx, x: &Tensor, kind: Mixture) -> (Tensor, Tensor, Tensor) {
+        let table = cx.param("weight", [self.experts, self.hidden]);
+        let logits = x.linear(&table.tensor(), None);
+        let probabilities = if kind.wide_weights {
+            logits.to(DType::F32).then(|logits| logits.softmax(None))
+        } else {
+            logits.softmax(Some(DType::F32))
+        };
+        let (mut weights, chosen) = probabilities.topk(self.chosen.min(self.experts));
+        if kind.normalised {
+            weights = weights.sum(&[-1]).then(|sum| weights.div_(sum));
+        }
+        if !kind.wide_weights {
+            weights = weights.to(logits.dtype());
+        }
+        (logits, weights, chosen)
+    }
+
+    fn experts(&self, cx: &Cx, hidden: &Tensor, chosen: &Tensor, weights: &Tensor) -> Tensor {
+        let (tokens, k) = (hidden.size(0), chosen.size(-1));
+        let pairs = tokens * k;
+        let index = |op, n: u64| hidden.constant(op, &[n], DType::I64);
+        let weights = weights.view(&[pairs]);
+        let numbers = chosen.view(&[pairs]);
+        let (sorted, order) = numbers.sorted();
+        let rows = index("floor_divide", pairs).then(|places| hidden.rows_at(places));
+        let row_weights = weights.rows_at(&order);
+        let small = hidden.constant("to", &[pairs], DType::I32);
+        let counts = hidden.constant("histc", &[self.experts], DType::I32);
+        let offsets = hidden.constant("cumsum", &[self.experts], DType::I32);
+        cx.tape.workspace("cumsum", 1024);
+        let [up_and_gate, down] = [
+            (
+                "gate_up_proj",
+                [self.experts, 2 * self.expert_ffn, self.hidden],
+            ),
+            ("down_proj", [self.experts, self.hidden, self.expert_ffn]),
+        ]
+        .map(|(name, shape)| cx.param(name, shape).tensor());
+        let mut out = rows.grouped_linear(&up_and_gate, &offsets);
+        let mut halves = out.chunk(2, -1);
+        if let (Some(up), Some(gate)) = (halves.pop(), halves.pop()) {
+            out = self.activation(&gate).then(|gate| gate.mul(&up));
+        }
+        out = out.grouped_linear(&down, &offsets);
+        let mut weighted = row_weights.unsqueeze(-1).then(|weights| out.mul(weights));
+        let inverse = index("empty_like", pairs);
+        drop(index("arange", pairs));
+        weighted = weighted.rows_at(&inverse);
+        let sum = weighted
+            .view(&[tokens, k, self.hidden])
+            .then(|parts| parts.sum(&[1]))
+            .view(&[tokens, self.hidden]);
+        let result = sum.to(hidden.dtype());
+        drop((sorted, order, small, counts, row_weights, rows));
+        result
+    }
+}

@@ -1,0 +1,148 @@
+//! What mixtures of experts are made of: choosing, sorting and grouped products.
+
+use super::super::{DType, Grads, Saved, Tensor, grads};
+use super::embedding::radix_sort_workspace;
+
+impl Tensor {
+    /// `torch.topk(self, k, -1)`: values and indices; the gradient is scattered into zeros.
+    pub fn topk(&self, k: u64) -> (Tensor, Tensor) {
+        let whole = *self.shape();
+        let shape = whole.with(whole.len().saturating_sub(1), k);
+        let tape = self.tape();
+        let values = tape.empty("topk", shape, self.dtype());
+        let indices = tape.empty("topk", shape, DType::I64);
+        let values = values.from_op(&[self], |_| {
+            let kept = indices.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let _places = kept.unpack();
+                grads([Some(g.tape().empty("scatter", whole, g.dtype()))])
+            })
+        });
+        (values, indices)
+    }
+
+    /// `torch.sort(self)` of indices: values and where they came from (`sort_stable` in Sort.cpp).
+    pub fn sorted(&self) -> (Tensor, Tensor) {
+        /// Longer ones are sorted by cub, shorter ones in a block's shared memory.
+        const IN_A_BLOCK: u64 = 4096;
+        let tape = self.tape();
+        let values = self.map("sort");
+        let places = tape.empty("sort", *self.shape(), DType::I64);
+        let range = tape.empty("sort", *self.shape(), DType::I64);
+        if self.numel() > IN_A_BLOCK {
+            let all_bits = u64::MAX;
+            tape.workspace("sort", radix_sort_workspace(self.numel(), all_bits));
+        }
+        drop(range);
+        (values, places)
+    }
+
+    /// `self[places]`: rows by index; the gradient is summed into zeros, row after row.
+    pub fn rows_at(&self, places: &Tensor) -> Tensor {
+        let whole = *self.shape();
+        let tape = self.tape();
+        let shape = whole.with(0, places.numel());
+        let history = Tensor::history(&[self], |_| {
+            let kept = places.save();
+            Box::new(move |incoming: Grads| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let places = kept.unpack();
+                let out = g.tape().empty("new_zeros", whole, g.dtype());
+                index_put_scratch(&places, whole.first().copied().unwrap_or(0));
+                grads([Some(out)])
+            })
+        });
+        tape.empty("index", shape, self.dtype()).made_by(history)
+    }
+
+    /// `F.grouped_mm(self, weight.transpose(-2, -1), offs)`: rows `[S, K]`, sorted by expert, with each expert's
+    /// `[N, K]` of `weight`. Autocast does not know it: both have one type.
+    pub fn grouped_linear(&self, weight: &Tensor, offsets: &Tensor) -> Tensor {
+        let rows = self.to(weight.dtype());
+        let tape = self.tape();
+        let (count, k, n) = (rows.size(0), rows.size(-1), weight.size(1));
+        let experts = *weight.shape();
+        let dtype = weight.dtype();
+        let flops = 2.0 * count as f64 * k as f64 * n as f64;
+        let moved = (rows.bytes() + weight.bytes()) as f64;
+        let history = Tensor::history(&[&rows, weight], |needs| {
+            let kept_weight = needs.input(0).then(|| weight.save());
+            let kept_rows = needs.input(1).then(|| rows.save());
+            let kept_offsets = offsets.save();
+            Box::new(move |incoming: Grads| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let tape = g.tape();
+                let unpacked = [&kept_rows, &kept_weight].map(|it| it.as_ref().map(Saved::unpack));
+                let offsets = kept_offsets.unpack();
+                let [rows, weight] = &unpacked;
+                let product = |shape: &[u64]| {
+                    tape.kernel("grouped_mm", dtype, flops, moved);
+                    tape.empty("grouped_mm", shape, dtype)
+                };
+                let for_weight = rows.as_ref().map(|_| product(&experts).detach());
+                let for_rows = weight.as_ref().map(|_| product(&[count, k]));
+                drop((unpacked, offsets));
+                grads([for_rows, for_weight])
+            })
+        });
+        tape.kernel("grouped_mm", dtype, flops, moved);
+        tape.empty("grouped_mm", [count, n], dtype).made_by(history)
+    }
+
+    /// `self /= other`: the quotient's gradient for `other` needs what was there before, so it is cloned first.
+    pub fn div_(&self, other: &Tensor) -> Tensor {
+        let original = other.requires_grad().then(|| self.map("clone"));
+        let meta = other.meta();
+        self.detached_edge().from_op(&[self, other], |needs| {
+            let needs_self = needs.input(0);
+            let kept = [original.as_ref().map(Tensor::save), Some(other.save())];
+            Box::new(move |incoming: Grads| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let [original, other] =
+                    kept.each_ref().map(|kept| kept.as_ref().map(Saved::unpack));
+                let Some(other) = other else {
+                    return Grads::new();
+                };
+                let for_other = original.as_ref().map(|original| {
+                    let once = original.zip(&other, "div");
+                    let quotient = once.zip(&other, "div");
+                    let negative = g.map("neg");
+                    let product = negative.zip(&quotient, "mul");
+                    drop((once, quotient, negative));
+                    product
+                });
+                let for_self = needs_self.then(|| g.zip(&other, "div"));
+                drop((original, other));
+                grads([for_self, for_other.map(|g| g.conform(meta))])
+            })
+        })
+    }
+}
+
+/// `index_put_` with accumulation (`index_put_with_sort_kernel` in Indexing.cu): indices are sorted to sum equal ones in order.
+fn index_put_scratch(places: &Tensor, rows: u64) {
+    /// Fewer indices are sorted by one block.
+    const ONE_TILE: u64 = 3840;
+    let tape = places.tape();
+    let count = places.numel();
+    let index = || tape.empty("index_put", [count], DType::I64);
+    let linear = index();
+    drop(index());
+    let (sorted, original, range) = (index(), index(), index());
+    let scratch = if count <= ONE_TILE {
+        1
+    } else {
+        radix_sort_workspace(count, rows)
+    };
+    tape.workspace("index_put", scratch);
+    drop((range, original, sorted, linear));
+}
