@@ -293,3 +293,6 @@ fn gemma_norm(x: &Tensor, weight: &Tensor) -> Tensor {
     output = output.to(x.dtype());
     output
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! Peaks of whole runs, in rounded bytes, beside those that the real libraries reached
+//! (PyTorch 2.15, transformers 5.23, PEFT 0.21 on a bookkeeping GPU with two steps or more).
+
+use crate::estimate::Peaks;
+use crate::nets::{Sizes, build};
+use crate::scenario::{Attention, Checkpointing, Data, Lora, Optimizer, Precision, Training};
+use crate::step::run;
+use crate::tape::Machine;
+
+#[track_caller]
+fn check(family: &str, sizes: &Sizes, data: (u64, u64), training: &Training, expected: u64) {
+    let data = Data {
+        micro_batch: data.0,
+        sequence: data.1,
+        padding_mask: false,
+    };
+    let net = build(family, sizes).unwrap();
+    let run = run(&*net, &data, training, Machine::default(), 2);
+    let peak = Peaks::of(&run.trace).highest().map(|peak| peak.bytes);
+    assert_eq!(peak, Some(expected));
+}
+
+fn training(precision: Precision, optimizer: Optimizer) -> Training {
+    Training {
+        precision,
+        optimizer,
+        ..Training::default()
+    }
+}
+
+#[test]
+fn peaks_equal_those_of_the_libraries() {
+    let small = |vocab| {
+        Sizes::from([
+            ("hidden", 1024),
+            ("layers", 4),
+            ("heads", 16),
+            ("kv", 16),
+            ("ffn", 2816),
+            ("vocab", vocab),
+            ("head_dim", 64),
+        ])
+    };
+    let plain = training(Precision::Bf16, Optimizer::Sgd);
+    check("llama", &small(8000), (4, 1024), &plain, 1_335_599_104);
+    let amp = training(Precision::AmpBf16, Optimizer::Sgd);
+    check("llama", &small(8000), (4, 1024), &amp, 1_766_713_344);
+    let qwen3 = Sizes::from([
+        ("hidden", 4096),
+        ("layers", 2),
+        ("heads", 32),
+        ("kv", 8),
+        ("ffn", 12_288),
+        ("vocab", 151_936),
+        ("head_dim", 128),
+    ]);
+    check("qwen3", &qwen3, (1, 1024), &plain, 6_530_635_776);
+    let gemma2 = Sizes::from([
+        ("hidden", 2304),
+        ("layers", 2),
+        ("heads", 8),
+        ("kv", 4),
+        ("ffn", 9216),
+        ("vocab", 256_000),
+        ("head_dim", 256),
+        ("tied", 1),
+    ]);
+    let eager = Training {
+        attention: Attention::Eager,
+        ..plain
+    };
+    check("gemma2", &gemma2, (1, 1024), &eager, 5_674_549_248);
+}
+
+#[test]
+fn adapters_and_checkpoints_too() {
+    let targets = [
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "gate_proj",
+        "up_proj",
+        "down_proj",
+    ];
+    let gemma2 = Sizes::from([
+        ("hidden", 2304),
+        ("layers", 26),
+        ("heads", 8),
+        ("kv", 4),
+        ("ffn", 9216),
+        ("vocab", 256_000),
+        ("head_dim", 256),
+        ("tied", 1),
+    ]);
+    let adapted = Training {
+        attention: Attention::Eager,
+        checkpointing: Checkpointing::Layers,
+        lora: Some(Lora {
+            rank: 16,
+            targets: targets.map(String::from).to_vec(),
+            ..Lora::default()
+        }),
+        ..training(Precision::Bf16, Optimizer::AdamW)
+    };
+    check("gemma2", &gemma2, (2, 1024), &adapted, 13_091_655_680);
+}
