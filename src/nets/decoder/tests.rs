@@ -1,10 +1,11 @@
 //! Peaks of whole runs, in rounded bytes, beside those that the real libraries reached
 //! (PyTorch 2.15, transformers 5.23, PEFT 0.21 on a bookkeeping GPU with two steps or more).
 
+use crate
 use crate::estimate::Peaks;
 use crate::nets::{Sizes, build};
 use crate::scenario::{Attention, Checkpointing, Data, Lora, Optimizer, Precision, Training};
-use crate::step::run;
+use crate::step::{Course, run};
 use crate::tape::Machine;
 
 #[track_caller]
@@ -15,8 +16,9 @@ fn check(family: &str, sizes: &Sizes, data: (u64, u64), training: &Training, exp
         padding_mask: false,
     };
     let net = build(family, sizes).unwrap();
-    let run = run(&*net, &data, training, Machine::default(), 2);
-    let peak = Peaks::of(&run.trace).highest().map(|peak| peak.bytes);
+    let run = run(&*net, &data, training, Machine::default(), Course::from_the_start(2));
+    let peak = Peaks::replayed(&run.trace, &Settings::expandable())
+        .highest().map(|peak| peak.bytes);
     assert_eq!(peak, Some(expected));
 }
 
