@@ -1,7 +1,7 @@
 //! Peaks of whole runs, in rounded bytes, beside those that the real libraries reached
 //! (PyTorch 2.15, transformers 5.23, PEFT 0.21 on a bookkeeping GPU with two steps or more).
 
-use crate
+use crate::allocator::Settings;
 use crate::estimate::Peaks;
 use crate::nets::{Sizes, build};
 use crate::scenario::{Attention, Checkpointing, Data, Lora, Optimizer, Precision, Training};
@@ -16,9 +16,16 @@ fn check(family: &str, sizes: &Sizes, data: (u64, u64), training: &Training, exp
         padding_mask: false,
     };
     let net = build(family, sizes).unwrap();
-    let run = run(&*net, &data, training, Machine::default(), Course::from_the_start(2));
+    let run = run(
+        &*net,
+        &data,
+        training,
+        Machine::default(),
+        Course::from_the_start(2),
+    );
     let peak = Peaks::replayed(&run.trace, &Settings::expandable())
-        .highest().map(|peak| peak.bytes);
+        .highest()
+        .map(|peak| peak.bytes);
     assert_eq!(peak, Some(expected));
 }
 
