@@ -12,6 +12,7 @@ pub mod estimate;
 pub mod export;
 pub mod import;
 pub mod nets;
+pub mod order;
 pub mod scenario;
 pub mod share;
 pub mod step;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::{Category, Unsupported, alive_at};
+use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::tape::Scope;
 use crate::units::Bytes;
@@ -46,7 +47,7 @@ pub fn held_at_peak(scenario: &Scenario) -> Result<Vec<Held>, Unsupported> {
         let kind = (block.category, name.clone(), block.op, block.rounded());
         *kinds.entry(kind).or_default() += copies;
     }
-    let mut held: Vec<Held> = kinds
+    let held = kinds
         .into_iter()
         .map(|((category, module, op, each), count)| Held {
             category,
@@ -54,11 +55,9 @@ pub fn held_at_peak(scenario: &Scenario) -> Result<Vec<Held>, Unsupported> {
             op,
             count,
             each: Bytes::new(each),
-        })
-        .collect();
+        });
     // Equal sizes keep the order of the map: the same bytes out each time.
-    held.sort_by_key(|kind| std::cmp::Reverse(kind.all()));
-    Ok(held)
+    Ok(sorted(held, |a, b| b.all().cmp(&a.all())))
 }
 
 /// The path with `*` in the place of every number.

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use crate::allocator::Settings;
 use crate::catalog;
 use crate::nets::{self, Net, Sizes};
+use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::step::{self, Course, Run};
 use crate::units::{Bytes, Flops};
@@ -157,15 +158,12 @@ fn with_rest<K: Ord>(mut parts: BTreeMap<K, u64>, rest: K, whole: u64) -> BTreeM
 }
 
 fn largest_first<K: Ord>(parts: BTreeMap<K, u64>) -> Vec<Part<K>> {
-    let mut parts: Vec<Part<K>> = parts
-        .into_iter()
-        .map(|(what, bytes)| Part {
-            what,
-            bytes: Bytes::new(bytes),
-        })
-        .collect();
-    parts.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.what.cmp(&b.what)));
-    parts
+    let parts = parts.into_iter().map(|(what, bytes)| Part {
+        what,
+        bytes: Bytes::new(bytes),
+    });
+    // Equal parts keep the order of the map.
+    sorted(parts, |a, b| b.bytes.cmp(&a.bytes))
 }
 
 /// The work of one step; every step does the same.

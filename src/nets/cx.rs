@@ -42,6 +42,10 @@ impl Env {
     }
 }
 
+/// What a layer of a list does to its state. Behind a pointer, so that the running of lists is compiled once and not
+/// for each network: the page downloads every copy.
+type Layer = dyn Fn(&Cx, &[Tensor]) -> Vec<Tensor>;
+
 /// A module's view of the run.
 #[derive(Clone, Debug)]
 pub struct Cx {
@@ -72,14 +76,22 @@ impl Cx {
         index: Option<u32>,
         body: impl FnOnce(&Self) -> T,
     ) -> T {
-        let scope = self.tape.scope_in(self.scope, name, index);
-        let outer = self.tape.enter(scope);
-        let result = body(&Self {
-            scope,
-            ..self.clone()
-        });
+        let (child, outer) = self.entered(name, index);
+        let result = body(&child);
         self.tape.enter(outer);
         result
+    }
+
+    /// The child module, which new memory now belongs to, and the module it belonged to before.
+    #[inline(never)]
+    fn entered(&self, name: &'static str, index: Option<u32>) -> (Self, Scope) {
+        let scope = self.tape.scope_in(self.scope, name, index);
+        let outer = self.tape.enter(scope);
+        let child = Self {
+            scope,
+            ..self.clone()
+        };
+        (child, outer)
     }
 
     /// A list of like layers, each taking the state the one before left; checkpointed where the run asks for it.
@@ -90,6 +102,7 @@ impl Cx {
         state: Vec<Tensor>,
         layer: impl Fn(&Self, &[Tensor], usize) -> Vec<Tensor> + Clone + 'static,
     ) -> Vec<Tensor> {
+        let layer = Rc::new(layer);
         (0..count as usize).fold(state, |state, i| {
             let layer = layer.clone();
             self.layer(name, i, state, move |cx, state| layer(cx, state, i))
@@ -104,8 +117,9 @@ impl Cx {
         state: Vec<Tensor>,
         layer: impl Fn(&Self, &[Tensor]) -> Vec<Tensor> + Clone + 'static,
     ) -> Vec<Tensor> {
-        self.periodic_layers(count, 1, state, |state, i| {
-            self.layer(name, i, state, layer.clone())
+        let layer: Rc<Layer> = Rc::new(layer);
+        self.periodic(count, 1, state, &|state, i| {
+            self.shared_layer(name, i, state, layer.clone())
         })
     }
 
@@ -117,6 +131,16 @@ impl Cx {
         period: u64,
         state: Vec<Tensor>,
         layer: impl Fn(Vec<Tensor>, usize) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        self.periodic(count, period, state, &layer)
+    }
+
+    fn periodic(
+        &self,
+        count: u64,
+        period: u64,
+        state: Vec<Tensor>,
+        layer: &dyn Fn(Vec<Tensor>, usize) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         const WORTH_FOLDING: u64 = 5;
         let period = period.max(1);
@@ -143,6 +167,16 @@ impl Cx {
         state: Vec<Tensor>,
         layer: impl Fn(&Self, &[Tensor]) -> Vec<Tensor> + 'static,
     ) -> Vec<Tensor> {
+        self.shared_layer(name, index, state, Rc::new(layer))
+    }
+
+    fn shared_layer(
+        &self,
+        name: &'static str,
+        index: usize,
+        state: Vec<Tensor>,
+        layer: Rc<Layer>,
+    ) -> Vec<Tensor> {
         self.nth(name, index, |cx| {
             if cx.env.training.checkpointing == Checkpointing::Layers {
                 let cx = cx.clone();
@@ -159,7 +193,9 @@ impl Cx {
 
     /// A parameter of this module, made at its first use.
     pub fn param(&self, name: &'static str, shape: impl Into<Dims>) -> Rc<Param> {
-        self.param_as(name, shape, self.env.weights, |path| self.trains(path))
+        self.made_param(name, shape.into(), self.env.weights, &|path| {
+            self.trains(path)
+        })
     }
 
     /// A parameter with a type and a training rule of its own.
@@ -168,14 +204,23 @@ impl Cx {
         name: &'static str,
         shape: impl Into<Dims>,
         dtype: DType,
-        trains: impl FnOnce(&str) -> bool,
+        trains: impl Fn(&str) -> bool,
+    ) -> Rc<Param> {
+        self.made_param(name, shape.into(), dtype, &trains)
+    }
+
+    fn made_param(
+        &self,
+        name: &'static str,
+        shape: Dims,
+        dtype: DType,
+        trains: &dyn Fn(&str) -> bool,
     ) -> Rc<Param> {
         if let Some(found) = self.env.params.borrow().get(&(self.scope, name)) {
             return found.clone();
         }
         let trainable = trains(&format!("{}.{name}", self.path()));
         let outer = self.tape.enter(self.scope);
-        let shape = shape.into();
         let param = if self.env.training.channels_last && shape.len() == 4 {
             // `model.to(memory_format=torch.channels_last)` lays out every four-dimensional parameter.
             self.tape

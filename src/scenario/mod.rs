@@ -10,6 +10,7 @@ pub mod settings;
 
 mod check;
 mod choices;
+mod decimal;
 mod fill;
 mod problem;
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::decimal::decimal;
 use super::problem::nearest;
 use super::{Choice, Problem, Scenario};
 
@@ -164,7 +165,7 @@ impl Setting {
     fn write(&self, scenario: &mut Scenario, text: &str) -> Option<()> {
         match self.access {
             Access::Whole(_, write) => write(scenario, whole(text)?),
-            Access::Number(_, write) => write(scenario, text.parse().ok()?),
+            Access::Number(_, write) => write(scenario, decimal(text)?),
             Access::Switch(_, write) => write(scenario, switch(text)?),
             Access::Choice(_, write) => return write(scenario, text).then_some(()),
             Access::Text(_, write) => write(scenario, name(text)?),
@@ -301,7 +302,13 @@ fn sizes(text: &str) -> Option<BTreeMap<String, u64>> {
         let key = key.trim();
         is_key(key).then(|| (key.to_string(), value))
     };
-    pairs.iter().map(pair).collect()
+    // Inserting each, where collecting would bring a sort of its own into the page.
+    let mut sizes = BTreeMap::new();
+    for it in &pairs {
+        let (key, value) = pair(it)?;
+        sizes.insert(key, value);
+    }
+    Some(sizes)
 }
 
 /// A word of a list: no blanks, commas or control characters.

@@ -124,13 +124,28 @@ impl Drop for Node {
 /// What an operation leaves in the graph, if anything.
 pub(in crate::tape) struct History(Option<Rc<Node>>);
 
+/// The edges of an operation; short, for there is one of these for each.
+type Edges = SmallVec<[Option<Edge>; 3]>;
+
+// Only the call of `build` differs between operations: what stands around it is compiled once.
 fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Option<Rc<Node>> {
+    let edges = edges_of(inputs)?;
+    let backward = build(&Needs(&edges));
+    node_with(inputs, edges, backward)
+}
+
+#[inline(never)]
+fn edges_of(inputs: &[&Tensor]) -> Option<Edges> {
     let core = inputs.first()?.core();
     if !core.grad_mode.get() || !inputs.iter().any(|input| input.requires_grad()) {
         return None;
     }
-    let edges: SmallVec<[Option<Edge>; 3]> = inputs.iter().map(|input| input.edge()).collect();
-    let backward = build(&Needs(&edges));
+    Some(inputs.iter().map(|input| input.edge()).collect())
+}
+
+#[inline(never)]
+fn node_with(inputs: &[&Tensor], edges: Edges, backward: Backward) -> Option<Rc<Node>> {
+    let core = inputs.first()?.core();
     let sequence = core.sequence.get();
     core.sequence.set(sequence + 1);
     Some(Rc::new(Node::with(
@@ -182,9 +197,13 @@ impl Tensor {
         inputs: &[&Tensor],
         build: impl FnOnce(&Needs) -> Backward,
     ) -> Vec<Tensor> {
-        let Some(node) = node_for(inputs, build) else {
-            return outputs;
-        };
+        match node_for(inputs, build) {
+            Some(node) => Self::all_made_by(&node, outputs),
+            None => outputs,
+        }
+    }
+
+    fn all_made_by(node: &Rc<Node>, outputs: Vec<Tensor>) -> Vec<Tensor> {
         let n = outputs.len();
         node.buffer.borrow_mut().resize(n, None);
         outputs

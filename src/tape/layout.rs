@@ -3,6 +3,8 @@
 use std::fmt;
 use std::ops::Deref;
 
+use crate::order::sorted;
+
 /// The most dimensions any tensor has here (window partition uses six, patch merging of volumes seven).
 pub const MAX_DIMS: usize = 8;
 
@@ -83,7 +85,10 @@ pub struct Layout {
 
 impl Layout {
     pub fn contiguous(shape: impl Into<Dims>) -> Self {
-        let shape = shape.into();
+        Self::row_major(shape.into())
+    }
+
+    fn row_major(shape: Dims) -> Self {
         let mut strides = shape;
         let mut step: u64 = 1;
         for i in (0..shape.len()).rev() {
@@ -155,9 +160,9 @@ impl Layout {
 
     /// The dimensions from outermost to innermost as they lie in memory.
     fn memory_order(&self) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..self.shape.len()).collect();
-        order.sort_by(|&a, &b| self.strides[b].cmp(&self.strides[a]));
-        order
+        sorted(0..self.shape.len(), |&a, &b| {
+            self.strides[b].cmp(&self.strides[a])
+        })
     }
 
     /// The dimension of more than one element whose elements lie closest.

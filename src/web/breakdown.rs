@@ -125,7 +125,7 @@ pub fn Breakdown(session: Session) -> impl IntoView {
             <header>
                 <h2 id="breakdown-title">"What is on the GPU at the step’s peak"</h2>
                 <p class="quiet">
-                    {move || Some(format!("peak in {}", text::phase(estimate.get()?.phase).to_lowercase()))}
+                    {move || Some(format!("peak in {}", text::phase(estimate.get()?.phase).to_ascii_lowercase()))}
                 </p>
             </header>
             <GaugeView session pointed/>

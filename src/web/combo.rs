@@ -58,12 +58,12 @@ pub fn name(setting: &Setting, id: &str) -> String {
 /// Entries that hold every word of what was typed, in the catalogue's order.
 pub fn found(all: &[Entry], typed: &str) -> Vec<Entry> {
     let words: Vec<String> = typed
-        .to_lowercase()
+        .to_ascii_lowercase()
         .split_whitespace()
         .map(String::from)
         .collect();
     let fits = |entry: &&Entry| {
-        let name = format!("{} {}", entry.id, entry.name).to_lowercase();
+        let name = format!("{} {}", entry.id, entry.name).to_ascii_lowercase();
         words.iter().all(|word| name.contains(word.as_str()))
     };
     all.iter().filter(fits).cloned().collect()

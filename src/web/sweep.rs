@@ -8,6 +8,7 @@ use leptos::reactive::spawn_local;
 use super::session::Session;
 use super::{browser, chart, markup, text};
 use crate::estimate::{Band, Estimate, estimate};
+use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::scenario::settings::{self, Kind, Setting, Value};
 use crate::units::{Bytes, UnitStyle};
@@ -45,14 +46,13 @@ fn sweepable(scenario: &Scenario) -> Vec<&'static Setting> {
             && matches!(setting.section(), "data" | "training")
             && setting.applies(scenario)
     });
-    let mut all: Vec<_> = all.collect();
-    all.sort_by_key(|setting| {
+    let place = |setting: &Setting| {
         first
             .iter()
             .position(|it| *it == setting.path)
             .unwrap_or(first.len())
-    });
-    all
+    };
+    sorted(all, |a, b| place(a).cmp(&place(b)))
 }
 
 fn range(setting: &Setting) -> (u64, u64) {
@@ -67,12 +67,11 @@ fn values(setting: &Setting, now: u64) -> Vec<u64> {
     const POINTS: u64 = 12;
     let (low, high) = range(setting);
     let end = now.saturating_mul(2).max(POINTS);
-    let mut values: Vec<u64> = (1..=POINTS)
+    let values = (1..=POINTS)
         .map(|point| (u128::from(end) * u128::from(point) / u128::from(POINTS)) as u64)
         .chain([now])
-        .map(|value| value.clamp(low, high))
-        .collect();
-    values.sort_unstable();
+        .map(|value| value.clamp(low, high));
+    let mut values = sorted(values, u64::cmp);
     values.dedup();
     values
 }

@@ -74,14 +74,14 @@ pub fn axis(units: UnitStyle, largest: Bytes) -> String {
 pub fn sweep_axis(setting: Option<&Setting>, curve: &Curve, units: UnitStyle) -> Option<String> {
     let setting = setting?;
     let across = match setting.unit {
-        "" => setting.label.to_lowercase(),
+        "" => setting.label.to_ascii_lowercase(),
         unit => unit.to_string(),
     };
     Some(format!("{} over {across}", units.scale(curve.top()).1))
 }
 
 pub fn largest(setting: &Setting, largest: Option<u64>) -> String {
-    let name = setting.label.to_lowercase();
+    let name = setting.label.to_ascii_lowercase();
     match largest {
         Some(value) => format!("Largest {name} that fits: {value}."),
         None => format!("Not even the smallest {name} fits."),
@@ -89,7 +89,7 @@ pub fn largest(setting: &Setting, largest: Option<u64>) -> String {
 }
 
 pub fn more(section: &str) -> String {
-    format!("More: {}", section.to_lowercase())
+    format!("More: {}", section.to_ascii_lowercase())
 }
 
 pub fn changed(count: usize) -> Option<String> {
@@ -141,7 +141,7 @@ pub const fn cause(cause: Cause) -> &'static str {
 }
 
 pub fn peak_in(it: Phase) -> String {
-    format!("Peak in {}", phase(it).to_lowercase())
+    format!("Peak in {}", phase(it).to_ascii_lowercase())
 }
 
 /// A category's name for classes and test hooks, its label, and why it is there.

@@ -11,7 +11,7 @@ use crate::units::{Bytes, UnitStyle};
 /// "Instant 12 of 300, backward: 8.00 GiB".
 pub fn readout(instants: &[Instant], at: usize, units: UnitStyle) -> Option<String> {
     let instant = instants.get(at)?;
-    let phase = text::phase(instant.phase).to_lowercase();
+    let phase = text::phase(instant.phase).to_ascii_lowercase();
     let (number, all) = (at + 1, instants.len());
     Some(format!(
         "Instant {number} of {all}, {phase}: {} allocated",
@@ -23,7 +23,7 @@ pub fn readout(instants: &[Instant], at: usize, units: UnitStyle) -> Option<Stri
 pub fn csv(instants: &[Instant]) -> String {
     let mut lines = String::from("instant,phase,allocated_bytes\n");
     for (index, it) in instants.iter().enumerate() {
-        let phase = text::phase(it.phase).to_lowercase();
+        let phase = text::phase(it.phase).to_ascii_lowercase();
         lines.push_str(&format!("{},{phase},{}\n", index + 1, it.bytes.get()));
     }
     lines
