@@ -105,7 +105,7 @@ pub fn table(file: &File) -> Result<String, String> {
     in_order("gpus.yaml", file.gpus.iter().map(|it| it.id.as_str()))?;
     let mut sources = Sources::new(&file.sources);
     let metal = sources.set("metal-rule", "gpus.yaml")?;
-    let mut rows: Vec<(String, String)> = Vec::new();
+    let mut rows: Vec<(String, Row)> = Vec::new();
     for gpu in &file.gpus {
         if gpu.memory.options_gb.is_empty() {
             let memory = driver_memory(gpu, &mut sources)?;
@@ -123,23 +123,43 @@ pub fn table(file: &File) -> Result<String, String> {
             rows.push((id, row));
         }
     }
-    rows.sort();
+    rows.sort_by(|a, b| a.0.cmp(&b.0));
     let mut rust = sources.texts() + &sources.origins();
     let _ = writeln!(rust, "pub static GPUS: [Gpu; {}] = [", rows.len());
-    for (_, row) in rows {
-        rust.push_str(&row);
+    for (_, row) in &rows {
+        rust.push_str(&row.gpu);
+    }
+    let _ = writeln!(
+        rust,
+        "];\npub static DATA_SHEETS: [DataSheet; {}] = [",
+        rows.len()
+    );
+    for (_, row) in &rows {
+        rust.push_str(&row.data_sheet);
     }
     rust.push_str("];\n");
     Ok(rust)
+}
+
+/// The two halves of an entry.
+struct Row {
+    gpu: String,
+    data_sheet: String,
+}
+
+/// What is known of a card's memory: what estimates need, and the rest.
+struct MemoryRow {
+    sizes: String,
+    rest: String,
 }
 
 fn row(
     gpu: &Gpu,
     id: &str,
     name: &str,
-    memory: &str,
+    memory: &MemoryRow,
     sources: &mut Sources,
-) -> Result<String, String> {
+) -> Result<Row, String> {
     let capability = match &gpu.compute_capability {
         Some(text) => text
             .split_once('.')
@@ -167,39 +187,53 @@ fn row(
         .collect::<Vec<_>>()
         .join("; ");
     let has = |support| gpu.supports.contains(&support);
-    Ok(format!(
+    let sms = sources.number(gpu.sms.as_ref(), id)?;
+    let entry = format!(
         "    Gpu {{ id: {id:?}, name: {name:?}, vendor: Vendor::{:?}, class: Class::{:?}, architecture: {:?}, \
-         compute_capability: {capability}, sms: {}, memory: {memory}, bandwidth: {}, tflops: {tflops}, nvlink: {}, \
-         link: {:?}, pcie: {pcie:?}, tdp: {}, bf16: {}, fp8: {}, flash2: {}, note: {note:?} }},\n",
+         compute_capability: {capability}, sms: {sms}, memory: {}, bf16: {}, fp8: {}, flash2: {} }},\n",
         gpu.vendor,
         gpu.class,
         gpu.architecture,
-        sources.number(gpu.sms.as_ref(), id)?,
+        memory.sizes,
+        has(Support::Bf16),
+        has(Support::Fp8),
+        has(Support::Flash2),
+    );
+    let data_sheet = format!(
+        "    DataSheet {{ {}, bandwidth: {}, tflops: {tflops}, nvlink: {}, link: {:?}, pcie: {pcie:?}, tdp: {}, \
+         note: {note:?} }},\n",
+        memory.rest,
         sources.number(gpu.bandwidth_gbs.as_ref(), id)?,
         sources.number(gpu.nvlink_gbs.as_ref(), id)?,
         gpu.link,
         sources.number(gpu.tdp_w.as_ref(), id)?,
-        has(Support::Bf16),
-        has(Support::Fp8),
-        has(Support::Flash2),
-    ))
+    );
+    Ok(Row {
+        gpu: entry,
+        data_sheet,
+    })
 }
 
-fn driver_memory(gpu: &Gpu, sources: &mut Sources) -> Result<String, String> {
+fn driver_memory(gpu: &Gpu, sources: &mut Sources) -> Result<MemoryRow, String> {
     let memory = &gpu.memory;
-    Ok(format!(
-        "Memory {{ kind: {:?}, marketing_gb: {}, nvidia_smi: {}, torch_total: {}, observed: {:?}, windows: {} }}",
-        memory.kind,
-        memory.marketing_gb,
-        sources.number(memory.nvidia_smi_mib.as_ref(), &gpu.id)?,
-        sources.number(memory.torch_total_mib.as_ref(), &gpu.id)?,
-        memory.observed_mib.unwrap_or_default(),
-        sources.number(memory.windows_mib.as_ref(), &gpu.id)?,
-    ))
+    Ok(MemoryRow {
+        sizes: format!(
+            "Memory {{ marketing_gb: {}, torch_total: {}, windows: {} }}",
+            memory.marketing_gb,
+            sources.number(memory.torch_total_mib.as_ref(), &gpu.id)?,
+            sources.number(memory.windows_mib.as_ref(), &gpu.id)?,
+        ),
+        rest: format!(
+            "memory: {:?}, nvidia_smi: {}, observed: {:?}",
+            memory.kind,
+            sources.number(memory.nvidia_smi_mib.as_ref(), &gpu.id)?,
+            memory.observed_mib.unwrap_or_default(),
+        ),
+    })
 }
 
 /// Memory shared with the processor: Metal recommends a working set by a rule of the size alone.
-fn unified_memory(gb: u16, source: usize, sources: &mut Sources) -> Result<String, String> {
+fn unified_memory(gb: u16, source: usize, sources: &mut Sources) -> Result<MemoryRow, String> {
     let mib = f64::from(gb) * 1024.0;
     let working_set = if gb <= 36 {
         mib * 2.0 / 3.0
@@ -208,8 +242,11 @@ fn unified_memory(gb: u16, source: usize, sources: &mut Sources) -> Result<Strin
     }
     .floor();
     let packed = sources.packed(working_set, Confidence::B, source, "gpus.yaml")?;
-    Ok(format!(
-        "Memory {{ kind: \"LPDDR unified\", marketing_gb: {gb}, nvidia_smi: Sourced::UNKNOWN, \
-         torch_total: Sourced::new({packed}), observed: (0.0, 0.0), windows: Sourced::UNKNOWN }}"
-    ))
+    Ok(MemoryRow {
+        sizes: format!(
+            "Memory {{ marketing_gb: {gb}, torch_total: Sourced::new({packed}), windows: Sourced::UNKNOWN }}"
+        ),
+        rest: "memory: \"LPDDR unified\", nvidia_smi: Sourced::UNKNOWN, observed: (0.0, 0.0)"
+            .into(),
+    })
 }

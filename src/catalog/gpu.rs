@@ -15,6 +15,20 @@ pub struct Gpu {
     pub compute_capability: Option<(u8, u8)>,
     pub sms: Sourced,
     pub memory: Memory,
+    pub bf16: bool,
+    pub fp8: bool,
+    pub flash2: bool,
+}
+
+/// The rest of a card's entry: what no estimate needs. A table of its own, so that the page need not carry it.
+#[derive(Clone, Copy, Debug)]
+pub struct DataSheet {
+    /// The memory's type, such as `HBM3`.
+    pub memory: &'static str,
+    /// `memory.total` of `nvidia-smi`, MiB.
+    pub nvidia_smi: Sourced,
+    /// The least and the most seen of `torch_total` over drivers; zeros where one value is known.
+    observed: (f32, f32),
     /// GB/s.
     pub bandwidth: Sourced,
     pub tflops: Tflops,
@@ -25,23 +39,15 @@ pub struct Gpu {
     pub pcie: &'static str,
     /// Watts.
     pub tdp: Sourced,
-    pub bf16: bool,
-    pub fp8: bool,
-    pub flash2: bool,
     pub note: &'static str,
 }
 
 /// Sizes in MiB where not said otherwise.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
-    pub kind: &'static str,
     pub marketing_gb: u16,
-    /// `memory.total` of `nvidia-smi`.
-    pub nvidia_smi: Sourced,
     /// `total_memory` of the device's properties on Linux: what out-of-memory messages call the total capacity.
     pub torch_total: Sourced,
-    /// The least and the most seen of it over drivers; zeros where one value is known.
-    pub observed: (f32, f32),
     /// The same on Windows and WSL, where it is often all of `nvidia_smi`.
     pub windows: Sourced,
 }
@@ -115,13 +121,6 @@ impl Gpu {
         mib.map(|mib| Bytes::new((mib * f64::from(1 << 20)) as u64))
     }
 
-    /// The least and the most that drivers have reported on Linux.
-    pub fn observed_bytes(&self) -> Option<(Bytes, Bytes)> {
-        let bytes = |mib: f32| Bytes::new((f64::from(mib) * f64::from(1 << 20)) as u64);
-        let (least, most) = self.memory.observed;
-        (least > 0.0).then(|| (bytes(least), bytes(most)))
-    }
-
     /// Whether the compute capability is at least this; false for other vendors.
     pub fn is_at_least(&self, major: u8, minor: u8) -> bool {
         self.compute_capability
@@ -150,8 +149,38 @@ impl Gpu {
         origin.map_or(Confidence::Unknown, |(confidence, _)| *confidence)
     }
 
+    /// The rest of its entry.
+    pub fn data_sheet(&self) -> Option<&'static DataSheet> {
+        let at = gpus().binary_search_by(|gpu| gpu.id.cmp(self.id)).ok()?;
+        table::DATA_SHEETS.get(at)
+    }
+
     /// Every number with its name, for display and for tests of the data.
-    pub fn numbers(&self) -> [(&'static str, Sourced); 14] {
+    pub fn numbers(&self) -> Vec<(&'static str, Sourced)> {
+        let mut numbers = vec![
+            ("streaming multiprocessors", self.sms),
+            ("torch total, MiB", self.memory.torch_total),
+            ("torch total on Windows, MiB", self.memory.windows),
+        ];
+        numbers.extend(
+            self.data_sheet()
+                .map(DataSheet::numbers)
+                .into_iter()
+                .flatten(),
+        );
+        numbers
+    }
+}
+
+impl DataSheet {
+    /// The least and the most that drivers have reported on Linux.
+    pub fn observed_bytes(&self) -> Option<(Bytes, Bytes)> {
+        let bytes = |mib: f32| Bytes::new((f64::from(mib) * f64::from(1 << 20)) as u64);
+        let (least, most) = self.observed;
+        (least > 0.0).then(|| (bytes(least), bytes(most)))
+    }
+
+    fn numbers(&self) -> [(&'static str, Sourced); 11] {
         let Tflops {
             fp32,
             tf32,
@@ -162,10 +191,7 @@ impl Gpu {
             fp4,
         } = self.tflops;
         [
-            ("streaming multiprocessors", self.sms),
-            ("nvidia-smi total, MiB", self.memory.nvidia_smi),
-            ("torch total, MiB", self.memory.torch_total),
-            ("torch total on Windows, MiB", self.memory.windows),
+            ("nvidia-smi total, MiB", self.nvidia_smi),
             ("bandwidth, GB/s", self.bandwidth),
             ("fp32, TFLOPS", fp32),
             ("tf32, TFLOPS", tf32),
@@ -183,7 +209,7 @@ impl Gpu {
 #[allow(clippy::pedantic)]
 mod table {
     use super::super::sourced::Origin;
-    use super::{Class, Confidence, Gpu, Memory, Sourced, Tflops, Vendor};
+    use super::{Class, Confidence, DataSheet, Gpu, Memory, Sourced, Tflops, Vendor};
     include!(concat!(env!("OUT_DIR"), "/gpus.rs"));
 }
 
@@ -244,10 +270,11 @@ mod tests {
             let box_gib = f64::from(gpu.memory.marketing_gb);
             let share = usable.as_gib() / box_gib;
             assert!((0.65..=1.01).contains(&share), "{} {share}", gpu.id);
-            if let Some(smi) = gpu.memory.nvidia_smi.get() {
+            let sheet = gpu.data_sheet().unwrap();
+            if let Some(smi) = sheet.nvidia_smi.get() {
                 assert!(usable.as_mib() <= smi * 1.001, "{}", gpu.id);
             }
-            if let Some((least, most)) = gpu.observed_bytes() {
+            if let Some((least, most)) = sheet.observed_bytes() {
                 assert!(least <= usable && usable <= most, "{}", gpu.id);
             }
             assert!(gpu.usable_bytes(Os::Windows) >= Some(usable), "{}", gpu.id);
@@ -263,7 +290,7 @@ mod tests {
                 bf16,
                 fp8,
                 ..
-            } = gpu.tflops;
+            } = gpu.data_sheet().unwrap().tflops;
             let at_most = |a: Sourced, b: Sourced| match (a.get(), b.get()) {
                 (Some(a), Some(b)) => a <= b * 1.01,
                 _ => true,

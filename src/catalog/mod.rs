@@ -10,7 +10,7 @@ mod overhead;
 mod sourced;
 mod stack;
 
-pub use gpu::{Class, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
+pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
 pub use method::{Method, MethodKind, Over, method, methods};
 pub use model::{Category, ModelEntry, model, models};
 pub use overhead::{
