@@ -7,11 +7,13 @@ mod bidirectional;
 mod clip;
 mod cx;
 mod decoder;
+mod dit;
 mod gnn;
 mod gpt2;
 mod inputs;
 mod losses;
 mod modules;
+mod recurrent;
 mod sizes;
 mod swin;
 mod t5;
@@ -70,7 +72,9 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(decoder::FAMILIES)
         .chain(vision::FAMILIES)
         .chain(unet::FAMILIES)
-        .chain(gnn::FAMILIES);
+        .chain(gnn::FAMILIES)
+        .chain(recurrent::FAMILIES)
+        .chain(dit::FAMILIES);
     all.find(|(name, _)| *name == architecture)
         .map(|(_, build)| *build)
 }

@@ -30,7 +30,7 @@ pub fn grads<const N: usize>(all: [Option<Tensor>; N]) -> Grads {
 #[derive(Clone)]
 pub(in crate::tape) struct Edge {
     pub node: Rc<Node>,
-    pub output: u8,
+    pub output: u32,
 }
 
 pub(in crate::tape) struct Node {
@@ -213,7 +213,7 @@ impl Tensor {
                 if out.dtype().is_floating() {
                     out.given_edge(Edge {
                         node: node.clone(),
-                        output: i as u8,
+                        output: i as u32,
                     })
                 } else {
                     out
@@ -342,7 +342,7 @@ fn count_dependencies(root: &Rc<Node>) {
 
 fn add_to_buffer(edge: &Edge, gradient: Tensor) {
     let mut buffer = edge.node.buffer.borrow_mut();
-    let place = usize::from(edge.output);
+    let place = edge.output as usize;
     if buffer.len() <= place {
         buffer.resize(place + 1, None);
     }

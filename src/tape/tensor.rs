@@ -183,6 +183,17 @@ impl Tensor {
         }))
     }
 
+    /// The same tensor in another shape, as a kernel would have made it: no view of anything.
+    pub(in crate::tape) fn shaped(&self, layout: Layout) -> Self {
+        Self(Rc::new(Inner {
+            storage: self.0.storage.clone(),
+            layout,
+            dtype: self.0.dtype,
+            edge: None,
+            view: false,
+        }))
+    }
+
     /// The same memory without history: `detach()`.
     pub fn detach(&self) -> Self {
         self.alias(self.0.layout)

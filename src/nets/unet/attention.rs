@@ -61,10 +61,10 @@ pub fn transformer(cx: &Cx, hidden: &Tensor, context: &Tensor, stage: Stage) -> 
 /// `BasicTransformerBlock`.
 fn block(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64) -> Tensor {
     let mut normed = cx.layer_norm("norm1", hidden);
-    let mut attended = cx.within("attn1", |cx| attention(cx, &normed, &normed, heads));
+    let mut attended = cx.within("attn1", |cx| attention(cx, &normed, &normed, heads, false));
     let mut hidden = attended.add(hidden);
     normed = cx.layer_norm("norm2", &hidden);
-    attended = cx.within("attn2", |cx| attention(cx, &normed, context, heads));
+    attended = cx.within("attn2", |cx| attention(cx, &normed, context, heads, false));
     hidden = attended.add(&hidden);
     normed = cx.layer_norm("norm3", &hidden);
     let fed = cx.within("ff", |cx| cx.within("net", |cx| feed_forward(cx, &normed)));
@@ -72,16 +72,16 @@ fn block(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64) -> Tensor {
 }
 
 /// `AttnProcessor2_0`.
-fn attention(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64) -> Tensor {
+pub fn attention(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64, bias: bool) -> Tensor {
     let width = hidden.size(-1);
     let size = width / heads;
     let split = |x: &Tensor| {
         let rows = x.size(1);
         x.view(&[x.size(0), rows, heads, size]).transpose(1, 2)
     };
-    let mut query = cx.linear("to_q", hidden, width, false);
-    let mut key = cx.linear("to_k", context, width, false);
-    let mut value = cx.linear("to_v", context, width, false);
+    let mut query = cx.linear("to_q", hidden, width, bias);
+    let mut key = cx.linear("to_k", context, width, bias);
+    let mut value = cx.linear("to_v", context, width, bias);
     query = split(&query);
     key = split(&key);
     value = split(&value);

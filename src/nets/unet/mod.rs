@@ -4,6 +4,9 @@ mod attention;
 mod blocks;
 mod time;
 
+pub(super) use attention::attention;
+pub(super) use time::sinusoids;
+
 use super::vision::place;
 use super::{Build, Cx, Net, Output, Sizes};
 use crate::scenario::Data;
@@ -27,7 +30,9 @@ struct UNet {
     depths: Vec<u64>,
     /// Projections around attention are linear layers, not convolutions.
     linear: bool,
-    /// Width of the pooled text embedding and how many numbers on sizes go beside it (XL).
+    /// Transformer blocks in the middle.
+    middle: u64,
+    /// Width of the pooled text embedding, and of the waves of each of six numbers on sizes beside it (XL).
     added: Option<(u64, u64)>,
 }
 
@@ -42,7 +47,14 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
     if let Some(last) = plain.last_mut() {
         *last = 0;
     }
-    let depths = per_stage("depths", plain);
+    let attends = per_stage("cross", plain);
+    let deep = per_stage("depth", vec![1; widths.len()]);
+    let middle = deep.last().copied().unwrap_or(1);
+    let depths = deep
+        .iter()
+        .zip(&attends)
+        .map(|(depth, attends)| depth * attends.min(&1))
+        .collect();
     Ok(Box::new(UNet {
         image: sizes.need("img")?,
         channels: sizes.or("channels", 4),
@@ -52,9 +64,11 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
         heads: per_stage("heads", vec![8; widths.len()]),
         depths,
         linear: sizes.is_set("linear"),
-        added: sizes
-            .get("pooled_dim")
-            .map(|width| (width, sizes.or("time_ids", 6))),
+        added: sizes.get("add_embed").map(|width| {
+            let each = sizes.or("time_ids", 256);
+            (width.saturating_sub(6 * each), each)
+        }),
+        middle,
         widths,
     }))
 }
@@ -75,9 +89,9 @@ impl Net for UNet {
                 weights,
             ),
         ];
-        if let Some((pooled, ids)) = self.added {
+        if let Some((pooled, _)) = self.added {
             all.push(make("text_embeds", &[samples, pooled], weights));
-            all.push(make("time_ids", &[samples, ids], weights));
+            all.push(make("time_ids", &[samples, 6], weights));
         }
         all
     }
@@ -121,7 +135,8 @@ impl UNet {
         added: &[Tensor],
     ) -> Tensor {
         let first = self.widths.first().copied().unwrap_or(32);
-        let [embedding, _waves] = time::embed(cx, timestep, first, added, image.dtype());
+        let waves = self.added.map_or(256, |(_, waves)| waves);
+        let [embedding, _waves] = time::embed(cx, timestep, first, added, waves, image.dtype());
         let mut sample = cx.conv2d("conv_in", image, first, 3, Conv::stride(1).padded(1), true);
         let mut skipped = vec![sample.clone()];
         let stages = self.widths.len();
@@ -144,9 +159,7 @@ impl UNet {
         }
         sample = cx.within("mid_block", |cx| {
             let mut middle = self.stage(stages.saturating_sub(1));
-            // The middle attends as the last stage that does, or once.
-            let deepest = self.depths.iter().rev().find(|depth| **depth > 0);
-            middle.depth = deepest.copied().unwrap_or(1).max(1);
+            middle.depth = self.middle;
             middle.middle(cx, &sample, &embedding, context)
         });
         // What the last stage took is held to the end, as the loop's variable holds it.

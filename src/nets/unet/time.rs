@@ -9,13 +9,15 @@ pub fn embed(
     timestep: &Tensor,
     width: u64,
     added: &[Tensor],
+    added_waves: u64,
     dtype: DType,
 ) -> [Tensor; 2] {
     let waves = sinusoids(timestep, width).to(dtype);
     let mut embedding = cx.within("time_embedding", |cx| mlp(cx, &waves, 4 * width));
     if let [pooled, sizes] = added {
         let flat = sizes.reshape(&[sizes.numel()]);
-        let waves = sinusoids(&flat, 256).reshape(&[sizes.size(0), 256 * sizes.size(1)]);
+        let waves = sinusoids(&flat, added_waves);
+        let waves = waves.reshape(&[sizes.size(0), added_waves * sizes.size(1)]);
         let joined = Tensor::cat(pooled, &[&waves], -1).to(dtype);
         let more = cx.within("add_embedding", |cx| mlp(cx, &joined, 4 * width));
         embedding = embedding.add(&more);

@@ -36,6 +36,14 @@ pub fn timm(sizes: &Sizes, stages: Stages) -> Result<Box<dyn Net>, String> {
     Ok(classifier(sizes, Timm { stages }))
 }
 
+/// A network of the catalogue, as timm runs it: its stages are sizes.
+pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    let ([a, b, c, d], [e, f, g, h]) = (sizes.list("depths")?, sizes.list("dims")?) else {
+        return Err("the model needs `depths` and `dims` of four stages".to_string());
+    };
+    timm(sizes, [(*a, *e), (*b, *f), (*c, *g), (*d, *h)])
+}
+
 impl Body for Torchvision {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let total: u64 = self.stages.iter().map(|(blocks, _)| blocks).sum();

@@ -7,11 +7,12 @@ use crate::tape::{DType, Tensor};
 
 /// The name of a module at a place of an `nn.Sequential`.
 pub fn place(i: usize) -> &'static str {
-    const NAMES: [&str; 48] = [
+    const NAMES: [&str; 64] = [
         "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16",
         "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31",
         "32", "33", "34", "35", "36", "37", "38", "39", "40", "41", "42", "43", "44", "45", "46",
-        "47",
+        "47", "48", "49", "50", "51", "52", "53", "54", "55", "56", "57", "58", "59", "60", "61",
+        "62", "63",
     ];
     NAMES.get(i).copied().unwrap_or("n")
 }
@@ -21,16 +22,17 @@ pub fn place(i: usize) -> &'static str {
 pub enum Activation {
     None,
     Relu,
+    Relu6,
     Hardswish,
     Silu,
 }
 
 impl Activation {
-    /// `inplace=True`.
+    /// `inplace=True`. `hardtanh_`, which cuts at six, keeps its result as `relu_` does.
     pub fn in_place(self, x: &Tensor) -> Tensor {
         match self {
             Self::None => x.clone(),
-            Self::Relu => x.relu_(),
+            Self::Relu | Self::Relu6 => x.relu_(),
             Self::Hardswish => x.hardswish_(),
             Self::Silu => x.silu_(),
         }

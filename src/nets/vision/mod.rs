@@ -2,6 +2,7 @@
 
 mod convnext;
 mod efficientnet;
+mod inverted;
 mod layers;
 mod mobilenet;
 mod resnet;
@@ -18,6 +19,15 @@ use crate::tape::{DType, Tensor};
 
 /// The architectures by library and name.
 pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("resnet", resnet::of_sizes),
+    ("convnext", convnext::of_sizes),
+    ("vgg", vgg::of_sizes),
+    ("efficientnet", |s| {
+        inverted::of_sizes(s, inverted::Style::EfficientNet)
+    }),
+    ("mobilenet", |s| {
+        inverted::of_sizes(s, inverted::Style::MobileNet)
+    }),
     ("tv:resnet18", |s| resnet::build(s, resnet::R18)),
     ("tv:resnet34", |s| resnet::build(s, resnet::R34)),
     ("tv:resnet50", |s| resnet::build(s, resnet::R50)),

@@ -47,6 +47,15 @@ pub fn build(sizes: &Sizes, body: ResNet) -> Result<Box<dyn Net>, String> {
     Ok(classifier(sizes, body))
 }
 
+/// A network of the catalogue: its stages are sizes.
+pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    let [a, b, c, d] = sizes.list("depths")? else {
+        return Err("the model needs `depths` of four stages".to_string());
+    };
+    let blocks = plain([*a, *b, *c, *d], sizes.is_set("bottleneck"));
+    build(sizes, blocks.wide(sizes.or("width", 64)))
+}
+
 impl Body for ResNet {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let mut x = cx.conv2d("conv1", image, 64, 7, Conv::stride(2).padded(3), false);

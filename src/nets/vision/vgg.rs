@@ -17,12 +17,36 @@ pub const E: Config = [2, 2, 4, 4, 4];
 struct Vgg {
     stages: Config,
     norm: bool,
+    /// timm writes the hidden layers of the classifier as convolutions and drops nothing.
+    timm: bool,
 }
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
 pub fn build(sizes: &Sizes, stages: Config, norm: bool) -> Result<Box<dyn Net>, String> {
-    Ok(classifier(sizes, Vgg { stages, norm }))
+    Ok(classifier(
+        sizes,
+        Vgg {
+            stages,
+            norm,
+            timm: false,
+        },
+    ))
+}
+
+/// A network of the catalogue, as timm runs it.
+pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    let depths = sizes.list("depths")?;
+    let mut stages = [0; 5];
+    for (stage, depth) in stages.iter_mut().zip(depths) {
+        *stage = usize::try_from(*depth).map_err(|_| "`depths` are too large".to_string())?;
+    }
+    let body = Vgg {
+        stages,
+        norm: false,
+        timm: true,
+    };
+    Ok(classifier(sizes, body))
 }
 
 impl Body for Vgg {
@@ -47,6 +71,17 @@ impl Body for Vgg {
             }
             x
         });
+        if self.timm {
+            x = cx.within("pre_logits", |cx| {
+                let mut x = cx.conv2d("fc1", &x, 4096, 7, Conv::default(), true);
+                x = x.relu_();
+                x = cx.conv2d("fc2", &x, 4096, 1, Conv::default(), true);
+                x.relu_()
+            });
+            x = x.adaptive_avg_pool2d(1);
+            x = x.flattened_from_one();
+            return cx.within("head", |cx| cx.linear("fc", &x, classes, true));
+        }
         x = x.adaptive_avg_pool2d(7);
         x = x.flattened_from_one();
         cx.within("classifier", |cx| {

@@ -132,16 +132,14 @@ impl Tensor {
         let weight = weight.lowered();
         let input = self.lowered();
         let plan = Plan::new(&input, &weight, conv);
-        let out = plan.forward(&input, &weight);
         let mut inputs = vec![&input, &weight];
         inputs.extend(bias.as_ref());
-        let out = out.from_op(&inputs, |needs| {
+        let history = Tensor::history(&inputs, |needs| {
             let needs = [needs.input(0), needs.input(1), needs.input(2)];
             let kept = [input.save(), weight.save()];
             Box::new(move |incoming| plan.backward(&kept, needs, incoming))
         });
-        drop((weight, bias));
-        out
+        plan.forward(&input, &weight).made_by(history)
     }
 }
 
@@ -239,7 +237,7 @@ impl Plan {
                 let ones = (0..g.shape().len()).fold(*g.shape(), |all, i| {
                     if i == 1 { all } else { all.with(i, 1) }
                 });
-                g.sum_to(ones).alias(Layout::contiguous([channels]))
+                g.sum_to(ones).shaped(Layout::contiguous([channels]))
             });
         grads([for_input, for_weight, for_bias])
     }

@@ -12,6 +12,14 @@ impl Tensor {
         let weight = weight.lowered();
         let out = weight.size(0);
         let input = self.lowered();
+        if let Some(bias) = &bias
+            && input.shape().len() > 2
+            && !input.layout().is_contiguous()
+        {
+            // Rows that do not lie together are multiplied first; the bias is added in place (`linear` in Linear.cpp).
+            let product = affine(&input, &weight.noted(), None, out);
+            return product.then(|product| product.add_(bias));
+        }
         // Without a bias the transposed weight's node is older than that of the flattened input: it runs after it.
         let weight = if bias.is_none() && weight.requires_grad() {
             weight.noted()

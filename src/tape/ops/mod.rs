@@ -18,6 +18,7 @@ mod loss;
 mod matmul;
 mod norm;
 mod pool;
+mod recurrent;
 mod reduce;
 mod scatter;
 mod shape;
