@@ -175,7 +175,7 @@ impl Dit {
 }
 
 /// `norm(x) * (1 + scale[:, None]) + shift[:, None]`.
-fn modulated(normed: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
+pub(super) fn modulated(normed: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
     let scaled = scale.unsqueeze(1).shift().then(|factor| normed.mul(factor));
     scaled.add(&shift.unsqueeze(1))
 }

@@ -12,6 +12,7 @@ mod gnn;
 mod gpt2;
 mod inputs;
 mod losses;
+mod mmdit;
 mod modules;
 mod recurrent;
 mod sizes;
@@ -74,7 +75,8 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(unet::FAMILIES)
         .chain(gnn::FAMILIES)
         .chain(recurrent::FAMILIES)
-        .chain(dit::FAMILIES);
+        .chain(dit::FAMILIES)
+        .chain(mmdit::FAMILIES);
     all.find(|(name, _)| *name == architecture)
         .map(|(_, build)| *build)
 }

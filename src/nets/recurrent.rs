@@ -84,7 +84,7 @@ impl Recurrent {
         let zeros: Vec<Tensor> = (0..states)
             .map(|_| cx.tape.empty("zeros", initial, x.dtype()))
             .collect();
-        let mut first: Vec<Vec<Tensor>> = zeros.iter().map(Tensor::unbind).collect();
+        let mut first: Vec<Vec<Tensor>> = zeros.iter().map(|all| all.unbind_along(0)).collect();
         let mut x = x.transpose(0, 1);
         let mut last: Vec<Vec<Tensor>> = vec![Vec::new(); states];
         for layer in 0..self.layers as usize {
@@ -99,7 +99,7 @@ impl Recurrent {
                 all.push(state);
             }
         }
-        let ends: Vec<Option<Tensor>> = last.iter().map(|all| Tensor::stack(all)).collect();
+        let ends: Vec<Option<Tensor>> = last.iter().map(|all| Tensor::stack(all, 0)).collect();
         drop(ends);
         x.transpose(0, 1)
     }
@@ -111,7 +111,7 @@ impl Recurrent {
         let biases = ["bias_ih", "bias_hh"].map(|name| cx.param(name, [rows]).tensor());
         let [input_bias, hidden_bias] = &biases;
         let mut outputs = Vec::new();
-        for step in x.unbind() {
+        for step in x.unbind_along(0) {
             let Some(hidden) = state.first() else { break };
             state = match self.cell {
                 Cell::Tanh => {
@@ -134,6 +134,6 @@ impl Recurrent {
             };
             outputs.extend(state.first().cloned());
         }
-        (Tensor::stack(&outputs), state)
+        (Tensor::stack(&outputs, 0), state)
     }
 }

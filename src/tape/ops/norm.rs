@@ -65,6 +65,34 @@ impl Tensor {
         })
     }
 
+    /// `F.rms_norm` with a weight: one kernel, which keeps its input and a number a row. Autocast runs it in fp32.
+    pub fn fused_rms_norm(&self, weight: &Tensor) -> Tensor {
+        let weight = weight.raised();
+        let input = self.raised();
+        let rows = input.shape().with(input.shape().len().saturating_sub(1), 1);
+        let dense = input.contiguous_in(false);
+        let out = dense.map("rms_norm");
+        let deviation = out
+            .tape()
+            .empty("rms_norm", rows, input.dtype().accumulate());
+        drop(dense);
+        out.from_op(&[&input, &weight], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            let kept = [input.save(), weight.save(), deviation.save()];
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let [input, weight, deviation] = kept.each_ref().map(Saved::unpack);
+                let (g, dense) = (g.contiguous_in(false), input.contiguous_in(false));
+                let for_input = needs[0].then(|| dense.map("rms_norm_backward"));
+                let for_weight = needs[1].then(|| weight.map("rms_norm_backward"));
+                drop((g, dense, deviation));
+                super::super::grads([for_input, for_weight])
+            })
+        })
+    }
+
     /// RMS norm as transformers writes it in Python: fp32 inside, the weight applied in the input's type.
     pub fn rms_norm_python(&self, weight: &Tensor) -> Tensor {
         let dtype = self.dtype();

@@ -121,15 +121,15 @@ impl Tensor {
         })
     }
 
-    /// `self.unbind(0)`: views; backward stacks their gradients.
-    pub fn unbind(&self) -> Vec<Tensor> {
-        let Layout { shape, strides } = *self.layout();
-        let layout = Layout {
-            shape: shape.removed(0),
-            strides: strides.removed(0),
+    /// `self.unbind(dim)`: views; backward stacks their gradients.
+    pub fn unbind_along(&self, dim: isize) -> Vec<Tensor> {
+        let Some(at) = self.dim(dim) else {
+            return vec![self.clone()];
         };
+        let shape = *self.shape();
+        let layout = without(self.layout(), at);
         let dtype = self.dtype();
-        let parts = (0..self.size(0)).map(|_| self.alias(layout)).collect();
+        let parts = (0..self.size(dim)).map(|_| self.alias(layout)).collect();
         Tensor::from_op_with(parts, &[self], |_| {
             Box::new(move |incoming| {
                 let Some(tape) = incoming.iter().flatten().next().map(Tensor::tape) else {
@@ -140,10 +140,12 @@ impl Tensor {
         })
     }
 
-    /// `torch.stack(all, 0)`: backward hands out views.
-    pub fn stack(all: &[Tensor]) -> Option<Tensor> {
+    /// `torch.stack(all, dim)`: backward hands out views.
+    pub fn stack(all: &[Tensor], dim: isize) -> Option<Tensor> {
         let first = all.first()?;
-        let shape = first.shape().inserted(0, all.len() as u64);
+        let end = first.shape().len() as isize + 1;
+        let at = usize::try_from(if dim < 0 { dim + end } else { dim }).ok()?;
+        let shape = first.shape().inserted(at, all.len() as u64);
         let out = first.tape().empty("stack", shape, first.dtype());
         let inputs: Vec<&Tensor> = all.iter().collect();
         let count = all.len();
@@ -152,14 +154,17 @@ impl Tensor {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
-                let Layout { shape, strides } = *g.layout();
-                let layout = Layout {
-                    shape: shape.removed(0),
-                    strides: strides.removed(0),
-                };
+                let layout = without(g.layout(), at);
                 (0..count).map(|_| Some(g.alias(layout))).collect()
             })
         }))
+    }
+}
+
+fn without(layout: &Layout, at: usize) -> Layout {
+    Layout {
+        shape: layout.shape.removed(at),
+        strides: layout.strides.removed(at),
     }
 }
 

@@ -1,0 +1,236 @@
+//! The block that text and image share, and its attention.
+
+use crate::nets::Cx;
+use crate::nets::dit::modulated;
+use crate::tape::ops::AttentionMask;
+use crate::tape::{DType, Tensor};
+
+/// What the blocks of one network have in common, and what sets one apart.
+#[derive(Clone, Debug)]
+pub struct Joint {
+    pub heads: u64,
+    pub head_dim: u64,
+    /// RMS norms of queries and keys.
+    pub norms: bool,
+    /// Cosines and sines of FLUX's positions, which also puts the text first.
+    pub rotary: Option<[Tensor; 2]>,
+    /// The last block of SD3 leaves the text behind.
+    pub pre_only: bool,
+    /// A second attention of the image to itself (SD3.5 medium).
+    pub dual: bool,
+}
+
+impl Joint {
+    pub fn width(&self) -> u64 {
+        self.heads.saturating_mul(self.head_dim)
+    }
+
+    /// `FluxTransformerBlock`, `JointTransformerBlock`: image and text in, image and text out.
+    pub fn block(&self, cx: &Cx, hidden: &Tensor, text: &Tensor, emb: &Tensor) -> [Tensor; 2] {
+        let both = || [hidden.clone(), text.clone()];
+        let parts = zero(cx, "norm1", emb, if self.dual { 9 } else { 6 });
+        let [
+            shift,
+            scale,
+            gate,
+            fed_shift,
+            fed_scale,
+            fed_gate,
+            second @ ..,
+        ] = &parts[..]
+        else {
+            return both();
+        };
+        let plain = hidden.layer_norm(None, None);
+        let normed = modulated(&plain, scale, shift);
+        let again = match second {
+            [shift, scale, _] => Some(modulated(&plain, scale, shift)),
+            _ => None,
+        };
+        drop(plain);
+        let text_parts = zero(cx, "norm1_context", emb, if self.pre_only { 2 } else { 6 });
+        let normed_text = match &text_parts[..] {
+            [scale, shift] | [shift, scale, ..] => {
+                modulated(&text.layer_norm(None, None), scale, shift)
+            }
+            _ => return both(),
+        };
+        let (mut attended, attended_text) =
+            cx.within("attn", |cx| self.attention(cx, &normed, Some(&normed_text)));
+        attended = gate.unsqueeze(1).mul(&attended);
+        let mut hidden = hidden.add(&attended);
+        if let (Some(again), [.., gate]) = (again, second) {
+            let (more, _) = cx.within("attn2", |cx| self.attention(cx, &again, None));
+            hidden = gate.unsqueeze(1).then(|gate| hidden.add(&gate.mul(&more)));
+        }
+        let normed = modulated(&hidden.layer_norm(None, None), fed_scale, fed_shift);
+        let mut fed = feed_forward(cx, "ff", &normed);
+        fed = fed_gate.unsqueeze(1).mul(&fed);
+        hidden = hidden.add(&fed);
+        let ([_, _, gate, fed_shift, fed_scale, fed_gate], Some(mut attended)) =
+            (&text_parts[..], attended_text)
+        else {
+            return [hidden, text.clone()];
+        };
+        attended = gate.unsqueeze(1).mul(&attended);
+        let mut text = text.add(&attended);
+        let normed = modulated(&text.layer_norm(None, None), fed_scale, fed_shift);
+        let fed = feed_forward(cx, "ff_context", &normed);
+        text = fed_gate.unsqueeze(1).mul(&fed).then(|fed| text.add(fed));
+        [hidden, text]
+    }
+
+    /// `FluxSingleTransformerBlock`: one stream, attention and feed-forward side by side.
+    pub fn single(&self, cx: &Cx, hidden: &Tensor, text: &Tensor, emb: &Tensor) -> [Tensor; 2] {
+        let (words, width) = (text.size(1), self.width());
+        let pixels = hidden.size(1);
+        let both = Tensor::cat(text, &[hidden], 1);
+        let parts = zero(cx, "norm", emb, 3);
+        let [shift, scale, gate] = &parts[..] else {
+            return [hidden.clone(), text.clone()];
+        };
+        let normed = modulated(&both.layer_norm(None, None), scale, shift);
+        let fed = cx
+            .linear("proj_mlp", &normed, 4 * width, true)
+            .then(Tensor::gelu);
+        let (attended, _) = cx.within("attn", |cx| self.attention(cx, &normed, None));
+        let joined = Tensor::cat(&attended, &[&fed], 2);
+        let mut out = cx.linear("proj_out", &joined, width, true);
+        out = gate.unsqueeze(1).mul(&out);
+        out = both.add(&out);
+        let [text, hidden] = [words, pixels].map(|n| out.narrow(1, n));
+        [hidden, text]
+    }
+
+    /// `FluxAttnProcessor`, `JointAttnProcessor2_0`.
+    fn attention(&self, cx: &Cx, x: &Tensor, text: Option<&Tensor>) -> (Tensor, Option<Tensor>) {
+        let width = self.width();
+        let rows = |x: &Tensor| x.view(&[x.size(0), x.size(1), self.heads, self.head_dim]);
+        let normed = |name, x: Tensor| {
+            if self.norms {
+                cx.fused_rms_norm(name, &x)
+            } else {
+                x
+            }
+        };
+        let made = |names: [&'static str; 3], x: &Tensor| {
+            names.map(|name| rows(&cx.linear(name, x, width, true)))
+        };
+        let [mut query, mut key, mut value] = made(["to_q", "to_k", "to_v"], x);
+        query = normed("norm_q", query);
+        key = normed("norm_k", key);
+        if let Some(text) = text {
+            let names = ["add_q_proj", "add_k_proj", "add_v_proj"];
+            let [mut text_query, mut text_key, text_value] = made(names, text);
+            text_query = normed("norm_added_q", text_query);
+            text_key = normed("norm_added_k", text_key);
+            let join = |image: &Tensor, text: &Tensor| match self.rotary {
+                Some(_) => Tensor::cat(text, &[image], 1),
+                None => Tensor::cat(image, &[text], 1),
+            };
+            query = join(&query, &text_query);
+            key = join(&key, &text_key);
+            value = join(&value, &text_value);
+        }
+        if let Some([cosines, sines]) = &self.rotary {
+            query = rotated(&query, cosines, sines);
+            key = rotated(&key, cosines, sines);
+        }
+        let [q, k, v] = [&query, &key, &value].map(|x| x.transpose(1, 2));
+        let mut out = q.attention(&k, &v, &AttentionMask::None, 0.0);
+        out = out.transpose(1, 2);
+        out = out.reshape(&[out.size(0), out.size(1), width]);
+        out = out.to(query.dtype());
+        let finished = |x: &Tensor| cx.within("to_out", |cx| cx.linear("0", x, width, true));
+        let Some(text) = text else {
+            // FLUX's single blocks project after joining; SD3's second attention projects at once.
+            return match self.rotary {
+                Some(_) => (out, None),
+                None => (finished(&out), None),
+            };
+        };
+        let (words, pixels) = (text.size(1), x.size(1));
+        let text_first = self.rotary.is_some();
+        let sizes = if text_first {
+            [words, pixels]
+        } else {
+            [pixels, words]
+        };
+        let parts = out.split(&sizes, 1);
+        let [first, second] = &parts[..] else {
+            return (out, None);
+        };
+        let (text, image) = if text_first {
+            (first, second)
+        } else {
+            (second, first)
+        };
+        let image = image.contiguous().then(finished);
+        let text = (!self.pre_only).then(|| {
+            let text = text.contiguous();
+            cx.linear("to_add_out", &text, width, true)
+        });
+        (image, text)
+    }
+}
+
+/// `AdaLayerNormZero` and its like: factors and terms from the conditioning.
+fn zero(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor> {
+    let width = emb.size(-1);
+    cx.within(name, |cx| {
+        emb.silu()
+            .then(|x| cx.linear("linear", x, parts * width, true))
+            .chunk(parts, 1)
+    })
+}
+
+/// `AdaLayerNormContinuous`, the norm before the last projection.
+pub fn last_norm(cx: &Cx, x: &Tensor, emb: &Tensor) -> Tensor {
+    let parts = zero(cx, "norm_out", emb, 2);
+    match &parts[..] {
+        [scale, shift] => modulated(&x.layer_norm(None, None), scale, shift),
+        _ => x.clone(),
+    }
+}
+
+/// `FeedForward` with `gelu-approximate`.
+fn feed_forward(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+    let width = x.size(-1);
+    cx.within(name, |cx| {
+        cx.within("net", |cx| {
+            let mut x = cx.within("0", |cx| cx.linear("proj", x, 4 * width, true));
+            x = x.gelu();
+            cx.linear("2", &x, width, true)
+        })
+    })
+}
+
+/// `apply_rotary_emb`: pairs of neighbours turned.
+fn rotated(x: &Tensor, cosines: &Tensor, sines: &Tensor) -> Tensor {
+    let (b, s, h, d) = (x.size(0), x.size(1), x.size(2), x.size(3));
+    let pairs = x.reshape(&[b, s, h, d / 2, 2]).unbind_along(-1);
+    let [real, imaginary] = &pairs[..] else {
+        return x.clone();
+    };
+    let turned = imaginary
+        .neg()
+        .then(|negative| Tensor::stack(&[negative.clone(), real.clone()], -1));
+    let Some(turned) = turned else {
+        return x.clone();
+    };
+    let turned = turned.reshape(&[b, s, h, d]);
+    let kept = x.to(DType::F32).then(|x| x.mul(cosines));
+    let moved = turned.to(DType::F32).then(|x| x.mul(sines));
+    let sum = kept.add(&moved);
+    drop((kept, moved));
+    sum.to(x.dtype())
+}
+
+impl Cx {
+    /// `nn.RMSNorm`.
+    pub fn fused_rms_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
+        self.within(name, |cx| {
+            x.fused_rms_norm(&cx.param("weight", [x.size(-1)]).tensor())
+        })
+    }
+}
