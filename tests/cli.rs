@@ -34,7 +34,7 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         &["estimat"],
         2,
         "",
-        "headroom: command is `estimat`; expected one of estimate, fit,",
+        "headroom: command is `estimat`; expected one of estimate, fit, search, gpus,",
     );
     check(
         &["estimate"],
@@ -96,8 +96,8 @@ fn help_is_there_for_every_command() {
     check(&["--help"], 0, "headroom: does this training run fit", "");
     check(&["--version"], 0, "headroom 0.", "");
     for name in [
-        "estimate", "fit", "gpus", "export", "import", "link", "open", "truth", "presets",
-        "catalog", "schema",
+        "estimate", "fit", "search", "gpus", "export", "import", "link", "open", "truth",
+        "presets", "catalog", "schema",
     ] {
         check(&[name, "--help"], 0, &format!("headroom {name}"), "");
     }

@@ -63,6 +63,13 @@ pub(super) const COMMANDS: &[Command] = &[
         run: estimate::fit,
     },
     Command {
+        name: "search",
+        words: &["WHAT"],
+        options: &[SET],
+        about: "say what to change, cheapest first, so that it fits",
+        run: estimate::search,
+    },
+    Command {
         name: "gpus",
         words: &["WHAT"],
         options: &[SET],

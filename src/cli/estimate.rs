@@ -8,6 +8,7 @@ use crate::catalog;
 use crate::document::Document;
 use crate::estimate::{Band, Estimate, estimate as predict};
 use crate::scenario::Scenario;
+use crate::share;
 use crate::strategy;
 use crate::units::Bytes;
 
@@ -36,6 +37,48 @@ pub(super) fn fit(args: &Args) -> Result<Answer, Refusal> {
         .with("next", fit.next.as_ref().map(document));
     let mut answer = Answer::new(text, &document);
     answer.fits = micro_batch.is_some();
+    Ok(answer)
+}
+
+/// The ladder: what to change so that it fits.
+pub(super) fn search(args: &Args) -> Result<Answer, Refusal> {
+    let ladder = strategy::ladder(&what::scenario(args)?)?;
+    let mut text = format!("as it is: {}\n", verdict(&ladder.start));
+    let mut rows = Vec::new();
+    for step in &ladder.steps {
+        let cost = match step.cost {
+            strategy::Cost::Free => "free",
+            strategy::Cost::Time => "time",
+            strategy::Cost::Results => "results",
+        };
+        text.push_str(&format!(
+            "then {}: {}\n",
+            step.title,
+            verdict(&step.estimate)
+        ));
+        text.push_str(&format!("     costs {cost}: {}\n", step.price));
+        rows.push(
+            Document::new()
+                .with("id", step.id)
+                .with("title", step.title.as_str())
+                .with("cost", cost)
+                .with("price", step.price)
+                .with("device", band(step.estimate.device))
+                .with("fits", step.estimate.fits)
+                .with("link", format!("#{}", share::write(&step.scenario))),
+        );
+    }
+    match ladder.steps.last() {
+        _ if !ladder.fits => text.push_str("and nothing more that Headroom knows makes it fit\n"),
+        Some(last) => text.push_str(&format!("#{}\n", share::write(&last.scenario))),
+        None => {}
+    }
+    let document = Document::new()
+        .with("device", band(ladder.start.device))
+        .with("steps", Document::List(rows))
+        .with("fits", ladder.fits);
+    let mut answer = Answer::new(text, &document);
+    answer.fits = ladder.fits;
     Ok(answer)
 }
 

@@ -2,5 +2,9 @@
 
 pub mod doctor;
 mod fit;
+mod ladder;
+mod moves;
 
 pub use fit::{Fit, fit};
+pub use ladder::{Ladder, Step, ladder};
+pub use moves::{Cost, MOVES, Move};
