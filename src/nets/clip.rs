@@ -2,10 +2,9 @@
 
 use super::attention::{Eager, attend, heads};
 use super::inputs::{additive, allowed};
-use super::vit::patches_with;
 use super::{Cx, Net, Output, Sizes};
 use crate::scenario::{Attention, Data};
-use crate::tape::ops::AttentionMask;
+use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
 
 /// A stack of pre-norm layers.
@@ -20,7 +19,7 @@ struct Tower {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Clip {
+pub(super) struct Clip {
     vision: Tower,
     text: Tower,
     image: u64,
@@ -62,6 +61,20 @@ pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
         context: sizes.or("ctx", 77),
         projection: sizes.need("proj")?,
     }))
+}
+
+/// The image tower alone, for models that read its hidden states.
+pub(super) fn image_tower(sizes: &Sizes) -> Result<Clip, String> {
+    let vision = Tower::new(sizes, ["v_hidden", "v_layers", "v_heads", "v_ffn"])?;
+    Ok(Clip {
+        vision,
+        text: vision,
+        image: sizes.or("img", 224),
+        patch: sizes.need("patch")?.max(1),
+        vocab: 0,
+        context: 0,
+        projection: 0,
+    })
 }
 
 pub fn text(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
@@ -140,6 +153,33 @@ impl Net for ClipText {
 }
 
 impl Clip {
+    pub(super) fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
+        let shape = [count, 3, self.image, self.image];
+        cx.tape.empty("pixel_values", shape, cx.env.weights)
+    }
+
+    /// `hidden_states[-2]`, `last_hidden_state` and `pooler_output`.
+    pub(super) fn last_states(&self, cx: &Cx, image: &Tensor) -> [Tensor; 3] {
+        let embedded = cx.within("embeddings", |cx| self.image_embeddings(cx, image));
+        let hidden = embedded.then(|embedded| cx.layer_norm("pre_layrnorm", embedded));
+        let before = self.vision.layers.saturating_sub(1);
+        let tower = self.vision;
+        let layer = move |cx: &Cx, state: &[Tensor]| -> Vec<Tensor> {
+            let layer = |x| tower.layer(cx, x, &AttentionMask::None);
+            state.iter().map(layer).collect()
+        };
+        let (read, last) = cx.within("encoder", |cx| {
+            let read = cx.equal_layers("layers", before, vec![hidden.clone()], layer);
+            let last = cx.layer("layers", before as usize, read.clone(), layer);
+            (read, last)
+        });
+        let first = |all: Vec<Tensor>| all.into_iter().next().unwrap_or_else(|| image.clone());
+        let (read, last) = (first(read), first(last));
+        let pooled = cx.layer_norm("post_layernorm", &last.select(1));
+        drop(hidden);
+        [read, last, pooled]
+    }
+
     fn vision(&self, cx: &Cx, image: &Tensor) -> (Tensor, Tensor) {
         let mut hidden = cx.within("embeddings", |cx| self.image_embeddings(cx, image));
         hidden = cx.layer_norm("pre_layrnorm", &hidden);
@@ -152,7 +192,19 @@ impl Clip {
         let hidden = self.vision.hidden;
         let side = self.image / self.patch;
         let class = cx.param("class_embedding", [hidden]);
-        let patches = patches_with(cx, "patch_embedding", image, hidden, self.patch, false);
+        let grid = cx.conv2d(
+            "patch_embedding",
+            image,
+            hidden,
+            self.patch,
+            Conv::stride(self.patch),
+            false,
+        );
+        let grid = cx.asks_for_gradient(grid);
+        let patches = grid
+            .reshape(&[image.size(0), hidden, side * side])
+            .transpose(1, 2);
+        drop(grid);
         let class = class.tensor().expand(&[image.size(0), 1, hidden]);
         let embedded = Tensor::cat(&class, &[&patches], 1);
         let ids = cx.buffer("position_ids", [1, side * side + 1], DType::I64);

@@ -136,11 +136,12 @@ fn packed_sequence_probe(ids: &Tensor) {
     drop(joined);
     let starts = ids.constant("ne", &[b, s], DType::Bool);
     let sums = ids.constant("cumsum", &[b, s], DType::I64);
-    ids.tape().workspace("cumsum", b * s * 8);
+    let sixty_four_bits = ids.constant("cumsum", &[b, s], DType::I64);
     if b == 1 {
         // A single row is scanned by cub.
         ids.tape().workspace("cumsum", 1280);
     }
+    drop(sixty_four_bits);
     drop(starts);
     let last = ids.constant("eq", &[b], DType::Bool);
     drop(ids.constant("all", &[0; 0], DType::Bool));

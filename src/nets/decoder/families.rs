@@ -15,6 +15,7 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("olmoe", |sizes| build(sizes, OLMOE)),
     ("qwen2_moe", |sizes| build(sizes, QWEN2_MOE)),
     ("qwen3_moe", |sizes| build(sizes, QWEN3_MOE)),
+    ("llava", |sizes| super::llava::build(sizes, LLAMA)),
     ("phi3", |sizes| build(sizes, PHI3)),
 ];
 

@@ -4,6 +4,7 @@
 mod attention;
 mod experts;
 mod families;
+mod llava;
 mod rope;
 
 use std::cell::RefCell;
@@ -145,6 +146,18 @@ impl Net for Decoder {
 impl Decoder {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, cache: &Cache) -> Tensor {
         let embeddings = self.embeddings(cx, ids);
+        self.run(cx, embeddings, ids, padding, cache)
+    }
+
+    /// The model from its input embeddings on.
+    fn run(
+        &self,
+        cx: &Cx,
+        embeddings: Tensor,
+        ids: &Tensor,
+        padding: Option<&Tensor>,
+        cache: &Cache,
+    ) -> Tensor {
         let positions = super::inputs::positions(ids);
         let mask = super::inputs::causal_mask(cx, ids, padding, embeddings.dtype());
         let windowed = if self.traits.full_attention_every > 1 {

@@ -26,6 +26,19 @@ impl Tensor {
         } else {
             weight
         };
+        // Rows that do not lie one after the other are not joined where that spares a copy and no gradient of the weight
+        // would be made for each of them (`should_fold` in LinearAlgebra.cpp).
+        let flat = [input.numel() / input.size(-1).max(1), input.size(-1)];
+        if input.shape().len() > 2
+            && !weight.requires_grad()
+            && input.layout().viewed(Dims::from(flat)).is_none()
+        {
+            let product = input.matmul(&weight.transpose(0, 1));
+            return match &bias {
+                Some(bias) => product.add_(bias),
+                None => product,
+            };
+        }
         match &bias {
             // Rows that do not lie one after the other are copied for a plain product; the bias is added in place
             // (aten/src/ATen/native/Linear.cpp).

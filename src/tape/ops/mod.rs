@@ -15,6 +15,7 @@ mod group_norm;
 mod index;
 mod interpolate;
 mod loss;
+mod masked_scatter;
 mod matmul;
 mod norm;
 mod pool;

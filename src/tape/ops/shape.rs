@@ -267,6 +267,20 @@ impl Tensor {
         self.expand(shape).contiguous()
     }
 
+    /// `torch.cat(list(self), 0)`: a copy forth, and back by `stack`.
+    pub fn listed(&self) -> Tensor {
+        let shape = *self.shape();
+        self.copied("cat", Layout::contiguous(shape))
+            .from_op(&[self], |_| {
+                Box::new(move |incoming| {
+                    incoming
+                        .into_iter()
+                        .map(|g| g.map(|g| g.copied("stack", Layout::contiguous(shape))))
+                        .collect()
+                })
+            })
+    }
+
     /// A helper tensor of indices or masks: no history.
     pub fn constant(&self, op: &'static str, shape: &[u64], dtype: DType) -> Tensor {
         self.tape().empty(op, Dims::new(shape), dtype)

@@ -1,0 +1,81 @@
+//! LLaVA: a CLIP image tower, a projector and a Llama (transformers/models/llava/modeling_llava.py).
+
+use super::super::clip::{Clip, image_tower};
+use super::super::losses::causal_lm_loss;
+use super::super::{Cx, Net, Output, Sizes, inputs};
+use super::{Decoder, Traits};
+use crate::scenario::Data;
+use crate::tape::{DType, Tensor};
+
+#[derive(Clone, Copy, Debug)]
+struct Llava {
+    vision: Clip,
+    text: Decoder,
+}
+
+pub fn build(sizes: &Sizes, traits: Traits) -> Result<Box<dyn Net>, String> {
+    Ok(Box::new(Llava {
+        vision: image_tower(sizes)?,
+        text: Decoder::new(sizes, traits)?,
+    }))
+}
+
+impl Net for Llava {
+    /// One image a sample; its tokens are part of the sequence.
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let mut all = inputs::token_ids_and_labels(cx, data);
+        all.insert(2, self.vision.pixels(cx, data.micro_batch));
+        all
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [ids, labels, pixels, ..] = batch else {
+            return Output::nothing(cx);
+        };
+        let (hidden, features) = cx.within("model", |cx| self.model(cx, ids, pixels, batch.get(3)));
+        let logits = cx.linear("lm_head", &hidden, self.text.vocab, false);
+        let loss = cx.within("loss", |_| causal_lm_loss(&logits, labels));
+        Output {
+            loss,
+            held: vec![logits, features],
+        }
+    }
+}
+
+impl Llava {
+    fn model(
+        &self,
+        cx: &Cx,
+        ids: &Tensor,
+        pixels: &Tensor,
+        padding: Option<&Tensor>,
+    ) -> (Tensor, Tensor) {
+        let mut embeddings = cx.within("language_model", |cx| self.text.embeddings(cx, ids));
+        let [read, last, pooled] =
+            cx.within("vision_tower", |cx| self.vision.last_states(cx, pixels));
+        let projected = {
+            let patches = read.narrow(1, read.size(1).saturating_sub(1));
+            cx.within("multi_modal_projector", |cx| self.project(cx, &patches))
+        };
+        // The projected features take the pooled output's place.
+        drop(pooled);
+        // A list of images, joined to one row of features.
+        let count = projected.size(0) * projected.size(1);
+        let joined = projected.listed().reshape(&[count, self.text.hidden]);
+        let features = joined.to(embeddings.dtype());
+        drop(joined);
+        let mask = ids.constant("eq", ids.shape(), DType::Bool).unsqueeze(-1);
+        embeddings = embeddings.masked_scatter(&mask, &features);
+        let hidden = cx.within("language_model", |cx| {
+            self.text.run(cx, embeddings.clone(), ids, padding, &None)
+        });
+        drop((mask, read, last, projected));
+        (hidden, features)
+    }
+
+    fn project(&self, cx: &Cx, patches: &Tensor) -> Tensor {
+        let mut hidden = cx.linear("linear_1", patches, self.text.hidden, true);
+        hidden = hidden.gelu();
+        cx.linear("linear_2", &hidden, self.text.hidden, true)
+    }
+}

@@ -1,0 +1,44 @@
+//! Writing one tensor's elements where a mask says so.
+
+use super::super::{DType, Grads, Tensor, grads};
+
+impl Tensor {
+    /// `self.masked_scatter(mask, source)` with a mask that is expanded to this shape (`masked_scatter_cuda` in IndexKernel.cpp).
+    pub fn masked_scatter(&self, mask: &Tensor, source: &Tensor) -> Tensor {
+        let (shape, source_shape, dtype) = (*self.shape(), *source.shape(), self.dtype());
+        let out = self.map("masked_scatter");
+        let tape = self.tape();
+        let prefix_sum = tape.empty("masked_scatter", shape, DType::I64);
+        let whole_mask = tape.empty("masked_scatter", shape, DType::Bool);
+        tape.workspace("masked_scatter", scan_workspace(self.numel()));
+        drop((whole_mask, prefix_sum));
+        out.from_op(&[self, source], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            let mask = mask.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let mask = mask.unpack();
+                let for_self = needs[0].then(|| g.zip_to(&mask, "masked_fill", dtype));
+                let for_source = needs[1].then(|| {
+                    // The mask is made whole to be counted and read.
+                    drop(g.tape().empty("masked_select", shape, DType::Bool));
+                    // What the mask selects is joined to zeros where it is shorter than the source.
+                    let selected = g.tape().empty("masked_select", source_shape, dtype);
+                    let joined = selected.map("cat");
+                    drop(selected);
+                    joined
+                });
+                drop(mask);
+                grads([for_self, for_source])
+            })
+        })
+    }
+}
+
+/// cub's `DeviceScan`: sixteen bytes for each tile of 896 elements and for the 32 before the first.
+fn scan_workspace(count: u64) -> u64 {
+    const TILE: u64 = 896;
+    (16 * (count.div_ceil(TILE) + 32)).next_multiple_of(256) + 511
+}
