@@ -35,6 +35,8 @@ struct ClipText {
     text: Tower,
     vocab: u64,
     context: u64,
+    /// The width its output is projected to, where it is.
+    projection: Option<u64>,
 }
 
 impl Tower {
@@ -82,6 +84,7 @@ pub fn text(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
         text: Tower::new(sizes, ["hidden", "layers", "heads", "ffn"])?,
         vocab: sizes.need("vocab")?,
         context: sizes.or("ctx", 77),
+        projection: sizes.get("proj"),
     }))
 }
 
@@ -144,7 +147,10 @@ impl Net for ClipText {
         let [ids] = batch else {
             return Output::nothing(cx);
         };
-        let (last, pooled) = self.text.read(cx, ids, self.vocab, self.context);
+        let (last, mut pooled) = self.text.read(cx, ids, self.vocab, self.context);
+        if let Some(width) = self.projection {
+            pooled = cx.linear("text_projection", &pooled, width, false);
+        }
         Output {
             loss: pooled.mean_all(),
             held: vec![last, pooled],

@@ -15,6 +15,7 @@ mod losses;
 mod mmdit;
 mod modules;
 mod recurrent;
+mod seq2seq;
 mod sizes;
 mod swin;
 mod t5;
@@ -57,6 +58,7 @@ type Build = fn(&Sizes) -> Result<Box<dyn Net>, String>;
 
 /// The architectures with a forward function, by the name the catalogue uses.
 const ARCHITECTURES: &[(&str, Build)] = &[
+    ("bart", seq2seq::bart),
     ("bert", bert::build),
     ("clip", clip::build),
     ("clip_text", clip::text),
@@ -65,6 +67,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("swin", swin::build),
     ("t5", t5::build),
     ("vit", vit::build),
+    ("whisper", seq2seq::whisper),
 ];
 
 fn find(architecture: &str) -> Option<Build> {

@@ -1,0 +1,303 @@
+//! Whisper and BART: an encoder, and a decoder that attends to it (transformers/models/{whisper,bart}/modeling_*.py).
+
+use super::attention::{Eager, attend};
+use super::inputs::{additive, allowed, causal_mask};
+use super::{Cx, Net, Output, Sizes};
+use crate::scenario::{Attention, Data};
+use crate::tape::ops::{AttentionMask, Conv};
+use crate::tape::{DType, Tensor};
+
+#[derive(Clone, Copy, Debug)]
+struct Seq2Seq {
+    /// Whisper: sound in, norms before each part; else BART: tokens in, norms after.
+    whisper: bool,
+    layers: u64,
+    decoder_layers: u64,
+    hidden: u64,
+    heads: u64,
+    ffn: u64,
+    vocab: u64,
+    mel: u64,
+    frames: u64,
+    positions: u64,
+}
+
+pub fn whisper(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    build(sizes, true)
+}
+
+pub fn bart(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    build(sizes, false)
+}
+
+fn build(sizes: &Sizes, whisper: bool) -> Result<Box<dyn Net>, String> {
+    let (layers, hidden) = (sizes.need("layers")?, sizes.need("hidden")?);
+    Ok(Box::new(Seq2Seq {
+        whisper,
+        layers,
+        decoder_layers: sizes.or("decoder_layers", layers),
+        hidden,
+        heads: sizes.need("heads")?.max(1),
+        ffn: sizes.or("ffn", 4 * hidden),
+        vocab: sizes.need("vocab")?,
+        mel: sizes.or("mel", 80),
+        frames: sizes.or("audio_ctx", 1500),
+        positions: sizes.or("ctx", 1024),
+    }))
+}
+
+impl Net for Seq2Seq {
+    /// Whisper's sequence is the transcript; BART's targets have a quarter of its length.
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let n = data.micro_batch;
+        if self.whisper {
+            let sound = [n, self.mel, 2 * self.frames];
+            let labels = [n, data.sequence];
+            return vec![
+                cx.tape.empty("labels", labels, DType::I64),
+                cx.tape.empty("input_features", sound, cx.env.weights),
+            ];
+        }
+        let ids = cx.tape.empty("input_ids", [n, data.sequence], DType::I64);
+        let labels = cx.tape.empty("labels", [n, data.sequence / 4], DType::I64);
+        vec![labels, ids]
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [labels, input] = batch else {
+            return Output::nothing(cx);
+        };
+        let ids = shifted_right(labels);
+        let (encoded, decoded) = cx.within("model", |cx| {
+            let table = self.table(cx);
+            let encoded = cx.within("encoder", |cx| self.encode(cx, input, &table));
+            let decoded = cx.within("decoder", |cx| self.decode(cx, &ids, &encoded, &table));
+            (encoded, decoded)
+        });
+        let table = cx.within("model", |cx| self.table(cx));
+        let mut logits = cx.within("lm_head", |_| decoded.linear(&table, None));
+        if !self.whisper {
+            let bias = cx.buffer("final_logits_bias", [1, self.vocab], cx.env.weights);
+            logits = logits.add(&bias);
+        }
+        let loss = cx.within("loss", |_| {
+            let rows = labels.numel();
+            logits
+                .view(&[rows, self.vocab])
+                .cross_entropy(&labels.view(&[rows]))
+        });
+        Output {
+            loss,
+            held: vec![logits, encoded],
+        }
+    }
+}
+
+impl Seq2Seq {
+    /// The table of embeddings, which is the output layer's weight too.
+    fn table(&self, cx: &Cx) -> Tensor {
+        let weight = |cx: &Cx| cx.param("weight", [self.vocab, self.hidden]).tensor();
+        if self.whisper {
+            cx.within("decoder", |cx| cx.within("embed_tokens", weight))
+        } else {
+            cx.within("shared", weight)
+        }
+    }
+
+    fn dropped(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        // Whisper is configured without.
+        cx.dropout(x, if self.whisper { 0.0 } else { 0.1 })
+    }
+
+    fn encode(&self, cx: &Cx, input: &Tensor, table: &Tensor) -> Tensor {
+        // The function's own names live to its end.
+        let (embedded, _names) = if self.whisper {
+            self.sound(cx, input)
+        } else {
+            self.words(cx, input, table)
+        };
+        let mut hidden = embedded;
+        hidden = self.dropped(cx, &hidden);
+        let this = *self;
+        let last = cx.layers("layers", self.layers, vec![hidden], move |cx, state, _| {
+            state
+                .iter()
+                .map(|x| this.layer(cx, x, None, None))
+                .collect()
+        });
+        self.ended(cx, last).unwrap_or_else(|| input.clone())
+    }
+
+    /// Whisper's stacks end in a norm.
+    fn ended(&self, cx: &Cx, last: Vec<Tensor>) -> Option<Tensor> {
+        let last = last.into_iter().next()?;
+        Some(if self.whisper {
+            cx.layer_norm("layer_norm", &last)
+        } else {
+            last
+        })
+    }
+
+    fn words(&self, cx: &Cx, ids: &Tensor, table: &Tensor) -> (Tensor, [Tensor; 2]) {
+        let words = table.embedding(ids).then(Tensor::scale);
+        let places = {
+            let _index = ids.constant("arange", &[ids.size(1)], DType::I64);
+            let moved = ids.constant("add", ids.shape(), DType::I64);
+            cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
+        };
+        let mut sum = words.add(&places);
+        sum = cx.layer_norm("layernorm_embedding", &sum);
+        (sum, [words, places])
+    }
+
+    /// Two convolutions over the spectrogram, the second with stride two, and fixed positions.
+    fn sound(&self, cx: &Cx, input: &Tensor) -> (Tensor, [Tensor; 2]) {
+        let conv = |stride| Conv::stride(stride).padded(1);
+        let mut x = cx
+            .convolution("conv1", input, self.hidden, &[3], conv(1), true)
+            .then(Tensor::gelu);
+        x = cx
+            .convolution("conv2", &x, self.hidden, &[3], conv(2), true)
+            .then(Tensor::gelu);
+        x = x.permute(&[0, 2, 1]);
+        let index = input.constant("arange", &[self.frames], DType::I64);
+        let places = cx.within("embed_positions", |cx| {
+            let shape = [self.frames, self.hidden];
+            let table = cx.param_as("weight", shape, cx.env.weights, |_| false);
+            table.tensor().embedding(&index)
+        });
+        (x.add(&places), [x, index])
+    }
+
+    fn decode(&self, cx: &Cx, ids: &Tensor, encoded: &Tensor, table: &Tensor) -> Tensor {
+        let (b, s) = (ids.size(0), ids.size(1));
+        let mut words = table.embedding(ids);
+        if !self.whisper {
+            words = words.scale();
+        }
+        let mut index = ids.constant("arange", &[s], DType::I64).then(Tensor::shift);
+        if self.whisper {
+            index = index.constant("repeat", &[b, s], DType::I64);
+        }
+        let places = if self.whisper {
+            cx.within("embed_positions", |cx| {
+                let table = cx.param("weight", [self.positions, self.hidden]).tensor();
+                table.rows(&index).view(&[b, s, self.hidden])
+            })
+        } else {
+            let moved = index.unsqueeze(0).shift();
+            cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
+        };
+        let mut hidden = words.add(&places);
+        if !self.whisper {
+            hidden = cx.layer_norm("layernorm_embedding", &hidden);
+        }
+        hidden = self.dropped(cx, &hidden);
+        let mask = match cx.env.training.attention {
+            _ if self.whisper => causal_mask(cx, ids, None, words.dtype()),
+            Attention::Sdpa => AttentionMask::Causal,
+            Attention::Eager => {
+                let allowed = allowed(ids, None, false);
+                AttentionMask::Given(additive(&allowed, b, words.dtype()))
+            }
+        };
+        let (this, encoded) = (*self, encoded.clone());
+        let state = vec![hidden];
+        let last = cx.layers("layers", self.decoder_layers, state, move |cx, state, _| {
+            state
+                .iter()
+                .map(|x| this.layer(cx, x, Some(&mask), Some(&encoded)))
+                .collect()
+        });
+        let last = self.ended(cx, last);
+        drop((words, places, index));
+        last.unwrap_or_else(|| ids.clone())
+    }
+
+    /// A layer of the encoder or, with what it attends to, of the decoder.
+    fn layer(
+        &self,
+        cx: &Cx,
+        input: &Tensor,
+        mask: Option<&AttentionMask>,
+        encoded: Option<&Tensor>,
+    ) -> Tensor {
+        let mask = mask.unwrap_or(&AttentionMask::None);
+        let mut hidden = self.part(cx, input, "self_attn_layer_norm", |x| {
+            cx.within("self_attn", |cx| self.attention(cx, &x, None, mask))
+        });
+        if let Some(encoded) = encoded {
+            hidden = self.part(cx, &hidden, "encoder_attn_layer_norm", |x| {
+                cx.within("encoder_attn", |cx| {
+                    self.attention(cx, &x, Some(encoded), &AttentionMask::None)
+                })
+            });
+        }
+        self.part(cx, &hidden, "final_layer_norm", |mut x| {
+            x = cx.linear("fc1", &x, self.ffn, true).then(Tensor::gelu);
+            (cx.linear("fc2", &x, self.hidden, true), None)
+        })
+    }
+
+    /// One part of a layer with its residual and its norm: Whisper's before it, BART's after.
+    fn part(
+        &self,
+        cx: &Cx,
+        input: &Tensor,
+        norm: &'static str,
+        body: impl FnOnce(Tensor) -> (Tensor, Option<Tensor>),
+    ) -> Tensor {
+        if self.whisper {
+            let (hidden, _weights) = body(cx.layer_norm(norm, input));
+            return input.add(&hidden);
+        }
+        let (mut hidden, _weights) = body(input.clone());
+        hidden = self.dropped(cx, &hidden);
+        hidden = input.add(&hidden);
+        cx.layer_norm(norm, &hidden)
+    }
+
+    fn attention(
+        &self,
+        cx: &Cx,
+        x: &Tensor,
+        encoded: Option<&Tensor>,
+        mask: &AttentionMask,
+    ) -> (Tensor, Option<Tensor>) {
+        let (b, s, d) = (x.size(0), x.size(1), self.hidden / self.heads);
+        let split = |y: &Tensor| {
+            let rows = y.size(1);
+            y.view(&[b, rows, self.heads, d]).transpose(1, 2)
+        };
+        let keys = encoded.unwrap_or(x);
+        let (q, k, v) = if self.whisper {
+            let q = {
+                let scaled = cx
+                    .linear("q_proj", x, self.hidden, true)
+                    .then(Tensor::scale);
+                split(&scaled).contiguous()
+            };
+            let k = split(&cx.linear("k_proj", keys, self.hidden, false)).contiguous();
+            let v = split(&cx.linear("v_proj", keys, self.hidden, true)).contiguous();
+            (q, k, v)
+        } else {
+            let q = split(&cx.linear("q_proj", x, self.hidden, true));
+            let k = cx.linear("k_proj", keys, self.hidden, true);
+            let v = cx.linear("v_proj", keys, self.hidden, true);
+            (q, split(&k), split(&v))
+        };
+        let (mut out, weights) = attend(cx, [&q, &k, &v], mask, 0.0, Eager::default());
+        out = out.reshape(&[b, s, self.hidden]);
+        (cx.linear("out_proj", &out, self.hidden, true), weights)
+    }
+}
+
+/// `shift_tokens_right`.
+fn shifted_right(labels: &Tensor) -> Tensor {
+    let shape = labels.shape();
+    let shifted = labels.constant("new_zeros", shape, DType::I64);
+    let rest = [labels.size(0), labels.size(1).saturating_sub(1)];
+    drop(labels.constant("clone", &rest, DType::I64));
+    drop(labels.constant("eq", shape, DType::Bool));
+    shifted
+}
