@@ -67,7 +67,7 @@ impl<'a> Expansion<'a> {
         start: usize,
         end: usize,
         groups: &[Group],
-        each: &mut impl FnMut(Single),
+        each: &mut dyn FnMut(Single),
     ) {
         let mut at = start;
         let first = groups.partition_point(|group| group.start < start);
@@ -84,7 +84,7 @@ impl<'a> Expansion<'a> {
     }
 
     /// Outside groups an event is of all copies at once; only what a group will carry on is made singly.
-    fn plain(&self, events: Option<&[Event]>, each: &mut impl FnMut(Single)) {
+    fn plain(&self, events: Option<&[Event]>, each: &mut dyn FnMut(Single)) {
         for event in events.unwrap_or_default() {
             let block = event.block();
             let Some(entry) = self.trace.blocks.get(block as usize) else {
@@ -105,7 +105,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn repeated(&self, events: Option<&[Event]>, group: &Group, each: &mut impl FnMut(Single)) {
+    fn repeated(&self, events: Option<&[Event]>, group: &Group, each: &mut dyn FnMut(Single)) {
         let events = events.unwrap_or_default();
         // What a repeat holds of its neighbour, when that is not kept: two spare handles take turns.
         let mut held: Vec<u32> = group

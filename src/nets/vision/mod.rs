@@ -148,21 +148,21 @@ trait Body {
 }
 
 /// A classifier with its loss.
-struct Classifier<B> {
+struct Classifier {
     image: u64,
     classes: u64,
-    body: B,
+    body: Box<dyn Body>,
 }
 
-fn classifier<B: Body + 'static>(sizes: &Sizes, body: B) -> Box<dyn Net> {
+fn classifier(sizes: &Sizes, body: impl Body + 'static) -> Box<dyn Net> {
     Box::new(Classifier {
         image: sizes.or("img", 224),
         classes: sizes.or("classes", 1000),
-        body,
+        body: Box::new(body),
     })
 }
 
-impl<B: Body> Net for Classifier<B> {
+impl Net for Classifier {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let shape = [data.micro_batch, 3, self.image, self.image];
         let mut image = cx.tape.empty("image", shape, cx.env.weights);
