@@ -3,19 +3,33 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync } from "node:zlib";
 
-const BUDGET = { raw: 350_000, brotli: 150_000 };
+// What a visitor waits for is compressed bytes, so these are the budgets: 320 kB for the module with every network,
+// and 400 kB for all that a first visit loads. The raw size is for information.
+const BUDGET = { module: 320_000, visit: 400_000 };
+// Kept by the browser for the home screen, not loaded by a visit.
+const LATER = /^icon-\d+\.png$/;
 
 const [dist] = process.argv.slice(2);
-const modules = readdirSync(dist).filter((it) => it.endsWith(".wasm"));
+const files = readdirSync(dist, { withFileTypes: true }).filter((it) => it.isFile() && !LATER.test(it.name));
+const weigh = ({ name }) => {
+  const bytes = readFileSync(join(dist, name));
+  return { name, raw: bytes.length, brotli: brotliCompressSync(bytes).length };
+};
+const weighed = files.map(weigh);
+const modules = weighed.filter((it) => it.name.endsWith(".wasm"));
 if (modules.length !== 1) throw new Error(`${dist}: expected one .wasm file, found ${modules.length}`);
-const bytes = readFileSync(join(dist, modules[0]));
-const sizes = { raw: bytes.length, brotli: brotliCompressSync(bytes).length };
+const [module] = modules;
+const visit = weighed.reduce((sum, it) => sum + it.brotli, 0);
 
+console.log(`     wasm raw: ${module.raw} bytes`);
 let failed = 0;
-for (const [kind, size] of Object.entries(sizes)) {
-  const fits = size <= BUDGET[kind];
+for (const [what, size, budget] of [
+  ["wasm brotli", module.brotli, BUDGET.module],
+  ["first visit brotli", visit, BUDGET.visit],
+]) {
+  const fits = size <= budget;
   if (!fits) failed += 1;
-  console.log(`${fits ? "ok  " : "FAIL"} wasm ${kind}: ${size} bytes of ${BUDGET[kind]}`);
+  console.log(`${fits ? "ok  " : "FAIL"} ${what}: ${size} bytes of ${budget}`);
 }
 console.log(`${2 - failed} passed, ${failed} failed`);
 process.exit(failed === 0 ? 0 : 1);
