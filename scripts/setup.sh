@@ -146,7 +146,6 @@ tool() {
       CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_STRIP=true \
       cargo install --root "$home" --version "$version" "$@") >&2 || stop "could not build $name $version"
     [ -x "$home/bin/$binary" ] || stop "$name $version came without $binary"
-    rm -rf "$CACHE/build"
   fi
   PATH=$home/bin:$PATH
 }
@@ -169,6 +168,8 @@ setup_page() {
   tool trunk "$TRUNK" trunk trunk --locked
   # Its lock file names versions that a registry may have withdrawn; the version of the tool itself is what matters.
   tool wasm-bindgen "$WASM_BINDGEN" wasm-bindgen-test-runner wasm-bindgen-cli
+  # What the two have in common was built once, and is not needed again.
+  rm -rf "$CACHE/build"
   setup_binaryen
   export PATH
 }
