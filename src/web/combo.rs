@@ -90,9 +90,12 @@ pub fn Combo(session: Session, setting: &'static Setting) -> impl IntoView {
     // What is being typed; the value's own name until then.
     let typed = RwSignal::new(None::<String>);
     let active = RwSignal::new(0_usize);
-    let list = Memo::new(move |_| match opened.get() {
-        true => all.with(|all| found(all, &typed.get().unwrap_or_default())),
-        false => vec![],
+    let list = Memo::new(move |_| {
+        if opened.get() {
+            all.with(|all| found(all, &typed.get().unwrap_or_default()))
+        } else {
+            vec![]
+        }
     });
     let close = move || {
         opened.set(false);

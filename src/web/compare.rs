@@ -14,9 +14,12 @@ pub fn differences(kept: &Scenario, now: &Scenario) -> Vec<Vec<String>> {
     let differs = |setting: &&settings::Setting| {
         setting.get(kept) != setting.get(now) || setting.applies(kept) != setting.applies(now)
     };
-    let shown = |setting: &settings::Setting, scenario| match setting.applies(scenario) {
-        true => setting.get(scenario),
-        false => "–".into(),
+    let shown = |setting: &settings::Setting, scenario| {
+        if setting.applies(scenario) {
+            setting.get(scenario)
+        } else {
+            "–".into()
+        }
     };
     settings::all()
         .iter()
@@ -115,9 +118,10 @@ fn Comparison(session: Session) -> impl IntoView {
     let named = move || {
         let kept = session.kept_answer.with(|it| it.scenario.clone());
         let all = session.answer.with(|it| differences(&kept, &it.scenario));
-        match all.is_empty() {
-            true => format!("<p class=\"quiet\">{}</p>", text::NO_DIFFERENCE),
-            false => markup::table("plain-table", &["Setting", "A", "Now"], 0, &all),
+        if all.is_empty() {
+            format!("<p class=\"quiet\">{}</p>", text::NO_DIFFERENCE)
+        } else {
+            markup::table("plain-table", &["Setting", "A", "Now"], 0, &all)
         }
     };
     let weighed = move || {

@@ -21,13 +21,13 @@ pub fn report(pasted: &str, estimate: Option<&Estimate>) -> String {
 
 fn shown(diagnosis: &Diagnosis) -> String {
     let list = |title: &str, lines: &[String]| {
-        let items: String = lines
+        let items: Vec<_> = lines
             .iter()
             .map(|it| format!("<li>{}</li>", escape(it)))
             .collect();
         match lines {
             [] => String::new(),
-            _ => format!("<h3>{title}</h3><ul>{items}</ul>"),
+            _ => format!("<h3>{title}</h3><ul>{}</ul>", items.concat()),
         }
     };
     format!(

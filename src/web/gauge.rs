@@ -212,9 +212,10 @@ impl Gauge {
             _ => String::new(),
         };
         // A name wider than its room would lie on the bar: it then goes above, on the left.
-        let (x, y, anchor) = match width > 22.0 && self.tone != Tone::Over {
-            true => (f64::midpoint(*from, *to), 52, "middle"),
-            false => (0.0, 11, "start"),
+        let (x, y, anchor) = if width > 22.0 && self.tone != Tone::Over {
+            (f64::midpoint(*from, *to), 52, "middle")
+        } else {
+            (0.0, 11, "start")
         };
         format!(
             "{hatch}<text class=\"spare\" x=\"{x:.3}%\" y=\"{y}\" text-anchor=\"{anchor}\">{name}</text>"

@@ -19,8 +19,17 @@ pub struct Curve {
     pub points: Vec<(u64, Band)>,
     pub now: u64,
     pub usable: Option<Bytes>,
-    /// The largest value that fits; `Some(None)` where none does.
-    pub largest: Option<Option<u64>>,
+    pub largest: Largest,
+}
+
+/// The largest value that fits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Largest {
+    #[default]
+    NotYetKnown,
+    /// Not even the smallest fits.
+    Nothing,
+    Value(u64),
 }
 
 impl Curve {
@@ -129,9 +138,8 @@ async fn work(
     tell: impl Fn(Curve),
     current: impl Fn() -> bool,
 ) {
-    let now = match setting.value(&scenario) {
-        Value::Whole(now) => now,
-        _ => return,
+    let Value::Whole(now) = setting.value(&scenario) else {
+        return;
     };
     let mut curve = Curve {
         now,
@@ -157,9 +165,14 @@ async fn work(
         let fits = with(setting, &scenario, value).is_some_and(|it| it.fits == Some(true));
         search.learn(value, fits);
     }
-    curve.largest = curve
-        .usable
-        .map(|_| Some(search.fits).filter(|it| *it >= range(setting).0));
+    if curve.usable.is_some() {
+        let fits = search.fits >= range(setting).0;
+        curve.largest = if fits {
+            Largest::Value(search.fits)
+        } else {
+            Largest::Nothing
+        };
+    }
     tell(curve);
 }
 
@@ -207,9 +220,13 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
         move || curve.with(|it| chart::curve(it, session.units.get(), chart::size(width.get())));
     let largest = move || {
         let setting = setting()?;
-        let largest = curve.with(|it| it.largest)?;
-        let said = text::largest(setting, largest);
-        let apply = largest.map(|value| {
+        let largest = curve.with(|it| it.largest);
+        let said = text::largest(setting, largest)?;
+        let value = match largest {
+            Largest::Value(value) => Some(value),
+            _ => None,
+        };
+        let apply = value.map(|value| {
             let apply = move |_| {
                 session.enter(setting, &value.to_string());
                 session.leave(setting);

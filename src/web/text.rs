@@ -1,6 +1,6 @@
 //! Words the page shows: kept together so that they can be read through, and translated one day.
 
-use super::sweep::Curve;
+use super::sweep::{Curve, Largest};
 use crate::catalog;
 use crate::estimate::{Category, Phase};
 use crate::scenario::Scenario;
@@ -80,11 +80,12 @@ pub fn sweep_axis(setting: Option<&Setting>, curve: &Curve, units: UnitStyle) ->
     Some(format!("{} over {across}", units.scale(curve.top()).1))
 }
 
-pub fn largest(setting: &Setting, largest: Option<u64>) -> String {
+pub fn largest(setting: &Setting, largest: Largest) -> Option<String> {
     let name = setting.label.to_ascii_lowercase();
     match largest {
-        Some(value) => format!("Largest {name} that fits: {value}."),
-        None => format!("Not even the smallest {name} fits."),
+        Largest::NotYetKnown => None,
+        Largest::Value(value) => Some(format!("Largest {name} that fits: {value}.")),
+        Largest::Nothing => Some(format!("Not even the smallest {name} fits.")),
     }
 }
 

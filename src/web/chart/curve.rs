@@ -47,7 +47,7 @@ pub fn curve(curve: &Curve, units: UnitStyle, size: (u32, u32)) -> Option<String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::Band;
+    use crate::web::sweep::Largest;
 
     fn sample(usable: Option<f64>) -> Curve {
         let band = |gib: f64| Band {
@@ -59,7 +59,7 @@ mod tests {
             points: (1..=8).map(|x| (x, band(x as f64))).collect(),
             now: 4,
             usable: usable.map(Bytes::gib),
-            largest: None,
+            largest: Largest::NotYetKnown,
         }
     }
 
