@@ -1,6 +1,6 @@
 //! Axolotl: one file for the whole job.
 
-use super::common::{TRAINER_FIXED, file, fixed, hub_name, launch, optim, precision_among};
+use super::common::{TRAINER_FIXED, causal, file, fixed, hub_name, launch, optim, precision_among};
 use super::header::header;
 use super::{Files, Target, yaml};
 use crate::document::Document;
@@ -17,6 +17,7 @@ pub(super) const TARGET: Target = Target {
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = fixed(scenario, TRAINER_FIXED);
+    problems.extend(causal(scenario));
     // It loads the weights in the format that it computes in.
     let known = [
         Precision::Fp32,

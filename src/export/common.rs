@@ -51,6 +51,14 @@ pub(super) fn fixed(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
     paths.iter().filter_map(differs).collect()
 }
 
+/// A problem where the model is none that these scripts and tools train: one that continues text.
+pub(super) fn causal(scenario: &Scenario) -> Option<Problem> {
+    let model = catalog::model(&scenario.model.id)?;
+    let expected = "a language model that continues text, for this target";
+    let other = model.category != catalog::Category::Decoders;
+    other.then(|| Problem::new("model.id", model.id, expected))
+}
+
 /// What a `Trainer` of transformers always does in one way.
 pub(super) const TRAINER_FIXED: &[&str] = &[
     "model.dims",

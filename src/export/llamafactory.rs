@@ -1,6 +1,8 @@
 //! LLaMA-Factory: its file and the description of the data.
 
-use super::common::{TRAINER_FIXED, file, fixed, hub_name, launch, optim, training_arguments};
+use super::common::{
+    TRAINER_FIXED, causal, file, fixed, hub_name, launch, optim, training_arguments,
+};
 use super::header::header;
 use super::{Files, Target, json, yaml};
 use crate::document::{Document, Entry};
@@ -17,6 +19,7 @@ pub(super) const TARGET: Target = Target {
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = fixed(scenario, TRAINER_FIXED);
+    problems.extend(causal(scenario));
     problems.extend(precision(scenario));
     let optim = optim(training.optimizer).map_err(|problem| problems.push(problem));
     let (Ok(optim), true) = (optim, problems.is_empty()) else {

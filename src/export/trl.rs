@@ -1,8 +1,8 @@
 //! TRL's command line: `trl sft`, one file for the whole job.
 
 use super::common::{
-    TRAINER_FIXED, file, fixed, hub_name, launch, optim, precision_among, training_arguments,
-    weights,
+    TRAINER_FIXED, causal, file, fixed, hub_name, launch, optim, precision_among,
+    training_arguments, weights,
 };
 use super::header::header;
 use super::{Files, Target, accelerate, yaml};
@@ -20,6 +20,7 @@ pub(super) const TARGET: Target = Target {
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = fixed(scenario, TRAINER_FIXED);
+    problems.extend(causal(scenario));
     // Without bf16 or fp16 in its file, TRL turns bf16 on.
     let known = [
         Precision::Fp32,

@@ -1,6 +1,8 @@
 //! Transformers' `Trainer`: the YAML of `TrainingArguments` and a short script that reads it.
 
-use super::common::{self, file, fixed, hub_name, launch, optim, training_arguments, weights};
+use super::common::{
+    self, causal, file, fixed, hub_name, launch, optim, training_arguments, weights,
+};
 use super::header::header;
 use super::{File, Files, Target, yaml};
 use crate::document::Document;
@@ -34,6 +36,7 @@ pub(super) fn trainer(scenario: &Scenario, header: &str) -> Result<Vec<File>, Ve
         .filter(|path| !script.contains(path))
         .collect();
     let mut problems = fixed(scenario, &paths);
+    problems.extend(causal(scenario));
     let optim = optim(scenario.training.optimizer).map_err(|problem| problems.push(problem));
     let (Ok(optim), true) = (optim, problems.is_empty()) else {
         return Err(problems);

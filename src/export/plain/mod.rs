@@ -1,6 +1,6 @@
 //! Plain PyTorch: a short `train.py` that does what was computed, its YAML, and the `torchrun` command.
 
-use super::common::{file, hub_name, launch};
+use super::common::{causal, file, hub_name, launch};
 use super::header::header;
 use super::{Files, Target, yaml};
 use crate::document::Document;
@@ -40,7 +40,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
 /// What `train.py` cannot do.
 fn problems(scenario: &Scenario) -> Vec<Problem> {
     let optimizer = scenario.training.optimizer;
-    let mut problems = Vec::new();
+    let mut problems: Vec<Problem> = causal(scenario).into_iter().collect();
     if !is_in_torch(optimizer) {
         let expected = "an optimizer that is part of torch or transformers, for this target";
         problems.push(Problem::new("training.optimizer", optimizer.id(), expected));
