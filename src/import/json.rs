@@ -1,6 +1,7 @@
 //! Reading JSON: strict, bounded in depth, without a panic on any input.
 
 use crate::document::{Document, Entry};
+use crate::scenario::decimal::decimal;
 
 /// The document, or what was wrong and where.
 pub fn read(text: &str) -> Result<Document, String> {
@@ -183,10 +184,8 @@ impl Reader<'_> {
         let text = &rest[..length];
         let number = match text.parse::<i128>() {
             Ok(whole) => Some(Document::Int(whole)),
-            Err(_) => text
-                .parse()
-                .ok()
-                .filter(|it: &f64| it.is_finite())
+            Err(_) => decimal(text)
+                .filter(|it| it.is_finite())
                 .map(Document::Number),
         };
         if number.is_some() {

@@ -5,8 +5,7 @@
 
 /// The number that `text` writes: digits with at most one point, a sign, an exponent.
 ///
-/// The nearest `f64` down to 38 decimal places; below that, within its last bits. `None` too for numbers of more than
-/// 38 digits before the point, which no setting accepts.
+/// The nearest `f64` where it has up to 18 digits and 38 places; beyond that, within the last bits.
 pub fn decimal(text: &str) -> Option<f64> {
     let (negative, rest) = match text.as_bytes() {
         [b'-', rest @ ..] => (true, rest),
@@ -37,8 +36,8 @@ pub fn decimal(text: &str) -> Option<f64> {
             _ => return None,
         }
     }
-    let size = scaled(kept, scale, lost).filter(|_| any)?;
-    Some(if negative { -size } else { size })
+    let size = scaled(kept, scale, lost);
+    any.then_some(if negative { -size } else { size })
 }
 
 fn exponent(text: &[u8]) -> Option<i32> {
@@ -48,15 +47,19 @@ fn exponent(text: &[u8]) -> Option<i32> {
 }
 
 /// `kept` times ten to the power of `scale`; `lost` says that it has more digits than these.
-fn scaled(kept: u64, scale: i32, lost: bool) -> Option<f64> {
+fn scaled(kept: u64, scale: i32, lost: bool) -> f64 {
     const FINEST: u32 = 38;
     if kept == 0 {
-        return Some(0.0);
+        return 0.0;
     }
     let places = scale.unsigned_abs();
     if scale >= 0 {
-        let whole = u128::from(kept).checked_mul(10_u128.checked_pow(places)?)?;
-        return Some((whole | u128::from(lost)) as f64);
+        let power = 10_u128.checked_pow(places);
+        let whole = power.and_then(|it| u128::from(kept).checked_mul(it));
+        return match whole {
+            Some(whole) => (whole | u128::from(lost)) as f64,
+            None => times(kept as f64, places, 10.0),
+        };
     }
     let below = 10_u128.pow(places.min(FINEST));
     // Long division in binary: 64 bits of the quotient, and in the last one whether anything is left.
@@ -73,7 +76,12 @@ fn scaled(kept: u64, scale: i32, lost: bool) -> Option<f64> {
     let inexact = left != 0 || lost;
     let exact = f64::from_bits((1023 - power) << 52);
     let size = (quotient | u64::from(inexact)) as f64 * exact;
-    Some((FINEST..places).take(400).fold(size, |size, _| size / 10.0))
+    times(size, places.saturating_sub(FINEST), 0.1)
+}
+
+fn times(size: f64, often: u32, factor: f64) -> f64 {
+    // After this many there is only zero and infinity.
+    (0..often.min(700)).fold(size, |size, _| size * factor)
 }
 
 #[cfg(test)]
@@ -139,7 +147,8 @@ mod tests {
 
     #[test]
     fn numbers_out_of_every_range_do_no_harm() {
-        assert_eq!(decimal("1e400"), None);
+        assert_eq!(decimal("1e400"), Some(f64::INFINITY));
+        assert!(decimal("1e300").is_some_and(|it| (it / 1e300 - 1.0).abs() < 1e-12));
         assert_eq!(decimal("1e99999999999"), None);
         assert!(decimal("1e-30000").is_some_and(|it| it == 0.0));
         assert!(decimal("1e-50").is_some_and(|it| (it / 1e-50 - 1.0).abs() < 1e-12));

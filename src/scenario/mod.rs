@@ -10,7 +10,7 @@ pub mod settings;
 
 mod check;
 mod choices;
-mod decimal;
+pub(crate) mod decimal;
 mod fill;
 mod problem;
 #[cfg(test)]

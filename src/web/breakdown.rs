@@ -8,6 +8,7 @@ use super::gauge::{GaugeView, Piece, pieces};
 use super::session::Session;
 use super::{markup, text};
 use crate::estimate::{self, Estimate, Held};
+use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::units::{Bytes, UnitStyle};
 
@@ -75,8 +76,7 @@ pub fn modules(scenario: &Scenario, units: UnitStyle) -> Option<Vec<Vec<String>>
         *count += kind.count;
         *bytes += kind.all();
     }
-    let mut modules: Vec<_> = modules.into_iter().collect();
-    modules.sort_by_key(|(_, (_, bytes))| std::cmp::Reverse(*bytes));
+    let modules = sorted(modules, |(_, (_, a)), (_, (_, b))| b.cmp(a));
     let rest: Bytes = modules
         .iter()
         .skip(MOST)

@@ -1,5 +1,6 @@
 //! Finding sizes and numbers in free text.
 
+use crate::scenario::decimal::decimal;
 use crate::units::Bytes;
 
 /// The size that ends right before `marker`, as in "11.91 GiB total capacity".
@@ -40,7 +41,7 @@ pub(super) fn first_number(text: &str) -> Option<u64> {
 /// PyTorch and `nvidia-smi` mean powers of two whatever they write.
 fn size(number: &str, unit: &str) -> Option<Bytes> {
     let number = number.trim_start_matches(|it: char| !it.is_ascii_digit());
-    let number: f64 = number.parse().ok()?;
+    let number = decimal(number)?;
     let unit: String = unit.chars().take_while(char::is_ascii_alphabetic).collect();
     let power = match unit.to_ascii_lowercase().as_str() {
         "b" | "byte" | "bytes" => 0,

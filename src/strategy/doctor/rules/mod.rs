@@ -5,6 +5,7 @@ mod before;
 mod text;
 
 use super::{Cause, Expectation, Failure, Findings, Log, Ranked};
+use crate::order::sorted;
 
 /// The weights so far and the reasons for them.
 #[derive(Clone, Debug)]
@@ -85,15 +86,14 @@ impl Verdict {
     /// The causes, likeliest first, with shares that sum to at most one.
     pub(super) fn ranking(&self) -> Vec<Ranked> {
         let sum: f64 = self.weights.iter().sum();
-        let mut all: Vec<Ranked> = Cause::ALL
+        let all = Cause::ALL
             .into_iter()
             .zip(self.weights)
             .map(|(cause, weight)| Ranked {
                 cause,
                 confidence: weight / sum,
-            })
-            .collect();
-        all.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+            });
+        let mut all = sorted(all, |a, b| b.confidence.total_cmp(&a.confidence));
         for it in &mut all {
             it.confidence = (it.confidence.min(self.ceiling) * 1000.0).round() / 1000.0;
         }
@@ -101,9 +101,10 @@ impl Verdict {
     }
 
     pub(super) fn evidence(&self) -> Vec<String> {
-        let mut reasons = self.reasons.clone();
-        reasons.sort_by(|a, b| b.0.total_cmp(&a.0));
-        reasons.into_iter().map(|it| it.1).collect()
+        sorted(self.reasons.iter().cloned(), |a, b| b.0.total_cmp(&a.0))
+            .into_iter()
+            .map(|it| it.1)
+            .collect()
     }
 
     /// Multiplies the weights of some causes and keeps the reason.
