@@ -105,13 +105,20 @@ impl Joint {
     /// `FluxAttnProcessor`, `JointAttnProcessor2_0`.
     fn attention(&self, cx: &Cx, x: &Tensor, text: Option<&Tensor>) -> (Tensor, Option<Tensor>) {
         let width = self.width();
-        let rows = |x: &Tensor| x.view(&[x.size(0), x.size(1), self.heads, self.head_dim]);
-        let normed = |name, x: Tensor| {
-            if self.norms {
-                cx.fused_rms_norm(name, &x)
+        // SD3 brings the heads forward at once, FLUX only for the attention itself.
+        let text_first = self.rotary.is_some();
+        let rows = |x: &Tensor| {
+            let rows = x.view(&[x.size(0), x.size(1), self.heads, self.head_dim]);
+            if text_first {
+                rows
             } else {
-                x
+                rows.transpose(1, 2)
             }
+        };
+        let normed = |name, x: Tensor| match (self.norms, &self.rotary) {
+            (true, Some(_)) => cx.fused_rms_norm(name, &x),
+            (true, None) => cx.within(name, |cx| rms_norm(cx, &x)),
+            (false, _) => x,
         };
         let made = |names: [&'static str; 3], x: &Tensor| {
             names.map(|name| rows(&cx.linear(name, x, width, true)))
@@ -126,7 +133,7 @@ impl Joint {
             text_key = normed("norm_added_k", text_key);
             let join = |image: &Tensor, text: &Tensor| match self.rotary {
                 Some(_) => Tensor::cat(text, &[image], 1),
-                None => Tensor::cat(image, &[text], 1),
+                None => Tensor::cat(image, &[text], 2),
             };
             query = join(&query, &text_query);
             key = join(&key, &text_key);
@@ -136,7 +143,13 @@ impl Joint {
             query = rotated(&query, cosines, sines);
             key = rotated(&key, cosines, sines);
         }
-        let [q, k, v] = [&query, &key, &value].map(|x| x.transpose(1, 2));
+        let [q, k, v] = [&query, &key, &value].map(|x| {
+            if text_first {
+                x.transpose(1, 2)
+            } else {
+                x.clone()
+            }
+        });
         let mut out = q.attention(&k, &v, &AttentionMask::None, 0.0);
         out = out.transpose(1, 2);
         out = out.reshape(&[out.size(0), out.size(1), width]);
@@ -150,27 +163,22 @@ impl Joint {
             };
         };
         let (words, pixels) = (text.size(1), x.size(1));
-        let text_first = self.rotary.is_some();
-        let sizes = if text_first {
-            [words, pixels]
+        let (image, text) = if text_first {
+            let parts = out.split(&[words, pixels], 1);
+            let [text, image] = &parts[..] else {
+                return (out, None);
+            };
+            (image.contiguous(), text.contiguous())
         } else {
-            [pixels, words]
+            (out.narrow(1, pixels), out.narrow(1, words))
         };
-        let parts = out.split(&sizes, 1);
-        let [first, second] = &parts[..] else {
-            return (out, None);
-        };
-        let (text, image) = if text_first {
-            (first, second)
-        } else {
-            (second, first)
-        };
-        let image = image.contiguous().then(finished);
-        let text = (!self.pre_only).then(|| {
-            let text = text.contiguous();
-            cx.linear("to_add_out", &text, width, true)
-        });
-        (image, text)
+        let spoken = || (!self.pre_only).then(|| cx.linear("to_add_out", &text, width, true));
+        if text_first {
+            let image = finished(&image);
+            return (image, spoken());
+        }
+        let text = spoken();
+        (finished(&image), text)
     }
 }
 
@@ -203,6 +211,22 @@ fn feed_forward(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
             cx.linear("2", &x, width, true)
         })
     })
+}
+
+/// `RMSNorm` of diffusers, an operation at a time.
+fn rms_norm(cx: &Cx, x: &Tensor) -> Tensor {
+    let weight = cx.param("weight", [x.size(-1)]).tensor();
+    let squares = x.to(DType::F32).then(Tensor::pow);
+    let variance = squares.mean(&[-1]);
+    drop(squares);
+    let mut hidden = variance
+        .shift()
+        .then(Tensor::rsqrt)
+        .then(|scale| x.mul(scale));
+    if weight.dtype().is_half() {
+        hidden = hidden.to(weight.dtype());
+    }
+    hidden.mul(&weight)
 }
 
 /// `apply_rotary_emb`: pairs of neighbours turned.
