@@ -225,6 +225,12 @@ impl Tape {
         self.0.trace.borrow().path(scope)
     }
 
+    /// Puts the parameters in the order in which a model lists them, where it is not that of their making.
+    pub fn arrange_params<K: Ord>(&self, key: impl Fn(&str) -> K) {
+        let mut params = self.0.params.borrow_mut();
+        params.sort_by_cached_key(|param| key(&self.path(param.scope)));
+    }
+
     pub fn params(&self) -> Vec<Rc<Param>> {
         self.0.params.borrow().clone()
     }

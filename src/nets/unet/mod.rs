@@ -100,7 +100,11 @@ impl Net for UNet {
         let [sample, target, timestep, context, added @ ..] = batch else {
             return Output::nothing(cx);
         };
+        let known = cx.tape.params().len();
         let predicted = self.model(cx, sample, timestep, context, added);
+        if cx.tape.params().len() > known {
+            cx.tape.arrange_params(place_in_model);
+        }
         let loss = cx.within("loss", |_| {
             let target = target.to(DType::F32);
             predicted
@@ -189,6 +193,35 @@ impl UNet {
         drop(taken);
         sample
     }
+}
+
+/// Where `parameters()` lists a module: what goes up before the middle, attention before what it follows.
+fn place_in_model(path: &str) -> (usize, usize, usize) {
+    let at = |names: &[&str], name: &str| {
+        let found = names.iter().position(|it| *it == name);
+        found.unwrap_or(names.len())
+    };
+    let mut parts = path.split('.');
+    let mut next = || parts.next().unwrap_or_default();
+    let first = next();
+    let section = at(
+        &[
+            "conv_in",
+            "time_embedding",
+            "add_embedding",
+            "down_blocks",
+            "up_blocks",
+            "mid_block",
+            "conv_norm_out",
+        ],
+        first,
+    );
+    let index = if first == "mid_block" {
+        0
+    } else {
+        next().parse().unwrap_or(0)
+    };
+    (section, index, at(&["attentions", "resnets"], next()))
 }
 
 impl Cx {
