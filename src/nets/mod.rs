@@ -7,7 +7,9 @@ mod bidirectional;
 mod clip;
 mod cx;
 mod decoder;
+mod distilbert;
 mod dit;
+mod esm;
 mod gnn;
 mod gpt2;
 mod inputs;
@@ -62,6 +64,8 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("bert", bert::build),
     ("clip", clip::build),
     ("clip_text", clip::text),
+    ("distilbert", distilbert::build),
+    ("esm", esm::build),
     ("gpt2", gpt2::build),
     ("roberta", bert::roberta),
     ("swin", swin::build),

@@ -111,6 +111,7 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("tv:efficientnet_b7", |s| {
         efficientnet::build(s, 20, 31, 0.5)
     }),
+    ("dinov2", vit::dinov2),
     ("tv:vit_b_16", |s| Ok(vit::torchvision(s, Shape::BASE))),
     ("tv:vit_b_32", |s| {
         Ok(vit::torchvision(s, Shape::BASE.patch(32)))

@@ -41,6 +41,10 @@ struct VisionTransformer {
     timm: bool,
     shape: Shape,
     ffn: u64,
+    /// Each part of a block is scaled by a learned vector.
+    scaled: bool,
+    /// The feed-forward is SwiGLU, gate and value in one projection.
+    swiglu: bool,
 }
 
 pub fn torchvision(sizes: &Sizes, shape: Shape) -> Box<dyn Net> {
@@ -51,10 +55,38 @@ pub fn timm(sizes: &Sizes, shape: Shape) -> Box<dyn Net> {
     of_library(sizes, shape, true)
 }
 
+/// DINOv2 as timm has it: scaled parts, no head unless classes are asked for.
+pub fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    let hidden = sizes.need("hidden")?;
+    let shape = Shape {
+        hidden,
+        layers: sizes.need("layers")?,
+        heads: sizes.need("heads")?.max(1),
+        patch: sizes.or("patch", 14).max(1),
+    };
+    let net = VisionTransformer {
+        timm: true,
+        shape,
+        ffn: sizes.or("ffn", 4 * hidden),
+        scaled: sizes.or("layer_scale", 1) != 0,
+        swiglu: sizes.is_set("swiglu"),
+    };
+    Ok(classifier(sizes, net))
+}
+
 fn of_library(sizes: &Sizes, shape: Shape, timm: bool) -> Box<dyn Net> {
     // The library's name fixes the sizes.
     let ffn = 4 * shape.hidden;
-    classifier(sizes, VisionTransformer { timm, shape, ffn })
+    classifier(
+        sizes,
+        VisionTransformer {
+            timm,
+            shape,
+            ffn,
+            scaled: false,
+            swiglu: false,
+        },
+    )
 }
 
 impl Body for VisionTransformer {
@@ -96,19 +128,35 @@ impl VisionTransformer {
         };
         x = cx.layer_norm("norm", &x);
         x = x.select(1);
+        if classes == 0 {
+            return x;
+        }
         cx.linear("head", &x, classes, true)
+    }
+
+    /// `LayerScale`, where there is one.
+    fn scaled(self, cx: &Cx, name: &'static str, x: Tensor) -> Tensor {
+        if !self.scaled {
+            return x;
+        }
+        cx.within(name, |cx| {
+            let gamma = cx.param("gamma", [self.shape.hidden]).tensor();
+            x.mul(&gamma)
+        })
     }
 
     fn timm_block(self, cx: &Cx, input: &Tensor) -> Tensor {
         let attended = {
             let normed = cx.layer_norm("norm1", input);
-            cx.within("attn", |cx| self.timm_attention(cx, &normed))
+            let out = cx.within("attn", |cx| self.timm_attention(cx, &normed));
+            self.scaled(cx, "ls1", out)
         };
         let x = input.add(&attended);
         drop(attended);
         let fed = {
             let normed = cx.layer_norm("norm2", &x);
-            cx.within("mlp", |cx| self.feed_forward(cx, &normed, ["fc1", "fc2"]))
+            let out = cx.within("mlp", |cx| self.feed_forward(cx, &normed, ["fc1", "fc2"]));
+            self.scaled(cx, "ls2", out)
         };
         x.add(&fed)
     }
@@ -130,8 +178,18 @@ impl VisionTransformer {
     }
 
     fn feed_forward(self, cx: &Cx, x: &Tensor, [first, second]: [&'static str; 2]) -> Tensor {
-        let mut x = cx.linear(first, x, self.ffn, true);
-        x = x.gelu();
+        let x = if self.swiglu {
+            let both = cx.linear(first, x, 2 * self.ffn, true);
+            let parts = both.chunk(2, -1);
+            let [gate, value] = &parts[..] else {
+                return both;
+            };
+            let activated = gate.silu();
+            activated.mul(value)
+        } else {
+            let x = cx.linear(first, x, self.ffn, true);
+            x.gelu()
+        };
         cx.linear(second, &x, self.shape.hidden, true)
     }
 

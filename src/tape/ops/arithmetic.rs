@@ -267,6 +267,17 @@ impl Tensor {
         self.from_input("gelu", |g, input| g.zip(input, "gelu_backward"))
     }
 
+    pub fn erf(&self) -> Tensor {
+        // 2 / sqrt(pi) * exp(-self²) * grad
+        self.from_input("erf", |g, input| {
+            let square = input.map("pow");
+            let negative = square.map("neg");
+            let bell = negative.map("exp");
+            let scaled = bell.map("mul");
+            scaled.zip(g, "mul")
+        })
+    }
+
     pub fn log(&self) -> Tensor {
         self.raised()
             .from_input("log", |g, input| g.zip(input, "div"))
