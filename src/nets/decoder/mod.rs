@@ -117,7 +117,7 @@ impl Decoder {
             window: sizes.or("sliding_window", traits.window),
             experts: sizes.or("experts", 8).max(1),
             chosen: sizes.or("topk", 2).max(1),
-            expert_ffn: sizes.or("expert_ffn", sizes.or("ffn", 1)),
+            expert_ffn: sizes.or("moe_ffn", sizes.or("ffn", 1)),
             shared_ffn: sizes.or("shared_ffn", 0),
             traits,
         })
