@@ -41,6 +41,18 @@ const METRIC: Opt = Opt {
     about: "allocated, reserved, expandable or forward",
 };
 
+const AS: Opt = Opt {
+    name: "as",
+    value: "FORM",
+    about: "markdown: every case in tables, the worst first; plot: predicted against true, as SVG",
+};
+
+const TITLE: Opt = Opt {
+    name: "title",
+    value: "TEXT",
+    about: "what the page or the plot is called",
+};
+
 const SCENARIO: Opt = Opt {
     name: "scenario",
     value: "WHAT",
@@ -107,7 +119,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "truth",
         words: &["FILE"],
-        options: &[METRIC],
+        options: &[METRIC, AS, TITLE],
         about: "score predictions against recorded runs",
         run: score::truth,
     },

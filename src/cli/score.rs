@@ -5,11 +5,11 @@ use std::fs;
 use super::args::Args;
 use super::{Answer, Refusal};
 use crate::scenario::Problem;
-use crate::truth::{self, Metric};
+use crate::truth::{self, Metric, Report};
 
 pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
     let file = args.word(0);
-    let text = fs::read_to_string(file)
+    let records = fs::read_to_string(file)
         .map_err(|error| Problem::new("FILE", file, format!("a readable file ({error})")))?;
     let metric = match args.option("metric") {
         None => Metric::default(),
@@ -17,7 +17,30 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
             Problem::new("--metric", id, "allocated, reserved, expandable or forward")
         })?,
     };
-    let report = truth::score(&text, metric);
+    let report = truth::score(&records, metric);
+    let title = args.option("title").unwrap_or(file);
+    let text = match args.option("as") {
+        None => lines(&report),
+        Some("markdown") => {
+            let words = title.split(|c: char| !c.is_ascii_alphanumeric());
+            let words: Vec<String> = words.map(str::to_ascii_lowercase).collect();
+            truth::markdown(&report, title, &format!("accuracy/{}.svg", words.join("-")))
+        }
+        Some("plot") => truth::plot(&report, title),
+        Some(other) => Err(Problem::new("--as", other, "markdown or plot"))?,
+    };
+    let json = serde_json::to_string(&report)
+        .map_err(|error| Refusal(vec![format!("the report cannot be written: {error}")]))?;
+    Ok(Answer {
+        text,
+        json: format!("{json}\n"),
+        notes: Vec::new(),
+        fits: true,
+    })
+}
+
+/// One line a case and, last, what they come to.
+fn lines(report: &Report) -> String {
     let mut lines = String::new();
     for row in &report.rows {
         lines.push_str(&match &row.unsupported {
@@ -32,12 +55,5 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
         });
     }
     lines.push_str(&format!("{}\n", report.all));
-    let json = serde_json::to_string(&report)
-        .map_err(|error| Refusal(vec![format!("the report cannot be written: {error}")]))?;
-    Ok(Answer {
-        text: lines,
-        json: format!("{json}\n"),
-        notes: Vec::new(),
-        fits: true,
-    })
+    lines
 }

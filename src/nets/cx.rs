@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use crate::estimate::Category;
-use crate::scenario::{Checkpointing, Training};
-use crate::tape::{DType, Dims, Layout, Param, Scope, Tape, Tensor};
+use crate::scenario::{Checkpointing, Quantization, Training};
+use crate::tape::{DType, Dims, Keep, Layout, Param, Scope, Tape, Tensor};
 
 /// How a network is run; the same for all its modules.
 #[derive(Debug)]
@@ -178,10 +178,10 @@ impl Cx {
         layer: Rc<Layer>,
     ) -> Vec<Tensor> {
         self.nth(name, index, |cx| {
-            if cx.env.training.checkpointing == Checkpointing::Layers {
+            if let Some(keep) = cx.checkpoints(index) {
                 let cx = cx.clone();
                 let tape = cx.tape.clone();
-                tape.checkpoint(state, move |state| {
+                tape.checkpoint_keeping(keep, state, move |state| {
                     cx.tape.enter(cx.scope);
                     layer(&cx, state)
                 })
@@ -189,6 +189,45 @@ impl Cx {
                 layer(cx, &state)
             }
         })
+    }
+
+    /// Whether a layer is checkpointed, and what it keeps then. With one of `n`, it is the last of each `n`.
+    fn checkpoints(&self, i: usize) -> Option<Keep> {
+        let training = &self.env.training;
+        let keep = match training.checkpointing {
+            Checkpointing::None | Checkpointing::Offload => return None,
+            Checkpointing::Layers => Keep::Nothing,
+            Checkpointing::KeepAttention => Keep::Attention,
+            Checkpointing::KeepMatmuls => Keep::Products,
+            Checkpointing::KeepHalf => Keep::HalfProducts,
+        };
+        (i as u64 + 1)
+            .is_multiple_of(training.checkpoint_every.max(1))
+            .then_some(keep)
+    }
+
+    /// Whether the weights of a linear layer are stored in four bits: all but the head, where the run asks for it.
+    pub fn quantised(&self, name: &str) -> bool {
+        self.env.training.quantization != Quantization::None && name != "lm_head"
+    }
+
+    /// A frozen parameter of `count` elements in `bytes` bytes, made at its first use.
+    pub fn packed(&self, name: &'static str, count: u64, bytes: u64) -> Tensor {
+        if let Some(found) = self.env.params.borrow().get(&(self.scope, name)) {
+            return found.data.clone();
+        }
+        let outer = self.tape.enter(self.scope);
+        let layout = Layout::contiguous([bytes]);
+        let param = self
+            .tape
+            .packed_param(name, layout, DType::U8, bytes, count, false);
+        self.tape.enter(outer);
+        let data = param.data.clone();
+        self.env
+            .params
+            .borrow_mut()
+            .insert((self.scope, name), param);
+        data
     }
 
     /// A parameter of this module, made at its first use.

@@ -12,6 +12,7 @@ mod dit;
 mod esm;
 mod gnn;
 mod gpt2;
+mod head;
 mod inputs;
 mod losses;
 mod mmdit;

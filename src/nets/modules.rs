@@ -2,19 +2,55 @@
 
 use super::Cx;
 use super::adapter::adapted;
-use crate::scenario::Checkpointing;
+use crate::scenario::{Checkpointing, Kernels, Quantization};
 use crate::tape::ops::Conv;
-use crate::tape::{Dims, Tensor};
+use crate::tape::{DType, Dims, Tensor};
 
 impl Cx {
     /// `nn.Linear`, with its low-rank adapter where the run asks for one.
     pub fn linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
         self.within(name, |cx| {
+            if cx.quantised(name) {
+                return adapted(cx, name, x, cx.linear_4bit(x, out, bias).cloned());
+            }
             let weight = cx.param("weight", [out, x.size(-1)]);
             let bias = bias.then(|| cx.param("bias", [out]).tensor());
             let y = x.linear(&weight.tensor(), bias.as_ref());
             adapted(cx, name, x, y)
         })
+    }
+
+    /// `Linear4bit` of bitsandbytes: half a byte for each weight and a scale for each 64, which are bytes with scales of
+    /// their own under double quantisation; it computes in 16 bits.
+    fn linear_4bit(&self, x: &Tensor, out: u64, bias: bool) -> Tensor {
+        const BLOCK: u64 = 64;
+        let count = out.saturating_mul(x.size(-1));
+        let weight = self.packed("weight", count, count.div_ceil(2));
+        let blocks = count.div_ceil(BLOCK);
+        let double = self.env.training.quantization == Quantization::Nf4Double;
+        self.buffer("code", [16], DType::F32);
+        if double {
+            self.buffer("absmax", [blocks], DType::U8);
+            self.buffer("absmax_of_absmax", [blocks.div_ceil(256)], DType::F32);
+            self.buffer("code_of_absmax", [256], DType::F32);
+            self.buffer("offset", [0; 0], DType::F32);
+        } else {
+            self.buffer("absmax", [blocks], DType::F32);
+        }
+        let compute = if self.env.weights.is_half() {
+            self.env.weights
+        } else {
+            DType::BF16
+        };
+        let bias = bias.then(|| self.param("bias", [out]).tensor());
+        let y = x
+            .to(compute)
+            .then(|x| x.linear_4bit(&weight, out, double.then_some(blocks)));
+        let y = match bias {
+            Some(bias) => y.add(&bias),
+            None => y,
+        };
+        y.to(x.dtype())
     }
 
     /// `Conv1D` of transformers: a linear layer with its weight the other way round.
@@ -75,7 +111,11 @@ impl Cx {
     /// transformers' RMS norm.
     pub fn rms_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
         self.within(name, |cx| {
-            x.rms_norm_python(&cx.param("weight", [x.size(-1)]).tensor())
+            let weight = cx.param("weight", [x.size(-1)]).tensor();
+            match cx.env.training.kernels {
+                Kernels::Library => x.rms_norm_python(&weight),
+                Kernels::FusedNorms | Kernels::Liger => x.rms_norm_liger(&weight),
+            }
         })
     }
 

@@ -49,6 +49,8 @@ choice! {
         /// The default on CUDA: all tensors in one list, with one parameter-sized temporary.
         #[default]
         AdamW = "adamw", "AdamW (foreach)";
+        /// As torch 2.0 and 2.1 step: roots and denominators of all tensors at once.
+        AdamWTwoLists = "adamw-2.0", "AdamW (foreach, torch 2.0)";
         AdamWFused = "adamw-fused", "AdamW (fused)";
         AdamWLoop = "adamw-loop", "AdamW (for-loop)";
         Sgd = "sgd", "SGD";
@@ -60,6 +62,27 @@ choice! {
         Adagrad = "adagrad", "Adagrad";
         RmsProp = "rmsprop", "RMSprop";
         Muon = "muon", "Muon";
+        /// Matrices of the layers by Muon, the rest by AdamW.
+        MuonAdamW = "muon-adamw", "Muon with AdamW";
+        AdamW8bit = "adamw-8bit", "AdamW 8-bit (bitsandbytes)";
+        /// States in managed memory, which the driver keeps on the host while the device is full.
+        PagedAdamW = "adamw-paged", "Paged AdamW (bitsandbytes)";
+        PagedAdamW8bit = "adamw-paged-8bit", "Paged AdamW 8-bit (bitsandbytes)";
+        AdamW8bitAo = "adamw-8bit-ao", "AdamW 8-bit (torchao)";
+        AdamW4bitAo = "adamw-4bit-ao", "AdamW 4-bit (torchao)";
+        AdamWFp8Ao = "adamw-fp8-ao", "AdamW fp8 (torchao)";
+        /// States and step on the host.
+        AdamWOffload = "adamw-offload", "AdamW on the host (torchao)";
+        /// The same; gradients leave the device as soon as they are made.
+        AdamWOffloadGradients = "adamw-offload-gradients", "AdamW and gradients on the host (torchao)";
+        /// One tensor after the other, as lion-pytorch does.
+        LionLoop = "lion-loop", "Lion (lion-pytorch)";
+        AdamMini = "adam-mini", "Adam-mini";
+        ScheduleFree = "schedule-free", "Schedule-free AdamW";
+        Adopt = "adopt", "ADOPT (pytorch-optimizer)";
+        Came = "came", "CAME (pytorch-optimizer)";
+        /// Matrices projected to a low rank.
+        GaLore = "galore", "GaLore AdamW";
     }
 }
 
@@ -78,5 +101,54 @@ choice! {
         None = "none", "none";
         /// Every layer, not re-entrant: what `gradient_checkpointing_enable` does today.
         Layers = "layers", "every layer";
+        /// Layers are run again but for their matrix products and attention.
+        KeepMatmuls = "keep-matmuls", "selective: keep matrix products and attention";
+        /// The same, keeping every second product only: torchtitan's selective checkpointing per operation.
+        KeepHalf = "keep-half", "selective: keep every second matrix product and attention";
+        KeepAttention = "keep-attention", "selective: keep attention";
+        /// `torch.autograd.graph.save_on_cpu` around the forward pass.
+        Offload = "offload", "keep activations on the host";
+    }
+}
+
+choice! {
+    /// How a language model's loss is computed from its last hidden state.
+    LossKernel {
+        /// All logits, in fp32: what the library does.
+        #[default]
+        Library = "library", "as the library does";
+        /// All logits at once, the cross-entropy of one chunk of tokens after the other.
+        ChunkedLoss = "chunked-loss", "cross-entropy in chunks";
+        /// Logits and cross-entropy of one chunk of tokens after the other.
+        ChunkedHead = "chunked-head", "logits and cross-entropy in chunks";
+        /// The same, each chunk run again in backward.
+        ChunkedCheckpoint = "chunked-checkpoint", "logits and cross-entropy in checkpointed chunks";
+        /// Liger's: gradients are made in forward, chunk by chunk.
+        LigerLinear = "liger-linear", "Liger fused linear cross-entropy";
+        /// Liger's cross-entropy over all logits, whose gradient takes their place.
+        Liger = "liger", "Liger cross-entropy";
+    }
+}
+
+choice! {
+    /// Whose kernels run norms, rotary embeddings and gated layers.
+    Kernels {
+        #[default]
+        Library = "library", "the library's";
+        /// Norms and rotary embeddings only, as fms-acceleration and Unsloth fuse them.
+        FusedNorms = "fused-norms", "fused norms and rotary embeddings";
+        Liger = "liger", "Liger";
+    }
+}
+
+choice! {
+    /// How frozen weights of linear layers are stored.
+    Quantization {
+        #[default]
+        None = "none", "none";
+        /// Four bits and a scale for each 64 weights (bitsandbytes).
+        Nf4 = "nf4", "NF4";
+        /// The same with quantised scales.
+        Nf4Double = "nf4-double", "NF4, double quantisation";
     }
 }

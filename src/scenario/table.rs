@@ -1,7 +1,10 @@
 //! The settings themselves, in the order of the form.
 
 use super::settings::{Access, Kind, Setting};
-use super::{Attention, Checkpointing, Choice, Optimizer, Precision, Scenario};
+use super::{
+    Attention, Checkpointing, Choice, Kernels, LossKernel, Optimizer, Precision, Quantization,
+    Scenario,
+};
 use crate::catalog::Os;
 
 /// Accessors for a field given by its path in the struct.
@@ -238,6 +241,78 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Which activations are computed again during backward instead of kept.",
         memory: "Keeps one input for each layer and one layer's activations at a time, and runs each layer's forward twice.",
         access: choice!(Checkpointing, training.checkpointing),
+        parent: None,
+    },
+    Setting {
+        path: "training.checkpoint_every",
+        key: "ckpt_every",
+        label: "Layers for each checkpointed one",
+        unit: "layers",
+        kind: Kind::Whole {
+            low: 1,
+            high: 10_000,
+        },
+        help: "Checkpoint one layer of this many: 2 is every second layer.",
+        memory: "Layers between keep all their activations.",
+        access: whole!(training.checkpoint_every),
+        parent: None,
+    },
+    Setting {
+        path: "training.loss",
+        key: "loss",
+        label: "Loss of a language model",
+        unit: "",
+        kind: Kind::Choice(LossKernel::CHOICES),
+        help: "How the cross-entropy is computed from the last hidden state.",
+        memory: "All logits in fp32 cost twelve bytes for each token and vocabulary entry at the peak; chunks and fused kernels never hold them all.",
+        access: choice!(LossKernel, training.loss),
+        parent: None,
+    },
+    Setting {
+        path: "training.loss_chunks",
+        key: "loss_chunks",
+        label: "Chunks of the loss",
+        unit: "chunks",
+        kind: Kind::Whole {
+            low: 1,
+            high: 4_096,
+        },
+        help: "Into how many parts a chunked loss cuts the tokens.",
+        memory: "Temporaries of the loss shrink with their number.",
+        access: whole!(training.loss_chunks),
+        parent: None,
+    },
+    Setting {
+        path: "training.kernels",
+        key: "kernels",
+        label: "Kernels",
+        unit: "",
+        kind: Kind::Choice(Kernels::CHOICES),
+        help: "Whose kernels run norms, rotary embeddings and gated layers of a language model.",
+        memory: "Liger's keep fewer tensors for backward than the library's Python.",
+        access: choice!(Kernels, training.kernels),
+        parent: None,
+    },
+    Setting {
+        path: "training.optimizer_in_backward",
+        key: "optim_in_backward",
+        label: "Optimizer in backward",
+        unit: "",
+        kind: Kind::Switch,
+        help: "Step each parameter as soon as its gradient is complete, and let the gradient go.",
+        memory: "Never holds all gradients; impossible with accumulation and clipping.",
+        access: switch!(training.optimizer_in_backward),
+        parent: None,
+    },
+    Setting {
+        path: "training.quantization",
+        key: "quant",
+        label: "Quantised base",
+        unit: "",
+        kind: Kind::Choice(Quantization::CHOICES),
+        help: "How the frozen weights of linear layers are stored (QLoRA).",
+        memory: "About half a byte for each weight, and a 16-bit copy of one matrix at a time while it is used.",
+        access: choice!(Quantization, training.quantization),
         parent: None,
     },
     Setting {

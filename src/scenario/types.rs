@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Attention, Checkpointing, Optimizer, Precision};
+use super::{Attention, Checkpointing, Kernels, LossKernel, Optimizer, Precision, Quantization};
 use crate::catalog::Os;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -56,8 +56,17 @@ pub struct Training {
     pub optimizer: Optimizer,
     pub attention: Attention,
     pub checkpointing: Checkpointing,
+    /// Of how many layers one is checkpointed.
+    pub checkpoint_every: u64,
     /// Micro-batches added up before one optimizer step.
     pub accumulation: u64,
+    pub loss: LossKernel,
+    /// Into how many parts a chunked loss cuts the tokens.
+    pub loss_chunks: u64,
+    pub kernels: Kernels,
+    /// Each parameter is stepped as soon as its gradient is complete.
+    pub optimizer_in_backward: bool,
+    pub quantization: Quantization,
     /// Low-rank adapters; absent means every unfrozen weight is trained.
     pub lora: Option<Lora>,
     /// Parameters whose path contains one of these are frozen.
@@ -153,6 +162,12 @@ impl Default for Training {
             optimizer: Optimizer::default(),
             attention: Attention::default(),
             checkpointing: Checkpointing::default(),
+            checkpoint_every: 1,
+            loss: LossKernel::default(),
+            loss_chunks: 8,
+            kernels: Kernels::default(),
+            optimizer_in_backward: false,
+            quantization: Quantization::default(),
             accumulation: 1,
             lora: None,
             freeze: Vec::new(),

@@ -2,6 +2,7 @@
 
 mod clipping;
 mod ema;
+mod hooks;
 mod optimizer;
 mod scaler;
 
@@ -9,9 +10,10 @@ use std::rc::Rc;
 
 use crate::estimate::Phase;
 use crate::nets::{Cx, Env, Net, Output};
-use crate::scenario::{Data, Precision, Training};
+use crate::scenario::{Checkpointing, Data, Precision, Training};
 use crate::tape::{DType, Machine, Param, Tape, Tensor, Trace};
 use ema::Average;
+pub use hooks::foldable;
 use optimizer::OptimizerState;
 use scaler::GradScaler;
 
@@ -62,6 +64,10 @@ pub fn run(
     machine: Machine,
     course: Course,
 ) -> Run {
+    let course = Course {
+        folds: course.folds && foldable(training),
+        ..course
+    };
     let run = run_as(net, data, training, machine, course);
     // Where equal layers turned out not to be, each is run by itself.
     if run.trace.broken {
@@ -106,7 +112,13 @@ pub fn run_as(
         let micro = micro_batches(net, &cx, data, training.accumulation.max(1));
         for batch in &micro {
             tape.mark(step, Phase::Forward);
-            let Output { mut loss, held } = tape.autocast(autocast, || net.forward(&cx, batch));
+            let forward = || tape.autocast(autocast, || net.forward(&cx, batch));
+            let Output { mut loss, held } = if training.checkpointing == Checkpointing::Offload {
+                tape.offloading(forward)
+            } else {
+                forward()
+            };
+            hooks::install(&tape, training, warm);
             if training.keep_outputs {
                 kept.replace(held);
             } else {
@@ -133,7 +145,9 @@ pub fn run_as(
         if training.clip {
             clipping::clip_by_norm(&tape, &trainable);
         }
-        optimizer.step(&tape, &trainable);
+        if !training.optimizer_in_backward {
+            optimizer.step(&tape, &trainable);
+        }
         if let Some(scaler) = &mut scaler {
             scaler.update();
         }

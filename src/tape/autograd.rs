@@ -292,6 +292,10 @@ impl Tape {
             if let Some(param) = leaf {
                 if let Some(gradient) = incoming.into_iter().next().flatten() {
                     param.accumulate(gradient);
+                    let after = param.after.borrow().clone();
+                    if let Some(after) = after {
+                        after(&param);
+                    }
                 }
                 leaves.push(node);
                 continue;

@@ -4,12 +4,33 @@
 //! asked for in backward runs the segment again, which stops once every saved tensor has been made anew.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::{Core, DType, Saved, Tape, Tensor};
 
 /// A segment's function: inputs to outputs.
 pub type Segment = dyn Fn(&[Tensor]) -> Vec<Tensor>;
+
+/// Results that a checkpointed segment keeps instead of making them anew
+/// (`create_selective_checkpoint_contexts` with the operation lists of torchtitan).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Keep {
+    #[default]
+    Nothing,
+    Attention,
+    /// Attention and matrix products.
+    Products,
+    /// Attention and every second matrix product.
+    HalfProducts,
+}
+
+/// What an operation is to a policy of keeping.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::tape) enum Kind {
+    Attention,
+    Product,
+}
 
 /// A segment whose inner activations are not kept.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +72,10 @@ pub(in crate::tape) struct Frame {
     segment: Rc<Segment>,
     inputs: RefCell<Vec<Tensor>>,
     autocast: Option<DType>,
+    keep: Keep,
+    kept: RefCell<VecDeque<Tensor>>,
+    /// Matrix products met so far, in forward and again in backward.
+    products: [Cell<u32>; 2],
     saved: Cell<usize>,
     remade: RefCell<Option<Vec<Option<Tensor>>>>,
 }
@@ -89,7 +114,49 @@ impl Core {
     }
 }
 
+impl Core {
+    /// Runs an operation, or takes its results from what the segment being run again has kept.
+    pub(in crate::tape) fn selective<const N: usize>(
+        &self,
+        kind: Kind,
+        run: impl FnOnce() -> [Tensor; N],
+    ) -> [Tensor; N] {
+        let (frame, again) = match self.hooks.borrow().last() {
+            Some(Hook::Checkpoint(frame)) if frame.keep != Keep::Nothing => (frame.clone(), false),
+            Some(Hook::Recompute(frame)) if frame.keep != Keep::Nothing => (frame.clone(), true),
+            _ => return run(),
+        };
+        if !frame.keeps(kind, again) || self.muted.get() {
+            return run();
+        }
+        if again {
+            let mut kept = frame.kept.borrow_mut();
+            let some = N.min(kept.len());
+            let results: Vec<Tensor> = kept.drain(..some).collect();
+            return results.try_into().unwrap_or_else(|_| run());
+        }
+        let results = run();
+        frame
+            .kept
+            .borrow_mut()
+            .extend(results.iter().map(Tensor::detach));
+        results
+    }
+}
+
 impl Frame {
+    fn keeps(&self, kind: Kind, again: bool) -> bool {
+        match (self.keep, kind) {
+            (Keep::Nothing, _) | (Keep::Attention, Kind::Product) => false,
+            (_, Kind::Attention) | (Keep::Products, Kind::Product) => true,
+            (Keep::HalfProducts, Kind::Product) => {
+                let met = &self.products[usize::from(again)];
+                met.set(met.get() + 1);
+                met.get() % 2 == 1
+            }
+        }
+    }
+
     fn unpack(self: &Rc<Self>, place: usize) -> Tensor {
         if self.remade.borrow().is_none() {
             self.recompute();
@@ -131,6 +198,16 @@ impl Tape {
         inputs: Vec<Tensor>,
         segment: impl Fn(&[Tensor]) -> Vec<Tensor> + 'static,
     ) -> Vec<Tensor> {
+        self.checkpoint_keeping(Keep::Nothing, inputs, segment)
+    }
+
+    /// The same, keeping the results that a policy names.
+    pub fn checkpoint_keeping(
+        &self,
+        keep: Keep,
+        inputs: Vec<Tensor>,
+        segment: impl Fn(&[Tensor]) -> Vec<Tensor> + 'static,
+    ) -> Vec<Tensor> {
         if !self.0.grad_mode.get() {
             return segment(&inputs);
         }
@@ -139,6 +216,9 @@ impl Tape {
             segment: Rc::new(segment),
             inputs: RefCell::new(inputs.clone()),
             autocast: self.0.autocast.get(),
+            keep,
+            kept: RefCell::default(),
+            products: Default::default(),
             saved: Cell::new(0),
             remade: RefCell::default(),
         });

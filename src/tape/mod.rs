@@ -18,15 +18,15 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 pub use autograd::{Backward, Grads, Needs, Saved, grads};
-pub use checkpoint::Checkpointed;
+pub use checkpoint::{Checkpointed, Keep};
 pub use dtype::DType;
 pub use layout::{Dims, Layout, broadcast};
-pub use param::Param;
+pub use param::{Hook, Param};
 pub use tensor::Tensor;
 pub use trace::{Block, Event, Group, Kernel, Mark, Scope, Trace, rounded};
 
 use crate::estimate::{Category, Phase};
-use checkpoint::Hook;
+use checkpoint::Hook as SavedHook;
 use trace::ScopeEntry;
 
 /// What the tape has to know of the machine and the software to choose kernels as PyTorch does.
@@ -37,6 +37,8 @@ pub struct Machine {
     pub multiprocessors: u64,
     /// Scratch memory a cuDNN convolution plan claims.
     pub cudnn_workspace: u64,
+    /// Softmax saved its input, not its result alone, before torch 1.11.
+    pub softmax_keeps_input: bool,
 }
 
 impl Machine {
@@ -59,6 +61,7 @@ impl Default for Machine {
             capability: (8, 0),
             multiprocessors: 108,
             cudnn_workspace: 0,
+            softmax_keeps_input: false,
         }
     }
 }
@@ -89,7 +92,7 @@ pub(in crate::tape) struct Core {
     grad_mode: Cell<bool>,
     autocast: Cell<Option<DType>>,
     cast_cache: RefCell<Vec<(u32, Tensor)>>,
-    hooks: RefCell<Vec<Hook>>,
+    hooks: RefCell<Vec<SavedHook>>,
     params: RefCell<Vec<Rc<Param>>>,
 }
 

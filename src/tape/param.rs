@@ -7,6 +7,9 @@ use super::autograd::{Edge, Node};
 use super::fold::Fold;
 use super::{Category, DType, Dims, Layout, Scope, Tape, Tensor};
 
+/// A function of a parameter whose gradient has come.
+pub type Hook = dyn Fn(&Rc<Param>);
+
 pub struct Param {
     /// The weight itself, without history.
     pub data: Tensor,
@@ -18,6 +21,8 @@ pub struct Param {
     pub count: u64,
     /// The row of equal layers it belongs to: it stands for one parameter in each.
     pub fold: Option<Fold>,
+    /// What happens once a gradient has been added, as `register_post_accumulate_grad_hook` says.
+    pub after: RefCell<Option<Rc<Hook>>>,
     node: RefCell<Option<Weak<Node>>>,
     this: Weak<Param>,
 }
@@ -104,6 +109,7 @@ impl Tape {
             trainable,
             count: count.saturating_mul(self.0.open.get().times().into()),
             fold: self.0.open.get().fold(),
+            after: RefCell::default(),
             node: RefCell::default(),
             this: this.clone(),
         });
@@ -126,6 +132,7 @@ impl Tensor {
             trainable: true,
             count: 0,
             fold: None,
+            after: RefCell::default(),
             node: RefCell::default(),
             this: this.clone(),
         });

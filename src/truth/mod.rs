@@ -1,8 +1,12 @@
 //! Scores predictions against recorded runs; a case's own inputs are all it looks at.
 
+mod extra;
+mod measured;
+mod page;
 mod score;
 mod simulated;
 
+pub use page::{markdown, plot};
 pub use score::{Report, Row, report};
 pub use simulated::Metric;
 
@@ -20,11 +24,13 @@ pub fn score(text: &str, metric: Metric) -> Report {
 
 /// Runs a recorded case as its recording did, for a look at the events.
 pub fn run_record(record: &Value) -> Result<crate::step::Run, String> {
-    let (Some(knobs), Some(dims)) = (record["knobs"].as_object(), record["dims"].as_object())
-    else {
-        return Err("a record of a kind that is not modelled".into());
-    };
-    simulated::run(knobs, dims)
+    if measured::is_one(record) {
+        return measured::run(record);
+    }
+    match kind(record)? {
+        Kind::Simulated(knobs, dims) => simulated::run(knobs, dims),
+        Kind::Extra(knobs, dims) => extra::run(knobs, dims),
+    }
 }
 
 fn row(line: &str, metric: Metric) -> Row {
@@ -35,16 +41,50 @@ fn row(line: &str, metric: Metric) -> Row {
         }
     };
     let id = record["id"].as_str().unwrap_or("?");
+    if measured::is_one(&record) {
+        let group = record["category"].as_str().unwrap_or("none");
+        return match (measured::predict(&record), measured::truth(&record)) {
+            (Err(reason), _) => Row::unsupported(id, group, reason),
+            (Ok(_), None) => Row::unsupported(id, group, "the record lacks the metric".into()),
+            (Ok(predicted), Some(truth)) => Row::scored(id, group, truth, predicted),
+        };
+    }
     let group = record["group"].as_str().unwrap_or("none");
-    let (Some(knobs), Some(dims)) = (record["knobs"].as_object(), record["dims"].as_object())
-    else {
-        return Row::unsupported(id, group, "a record of a kind that is not modelled".into());
-    };
-    match simulated::predict(knobs, dims, metric) {
+    let predicted = kind(&record).and_then(|kind| match kind {
+        Kind::Simulated(knobs, dims) => simulated::predict(knobs, dims, metric),
+        Kind::Extra(knobs, dims) => extra::predict(knobs, dims, metric),
+    });
+    match predicted {
         Err(reason) => Row::unsupported(id, group, reason),
         Ok(predicted) => match metric.truth(&record) {
             Some(truth) => Row::scored(id, group, truth, predicted),
             None => Row::unsupported(id, group, "the record lacks the metric".into()),
         },
     }
+}
+
+type Object = serde_json::Map<String, Value>;
+
+/// The kinds of records, by the fields that only they have.
+enum Kind<'a> {
+    Simulated(&'a Object, &'a Object),
+    Extra(&'a Object, &'a Object),
+}
+
+fn kind(record: &Value) -> Result<Kind<'_>, String> {
+    if record["config"]["steps"].is_number() {
+        return Err("a run over many steps: `allocated` of one step is not what it records".into());
+    }
+    let (Some(knobs), Some(dims)) = (record["knobs"].as_object(), record["dims"].as_object())
+    else {
+        return Err("a record of a kind that is not modelled".into());
+    };
+    if let Some(strategy) = knobs.get("strategy").and_then(Value::as_str) {
+        return Err(format!("several GPUs (`{strategy}`) are not modelled"));
+    }
+    Ok(if knobs.contains_key("feature") {
+        Kind::Extra(knobs, dims)
+    } else {
+        Kind::Simulated(knobs, dims)
+    })
 }

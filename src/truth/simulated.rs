@@ -44,7 +44,11 @@ impl Metric {
 type Object = Map<String, Value>;
 
 pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<u64, String> {
-    let run = run(knobs, dims)?;
+    measured(&run(knobs, dims)?, metric)
+}
+
+/// What a metric reads of a run.
+pub fn measured(run: &step::Run, metric: Metric) -> Result<u64, String> {
     let settings = match metric {
         Metric::Expandable => Settings::expandable(),
         _ => Settings::default(),
@@ -65,6 +69,17 @@ pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<u64, Str
 
 /// Runs three steps of a recorded case, as the recording did.
 pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
+    let (data, training) = settings(knobs)?;
+    run_with(knobs, dims, &data, &training)
+}
+
+/// The same with settings from elsewhere.
+pub fn run_with(
+    knobs: &Object,
+    dims: &Object,
+    data: &Data,
+    training: &Training,
+) -> Result<step::Run, String> {
     let family = dims
         .get("family")
         .and_then(Value::as_str)
@@ -87,12 +102,11 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         }
     }
     let net = nets::build(&architecture(family, knobs), &sizes)?;
-    let (data, training) = settings(knobs)?;
     let machine = machine(knobs);
     Ok(step::run(
         &*net,
-        &data,
-        &training,
+        data,
+        training,
         machine,
         step::Course::from_the_start(3),
     ))
@@ -120,6 +134,7 @@ fn machine(knobs: &Object) -> Machine {
             capability: (9, 0),
             multiprocessors: 132,
             cudnn_workspace,
+            ..Machine::default()
         },
         _ => Machine {
             cudnn_workspace,
@@ -128,7 +143,7 @@ fn machine(knobs: &Object) -> Machine {
     }
 }
 
-fn settings(knobs: &Object) -> Result<(Data, Training), String> {
+pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
     let text = |name: &str| knobs.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag =
         |name: &str, default: bool| knobs.get(name).and_then(Value::as_bool).unwrap_or(default);
@@ -218,6 +233,7 @@ fn settings(knobs: &Object) -> Result<(Data, Training), String> {
         keep_outputs: flag("hold_outputs", false),
         use_cache: flag("use_cache", false),
         channels_last: flag("chlast", false),
+        ..Training::default()
     };
     Ok((data, training))
 }

@@ -2,7 +2,7 @@
 
 use super::super::Cx;
 use super::{Cache, Decoder, Shared, rope};
-use crate::scenario::Attention;
+use crate::scenario::{Attention, Kernels};
 use crate::tape::ops::{AttentionMask, repeat_heads};
 use crate::tape::{DType, Tensor};
 
@@ -15,8 +15,12 @@ impl Decoder {
     ) -> (Tensor, Option<Tensor>) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let (joint, [mut q, mut k, mut v]) = self.projections(cx, x);
-        let turned = rope::apply(&q, &k, &shared.rope, self.traits.fused);
-        (q, k) = turned;
+        if cx.env.training.kernels == Kernels::Library {
+            let turned = rope::apply(&q, &k, &shared.rope, self.traits.fused);
+            (q, k) = turned;
+        } else {
+            [q, k] = q.rope_liger(&k, &shared.rope);
+        }
         (k, v) = cached(&shared.cache, k, v);
         let groups = self.heads / self.kv_heads;
         let mask = &shared.mask;

@@ -13,9 +13,8 @@ use std::rc::Rc;
 use experts::Mixture;
 pub use families::FAMILIES;
 
-use super::losses::causal_lm_loss;
-use super::{Cx, Net, Output, Sizes};
-use crate::scenario::Data;
+use super::{Cx, Net, Output, Sizes, head};
+use crate::scenario::{Data, Kernels};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 
@@ -135,11 +134,17 @@ impl Net for Decoder {
         };
         let cache = cx.env.training.use_cache.then(Rc::default);
         let hidden = cx.within("model", |cx| self.model(cx, ids, batch.get(2), &cache));
-        let logits = self.head(cx, &hidden);
-        let loss = cx.within("loss", |_| causal_lm_loss(&logits, labels));
-        let mut held = vec![logits];
-        held.extend(cache.map(|cache| cache.take()).unwrap_or_default());
-        Output { loss, held }
+        let mut output = head::loss(
+            cx,
+            &hidden,
+            labels,
+            || self.head_weight(cx),
+            |hidden| self.head(cx, hidden),
+        );
+        output
+            .held
+            .extend(cache.map(|cache| cache.take()).unwrap_or_default());
+        output
     }
 }
 
@@ -255,11 +260,15 @@ impl Decoder {
 
     fn gated_mlp(&self, cx: &Cx, x: &Tensor, width: u64) -> Tensor {
         let product = {
-            let gate = cx
-                .linear("gate_proj", x, width, false)
-                .then(|gate| self.activation(gate));
-            let up = cx.linear("up_proj", x, width, false);
-            gate.mul(&up)
+            let mut gate = cx.linear("gate_proj", x, width, false);
+            if cx.env.training.kernels == Kernels::Liger {
+                let up = cx.linear("up_proj", x, width, false);
+                gate.silu_mul_liger(&up)
+            } else {
+                gate = gate.then(|gate| self.activation(gate));
+                let up = cx.linear("up_proj", x, width, false);
+                gate.mul(&up)
+            }
         };
         cx.linear("down_proj", &product, self.hidden, false)
     }
@@ -268,14 +277,20 @@ impl Decoder {
         if self.traits.gelu { x.gelu() } else { x.silu() }
     }
 
+    /// The matrix of the head as a loss that multiplies by itself takes it.
+    fn head_weight(&self, cx: &Cx) -> Tensor {
+        let weight = |cx: &Cx| cx.param("weight", [self.vocab, self.hidden]).tensor();
+        if self.tied {
+            cx.within("model", |cx| cx.within("embed_tokens", weight))
+        } else {
+            cx.within("lm_head", weight)
+        }
+    }
+
     fn head(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
         let logits = if self.tied {
-            let table = cx.within("model", |cx| {
-                cx.within("embed_tokens", |cx| {
-                    cx.param("weight", [self.vocab, self.hidden])
-                })
-            });
-            cx.within("lm_head", |_| hidden.linear(&table.tensor(), None))
+            let weight = self.head_weight(cx);
+            cx.within("lm_head", |_| hidden.linear(&weight, None))
         } else {
             cx.linear("lm_head", hidden, self.vocab, false)
         };

@@ -29,8 +29,9 @@ pub fn torch(tape: &Tape, params: &[Rc<Param>]) {
         let (data, dtype) = (&param.data, param.data.dtype());
         tape.workspace("norm", 4);
         let update = if data.shape().len() > 1 {
-            drop(row_mean.replace(tape.empty_as("vector_norm", reduced(param, 1), dtype)));
-            drop(column_mean.replace(tape.empty_as("vector_norm", reduced(param, 2), dtype)));
+            // Norms of rows and of columns, which reduce as means do.
+            drop(row_mean.replace(data.mean(&[-1])));
+            drop(column_mean.replace(data.mean(&[-2])));
             let product = tape.empty_as("matmul", *data.layout(), dtype);
             let mean = tape.empty("mean", [1], dtype);
             drop(mean);

@@ -4,8 +4,10 @@
 
 mod adafactor;
 mod adam;
+mod further;
 mod lists;
 mod muon;
+mod quantised;
 
 use std::rc::Rc;
 
@@ -47,7 +49,8 @@ impl OptimizerState {
         }
         if first {
             let make = || {
-                let mut all = Vec::with_capacity(params.len());
+                let mut all = Vec::with_capacity(params.len() + 1);
+                all.push(quantised::tables(kind, tape));
                 tape.each(&params, |param| all.push(fresh(kind, tape, param)));
                 all
             };
@@ -60,11 +63,37 @@ impl OptimizerState {
         }
         match kind {
             Optimizer::AdamW => adam::foreach(tape, &params),
+            Optimizer::AdamWTwoLists => {
+                let roots = list(tape, "_foreach_sqrt", &params);
+                drop((list(tape, "_foreach_add", &params), roots));
+            }
             Optimizer::AdamWLoop => adam::for_loop(tape, &params),
             Optimizer::AdamWFused
             | Optimizer::Sgd
             | Optimizer::SgdMomentum
-            | Optimizer::AdafactorHf => {}
+            | Optimizer::AdafactorHf
+            | Optimizer::AdamW8bit
+            | Optimizer::PagedAdamW
+            | Optimizer::PagedAdamW8bit
+            | Optimizer::AdamWOffload
+            | Optimizer::AdamWOffloadGradients => {}
+            Optimizer::AdamW8bitAo | Optimizer::AdamW4bitAo | Optimizer::AdamWFp8Ao => {
+                quantised::torchao_step(kind, tape, &params);
+            }
+            Optimizer::LionLoop => further::lion(tape, &params),
+            Optimizer::AdamMini => further::adam_mini(tape, &params),
+            Optimizer::ScheduleFree => further::schedule_free(tape, &params),
+            Optimizer::Adopt => further::adopt(tape, &params, first && !self.warm),
+            Optimizer::Came => further::came(tape, &params),
+            Optimizer::GaLore => further::galore(tape, &params),
+            Optimizer::MuonAdamW => {
+                let (matrices, rest): (Vec<_>, Vec<_>) = params
+                    .iter()
+                    .cloned()
+                    .partition(|param| orthogonal(tape, param));
+                muon::single(tape, &matrices);
+                adam::foreach(tape, &rest);
+            }
             // `_multi_tensor_adagrad`: `std` and `numerator`.
             Optimizer::Adagrad => drop((
                 list(tape, "_foreach_sqrt", &params),
@@ -104,10 +133,22 @@ fn takes(kind: Optimizer, param: &Param) -> bool {
     param.grad.borrow().is_some() && (kind != Optimizer::Muon || param.data.shape().len() == 2)
 }
 
+/// Whether the mixed recipe gives it to Muon: a matrix of a layer.
+fn orthogonal(tape: &Tape, param: &Param) -> bool {
+    let path = tape.path(param.scope);
+    param.data.shape().len() == 2 && !path.contains("embed") && !path.contains("lm_head")
+}
+
 /// The states of one parameter, in the order its `_init_group` makes them.
 fn fresh(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> {
     let states = match kind {
-        Optimizer::AdamW | Optimizer::AdamWLoop => vec![same(tape, param), same(tape, param)],
+        Optimizer::MuonAdamW if orthogonal(tape, param) => vec![same(tape, param)],
+        Optimizer::AdamW
+        | Optimizer::AdamWTwoLists
+        | Optimizer::AdamWLoop
+        | Optimizer::ScheduleFree
+        | Optimizer::Adopt
+        | Optimizer::MuonAdamW => vec![same(tape, param), same(tape, param)],
         // The fused kernel reads its step count on the device.
         Optimizer::AdamWFused => vec![
             tape.empty("step", [0; 0], DType::F32),
@@ -119,9 +160,27 @@ fn fresh(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> {
         | Optimizer::LionForeach
         | Optimizer::Adagrad
         | Optimizer::RmsProp
-        | Optimizer::Muon => {
+        | Optimizer::Muon
+        | Optimizer::LionLoop => {
             vec![same(tape, param)]
         }
+        Optimizer::AdamW8bit | Optimizer::PagedAdamW | Optimizer::PagedAdamW8bit => {
+            quantised::bitsandbytes(kind, tape, param)
+        }
+        Optimizer::AdamW8bitAo | Optimizer::AdamW4bitAo | Optimizer::AdamWFp8Ao => {
+            quantised::torchao(kind, tape, param)
+        }
+        // torchao's `CPUOffloadOptimizer` keeps tensors of fewer than 4096 elements on the device.
+        Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients => {
+            if param.data.numel() < 4096 {
+                vec![same(tape, param), same(tape, param)]
+            } else {
+                Vec::new()
+            }
+        }
+        Optimizer::AdamMini => further::adam_mini_states(tape, param),
+        Optimizer::Came => further::came_states(tape, param),
+        Optimizer::GaLore => further::galore_states(tape, param),
         Optimizer::Adafactor => adafactor::factors(tape, param),
         Optimizer::Sgd | Optimizer::AdafactorHf => Vec::new(),
     };

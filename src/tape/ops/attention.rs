@@ -1,5 +1,6 @@
 //! `scaled_dot_product_attention` with PyTorch's own choice of kernel.
 
+use super::super::checkpoint::Kind;
 use super::super::{Category, DType, Grads, Layout, Tape, Tensor, grads};
 
 /// What stands between queries and keys.
@@ -111,33 +112,36 @@ fn flash(
     let tape = query.tape();
     let (b, h, s) = (query.size(0), query.size(1), query.size(2));
     let (kv_heads, t) = (key.size(1), key.size(2));
-    // `empty_like` of the query: the result's heads lie as the query's do (mha_fwd in flash_api.cpp).
-    let layout = query.layout().preserved();
-    let out = tape.empty_as("flash_attention", layout, query.dtype());
-    let sums = tape.empty("flash_attention", [b, h, s], DType::F32);
-    // Few queries: keys are split between blocks, whose results are joined in fp32.
-    let splits = if dropout > 0.0 {
-        1
-    } else {
-        key_splits(b * h * s.div_ceil(64), t, d, tape.machine().multiprocessors)
-    };
-    let parts = (splits > 1).then(|| {
-        [
-            tape.empty("flash_splits", [splits, b, h, s], DType::F32),
-            tape.empty(
-                "flash_splits",
-                [splits, b, h, s, head_columns(d)],
-                DType::F32,
-            ),
-        ]
+    let [out, sums, seed, offset] = query.core().selective(Kind::Attention, || {
+        // `empty_like` of the query: the result's heads lie as the query's do (mha_fwd in flash_api.cpp).
+        let layout = query.layout().preserved();
+        let out = tape.empty_as("flash_attention", layout, query.dtype());
+        let sums = tape.empty("flash_attention", [b, h, s], DType::F32);
+        // Few queries: keys are split between blocks, whose results are joined in fp32.
+        let splits = if dropout > 0.0 {
+            1
+        } else {
+            key_splits(b * h * s.div_ceil(64), t, d, tape.machine().multiprocessors)
+        };
+        let parts = (splits > 1).then(|| {
+            [
+                tape.empty("flash_splits", [splits, b, h, s], DType::F32),
+                tape.empty(
+                    "flash_splits",
+                    [splits, b, h, s, head_columns(d)],
+                    DType::F32,
+                ),
+            ]
+        });
+        let seed = tape.empty("flash_attention", [2], DType::U64);
+        let offset = tape.empty("flash_attention", [0; 0], DType::U64);
+        drop(parts);
+        if dropout > 0.0 {
+            // The debug mask's place-holder.
+            tape.workspace("flash_attention", 2);
+        }
+        [out, sums, seed, offset]
     });
-    let seed = tape.empty("flash_attention", [2], DType::U64);
-    let offset = tape.empty("flash_attention", [0; 0], DType::U64);
-    drop(parts);
-    if dropout > 0.0 {
-        // The debug mask's place-holder.
-        tape.workspace("flash_attention", 2);
-    }
     let flops = attention_flops(query, key, mask);
     tape.kernel(
         "flash_attention",
@@ -243,16 +247,16 @@ fn efficient(
     // With dropout the generator's state is kept on the host.
     let state = || (dropout <= 0.0).then(|| tape.empty("efficient_attention", [0; 0], DType::I64));
     let (seed, offset) = (state(), state());
-    let out = heads_inside(&tape, "efficient_attention", b, h, s, d, dtype);
-    let sums = tape.empty(
-        "efficient_attention",
-        [b, h, s.next_multiple_of(32)],
-        DType::F32,
-    );
-    if dtype.is_half() && d > 128 {
-        // `kNeedsOutputAccumulatorBuffer` in mem_eff_attention/kernel_forward.h.
-        tape.workspace("efficient_attention", out.numel().saturating_mul(4));
-    }
+    let [out, sums] = query.core().selective(Kind::Attention, || {
+        let out = heads_inside(&tape, "efficient_attention", b, h, s, d, dtype);
+        let shape = [b, h, s.next_multiple_of(32)];
+        let sums = tape.empty("efficient_attention", shape, DType::F32);
+        if dtype.is_half() && d > 128 {
+            // `kNeedsOutputAccumulatorBuffer` in mem_eff_attention/kernel_forward.h.
+            tape.workspace("efficient_attention", out.numel().saturating_mul(4));
+        }
+        [out, sums]
+    });
     let flops = attention_flops(query, key, mask);
     tape.kernel(
         "efficient_attention",

@@ -1,5 +1,6 @@
 //! Matrix products.
 
+use super::super::checkpoint::Kind;
 use super::super::{Dims, Grads, Layout, Saved, Tensor, broadcast, grads};
 
 impl Tensor {
@@ -63,7 +64,7 @@ impl Tensor {
     }
 
     /// All leading dimensions as one: a view, or a copy where the layout allows none.
-    fn flattened(&self) -> Tensor {
+    pub(super) fn flattened(&self) -> Tensor {
         if self.shape().len() == 2 {
             return self.clone();
         }
@@ -72,7 +73,14 @@ impl Tensor {
     }
 
     /// The memory and work of an `n×k` by `k×m` product, without history.
-    fn product_of(&self, op: &'static str, n: u64, k: u64, m: u64, with_bias: bool) -> Tensor {
+    pub(super) fn product_of(
+        &self,
+        op: &'static str,
+        n: u64,
+        k: u64,
+        m: u64,
+        with_bias: bool,
+    ) -> Tensor {
         let tape = self.tape();
         let out = tape.empty(op, [n, m], self.dtype());
         if with_bias {
@@ -196,9 +204,14 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
             grads([for_rows, for_weight, for_bias])
         })
     });
-    let out = rows
-        .product_of("linear", n, k, m, bias.is_some() && k > 1 && m > 1)
-        .made_by(history);
+    let product = || rows.product_of("linear", n, k, m, bias.is_some() && k > 1 && m > 1);
+    let product = if bias.is_some() {
+        product()
+    } else {
+        let [product] = rows.core().selective(Kind::Product, || [product()]);
+        product
+    };
+    let out = product.made_by(history);
     let mut shape: Vec<u64> = input.shape().to_vec();
     if let Some(last) = shape.last_mut() {
         *last = m;

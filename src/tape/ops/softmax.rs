@@ -1,6 +1,6 @@
 //! Softmax and its logarithm: both keep their result (since torch 1.11; older ones kept the input too).
 
-use super::super::{DType, Grads, Tensor, grads};
+use super::super::{DType, Grads, Saved, Tensor, grads};
 
 impl Tensor {
     /// `F.softmax(self, -1, dtype)`; autocast runs it in fp32.
@@ -28,18 +28,23 @@ impl Tensor {
         let from = input.dtype();
         let out = input.contiguous().map_to(op, dtype);
         let result = out.clone();
+        let older = input.tape().machine().softmax_keeps_input;
+        let kept_input = older.then(|| input.clone());
         out.from_op(&[&input], move |_| {
             let kept = result.save();
+            let input = kept_input.as_ref().map(Tensor::save);
             Box::new(move |incoming| {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
                 let result = kept.unpack();
+                let input = input.as_ref().map(Saved::unpack);
                 let out = g.map_to(backward, from);
                 if with_product {
                     // `softmax_backward_cuda_out` multiplies the gradient with the result first.
                     drop(g.zip(&result, backward));
                 }
+                drop(input);
                 grads([Some(out)])
             })
         })

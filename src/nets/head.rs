@@ -1,0 +1,116 @@
+//! From the last hidden state of a language model to its loss: all logits, chunks of them, or a fused kernel.
+
+use super::losses::{causal_lm_loss, shifted_labels};
+use super::{Cx, Output};
+use crate::scenario::LossKernel;
+use crate::tape::{DType, Tensor};
+
+/// The loss of `hidden` `[B, S, H]` by the kernel in force. `project` makes logits; `weight` is the head's matrix.
+pub fn loss(
+    cx: &Cx,
+    hidden: &Tensor,
+    labels: &Tensor,
+    weight: impl Fn() -> Tensor,
+    project: impl Fn(&Tensor) -> Tensor,
+) -> Output {
+    let chunks = cx.env.training.loss_chunks.max(1);
+    match cx.env.training.loss {
+        LossKernel::Library => {
+            let logits = project(hidden);
+            let loss = cx.within("loss", |_| causal_lm_loss(&logits, labels));
+            Output {
+                loss,
+                held: vec![logits],
+            }
+        }
+        LossKernel::Liger => {
+            let logits = project(hidden);
+            let loss = cx.within("loss", |_| {
+                // The library's loss function casts up before it calls the patched cross-entropy.
+                let logits = logits.to(DType::F32);
+                let [_padded, labels] = shifted_labels(labels);
+                let rows = logits.view(&[labels.numel(), logits.size(-1)]);
+                rows.cross_entropy_liger(&labels)
+            });
+            Output {
+                loss,
+                held: vec![logits],
+            }
+        }
+        LossKernel::LigerLinear => cx.within("loss", |cx| {
+            let [_padded, labels] = shifted_labels(labels);
+            let rows = hidden.view(&[labels.numel(), hidden.size(-1)]);
+            plain(
+                cx,
+                Some(rows.linear_cross_entropy_liger(&weight(), &labels)),
+            )
+        }),
+        LossKernel::ChunkedLoss => cx.within("loss", |cx| {
+            let [rows, labels] = parts(hidden, labels, chunks);
+            let logits: Vec<Tensor> = rows
+                .iter()
+                .map(|rows| rows.linear(&weight(), None))
+                .collect();
+            let losses = logits.iter().zip(&labels);
+            plain(
+                cx,
+                total(losses.map(|(logits, labels)| logits.to(DType::F32).cross_entropy(labels))),
+            )
+        }),
+        LossKernel::ChunkedHead => cx.within("loss", |cx| {
+            let [rows, labels] = parts(hidden, labels, chunks);
+            let losses = rows.iter().zip(&labels);
+            plain(
+                cx,
+                total(losses.map(|(rows, labels)| {
+                    let logits = rows
+                        .linear(&weight(), None)
+                        .then(|logits| logits.to(DType::F32));
+                    logits.cross_entropy(labels)
+                })),
+            )
+        }),
+        LossKernel::ChunkedCheckpoint => cx.within("loss", |cx| {
+            let [rows, labels] = parts(hidden, labels, chunks);
+            let weight = weight();
+            let losses = rows.into_iter().zip(labels).map(|(rows, labels)| {
+                let weight = weight.clone();
+                let out = cx.tape.checkpoint(vec![rows, labels], move |given| {
+                    let [rows, labels] = given else {
+                        return Vec::new();
+                    };
+                    let logits = rows
+                        .linear(&weight, None)
+                        .then(|logits| logits.to(DType::F32));
+                    vec![logits.cross_entropy(labels)]
+                });
+                out.into_iter().next()
+            });
+            plain(cx, total(losses.flatten()))
+        }),
+    }
+}
+
+/// The output of a loss that leaves no logits behind.
+fn plain(cx: &Cx, loss: Option<Tensor>) -> Output {
+    match loss {
+        Some(loss) => Output {
+            loss,
+            held: Vec::new(),
+        },
+        None => Output::nothing(cx),
+    }
+}
+
+/// Rows of the hidden state and of the labels moved by one, in chunks.
+fn parts(hidden: &Tensor, labels: &Tensor, chunks: u64) -> [Vec<Tensor>; 2] {
+    let [_padded, labels] = shifted_labels(labels);
+    let rows = hidden.view(&[labels.numel(), hidden.size(-1)]);
+    [rows.chunk(chunks, 0), labels.chunk(chunks, 0)]
+}
+
+/// The sum of the chunks' losses, divided by the number of tokens.
+fn total(losses: impl Iterator<Item = Tensor>) -> Option<Tensor> {
+    let sum = losses.reduce(|sum, loss| sum.add(&loss));
+    sum.map(|sum| sum.scale())
+}

@@ -1,0 +1,48 @@
+//! Products with weights stored in four bits (bitsandbytes/autograd/_functions.py, `MatMul4Bit`).
+
+use super::super::{DType, Grads, Tensor, grads};
+
+impl Tensor {
+    /// The weights are made whole in this tensor's type for the product and let go; backward makes them again.
+    /// `scales` is the number of quantised scales, where scales are quantised.
+    pub fn linear_4bit(&self, packed: &Tensor, out: u64, scales: Option<u64>) -> Tensor {
+        let input = self.clone();
+        let width = input.size(-1);
+        let rows = input.numel() / width.max(1);
+        let mut shape = input.shape().to_vec();
+        if let Some(last) = shape.last_mut() {
+            *last = out;
+        }
+        let weight = dequantised(&input, [out, width], scales);
+        let product = input.tape().no_grad(|| {
+            input
+                .flattened()
+                .then(|rows2| rows2.product_of("linear_4bit", rows, width, out, false))
+                .view(&shape)
+        });
+        drop(weight);
+        let from = *input.shape();
+        product.from_op(&[&input], |_| {
+            let kept = packed.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let packed = kept.unpack();
+                let weight = dequantised(g, [out, width], scales);
+                let for_input = g.product_of("linear_4bit", rows, out, width, false);
+                drop((packed, weight));
+                grads([Some(for_input.view(&from))])
+            })
+        })
+    }
+}
+
+/// `dequantize_4bit`: scales first, where they are quantised themselves, then the weights.
+fn dequantised(like: &Tensor, shape: [u64; 2], scales: Option<u64>) -> Tensor {
+    let tape = like.tape();
+    let scales = scales.map(|n| tape.empty("dequantize", [n], DType::F32));
+    let whole = tape.empty("dequantize", shape, like.dtype());
+    drop(scales);
+    whole
+}

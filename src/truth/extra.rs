@@ -1,0 +1,151 @@
+//! Records of further optimizers, losses, kernels and ways to recompute: knobs with a `feature` and its `fk`.
+
+use serde_json::{Map, Value};
+
+use super::simulated::{self, Metric};
+use crate::scenario::{
+    Checkpointing, Kernels, Lora, LossKernel, Optimizer, Quantization, Training,
+};
+use crate::step;
+
+type Object = Map<String, Value>;
+
+pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<u64, String> {
+    simulated::measured(&run(knobs, dims)?, metric)
+}
+
+/// Runs three steps of a recorded case, as the recording did.
+pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
+    let mut plain = knobs.clone();
+    // What simulated records always say.
+    for (name, value) in [("attn", "sdpa"), ("optim", "sgd")] {
+        plain.insert(name.into(), value.into());
+    }
+    let (data, mut training) = simulated::settings(&plain)?;
+    let text = |name: &str| knobs.get(name).and_then(Value::as_str).unwrap_or_default();
+    let none = Object::new();
+    let given = knobs.get("fk").and_then(Value::as_object).unwrap_or(&none);
+    training.optimizer = optimizer(text("optim"), given)?;
+    apply(text("feature"), given, &mut training)?;
+    let mut dims = dims.clone();
+    if !dims.contains_key("family") {
+        // Some records name the family only as the model, such as `lstm` and `whisper-small`.
+        let family = text("model").split('-').next().unwrap_or_default();
+        dims.insert("family".into(), family.into());
+    }
+    simulated::run_with(knobs, &dims, &data, &training)
+}
+
+fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
+    let with_gradients = given.get("og").and_then(Value::as_bool).unwrap_or(false);
+    Ok(match name {
+        "adamw" | "adam" => Optimizer::AdamW,
+        "adamw_fused" => Optimizer::AdamWFused,
+        "adamw_loop" => Optimizer::AdamWLoop,
+        "sgd" => Optimizer::Sgd,
+        "sgdm" => Optimizer::SgdMomentum,
+        "adafactor" => Optimizer::Adafactor,
+        "adafactor_hf" => Optimizer::AdafactorHf,
+        "lion" => Optimizer::Lion,
+        "lion_foreach" => Optimizer::LionForeach,
+        "lion_pytorch" => Optimizer::LionLoop,
+        "adagrad" => Optimizer::Adagrad,
+        "rmsprop" => Optimizer::RmsProp,
+        "muon" => Optimizer::Muon,
+        "muon_mix" => Optimizer::MuonAdamW,
+        "bnb_AdamW8bit" | "bnb_Adam8bit" => Optimizer::AdamW8bit,
+        "bnb_PagedAdamW" | "bnb_PagedAdamW32bit" => Optimizer::PagedAdamW,
+        "bnb_PagedAdamW8bit" => Optimizer::PagedAdamW8bit,
+        "ao_adamw8bit" => Optimizer::AdamW8bitAo,
+        "ao_adamw4bit" => Optimizer::AdamW4bitAo,
+        "ao_adamwfp8" => Optimizer::AdamWFp8Ao,
+        "ao_cpuoffload" if with_gradients => Optimizer::AdamWOffloadGradients,
+        "ao_cpuoffload" => Optimizer::AdamWOffload,
+        "adam_mini" => Optimizer::AdamMini,
+        "schedulefree" => Optimizer::ScheduleFree,
+        "po_ADOPT" => Optimizer::Adopt,
+        "po_CAME" => Optimizer::Came,
+        "galore" => Optimizer::GaLore,
+        other => return Err(format!("optimizer `{other}` is not known")),
+    })
+}
+
+fn apply(feature: &str, given: &Object, training: &mut Training) -> Result<(), String> {
+    let text = |name: &str| given.get(name).and_then(Value::as_str).unwrap_or_default();
+    let flag = |name: &str, default| given.get(name).and_then(Value::as_bool).unwrap_or(default);
+    let number = |name: &str| given.get(name).and_then(Value::as_u64);
+    match feature {
+        "" => {}
+        "optim_in_bwd" => training.optimizer_in_backward = true,
+        "lora" | "qlora" => {
+            training.lora = Some(adapters(given));
+            if feature == "qlora" {
+                training.quantization = match text("lib") {
+                    "bnb" if flag("dq", true) => Quantization::Nf4Double,
+                    "bnb" => Quantization::Nf4,
+                    other => return Err(format!("quantisation by `{other}` is not modelled")),
+                };
+            }
+        }
+        "chunked_ce" => {
+            training.loss_chunks = number("n").unwrap_or(8);
+            training.loss = match text("style") {
+                "ckpt" => LossKernel::ChunkedCheckpoint,
+                "bf16logits" => LossKernel::ChunkedLoss,
+                "plain" | "head" | "" | "chunk" | "linear" => LossKernel::ChunkedHead,
+                other => return Err(format!("chunks of the style `{other}` are not known")),
+            };
+        }
+        "sac" => {
+            training.checkpointing = match text("mode") {
+                "full" => Checkpointing::Layers,
+                "save_mm" => Checkpointing::KeepMatmuls,
+                "op" => Checkpointing::KeepHalf,
+                "attn" | "save_attn" | "attention" | "sdpa" | "save_sdpa" => {
+                    Checkpointing::KeepAttention
+                }
+                other => return Err(format!("selective checkpointing `{other}` is not known")),
+            };
+            training.checkpoint_every = number("every").unwrap_or(1);
+        }
+        "save_on_cpu" => training.checkpointing = Checkpointing::Offload,
+        "liger" => {
+            training.kernels = Kernels::Liger;
+            training.loss = if flag("fused_linear_cross_entropy", true) {
+                LossKernel::LigerLinear
+            } else if flag("cross_entropy", false) {
+                LossKernel::Liger
+            } else {
+                LossKernel::Library
+            };
+        }
+        other => return Err(format!("the feature `{other}` is not modelled")),
+    }
+    Ok(())
+}
+
+fn adapters(given: &Object) -> Lora {
+    let listed = given.get("targets").and_then(Value::as_array);
+    let targets = listed.map(|all| {
+        all.iter()
+            .filter_map(|it| it.as_str().map(String::from))
+            .collect()
+    });
+    Lora {
+        rank: given.get("r").and_then(Value::as_u64).unwrap_or(16),
+        targets: targets.unwrap_or_else(|| {
+            [
+                "q_proj",
+                "k_proj",
+                "v_proj",
+                "o_proj",
+                "gate_proj",
+                "up_proj",
+                "down_proj",
+            ]
+            .map(String::from)
+            .to_vec()
+        }),
+        ..Lora::default()
+    }
+}

@@ -1,0 +1,427 @@
+//! Records of peaks that others measured on real GPUs and published: a run in words, and one number in a named metric.
+
+use serde_json::Value;
+
+use crate::allocator::Settings;
+use crate::catalog::{self, ModelEntry};
+use crate::estimate::Peaks;
+use crate::nets::{self, Net, Sizes};
+use crate::scenario::{
+    Attention, Checkpointing, Data, Kernels, Lora, LossKernel, Optimizer, Precision, Quantization,
+    Training,
+};
+use crate::step;
+use crate::tape::Machine;
+
+/// The metric of a record: what its number counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    Allocated,
+    Reserved,
+    /// What the driver shows: reserved and the context.
+    Device,
+}
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// The number measured, in bytes.
+pub fn truth(record: &Value) -> Option<u64> {
+    let gib = record["measured_gib"].as_f64()?;
+    (gib > 0.0).then_some((gib * GIB) as u64)
+}
+
+pub fn is_one(record: &Value) -> bool {
+    record["measured_gib"].is_number() && record["metric"].is_string()
+}
+
+/// Predicts from the description of a run.
+pub fn predict(record: &Value) -> Result<u64, String> {
+    let counts = counts(&text(record, "metric"))?;
+    let peaks = Peaks::replayed(&run(record)?.trace, &Settings::default());
+    let allocated = peaks.highest().map_or(0, |peak| peak.bytes);
+    Ok(match counts {
+        Counts::Allocated => allocated,
+        Counts::Reserved => peaks.reserved,
+        Counts::Device => peaks.reserved + context(record),
+    })
+}
+
+/// Runs the described training step.
+pub fn run(record: &Value) -> Result<step::Run, String> {
+    match record["n_gpus"].as_u64() {
+        Some(1) => {}
+        Some(n) => return Err(format!("{n} GPUs are not modelled")),
+        None => return Err("the record does not say how many GPUs it ran on".into()),
+    }
+    let (net, language) = network(record)?;
+    let data = Data {
+        micro_batch: record["micro_batch"]
+            .as_u64()
+            .ok_or("the record does not say the micro-batch")?,
+        sequence: record["seq_len"].as_u64().unwrap_or(1),
+        padding_mask: false,
+    };
+    if language && record["seq_len"].as_u64().is_none() {
+        return Err("the record does not say the sequence length as a number".into());
+    }
+    let training = training(record)?;
+    let course = step::Course::from_the_start(3);
+    Ok(step::run(&*net, &data, &training, machine(record), course))
+}
+
+fn text(record: &Value, name: &str) -> String {
+    record[name].as_str().unwrap_or_default().to_lowercase()
+}
+
+fn counts(metric: &str) -> Result<Counts, String> {
+    Ok(match metric {
+        "max_allocated" | "max_active" => Counts::Allocated,
+        "max_reserved" => Counts::Reserved,
+        _ if metric.starts_with("nvidia-smi") => Counts::Device,
+        other => return Err(format!("the metric `{other}` is not a named one")),
+    })
+}
+
+/// The CUDA context of the card and the software: 1343 MiB on a V100 with CUDA 11.2, measured in the same document as the
+/// records that count it (huggingface/transformers, docs/source/en/perf_train_gpu_one.mdx); else what newer drivers take.
+fn context(record: &Value) -> u64 {
+    let mib = if text(record, "gpu").contains("v100") {
+        1343
+    } else {
+        500
+    };
+    mib << 20
+}
+
+fn machine(record: &Value) -> Machine {
+    let gpu = text(record, "gpu");
+    let of = |capability, multiprocessors| Machine {
+        capability,
+        multiprocessors,
+        softmax_keeps_input: text(record, "framework").contains("2022"),
+        ..Machine::default()
+    };
+    // Multiprocessors: the vendor's data sheets, as in the catalogue of GPUs.
+    if gpu.contains("h100") || gpu.contains("h200") {
+        of((9, 0), 132)
+    } else if gpu.contains("l40s") {
+        of((8, 9), 142)
+    } else if gpu.contains("4070ti") {
+        of((8, 9), 66)
+    } else if gpu.contains("a10g") {
+        of((8, 6), 80)
+    } else if gpu.contains("v100") {
+        of((7, 0), 80)
+    } else if gpu.contains("t4") {
+        of((7, 5), 40)
+    } else {
+        of((8, 0), 108)
+    }
+}
+
+/// The network and whether it reads tokens.
+fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
+    let name = record["model"]
+        .as_str()
+        .ok_or("the record names no model")?;
+    let lower = name.to_lowercase();
+    let dims = |key: &str| record["model_dims"][key].as_u64();
+    if lower.contains("vit_l_16") || lower.contains("vit_b_16") || lower.contains("vit_huge") {
+        return vision(record, &lower).map(|net| (net, false));
+    }
+    if lower.contains("bert-large") || lower.contains("bert_large") {
+        let mut sizes = Sizes::default();
+        for (key, value) in [
+            ("hidden", 1024),
+            ("layers", 24),
+            ("heads", 16),
+            ("ffn", 4096),
+            ("vocab", 30_522),
+            ("ctx", 512),
+            ("classes", 2),
+            ("head=cls", 1),
+        ] {
+            sizes.set(key, value);
+        }
+        return nets::build("bert", &sizes).map(|net| (net, true));
+    }
+    if let Some(entry) = listed(&lower) {
+        let sizes = Sizes::from_entry(entry);
+        return nets::build(entry.arch, &sizes).map(|net| (net, true));
+    }
+    // Not listed, but a known family whose sizes the record gives.
+    let family = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2"]
+        .into_iter()
+        .find(|family| lower.replace(['-', '.'], "").contains(family))
+        .ok_or_else(|| format!("the model `{name}` is not in the catalogue"))?;
+    let mut sizes = Sizes::default();
+    for (key, from) in [
+        ("hidden", "hidden"),
+        ("layers", "layers"),
+        ("heads", "heads"),
+        ("kv", "kv_heads"),
+        ("ffn", "ffn"),
+        ("vocab", "vocab"),
+        ("head_dim", "head_dim"),
+    ] {
+        if let Some(size) = dims(from) {
+            sizes.set(key, size);
+        }
+    }
+    if record["model_dims"]["tied"].as_bool() == Some(true) {
+        sizes.set("tied", 1);
+    }
+    nets::build(family, &sizes).map(|net| (net, true))
+}
+
+/// The catalogue's entry of a repository, whose copies by other owners and quantised forms have its sizes.
+fn listed(name: &str) -> Option<&'static ModelEntry> {
+    const COPIES: &[(&str, &str)] = &[
+        ("nousresearch/llama-2-70b-hf", "meta-llama/llama-2-70b-hf"),
+        ("thebloke/llama-2-70b-gptq", "meta-llama/llama-2-70b-hf"),
+        (
+            "techxgenus/meta-llama-3-8b-gptq",
+            "meta-llama/meta-llama-3-8b",
+        ),
+        ("unsloth/mistral-7b-v0.2", "mistralai/mistral-7b-v0.1"),
+        (
+            "thebloke/mixtral-8x7b-instruct-v0.1-gptq",
+            "mistralai/mixtral-8x7b-v0.1",
+        ),
+        (
+            "mistralai/mixtral-8x7b-instruct-v0.1",
+            "mistralai/mixtral-8x7b-v0.1",
+        ),
+    ];
+    let name = COPIES
+        .iter()
+        .find(|(copy, _)| *copy == name)
+        .map_or(name, |(_, of)| of);
+    catalog::models()
+        .iter()
+        .find(|entry| entry.hf_id.eq_ignore_ascii_case(name))
+}
+
+/// A vision transformer: torchvision's with ten classes, timm's with forty-five (as the records' scripts set).
+fn vision(record: &Value, name: &str) -> Result<Box<dyn Net>, String> {
+    let (architecture, classes) = if name.contains("vit_huge") {
+        ("timm:vit_huge_patch14_224", 45)
+    } else if name.contains("vit_l_16") {
+        ("tv:vit_l_16", 10)
+    } else {
+        ("tv:vit_b_16", 10)
+    };
+    let image = record["model_dims"]["img"].as_u64().unwrap_or(224);
+    nets::build(
+        architecture,
+        &Sizes::from([("img", image), ("classes", classes)]),
+    )
+}
+
+fn training(record: &Value) -> Result<Training, String> {
+    let task = text(record, "task");
+    let precision = precision(&text(record, "precision"))?;
+    let low_rank = adapters(record["task"].as_str().unwrap_or_default())?;
+    let checkpoints = text(record, "activation_checkpointing");
+    let optimizer_text = text(record, "optimizer");
+    let other = text(record, "other");
+    let model = text(record, "model");
+    let loss_text = text(record, "fused_or_chunked_ce");
+    let in_backward =
+        optimizer_text.contains("optimizer_in_bwd=true") || other.contains("optimizer_in_bwd=true");
+    let (loss, loss_chunks) = loss(&loss_text, &model);
+    // Before torch 2.0, transformers had no SDPA and `zero_grad` wrote zeros.
+    let framework = text(record, "framework");
+    let old = framework.contains("2022");
+    // The records of fms-acceleration quantise twice; GPTQ's scales, 16 bits for each 128 weights, take about as much.
+    let twice = framework.contains("fms") || task.contains("nf4-dq");
+    Ok(Training {
+        precision,
+        optimizer: match optimizer(&optimizer_text)? {
+            // Torch 2.1 and before step with two lists of temporaries.
+            Optimizer::AdamW
+                if ["torch 2.0", "2.1 nightly", "2.1.0"]
+                    .iter()
+                    .any(|version| framework.contains(version)) =>
+            {
+                Optimizer::AdamWTwoLists
+            }
+            other => other,
+        },
+        attention: if old {
+            Attention::Eager
+        } else {
+            Attention::Sdpa
+        },
+        checkpointing: match checkpoints.as_str() {
+            "none" | "" => Checkpointing::None,
+            "selective" => Checkpointing::KeepHalf,
+            full if full.starts_with("full") => Checkpointing::Layers,
+            other => return Err(format!("checkpointing `{other}` is not modelled")),
+        },
+        accumulation: record["grad_accum"].as_u64().unwrap_or(1).max(1),
+        loss,
+        loss_chunks,
+        optimizer_in_backward: in_backward,
+        // Their transformers keeps the logits to the end of backward; a full run's peak comes later.
+        keep_outputs: low_rank.is_some()
+            && framework.starts_with("fms-hf-tuning")
+            && !framework.contains("granite"),
+        kernels: if other.contains("rmsnorm / rope kernels") {
+            Kernels::FusedNorms
+        } else {
+            Kernels::Library
+        },
+        zero_to_none: !old,
+        quantization: match task.contains("nf4") || task.contains("gptq") {
+            true if twice => Quantization::Nf4Double,
+            true => Quantization::Nf4,
+            false => Quantization::None,
+        },
+        lora: low_rank,
+        ..Training::default()
+    })
+}
+
+fn precision(text: &str) -> Result<Precision, String> {
+    Ok(match text {
+        "fp32" => Precision::Fp32,
+        _ if text.starts_with("bfloat16 weights + bf16 autocast") => Precision::AmpBf16OnBf16,
+        _ if text.starts_with("bfloat16 weights") => Precision::Bf16,
+        _ if text.starts_with("float16 weights") => Precision::Fp16,
+        _ if text.starts_with("bf16 amp") || text.starts_with("bf16 autocast") => {
+            Precision::AmpBf16
+        }
+        _ if text.starts_with("fp16 amp")
+            || text.starts_with("fp16 autocast")
+            || text.starts_with("fp16/bf16 amp") =>
+        {
+            Precision::AmpFp16
+        }
+        _ if text.starts_with("bf16") || text.starts_with("pure bf16") => Precision::Bf16,
+        other => return Err(format!("the precision `{other}` is not modelled")),
+    })
+}
+
+fn optimizer(text: &str) -> Result<Optimizer, String> {
+    Ok(
+        if text.contains("pagedadamw") || text.contains("paged adamw") {
+            Optimizer::PagedAdamW
+        } else if text.contains("bnb adamw8bit")
+            || text.contains("bnb adam8bit")
+            || text.contains("8-bit adamw")
+        {
+            Optimizer::AdamW8bit
+        } else if text.contains("torchao adamw8bit") {
+            Optimizer::AdamW8bitAo
+        } else if text.contains("adamwfp8") {
+            Optimizer::AdamWFp8Ao
+        } else if text.contains("4bit") || text.contains("4-bit") {
+            Optimizer::AdamW4bitAo
+        } else if text.contains("adafactor") {
+            Optimizer::AdafactorHf
+        } else if text.contains("sgd") && text.contains("no momentum") {
+            Optimizer::Sgd
+        } else if text.starts_with("sgd") {
+            Optimizer::SgdMomentum
+        } else if text.contains("fused") && !text.contains("foreach") {
+            Optimizer::AdamWFused
+        } else if text == "adamw (hf)" {
+            // transformers' own, one tensor after the other.
+            Optimizer::AdamWLoop
+        } else if text.contains("adam") {
+            Optimizer::AdamW
+        } else {
+            return Err(format!("the optimizer `{text}` is not modelled"));
+        },
+    )
+}
+
+fn loss(text: &str, model: &str) -> (LossKernel, u64) {
+    // The plugin has no fused linear loss for Mistral: its runs with and without it are the same to the byte.
+    if text.contains("liger fused linear") && model.contains("mistral") {
+        (LossKernel::Liger, 8)
+    } else if text.contains("liger fused linear") {
+        (LossKernel::LigerLinear, 8)
+    } else if text.contains("chunkedoutput") {
+        // torchtune: the head makes all logits, the loss goes through eight chunks of them.
+        (LossKernel::ChunkedLoss, 8)
+    } else if text.contains("triton cross-entropy") {
+        (LossKernel::Liger, 8)
+    } else {
+        (LossKernel::Library, 8)
+    }
+}
+
+/// The adapters that a task names, in words or as PEFT's settings.
+fn adapters(task: &str) -> Result<Option<Lora>, String> {
+    let lower = task.to_lowercase();
+    let kind = lower.split([' ', '{']).next().unwrap_or_default();
+    match kind {
+        "full" | "full," | "pretrain" | "pretrain/full" => return Ok(None),
+        // The last seven adapt the same layers and are about as large: what they keep of activations is taken to be LoRA's.
+        "lora" | "qlora" | "gptq-lora" | "loha" | "lokr" | "fourierft" | "randlora" | "vera"
+        | "adalora" | "dora" => {}
+        other => return Err(format!("`{other}` is not modelled")),
+    }
+    if let Some(json) = task.find('{').and_then(|at| task.get(at..)) {
+        let given: Value = serde_json::from_str(json)
+            .map_err(|_| "the adapter's settings cannot be read".to_string())?;
+        if given["use_bdlora"].is_object() && given["r"].is_null() {
+            return Err("this variant of LoRA is not modelled".into());
+        }
+        let targets = given["target_modules"].as_array();
+        return Ok(Some(Lora {
+            rank: given["r"].as_u64().unwrap_or(8),
+            targets: targets
+                .map(|all| {
+                    all.iter()
+                        .filter_map(|it| it.as_str().map(String::from))
+                        .collect()
+                })
+                .unwrap_or_default(),
+            dropout: given["lora_dropout"].as_f64().unwrap_or(0.0),
+            ..Lora::default()
+        }));
+    }
+    let after = |mark: &str| lower.split_once(mark).map(|(_, rest)| rest);
+    let number = |mark: &str| {
+        after(mark).and_then(|rest| {
+            let end = rest
+                .find(|c: char| !c.is_ascii_digit() && c != '.')
+                .unwrap_or(rest.len());
+            rest.get(..end)
+                .and_then(|digits| digits.parse::<f64>().ok())
+        })
+    };
+    let named = after("targets=")
+        .or_else(|| after(" on "))
+        .unwrap_or_default();
+    let mut targets: Vec<String> = Vec::new();
+    for word in named.split([' ', ',', '+', ';']) {
+        let names: &[&str] = match word {
+            "query" | "q" => &["q_proj"],
+            "key" | "k" => &["k_proj"],
+            "value" | "v" => &["v_proj"],
+            "projection" | "o" => &["o_proj"],
+            "mlp" => &["gate_proj", "up_proj", "down_proj"],
+            "head" => &["lm_head"],
+            "base" | "quantized" => break,
+            _ if word.ends_with("_proj") => {
+                targets.push(word.to_string());
+                continue;
+            }
+            _ => continue,
+        };
+        targets.extend(names.iter().map(|name| (*name).to_string()));
+    }
+    // litgpt keeps its adapters in the base's type; PEFT keeps them in fp32.
+    let by_words = lower.contains("query");
+    Ok(Some(Lora {
+        rank: number("r=").map_or(8, |r| r as u64),
+        targets,
+        dropout: number("dropout=").unwrap_or(0.0),
+        fp32_adapters: !by_words,
+        ..Lora::default()
+    }))
+}
