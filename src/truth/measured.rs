@@ -229,6 +229,9 @@ fn training(record: &Value) -> Result<Training, String> {
     let loss_text = text(record, "fused_or_chunked_ce");
     let in_backward =
         optimizer_text.contains("optimizer_in_bwd=true") || other.contains("optimizer_in_bwd=true");
+    if model.contains("mixtral") && (task.contains("nf4") || task.contains("gptq")) {
+        return Err("experts with quantised weights are not modelled".into());
+    }
     let (loss, loss_chunks) = loss(&loss_text, &model);
     // Before torch 2.0, transformers had no SDPA and `zero_grad` wrote zeros.
     let framework = text(record, "framework");
