@@ -68,7 +68,7 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         2,
         "",
         "headroom: data.micro_batch is `0`; expected a whole number from 1 to 1000000\n\
-         headroom: data.seq is `9`; expected a known field; `headroom schema` lists them\n\
+         headroom: data.seq is `9`; expected a known field; did you mean data.sequence?\n\
          headroom: --set is `x`; expected path=value\n",
     );
     check(

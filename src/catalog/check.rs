@@ -81,6 +81,7 @@ pub fn count(model: &ModelEntry) -> Result<u64, String> {
         micro_batch: 1,
         sequence: 16,
         padding_mask: false,
+        ..Data::default()
     };
     let tape = Tape::new(Machine::default());
     let cx = Cx::new(tape.clone(), Rc::new(Env::new(training, DType::BF16, true)));

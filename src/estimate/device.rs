@@ -7,15 +7,16 @@ use crate::tape::Machine;
 use crate::units::Bytes;
 
 /// What the tape must know of the card; an A100's where none is named.
-pub fn machine(gpu: Option<&Gpu>) -> Machine {
+pub fn machine(hardware: &Hardware, gpu: Option<&Gpu>) -> Machine {
     let default = Machine::default();
-    let Some(gpu) = gpu else { return default };
+    let given = Some(hardware.capability).filter(|it| *it != (0, 0));
     let multiprocessors = gpu
-        .sms
-        .get()
+        .and_then(|gpu| gpu.sms.get())
         .map_or(default.multiprocessors, |sms| sms as u64);
     Machine {
-        capability: gpu.compute_capability.unwrap_or(default.capability),
+        capability: given
+            .or_else(|| gpu?.compute_capability)
+            .unwrap_or(default.capability),
         multiprocessors,
         ..default
     }
@@ -41,16 +42,27 @@ pub fn band(scenario: &Scenario, gpu: Option<&Gpu>, reserved: Band) -> Band {
 
 /// What the driver and the desktop leave to programs.
 pub fn usable(hardware: &Hardware, gpu: Option<&Gpu>) -> Option<Bytes> {
-    let total = match hardware.memory_mib {
-        0 => gpu?.usable_bytes(hardware.os)?,
-        mib => Bytes::mib(mib),
-    };
+    let total = total(hardware, gpu)?;
     let desktop = if hardware.display {
         catalog::desktop(gpu, hardware.os).expected
     } else {
         Bytes::ZERO
     };
     Some(total - desktop)
+}
+
+fn total(hardware: &Hardware, gpu: Option<&Gpu>) -> Option<Bytes> {
+    match hardware.memory_mib {
+        0 => gpu?.usable_bytes(hardware.os),
+        mib => Some(Bytes::mib(mib)),
+    }
+}
+
+/// What the allocator may reserve, where `runtime.memory_fraction` sets a limit.
+pub fn allowed(scenario: &Scenario, gpu: Option<&Gpu>) -> Option<Bytes> {
+    let fraction = scenario.runtime.memory_fraction;
+    let total = total(&scenario.hardware, gpu)?;
+    (fraction < 1.0).then(|| total.scale(fraction.max(0.0)))
 }
 
 #[cfg(test)]

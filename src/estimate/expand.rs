@@ -215,6 +215,7 @@ mod tests {
             micro_batch: 2,
             sequence: 256,
             padding_mask: false,
+            ..Data::default()
         };
         let run = |folds| {
             step::run_as(

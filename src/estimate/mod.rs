@@ -15,11 +15,11 @@ pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 
 use std::collections::BTreeMap;
 
-use crate::allocator::Settings;
+use crate::allocator::{Divisions, Settings};
 use crate::catalog;
 use crate::nets::{self, Net, Sizes};
 use crate::order::sorted;
-use crate::scenario::Scenario;
+use crate::scenario::{Parallelism, Runtime, Scenario};
 use crate::step::{self, Course, Run};
 use crate::units::{Bytes, Flops};
 
@@ -36,7 +36,7 @@ pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
 /// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
     let (net, _) = built(scenario)?;
-    let machine = device::machine(catalog::gpu(&scenario.hardware.gpu));
+    let machine = device::machine(&scenario.hardware, catalog::gpu(&scenario.hardware.gpu));
     let run = step::run(
         &*net,
         &scenario.data,
@@ -63,7 +63,7 @@ fn built(scenario: &Scenario) -> Result<(Box<dyn Net>, &'static str), Unsupporte
 
 fn ran(net: &dyn Net, scenario: &Scenario) -> Run {
     let gpu = catalog::gpu(&scenario.hardware.gpu);
-    let machine = device::machine(gpu);
+    let machine = device::machine(&scenario.hardware, gpu);
     step::run(
         net,
         &scenario.data,
@@ -73,20 +73,46 @@ fn ran(net: &dyn Net, scenario: &Scenario) -> Run {
     )
 }
 
+/// The allocator's settings that the scenario asks for.
+fn settings(runtime: &Runtime) -> Settings {
+    let divisions = runtime.roundup_power2_divisions;
+    let above_zero = |it: f64| (it > 0.0).then_some(it);
+    Settings {
+        expandable_segments: runtime.expandable_segments,
+        max_split_size: (runtime.max_split_size_mb > 0)
+            .then(|| Bytes::mib(runtime.max_split_size_mb)),
+        garbage_collection_threshold: above_zero(runtime.garbage_collection_threshold),
+        memory_fraction: above_zero(runtime.memory_fraction).filter(|it| *it < 1.0),
+        divisions: Divisions::all(divisions),
+        ..Settings::default()
+    }
+}
+
 /// The run's peaks, with the allocator replayed as the scenario sets it.
 fn peaks(run: &Run, scenario: &Scenario) -> Peaks {
-    let settings = Settings {
-        expandable_segments: scenario.runtime.expandable_segments,
-        ..Settings::default()
-    };
-    Peaks::replayed(&run.trace, &settings)
+    Peaks::replayed(&run.trace, &settings(&scenario.runtime))
 }
 
 fn not_modelled(uncertainty: uncertainty::Uncertainty, scenario: &Scenario) -> Vec<String> {
     let mut missing = uncertainty.not_modelled();
-    if scenario.hardware.gpus > 1 {
-        let buckets = "the gradient buckets of data parallelism, as large as the gradients";
-        missing.push(buckets.into());
+    let layout = &scenario.parallel;
+    let missed = match layout.strategy {
+        Parallelism::None => None,
+        Parallelism::Ddp => {
+            Some("the gradient buckets of data parallelism, as large as the gradients")
+        }
+        _ => Some("what each GPU saves where states, gradients or weights are divided"),
+    };
+    missing.extend(
+        missed
+            .filter(|_| scenario.hardware.gpus > 1)
+            .map(Into::into),
+    );
+    if layout.tp.max(layout.pp).max(layout.cp).max(layout.ep) > 1 {
+        missing.push("tensor, pipeline, context and expert parallelism".into());
+    }
+    if scenario.training.fp8 {
+        missing.push("the copies and the savings of fp8 matrix products".into());
     }
     missing
 }
@@ -141,7 +167,10 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
         trainable: run.trainable,
         flops: step_flops(&run, steady),
         usable,
-        fits: usable.map(|usable| device.expected <= usable),
+        fits: usable.map(|usable| {
+            let allowed = device::allowed(scenario, gpu);
+            device.expected <= usable && allowed.is_none_or(|allowed| reserved.expected <= allowed)
+        }),
         not_modelled: not_modelled(uncertainty, scenario),
     }
 }

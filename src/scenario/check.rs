@@ -19,14 +19,6 @@ impl Scenario {
         problems.extend(self.impossible());
         problems
     }
-
-    /// Micro-batch × accumulation × GPUs: how many samples one optimizer step sees.
-    pub fn effective_batch(&self) -> u64 {
-        self.data
-            .micro_batch
-            .saturating_mul(self.training.accumulation)
-            .saturating_mul(u64::from(self.hardware.gpus))
-    }
 }
 
 /// Combinations of values that are fine by themselves.

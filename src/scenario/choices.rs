@@ -152,3 +152,63 @@ choice! {
         Nf4Double = "nf4-double", "NF4, double quantisation";
     }
 }
+
+choice! {
+    /// What is known of the lengths of samples, or of the sizes of graphs.
+    Distribution {
+        #[default]
+        Fixed = "fixed", "all alike";
+        /// Shorter samples are padded to the sequence length, whatever the batch holds.
+        PaddedToMax = "padded-to-max", "padded to the sequence length";
+        /// Each batch is as long as its longest sample, or holds what its graphs hold.
+        Varying = "varying", "of varying lengths";
+    }
+}
+
+choice! {
+    /// How the GPUs that hold the same layers share weights, gradients and states.
+    Parallelism {
+        /// One process; further GPUs stay idle.
+        None = "none", "one process";
+        #[default]
+        Ddp = "ddp", "DDP";
+        Fsdp1 = "fsdp1", "FSDP 1";
+        Fsdp2 = "fsdp2", "FSDP 2";
+        /// FSDP within a machine, replicas between machines.
+        Hsdp = "hsdp", "FSDP in each machine, replicas between";
+        Zero1 = "zero1", "ZeRO-1: states divided";
+        Zero2 = "zero2", "ZeRO-2: states and gradients divided";
+        Zero3 = "zero3", "ZeRO-3: states, gradients and weights divided";
+    }
+}
+
+choice! {
+    /// What ZeRO or FSDP keep in host memory.
+    Offload {
+        #[default]
+        None = "none", "nothing";
+        Optimizer = "optimizer", "optimizer states";
+        /// Weights too.
+        Parameters = "parameters", "weights and optimizer states";
+    }
+}
+
+choice! {
+    /// The program that trains.
+    Trainer {
+        /// A loop of one's own.
+        #[default]
+        Torch = "torch", "PyTorch loop";
+        Transformers = "transformers", "transformers Trainer";
+        Trl = "trl", "TRL SFTTrainer";
+        Axolotl = "axolotl", "Axolotl";
+        LlamaFactory = "llama-factory", "LLaMA-Factory";
+        Torchtune = "torchtune", "torchtune";
+        Lightning = "lightning", "Lightning";
+        Deepspeed = "deepspeed", "DeepSpeed";
+        Unsloth = "unsloth", "Unsloth";
+        Swift = "ms-swift", "ms-swift";
+        Torchtitan = "torchtitan", "torchtitan";
+        Megatron = "megatron", "Megatron-core";
+    }
+}

@@ -8,6 +8,7 @@ pub mod presets;
 pub mod schema;
 pub mod settings;
 
+mod batch;
 mod check;
 mod choices;
 pub(crate) mod decimal;
@@ -19,6 +20,7 @@ mod table;
 mod types;
 pub(crate) mod versions;
 
+pub use batch::Batch;
 pub use choices::*;
 pub(crate) use fill::filled;
 pub use problem::Problem;

@@ -72,7 +72,11 @@ pub(crate) fn scenario(dice: &mut Dice) -> Scenario {
             Kind::Switch => dice.one_of(&["on", "off"]).into(),
             Kind::Choice(choices) => choices[dice.below(choices.len() as u64) as usize].id.into(),
             Kind::Gpu | Kind::Model => dice.one_of(HOSTILE).into(),
-            Kind::Version { .. } => format!("2.{}", dice.below(16)),
+            Kind::Version { low, high } => {
+                let first = if low.0 == high.0 { low.1 } else { 0 };
+                let minor = u64::from(first) + dice.below(u64::from(high.1 - first) + 1);
+                format!("{}.{minor}", high.0)
+            }
             Kind::Words => {
                 let words = (0..dice.below(4)).map(|_| dice.one_of(HOSTILE).replace(' ', "_"));
                 words.collect::<Vec<_>>().join(",")

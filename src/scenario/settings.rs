@@ -8,7 +8,7 @@ use super::{Choice, Problem, Scenario};
 
 /// All settings, in the order in which people meet them.
 pub fn all() -> &'static [Setting] {
-    super::table::SETTINGS
+    &super::table::SETTINGS
 }
 
 /// The setting at a path, such as `data.micro_batch`.
@@ -33,7 +33,10 @@ pub fn set(scenario: &mut Scenario, name: &str, text: &str) -> Result<(), Proble
 pub fn unknown(name: &str, value: &str) -> Problem {
     let names = all().iter().flat_map(|setting| [setting.path, setting.key]);
     let sections = SECTIONS.iter().map(|(id, _)| *id);
-    let expected = match nearest(name, names.chain(sections)) {
+    // `data.seq` means the field whose link key is `seq`.
+    let by_key = name.rsplit_once('.').and_then(|(_, key)| by_key(key));
+    let near = by_key.map(|setting| setting.path);
+    let expected = match near.or_else(|| nearest(name, names.chain(sections))) {
         Some(near) => format!("a known field; did you mean {near}?"),
         None => "a known field; `headroom schema` lists them".into(),
     };
@@ -46,12 +49,13 @@ pub const SECTIONS: &[(&str, &str)] = &[
     ("model", "Model"),
     ("data", "Data"),
     ("training", "Training"),
+    ("parallel", "Parallel layout"),
     ("stack", "Software"),
     ("runtime", "Runtime"),
 ];
 
 /// One field of the scenario: what it is called, what it accepts, what it means for memory.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Setting {
     /// Its place in the scenario, and its name in files and flags.
     pub path: &'static str,

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use super::{Attention, Checkpointing, Kernels, LossKernel, Optimizer, Precision, Quantization};
+use super::{
+    Attention, Checkpointing, Distribution, Kernels, LossKernel, Offload, Optimizer, Parallelism,
+    Precision, Quantization, Trainer,
+};
 use crate::catalog::Os;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -13,6 +16,7 @@ pub struct Scenario {
     pub model: Model,
     pub data: Data,
     pub training: Training,
+    pub parallel: Parallel,
     pub stack: Stack,
     pub runtime: Runtime,
 }
@@ -22,8 +26,16 @@ pub struct Hardware {
     /// A catalogue id, such as `a100-sxm4-80gb`.
     pub gpu: String,
     pub gpus: u32,
+    /// Over how many machines the GPUs are spread.
+    pub nodes: u32,
     /// What the driver reports, in MiB, where it is not the catalogue's; zero means the catalogue's.
     pub memory_mib: u64,
+    /// NVIDIA's version of the instruction set, where it is not the catalogue's; zeros mean the catalogue's.
+    pub capability: (u8, u8),
+    /// GB/s, where they are not the catalogue's; zero means the catalogue's.
+    pub bandwidth: u64,
+    /// Dense 16-bit TFLOPS, where they are not the catalogue's; zero means the catalogue's.
+    pub tflops: u64,
     pub os: Os,
     /// Whether the card also drives a display.
     pub display: bool,
@@ -44,6 +56,15 @@ pub struct Data {
     pub sequence: u64,
     /// Whether batches carry a real padding mask.
     pub padding_mask: bool,
+    pub distribution: Distribution,
+    /// Lengths of samples, or edges of graphs; zero where not known.
+    pub mean: u64,
+    pub p95: u64,
+    pub max: u64,
+    /// Short samples are joined until they fill the sequence.
+    pub packing: bool,
+    /// Samples that one optimizer step should see; zero where any number will do.
+    pub global_batch: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +74,8 @@ pub struct Data {
 )]
 pub struct Training {
     pub precision: Precision,
+    /// Linear layers multiply in fp8.
+    pub fp8: bool,
     pub optimizer: Optimizer,
     pub attention: Attention,
     pub checkpointing: Checkpointing,
@@ -96,17 +119,65 @@ pub struct Lora {
     pub fp32_adapters: bool,
 }
 
+/// How GPUs share the work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parallel {
+    pub strategy: Parallelism,
+    /// Over how many GPUs each matrix is divided.
+    pub tp: u32,
+    /// Over how many GPUs the layers are divided.
+    pub pp: u32,
+    /// Over how many GPUs each sequence is divided.
+    pub cp: u32,
+    /// Over how many GPUs the experts are divided.
+    pub ep: u32,
+    /// The size of DDP's buckets, in MiB.
+    pub bucket_mb: u64,
+    /// DDP's gradients live in its buckets.
+    pub bucket_view: bool,
+    /// FSDP gathers weights again for backward.
+    pub reshard: bool,
+    pub offload: Offload,
+}
+
 /// The software a run uses; its defaults change with its versions.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
+    pub trainer: Trainer,
+    /// Zeros mean the newest that the catalogue knows.
+    pub trainer_version: (u8, u8),
     /// PyTorch's version, major and minor.
     pub torch: (u8, u8),
+    pub transformers: (u8, u8),
+    pub peft: (u8, u8),
 }
 
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Runtime {
     /// `expandable_segments:True` in the allocator's settings.
     pub expandable_segments: bool,
+    /// MiB; zero sets none.
+    pub max_split_size_mb: u64,
+    /// Zero turns it off.
+    pub garbage_collection_threshold: f64,
+    /// Zero leaves it off.
+    pub roundup_power2_divisions: u32,
+    /// One sets no limit.
+    pub memory_fraction: f64,
+    pub workers: u32,
+    /// Batches that each worker holds ready.
+    pub prefetch: u32,
+    pub pin_memory: bool,
+    /// The data set, where all of it is loaded.
+    pub dataset_gib: f64,
+    /// Zero where nothing is evaluated.
+    pub eval_batch: u64,
+    /// Optimizer steps; zero is once an epoch.
+    pub eval_every: u64,
+    /// Optimizer steps; zero where nothing is saved.
+    pub save_every: u64,
+    /// Zero keeps all.
+    pub save_keep: u64,
 }
 
 impl Scenario {
@@ -122,6 +193,7 @@ impl Default for Scenario {
             model: Model::default(),
             data: Data::default(),
             training: Training::default(),
+            parallel: Parallel::default(),
             stack: Stack::default(),
             runtime: Runtime::default(),
         }
@@ -132,7 +204,11 @@ impl Default for Hardware {
         Self {
             gpu: "rtx-4090".into(),
             gpus: 1,
+            nodes: 1,
             memory_mib: 0,
+            capability: (0, 0),
+            bandwidth: 0,
+            tflops: 0,
             os: Os::default(),
             display: false,
         }
@@ -152,6 +228,12 @@ impl Default for Data {
             micro_batch: 8,
             sequence: 1024,
             padding_mask: false,
+            distribution: Distribution::default(),
+            mean: 0,
+            p95: 0,
+            max: 0,
+            packing: false,
+            global_batch: 0,
         }
     }
 }
@@ -159,6 +241,7 @@ impl Default for Training {
     fn default() -> Self {
         Self {
             precision: Precision::default(),
+            fp8: false,
             optimizer: Optimizer::default(),
             attention: Attention::default(),
             checkpointing: Checkpointing::default(),
@@ -198,6 +281,47 @@ impl Default for Lora {
 
 impl Default for Stack {
     fn default() -> Self {
-        Self { torch: (2, 15) }
+        Self {
+            trainer: Trainer::default(),
+            trainer_version: (0, 0),
+            torch: (2, 15),
+            transformers: (5, 23),
+            peft: (0, 21),
+        }
+    }
+}
+
+impl Default for Parallel {
+    fn default() -> Self {
+        Self {
+            strategy: Parallelism::default(),
+            tp: 1,
+            pp: 1,
+            cp: 1,
+            ep: 1,
+            bucket_mb: 25,
+            bucket_view: false,
+            reshard: true,
+            offload: Offload::default(),
+        }
+    }
+}
+impl Default for Runtime {
+    fn default() -> Self {
+        Self {
+            expandable_segments: false,
+            max_split_size_mb: 0,
+            garbage_collection_threshold: 0.0,
+            roundup_power2_divisions: 0,
+            memory_fraction: 1.0,
+            workers: 0,
+            prefetch: 2,
+            pin_memory: false,
+            dataset_gib: 0.0,
+            eval_batch: 0,
+            eval_every: 0,
+            save_every: 0,
+            save_keep: 0,
+        }
     }
 }

@@ -60,6 +60,7 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
             .ok_or("the record does not say the micro-batch")?,
         sequence: record["seq_len"].as_u64().unwrap_or(1),
         padding_mask: false,
+        ..Data::default()
     };
     if language && record["seq_len"].as_u64().is_none() {
         return Err("the record does not say the sequence length as a number".into());

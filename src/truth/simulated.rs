@@ -152,6 +152,7 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
         micro_batch: number("mb"),
         sequence: number("seq"),
         padding_mask: flag("mask", false),
+        ..Data::default()
     };
     let precision = match text("precision") {
         "fp32" => Precision::Fp32,

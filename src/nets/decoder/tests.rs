@@ -14,6 +14,7 @@ fn check(family: &str, sizes: &Sizes, data: (u64, u64), training: &Training, exp
         micro_batch: data.0,
         sequence: data.1,
         padding_mask: false,
+        ..Data::default()
     };
     let net = build(family, sizes).unwrap();
     let run = run(

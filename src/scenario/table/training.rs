@@ -1,204 +1,12 @@
-//! The settings themselves, in the order of the form.
+//! How a step is made.
 
-use super::settings::{Access, Kind, Setting};
-use super::{
-    Attention, Checkpointing, Choice, Kernels, LossKernel, Optimizer, Precision, Quantization,
-    Scenario,
+use super::adapters;
+use crate::scenario::settings::{Access, Kind, Setting};
+use crate::scenario::{
+    Attention, Checkpointing, Kernels, LossKernel, Optimizer, Precision, Quantization,
 };
-use crate::catalog::Os;
-
-/// Accessors for a field given by its path in the struct.
-macro_rules! whole {
-    ($($part:ident).+) => { Access::Whole(|s| u64::from(s.$($part).+), |s, it| s.$($part).+ = it.try_into().unwrap_or_default()) };
-}
-macro_rules! switch {
-    ($($part:ident).+) => { Access::Switch(|s| s.$($part).+, |s, it| s.$($part).+ = it) };
-}
-macro_rules! choice {
-    ($type:ident, $($part:ident).+) => {
-        Access::Choice(
-            |s| s.$($part).+.id(),
-            |s, id| $type::from_id(id).map(|it| s.$($part).+ = it).is_some(),
-        )
-    };
-}
-macro_rules! text {
-    ($($part:ident).+) => { Access::Text(|s| s.$($part).+.clone(), |s, it| s.$($part).+ = it) };
-}
-macro_rules! words {
-    ($($part:ident).+) => { Access::Words(|s| s.$($part).+.clone(), |s, it| s.$($part).+ = it) };
-}
-/// Accessors for a field of the adapters, which exist only where asked for: writing one asks for them.
-macro_rules! lora {
-    ($access:ident, $field:ident) => {
-        Access::$access(
-            |s| s.training.lora.clone().unwrap_or_default().$field,
-            |s, it| adapters(s).$field = it,
-        )
-    };
-}
-
-fn adapters(scenario: &mut Scenario) -> &mut super::Lora {
-    scenario.training.lora.get_or_insert_default()
-}
-
-const SYSTEMS: [(Os, Choice); 3] = [
-    (
-        Os::Linux,
-        Choice {
-            id: "linux",
-            label: "Linux",
-        },
-    ),
-    (
-        Os::Windows,
-        Choice {
-            id: "windows",
-            label: "Windows",
-        },
-    ),
-    (
-        Os::Wsl,
-        Choice {
-            id: "wsl",
-            label: "Windows, WSL 2",
-        },
-    ),
-];
 
 pub(super) const SETTINGS: &[Setting] = &[
-    Setting {
-        path: "hardware.gpu",
-        key: "gpu",
-        label: "GPU",
-        unit: "",
-        kind: Kind::Gpu,
-        help: "The graphics card, by its catalogue id.",
-        memory: "Decides how much memory there is and which attention kernels run.",
-        access: text!(hardware.gpu),
-        parent: None,
-    },
-    Setting {
-        path: "hardware.gpus",
-        key: "gpus",
-        label: "GPUs",
-        unit: "",
-        kind: Kind::Whole {
-            low: 1,
-            high: 100_000,
-        },
-        help: "How many of them train together.",
-        memory: "More GPUs multiply the effective batch; memory on each falls only where something is sharded.",
-        access: whole!(hardware.gpus),
-        parent: None,
-    },
-    Setting {
-        path: "hardware.memory_mib",
-        key: "mem",
-        label: "Memory, where it is not the catalogue's",
-        unit: "MiB",
-        kind: Kind::Whole {
-            low: 0,
-            high: 100_000_000,
-        },
-        help: "What torch reports as the card's total memory; 0 takes the catalogue's value. A card of any name may be given with it.",
-        memory: "The limit that the run is compared with; it changes nothing in what the run needs.",
-        access: whole!(hardware.memory_mib),
-        parent: None,
-    },
-    Setting {
-        path: "hardware.os",
-        key: "os",
-        label: "Operating system",
-        unit: "",
-        kind: Kind::Choice(&[SYSTEMS[0].1, SYSTEMS[1].1, SYSTEMS[2].1]),
-        help: "What the machine runs.",
-        memory: "Windows shows programs another total than Linux does, and its desktop takes more of it.",
-        access: Access::Choice(
-            |s| match s.hardware.os {
-                Os::Linux => SYSTEMS[0].1.id,
-                Os::Windows => SYSTEMS[1].1.id,
-                Os::Wsl => SYSTEMS[2].1.id,
-            },
-            |s, id| {
-                let found = SYSTEMS.iter().find(|(_, choice)| choice.id == id);
-                found.map(|(os, _)| s.hardware.os = *os).is_some()
-            },
-        ),
-        parent: None,
-    },
-    Setting {
-        path: "hardware.display",
-        key: "display",
-        label: "Drives a display",
-        unit: "",
-        kind: Kind::Switch,
-        help: "Whether the desktop runs on the same card.",
-        memory: "The desktop takes some hundred MiB that training cannot have.",
-        access: switch!(hardware.display),
-        parent: None,
-    },
-    Setting {
-        path: "model.id",
-        key: "model",
-        label: "Model",
-        unit: "",
-        kind: Kind::Model,
-        help: "The network, by its catalogue id.",
-        memory: "Decides the weights and what every operation keeps for backward.",
-        access: text!(model.id),
-        parent: None,
-    },
-    Setting {
-        path: "model.dims",
-        key: "dims",
-        label: "Changed dimensions",
-        unit: "",
-        kind: Kind::Sizes,
-        help: "Dimensions that differ from the catalogue's, such as layers=2,vocab=1000.",
-        memory: "A changed model: weights and activations are counted anew from its forward function.",
-        access: Access::Sizes(|s| s.model.dims.clone(), |s, it| s.model.dims = it),
-        parent: None,
-    },
-    Setting {
-        path: "data.micro_batch",
-        key: "mb",
-        label: "Micro-batch",
-        unit: "samples",
-        kind: Kind::Whole {
-            low: 1,
-            high: 1_000_000,
-        },
-        help: "Samples in one forward pass on one GPU (per_device_train_batch_size).",
-        memory: "Activations, logits and inputs grow in proportion; weights, gradients and optimizer states do not change.",
-        access: whole!(data.micro_batch),
-        parent: None,
-    },
-    Setting {
-        path: "data.sequence",
-        key: "seq",
-        label: "Sequence length",
-        unit: "tokens",
-        kind: Kind::Whole {
-            low: 1,
-            high: 100_000_000,
-        },
-        help: "Tokens in a sample after padding or packing; images take their size from the model.",
-        memory: "Activations grow in proportion; eager attention's scores grow with the square.",
-        access: whole!(data.sequence),
-        parent: None,
-    },
-    Setting {
-        path: "data.padding_mask",
-        key: "mask",
-        label: "Padding mask",
-        unit: "",
-        kind: Kind::Switch,
-        help: "Batches hold padding, so the model is given a mask.",
-        memory: "A real mask takes SDPA off the flash kernel and materialises a bias of batch × sequence² in every layer.",
-        access: switch!(data.padding_mask),
-        parent: None,
-    },
     Setting {
         path: "training.precision",
         key: "precision",
@@ -208,6 +16,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "In which number format weights live and operations run.",
         memory: "Mixed precision keeps fp32 weights and adds low-precision copies; pure bf16 halves weights, gradients and states.",
         access: choice!(Precision, training.precision),
+        parent: None,
+    },
+    Setting {
+        path: "training.fp8",
+        key: "fp8",
+        label: "fp8 matrix products",
+        unit: "",
+        kind: Kind::Switch,
+        help: "Linear layers multiply in fp8 (torchao float8, Transformer Engine); weights stay as the precision says.",
+        memory: "Inputs and weights of linear layers are cast to one byte an element; what is kept for backward shrinks.",
+        access: switch!(training.fp8),
         parent: None,
     },
     Setting {
@@ -507,31 +326,6 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Images and convolutions in channels_last memory format.",
         memory: "Changes which convolution kernels run and whether they copy; sizes of activations stay.",
         access: switch!(training.channels_last),
-        parent: None,
-    },
-    Setting {
-        path: "stack.torch",
-        key: "torch",
-        label: "PyTorch",
-        unit: "",
-        kind: Kind::Version {
-            low: (2, 0),
-            high: (2, 15),
-        },
-        help: "PyTorch's version, major and minor, such as \"2.10\" (in files in quotes, or YAML reads 2.1).",
-        memory: "Decides how much the CUDA context and the libraries take beside the allocator.",
-        access: Access::Version(|s| s.stack.torch, |s, it| s.stack.torch = it),
-        parent: None,
-    },
-    Setting {
-        path: "runtime.expandable_segments",
-        key: "expandable",
-        label: "Expandable segments",
-        unit: "",
-        kind: Kind::Switch,
-        help: "expandable_segments:True in PYTORCH_ALLOC_CONF.",
-        memory: "The allocator grows one segment instead of many: reserved stays close to allocated.",
-        access: switch!(runtime.expandable_segments),
         parent: None,
     },
 ];

@@ -1,0 +1,28 @@
+//! The network.
+
+use crate::scenario::settings::{Access, Kind, Setting};
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        path: "model.id",
+        key: "model",
+        label: "Model",
+        unit: "",
+        kind: Kind::Model,
+        help: "The network, by its catalogue id.",
+        memory: "Decides the weights and what every operation keeps for backward.",
+        access: text!(model.id),
+        parent: None,
+    },
+    Setting {
+        path: "model.dims",
+        key: "dims",
+        label: "Changed dimensions",
+        unit: "",
+        kind: Kind::Sizes,
+        help: "Dimensions that differ from the catalogue's, such as layers=2,vocab=1000.",
+        memory: "A changed model: weights and activations are counted anew from its forward function.",
+        access: Access::Sizes(|s| s.model.dims.clone(), |s, it| s.model.dims = it),
+        parent: None,
+    },
+];

@@ -1,0 +1,77 @@
+//! The software.
+
+use crate::scenario::Trainer;
+use crate::scenario::settings::{Access, Kind, Setting};
+
+pub(super) const SETTINGS: &[Setting] = &[
+    Setting {
+        path: "stack.trainer",
+        key: "trainer",
+        label: "Trainer",
+        unit: "",
+        kind: Kind::Choice(Trainer::CHOICES),
+        help: "The program that trains. Fields that are not given take its defaults.",
+        memory: "Trainers differ in what they do unasked: checkpointing, fused optimizers, casts of adapters, how the loss is computed.",
+        access: choice!(Trainer, stack.trainer),
+        parent: None,
+    },
+    Setting {
+        path: "stack.trainer_version",
+        key: "trainer_version",
+        label: "Trainer's version",
+        unit: "",
+        kind: Kind::Version {
+            low: (0, 0),
+            high: (99, 99),
+        },
+        help: "The trainer's version, major and minor, in quotes; \"0.0\" is the newest that Headroom knows. Years go without their century: \"26.10\".",
+        memory: "Defaults change with versions.",
+        access: Access::Version(
+            |s| s.stack.trainer_version,
+            |s, it| s.stack.trainer_version = it,
+        ),
+        parent: None,
+    },
+    Setting {
+        path: "stack.torch",
+        key: "torch",
+        label: "PyTorch",
+        unit: "",
+        kind: Kind::Version {
+            low: (2, 0),
+            high: (2, 15),
+        },
+        help: "PyTorch's version, major and minor, such as \"2.10\" (in files in quotes, or YAML reads 2.1).",
+        memory: "Decides how much the CUDA context and the libraries take beside the allocator.",
+        access: Access::Version(|s| s.stack.torch, |s, it| s.stack.torch = it),
+        parent: None,
+    },
+    Setting {
+        path: "stack.transformers",
+        key: "transformers",
+        label: "transformers",
+        unit: "",
+        kind: Kind::Version {
+            low: (4, 30),
+            high: (5, 23),
+        },
+        help: "The version of Hugging Face transformers, major and minor, in quotes.",
+        memory: "Decides how the loss of a language model is computed and which copies of the logits are kept.",
+        access: Access::Version(|s| s.stack.transformers, |s, it| s.stack.transformers = it),
+        parent: None,
+    },
+    Setting {
+        path: "stack.peft",
+        key: "peft",
+        label: "PEFT",
+        unit: "",
+        kind: Kind::Version {
+            low: (0, 5),
+            high: (0, 21),
+        },
+        help: "The version of PEFT, major and minor, in quotes.",
+        memory: "Since 0.12 adapters are kept in fp32 unless told otherwise.",
+        access: Access::Version(|s| s.stack.peft, |s, it| s.stack.peft = it),
+        parent: None,
+    },
+];
