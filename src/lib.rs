@@ -10,6 +10,7 @@ pub mod cli;
 pub mod document;
 pub mod estimate;
 pub mod export;
+pub mod guide;
 pub mod import;
 pub mod nets;
 pub mod order;

@@ -1,7 +1,7 @@
 //! Every command: its words, its options, what it is for.
 
 use super::args::Args;
-use super::{Answer, Refusal, convert, doctor, estimate, lists, replay, score};
+use super::{Answer, Refusal, convert, doctor, estimate, guide, lists, replay, score};
 
 /// One command.
 pub(super) struct Command {
@@ -143,6 +143,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[],
         about: "replay a recorded run through the allocator and compare",
         run: replay::replay,
+    },
+    Command {
+        name: "guide",
+        words: &["PRESET"],
+        options: &[],
+        about: "compare what a system's memory guide says with what is computed",
+        run: guide::guide,
     },
     Command {
         name: "presets",

@@ -7,6 +7,7 @@ mod commands;
 mod convert;
 mod doctor;
 mod estimate;
+mod guide;
 mod lists;
 mod replay;
 mod score;

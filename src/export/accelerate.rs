@@ -39,7 +39,7 @@ pub(super) fn config(scenario: &Scenario) -> String {
     let mixed = match scenario.training.precision {
         Precision::AmpBf16 | Precision::AmpBf16OnBf16 => "bf16",
         Precision::AmpFp16 => "fp16",
-        Precision::Fp32 | Precision::Bf16 | Precision::Fp16 => "no",
+        Precision::Fp32 | Precision::Fp64 | Precision::Bf16 | Precision::Fp16 => "no",
     };
     let kind = if gpus > 1 { "MULTI_GPU" } else { "NO" };
     let document = Document::new()

@@ -21,6 +21,7 @@ mod recurrent;
 mod seq2seq;
 mod sizes;
 mod swin;
+mod systems;
 mod t5;
 mod unet;
 mod vision;
@@ -84,7 +85,8 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(gnn::FAMILIES)
         .chain(recurrent::FAMILIES)
         .chain(dit::FAMILIES)
-        .chain(mmdit::FAMILIES);
+        .chain(mmdit::FAMILIES)
+        .chain(systems::FAMILIES);
     all.find(|(name, _)| *name == architecture)
         .map(|(_, build)| *build)
 }

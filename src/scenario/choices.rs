@@ -41,6 +41,8 @@ choice! {
         Fp16 = "fp16", "pure fp16";
         /// Autocast in bf16 over a bf16 model: the usual adapter recipe.
         AmpBf16OnBf16 = "amp-bf16-on-bf16", "bf16 autocast over bf16 weights";
+        /// Everything in double precision (`model.double()`).
+        Fp64 = "fp64", "fp64";
     }
 }
 

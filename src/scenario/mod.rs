@@ -16,6 +16,7 @@ mod fill;
 mod problem;
 #[cfg(test)]
 pub(crate) mod sample;
+mod systems;
 mod table;
 mod types;
 pub(crate) mod versions;

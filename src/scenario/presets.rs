@@ -1,6 +1,6 @@
 //! Scenarios with a name: data over the settings, each value said so that no changed default changes it.
 
-use super::{Scenario, settings};
+use super::{Scenario, settings, systems};
 
 /// A named scenario.
 #[derive(Debug)]
@@ -36,6 +36,7 @@ impl Preset {
 }
 
 const PRESETS: &[Preset] = &[
+    systems::DREAMS,
     Preset {
         id: "gpt2-small",
         title: "GPT-2 small, full fine-tuning",

@@ -201,6 +201,7 @@ fn micro_batches(net: &dyn Net, cx: &Cx, data: &Data, accumulation: u64) -> Vec<
 fn types(precision: Precision) -> (DType, Option<DType>) {
     match precision {
         Precision::Fp32 => (DType::F32, None),
+        Precision::Fp64 => (DType::F64, None),
         Precision::AmpBf16 => (DType::F32, Some(DType::BF16)),
         Precision::AmpFp16 => (DType::F32, Some(DType::F16)),
         Precision::Bf16 => (DType::BF16, None),

@@ -20,6 +20,21 @@ impl Tensor {
         })
     }
 
+    /// `F.nll_loss(self, target, reduction="none")` of logarithms: a number a row.
+    pub fn nll_loss_each(&self, target: &Tensor) -> Tensor {
+        let logs = self.raised();
+        let tape = logs.tape();
+        let loss = tape.empty("nll_loss", [target.numel()], logs.dtype());
+        let total_weight = tape.empty("nll_loss", [0; 0], logs.dtype());
+        loss.from_op(&[&logs], |_| {
+            let kept = [logs.save(), target.save(), total_weight.save()];
+            Box::new(move |_| {
+                let logs = kept[0].unpack();
+                grads([Some(logs.map("nll_loss_backward"))])
+            })
+        })
+    }
+
     /// `F.mse_loss(self, target)`.
     pub fn mse_loss(&self, target: &Tensor) -> Tensor {
         let (a, b) = (self.raised(), target.raised());

@@ -11,6 +11,7 @@ mod conv;
 mod dropout;
 mod embedding;
 mod experts;
+mod fill;
 mod group_norm;
 mod index;
 mod interpolate;

@@ -1,0 +1,133 @@
+//! A preset and its variants, each estimated once.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::estimate::{Estimate, Unsupported, estimate, quick_peak};
+use crate::scenario::{Scenario, presets, settings};
+use crate::units::Bytes;
+
+/// Changes to a preset: paths or link keys with their values, as `--set` takes them.
+pub type Changes<'a> = &'a [(&'a str, &'a str)];
+
+/// Where a guide's claims are tried.
+#[derive(Debug)]
+pub struct Lab {
+    base: Scenario,
+    peaks: RefCell<BTreeMap<String, Bytes>>,
+    estimates: RefCell<BTreeMap<String, Rc<Estimate>>>,
+}
+
+impl Lab {
+    /// The lab of a preset, or nothing where there is none of this name.
+    pub fn new(preset: &str) -> Option<Self> {
+        Some(Self {
+            base: presets::find(preset)?.scenario(),
+            peaks: RefCell::default(),
+            estimates: RefCell::default(),
+        })
+    }
+
+    /// The preset with these changes.
+    pub fn scenario(&self, changes: Changes) -> Result<Scenario, Unsupported> {
+        let mut scenario = self.base.clone();
+        for (name, value) in changes {
+            if *name == "dims" {
+                // One dimension changes, the others of the preset stay.
+                let mut merged = scenario.clone();
+                settings::set(&mut merged, name, value).map_err(refused)?;
+                scenario.model.dims.extend(merged.model.dims);
+            } else {
+                settings::set(&mut scenario, name, value).map_err(refused)?;
+            }
+        }
+        Ok(scenario)
+    }
+
+    /// The peak of a variant's tensors.
+    pub fn peak(&self, changes: Changes) -> Result<Bytes, Unsupported> {
+        let key = named(changes);
+        if let Some(peak) = self.peaks.borrow().get(&key) {
+            return Ok(*peak);
+        }
+        let peak = quick_peak(&self.scenario(changes)?)?;
+        self.peaks.borrow_mut().insert(key, peak);
+        Ok(peak)
+    }
+
+    /// The whole estimate of a variant.
+    pub fn estimate(&self, changes: Changes) -> Result<Rc<Estimate>, Unsupported> {
+        let key = named(changes);
+        if let Some(found) = self.estimates.borrow().get(&key) {
+            return Ok(found.clone());
+        }
+        let made = Rc::new(estimate(&self.scenario(changes)?)?);
+        self.estimates.borrow_mut().insert(key, made.clone());
+        Ok(made)
+    }
+
+    /// The peak in words, such as "1.93 GiB".
+    pub fn peak_in_words(&self, changes: Changes) -> Result<String, Unsupported> {
+        Ok(self.peak(changes)?.to_string())
+    }
+
+    /// The peaks before and after a change, and what it saves: "1.93 GiB → 1.93 GiB (0 %)".
+    pub fn change(&self, before: Changes, after: Changes) -> Result<String, Unsupported> {
+        let (before, after) = (self.peak(before)?, self.peak(after)?);
+        Ok(format!(
+            "{before} → {after} ({})",
+            difference(before, after)
+        ))
+    }
+}
+
+fn refused(problem: crate::scenario::Problem) -> Unsupported {
+    Unsupported(problem.to_string())
+}
+
+fn named(changes: Changes) -> String {
+    let pairs: Vec<String> = changes.iter().map(|(k, v)| format!("{k}={v}")).collect();
+    pairs.join("&")
+}
+
+/// What a change makes of a size, in per cent: "−26 %", "0 %", "+7.8 %".
+pub fn difference(before: Bytes, after: Bytes) -> String {
+    if before == Bytes::ZERO {
+        return "from nothing".into();
+    }
+    let percent = (after.get() as f64 / before.get() as f64 - 1.0) * 100.0;
+    // Two figures are all that a comparison of predictions is worth.
+    let size = percent.abs();
+    let sign = if percent < 0.0 { "−" } else { "+" };
+    match size {
+        _ if size < 0.05 => "0 %".into(),
+        _ if size < 10.0 => format!("{sign}{size:.1} %"),
+        _ => format!("{sign}{size:.0} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_read_well() {
+        #[track_caller]
+        fn check(before: u64, after: u64, expected: &str) {
+            assert_eq!(difference(Bytes::new(before), Bytes::new(after)), expected);
+        }
+        check(1000, 1000, "0 %");
+        check(1000, 740, "−26 %");
+        check(1000, 986, "−1.4 %");
+        check(1000, 1078, "+7.8 %");
+        check(0, 5, "from nothing");
+    }
+
+    #[test]
+    fn changed_dimensions_join_those_of_the_preset() {
+        let lab = Lab::new("dreams").unwrap();
+        let scenario = lab.scenario(&[("dims", "peaks=80")]).unwrap();
+        assert_eq!(scenario.model.dims.get("peaks"), Some(&80));
+    }
+}

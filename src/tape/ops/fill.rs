@@ -1,0 +1,21 @@
+//! Writing a number where a mask says so, in place.
+
+use super::super::{Grads, Tensor, grads};
+
+impl Tensor {
+    /// `self.masked_fill_(mask, value)`: the same memory; the mask is kept.
+    pub fn masked_fill_(&self, mask: &Tensor) -> Tensor {
+        let moved = (2 * self.bytes() + mask.bytes()) as f64;
+        self.tape().kernel("masked_fill_", self.dtype(), 0.0, moved);
+        self.detached_edge().from_op(&[self], |_| {
+            let mask = mask.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let mask = mask.unpack();
+                grads([Some(g.zip_to(&mask, "masked_fill", g.dtype()))])
+            })
+        })
+    }
+}
