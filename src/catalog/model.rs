@@ -141,7 +141,10 @@ mod tests {
 
     #[test]
     fn ids_are_kebab_case_sorted_and_unique() {
-        assert_eq!(models().len(), 305);
+        let published = models()
+            .iter()
+            .filter(|it| it.category != Category::Systems);
+        assert_eq!(published.count(), 305);
         for model in models() {
             let word = |part: &str| {
                 !part.is_empty()
