@@ -21,6 +21,9 @@ struct Stack {
     id: String,
     name: String,
     range: (String, String),
+    /// Stacks below it, whose defaults hold where it has none of its own.
+    #[serde(default)]
+    on: Vec<String>,
     facts: Vec<Fact>,
 }
 
@@ -47,11 +50,12 @@ pub fn stacks(file: &StackFile) -> Result<String, String> {
         let (first, last) = &stack.range;
         let _ = writeln!(
             rows,
-            "    Stack {{ id: {:?}, name: {:?}, first: {:?}, last: {:?}, facts: &[",
+            "    Stack {{ id: {:?}, name: {:?}, first: {:?}, last: {:?}, on: &{:?}, facts: &[",
             stack.id,
             stack.name,
             pair(first)?,
-            pair(last)?
+            pair(last)?,
+            stack.on
         );
         for fact in &stack.facts {
             let what = format!("{} {}", stack.id, fact.key);

@@ -46,7 +46,7 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         &["estimate", "gpt2-smal"],
         2,
         "",
-        "headroom: WHAT is `gpt2-smal`; expected a preset, a file or -; did you mean gpt2-small?\n",
+        "headroom: WHAT is `gpt2-smal`; expected a preset, a model, a file or -; did you mean gpt2-small?\n",
     );
     check(
         &["estimate", "gpt2-small", "--sett", "mb=1"],
@@ -88,6 +88,37 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         2,
         "",
         "headroom: --metric is `x`; expected allocated, reserved, expandable or forward\n",
+    );
+}
+
+#[test]
+fn a_model_is_a_scenario_and_its_software_brings_defaults() {
+    check(
+        &["link", "llama-3.2-1b", "--set", "mb=2"],
+        0,
+        "#v=1&data=1&model=llama-3.2-1b&mb=2\n",
+        "",
+    );
+    check(
+        &["link", "bert-base-uncased"],
+        0,
+        "#v=1&data=1&model=bert-base-uncased&seq=512\n",
+        "",
+    );
+    // What is set by hand stays, wherever it stands.
+    check(
+        &[
+            "link",
+            "llama-3.2-1b",
+            "--set",
+            "ckpt=none",
+            "--set",
+            "trainer=trl",
+        ],
+        0,
+        "#v=1&data=1&model=llama-3.2-1b&seq=1024&precision=amp-bf16&optim=adamw-fused&attn=sdpa&ckpt=none&\
+         loss=chunked-checkpoint&clip=on&zero_none=on&trainer=trl\n",
+        "",
     );
 }
 

@@ -10,6 +10,8 @@ pub struct Stack {
     /// The versions the facts were gathered for, first and last, as major and minor.
     pub first: (u8, u8),
     pub last: (u8, u8),
+    /// Stacks below it, whose defaults hold where it has none of its own.
+    pub on: &'static [&'static str],
     facts: &'static [Fact],
 }
 
@@ -87,6 +89,8 @@ mod tests {
         "max-live",
         "max-reuse",
         "norms-fp32-in-4bit",
+        "offloaded-checkpoints",
+        "packing",
         "persistence-threshold",
         "prefetch-bucket",
         "reduce-bucket",
@@ -101,6 +105,9 @@ mod tests {
         }
         for stack in stacks() {
             assert!(stack.first <= stack.last && !stack.name.is_empty());
+            for below in stack.on {
+                assert!(super::stack(below).is_some(), "{} on {below}", stack.id);
+            }
             for fact in stack.facts {
                 assert!(fact.sources().count() > 0, "{} {}", stack.id, fact.key);
                 assert!(fact.from < fact.below, "{} {}", stack.id, fact.key);

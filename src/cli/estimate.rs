@@ -7,7 +7,7 @@ use super::{Answer, Refusal, what};
 use crate::catalog;
 use crate::document::Document;
 use crate::estimate::{Band, Estimate, estimate as predict};
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, stack};
 use crate::share;
 use crate::strategy;
 use crate::units::Bytes;
@@ -15,7 +15,10 @@ use crate::units::Bytes;
 pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let estimate = predict(&scenario)?;
-    let mut answer = Answer::new(text(&scenario, &estimate), &document(&estimate));
+    let document = document(&estimate)
+        .with("batch", batch(&scenario))
+        .with("defaults", defaults(&scenario));
+    let mut answer = Answer::new(text(&scenario, &estimate), &document);
     answer.fits = estimate.fits != Some(false);
     Ok(answer)
 }
@@ -152,6 +155,35 @@ fn document(estimate: &Estimate) -> Document {
         .with("not_modelled", estimate.not_modelled.clone())
 }
 
+/// The product behind the effective batch, and how far it is from the wanted one.
+fn batch(scenario: &Scenario) -> Document {
+    let batch = scenario.batch();
+    Document::new()
+        .with("micro_batch", batch.micro_batch)
+        .with("accumulation", batch.accumulation)
+        .with("replicas", batch.replicas)
+        .with("effective", batch.samples())
+        .with("wanted", batch.wanted)
+        .with("difference", batch.difference())
+        .with("nearest_accumulation", batch.nearest_accumulation())
+}
+
+/// What the software brought.
+fn defaults(scenario: &Scenario) -> Document {
+    let row = |it: &stack::Brought| {
+        let (major, minor) = it.version;
+        let sources: Vec<String> = it.fact.sources().map(String::from).collect();
+        Document::new()
+            .with("field", it.setting.path)
+            .with("value", it.value)
+            .with("from", format!("{} {major}.{minor}", it.stack.name))
+            .with("holds", it.holds)
+            .with("sources", sources)
+            .with("note", it.fact.note)
+    };
+    Document::List(stack::brought(scenario).iter().map(row).collect())
+}
+
 fn band(band: Band) -> Document {
     Document::new()
         .with("low", band.low)
@@ -169,11 +201,7 @@ fn name(it: impl Serialize) -> String {
 
 fn text(scenario: &Scenario, estimate: &Estimate) -> String {
     let Scenario {
-        hardware,
-        model,
-        data,
-        training,
-        ..
+        hardware, model, ..
     } = scenario;
     let mut text = format!(
         "{} on {} × {}: {}\n\n",
@@ -214,14 +242,17 @@ fn text(scenario: &Scenario, estimate: &Estimate) -> String {
         let shown = part.bytes.to_string();
         text.push_str(&format!("  {label:<24} {shown:>10}  {share:>5.1} %\n"));
     }
-    let gpus = if hardware.gpus == 1 { "GPU" } else { "GPUs" };
     text.push_str(&format!(
-        "\neffective batch {} = {} in a micro-batch × {} accumulated × {} {gpus}\n",
-        scenario.effective_batch(),
-        data.micro_batch,
-        training.accumulation,
-        hardware.gpus
+        "\neffective batch (micro × accumulated × replicas): {}\n",
+        scenario.batch()
     ));
+    for it in stack::brought(scenario).iter().filter(|it| it.holds) {
+        let (major, minor) = it.version;
+        text.push_str(&format!(
+            "{} {} is the default of {} {major}.{minor}\n",
+            it.setting.path, it.value, it.stack.name
+        ));
+    }
     for missing in &estimate.not_modelled {
         text.push_str(&format!("not modelled: {missing}\n"));
     }

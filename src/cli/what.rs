@@ -1,12 +1,13 @@
-//! `WHAT`: a preset's id, a scenario file, a link, or standard input.
+//! `WHAT`: a preset's id, a model's id, a scenario file, a link, or standard input.
 
 use std::io::Read;
 
 use super::Refusal;
 use super::args::Args;
+use crate::catalog;
 use crate::document::Document;
 use crate::import;
-use crate::scenario::{Problem, Scenario, document, nearest, presets, settings};
+use crate::scenario::{Problem, Scenario, document, nearest, presets, settings, stack};
 use crate::share;
 
 /// The largest scenario file that is read, in bytes.
@@ -20,12 +21,24 @@ pub(super) fn scenario(args: &Args) -> Result<Scenario, Refusal> {
 /// As `scenario`, for a name given elsewhere.
 pub(super) fn named(what: &str, args: &Args) -> Result<Scenario, Refusal> {
     let (mut scenario, mut problems) = load(what)?;
-    for change in args.all("set") {
-        match change.split_once('=') {
-            Some((name, value)) => {
-                problems.extend(settings::set(&mut scenario, name.trim(), value).err());
+    // The software first: it brings defaults, which other changes then change.
+    for software in [true, false] {
+        for change in args.all("set") {
+            let Some((name, value)) = change.split_once('=') else {
+                if !software {
+                    problems.push(Problem::new("--set", change, "path=value"));
+                }
+                continue;
+            };
+            let setting = settings::named(name.trim());
+            if setting.is_some_and(|it| it.section() == "stack") != software {
+                continue;
             }
-            None => problems.push(Problem::new("--set", change, "path=value")),
+            let set = match setting {
+                Some(setting) => stack::choose(setting, &mut scenario, value),
+                None => Err(settings::unknown(name.trim(), value)),
+            };
+            problems.extend(set.err());
         }
     }
     for problem in scenario.check() {
@@ -43,6 +56,9 @@ pub(super) fn named(what: &str, args: &Args) -> Result<Scenario, Refusal> {
 fn load(what: &str) -> Result<(Scenario, Vec<Problem>), Refusal> {
     if let Some(preset) = presets::find(what) {
         return Ok((preset.scenario(), Vec::new()));
+    }
+    if let Some(model) = catalog::model(what) {
+        return Ok((Scenario::of_model(model), Vec::new()));
     }
     if what.contains("#v=") || what.starts_with("v=") {
         let opened = share::read(what);
@@ -81,10 +97,13 @@ pub(super) fn text(what: &str) -> Result<String, Refusal> {
 }
 
 fn missing(what: &str, error: &std::io::Error) -> Problem {
-    let ids = presets::all().iter().map(|preset| preset.id);
-    let expected = match nearest(what, ids) {
-        Some(near) => format!("a preset, a file or -; did you mean {near}?"),
-        None => format!("a preset (`headroom presets` lists them), a file or - ({error})"),
+    let presets = presets::all().iter().map(|preset| preset.id);
+    let models = catalog::models().iter().map(|model| model.id);
+    let expected = match nearest(what, presets.chain(models)) {
+        Some(near) => format!("a preset, a model, a file or -; did you mean {near}?"),
+        None => format!(
+            "a preset (`headroom presets` lists them), a model (`headroom catalog models`), a file or - ({error})"
+        ),
     };
     Problem::new("WHAT", what, expected)
 }

@@ -1,7 +1,7 @@
 //! A scenario from the settings that somebody gave, over the defaults of the version they gave them for.
 
 use super::settings::{self, Setting, Value};
-use super::{Problem, Scenario, versions};
+use super::{Problem, Scenario, Stack, stack, versions};
 
 /// Fills a scenario; `given` says what was asked of a setting, and each refusal is added to the problems.
 pub(crate) fn filled<'a>(
@@ -9,6 +9,7 @@ pub(crate) fn filled<'a>(
     given: impl Fn(&Setting) -> Option<&'a str>,
     problems: &mut Vec<Problem>,
 ) -> Scenario {
+    let software = software(&given);
     let mut scenario = Scenario::default();
     let defaults = versions::defaults(version).unwrap_or_default();
     for setting in settings::all() {
@@ -28,11 +29,27 @@ pub(crate) fn filled<'a>(
             // A test holds every frozen value to be readable.
             let _ = setting.set(&mut scenario, frozen);
         }
+        if let Some(value) = stack::default(setting, &software) {
+            let _ = setting.set(&mut scenario, value);
+        }
         if let Some(Err(problem)) = asked.map(|value| setting.set(&mut scenario, value)) {
             problems.push(problem);
         }
     }
     scenario
+}
+
+/// The software that was asked for.
+fn software<'a>(given: &impl Fn(&Setting) -> Option<&'a str>) -> Stack {
+    let mut scenario = Scenario::default();
+    let of_software = |it: &&Setting| it.section() == "stack";
+    for setting in settings::all().iter().filter(of_software) {
+        if let Some(value) = given(setting) {
+            // What is wrong with it is said where the scenario is filled.
+            let _ = setting.set(&mut scenario, value);
+        }
+    }
+    scenario.stack
 }
 
 /// The switch that this setting belongs to, where it was turned off by name.

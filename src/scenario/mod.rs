@@ -7,6 +7,7 @@ pub mod document;
 pub mod presets;
 pub mod schema;
 pub mod settings;
+pub mod stack;
 
 mod batch;
 mod check;

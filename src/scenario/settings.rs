@@ -21,9 +21,14 @@ pub fn by_key(key: &str) -> Option<&'static Setting> {
     all().iter().find(|setting| setting.key == key)
 }
 
+/// The setting with this path or this link key.
+pub fn named(name: &str) -> Option<&'static Setting> {
+    find(name).or_else(|| by_key(name))
+}
+
 /// Sets one field by its path or its link key: what `--set data.micro_batch=4` and `--set mb=4` do.
 pub fn set(scenario: &mut Scenario, name: &str, text: &str) -> Result<(), Problem> {
-    match find(name).or_else(|| by_key(name)) {
+    match named(name) {
         Some(setting) => setting.set(scenario, text),
         None => Err(unknown(name, text)),
     }

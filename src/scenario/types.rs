@@ -6,7 +6,7 @@ use super::{
     Attention, Checkpointing, Distribution, Kernels, LossKernel, Offload, Optimizer, Parallelism,
     Precision, Quantization, Trainer,
 };
-use crate::catalog::Os;
+use crate::catalog::{ModelEntry, Os};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -183,6 +183,16 @@ pub struct Runtime {
 impl Scenario {
     /// The version of the format: of files and of links.
     pub const VERSION: u32 = 1;
+
+    /// The default scenario with this model, in sequences that it has places for.
+    pub fn of_model(model: &ModelEntry) -> Self {
+        let mut scenario = Self::default();
+        scenario.model.id = model.id.into();
+        if let Some(places) = model.size("ctx").filter(|it| *it > 0) {
+            scenario.data.sequence = scenario.data.sequence.min(places);
+        }
+        scenario
+    }
 }
 
 impl Default for Scenario {

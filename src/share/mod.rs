@@ -8,7 +8,7 @@ mod percent;
 use std::collections::BTreeMap;
 
 use crate::scenario::settings::{self, Setting};
-use crate::scenario::{Problem, Scenario, filled, versions};
+use crate::scenario::{Problem, Scenario, filled, stack, versions};
 
 /// The version of the catalogue and of the rules; a link from another one may show other numbers.
 pub const DATA_VERSION: &str = "1";
@@ -33,9 +33,12 @@ pub struct Opened {
 pub fn write(scenario: &Scenario) -> String {
     let defaults = Scenario::default();
     let mut link = format!("v={}&data={DATA_VERSION}", Scenario::VERSION);
+    // What the software brings is written out, lest the link's meaning change with the catalogue.
+    let brought = stack::brought(scenario);
     for setting in settings::all() {
         let value = setting.get(scenario);
-        if setting.applies(scenario) && value != setting.get(&defaults) {
+        let is_brought = brought.iter().any(|it| it.setting.path == setting.path);
+        if setting.applies(scenario) && (is_brought || value != setting.get(&defaults)) {
             link.push('&');
             link.push_str(setting.key);
             link.push('=');

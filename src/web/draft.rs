@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::scenario::Scenario;
 use crate::scenario::settings::Setting;
+use crate::scenario::{Scenario, stack};
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Draft {
@@ -43,7 +43,7 @@ impl Draft {
 
     /// Takes a keystroke: the text stays as typed, and the scenario follows where the text is accepted.
     pub fn enter(&mut self, setting: &Setting, text: &str) {
-        let refused = setting.set(&mut self.scenario, text).err();
+        let refused = stack::choose(setting, &mut self.scenario, text).err();
         let problem = refused.map(|problem| format!("Expected {}.", problem.expected));
         let text = text.to_string();
         self.typed.insert(setting.path, Typed { text, problem });
