@@ -6,12 +6,14 @@ mod explain;
 mod outcome;
 mod quick;
 mod scan;
+mod software;
 mod uncertainty;
 
 pub use expand::{Expansion, Single};
 pub use explain::{Held, held_at_peak};
 pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
+pub use software::software;
 
 use std::collections::BTreeMap;
 
@@ -21,6 +23,7 @@ use crate::nets::{self, Net, Sizes};
 use crate::order::sorted;
 use crate::scenario::{Parallelism, Runtime, Scenario};
 use crate::step::{self, Course, Run};
+use crate::tape::Machine;
 use crate::units::{Bytes, Flops};
 
 /// Steps that are run: the last is like all that follow.
@@ -36,13 +39,13 @@ pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
 /// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
     let (net, _) = built(scenario)?;
-    let machine = device::machine(&scenario.hardware, catalog::gpu(&scenario.hardware.gpu));
+    let machine = machine(scenario);
     let run = step::run(
         &*net,
         &scenario.data,
         &scenario.training,
         machine,
-        Course::steady(&scenario.training),
+        Course::steady(&scenario.training, machine),
     );
     Ok(Bytes::new(quick::peak(&run.trace)))
 }
@@ -61,9 +64,16 @@ fn built(scenario: &Scenario) -> Result<(Box<dyn Net>, &'static str), Unsupporte
     Ok((net, entry.arch))
 }
 
+/// The card and the software.
+fn machine(scenario: &Scenario) -> Machine {
+    Machine {
+        software: software(&scenario.stack),
+        ..device::machine(&scenario.hardware, catalog::gpu(&scenario.hardware.gpu))
+    }
+}
+
 fn ran(net: &dyn Net, scenario: &Scenario) -> Run {
-    let gpu = catalog::gpu(&scenario.hardware.gpu);
-    let machine = device::machine(&scenario.hardware, gpu);
+    let machine = machine(scenario);
     step::run(
         net,
         &scenario.data,

@@ -181,10 +181,15 @@ impl Cx {
             if let Some(keep) = cx.checkpoints(index) {
                 let cx = cx.clone();
                 let tape = cx.tape.clone();
-                tape.checkpoint_keeping(keep, state, move |state| {
+                let segment = move |state: &[Tensor]| {
                     cx.tape.enter(cx.scope);
                     layer(&cx, state)
-                })
+                };
+                if keep == Keep::Nothing && tape.machine().software.reentrant {
+                    tape.checkpoint_reentrant(state, segment)
+                } else {
+                    tape.checkpoint_keeping(keep, state, segment)
+                }
             } else {
                 layer(cx, &state)
             }

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::decoder::{Cache, cached};
-use super::losses::causal_lm_loss;
+use super::losses::{Entropy, causal_lm_loss};
 use super::{Cx, Net, Output, Sizes};
 use crate::scenario::{Attention, Data};
 use crate::tape::Tensor;
@@ -46,7 +46,8 @@ impl Net for Gpt2 {
             cx.within("wte", |cx| cx.param("weight", [self.vocab, self.hidden]))
         });
         let logits = cx.within("lm_head", |_| hidden.linear(&table.tensor(), None));
-        let loss = cx.within("loss", |_| causal_lm_loss(&logits, labels));
+        let [loss, logits] =
+            cx.within("loss", |_| causal_lm_loss(logits, labels, Entropy::Library));
         Output {
             loss,
             held: std::iter::once(logits)

@@ -1,9 +1,9 @@
 //! From the last hidden state of a language model to its loss: all logits, chunks of them, or a fused kernel.
 
-use super::losses::{causal_lm_loss, shifted_labels};
+use super::losses::{Entropy, causal_lm_loss, shifted_labels, without_last};
 use super::{Cx, Output};
 use crate::scenario::LossKernel;
-use crate::tape::{DType, Tensor};
+use crate::tape::{DType, Logits, Tensor};
 
 /// The loss of `hidden` `[B, S, H]` by the kernel in force. `project` makes logits; `weight` is the head's matrix.
 pub fn loss(
@@ -15,31 +15,19 @@ pub fn loss(
 ) -> Output {
     let chunks = cx.env.training.loss_chunks.max(1);
     match cx.env.training.loss {
-        LossKernel::Library => {
-            let logits = project(hidden);
-            let loss = cx.within("loss", |_| causal_lm_loss(&logits, labels));
-            Output {
-                loss,
-                held: vec![logits],
-            }
-        }
-        LossKernel::Liger => {
-            let logits = project(hidden);
-            let loss = cx.within("loss", |_| {
-                // The library's loss function casts up before it calls the patched cross-entropy.
-                let logits = logits.to(DType::F32);
-                let [_padded, labels] = shifted_labels(labels);
-                let rows = logits.view(&[labels.numel(), logits.size(-1)]);
-                rows.cross_entropy_liger(&labels)
-            });
-            Output {
-                loss,
-                held: vec![logits],
-            }
-        }
+        LossKernel::Library => over_all(cx, project(hidden), labels, Entropy::Library),
+        // The library's loss function casts up and shifts before it calls the patched cross-entropy.
+        LossKernel::Liger => over_all(cx, project(hidden), labels, Entropy::InPlace),
         LossKernel::LigerLinear => cx.within("loss", |cx| {
-            let [_padded, labels] = shifted_labels(labels);
-            let rows = hidden.view(&[labels.numel(), hidden.size(-1)]);
+            let (rows, labels) = if cx.tape.machine().software.logits == Logits::Upcast {
+                let [_padded, labels] = shifted_labels(labels);
+                (hidden.clone(), labels)
+            } else {
+                (without_last(hidden), without_last(labels))
+            };
+            let n = labels.numel();
+            let rows = rows.view(&[n, hidden.size(-1)]);
+            let labels = labels.view(&[n]);
             plain(
                 cx,
                 Some(rows.linear_cross_entropy_liger(&weight(), &labels)),
@@ -88,6 +76,15 @@ pub fn loss(
             });
             plain(cx, total(losses.flatten()))
         }),
+    }
+}
+
+/// The output of a loss over all logits.
+fn over_all(cx: &Cx, logits: Tensor, labels: &Tensor, entropy: Entropy) -> Output {
+    let [loss, logits] = cx.within("loss", |_| causal_lm_loss(logits, labels, entropy));
+    Output {
+        loss,
+        held: vec![logits],
     }
 }
 

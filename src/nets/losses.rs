@@ -1,14 +1,58 @@
 //! Losses as the libraries compute them.
 
-use crate::tape::{DType, Tensor};
+use crate::tape::{DType, Logits, Tensor};
 
-/// `ForCausalLMLoss` of transformers: logits in fp32, labels moved by one, mean cross-entropy.
-pub fn causal_lm_loss(logits: &Tensor, labels: &Tensor) -> Tensor {
-    let vocabulary = logits.size(-1);
-    let logits = logits.to(DType::F32);
-    let [_padded, shifted] = shifted_labels(labels);
-    let rows = logits.view(&[shifted.numel(), vocabulary]);
-    rows.cross_entropy(&shifted)
+/// How a loss goes over all logits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entropy {
+    /// `F.cross_entropy`.
+    Library,
+    /// A kernel that writes the gradient over the logits it is given.
+    InPlace,
+}
+
+impl Entropy {
+    fn of(self, rows: &Tensor, labels: &Tensor) -> Tensor {
+        match self {
+            Self::Library => rows.cross_entropy(labels),
+            Self::InPlace => rows.cross_entropy_liger(labels),
+        }
+    }
+}
+
+/// `ForCausalLMLoss` of transformers: cross-entropy of fp32 logits with the next token, with the copies that the version in
+/// use makes. Gives the loss and the logits as the model returns them.
+pub fn causal_lm_loss(logits: Tensor, labels: &Tensor, entropy: Entropy) -> [Tensor; 2] {
+    match logits.tape().machine().software.logits {
+        Logits::Upcast => {
+            let wide = logits.to(DType::F32);
+            let [_padded, shifted] = shifted_labels(labels);
+            let rows = wide.view(&[shifted.numel(), wide.size(-1)]);
+            [entropy.of(&rows, &shifted), logits]
+        }
+        Logits::Shifted => {
+            let wide = logits.to(DType::F32);
+            [shifted_loss(&wide, labels, entropy), logits]
+        }
+        Logits::KeptShifted => {
+            let logits = logits.then(|logits| logits.to(DType::F32));
+            [shifted_loss(&logits, labels, entropy), logits]
+        }
+    }
+}
+
+/// Logits `[B, S, V]` without the last of each sample, against labels without the first: both are copies.
+pub fn shifted_loss(logits: &Tensor, labels: &Tensor, entropy: Entropy) -> Tensor {
+    let mut rows = without_last(logits);
+    let labels = without_last(labels);
+    let (n, vocabulary) = (labels.numel(), rows.size(-1));
+    rows = rows.view(&[n, vocabulary]);
+    entropy.of(&rows, &labels.view(&[n]))
+}
+
+/// `[:, :-1].contiguous()`; which end is cut makes no difference to memory.
+pub fn without_last(x: &Tensor) -> Tensor {
+    x.narrow(1, x.size(1).saturating_sub(1)).contiguous()
 }
 
 /// Labels `[B, S]` with one more at the end, and moved by one in one dimension: both names live to the end of a loss.

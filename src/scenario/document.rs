@@ -187,7 +187,7 @@ mod tests {
             "training.lora.rnk is `9`; expected a known field; did you mean training.lora.rank?",
             "training.freeze is `a list`; expected names separated by commas",
             "training.clip is `a list`; expected on or off",
-            "stack.torch is `2.1`; expected a version from \"2.0\" to \"2.15\" in quotes",
+            "stack.torch is `2.1`; expected a version from \"1.10\" to \"2.15\" in quotes",
             "model is `gpt2`; expected a group of fields",
             "data.micro_batch is `0`; expected a whole number from 1 to 1000000",
             "data.sequence is `long`; expected a whole number from 1 to 100000000",

@@ -150,6 +150,8 @@ pub struct Stack {
     pub torch: (u8, u8),
     pub transformers: (u8, u8),
     pub peft: (u8, u8),
+    pub bitsandbytes: (u8, u8),
+    pub liger: (u8, u8),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -297,6 +299,8 @@ impl Default for Stack {
             torch: (2, 15),
             transformers: (5, 23),
             peft: (0, 21),
+            bitsandbytes: (0, 50),
+            liger: (0, 8),
         }
     }
 }

@@ -71,6 +71,8 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("torch", "2.15"),
     ("transformers", "5.23"),
     ("peft", "0.21"),
+    ("bitsandbytes", "0.50"),
+    ("liger", "0.8"),
     ("expandable", "off"),
     ("max_split", "0"),
     ("gc", "0"),

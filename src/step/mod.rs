@@ -46,14 +46,19 @@ impl Course {
     }
 
     /// The least that shows a steady step: what a loop carries from step to step beside its states needs two.
-    pub const fn steady(training: &Training) -> Self {
-        let carries = training.keep_outputs || !training.zero_to_none;
+    pub const fn steady(training: &Training, machine: Machine) -> Self {
+        let carries = training.keep_outputs || keeps_gradients(training, machine);
         Self {
             steps: if carries { 2 } else { 1 },
             warm: true,
             folds: true,
         }
     }
+}
+
+/// Whether gradients live from step to step, as zeros.
+const fn keeps_gradients(training: &Training, machine: Machine) -> bool {
+    !training.zero_to_none || machine.software.zeroes_gradients
 }
 
 /// Runs training steps of `net`.
@@ -154,7 +159,7 @@ pub fn run_as(
         if let Some(average) = &mut average {
             average.update(&tape);
         }
-        if training.zero_to_none {
+        if !keeps_gradients(training, machine) {
             for param in &trainable {
                 param.grad.take();
             }

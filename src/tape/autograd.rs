@@ -233,8 +233,17 @@ impl Tensor {
         let Some(edge) = self.edge() else { return };
         let root = tape.empty("ones_like", *self.shape(), self.dtype());
         // `torch.autograd.backward` holds the root gradients to the end.
-        tape.run_backward(&edge, root.clone());
+        tape.run_backward(vec![(edge, root.clone())]);
         drop(root);
+    }
+}
+
+impl Tape {
+    /// `torch.autograd.backward(outputs, gradients)`.
+    pub(in crate::tape) fn backward_from(&self, outputs: &[Tensor], gradients: &[Option<Tensor>]) {
+        let pairs = outputs.iter().zip(gradients);
+        let roots = pairs.filter_map(|(output, g)| Some((output.edge()?, g.clone()?)));
+        self.run_backward(roots.collect());
     }
 }
 
@@ -268,9 +277,19 @@ impl Ord for Ready {
 
 impl Tape {
     /// The engine: nodes run in falling order of their sequence numbers, leaves as soon as they are ready.
-    pub(in crate::tape) fn run_backward(&self, root: &Edge, gradient: Tensor) {
-        count_dependencies(&root.node);
-        add_to_buffer(root, gradient);
+    pub(in crate::tape) fn run_backward(&self, roots: Vec<(Edge, Tensor)>) {
+        for (root, _) in &roots {
+            count_dependencies(&root.node);
+        }
+        let mut ready: BinaryHeap<Ready> = BinaryHeap::new();
+        for (root, gradient) in roots {
+            add_to_buffer(&root, gradient);
+            // A root that another root leads to waits for it.
+            if root.node.waiting.get() == 0 && !ready.iter().any(|it| Rc::ptr_eq(&it.0, &root.node))
+            {
+                ready.push(Ready(root.node));
+            }
+        }
         let outer_scope = self.scope();
         let outer_grad = self.0.grad_mode.replace(false);
         // Autocast's state belongs to forward code; backward of an operation runs in the dtypes it saved.
@@ -278,7 +297,6 @@ impl Tape {
         let outer_fold = self.0.open.get().fold();
         // Nodes beyond a folded row that its gradients flow to.
         let mut touched: Vec<Rc<Node>> = Vec::new();
-        let mut ready = BinaryHeap::from([Ready(root.node.clone())]);
         // A leaf that is no parameter lives as long as the graph does.
         let mut leaves = Vec::new();
         while let Some(Ready(node)) = ready.pop() {
@@ -332,8 +350,10 @@ impl Tape {
 }
 
 fn count_dependencies(root: &Rc<Node>) {
+    if root.seen.replace(true) {
+        return;
+    }
     let mut stack = vec![root.clone()];
-    root.seen.set(true);
     while let Some(node) = stack.pop() {
         for edge in node.edges.borrow().iter().flatten() {
             edge.node.waiting.set(edge.node.waiting.get() + 1);

@@ -2,12 +2,13 @@
 //!
 //! Follows torch/utils/checkpoint.py (`use_reentrant=False`): saved tensors become place-holders; the first one
 //! asked for in backward runs the segment again, which stops once every saved tensor has been made anew.
+//! The re-entrant kind of older versions is a node of its own that runs the whole segment again in an inner engine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::{Core, DType, Saved, Tape, Tensor};
+use super::{Category, Core, DType, Param, Saved, Tape, Tensor};
 
 /// A segment's function: inputs to outputs.
 pub type Segment = dyn Fn(&[Tensor]) -> Vec<Tensor>;
@@ -229,6 +230,61 @@ impl Tape {
         let outputs = (frame.segment)(&inputs);
         self.0.hooks.borrow_mut().pop();
         outputs
+    }
+
+    /// `torch.utils.checkpoint.checkpoint(segment, *inputs, use_reentrant=True)` (`CheckpointFunction`): forward without a
+    /// graph; backward runs the segment again, whole, and an engine inside the engine.
+    pub fn checkpoint_reentrant(
+        &self,
+        inputs: Vec<Tensor>,
+        segment: impl Fn(&[Tensor]) -> Vec<Tensor> + 'static,
+    ) -> Vec<Tensor> {
+        if !self.0.grad_mode.get() {
+            return segment(&inputs);
+        }
+        let outputs = self.no_grad(|| segment(&inputs));
+        let autocast = self.0.autocast.get();
+        let tape = self.clone();
+        let given: Vec<&Tensor> = inputs.iter().collect();
+        Tensor::from_op_with(outputs, &given, |needs| {
+            let kept: Vec<(Saved, bool)> = given
+                .iter()
+                .enumerate()
+                .map(|(i, input)| (input.save(), needs.input(i)))
+                .collect();
+            Box::new(move |incoming| {
+                let leaves: Vec<(Rc<Param>, bool)> = kept
+                    .iter()
+                    .map(|(kept, needed)| (kept.unpack().as_leaf(), *needed))
+                    .collect();
+                let inputs: Vec<Tensor> = leaves
+                    .iter()
+                    .map(|(leaf, needed)| {
+                        if *needed {
+                            leaf.tensor()
+                        } else {
+                            leaf.data.clone()
+                        }
+                    })
+                    .collect();
+                let scope = tape.0.scope.get();
+                let grad = tape.0.grad_mode.replace(true);
+                let outer_cache = tape.0.cast_cache.take();
+                let outputs = tape.autocast(autocast, || segment(&inputs));
+                tape.0.cast_cache.replace(outer_cache);
+                tape.0.grad_mode.set(grad);
+                tape.backward_from(&outputs, &incoming);
+                tape.0.scope.set(scope);
+                let gradients = leaves.iter().map(|(leaf, _)| leaf.grad.take());
+                gradients
+                    .inspect(|g| {
+                        if let Some(g) = g {
+                            g.set_category(Category::BackwardTemporaries);
+                        }
+                    })
+                    .collect()
+            })
+        })
     }
 
     /// Runs `body` with `torch.autograd.graph.save_on_cpu()` in force.

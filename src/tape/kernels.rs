@@ -1,9 +1,9 @@
 //! Scratch memory that kernels take while they run.
 
-use super::{DType, Machine, Tape};
+use super::{DType, Machine, Phase, Tape};
 
 impl Tape {
-    /// cuBLAS: taken and given back with each call since torch 2.5.
+    /// cuBLAS: taken and given back with each call since torch 2.5; before, the first call's stays.
     /// `getChosenWorkspaceSize` in aten/src/ATen/cuda/CublasHandlePool.cpp: 4096 KiB × 2 + 16 KiB × 8, from sm90 on 4096 KiB × 8.
     pub(super) fn cublas_workspace(&self) {
         let bytes = if self.machine().capability.0 >= 9 {
@@ -11,7 +11,21 @@ impl Tape {
         } else {
             (8 << 20) + (128 << 10)
         };
-        self.workspace("cublas", bytes);
+        if !self.machine().software.keeps_cublas_workspace {
+            self.workspace("cublas", bytes);
+            return;
+        }
+        if self.0.muted.get() {
+            return;
+        }
+        // A handle belongs to a thread, and backward has its own.
+        let thread = usize::from(self.0.phase.get() == Phase::Backward);
+        let mut kept = self.0.cublas.borrow_mut();
+        if let Some(place) = kept.get_mut(thread).filter(|place| place.is_none()) {
+            let block = || self.0.block("cublas", bytes, super::Category::Workspace);
+            // A block of the whole run, whichever layer asked for it first.
+            *place = Some(self.setting_up(block));
+        }
     }
 
     /// cuBLASLt, which `addmm` with a bias vector uses (`_getWorkspaceSize` in aten/src/ATen/cuda/CUDABlas.cpp).

@@ -10,6 +10,7 @@ mod kernels;
 mod layout;
 pub mod ops;
 mod param;
+mod software;
 mod tensor;
 mod trace;
 
@@ -22,6 +23,7 @@ pub use checkpoint::{Checkpointed, Keep};
 pub use dtype::DType;
 pub use layout::{Dims, Layout, broadcast};
 pub use param::{Hook, Param};
+pub use software::{AdamStep, Logits, Software};
 pub use tensor::Tensor;
 pub use trace::{Block, Event, Group, Kernel, Mark, Scope, Trace, rounded};
 
@@ -29,7 +31,7 @@ use crate::estimate::{Category, Phase};
 use checkpoint::Hook as SavedHook;
 use trace::ScopeEntry;
 
-/// What the tape has to know of the machine and the software to choose kernels as PyTorch does.
+/// What the tape and the step have to know of the machine and the software to choose kernels as PyTorch does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Compute capability, such as `(8, 0)`.
@@ -37,8 +39,7 @@ pub struct Machine {
     pub multiprocessors: u64,
     /// Scratch memory a cuDNN convolution plan claims.
     pub cudnn_workspace: u64,
-    /// Softmax saved its input, not its result alone, before torch 1.11.
-    pub softmax_keeps_input: bool,
+    pub software: Software,
 }
 
 impl Machine {
@@ -61,7 +62,7 @@ impl Default for Machine {
             capability: (8, 0),
             multiprocessors: 108,
             cudnn_workspace: 0,
-            softmax_keeps_input: false,
+            software: Software::default(),
         }
     }
 }
@@ -92,6 +93,8 @@ pub(in crate::tape) struct Core {
     grad_mode: Cell<bool>,
     autocast: Cell<Option<DType>>,
     cast_cache: RefCell<Vec<(u32, Tensor)>>,
+    /// The workspaces cuBLAS keeps, where its version does: the loop's thread has one, backward's another.
+    cublas: RefCell<[Option<tensor::Storage>; 2]>,
     hooks: RefCell<Vec<SavedHook>>,
     params: RefCell<Vec<Rc<Param>>>,
 }
@@ -128,6 +131,7 @@ impl Tape {
             grad_mode: Cell::new(true),
             autocast: Cell::new(None),
             cast_cache: RefCell::default(),
+            cublas: RefCell::default(),
             hooks: RefCell::default(),
             params: RefCell::default(),
         }))
@@ -242,6 +246,7 @@ impl Tape {
     pub fn finish(self) -> Trace {
         self.0.closed.set(true);
         self.0.cast_cache.take();
+        self.0.cublas.take();
         for param in self.0.params.take() {
             param.grad.take();
         }

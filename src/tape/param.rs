@@ -124,7 +124,12 @@ impl Tensor {
         if self.requires_grad() {
             return self.clone();
         }
-        let leaf = Rc::new_cyclic(|this| Param {
+        self.as_leaf().tensor()
+    }
+
+    /// A leaf of the graph with this memory: gradients stop at it.
+    pub(in crate::tape) fn as_leaf(&self) -> Rc<Param> {
+        Rc::new_cyclic(|this| Param {
             data: self.clone(),
             grad: RefCell::default(),
             scope: self.tape().scope(),
@@ -135,8 +140,7 @@ impl Tensor {
             after: RefCell::default(),
             node: RefCell::default(),
             this: this.clone(),
-        });
-        leaf.tensor()
+        })
     }
 
     /// Whether this is a parameter as forward code sees it.

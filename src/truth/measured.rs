@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use crate::allocator::Settings;
 use crate::catalog::{self, ModelEntry};
-use crate::estimate::Peaks;
+use crate::estimate::{Peaks, software};
 use crate::nets::{self, Net, Sizes};
 use crate::scenario::{
     Attention, Checkpointing, Data, Kernels, Lora, LossKernel, Optimizer, Precision, Quantization,
-    Training,
+    Stack, Training,
 };
 use crate::step;
 use crate::tape::Machine;
@@ -99,7 +99,7 @@ fn machine(record: &Value) -> Machine {
     let of = |capability, multiprocessors| Machine {
         capability,
         multiprocessors,
-        softmax_keeps_input: text(record, "framework").contains("2022"),
+        software: software(&stack(record)),
         ..Machine::default()
     };
     // Multiprocessors: the vendor's data sheets, as in the catalogue of GPUs.
@@ -428,4 +428,14 @@ fn adapters(task: &str) -> Result<Option<Lora>, String> {
         fp32_adapters: !by_words,
         ..Lora::default()
     }))
+}
+
+/// The versions a record's `framework` names.
+fn stack(record: &Value) -> Stack {
+    let framework = text(record, "framework");
+    let mut stack = Stack::default();
+    if framework.contains("2022") {
+        stack.torch = (1, 10);
+    }
+    stack
 }

@@ -1,7 +1,7 @@
 //! LLaVA: a CLIP image tower, a projector and a Llama (transformers/models/llava/modeling_llava.py).
 
 use super::super::clip::{Clip, image_tower};
-use super::super::losses::causal_lm_loss;
+use super::super::losses::{Entropy, causal_lm_loss};
 use super::super::{Cx, Net, Output, Sizes, inputs};
 use super::{Decoder, Traits};
 use crate::scenario::Data;
@@ -34,7 +34,8 @@ impl Net for Llava {
         };
         let (hidden, features) = cx.within("model", |cx| self.model(cx, ids, pixels, batch.get(3)));
         let logits = cx.linear("lm_head", &hidden, self.text.vocab, false);
-        let loss = cx.within("loss", |_| causal_lm_loss(&logits, labels));
+        let [loss, logits] =
+            cx.within("loss", |_| causal_lm_loss(logits, labels, Entropy::Library));
         Output {
             loss,
             held: vec![logits, features],

@@ -23,6 +23,12 @@ pub fn foreach(tape: &Tape, params: &[Rc<Param>]) {
     }
 }
 
+/// The same in torch 2.0: `denom` exists beside the roots.
+pub fn two_lists(tape: &Tape, params: &[Rc<Param>]) {
+    let roots = list(tape, "_foreach_sqrt", params);
+    drop((list(tape, "_foreach_add", params), roots));
+}
+
 /// `_single_tensor_adam`: `denom` is a root and its quotient, and lives until the next parameter's takes its name.
 pub fn for_loop(tape: &Tape, params: &[Rc<Param>]) {
     let mut denominator: Option<Tensor> = None;

@@ -13,7 +13,7 @@ use std::rc::Rc;
 
 use crate::estimate::Category;
 use crate::scenario::Optimizer;
-use crate::tape::{DType, Layout, Param, Tape, Tensor};
+use crate::tape::{AdamStep, DType, Layout, Param, Tape, Tensor};
 use lists::{chunked_list, list, same};
 
 /// The states of an optimizer, made in its first step (or, for Adagrad, before it).
@@ -62,11 +62,12 @@ impl OptimizerState {
             });
         }
         match kind {
-            Optimizer::AdamW => adam::foreach(tape, &params),
-            Optimizer::AdamWTwoLists => {
-                let roots = list(tape, "_foreach_sqrt", &params);
-                drop((list(tape, "_foreach_add", &params), roots));
-            }
+            Optimizer::AdamW => match tape.machine().software.adam {
+                AdamStep::OneList => adam::foreach(tape, &params),
+                AdamStep::TwoLists => adam::two_lists(tape, &params),
+                AdamStep::Loop => adam::for_loop(tape, &params),
+            },
+            Optimizer::AdamWTwoLists => adam::two_lists(tape, &params),
             Optimizer::AdamWLoop => adam::for_loop(tape, &params),
             Optimizer::AdamWFused
             | Optimizer::Sgd

@@ -84,16 +84,30 @@ impl Tensor {
         let mask = valid_targets(target);
         // Under autocast, or with operands of two types, products have memory of their own.
         let plain = self.dtype() == weight.dtype();
-        let logits = tape.empty("logits", [chunk, vocabulary], self.lowered_type());
+        let low = self.lowered_type();
+        let part = |dtype| tape.empty("logits", [chunk, vocabulary], dtype);
+        let mut logits = part(low);
+        let mut gradient = None;
         if !plain {
-            let lowered = tape.empty("linear_cross_entropy", *weight.shape(), self.lowered_type());
-            drop(tape.empty("linear_cross_entropy", [chunk, width], self.lowered_type()));
+            let lowered = tape.empty("linear_cross_entropy", *weight.shape(), low);
+            drop(tape.empty("linear_cross_entropy", [chunk, width], low));
             drop(lowered);
         }
         tape.cublas_workspace();
+        if tape.machine().software.linear_loss_upcasts {
+            // Each round casts up and down again and scales a copy; the names of one round live into the next.
+            for round in 0..n.div_ceil(chunk.max(1)).min(2) {
+                if round > 0 {
+                    logits = part(low);
+                }
+                logits = logits.then(|_| part(DType::F32));
+                logits = logits.then(|_| part(low));
+                gradient = Some(part(low));
+            }
+        }
         let work = 2.0 * n as f64 * width as f64 * vocabulary as f64;
         tape.kernel("linear_cross_entropy", self.dtype(), 3.0 * work, 0.0);
-        drop((logits, mask));
+        drop((logits, gradient, mask));
         let loss = tape.empty("sum", [0; 0], DType::F32);
         drop(losses);
         loss.from_op(&[self, weight], |_| {
