@@ -9,6 +9,7 @@ mod cx;
 mod decoder;
 mod distilbert;
 mod dit;
+mod equivariant;
 mod esm;
 mod gnn;
 mod gpt2;
@@ -83,6 +84,7 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(vision::FAMILIES)
         .chain(unet::FAMILIES)
         .chain(gnn::FAMILIES)
+        .chain(equivariant::FAMILIES)
         .chain(recurrent::FAMILIES)
         .chain(dit::FAMILIES)
         .chain(mmdit::FAMILIES)

@@ -13,6 +13,10 @@ impl Sizes {
         self.0.insert(name.to_string(), values);
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
     /// A dimension that must be there.
     pub fn need(&self, name: &str) -> Result<u64, String> {
         self.get(name)

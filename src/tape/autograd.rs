@@ -372,7 +372,9 @@ fn add_to_buffer(edge: &Edge, gradient: Tensor) {
     }
     buffer[place] = Some(match buffer[place].take() {
         None => gradient,
-        Some(old) if old.is_sole_owner() && old.layout().is_dense() => old.add_in_place(&gradient),
+        Some(old) if old.is_sole_owner() && old.layout().is_dense() && !old.is_subclass() => {
+            old.add_in_place(&gradient)
+        }
         Some(old) => old.plus(&gradient),
     });
 }

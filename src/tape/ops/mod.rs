@@ -5,6 +5,7 @@
 
 mod activation;
 mod arithmetic;
+mod assign;
 mod attention;
 mod batch_norm;
 mod conv;

@@ -1,0 +1,55 @@
+//! Writing into parts of a tensor, and the variance that hand-written norms take.
+
+use super::super::{Grads, Layout, Tensor, grads};
+
+impl Tensor {
+    /// `self[..., a:b] = value`: the same memory, a new history. Backward copies the whole gradient, takes the part's
+    /// and leaves zeros there (`CopySlices`).
+    pub fn put(&self, value: &Tensor) -> Tensor {
+        let (base, part) = (self.meta(), value.meta());
+        let bytes = 2.0 * value.bytes() as f64;
+        self.tape().kernel("copy_", self.dtype(), 0.0, bytes);
+        self.detached_edge().from_op(&[self, value], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            Box::new(move |incoming: Grads| {
+                let Some(g) = incoming.into_iter().next().flatten() else {
+                    return Grads::new();
+                };
+                let whole = g.copied("new_empty_strided", Layout::contiguous(base.shape));
+                drop(g);
+                let taken = whole.constant("clone", &part.shape, base.dtype);
+                let for_part = needs[1].then(|| taken.conform(part));
+                grads([needs[0].then_some(whole), for_part])
+            })
+        })
+    }
+
+    /// `self.var(-1, keepdim=True, unbiased=False)`: keeps its input.
+    pub fn variance(&self) -> Tensor {
+        let input = self.clone();
+        self.tape()
+            .no_grad(|| self.detach().mean(&[-1]).detach())
+            .from_op(&[self], |_| {
+                let kept = input.save();
+                Box::new(move |incoming| {
+                    let Some(g) = incoming[0].as_ref() else {
+                        return Grads::new();
+                    };
+                    // 2 / n * grad * (self - self.mean())
+                    let input = kept.unpack();
+                    let scaled = g.map("mul");
+                    let mean = input.detach().mean(&[-1]);
+                    let centred = input.zip(&mean, "sub");
+                    drop(mean);
+                    let out = scaled.zip(&centred, "mul");
+                    drop((centred, scaled, input));
+                    grads([Some(out)])
+                })
+            })
+    }
+
+    /// `torch.linalg.vector_norm(self, dim=-1, keepdim=True)` of a tensor without history.
+    pub fn length(&self) -> Tensor {
+        self.tape().no_grad(|| self.detach().mean(&[-1]).detach())
+    }
+}
