@@ -29,6 +29,7 @@ mod vision;
 mod vit;
 
 pub use cx::{Cx, Env};
+pub use equivariant::Irreps;
 pub use sizes::Sizes;
 
 use crate::scenario::Data;

@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use super::Irreps;
+
 /// A model's dimensions by name; most are one number, some (stages of a vision model) a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes(BTreeMap<String, Vec<u64>>);
@@ -54,7 +56,11 @@ impl Sizes {
         sizes
     }
 
+    /// Takes these dimensions instead of its own. Irreps come all together: with one given, the others are gone.
     pub fn extend(&mut self, over: &BTreeMap<String, u64>) {
+        if over.keys().any(|name| Irreps::names(name)) {
+            self.0.retain(|name, _| !Irreps::names(name));
+        }
         for (name, value) in over {
             self.set(name, *value);
         }

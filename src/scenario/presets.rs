@@ -37,6 +37,7 @@ impl Preset {
 
 const PRESETS: &[Preset] = &[
     systems::DREAMS,
+    systems::RNA_3E_FFI,
     Preset {
         id: "gpt2-small",
         title: "GPT-2 small, full fine-tuning",

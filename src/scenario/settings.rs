@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::decimal::decimal;
 use super::problem::nearest;
 use super::{Choice, Problem, Scenario};
+use crate::nets::Irreps;
 
 /// All settings, in the order in which people meet them.
 pub fn all() -> &'static [Setting] {
@@ -303,8 +304,9 @@ fn words(text: &str) -> Option<Vec<String>> {
     fine.then_some(words)
 }
 
+/// Sizes by name. Irreps stand for a size of each kind of feature: `irreps=16x0e+8x1o` is `0e=16,1o=8`.
 fn sizes(text: &str) -> Option<BTreeMap<String, u64>> {
-    let pairs = words(text)?;
+    let pairs = words(&text.replace(" + ", "+"))?;
     let pair = |pair: &String| {
         let (key, value) = pair.split_once('=')?;
         let value = whole(value.trim()).filter(|size| *size <= LARGEST_SIZE)?;
@@ -314,6 +316,10 @@ fn sizes(text: &str) -> Option<BTreeMap<String, u64>> {
     // Inserting each, where collecting would bring a sort of its own into the page.
     let mut sizes = BTreeMap::new();
     for it in &pairs {
+        if let Some(text) = it.strip_prefix("irreps=") {
+            sizes.extend(Irreps::parse(text).ok()?.sizes());
+            continue;
+        }
         let (key, value) = pair(it)?;
         sizes.insert(key, value);
     }

@@ -85,6 +85,16 @@ impl Irreps {
         all
     }
 
+    /// The same as sizes by name, as a model's dimensions are given.
+    pub fn sizes(&self) -> impl Iterator<Item = (String, u64)> {
+        self.0.iter().map(|(n, kind)| (kind.to_string(), *n))
+    }
+
+    /// Whether a size's name is that of an irrep.
+    pub fn names(name: &str) -> bool {
+        Irrep::parse(name).is_some()
+    }
+
     /// Degrees 0 to `highest`, once each, with the parity of spherical harmonics.
     pub fn harmonics(highest: u64) -> Self {
         let mut all = Self::default();
@@ -188,12 +198,17 @@ impl Irreps {
     }
 }
 
+impl std::fmt::Display for Irrep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}{}", self.l, if self.odd { "o" } else { "e" })
+    }
+}
+
 impl std::fmt::Display for Irreps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (i, (n, kind)) in self.0.iter().enumerate() {
             let plus = if i > 0 { "+" } else { "" };
-            let parity = if kind.odd { "o" } else { "e" };
-            write!(f, "{plus}{n}x{}{parity}", kind.l)?;
+            write!(f, "{plus}{n}x{kind}")?;
         }
         Ok(())
     }

@@ -75,12 +75,10 @@ impl Net for Pocket {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let all = |n: u64| n.saturating_mul(data.micro_batch);
         let graph = &self.graph;
-        let numbers = |name, rows: u64, width: u64| {
-            cx.tape.empty(name, [all(rows), width], cx.env.weights)
-        };
-        let indices = |name, ends: u64, count: u64| {
-            cx.tape.empty(name, [ends, all(count)], DType::I64)
-        };
+        let numbers =
+            |name, rows: u64, width: u64| cx.tape.empty(name, [all(rows), width], cx.env.weights);
+        let indices =
+            |name, ends: u64, count: u64| cx.tape.empty(name, [ends, all(count)], DType::I64);
         vec![
             numbers("target", 1, self.out),
             numbers("x", graph.nodes, 4),
@@ -131,7 +129,12 @@ impl Net for Pocket {
             });
             for (name, mlp, weight, hops) in [
                 ("angle_mp_layers", "angle_mlp", "angle_weight", &triples),
-                ("dihedral_mp_layers", "dihedral_mlp", "dihedral_weight", &quads),
+                (
+                    "dihedral_mp_layers",
+                    "dihedral_mlp",
+                    "dihedral_weight",
+                    &quads,
+                ),
             ] {
                 if hops.count > 0 {
                     let message = cx.nth(name, i, |cx| paths(mlp).forward(cx, &hidden, hops));

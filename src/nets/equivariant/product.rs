@@ -28,10 +28,7 @@ impl Product {
             else {
                 continue;
             };
-            let (u, w) = (
-                self.input.part(path.first).0,
-                self.output.part(path.out).0,
-            );
+            let (u, w) = (self.input.part(path.first).0, self.output.part(path.out).0);
             let weight = weights.narrow(1, u * w).view(&[edges, u, w]);
             let result = self.path(cx, *path, first, second, &weight);
             results.push((path.out, result));
@@ -45,21 +42,14 @@ impl Product {
                     None => result,
                 });
             }
-            sums.push(sum.unwrap_or_else(|| {
-                x.constant("new_zeros", &[edges, n * kind.dim()], x.dtype())
-            }));
+            sums.push(
+                sum.unwrap_or_else(|| x.constant("new_zeros", &[edges, n * kind.dim()], x.dtype())),
+            );
         }
         joined(sums).unwrap_or_else(|| x.clone())
     }
 
-    fn path(
-        &self,
-        cx: &Cx,
-        path: Path,
-        x: &Tensor,
-        harmonic: &Tensor,
-        weight: &Tensor,
-    ) -> Tensor {
+    fn path(&self, cx: &Cx, path: Path, x: &Tensor, harmonic: &Tensor, weight: &Tensor) -> Tensor {
         let edges = x.size(0);
         let (u, a) = self.input.part(path.first);
         let (_, b) = self.harmonics.part(path.second);

@@ -38,7 +38,10 @@ const SMALL: &[(&str, u64)] = &[("0e", 16), ("1o", 8), ("2e", 4)];
 #[track_caller]
 fn near(found: u64, gib: f64, tolerance: f64) {
     let found = found as f64 / f64::from(1 << 30);
-    assert!((found / gib - 1.0).abs() <= tolerance, "{found:.3} GiB, not {gib}");
+    assert!(
+        (found / gib - 1.0).abs() <= tolerance,
+        "{found:.3} GiB, not {gib}"
+    );
 }
 
 #[test]
@@ -116,7 +119,11 @@ fn the_logged_requests_fit_the_predicted_peaks() {
     near(bytes, 40.86 + 6.52, 0.03);
     assert_eq!(phase, Phase::Backward);
     // And of a run with six layers: 36.80 GiB and 4.15 GiB.
-    near(ran(&large(232_085, 6), Precision::Fp32, false).1, 36.80 + 4.15, 0.03);
+    near(
+        ran(&large(232_085, 6), Precision::Fp32, false).1,
+        36.80 + 4.15,
+        0.03,
+    );
 }
 
 #[test]
