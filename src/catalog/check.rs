@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::{Gpu, ModelEntry, gpus, models};
 use crate::nets::{self, Cx, Env, Sizes};
 use crate::scenario::{Data, Training};
-use crate::tape::{DType, Machine, Tape};
+use crate::tape::{DType, Folding, Machine, Tape};
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +84,10 @@ pub fn count(model: &ModelEntry) -> Result<u64, String> {
         ..Data::default()
     };
     let tape = Tape::new(Machine::default());
-    let cx = Cx::new(tape.clone(), Rc::new(Env::new(training, DType::BF16, true)));
+    let cx = Cx::new(
+        tape.clone(),
+        Rc::new(Env::new(training, DType::BF16, Folding::FromSecond)),
+    );
     let batch = net.batch(&cx, &data);
     drop(net.forward(&cx, &batch));
     Ok(tape.params().iter().map(|param| param.count).sum())

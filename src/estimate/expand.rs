@@ -181,9 +181,11 @@ mod tests {
     use super::*;
     use crate::catalog;
     use crate::nets::{self, Sizes};
-    use crate::scenario::{Attention, Checkpointing, Data, Lora, Optimizer, Precision, Training};
+    use crate::scenario::{
+        Attention, Checkpointing, Data, Kernels, Lora, Optimizer, Precision, Training,
+    };
     use crate::step;
-    use crate::tape::Machine;
+    use crate::tape::{Folding, Machine};
 
     fn course(trace: &Trace) -> Vec<(u64, bool)> {
         let expansion = Expansion::new(trace);
@@ -217,21 +219,17 @@ mod tests {
             padding_mask: false,
             ..Data::default()
         };
-        let run = |folds| {
-            step::run_as(
-                &*net,
-                &data,
-                &training,
-                Machine::default(),
-                step::Course {
-                    folds,
-                    ..step::Course::from_the_start(3)
-                },
-            )
+        let run = |run: fn(_, _, _, _, _) -> step::Run, folding| {
+            let course = step::Course {
+                folding,
+                ..step::Course::from_the_start(3)
+            };
+            run(&*net, &data, &training, Machine::default(), course)
         };
-        let (folded, plain) = (run(true), run(false));
-        assert!(!folded.trace.broken, "{model}");
-        assert!(!folded.trace.groups.is_empty() && plain.trace.groups.is_empty());
+        let folded = run(step::run, Folding::FromSecond);
+        let plain = run(step::run_as, Folding::Nothing);
+        let groups = [&folded, &plain].map(|run| run.trace.groups.is_empty());
+        assert_eq!(groups, [false, true], "{model} {training:?}");
         assert_eq!(
             (folded.parameters, folded.trainable),
             (plain.parameters, plain.trainable)
@@ -285,5 +283,8 @@ mod tests {
             );
         });
         check("bert-base-uncased", |it| it.precision = Precision::AmpFp16);
+        check("llama-3.2-1b", |it| {
+            (it.precision, it.kernels) = (Precision::Bf16, Kernels::Liger);
+        });
     }
 }

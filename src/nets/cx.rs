@@ -1,12 +1,16 @@
 //! Where a forward function stands: its module path, its parameters, and how it is run.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::rc::Rc;
+
+use smallvec::SmallVec;
 
 use crate::estimate::Category;
 use crate::scenario::{Checkpointing, Quantization, Training};
-use crate::tape::{DType, Dims, Keep, Layout, Param, Scope, Tape, Tensor};
+use crate::tape::{DType, Dims, Folding, Keep, Layout, Param, Scope, Tape, Tensor};
+
+/// What a module holds, by name.
+type Named = SmallVec<[(&'static str, Rc<Param>); 2]>;
 
 /// How a network is run; the same for all its modules.
 #[derive(Debug)]
@@ -14,13 +18,14 @@ pub struct Env {
     pub training: Training,
     /// The type weights are kept in.
     pub weights: DType,
-    /// Whether equal layers may be run once for all.
-    pub folds: bool,
-    params: RefCell<HashMap<(Scope, &'static str), Rc<Param>>>,
+    /// Which equal layers are run once for all.
+    pub folding: Folding,
+    /// The parameters and buffers of each module, by its scope.
+    params: RefCell<Vec<Named>>,
 }
 
 impl Env {
-    pub fn new(training: Training, weights: DType, folds: bool) -> Self {
+    pub fn new(training: Training, weights: DType, folding: Folding) -> Self {
         // A pattern with a number may single out one layer of a row.
         let numbered = |patterns: &[String]| {
             patterns
@@ -34,7 +39,7 @@ impl Env {
                 .as_ref()
                 .is_some_and(|lora| numbered(&lora.exclude));
         Self {
-            folds: folds && !singled,
+            folding: if singled { Folding::Nothing } else { folding },
             training,
             weights,
             params: RefCell::default(),
@@ -109,7 +114,7 @@ impl Cx {
         })
     }
 
-    /// A list of layers that are all alike: those between the first and the last are run once for all.
+    /// A list of layers that are all alike: those after the first are run once for all.
     pub fn equal_layers(
         &self,
         name: &'static str,
@@ -123,8 +128,8 @@ impl Cx {
         })
     }
 
-    /// Layers of which each is like the one `period` places before it: the periods between the first and the last
-    /// are run once for all.
+    /// Layers of which each is like the one `period` places before it: the periods after the first are run
+    /// once for all.
     pub fn periodic_layers(
         &self,
         count: u64,
@@ -147,15 +152,21 @@ impl Cx {
         let run =
             |state, from: u64, to: u64| (from..to).fold(state, |state, i| layer(state, i as usize));
         let periods = count / period;
-        if periods < WORTH_FOLDING || !self.env.folds {
-            return run(state, 0, count);
+        let last = match self.env.folding {
+            _ if periods < WORTH_FOLDING => 1,
+            Folding::Nothing => 1,
+            Folding::Between => periods - 1,
+            Folding::FromSecond => periods,
+        };
+        let state = run(state, 0, period.min(count));
+        if last <= 1 {
+            return run(state, period, count);
         }
-        let state = run(state, 0, period);
-        let times = (periods - 2).min(u64::from(u32::MAX)) as u32;
+        let times = (last - 1).min(u64::from(u32::MAX)) as u32;
         let state = self.tape.folded(times, period as u32, state, |state| {
             run(state, period, 2 * period)
         });
-        run(state, (periods - 1) * period, count)
+        run(state, last * period, count)
     }
 
     /// One layer of a list; what it is given besides its state belongs to its own closure, as keyword arguments
@@ -218,7 +229,7 @@ impl Cx {
 
     /// A frozen parameter of `count` elements in `bytes` bytes, made at its first use.
     pub fn packed(&self, name: &'static str, count: u64, bytes: u64) -> Tensor {
-        if let Some(found) = self.env.params.borrow().get(&(self.scope, name)) {
+        if let Some(found) = self.made(name) {
             return found.data.clone();
         }
         let outer = self.tape.enter(self.scope);
@@ -228,18 +239,13 @@ impl Cx {
             .packed_param(name, layout, DType::U8, bytes, count, false);
         self.tape.enter(outer);
         let data = param.data.clone();
-        self.env
-            .params
-            .borrow_mut()
-            .insert((self.scope, name), param);
+        self.keep(name, param);
         data
     }
 
     /// A parameter of this module, made at its first use.
     pub fn param(&self, name: &'static str, shape: impl Into<Dims>) -> Rc<Param> {
-        self.made_param(name, shape.into(), self.env.weights, &|path| {
-            self.trains(path)
-        })
+        self.made_param(name, shape.into(), self.env.weights, None)
     }
 
     /// A parameter with a type and a training rule of its own.
@@ -250,7 +256,7 @@ impl Cx {
         dtype: DType,
         trains: impl Fn(&str) -> bool,
     ) -> Rc<Param> {
-        self.made_param(name, shape.into(), dtype, &trains)
+        self.made_param(name, shape.into(), dtype, Some(&trains))
     }
 
     fn made_param(
@@ -258,12 +264,13 @@ impl Cx {
         name: &'static str,
         shape: Dims,
         dtype: DType,
-        trains: &dyn Fn(&str) -> bool,
+        trains: Option<&dyn Fn(&str) -> bool>,
     ) -> Rc<Param> {
-        if let Some(found) = self.env.params.borrow().get(&(self.scope, name)) {
-            return found.clone();
+        if let Some(found) = self.made(name) {
+            return found;
         }
-        let trainable = trains(&format!("{}.{name}", self.path()));
+        let trainable =
+            trains.map_or_else(|| self.trains(name), |trains| trains(&self.path_of(name)));
         let outer = self.tape.enter(self.scope);
         let param = if self.env.training.channels_last && shape.len() == 4 {
             // `model.to(memory_format=torch.channels_last)` lays out every four-dimensional parameter.
@@ -273,16 +280,13 @@ impl Cx {
             self.tape.param(name, shape, dtype, trainable)
         };
         self.tape.enter(outer);
-        self.env
-            .params
-            .borrow_mut()
-            .insert((self.scope, name), param.clone());
+        self.keep(name, param.clone());
         param
     }
 
     /// A tensor of this module that is no parameter, such as a table of frequencies.
     pub fn buffer(&self, name: &'static str, shape: impl Into<Dims>, dtype: DType) -> Tensor {
-        if let Some(found) = self.env.params.borrow().get(&(self.scope, name)) {
+        if let Some(found) = self.made(name) {
             return found.data.clone();
         }
         let layout = Layout::contiguous(shape);
@@ -291,23 +295,51 @@ impl Cx {
         let buffer = self.tape.packed_param(name, layout, dtype, bytes, 0, false);
         self.tape.enter(outer);
         buffer.data.set_category(Category::Buffers);
-        self.env
-            .params
-            .borrow_mut()
-            .insert((self.scope, name), buffer.clone());
+        self.keep(name, buffer.clone());
         buffer.data.clone()
     }
 
-    fn trains(&self, path: &str) -> bool {
+    /// What this module already has by that name.
+    fn made(&self, name: &str) -> Option<Rc<Param>> {
+        let all = self.env.params.borrow();
+        let mine = all.get(self.scope.index())?;
+        mine.iter()
+            .find(|(known, _)| *known == name)
+            .map(|(_, param)| param.clone())
+    }
+
+    fn keep(&self, name: &'static str, param: Rc<Param>) {
+        let mut all = self.env.params.borrow_mut();
+        let place = self.scope.index();
+        if all.len() <= place {
+            all.resize_with(place + 1, Named::new);
+        }
+        if let Some(mine) = all.get_mut(place) {
+            mine.push((name, param));
+        }
+    }
+
+    fn path_of(&self, name: &str) -> String {
+        format!("{}.{name}", self.path())
+    }
+
+    /// Whether its parameter `name` is trained. A path is written out only where a pattern asks for it.
+    fn trains(&self, name: &str) -> bool {
         let Training {
             lora,
             freeze,
             train_only,
             ..
         } = &self.env.training;
-        lora.is_none()
-            && !freeze.iter().any(|part| path.contains(part.as_str()))
-            && (train_only.is_empty() || train_only.iter().any(|part| path.contains(part.as_str())))
+        if lora.is_some() {
+            return false;
+        }
+        if freeze.is_empty() && train_only.is_empty() {
+            return true;
+        }
+        let path = self.path_of(name);
+        let named = |patterns: &[String]| patterns.iter().any(|part| path.contains(part.as_str()));
+        !named(freeze) && (train_only.is_empty() || named(train_only))
     }
 
     /// Makes this module the one that new memory belongs to, as a recomputed segment must.

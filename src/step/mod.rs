@@ -10,8 +10,8 @@ use std::rc::Rc;
 
 use crate::estimate::Phase;
 use crate::nets::{Cx, Env, Net, Output};
-use crate::scenario::{Checkpointing, Data, Precision, Training};
-use crate::tape::{DType, Machine, Param, Tape, Tensor, Trace};
+use crate::scenario::{Checkpointing, Data, Kernels, Precision, Training};
+use crate::tape::{DType, Folding, Machine, Param, Tape, Tensor, Trace};
 use ema::Average;
 pub use hooks::foldable;
 use optimizer::OptimizerState;
@@ -31,8 +31,8 @@ pub struct Course {
     pub steps: u32,
     /// The optimizer's states are there before the first step, so that one step shows what every later one needs.
     pub warm: bool,
-    /// Equal layers are run once for all.
-    pub folds: bool,
+    /// Which equal layers are run once for all.
+    pub folding: Folding,
 }
 
 impl Course {
@@ -41,7 +41,7 @@ impl Course {
         Self {
             steps,
             warm: false,
-            folds: true,
+            folding: Folding::FromSecond,
         }
     }
 
@@ -51,7 +51,7 @@ impl Course {
         Self {
             steps: if carries { 2 } else { 1 },
             warm: true,
-            folds: true,
+            folding: Folding::FromSecond,
         }
     }
 }
@@ -69,25 +69,20 @@ pub fn run(
     machine: Machine,
     course: Course,
 ) -> Run {
-    let course = Course {
-        folds: course.folds && foldable(training),
-        ..course
-    };
-    let run = run_as(net, data, training, machine, course);
-    // Where equal layers turned out not to be, each is run by itself.
-    if run.trace.broken {
-        run_as(
-            net,
-            data,
-            training,
-            machine,
-            Course {
-                folds: false,
-                ..course
-            },
-        )
-    } else {
-        run
+    let mut course = course;
+    if !foldable(training) {
+        course.folding = Folding::Nothing;
+    } else if course.folding == Folding::FromSecond && training.kernels != Kernels::Library {
+        // The fused norms write over the gradient that comes in, and the last norm's is no layer's.
+        course.folding = Folding::Between;
+    }
+    loop {
+        let run = run_as(net, data, training, machine, course);
+        // Where equal layers turned out not to be, fewer are run once for all.
+        match course.folding.less().filter(|_| run.trace.broken) {
+            Some(less) => course.folding = less,
+            None => return run,
+        }
     }
 }
 
@@ -100,12 +95,16 @@ pub fn run_as(
     machine: Machine,
     course: Course,
 ) -> Run {
-    let Course { steps, warm, folds } = course;
+    let Course {
+        steps,
+        warm,
+        folding,
+    } = course;
     let (weights, autocast) = types(training.precision);
     let tape = Tape::new(machine);
     let cx = Cx::new(
         tape.clone(),
-        Rc::new(Env::new(training.clone(), weights, folds)),
+        Rc::new(Env::new(training.clone(), weights, folding)),
     );
     let mut optimizer = OptimizerState::new(training.optimizer, warm);
     let mut scaler = (training.precision == Precision::AmpFp16).then(GradScaler::default);

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use super::checkpoint::Holder;
-use super::fold::Fold;
+use super::fold::{Border, Fold};
 use super::{Category, Param, Scope, Tape, Tensor};
 
 /// Gradients of a node's outputs, or for its inputs; `None` where there is none.
@@ -36,7 +36,7 @@ pub(in crate::tape) struct Edge {
 pub(in crate::tape) struct Node {
     sequence: u32,
     scope: Scope,
-    fold: Option<Fold>,
+    pub(in crate::tape) fold: Option<Fold>,
     edges: RefCell<SmallVec<[Option<Edge>; 3]>>,
     backward: RefCell<Option<Backward>>,
     leaf: RefCell<Option<Rc<Param>>>,
@@ -56,14 +56,9 @@ impl Node {
         ))
     }
 
-    /// The blocks of gradients that have come and wait here.
-    pub(in crate::tape) fn waiting_blocks(&self) -> Vec<u32> {
-        self.buffer
-            .borrow()
-            .iter()
-            .flatten()
-            .filter_map(Tensor::storage_id)
-            .collect()
+    /// Reads the gradients that have come and wait here.
+    pub(in crate::tape) fn buffered<T>(&self, read: impl FnOnce(&Grads) -> T) -> T {
+        read(&self.buffer.borrow())
     }
 
     pub(in crate::tape) fn is_leaf(&self) -> bool {
@@ -295,15 +290,14 @@ impl Tape {
         // Autocast's state belongs to forward code; backward of an operation runs in the dtypes it saved.
         let outer_cast = self.0.autocast.replace(None);
         let outer_fold = self.0.open.get().fold();
-        // Nodes beyond a folded row that its gradients flow to.
-        let mut touched: Vec<Rc<Node>> = Vec::new();
+        let mut border = Border::default();
         // A leaf that is no parameter lives as long as the graph does.
         let mut leaves = Vec::new();
         while let Some(Ready(node)) = ready.pop() {
             node.seen.set(false);
             if !node.is_leaf() {
                 // Before the gradient is taken: what waits here is what a row that ends passes on.
-                self.enter_fold(node.fold, &mut touched);
+                self.enter_fold(&node, &mut border);
             }
             let incoming = node.buffer.take();
             let leaf = node.leaf.borrow().clone();
@@ -332,7 +326,7 @@ impl Tape {
                     add_to_buffer(&edge, gradient);
                 }
                 if node.fold.is_some() && edge.node.fold != node.fold && !edge.node.is_leaf() {
-                    touched.push(edge.node.clone());
+                    border.touched.push(edge.node.clone());
                 }
                 let waiting = edge.node.waiting.get().saturating_sub(1);
                 edge.node.waiting.set(waiting);
@@ -342,7 +336,9 @@ impl Tape {
             }
         }
         drop(leaves);
-        self.enter_fold(outer_fold, &mut touched);
+        if outer_fold.is_none() {
+            self.leave_fold(&mut border);
+        }
         self.0.autocast.set(outer_cast);
         self.0.grad_mode.set(outer_grad);
         self.enter(outer_scope);
@@ -386,6 +382,11 @@ impl Param {
         *slot = Some(match slot.take() {
             Some(old) => old.add_in_place(&gradient),
             None => {
+                let tape = self.data.tape();
+                if self.fold.is_none() && tape.0.open.get().fold().is_some() {
+                    // Layers that share it: the first brings the gradient, the others add to it.
+                    tape.break_folds();
+                }
                 let steals = gradient.is_last_handle()
                     && gradient.layout().is_dense()
                     && gradient.layout().lies_like(self.data.layout());

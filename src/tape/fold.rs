@@ -1,14 +1,66 @@
 //! Folding: equal layers in a row are run once, and the events say how often they happen.
 //!
 //! What a repeat leaves behind exists once for each; what it passes on to the next (the residual stream, and its
-//! gradient in backward) exists once. The first and the last of a row are run by themselves, so that every repeat
-//! meets what its neighbours meet. Where the books do not balance the trace says so and the run is made without folds.
+//! gradient in backward) exists once. The first of a row is run by itself, for what it is given is kept by others too;
+//! so is the last where the gradient it gets is not like the one it passes on. Where the books do not balance the
+//! trace says so and the run is made with less folded.
 
 use std::rc::Rc;
+
+use smallvec::SmallVec;
 
 use super::autograd::Node;
 use super::trace::Group;
 use super::{Param, Scope, Tape, Tensor};
+
+/// How much of a row of equal layers is run once for all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folding {
+    /// Each layer is run by itself.
+    Nothing,
+    /// The layers between the first and the last.
+    Between,
+    /// All from the second on.
+    FromSecond,
+}
+
+impl Folding {
+    /// What to try where this did not come out even.
+    pub const fn less(self) -> Option<Self> {
+        match self {
+            Self::FromSecond => Some(Self::Between),
+            Self::Between => Some(Self::Nothing),
+            Self::Nothing => None,
+        }
+    }
+}
+
+/// What the engine knows of the border between a folded row and its neighbours.
+#[derive(Default)]
+pub(in crate::tape) struct Border {
+    /// Nodes beyond the row that its gradients flow to.
+    pub touched: Vec<Rc<Node>>,
+    /// The gradients that were there when the row was entered.
+    arrived: SmallVec<[Flowing; 2]>,
+}
+
+/// What decides how a gradient is added to: in place, or in new memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Flowing {
+    bytes: u64,
+    alone: bool,
+}
+
+impl Flowing {
+    fn at(node: &Node) -> SmallVec<[(u32, Self); 2]> {
+        let of = |tensor: &Tensor| {
+            let alone = tensor.is_sole_owner() && tensor.layout().is_dense();
+            let bytes = tensor.bytes();
+            tensor.storage_id().map(|id| (id, Self { bytes, alone }))
+        };
+        node.buffered(|all| all.iter().flatten().filter_map(of).collect())
+    }
+}
 
 /// The group being recorded, if any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -109,20 +161,41 @@ impl Tape {
     }
 
     /// The engine enters a node: groups open and close with the row the node belongs to.
-    pub(in crate::tape) fn enter_fold(&self, fold: Option<Fold>, touched: &mut Vec<Rc<Node>>) {
-        if self.0.open.get().fold() == fold {
+    pub(in crate::tape) fn enter_fold(&self, node: &Node, border: &mut Border) {
+        if self.0.open.get().fold() == node.fold {
             return;
         }
-        if self.0.open.get().fold().is_some() {
-            let flowing = touched
-                .drain(..)
-                .flat_map(|node| node.waiting_blocks())
-                .collect();
-            self.close(flowing, None, true);
-        }
-        if let Some(fold) = fold {
+        self.leave_fold(border);
+        if let Some(fold) = node.fold {
+            border.arrived = Flowing::at(node).into_iter().map(|(_, it)| it).collect();
             self.open(fold);
         }
+    }
+
+    /// The engine leaves a row, if it is in one: what waits beyond its border is what it passes on.
+    pub(in crate::tape) fn leave_fold(&self, border: &mut Border) {
+        if self.0.open.get().fold().is_none() {
+            return;
+        }
+        let flowing: SmallVec<[(u32, Flowing); 4]> = border
+            .touched
+            .drain(..)
+            .flat_map(|node| Flowing::at(&node))
+            .collect();
+        // A repeat that gets other than what it passes on stands for its neighbours no more.
+        let alike = border
+            .arrived
+            .drain(..)
+            .all(|arrived| flowing.iter().any(|(_, passed)| *passed == arrived));
+        if !alike {
+            self.break_folds();
+        }
+        self.close(flowing.into_iter().map(|(id, _)| id).collect(), None, true);
+    }
+
+    /// Says that repeats are not alike.
+    pub(in crate::tape) fn break_folds(&self) {
+        self.0.trace.borrow_mut().broken = true;
     }
 
     fn open(&self, fold: Fold) {

@@ -15,12 +15,12 @@ mod tensor;
 mod trace;
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 pub use autograd::{Backward, Grads, Needs, Saved, grads};
 pub use checkpoint::{Checkpointed, Keep};
 pub use dtype::DType;
+pub use fold::Folding;
 pub use layout::{Dims, Layout, broadcast};
 pub use param::{Hook, Param};
 pub use software::{AdamStep, Logits, Software};
@@ -75,13 +75,9 @@ impl Default for Machine {
 #[derive(Clone)]
 pub struct Tape(Rc<Core>);
 
-/// A scope's parent, name and place in a list.
-type ScopeKey = (Scope, &'static str, Option<u32>);
-
 pub(in crate::tape) struct Core {
     machine: Machine,
     trace: RefCell<Trace>,
-    scope_ids: RefCell<HashMap<ScopeKey, Scope>>,
     scope: Cell<Scope>,
     phase: Cell<Phase>,
     step: Cell<u32>,
@@ -111,19 +107,27 @@ impl std::fmt::Debug for Tape {
 
 impl Tape {
     pub fn new(machine: Machine) -> Self {
+        // Room for a folded run, so that lists are not moved as they grow.
+        const EVENTS: usize = 1024;
+        let mut scopes = Vec::with_capacity(64);
+        scopes.push(ScopeEntry {
+            parent: Scope::default(),
+            name: "",
+            index: None,
+            times: 1,
+            last_child: 0,
+            sibling: 0,
+        });
         let trace = Trace {
-            scopes: vec![ScopeEntry {
-                parent: Scope::default(),
-                name: "",
-                index: None,
-                times: 1,
-            }],
+            scopes,
+            events: Vec::with_capacity(EVENTS),
+            blocks: Vec::with_capacity(EVENTS / 2),
+            kernels: Vec::with_capacity(EVENTS / 2),
             ..Trace::default()
         };
         Self(Rc::new(Core {
             machine,
             trace: RefCell::new(trace),
-            scope_ids: RefCell::default(),
             scope: Cell::default(),
             phase: Cell::default(),
             step: Cell::new(0),
@@ -218,18 +222,29 @@ impl Tape {
 
     /// The scope `name` (or `name.index`) inside `parent`.
     pub fn scope_in(&self, parent: Scope, name: &'static str, index: Option<u32>) -> Scope {
-        let mut ids = self.0.scope_ids.borrow_mut();
-        *ids.entry((parent, name, index)).or_insert_with(|| {
-            let mut trace = self.0.trace.borrow_mut();
-            let times = self.0.open.get().times_of(parent);
-            trace.scopes.push(ScopeEntry {
-                parent,
-                name,
-                index,
-                times,
-            });
-            Scope(trace.scopes.len() as u32 - 1)
-        })
+        let mut trace = self.0.trace.borrow_mut();
+        let scopes = &mut trace.scopes;
+        let sibling = scopes.get(parent.index()).map_or(0, |it| it.last_child);
+        let mut found = sibling;
+        while let Some(entry) = scopes.get(found as usize).filter(|_| found != 0) {
+            if entry.index == index && entry.name == name {
+                return Scope(found);
+            }
+            found = entry.sibling;
+        }
+        let new = scopes.len() as u32;
+        scopes.push(ScopeEntry {
+            parent,
+            name,
+            index,
+            times: self.0.open.get().times_of(parent),
+            last_child: 0,
+            sibling,
+        });
+        if let Some(entry) = scopes.get_mut(parent.index()) {
+            entry.last_child = new;
+        }
+        Scope(new)
     }
 
     pub fn path(&self, scope: Scope) -> String {

@@ -136,7 +136,7 @@ impl Tensor {
             name: "leaf",
             trainable: true,
             count: 0,
-            fold: None,
+            fold: self.core().open.get().fold(),
             after: RefCell::default(),
             node: RefCell::default(),
             this: this.clone(),

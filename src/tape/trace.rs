@@ -53,6 +53,13 @@ pub const fn rounded(bytes: u64) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Scope(pub(super) u32);
 
+impl Scope {
+    /// Its number: the scopes of a run are counted from nought.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScopeEntry {
     pub parent: Scope,
@@ -61,6 +68,9 @@ pub(super) struct ScopeEntry {
     pub index: Option<u32>,
     /// How many modules of the list it stands for.
     pub times: u32,
+    /// The last made of the modules inside, and the one made before this in the same: 0 where there is none.
+    pub last_child: u32,
+    pub sibling: u32,
 }
 
 /// A stretch of events that stands for several equal ones in a row, such as the middle layers of a model.
