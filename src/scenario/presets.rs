@@ -37,7 +37,9 @@ impl Preset {
 
 const PRESETS: &[Preset] = &[
     systems::DREAMS,
+    systems::GSA,
     systems::RNA_3E_FFI,
+    systems::PEPTRM,
     Preset {
         id: "gpt2-small",
         title: "GPT-2 small, full fine-tuning",

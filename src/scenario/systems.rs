@@ -21,6 +21,47 @@ pub(super) const DREAMS: Preset = Preset {
     ],
 };
 
+/// `training/configs/pretrain_512m_low_memory.yaml` on four cards of 44 GB; the trainer's loop keeps `outputs` alive.
+pub(super) const GSA: Preset = Preset {
+    id: "gsa-512m",
+    title: "Gated Sparse Attention, pre-training",
+    about: "A small language model that gathers keys and values, in bf16 autocast with checkpointing on four cards.",
+    set: &[
+        ("hardware.gpu", "l40s-48gb"),
+        ("hardware.gpus", "4"),
+        ("model.id", "gsa-512m"),
+        ("data.micro_batch", "2"),
+        ("data.sequence", "1024"),
+        ("training.precision", "amp-bf16"),
+        ("training.optimizer", "adamw"),
+        ("training.checkpointing", "layers"),
+        ("training.accumulation", "32"),
+        ("training.clip", "on"),
+        ("training.keep_outputs", "on"),
+        ("runtime.expandable_segments", "on"),
+    ],
+};
+
+/// `configs/optimized_extended.yaml` with the guide's batch: autocast is fp16 whatever `amp_dtype` says.
+pub(super) const PEPTRM: Preset = Preset {
+    id: "peptrm",
+    title: "pepTRM, recursive peptide sequencing",
+    about: "Three layers run 168 times through shared weights with full back-propagation, and a loss that renders spectra.",
+    set: &[
+        ("hardware.gpu", "rtx-4090"),
+        ("hardware.gpus", "1"),
+        ("model.id", "peptrm"),
+        ("data.micro_batch", "48"),
+        ("data.sequence", "35"),
+        ("training.precision", "amp-fp16"),
+        ("training.optimizer", "adamw"),
+        ("training.checkpointing", "none"),
+        ("training.accumulation", "2"),
+        ("training.clip", "on"),
+        ("training.ema", "on"),
+    ],
+};
+
 /// The command of the guide, at the commit it was written at, with the two graphs of a typical batch. The largest
 /// graphs are those of the log of 30 October: their pair has 364,625 non-bonded edges. Of 974 samples, drawn from a
 /// log-normal distribution of that mean, the largest is expected there when one in twenty has more than 55,000.

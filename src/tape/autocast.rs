@@ -45,6 +45,11 @@ impl Tensor {
         }
     }
 
+    /// The tensor as `torch.einsum` takes it: cast before it is laid out for a batched product.
+    pub fn for_einsum(&self) -> Tensor {
+        self.lowered()
+    }
+
     /// The tensor as an operation of the `fp32` list takes it.
     pub(in crate::tape) fn raised(&self) -> Tensor {
         match self.core().autocast.get() {

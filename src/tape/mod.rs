@@ -91,6 +91,8 @@ pub(in crate::tape) struct Core {
     /// The group being recorded.
     open: Cell<fold::Open>,
     grad_mode: Cell<bool>,
+    /// The engine never sums gradients in place.
+    sums_apart: Cell<bool>,
     autocast: Cell<Option<DType>>,
     cast_cache: RefCell<Vec<(u32, Tensor)>>,
     /// The workspaces cuBLAS keeps, where its version does: the loop's thread has one, backward's another.
@@ -137,6 +139,7 @@ impl Tape {
             sequence: Cell::new(0),
             open: Cell::default(),
             grad_mode: Cell::new(true),
+            sums_apart: Cell::new(false),
             autocast: Cell::new(None),
             cast_cache: RefCell::default(),
             cublas: RefCell::default(),
@@ -209,6 +212,12 @@ impl Tape {
         let result = body();
         self.0.grad_mode.set(before);
         result
+    }
+
+    /// Makes the engine sum gradients into new tensors, as it does for subclasses of tensors such as `DTensor` and
+    /// `FakeTensor` (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp).
+    pub fn sum_gradients_apart(&self) {
+        self.0.sums_apart.set(true);
     }
 
     pub fn scope(&self) -> Scope {

@@ -1,6 +1,7 @@
 //! DreaMS, a transformer over the peaks of mass spectra (pluskal-lab/DreaMS: `dreams/models/dreams/dreams.py`,
 //! `layers.py`, `dreams/models/layers/fourier_features.py`, `feed_forward.py`, `heads/heads.py`).
 
+use super::cosine_similarity;
 use crate::nets::{Cx, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
@@ -26,6 +27,8 @@ struct Dreams {
     /// Bits of the fingerprint that fine-tuning predicts; none while pre-training.
     fingerprint: u64,
     graphormer: bool,
+    /// Gradients are summed into new tensors, as they are while tensors are a subclass.
+    sums_apart: bool,
 }
 
 pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
@@ -44,6 +47,7 @@ pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
         spectra: sizes.or("spectra", 1).max(1),
         fingerprint: sizes.or("fingerprint", 0),
         graphormer: sizes.is_set("graphormer"),
+        sums_apart: sizes.is_set("sums_apart"),
     }))
 }
 
@@ -69,6 +73,9 @@ impl Net for Dreams {
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        if self.sums_apart {
+            cx.tape.sum_gradients_apart();
+        }
         if self.fingerprint > 0 {
             self.fine_tuning(cx, batch)
         } else {
@@ -123,12 +130,15 @@ impl Dreams {
     fn pre_training(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let mut losses: Option<Tensor> = None;
         let mut embeddings = Vec::new();
+        // `step` names the predictions of both spectra to the end.
+        let mut held = Vec::new();
         for one in batch.chunks(3) {
             let [spectra, real, mask] = one else {
                 return Output::nothing(cx);
             };
             let embedded = self.backbone(cx, spectra);
-            let loss = self.masked_loss(cx, &embedded, real, mask);
+            let (loss, logits) = self.masked_loss(cx, &embedded, real, mask);
+            held.push(logits);
             losses = Some(match losses {
                 Some(sum) => sum.add(&loss),
                 None => loss,
@@ -149,14 +159,18 @@ impl Dreams {
             let label = order.constant("ro_label", order.shape(), order.dtype());
             loss = loss.add(&order.bce_with_logits(&label));
         }
-        Output {
-            loss,
-            held: embeddings,
-        }
+        held.extend(embeddings);
+        Output { loss, held }
     }
 
     /// `spec_ssl_step`: classes of the masked peaks' masses, weighted as focal loss does.
-    fn masked_loss(&self, cx: &Cx, embedded: &Tensor, real: &Tensor, mask: &Tensor) -> Tensor {
+    fn masked_loss(
+        &self,
+        cx: &Cx,
+        embedded: &Tensor,
+        real: &Tensor,
+        mask: &Tensor,
+    ) -> (Tensor, Tensor) {
         let masked = self.masked(embedded.size(0));
         let index = [0, 1].map(|_| mask.constant("nonzero", &[masked], DType::I64));
         let real = real.picked(&index[0], &index[1]);
@@ -172,7 +186,7 @@ impl Dreams {
         let entropy = probable.log().then(|log| log.nll_loss_each(&target));
         let of_target = hot.mul(&probable).then(|it| it.sum(&[-1])).squeeze(-1);
         let weight = of_target.neg().then(Tensor::shift).then(Tensor::pow);
-        weight.mul(&entropy).mean_all()
+        (weight.mul(&entropy).mean_all(), logits)
     }
 
     /// Masked peaks of a batch: their share of the peaks, for the precursor is never masked.
@@ -298,16 +312,3 @@ impl Dreams {
 
 /// All dropouts of the pre-trained checkpoint (`dreams/training/pre_train.sh`).
 const DROPOUT: f64 = 0.1;
-
-/// `F.cosine_similarity(a, b)` along the last dimension.
-fn cosine_similarity(a: &Tensor, b: &Tensor) -> Tensor {
-    let unit = |it: &Tensor| {
-        let norm = it
-            .pow()
-            .then(|squares| squares.sum(&[-1]))
-            .then(Tensor::sqrt);
-        it.div(&norm)
-    };
-    let (a, b) = (unit(a), unit(b));
-    a.mul(&b).then(|product| product.sum(&[-1]))
-}

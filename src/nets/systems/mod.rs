@@ -1,7 +1,29 @@
 //! Research systems whose memory guides people follow, each written after its own repository's forward function.
 
 mod dreams;
+mod gsa;
+mod peptrm;
+#[cfg(test)]
+mod tests;
 
 use super::Build;
+use crate::tape::Tensor;
 
-pub(super) const FAMILIES: &[(&str, Build)] = &[("dreams", dreams::build)];
+pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("dreams", dreams::build),
+    ("gsa", gsa::build),
+    ("peptrm", peptrm::build),
+];
+
+/// `F.cosine_similarity(a, b)` along the last dimension.
+fn cosine_similarity(a: &Tensor, b: &Tensor) -> Tensor {
+    let unit = |it: &Tensor| {
+        let norm = it
+            .pow()
+            .then(|squares| squares.sum(&[-1]))
+            .then(Tensor::sqrt);
+        it.div(&norm)
+    };
+    let (a, b) = (unit(a), unit(b));
+    a.mul(&b).then(|product| product.sum(&[-1]))
+}

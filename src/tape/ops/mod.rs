@@ -13,6 +13,7 @@ mod dropout;
 mod embedding;
 mod experts;
 mod fill;
+mod gather;
 mod group_norm;
 mod index;
 mod interpolate;
@@ -39,7 +40,7 @@ use super::{DType, Dims, Tensor};
 /// What a gradient must look like to flow into an input.
 #[derive(Clone, Copy)]
 pub(super) struct Meta {
-    shape: Dims,
+    pub(super) shape: Dims,
     dtype: DType,
 }
 

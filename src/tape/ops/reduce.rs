@@ -54,18 +54,20 @@ impl Tensor {
         dims.iter().filter_map(|&d| self.dim(d)).collect()
     }
 
-    /// `self.sum(dims, keepdim=True)`.
+    /// `self.sum(dims, keepdim=True)`. Autocast asks for an fp32 result (`fp32_set_opt_dtype`), which the kernel makes of
+    /// halves without a copy; the gradient is cast back whole.
     pub fn sum(&self, dims: &[isize]) -> Tensor {
-        let input = self.raised();
-        let shape = *input.shape();
-        input
-            .reduced("sum", &input.resolved(dims), input.dtype())
-            .from_op(&[&input], |_| {
+        let meta = self.meta();
+        let raises = self.tape().autocast_dtype().is_some() && self.dtype().is_half();
+        let dtype = if raises { DType::F32 } else { self.dtype() };
+        self.reduced("sum", &self.resolved(dims), dtype)
+            .from_op(&[self], |_| {
                 Box::new(move |incoming| {
                     let Some(g) = incoming[0].as_ref() else {
                         return Grads::new();
                     };
-                    grads([Some(g.alias(g.layout().expanded(shape)))])
+                    let wide = g.alias(g.layout().expanded(meta.shape));
+                    grads([Some(wide.conform(meta))])
                 })
             })
     }
