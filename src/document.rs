@@ -57,6 +57,18 @@ impl Document {
         Self::Map(entries)
     }
 
+    /// The map with the entries of another behind its own.
+    #[must_use]
+    pub fn and(self, more: Self) -> Self {
+        match (self, more) {
+            (Self::Map(mut entries), Self::Map(more)) => {
+                entries.extend(more);
+                Self::Map(entries)
+            }
+            (it, _) => it,
+        }
+    }
+
     /// The value under a key, where this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Self> {
         match self {

@@ -28,7 +28,12 @@ const SET: Opt = Opt {
 const TARGET: Opt = Opt {
     name: "target",
     value: "T",
-    about: "the program to write for",
+    about: "the program to write for; all for every one, each in its own folder",
+};
+const ZIP: Opt = Opt {
+    name: "zip",
+    value: "FILE",
+    about: "an archive of every target's files",
 };
 const OUT: Opt = Opt {
     name: "out",
@@ -91,7 +96,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "export",
         words: &["WHAT"],
-        options: &[TARGET, OUT, SET],
+        options: &[TARGET, OUT, ZIP, SET],
         about: "write the files that run it",
         run: convert::export,
     },

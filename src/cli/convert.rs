@@ -7,46 +7,100 @@ use super::args::Args;
 use super::{Answer, Refusal, what};
 use crate::document::Document;
 use crate::estimate::estimate;
-use crate::export::{self, File, yaml};
+use crate::export::{self, File, Target, yaml};
 use crate::import;
 use crate::scenario::{Problem, Scenario, document};
 use crate::share;
 
 pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
-    let ids: Vec<&str> = export::TARGETS.iter().map(|target| target.id).collect();
-    let asked = args.option("target").unwrap_or_default();
-    let Some(target) = export::target(asked) else {
-        let expected = format!("one of {}", ids.join(", "));
-        return Err(Problem::new("--target", asked, expected).into());
-    };
+    let archive = args.option("zip");
+    if archive.is_some() || args.option("target") == Some("all") {
+        return export_all(args, archive);
+    }
+    let target = target(args.option("target").unwrap_or_default())?;
     let scenario = what::scenario(args)?;
     let files = (target.write)(&scenario, &estimate(&scenario)?)?;
-    if let Some(folder) = args.option("out") {
-        for file in &files {
-            write(Path::new(folder), file).map_err(|error| {
-                Problem::new("--out", folder, format!("a folder to write to ({error})"))
-            })?;
-        }
-    }
     let mut text = String::new();
-    for file in &files {
-        match args.option("out") {
-            Some(folder) => {
-                text.push_str(&format!(
-                    "{}\n",
-                    Path::new(folder).join(file.name).display()
-                ));
-            }
-            None => text.push_str(&format!("==> {} <==\n{}\n", file.name, file.contents)),
+    write_all(args, "", &files, &mut text)?;
+    if args.option("out").is_none() {
+        for file in &files {
+            text.push_str(&format!("==> {} <==\n{}\n", file.name, file.contents));
         }
     }
-    let document = files
-        .iter()
-        .map(|file| (file.name, file.contents.as_str().into()));
     let document = Document::new()
         .with("target", target.id)
-        .with("files", document.collect::<Document>());
+        .with("files", contents(&files));
     Ok(Answer::new(text, &document))
+}
+
+fn target(asked: &str) -> Result<&'static Target, Refusal> {
+    export::target(asked).ok_or_else(|| {
+        let ids: Vec<&str> = export::TARGETS.iter().map(|target| target.id).collect();
+        let expected = format!("one of {}, or all", ids.join(", "));
+        Problem::new("--target", asked, expected).into()
+    })
+}
+
+/// Every target's files, each in a folder of its name; a note for each target that cannot express the scenario.
+fn export_all(args: &Args, archive: Option<&str>) -> Result<Answer, Refusal> {
+    if archive.is_none() && args.option("out").is_none() {
+        return Err(Problem::new("--out", "", "a folder to write to, or --zip FILE").into());
+    }
+    let scenario = what::scenario(args)?;
+    let all = export::all(&scenario, &estimate(&scenario)?);
+    let mut text = String::new();
+    let mut notes = Vec::new();
+    let mut written = Document::new();
+    let mut refused = Document::new();
+    for (target, files) in &all {
+        match files {
+            Ok(files) => {
+                write_all(args, target.id, files, &mut text)?;
+                written = written.with(target.id, contents(files));
+            }
+            Err(problems) => {
+                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+                notes.push(format!(
+                    "{} is not written: {}",
+                    target.id,
+                    problems.join("; ")
+                ));
+                refused = refused.with(target.id, problems);
+            }
+        }
+    }
+    if let Some(path) = archive {
+        fs::write(path, export::archive(&all)).map_err(|error| {
+            Problem::new("--zip", path, format!("a file to write to ({error})"))
+        })?;
+        text.push_str(&format!("{path}\n"));
+    }
+    let document = Document::new()
+        .with("targets", written)
+        .with("refused", refused);
+    let mut answer = Answer::new(text, &document);
+    answer.notes = notes;
+    Ok(answer)
+}
+
+/// Writes the files into a folder of `--out`, where that is given, and tells their paths.
+fn write_all(args: &Args, below: &str, files: &[File], text: &mut String) -> Result<(), Refusal> {
+    let Some(out) = args.option("out") else {
+        return Ok(());
+    };
+    let folder = Path::new(out).join(below);
+    for file in files {
+        write(&folder, file).map_err(|error| {
+            Problem::new("--out", out, format!("a folder to write to ({error})"))
+        })?;
+        text.push_str(&format!("{}\n", folder.join(file.name).display()));
+    }
+    Ok(())
+}
+
+fn contents(files: &[File]) -> Document {
+    let contents = |file: &File| (file.name, file.contents.as_str().into());
+    files.iter().map(contents).collect()
 }
 
 fn write(folder: &Path, file: &File) -> std::io::Result<()> {

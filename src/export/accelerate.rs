@@ -1,55 +1,125 @@
 //! Accelerate: its launch file, with the script of the Hugging Face `Trainer`.
 
-use super::common::{file, launch};
+use super::common::{file, launch, processes};
 use super::header::header;
+use super::refuse::Layout;
 use super::{Files, Target, hf, yaml};
 use crate::document::Document;
 use crate::estimate::Estimate;
-use crate::scenario::{Precision, Scenario};
+use crate::scenario::{Checkpointing, Offload, Parallelism, Precision, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "accelerate",
     title: "Accelerate",
-    versions: "accelerate 1.7 to 1.15, transformers 4.57 to 5.23, peft where adapters are used",
+    versions: "accelerate 1.10 to 1.15, transformers 4.57 to 5.23, peft where adapters are used",
+    differs: "",
     write,
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let mut files = hf::trainer(scenario, &header)?;
-    files.push(file(
-        "accelerate.yaml",
-        format!("{header}{}", config(scenario)),
-    ));
-    let words = [
-        "accelerate",
-        "launch",
-        "--config_file",
-        "accelerate.yaml",
-        "train.py",
-        "train.yaml",
-    ];
-    files.push(launch(&header, scenario, &words));
+    let (mut files, layout) = hf::trainer(scenario, &header, LAYOUTS)?;
+    let config = config(scenario, layout);
+    files.push(file("accelerate.yaml", format!("{header}{config}")));
+    files.push(launch(&header, scenario, COMMAND));
     Ok(files)
 }
 
+/// The layouts that a launch file can ask for.
+pub(super) const LAYOUTS: &[Parallelism] = &[
+    Parallelism::Ddp,
+    Parallelism::Fsdp2,
+    Parallelism::Zero1,
+    Parallelism::Zero2,
+    Parallelism::Zero3,
+];
+
+/// The script of the `Trainer`, started by Accelerate.
+pub(super) const COMMAND: &[&str] = &[
+    "accelerate",
+    "launch",
+    "--config_file",
+    "accelerate.yaml",
+    "train.py",
+    "train.yaml",
+];
+
 /// The launcher's own file, which TRL takes too.
-pub(super) fn config(scenario: &Scenario) -> String {
-    let gpus = scenario.hardware.gpus;
-    let mixed = match scenario.training.precision {
-        Precision::AmpBf16 | Precision::AmpBf16OnBf16 => "bf16",
-        Precision::AmpFp16 => "fp16",
-        Precision::Fp32 | Precision::Fp64 | Precision::Bf16 | Precision::Fp16 => "no",
+pub(super) fn config(scenario: &Scenario, layout: Layout) -> String {
+    let opening = |kind| opening(scenario, kind).with("mixed_precision", mixed(scenario));
+    let document = match layout {
+        Layout::Ddp => opening("MULTI_GPU"),
+        Layout::Fsdp2 => opening("FSDP").with("fsdp_config", fsdp(scenario)),
+        Layout::Zero(stage) => opening("DEEPSPEED").with("deepspeed_config", zero(scenario, stage)),
+        _ => opening("NO"),
     };
-    let kind = if gpus > 1 { "MULTI_GPU" } else { "NO" };
-    let document = Document::new()
+    yaml::write(&document)
+}
+
+/// What every launch file says.
+pub(super) fn opening(scenario: &Scenario, kind: &str) -> Document {
+    Document::new()
         .with("compute_environment", "LOCAL_MACHINE")
         .with("distributed_type", kind)
-        .with("mixed_precision", mixed)
         .with("num_machines", 1_u64)
-        .with("num_processes", gpus)
+        .with("num_processes", processes(scenario))
         .with("machine_rank", 0_u64)
         .with("main_training_function", "main")
-        .with("use_cpu", false);
-    yaml::write(&document)
+        .with("use_cpu", false)
+}
+
+fn mixed(scenario: &Scenario) -> &'static str {
+    match scenario.training.precision {
+        Precision::AmpBf16 | Precision::AmpBf16OnBf16 => "bf16",
+        Precision::AmpFp16 => "fp16",
+        Precision::Fp32 | Precision::Bf16 | Precision::Fp16 => "no",
+    }
+}
+
+/// FSDP's keys; without the first it would be version 1.
+fn fsdp(scenario: &Scenario) -> Document {
+    let checkpointing = scenario.training.checkpointing != Checkpointing::None;
+    Document::new()
+        .with("fsdp_version", 2_u64)
+        .with_note(
+            "fsdp_reshard_after_forward",
+            scenario.parallel.reshard,
+            "true: as ZeRO-3, false: as ZeRO-2",
+        )
+        .with("fsdp_auto_wrap_policy", "TRANSFORMER_BASED_WRAP")
+        .with("fsdp_cpu_ram_efficient_loading", true)
+        .with(
+            "fsdp_offload_params",
+            scenario.parallel.offload != Offload::None,
+        )
+        .with_note(
+            "fsdp_activation_checkpointing",
+            checkpointing,
+            "instead of the trainer's own",
+        )
+        .with("fsdp_state_dict_type", "SHARDED_STATE_DICT")
+}
+
+fn zero(scenario: &Scenario, stage: u8) -> Document {
+    let offload = scenario.parallel.offload;
+    let place = |host| if host { "cpu" } else { "none" };
+    let document = Document::new()
+        .with("zero_stage", u64::from(stage))
+        .with_note(
+            "gradient_accumulation_steps",
+            scenario.training.accumulation,
+            "the same as in the trainer's file",
+        )
+        .with("offload_optimizer_device", place(offload != Offload::None))
+        .with(
+            "offload_param_device",
+            place(offload == Offload::Parameters),
+        )
+        .with("zero3_init_flag", stage == 3)
+        .with("zero3_save_16bit_model", stage == 3);
+    if scenario.training.clip {
+        document.with("gradient_clipping", 1.0)
+    } else {
+        document
+    }
 }

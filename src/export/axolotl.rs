@@ -1,35 +1,32 @@
 //! Axolotl: one file for the whole job.
 
-use super::common::{TRAINER_FIXED, causal, file, fixed, hub_name, launch, optim, precision_among};
+use super::common::{file, hub_name, launch, processes};
 use super::header::header;
-use super::{Files, Target, yaml};
+use super::refuse::Layout;
+use super::{Files, Target, accelerate, deepspeed, trainer, yaml};
 use crate::document::Document;
 use crate::estimate::Estimate;
-use crate::scenario::{Checkpointing, Precision, Scenario};
+use crate::scenario::{Checkpointing, Offload, Precision, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "axolotl",
     title: "Axolotl",
     versions: "axolotl 0.21",
+    differs: "",
     write,
 };
 
+/// It loads the weights in the format that it computes in.
+const PRECISIONS: &[Precision] = &[
+    Precision::Fp32,
+    Precision::Bf16,
+    Precision::Fp16,
+    Precision::AmpBf16OnBf16,
+];
+
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let mut problems = fixed(scenario, TRAINER_FIXED);
-    problems.extend(causal(scenario));
-    // It loads the weights in the format that it computes in.
-    let known = [
-        Precision::Fp32,
-        Precision::Bf16,
-        Precision::Fp16,
-        Precision::AmpBf16OnBf16,
-    ];
-    problems.extend(precision_among(scenario, &known));
-    let optim = optim(training.optimizer).map_err(|problem| problems.push(problem));
-    let (Ok(optim), true) = (optim, problems.is_empty()) else {
-        return Err(problems);
-    };
+    let asked = trainer::asked(scenario, trainer::ADAPTERS, PRECISIONS, accelerate::LAYOUTS)?;
     let dataset = Document::new()
         .with("path", "train.jsonl")
         .with("ds_type", "json")
@@ -56,19 +53,47 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         Precision::AmpBf16OnBf16 => document.with_note("bf16", true, "autocast over bf16 weights"),
         _ => document.with("bf16", false),
     };
+    let fsdp = asked.layout == Layout::Fsdp2;
     let checkpointing = training.checkpointing != Checkpointing::None;
+    document = match asked.layout {
+        Layout::Zero(_) => document.with("deepspeed", deepspeed::FILE),
+        Layout::Fsdp2 => document
+            .with("fsdp_version", 2_u64)
+            .with("fsdp_config", fsdp_config(scenario)),
+        Layout::Ddp => document.with("ddp_bucket_cap_mb", scenario.parallel.bucket_mb),
+        _ => document,
+    };
+    // FSDP checkpoints by itself, and refuses to do it twice.
+    let checkpointing = checkpointing && !fsdp;
     document = document.with("gradient_checkpointing", checkpointing);
     if checkpointing {
         let reentrant = Document::new().with("use_reentrant", false);
         document = document.with("gradient_checkpointing_kwargs", reentrant);
     }
-    if let Some(lora) = &training.lora {
+    if asked.liger {
+        let plugin = "axolotl.integrations.liger.LigerPlugin".to_string();
         document = document
-            .with("adapter", "lora")
-            .with("lora_r", lora.rank)
-            .with("lora_alpha", lora.rank.saturating_mul(2))
-            .with("lora_dropout", lora.dropout)
-            .with("lora_target_modules", lora.targets.clone())
+            .with("plugins", vec![plugin])
+            .with("liger_rope", true)
+            .with("liger_rms_norm", true)
+            .with("liger_glu_activation", true)
+            .with("liger_fused_linear_cross_entropy", true);
+    }
+    if let Some(lora) = &training.lora {
+        let four_bits = trainer::four_bits(scenario);
+        document = match four_bits {
+            None => document.with("adapter", "lora"),
+            Some(double) => {
+                let scales = Document::new().with("bnb_4bit_use_double_quant", double);
+                document
+                    .with("adapter", "qlora")
+                    .with("load_in_4bit", true)
+                    .with("bnb_config_kwargs", scales)
+                    .with_note("embeddings_skip_upcast", true, "PEFT would make them fp32")
+            }
+        };
+        document = document
+            .and(trainer::peft(lora))
             .with_note(
                 "lora_mlp_kernel",
                 false,
@@ -77,13 +102,12 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("lora_qkv_kernel", false)
             .with("lora_o_kernel", false);
     }
+    let document = document.with("optimizer", asked.optim).with_note(
+        "max_grad_norm",
+        if training.clip { 1.0 } else { 0.0 },
+        "0: no clipping",
+    );
     let document = document
-        .with("optimizer", optim)
-        .with_note(
-            "max_grad_norm",
-            if training.clip { 1.0 } else { 0.0 },
-            "0: no clipping",
-        )
         .with_note(
             "learning_rate",
             2e-5,
@@ -92,16 +116,37 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with("lr_scheduler", "cosine")
         .with("max_steps", 100_u64)
         .with("logging_steps", 10_u64)
-        .with("save_strategy", "no");
+        .with("dataloader_num_workers", scenario.runtime.workers)
+        .with("dataloader_pin_memory", scenario.runtime.pin_memory);
+    let document = trainer::saves(scenario, document);
     let header = header(&TARGET, scenario, estimate);
     let config = yaml::write(&document);
-    let gpus = scenario.hardware.gpus.to_string();
+    let gpus = processes(scenario).to_string();
     let mut words = vec!["axolotl", "train", "axolotl.yaml"];
-    if scenario.hardware.gpus > 1 {
+    if asked.layout != Layout::Single {
         words.extend(["--launcher", "torchrun", "--", "--nproc-per-node", &gpus]);
     }
-    Ok(vec![
-        file("axolotl.yaml", format!("{header}{config}")),
-        launch(&header, scenario, &words),
-    ])
+    let mut files = vec![file("axolotl.yaml", format!("{header}{config}"))];
+    files.extend(deepspeed::beside(scenario, asked.layout));
+    files.push(launch(&header, scenario, &words));
+    Ok(files)
+}
+
+/// FSDP's keys, which have no prefix here.
+fn fsdp_config(scenario: &Scenario) -> Document {
+    let training = &scenario.training;
+    Document::new()
+        .with("reshard_after_forward", scenario.parallel.reshard)
+        .with("offload_params", scenario.parallel.offload != Offload::None)
+        .with("auto_wrap_policy", "TRANSFORMER_BASED_WRAP")
+        // Weights in four bits cannot be sent to the other processes.
+        .with(
+            "cpu_ram_efficient_loading",
+            trainer::four_bits(scenario).is_none(),
+        )
+        .with(
+            "activation_checkpointing",
+            training.checkpointing != Checkpointing::None,
+        )
+        .with("state_dict_type", "SHARDED_STATE_DICT")
 }

@@ -1,9 +1,8 @@
-//! What several targets share: names that the Hugging Face libraries use, and the launch script.
+//! What several targets share: the launch script, its environment, and names that are safe everywhere.
 
 use super::{File, shell};
 use crate::catalog;
-use crate::document::Document;
-use crate::scenario::{Checkpointing, Optimizer, Precision, Problem, Scenario, settings};
+use crate::scenario::{Parallelism, Problem, Scenario};
 
 /// A text file.
 pub(super) fn file(name: &'static str, contents: String) -> File {
@@ -17,15 +16,129 @@ pub(super) fn file(name: &'static str, contents: String) -> File {
 /// `launch.sh`: the allocator's settings and one command, to which the script's own arguments are added.
 pub(super) fn launch(header: &str, scenario: &Scenario, words: &[&str]) -> File {
     let mut contents = shell::opening(header);
-    if scenario.runtime.expandable_segments {
-        contents.push_str(&shell::allocator("expandable_segments:True"));
-    }
+    contents.push_str(&exports(scenario));
     contents.push_str(&format!("exec {} \"$@\"\n", shell::command(words)));
+    script("launch.sh", contents)
+}
+
+/// `launch.sh` that starts these words once for each GPU; where there are more machines, it is run on each of them.
+pub(super) fn launch_torchrun(
+    header: &str,
+    scenario: &Scenario,
+    machines: &Machines,
+    words: &[String],
+) -> File {
+    let Machines { nodes, each } = machines;
+    let torchrun = if *nodes == 1 {
+        format!("torchrun --standalone --nproc-per-node {each}")
+    } else {
+        // Which machine this is, and where the first one is, only its user can say.
+        format!(
+            "torchrun --nnodes {nodes} --nproc-per-node {each} --node-rank \"${{NODE_RANK:?}}\" \\\n  \
+             --master-addr \"${{MASTER_ADDR:?}}\" --master-port \"${{MASTER_PORT:-29500}}\""
+        )
+    };
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let command = shell::command(&words);
+    let contents = format!(
+        "{}{}exec {torchrun} {command} \"$@\"\n",
+        shell::opening(header),
+        exports(scenario)
+    );
+    script("launch.sh", contents)
+}
+
+/// A script that may be run.
+pub(super) fn script(name: &'static str, contents: String) -> File {
     File {
-        name: "launch.sh",
+        name,
         contents,
         executable: true,
     }
+}
+
+/// The lines of a script that set the environment.
+pub(super) fn exports(scenario: &Scenario) -> String {
+    allocator(scenario).map_or(String::new(), |it| shell::allocator(&it))
+}
+
+/// The environment that every process of the run needs: names and values.
+pub(super) fn environment(scenario: &Scenario) -> Vec<(&'static str, String)> {
+    // The same value under both names is right for every version; different ones would not be.
+    let both = |it: String| shell::ALLOCATOR_NAMES.map(|name| (name, it.clone()));
+    allocator(scenario)
+        .map(both)
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// The allocator's settings, where they are not its defaults.
+fn allocator(scenario: &Scenario) -> Option<String> {
+    let runtime = &scenario.runtime;
+    let mut settings = Vec::new();
+    if runtime.expandable_segments {
+        settings.push("expandable_segments:True".to_string());
+    }
+    if runtime.max_split_size_mb > 0 {
+        settings.push(format!("max_split_size_mb:{}", runtime.max_split_size_mb));
+    }
+    if runtime.garbage_collection_threshold > 0.0 {
+        let threshold = runtime.garbage_collection_threshold;
+        settings.push(format!("garbage_collection_threshold:{threshold}"));
+    }
+    if runtime.roundup_power2_divisions > 0 {
+        let divisions = runtime.roundup_power2_divisions;
+        settings.push(format!("roundup_power2_divisions:{divisions}"));
+    }
+    (!settings.is_empty()).then(|| settings.join(","))
+}
+
+/// How many machines, and how many processes on each: one for each GPU that takes part.
+pub(super) struct Machines {
+    pub nodes: u32,
+    pub each: u32,
+}
+
+/// The scenario's machines; their GPUs must divide evenly.
+pub(super) fn machines(scenario: &Scenario) -> Result<Machines, Problem> {
+    let nodes = scenario.hardware.nodes.max(1);
+    let processes = processes(scenario);
+    if !processes.is_multiple_of(nodes) {
+        let expected = format!("a number that divides hardware.gpus ({processes})");
+        return Err(Problem::new("hardware.nodes", nodes.to_string(), expected));
+    }
+    Ok(Machines {
+        nodes,
+        each: processes / nodes,
+    })
+}
+
+/// One process for each GPU, or one in all.
+pub(super) fn processes(scenario: &Scenario) -> u32 {
+    match scenario.parallel.strategy {
+        Parallelism::None => 1,
+        _ => scenario.hardware.gpus.max(1),
+    }
+}
+
+/// A job's name from the model's: lower-case letters, digits and dashes, which every scheduler takes.
+pub(super) fn job_name(scenario: &Scenario) -> String {
+    let mut name = String::from("headroom");
+    for c in scenario.model.id.chars() {
+        if name.len() >= 40 {
+            break;
+        }
+        if c.is_ascii_alphanumeric() {
+            if name == "headroom" {
+                name.push('-');
+            }
+            name.push(c.to_ascii_lowercase());
+        } else if !name.ends_with('-') {
+            name.push('-');
+        }
+    }
+    name.trim_end_matches('-').into()
 }
 
 /// The model's name on the hub, where the catalogue knows it.
@@ -34,120 +147,4 @@ pub(super) fn hub_name(scenario: &Scenario) -> &str {
         Some(model) if !model.hf_id.is_empty() => model.hf_id,
         _ => &scenario.model.id,
     }
-}
-
-/// A problem for each of these fields whose value the target has no word for: it always does what the default says.
-pub(super) fn fixed(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
-    let defaults = Scenario::default();
-    let differs = |path: &&str| {
-        let setting = settings::find(path)?;
-        let value = setting.get(scenario);
-        let fixed = setting.get(&defaults);
-        let asked = setting.applies(scenario) && value != fixed;
-        let shown = if fixed.is_empty() { "nothing" } else { &fixed };
-        let expected = format!("{shown}, which is all that this target can do");
-        asked.then(|| Problem::new(*path, value, expected))
-    };
-    paths.iter().filter_map(differs).collect()
-}
-
-/// A problem where the model is none that these scripts and tools train: one that continues text.
-pub(super) fn causal(scenario: &Scenario) -> Option<Problem> {
-    let model = catalog::model(&scenario.model.id)?;
-    let expected = "a language model that continues text, for this target";
-    let other = model.category != catalog::Category::Decoders;
-    other.then(|| Problem::new("model.id", model.id, expected))
-}
-
-/// What a `Trainer` of transformers always does in one way.
-pub(super) const TRAINER_FIXED: &[&str] = &[
-    "model.dims",
-    "training.freeze",
-    "training.train_only",
-    "training.dropout",
-    "training.ema",
-    "training.checkpoint_every",
-    "training.loss",
-    "training.kernels",
-    "training.optimizer_in_backward",
-    "training.quantization",
-    "training.zero_to_none",
-    "training.keep_outputs",
-    "training.use_cache",
-    "training.channels_last",
-    "training.lora.exclude",
-    "training.lora.fp32_adapters",
-];
-
-/// A problem where the precision is not one of these.
-pub(super) fn precision_among(scenario: &Scenario, known: &[Precision]) -> Option<Problem> {
-    let precision = scenario.training.precision;
-    if known.contains(&precision) {
-        return None;
-    }
-    let ids: Vec<&str> = known.iter().map(|it| it.id()).collect();
-    let expected = format!("{} for this target", ids.join(" or "));
-    Some(Problem::new("training.precision", precision.id(), expected))
-}
-
-/// The `optim` of transformers that runs exactly this optimizer.
-pub(super) fn optim(optimizer: Optimizer) -> Result<&'static str, Problem> {
-    match optimizer {
-        Optimizer::AdamW => Ok("adamw_torch"),
-        Optimizer::AdamWFused => Ok("adamw_torch_fused"),
-        Optimizer::Sgd => Ok("sgd"),
-        Optimizer::AdafactorHf => Ok("adafactor"),
-        Optimizer::Adagrad => Ok("adagrad"),
-        Optimizer::RmsProp => Ok("rmsprop"),
-        other => {
-            let expected =
-                "adamw, adamw-fused, sgd, adafactor-hf, adagrad or rmsprop for this target";
-            Err(Problem::new("training.optimizer", other.id(), expected))
-        }
-    }
-}
-
-/// The format that weights are loaded in.
-pub(super) fn weights(precision: Precision) -> &'static str {
-    match precision {
-        Precision::Fp32 | Precision::AmpBf16 | Precision::AmpFp16 => "float32",
-        Precision::Bf16 | Precision::AmpBf16OnBf16 => "bfloat16",
-        Precision::Fp16 => "float16",
-        Precision::Fp64 => "float64",
-    }
-}
-
-/// Keys of `TrainingArguments` that memory depends on, legal from transformers 4.57 to 5.23, and those a run needs.
-pub(super) fn training_arguments(scenario: &Scenario, optim: &str) -> Document {
-    let training = &scenario.training;
-    let precision = training.precision;
-    let checkpointing = training.checkpointing != Checkpointing::None;
-    let mut document = Document::new()
-        .with("per_device_train_batch_size", scenario.data.micro_batch)
-        .with("gradient_accumulation_steps", training.accumulation)
-        .with("gradient_checkpointing", checkpointing);
-    if checkpointing {
-        let reentrant = Document::new().with("use_reentrant", false);
-        document = document.with("gradient_checkpointing_kwargs", reentrant);
-    }
-    let bf16 = matches!(precision, Precision::AmpBf16 | Precision::AmpBf16OnBf16);
-    document
-        .with_note("bf16", bf16, "autocast")
-        .with("fp16", precision == Precision::AmpFp16)
-        .with("optim", optim)
-        .with_note(
-            "max_grad_norm",
-            if training.clip { 1.0 } else { 0.0 },
-            "0: no clipping",
-        )
-        .with_note(
-            "learning_rate",
-            2e-5,
-            "yours to choose, as are the lines below",
-        )
-        .with("max_steps", 100_u64)
-        .with("logging_steps", 10_u64)
-        .with("save_strategy", "no")
-        .with("report_to", "none")
-        .with("output_dir", "out")
 }

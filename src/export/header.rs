@@ -11,11 +11,7 @@ const LONGEST_LINK: usize = 1000;
 /// Comment lines: what this was computed for, what was predicted, and the link that opens the scenario.
 pub(super) fn header(target: &Target, scenario: &Scenario, estimate: &Estimate) -> String {
     let Scenario {
-        hardware,
-        model,
-        data,
-        training,
-        ..
+        hardware, model, ..
     } = scenario;
     let fragment = share::write(scenario);
     let link = if fragment.len() < LONGEST_LINK {
@@ -28,20 +24,26 @@ pub(super) fn header(target: &Target, scenario: &Scenario, estimate: &Estimate) 
         Some(false) => "; DOES NOT FIT",
         None => "",
     };
-    let gpus = if hardware.gpus == 1 { "GPU" } else { "GPUs" };
+    let differs = match target.differs {
+        "" => String::new(),
+        it => format!("\nNot as predicted: {it}"),
+    };
+    let shared = scenario.replicas() != u64::from(hardware.gpus);
+    let gpus = if shared {
+        "copies of the model"
+    } else {
+        "GPUs"
+    };
     let text = format!(
         "Headroom {}: {} on {} × {}\n\
-         Effective batch: {} = {} in a micro-batch × {} accumulated × {} {gpus}\n\
+         Effective batch: {} (micro-batch × accumulation × {gpus})\n\
          Predicted for each GPU: {} allocated, {} reserved, {} in nvidia-smi{fits}\n\
-         Written for: {}\n{link}",
+         Written for: {}{differs}\n{link}",
         env!("CARGO_PKG_VERSION"),
         model.id,
         hardware.gpus,
         hardware.gpu,
-        scenario.effective_batch(),
-        data.micro_batch,
-        training.accumulation,
-        hardware.gpus,
+        scenario.batch(),
         range(estimate.allocated),
         range(estimate.reserved),
         range(estimate.device),

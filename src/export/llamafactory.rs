@@ -1,30 +1,34 @@
 //! LLaMA-Factory: its file and the description of the data.
 
-use super::common::{
-    TRAINER_FIXED, causal, file, fixed, hub_name, launch, optim, training_arguments,
-};
+use super::common::{file, hub_name, launch, processes};
 use super::header::header;
-use super::{Files, Target, json, yaml};
+use super::refuse::Layout;
+use super::{Files, Target, deepspeed, json, trainer, yaml};
 use crate::document::{Document, Entry};
 use crate::estimate::Estimate;
-use crate::scenario::{Attention, Checkpointing, Precision, Problem, Scenario};
+use crate::scenario::{Attention, Checkpointing, Parallelism, Precision, Problem, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "llama-factory",
     title: "LLaMA-Factory",
     versions: "llamafactory 0.9.5",
+    differs: "",
     write,
 };
 
+const LAYOUTS: &[Parallelism] = &[
+    Parallelism::Ddp,
+    Parallelism::Zero1,
+    Parallelism::Zero2,
+    Parallelism::Zero3,
+];
+
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let mut problems = fixed(scenario, TRAINER_FIXED);
-    problems.extend(causal(scenario));
-    problems.extend(precision(scenario));
-    let optim = optim(training.optimizer).map_err(|problem| problems.push(problem));
-    let (Ok(optim), true) = (optim, problems.is_empty()) else {
-        return Err(problems);
-    };
+    let asked = trainer::asked(scenario, trainer::ADAPTERS, Precision::ALL, LAYOUTS)?;
+    if let Some(problem) = precision(scenario) {
+        return Err(vec![problem]);
+    }
     let attention = match training.attention {
         Attention::Sdpa => "sdpa",
         Attention::Eager => "disabled",
@@ -61,13 +65,25 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("lora_dropout", lora.dropout)
             .with("lora_target", lora.targets.join(",")),
     };
-    let mut entries: Vec<Entry> = Vec::new();
-    for part in [document, training_arguments(scenario, optim)] {
-        if let Document::Map(more) = part {
-            // Checkpointing has its own words here.
-            let keep = |entry: &Entry| !entry.key.starts_with("gradient_checkpointing");
-            entries.extend(more.into_iter().filter(keep));
-        }
+    if let Some(double) = trainer::four_bits(scenario) {
+        document = document
+            .with("quantization_bit", 4_u64)
+            .with("quantization_type", "nf4")
+            .with("double_quantization", double);
+    }
+    if asked.liger {
+        document = document.with("enable_liger_kernel", true);
+    }
+    if let Layout::Zero(_) = asked.layout {
+        document = document.with("deepspeed", deepspeed::FILE);
+    }
+    let mut document = document.and(trainer::arguments(scenario, &asked));
+    if let Document::Map(entries) = &mut document {
+        // Checkpointing and Liger have their own words here.
+        let own = |it: &Entry| {
+            it.key.starts_with("gradient_checkpointing") || it.key == "use_liger_kernel"
+        };
+        entries.retain(|it| !own(it));
     }
     let columns = Document::new().with("prompt", "text");
     let data = Document::new()
@@ -75,17 +91,19 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with("columns", columns);
     let data = json::write(&Document::new().with("train", data));
     let header = header(&TARGET, scenario, estimate);
-    let config = yaml::write(&Document::Map(entries));
+    let config = yaml::write(&document);
     let mut words = vec!["llamafactory-cli", "train", "train.yaml"];
-    let gpus = format!("NPROC_PER_NODE={}", scenario.hardware.gpus);
-    if scenario.hardware.gpus > 1 {
+    let gpus = format!("NPROC_PER_NODE={}", processes(scenario));
+    if asked.layout != Layout::Single {
         words.splice(0..0, ["env", "FORCE_TORCHRUN=1", &gpus]);
     }
-    Ok(vec![
+    let mut files = vec![
         file("train.yaml", format!("{header}{config}")),
         file("dataset_info.json", data),
-        launch(&header, scenario, &words),
-    ])
+    ];
+    files.extend(deepspeed::beside(scenario, asked.layout));
+    files.push(launch(&header, scenario, &words));
+    Ok(files)
 }
 
 /// It loads weights in the 16-bit format and casts what is trained to fp32, unless told to stay pure.

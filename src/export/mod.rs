@@ -7,11 +7,26 @@ pub mod yaml;
 mod accelerate;
 mod axolotl;
 mod common;
+mod deepspeed;
 mod header;
 mod hf;
+mod job;
+mod kubernetes;
+mod lightning;
 mod llamafactory;
+mod megatron;
 mod plain;
+mod ray;
+mod refuse;
+mod skypilot;
+mod slurm;
+mod swift;
+mod torchtitan;
+mod torchtune;
+mod trainer;
 mod trl;
+mod unsloth;
+mod zip;
 
 use crate::estimate::Estimate;
 use crate::scenario::{Problem, Scenario};
@@ -36,6 +51,8 @@ pub struct Target {
     pub title: &'static str,
     /// The versions for which the files were checked.
     pub versions: &'static str,
+    /// What the program does otherwise than the prediction takes it to; empty where there is nothing to say.
+    pub differs: &'static str,
     pub write: fn(&Scenario, &Estimate) -> Files,
 }
 
@@ -45,11 +62,37 @@ pub const TARGETS: &[Target] = &[
     hf::TARGET,
     trl::TARGET,
     accelerate::TARGET,
+    deepspeed::TARGET,
     axolotl::TARGET,
     llamafactory::TARGET,
+    lightning::TARGET,
+    swift::TARGET,
+    unsloth::TARGET,
+    torchtune::TARGET,
+    torchtitan::TARGET,
+    megatron::TARGET,
+    slurm::TARGET,
+    kubernetes::JOB,
+    kubernetes::TRAINJOB,
+    skypilot::TARGET,
+    ray::TARGET,
 ];
+
+/// What every target makes of the scenario, in their order.
+pub fn all(scenario: &Scenario, estimate: &Estimate) -> Vec<(&'static Target, Files)> {
+    let made = |target: &'static Target| (target, (target.write)(scenario, estimate));
+    TARGETS.iter().map(made).collect()
+}
 
 /// The target with this id.
 pub fn target(id: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.id == id)
+}
+
+/// The zip archive of all that was written, each target's files in a folder of its name.
+pub fn archive(all: &[(&'static Target, Files)]) -> Vec<u8> {
+    zip::zip(all.iter().flat_map(|(target, files)| {
+        let files = files.as_deref().unwrap_or_default();
+        files.iter().map(|file| (target.id, file))
+    }))
 }

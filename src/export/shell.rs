@@ -35,14 +35,25 @@ pub fn command(words: &[&str]) -> String {
     text
 }
 
-/// The lines that set the allocator's options under both of its names.
+/// The allocator's names for its settings.
 ///
 /// The old name alone works before 2.8 and up to 2.10, the new one after; the same value in both is right everywhere.
+pub const ALLOCATOR_NAMES: [&str; 2] = ["PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"];
+
+/// The lines that set the allocator's options under both of its names.
 pub fn allocator(settings: &str) -> String {
     let value = quote(settings);
-    format!(
-        "export PYTORCH_ALLOC_CONF={value}\nexport PYTORCH_CUDA_ALLOC_CONF=\"$PYTORCH_ALLOC_CONF\"\n"
-    )
+    let [new, old] = ALLOCATOR_NAMES;
+    format!("export {new}={value}\nexport {old}=\"${new}\"\n")
+}
+
+/// The mark that ends a here-document: no line of the text is the same.
+pub fn end_mark(text: &str) -> String {
+    let mut mark = String::from("END_OF_FILE");
+    while text.lines().any(|line| line == mark) {
+        mark.push('_');
+    }
+    mark
 }
 
 /// A script's first lines: it stops at the first error and runs beside its files.

@@ -53,11 +53,39 @@ fn after_key(entry: &Entry, depth: usize, text: &mut String) {
             note(text);
             list(items, depth + 1, text);
         }
+        Document::Text(it) if is_block(it) => {
+            text.push_str(" |");
+            note(text);
+            block(it, depth + 1, text);
+        }
         value => {
             text.push(' ');
             text.push_str(&inline(value));
             note(text);
         }
+    }
+}
+
+/// Whether text of several lines can be written as it is, line by line.
+fn is_block(text: &str) -> bool {
+    let printable = |c: char| c == '\n' || is_printable(c);
+    // The first line sets the indentation, the last ends the text; spaces at a line's end are easily lost.
+    let plain = |line: &str| !line.ends_with(' ');
+    text.trim_end_matches('\n').contains('\n')
+        && text.ends_with('\n')
+        && !text.ends_with("\n\n")
+        && !text.starts_with([' ', '\n'])
+        && text.chars().all(printable)
+        && text.lines().all(plain)
+}
+
+fn block(it: &str, depth: usize, text: &mut String) {
+    for line in it.lines() {
+        if !line.is_empty() {
+            indent(depth, text);
+            text.push_str(line);
+        }
+        text.push('\n');
     }
 }
 
@@ -76,6 +104,10 @@ fn list(items: &[Document], depth: usize, text: &mut String) {
             Document::List(nested) if !is_short(item) => {
                 text.push('\n');
                 list(nested, depth + 1, text);
+            }
+            Document::Text(it) if is_block(it) => {
+                text.push_str(" |\n");
+                block(it, depth + 1, text);
             }
             _ => {
                 text.push(' ');
@@ -98,7 +130,8 @@ fn is_short(document: &Document) -> bool {
         return true;
     };
     let nested = |item: &Document| matches!(item, Document::Map(_) | Document::List(_));
-    !items.iter().any(nested) && inline(document).len() <= 80
+    let block = |item: &Document| matches!(item, Document::Text(it) if is_block(it));
+    !items.iter().any(|it| nested(it) || block(it)) && inline(document).len() <= 80
 }
 
 fn inline(document: &Document) -> String {

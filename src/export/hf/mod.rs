@@ -1,46 +1,38 @@
 //! Transformers' `Trainer`: the YAML of `TrainingArguments` and a short script that reads it.
 
-use super::common::{
-    self, causal, file, fixed, hub_name, launch, optim, training_arguments, weights,
-};
+use super::common::{file, hub_name, launch_torchrun, machines};
 use super::header::header;
-use super::{File, Files, Target, yaml};
+use super::refuse::Layout;
+use super::{File, Files, Target, trainer as words, yaml};
 use crate::document::Document;
 use crate::estimate::Estimate;
-use crate::scenario::{Problem, Scenario};
+use crate::scenario::{Parallelism, Precision, Problem, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "hf",
     title: "Hugging Face Trainer",
     versions: "transformers 4.57 to 5.23, peft where adapters are used",
+    differs: "",
     write,
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let mut files = trainer(scenario, &header)?;
-    let gpus = scenario.hardware.gpus.to_string();
-    let torchrun = ["torchrun", "--standalone", "--nproc-per-node", &gpus];
-    let words = [&torchrun[..], &["train.py", "train.yaml"]].concat();
-    files.push(launch(&header, scenario, &words));
+    let (mut files, _) = trainer(scenario, &header, &[Parallelism::Ddp])?;
+    let machines = machines(scenario).map_err(|it| vec![it])?;
+    let words = ["train.py", "train.yaml"].map(String::from);
+    files.push(launch_torchrun(&header, scenario, &machines, &words));
     Ok(files)
 }
 
-/// `train.yaml` and `train.py`, for any launcher.
-pub(super) fn trainer(scenario: &Scenario, header: &str) -> Result<Vec<File>, Vec<Problem>> {
+/// `train.yaml` and `train.py`, for any launcher that knows these layouts, and the layout asked for.
+pub(super) fn trainer(
+    scenario: &Scenario,
+    header: &str,
+    layouts: &[Parallelism],
+) -> Result<(Vec<File>, Layout), Vec<Problem>> {
     // The script is ours: it passes on what the adapters' library can do.
-    let script = ["training.lora.exclude", "training.lora.fp32_adapters"];
-    let paths: Vec<&str> = common::TRAINER_FIXED
-        .iter()
-        .copied()
-        .filter(|path| !script.contains(path))
-        .collect();
-    let mut problems = fixed(scenario, &paths);
-    problems.extend(causal(scenario));
-    let optim = optim(scenario.training.optimizer).map_err(|problem| problems.push(problem));
-    let (Ok(optim), true) = (optim, problems.is_empty()) else {
-        return Err(problems);
-    };
+    let asked = words::asked(scenario, &[], Precision::ALL, layouts)?;
     let mut document = Document::new()
         .with_note(
             "model_name_or_path",
@@ -54,26 +46,23 @@ pub(super) fn trainer(scenario: &Scenario, header: &str) -> Result<Vec<File>, Ve
             !scenario.data.padding_mask,
             "true: no batch has padding",
         )
-        .with("dtype", weights(scenario.training.precision))
+        .with("dtype", words::weights(scenario.training.precision))
         .with("attn_implementation", scenario.training.attention.id());
     if let Some(lora) = &scenario.training.lora {
         document = document
-            .with("lora_r", lora.rank)
-            .with("lora_alpha", lora.rank.saturating_mul(2))
-            .with("lora_dropout", lora.dropout)
-            .with("lora_target_modules", lora.targets.clone())
+            .and(words::peft(lora))
             .with("lora_exclude_modules", lora.exclude.clone())
             .with("lora_fp32", lora.fp32_adapters);
     }
-    let (Document::Map(mut entries), Document::Map(more)) =
-        (document, training_arguments(scenario, optim))
-    else {
-        return Err(problems);
-    };
-    entries.extend(more);
-    let config = yaml::write(&Document::Map(entries));
-    Ok(vec![
+    if let Some(double) = words::four_bits(scenario) {
+        document = document
+            .with("load_in_4bit", true)
+            .with("bnb_4bit_use_double_quant", double);
+    }
+    let config = yaml::write(&document.and(words::arguments(scenario, &asked)));
+    let files = vec![
         file("train.yaml", format!("{header}{config}")),
         file("train.py", include_str!("train.py").into()),
-    ])
+    ];
+    Ok((files, asked.layout))
 }

@@ -25,6 +25,8 @@ class Ours:
     lora_target_modules: list[str] = field(default_factory=list)
     lora_exclude_modules: list[str] = field(default_factory=list)
     lora_fp32: bool = True
+    load_in_4bit: bool = False
+    bnb_4bit_use_double_quant: bool = False
 
 
 class Texts(torch.utils.data.Dataset):
@@ -59,8 +61,17 @@ def main():
     ours, arguments = HfArgumentParser((Ours, TrainingArguments)).parse_yaml_file(sys.argv[1])
     tokenizer = AutoTokenizer.from_pretrained(ours.model_name_or_path)
     tokenizer.pad_token = tokenizer.pad_token or tokenizer.eos_token
+    dtype, four_bits = getattr(torch, ours.dtype), None
+    if ours.load_in_4bit:
+        from transformers import BitsAndBytesConfig
+
+        four_bits = BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_use_double_quant=ours.bnb_4bit_use_double_quant,
+            bnb_4bit_compute_dtype=torch.bfloat16 if arguments.bf16 else torch.float16 if arguments.fp16 else dtype,
+        )
     model = AutoModelForCausalLM.from_pretrained(
-        ours.model_name_or_path, dtype=getattr(torch, ours.dtype), attn_implementation=ours.attn_implementation,
+        ours.model_name_or_path, dtype=dtype, attn_implementation=ours.attn_implementation,
+        quantization_config=four_bits,
     )
     model.config.use_cache = False
     if ours.lora_r:

@@ -1,58 +1,78 @@
 //! Plain PyTorch: a short `train.py` that does what was computed, its YAML, and the `torchrun` command.
 
-use super::common::{causal, file, hub_name, launch};
+use super::common::{file, hub_name, launch_torchrun, machines, processes};
 use super::header::header;
-use super::{Files, Target, yaml};
+use super::{Files, Target, refuse, yaml};
 use crate::document::Document;
 use crate::estimate::Estimate;
-use crate::scenario::{Checkpointing, Optimizer, Problem, Scenario};
+use crate::scenario::{Checkpointing, Optimizer, Parallelism, Problem, Quantization, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "plain",
     title: "Plain PyTorch (torchrun)",
     versions: "torch 2.4 to 2.15, transformers 4.57 to 5.23, peft where adapters are used",
+    differs: "",
     write,
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
+    let header = header(&TARGET, scenario, estimate);
+    let mut files = job(scenario, estimate, &header)?;
+    let machines = machines(scenario).map_err(|it| vec![it])?;
+    let words = ["train.py", "train.yaml"].map(String::from);
+    files.push(launch_torchrun(&header, scenario, &machines, &words));
+    Ok(files)
+}
+
+/// `train.yaml` and `train.py`, for any launcher that starts a process for each GPU.
+pub(super) fn job(scenario: &Scenario, estimate: &Estimate, header: &str) -> Files {
     let problems = problems(scenario);
     if !problems.is_empty() {
         return Err(problems);
     }
-    let header = header(&TARGET, scenario, estimate);
     let config = yaml::write(&config(scenario, estimate));
-    let gpus = scenario.hardware.gpus.to_string();
-    let words = [
-        "torchrun",
-        "--standalone",
-        "--nproc-per-node",
-        &gpus,
-        "train.py",
-        "train.yaml",
-    ];
     Ok(vec![
         file("train.yaml", format!("{header}{config}")),
         file("train.py", include_str!("train.py").into()),
-        launch(&header, scenario, &words),
     ])
 }
+
+/// What `train.py` always does in one way.
+const FIXED: &[&str] = &[
+    "training.checkpoint_every",
+    "training.loss",
+    "training.kernels",
+    "training.optimizer_in_backward",
+    "training.channels_last",
+    "training.fp8",
+    "parallel.tp",
+    "parallel.pp",
+    "parallel.cp",
+    "parallel.ep",
+];
 
 /// What `train.py` cannot do.
 fn problems(scenario: &Scenario) -> Vec<Problem> {
     let optimizer = scenario.training.optimizer;
-    let mut problems: Vec<Problem> = causal(scenario).into_iter().collect();
-    if !is_in_torch(optimizer) {
-        let expected = "an optimizer that is part of torch or transformers, for this target";
+    let mut problems = refuse::fixed(scenario, FIXED);
+    problems.extend(refuse::layout(scenario, &[Parallelism::Ddp]).err());
+    problems.extend(refuse::causal(scenario));
+    problems.extend(refuse::plain_checkpointing(scenario));
+    problems.extend(refuse::quantized(scenario));
+    if !is_offered(optimizer) {
+        let expected = "an optimizer of torch, transformers or bitsandbytes, for this target";
         problems.push(Problem::new("training.optimizer", optimizer.id(), expected));
     }
-    if scenario.training.channels_last {
-        let expected = "off for this target, which trains text models";
-        problems.push(Problem::new("training.channels_last", "on", expected));
+    if !scenario.model.dims.is_empty() && scenario.training.quantization != Quantization::None {
+        let expected =
+            "none where model.dims change the model: weights are quantised as they are loaded";
+        let id = scenario.training.quantization.id();
+        problems.push(Problem::new("training.quantization", id, expected));
     }
     problems
 }
 
-fn is_in_torch(optimizer: Optimizer) -> bool {
+fn is_offered(optimizer: Optimizer) -> bool {
     matches!(
         optimizer,
         Optimizer::AdamW
@@ -64,15 +84,19 @@ fn is_in_torch(optimizer: Optimizer) -> bool {
             | Optimizer::AdafactorHf
             | Optimizer::Adagrad
             | Optimizer::RmsProp
+            | Optimizer::AdamW8bit
+            | Optimizer::PagedAdamW
+            | Optimizer::PagedAdamW8bit
     )
 }
 
 fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
     let Scenario {
-        hardware,
         model,
         data,
         training,
+        parallel,
+        runtime,
         ..
     } = scenario;
     let dims = |(key, size): (&String, &u64)| (key.clone(), Document::from(*size));
@@ -88,12 +112,13 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
             Document::Null,
             "JSON lines with a \"text\"; null: random tokens",
         )
-        .with("world_size", hardware.gpus)
+        .with("world_size", processes(scenario))
         .with("micro_batch_size", data.micro_batch)
         .with("gradient_accumulation_steps", training.accumulation)
         .with("max_seq_len", data.sequence)
         .with("padding_mask", data.padding_mask)
         .with("precision", training.precision.id())
+        .with("quantization", training.quantization.id())
         .with("optimizer", training.optimizer.id())
         .with("attention", training.attention.id())
         .with(
@@ -118,6 +143,16 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
     });
     document
         .with("lora", lora)
+        .with("bucket_cap_mb", parallel.bucket_mb)
+        .with("gradient_as_bucket_view", parallel.bucket_view)
+        .with("memory_fraction", runtime.memory_fraction)
+        .with("num_workers", runtime.workers)
+        .with("prefetch_factor", runtime.prefetch)
+        .with("pin_memory", runtime.pin_memory)
+        .with_note("eval_batch_size", runtime.eval_batch, "0: no evaluation")
+        .with("eval_every", runtime.eval_every)
+        .with_note("save_every", runtime.save_every, "0: nothing is saved")
+        .with("save_keep", runtime.save_keep)
         .with("learning_rate", 2e-5)
         .with("max_steps", 10_u64)
         .with_note("predicted_allocated", estimate.allocated.expected, "bytes")

@@ -22,6 +22,18 @@ DIMENSIONS = {
     "kv_heads": "num_key_value_heads", "ffn": "intermediate_size", "vocab": "vocab_size",
     "ctx": "max_position_embeddings",
 }
+
+
+def from_bitsandbytes(name, **options):
+    """An optimizer of that library, which is asked for only where it is used."""
+    def make(params, lr):
+        import bitsandbytes
+
+        return getattr(bitsandbytes.optim, name)(params, lr=lr, **options)
+
+    return make
+
+
 OPTIMIZERS = {
     "adamw": lambda params, lr: torch.optim.AdamW(params, lr=lr),
     "adamw-fused": lambda params, lr: torch.optim.AdamW(params, lr=lr, fused=True),
@@ -32,7 +44,15 @@ OPTIMIZERS = {
     "adafactor-hf": lambda params, lr: Adafactor(params, lr=lr, relative_step=False, scale_parameter=False),
     "adagrad": lambda params, lr: torch.optim.Adagrad(params, lr=lr),
     "rmsprop": lambda params, lr: torch.optim.RMSprop(params, lr=lr),
+    "adamw-8bit": from_bitsandbytes("AdamW8bit"),
+    "adamw-paged": from_bitsandbytes("PagedAdamW32bit"),
+    "adamw-paged-8bit": from_bitsandbytes("PagedAdamW8bit"),
 }
+
+
+def device():
+    """This process's GPU, or the processor."""
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if torch.cuda.is_available() else torch.device("cpu")
 
 
 def build_model(cfg):
@@ -41,6 +61,15 @@ def build_model(cfg):
     for name, size in cfg["dims"].items():
         setattr(config, DIMENSIONS.get(name, name), size)
     kinds = dict(dtype=WEIGHTS.get(cfg["precision"], torch.float32), attn_implementation=cfg["attention"])
+    if cfg["quantization"] != "none":
+        from transformers import BitsAndBytesConfig
+
+        compute = AUTOCAST.get(cfg["precision"], kinds["dtype"])
+        kinds["quantization_config"] = BitsAndBytesConfig(
+            load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=compute,
+            bnb_4bit_use_double_quant=cfg["quantization"] == "nf4-double",
+        )
+        kinds["device_map"] = {"": device()}
     if cfg["dims"]:
         model = AutoModelForCausalLM.from_config(config, **kinds)
     else:
@@ -97,34 +126,85 @@ def batches(cfg, vocabulary, rank, world):
         yield inputs
 
 
+class Batches(torch.utils.data.IterableDataset):
+    """The same for a DataLoader, which may make them in other processes."""
+
+    def __init__(self, *of):
+        self.of = of
+
+    def __iter__(self):
+        return batches(*self.of)
+
+
+def loader(cfg, vocabulary, rank, world):
+    workers = cfg["num_workers"]
+    return torch.utils.data.DataLoader(
+        Batches(cfg, vocabulary, rank, world), batch_size=None, num_workers=workers, pin_memory=cfg["pin_memory"],
+        prefetch_factor=cfg["prefetch_factor"] if workers else None,
+    )
+
+
+def is_due(step, every):
+    return every > 0 and (step + 1) % every == 0
+
+
+@torch.no_grad()
+def evaluate(cfg, model, context, here):
+    """The loss of one evaluation batch of random tokens."""
+    model.eval()
+    inputs = next(batches(dict(cfg, micro_batch_size=cfg["eval_batch_size"], train_file=None), cfg["vocabulary"], 0, 1))
+    with context():
+        loss = model(**{name: tensor.to(here) for name, tensor in inputs.items()}).loss
+    model.train()
+    return round(loss.item(), 4)
+
+
+def save(cfg, model, optimizer, step):
+    """Weights and states of this step; the oldest go where only some are kept."""
+    state = {"step": step + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state, f"checkpoint-{step + 1}.pt")
+    old = step + 1 - cfg["save_every"] * cfg["save_keep"]
+    if cfg["save_keep"] and os.path.exists(f"checkpoint-{old}.pt"):
+        os.remove(f"checkpoint-{old}.pt")
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         cfg = yaml.safe_load(file)
     rank, world = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
     if world != cfg["world_size"]:
         sys.exit(f"world_size is {cfg['world_size']} in {sys.argv[1]}, but {world} processes were started")
-    cuda = torch.cuda.is_available()
-    device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0))) if cuda else torch.device("cpu")
+    here = device()
+    cuda = here.type == "cuda"
     if cuda:
-        torch.cuda.set_device(device)
+        torch.cuda.set_device(here)
+        torch.cuda.set_per_process_memory_fraction(cfg["memory_fraction"], here)
     if world > 1:
         torch.distributed.init_process_group("nccl" if cuda else "gloo")
-    model = build_model(cfg).to(device)
-    vocabulary = model.config.vocab_size
+    model = build_model(cfg)
+    model = model if cfg["quantization"] != "none" else model.to(here)
+    whole, cfg["vocabulary"] = model, model.config.vocab_size
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     average = [weight.detach().clone() for weight in model.parameters()] if cfg["ema"] else []
     optimizer = OPTIMIZERS[cfg["optimizer"]](trained, cfg["learning_rate"])
-    scaler = torch.amp.GradScaler(device.type, enabled=cfg["precision"] == "amp-fp16")
+    scaler = torch.amp.GradScaler(here.type, enabled=cfg["precision"] == "amp-fp16")
     if world > 1:
-        model = DistributedDataParallel(model, device_ids=[device.index] if cuda else None)
+        model = DistributedDataParallel(
+            model, device_ids=[here.index] if cuda else None, bucket_cap_mb=cfg["bucket_cap_mb"],
+            gradient_as_bucket_view=cfg["gradient_as_bucket_view"],
+        )
     autocast = AUTOCAST.get(cfg["precision"])
-    data, accumulation = batches(cfg, vocabulary, rank, world), cfg["gradient_accumulation_steps"]
+
+    def context():
+        return torch.autocast(here.type, dtype=autocast, enabled=autocast is not None)
+
+    data, accumulation = iter(loader(cfg, cfg["vocabulary"], rank, world)), cfg["gradient_accumulation_steps"]
     for step in range(cfg["max_steps"]):
         for micro in range(accumulation):
-            inputs = {name: tensor.to(device) for name, tensor in next(data).items()}
+            inputs = {name: tensor.to(here) for name, tensor in next(data).items()}
             last = micro + 1 == accumulation
             with contextlib.nullcontext() if last or world == 1 else model.no_sync():
-                with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
+                with context():
                     outputs = model(**inputs)
                     loss = outputs.loss / accumulation
                 if not cfg["keep_outputs"]:
@@ -140,6 +220,11 @@ def main():
             kept.lerp_(weight.detach(), 0.001)
         if rank == 0:
             print(json.dumps({"step": step + 1, "loss": round(loss.item() * accumulation, 4)}), flush=True)
+        last = step + 1 == cfg["max_steps"]
+        if cfg["eval_batch_size"] and (is_due(step, cfg["eval_every"]) or last and not cfg["eval_every"]):
+            print(json.dumps({"step": step + 1, "evaluated": evaluate(cfg, whole, context, here)}), flush=True)
+        if rank == 0 and is_due(step, cfg["save_every"]):
+            save(cfg, whole, optimizer, step)
     if rank == 0 and cuda:
         print(json.dumps({
             "max_memory_allocated": torch.cuda.max_memory_allocated(),

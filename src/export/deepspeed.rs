@@ -1,0 +1,134 @@
+//! DeepSpeed: its JSON in resolved numbers, with the script of the `Trainer`, started by Accelerate.
+
+use super::common::{file, launch};
+use super::header::header;
+use super::refuse::Layout;
+use super::{File, Files, Target, accelerate, hf, json, yaml};
+use crate::document::Document;
+use crate::estimate::Estimate;
+use crate::scenario::{Offload, Parallelism, Precision, Problem, Scenario};
+
+pub(super) const TARGET: Target = Target {
+    id: "deepspeed",
+    title: "DeepSpeed",
+    versions: "deepspeed 0.16 to 0.19, accelerate 1.10 to 1.15, transformers 4.57 to 5.23",
+    differs: "with 16-bit formats DeepSpeed keeps weights in 16 bits beside fp32 copies instead of casting them",
+    write,
+};
+
+/// The name of DeepSpeed's own file.
+pub(super) const FILE: &str = "deepspeed.json";
+
+const LAYOUTS: &[Parallelism] = &[
+    Parallelism::Ddp,
+    Parallelism::Zero1,
+    Parallelism::Zero2,
+    Parallelism::Zero3,
+];
+
+fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
+    let header = header(&TARGET, scenario, estimate);
+    let (mut files, layout) = hf::trainer(scenario, &header, LAYOUTS)?;
+    let known = [Precision::Fp32, Precision::AmpBf16, Precision::AmpFp16];
+    let precision = scenario.training.precision;
+    if !known.contains(&precision) {
+        let expected = "fp32, amp-bf16 or amp-fp16 for this target";
+        let problem = Problem::new("training.precision", precision.id(), expected);
+        return Err(vec![problem]);
+    }
+    let stage = stage(layout);
+    let batch = |number: u64| Document::from(number);
+    let config = config(
+        scenario,
+        stage,
+        [
+            batch(scenario.data.micro_batch),
+            batch(scenario.training.accumulation),
+            batch(scenario.effective_batch()),
+        ],
+    );
+    let from_file = Document::new()
+        .with("deepspeed_config_file", FILE)
+        .with("zero3_init_flag", stage == 3);
+    let launcher = accelerate::opening(scenario, "DEEPSPEED").with("deepspeed_config", from_file);
+    files.push(file(FILE, json::write(&config)));
+    files.push(file(
+        "accelerate.yaml",
+        format!("{header}{}", yaml::write(&launcher)),
+    ));
+    files.push(launch(&header, scenario, accelerate::COMMAND));
+    Ok(files)
+}
+
+/// `deepspeed.json` beside another tool's file, which fills in the batch; nothing without ZeRO.
+pub(super) fn beside(scenario: &Scenario, layout: Layout) -> Option<File> {
+    let Layout::Zero(stage) = layout else {
+        return None;
+    };
+    let auto = || Document::from("auto");
+    let config = config(scenario, stage, [auto(), auto(), auto()]);
+    Some(file(FILE, json::write(&config)))
+}
+
+fn stage(layout: Layout) -> u8 {
+    match layout {
+        Layout::Zero(stage) => stage,
+        _ => 0,
+    }
+}
+
+/// The configuration; the batch is the micro-batch, how often it is accumulated, and all samples of a step.
+fn config(scenario: &Scenario, stage: u8, batch: [Document; 3]) -> Document {
+    let [micro, accumulation, all] = batch;
+    let clip = if scenario.training.clip { 1.0 } else { 0.0 };
+    let precision = scenario.training.precision;
+    let bf16 = matches!(
+        precision,
+        Precision::AmpBf16 | Precision::AmpBf16OnBf16 | Precision::Bf16
+    );
+    let fp16 = matches!(precision, Precision::AmpFp16 | Precision::Fp16);
+    let enabled = |it: bool| Document::new().with("enabled", it);
+    Document::new()
+        .with("train_micro_batch_size_per_gpu", micro)
+        .with("gradient_accumulation_steps", accumulation)
+        .with("train_batch_size", all)
+        .with("gradient_clipping", clip)
+        .with("bf16", enabled(bf16))
+        .with("fp16", enabled(fp16))
+        .with("zero_optimization", zero(scenario, stage))
+        .with("zero_allow_untested_optimizer", true)
+        .with("zero_force_ds_cpu_optimizer", false)
+        .with("steps_per_print", 10_u64)
+}
+
+/// ZeRO's own section: DeepSpeed's default sizes, written out because they are buffers on the card.
+fn zero(scenario: &Scenario, stage: u8) -> Document {
+    let mut zero = Document::new().with("stage", u64::from(stage));
+    if stage > 0 {
+        zero = zero
+            .with("contiguous_gradients", true)
+            .with("overlap_comm", false)
+            .with("reduce_bucket_size", 500_000_000_u64)
+            .with("allgather_bucket_size", 500_000_000_u64);
+    }
+    if stage == 3 {
+        zero = zero
+            .with("stage3_prefetch_bucket_size", 50_000_000_u64)
+            .with("stage3_param_persistence_threshold", 100_000_u64)
+            .with("stage3_max_live_parameters", 1_000_000_000_u64)
+            .with("stage3_max_reuse_distance", 1_000_000_000_u64)
+            .with("stage3_gather_16bit_weights_on_model_save", true);
+    }
+    let host = || {
+        Document::new()
+            .with("device", "cpu")
+            .with("pin_memory", true)
+    };
+    match scenario.parallel.offload {
+        Offload::Optimizer if stage > 0 => zero.with("offload_optimizer", host()),
+        Offload::Parameters if stage == 3 => zero
+            .with("offload_optimizer", host())
+            .with("offload_param", host()),
+        _ => zero,
+    }
+}

@@ -1,0 +1,71 @@
+//! A core `Job`: one pod with all GPUs of a machine.
+
+use super::super::common::{job_name, machines};
+use super::super::header::header;
+use super::super::job::job;
+use super::super::{Files, Target, refuse};
+use super::{IMAGE, IMAGE_NOTE, files, gpus, variables};
+use crate::document::Document;
+use crate::estimate::Estimate;
+use crate::scenario::Scenario;
+
+pub(in super::super) const TARGET: Target = Target {
+    id: "kubernetes",
+    title: "Kubernetes Job",
+    versions: "kubernetes 1.27 to 1.37",
+    differs: "",
+    write,
+};
+
+fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
+    let header = header(&TARGET, scenario, estimate);
+    let mut problems = refuse::fixed(scenario, &["hardware.nodes"]);
+    problems.extend(refuse::nvidia(scenario));
+    let (job, machines) = match (job(scenario, estimate, &header), machines(scenario)) {
+        (Ok(job), Ok(machines)) if problems.is_empty() => (job, machines),
+        (job, _) => {
+            problems.extend(job.err().unwrap_or_default());
+            return Err(problems);
+        }
+    };
+    let each = machines.each;
+    let script = job.in_container(&format!("--standalone --nproc-per-node {each} "));
+    let mount = Document::new()
+        .with("mountPath", "/dev/shm")
+        .with("name", "shm");
+    let mut container = Document::new()
+        .with("name", "train")
+        .with_note("image", IMAGE, IMAGE_NOTE)
+        .with(
+            "command",
+            Document::List(vec!["bash".into(), "-c".into(), script.into()]),
+        );
+    let variables = variables(scenario);
+    if variables != Document::List(vec![]) {
+        container = container.with("env", variables);
+    }
+    let container = container
+        .with("resources", Document::new().with("limits", gpus(each)))
+        .with("volumeMounts", Document::List(vec![mount]));
+    // Processes pass batches and gradients through it; what a container has by default is too small.
+    let memory = Document::new()
+        .with("medium", "Memory")
+        .with("sizeLimit", "16Gi");
+    let volume = Document::new().with("name", "shm").with("emptyDir", memory);
+    let pod = Document::new()
+        .with("restartPolicy", "Never")
+        .with("containers", Document::List(vec![container]))
+        .with("volumes", Document::List(vec![volume]));
+    let spec = Document::new()
+        .with("backoffLimit", 0_u64)
+        .with("template", Document::new().with("spec", pod));
+    let document = Document::new()
+        .with("apiVersion", "batch/v1")
+        .with("kind", "Job")
+        .with(
+            "metadata",
+            Document::new().with("generateName", format!("{}-", job_name(scenario))),
+        )
+        .with("spec", spec);
+    Ok(files("job.yaml", &header, &document))
+}

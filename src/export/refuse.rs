@@ -1,0 +1,147 @@
+//! What a target cannot express, said by field: nothing is written silently wrong.
+
+use super::common::processes;
+use crate::catalog;
+use crate::scenario::{
+    Checkpointing, Offload, Parallelism, Precision, Problem, Quantization, Scenario, settings,
+};
+
+/// What few targets have a word for.
+pub(super) const RARE: &[&str] = &[
+    "hardware.nodes",
+    "training.fp8",
+    "parallel.tp",
+    "parallel.pp",
+    "parallel.cp",
+    "parallel.ep",
+    "runtime.memory_fraction",
+    "runtime.eval_batch",
+];
+
+/// How the GPUs share the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Layout {
+    /// One process.
+    Single,
+    Ddp,
+    Fsdp1,
+    Fsdp2,
+    Hsdp,
+    /// DeepSpeed's ZeRO and its stage.
+    Zero(u8),
+}
+
+/// The scenario's layout, where it is among those that the target knows.
+pub(super) fn layout(scenario: &Scenario, known: &[Parallelism]) -> Result<Layout, Problem> {
+    let strategy = scenario.parallel.strategy;
+    let offload = scenario.parallel.offload;
+    let layout = match strategy {
+        _ if processes(scenario) == 1 => return Ok(Layout::Single),
+        Parallelism::None => Layout::Single,
+        Parallelism::Ddp => Layout::Ddp,
+        Parallelism::Fsdp1 => Layout::Fsdp1,
+        Parallelism::Fsdp2 => Layout::Fsdp2,
+        Parallelism::Hsdp => Layout::Hsdp,
+        Parallelism::Zero1 => Layout::Zero(1),
+        Parallelism::Zero2 => Layout::Zero(2),
+        Parallelism::Zero3 => Layout::Zero(3),
+    };
+    if !known.contains(&strategy) {
+        let ids: Vec<&str> = known.iter().map(|it| it.id()).collect();
+        let expected = format!("{} for this target", ids.join(" or "));
+        return Err(Problem::new("parallel.strategy", strategy.id(), expected));
+    }
+    let keeps = match layout {
+        Layout::Single | Layout::Ddp => Offload::None,
+        Layout::Zero(1 | 2) => Offload::Optimizer,
+        _ => Offload::Parameters,
+    };
+    // FSDP moves weights and states together.
+    let divided = matches!(layout, Layout::Fsdp1 | Layout::Fsdp2 | Layout::Hsdp);
+    let known = offload == Offload::None
+        || offload == keeps
+        || (offload == Offload::Optimizer && layout == Layout::Zero(3));
+    if !known {
+        let expected = match keeps {
+            Offload::None => "nothing (none) with this strategy",
+            Offload::Optimizer => "none or optimizer with this strategy",
+            Offload::Parameters if divided => "none or parameters with this strategy",
+            Offload::Parameters => "none, optimizer or parameters",
+        };
+        return Err(Problem::new("parallel.offload", offload.id(), expected));
+    }
+    Ok(layout)
+}
+
+/// Problems of DDP's buckets, where the target leaves these fields at their defaults.
+pub(super) fn buckets(scenario: &Scenario, layout: Layout, paths: &[&str]) -> Vec<Problem> {
+    if layout == Layout::Ddp {
+        fixed(scenario, paths)
+    } else {
+        Vec::new()
+    }
+}
+
+/// A problem for each of these fields whose value the target has no word for: it always does what the default says.
+pub(super) fn fixed(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
+    let defaults = Scenario::default();
+    let differs = |path: &&str| {
+        let setting = settings::find(path)?;
+        let value = setting.get(scenario);
+        let fixed = setting.get(&defaults);
+        let asked = setting.applies(scenario) && value != fixed;
+        let shown = if fixed.is_empty() { "nothing" } else { &fixed };
+        let expected = format!("{shown}, which is all that this target can do");
+        asked.then(|| Problem::new(*path, value, expected))
+    };
+    paths.iter().filter_map(differs).collect()
+}
+
+/// A problem where the model is none that these scripts and tools train: one that continues text.
+pub(super) fn causal(scenario: &Scenario) -> Option<Problem> {
+    let model = catalog::model(&scenario.model.id)?;
+    let expected = "a language model that continues text, for this target";
+    let other = model.category != catalog::Category::Decoders;
+    other.then(|| Problem::new("model.id", model.id, expected))
+}
+
+/// A problem where the precision is not one of these.
+pub(super) fn precision_among(scenario: &Scenario, known: &[Precision]) -> Option<Problem> {
+    let precision = scenario.training.precision;
+    if known.contains(&precision) {
+        return None;
+    }
+    let ids: Vec<&str> = known.iter().map(|it| it.id()).collect();
+    let expected = format!("{} for this target", ids.join(" or "));
+    Some(Problem::new("training.precision", precision.id(), expected))
+}
+
+/// A problem where checkpointing is of another kind than none or every layer.
+pub(super) fn plain_checkpointing(scenario: &Scenario) -> Option<Problem> {
+    let checkpointing = scenario.training.checkpointing;
+    let known = matches!(checkpointing, Checkpointing::None | Checkpointing::Layers);
+    let expected = "none or layers for this target";
+    (!known).then(|| Problem::new("training.checkpointing", checkpointing.id(), expected))
+}
+
+/// A problem where frozen weights are in four bits but nothing beside them is trained.
+pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
+    let training = &scenario.training;
+    let wrong = training.quantization != Quantization::None && training.lora.is_none();
+    let expected = "none without adapters: weights in four bits cannot be trained";
+    wrong.then(|| {
+        Problem::new(
+            "training.quantization",
+            training.quantization.id(),
+            expected,
+        )
+    })
+}
+
+/// A problem where the card is not NVIDIA's: what this target installs runs on no other.
+pub(super) fn nvidia(scenario: &Scenario) -> Option<Problem> {
+    let gpu = catalog::gpu(&scenario.hardware.gpu)?;
+    let expected = "a card of NVIDIA's for this target, which installs PyTorch for CUDA";
+    let other = gpu.vendor != catalog::Vendor::Nvidia;
+    other.then(|| Problem::new("hardware.gpu", gpu.short_id(), expected))
+}

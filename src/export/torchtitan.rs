@@ -1,0 +1,231 @@
+//! torchtitan: flags over one of its own configurations.
+
+use super::common::{launch_torchrun, machines, processes};
+use super::header::header;
+use super::refuse::{self, Layout};
+use super::{Files, Target};
+use crate::catalog;
+use crate::estimate::Estimate;
+use crate::scenario::{
+    Attention, Checkpointing, LossKernel, Offload, Optimizer, Parallelism, Precision, Problem,
+    Scenario,
+};
+
+pub(super) const TARGET: Target = Target {
+    id: "torchtitan",
+    title: "torchtitan",
+    versions: "torchtitan 0.3",
+    differs: "its own modules, and FSDP's casts in place of autocast, keep other copies than were counted",
+    write,
+};
+
+/// The catalogue's models, and torchtitan's modules and configurations of them (0.3.0, `config_registry.py`).
+const MODELS: &[(&str, &str, &str)] = &[
+    ("llama-3.1-8b", "llama3", "llama3_8b"),
+    ("llama-3.1-70b", "llama3", "llama3_70b"),
+    ("llama-3.1-405b", "llama3", "llama3_405b"),
+    ("qwen3-0.6b", "qwen3", "qwen3_0_6b"),
+    ("qwen3-1.7b", "qwen3", "qwen3_1_7b"),
+    ("qwen3-14b", "qwen3", "qwen3_14b"),
+    ("qwen3-30b-a3b", "qwen3", "qwen3_30b_a3b"),
+    ("qwen3-32b", "qwen3", "qwen3_32b"),
+];
+
+const FIXED: &[&str] = &[
+    "model.dims",
+    "training.freeze",
+    "training.train_only",
+    "training.lora",
+    "training.quantization",
+    "training.ema",
+    "training.checkpoint_every",
+    "training.kernels",
+    "training.optimizer_in_backward",
+    "training.zero_to_none",
+    "training.keep_outputs",
+    "training.use_cache",
+    "training.fp8",
+    "data.padding_mask",
+    "runtime.memory_fraction",
+    "runtime.eval_batch",
+];
+
+const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallelism::Hsdp];
+
+fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
+    let training = &scenario.training;
+    let mut problems = refuse::fixed(scenario, FIXED);
+    let id = catalog::model(&scenario.model.id).map_or(scenario.model.id.as_str(), |it| it.id);
+    let model = MODELS.iter().find(|(known, ..)| *known == id);
+    if model.is_none() {
+        let ids: Vec<&str> = MODELS.iter().map(|(id, ..)| *id).collect();
+        let expected = format!("one of {} for this target", ids.join(", "));
+        problems.push(Problem::new("model.id", id, expected));
+    }
+    let mut expect = |field: &str, value: &str, right: bool, expected: &str| {
+        if !right {
+            problems.push(Problem::new(field, value, expected));
+        }
+    };
+    let loss = training.loss;
+    let chunked = matches!(
+        loss,
+        LossKernel::ChunkedCheckpoint | LossKernel::LigerLinear
+    );
+    let expected =
+        "chunked-checkpoint or liger-linear: this target goes back through each chunk at once";
+    expect("training.loss", loss.id(), chunked, expected);
+    let parts = training.loss_chunks;
+    let eight = loss != LossKernel::ChunkedCheckpoint || parts == 8;
+    expect(
+        "training.loss_chunks",
+        &parts.to_string(),
+        eight,
+        "8 for this target",
+    );
+    let expected = "on for this target, which always clips";
+    expect("training.clip", "off", training.clip, expected);
+    let attention = training.attention;
+    let expected = "sdpa for this target";
+    expect(
+        "training.attention",
+        attention.id(),
+        attention == Attention::Sdpa,
+        expected,
+    );
+    let precision = match training.precision {
+        Precision::Fp32 => Some(["float32", "float32"]),
+        Precision::AmpBf16 => Some(["float32", "bfloat16"]),
+        Precision::Bf16 => Some(["bfloat16", "bfloat16"]),
+        _ => None,
+    };
+    let expected = "fp32, amp-bf16 or bf16 for this target";
+    expect(
+        "training.precision",
+        training.precision.id(),
+        precision.is_some(),
+        expected,
+    );
+    let optimizer = match training.optimizer {
+        Optimizer::AdamW => Some("foreach"),
+        Optimizer::AdamWFused => Some("fused"),
+        Optimizer::AdamWLoop => Some("for-loop"),
+        _ => None,
+    };
+    let expected = "adamw, adamw-fused or adamw-loop for this target";
+    expect(
+        "training.optimizer",
+        training.optimizer.id(),
+        optimizer.is_some(),
+        expected,
+    );
+    let recompute = match training.checkpointing {
+        Checkpointing::None => Some("none"),
+        Checkpointing::Layers => Some("full"),
+        Checkpointing::KeepHalf => Some("selective"),
+        _ => None,
+    };
+    let expected = "none, layers or keep-half for this target";
+    expect(
+        "training.checkpointing",
+        training.checkpointing.id(),
+        recompute.is_some(),
+        expected,
+    );
+    let (layout, machines) = (refuse::layout(scenario, LAYOUTS), machines(scenario));
+    let (
+        Some((_, module, config)),
+        Some([weights, compute]),
+        Some(optimizer),
+        Some(recompute),
+        Ok(layout),
+        Ok(machines),
+        true,
+    ) = (
+        model,
+        precision,
+        optimizer,
+        recompute,
+        &layout,
+        &machines,
+        problems.is_empty(),
+    )
+    else {
+        problems.extend(layout.err());
+        problems.extend(machines.err());
+        return Err(problems);
+    };
+    let [replicas, shards] = degrees(scenario, *layout);
+    let parallel = &scenario.parallel;
+    let reshard = if parallel.reshard { "always" } else { "never" };
+    let options: Vec<(&str, String)> = vec![
+        ("--module", (*module).into()),
+        ("--config", (*config).into()),
+        (
+            "--training.local_batch_size",
+            scenario.data.micro_batch.to_string(),
+        ),
+        (
+            "--training.global_batch_size",
+            scenario.effective_batch().to_string(),
+        ),
+        ("--training.seq_len", scenario.data.sequence.to_string()),
+        ("--training.steps", "100".into()),
+        ("--training.dtype", weights.into()),
+        ("--training.mixed_precision_param", compute.into()),
+        ("--training.max_norm", "1.0".into()),
+        ("--optimizer.implementation", optimizer.into()),
+        ("--parallelism.data_parallel_replicate_degree", replicas),
+        ("--parallelism.data_parallel_shard_degree", shards),
+        ("--parallelism.fsdp_reshard_after_forward", reshard.into()),
+        (
+            "--parallelism.tensor_parallel_degree",
+            parallel.tp.to_string(),
+        ),
+        (
+            "--parallelism.pipeline_parallel_degree",
+            parallel.pp.to_string(),
+        ),
+        (
+            "--parallelism.context_parallel_degree",
+            parallel.cp.to_string(),
+        ),
+        (
+            "--parallelism.expert_parallel_degree",
+            parallel.ep.to_string(),
+        ),
+    ];
+    let mut words: Vec<String> = vec!["-m".into(), "torchtitan.train".into()];
+    words.extend(
+        options
+            .into_iter()
+            .flat_map(|(name, value)| [name.to_string(), value]),
+    );
+    // Graphs would hold memory that was not counted, and so would what is on by default for watching a run.
+    words.extend(
+        [
+            "--training.disable_cuda_graphs",
+            "--profiler.no-enable_profiling",
+            "--metrics.no-enable_tensorboard",
+        ]
+        .map(String::from),
+    );
+    if parallel.offload == Offload::Parameters && *layout != Layout::Single {
+        words.push("--training.enable_cpu_offload".into());
+    }
+    words.push(format!("activation-checkpoint:{recompute}"));
+    let header = header(&TARGET, scenario, estimate);
+    Ok(vec![launch_torchrun(&header, scenario, machines, &words)])
+}
+
+/// Over how many GPUs weights are repeated and divided.
+fn degrees(scenario: &Scenario, layout: Layout) -> [String; 2] {
+    let replicas = scenario.replicas();
+    let nodes = u64::from(scenario.hardware.nodes.max(1));
+    match layout {
+        Layout::Ddp => [replicas.to_string(), "1".into()],
+        Layout::Hsdp => [nodes.to_string(), (replicas / nodes).max(1).to_string()],
+        _ if processes(scenario) == 1 => ["1".into(), "1".into()],
+        _ => ["1".into(), replicas.to_string()],
+    }
+}

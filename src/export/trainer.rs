@@ -1,0 +1,210 @@
+//! What the tools built on transformers' `Trainer` share: what it always does, and its `TrainingArguments`.
+
+use super::refuse::{self, Layout};
+use crate::document::Document;
+use crate::scenario::{
+    Checkpointing, Kernels, Lora, LossKernel, Optimizer, Parallelism, Precision, Problem,
+    Quantization, Scenario,
+};
+
+/// What a `Trainer` always does in one way.
+const FIXED: &[&str] = &[
+    "model.dims",
+    "training.freeze",
+    "training.train_only",
+    "training.dropout",
+    "training.ema",
+    "training.checkpoint_every",
+    "training.optimizer_in_backward",
+    "training.zero_to_none",
+    "training.keep_outputs",
+    "training.use_cache",
+    "training.channels_last",
+];
+
+/// What tools that make the adapters themselves leave no word for.
+pub(super) const ADAPTERS: &[&str] = &["training.lora.exclude", "training.lora.fp32_adapters"];
+
+/// Settings of Liger, for tools that have no word for it.
+pub(super) const LIGER: &[&str] = &["training.kernels", "training.loss"];
+
+/// What a tool built on the `Trainer` was asked for, in its words.
+pub(super) struct Asked {
+    pub optim: &'static str,
+    pub layout: Layout,
+    /// Liger's kernels and its loss: one switch turns on both.
+    pub liger: bool,
+}
+
+/// The scenario in the `Trainer`'s words; or all that it, or these fixed fields, or these precisions cannot express.
+pub(super) fn asked(
+    scenario: &Scenario,
+    fixed: &[&str],
+    precisions: &[Precision],
+    layouts: &[Parallelism],
+) -> Result<Asked, Vec<Problem>> {
+    let mut problems = refuse::fixed(scenario, FIXED);
+    problems.extend(refuse::fixed(scenario, refuse::RARE));
+    problems.extend(refuse::fixed(scenario, fixed));
+    problems.extend(refuse::causal(scenario));
+    problems.extend(refuse::plain_checkpointing(scenario));
+    problems.extend(refuse::quantized(scenario));
+    problems.extend(refuse::precision_among(scenario, precisions));
+    let liger = if fixed.contains(&"training.kernels") {
+        Ok(false)
+    } else {
+        liger(scenario)
+    };
+    let layout = refuse::layout(scenario, layouts);
+    if let Ok(layout) = layout {
+        let view = ["parallel.bucket_view"];
+        problems.extend(refuse::buckets(scenario, layout, &view));
+    }
+    match (optim(scenario.training.optimizer), layout, liger) {
+        (Ok(optim), Ok(layout), Ok(liger)) if problems.is_empty() => Ok(Asked {
+            optim,
+            layout,
+            liger,
+        }),
+        (optim, layout, liger) => {
+            problems.extend(optim.err());
+            problems.extend(layout.err());
+            problems.extend(liger.err());
+            Err(problems)
+        }
+    }
+}
+
+/// Whether Liger is asked for; its one switch turns on kernels and loss together.
+fn liger(scenario: &Scenario) -> Result<bool, Problem> {
+    let (kernels, loss) = (scenario.training.kernels, scenario.training.loss);
+    match (kernels, loss) {
+        (Kernels::Library, LossKernel::Library) => Ok(false),
+        (Kernels::Liger, LossKernel::LigerLinear) => Ok(true),
+        (_, LossKernel::Library | LossKernel::LigerLinear) => {
+            let expected =
+                "library with the library's loss, or liger with liger-linear, for this target";
+            Err(Problem::new("training.kernels", kernels.id(), expected))
+        }
+        _ => {
+            let expected = "library, or liger-linear with Liger's kernels, for this target";
+            Err(Problem::new("training.loss", loss.id(), expected))
+        }
+    }
+}
+
+/// Keys of the adapters, as PEFT's own are called.
+pub(super) fn peft(lora: &Lora) -> Document {
+    Document::new()
+        .with("lora_r", lora.rank)
+        .with("lora_alpha", lora.rank.saturating_mul(2))
+        .with("lora_dropout", lora.dropout)
+        .with("lora_target_modules", lora.targets.clone())
+}
+
+/// Whether frozen weights are in four bits, and whether their scales are quantised too.
+pub(super) fn four_bits(scenario: &Scenario) -> Option<bool> {
+    match scenario.training.quantization {
+        Quantization::None => None,
+        Quantization::Nf4 => Some(false),
+        Quantization::Nf4Double => Some(true),
+    }
+}
+
+/// The `optim` of transformers that runs exactly this optimizer.
+fn optim(optimizer: Optimizer) -> Result<&'static str, Problem> {
+    match optimizer {
+        Optimizer::AdamW => Ok("adamw_torch"),
+        Optimizer::AdamWFused => Ok("adamw_torch_fused"),
+        Optimizer::Sgd => Ok("sgd"),
+        Optimizer::AdafactorHf => Ok("adafactor"),
+        Optimizer::Adagrad => Ok("adagrad"),
+        Optimizer::RmsProp => Ok("rmsprop"),
+        Optimizer::AdamW8bit => Ok("adamw_bnb_8bit"),
+        Optimizer::PagedAdamW => Ok("paged_adamw_32bit"),
+        Optimizer::PagedAdamW8bit => Ok("paged_adamw_8bit"),
+        Optimizer::AdamW8bitAo => Ok("adamw_torch_8bit"),
+        Optimizer::AdamW4bitAo => Ok("adamw_torch_4bit"),
+        other => {
+            let expected = "adamw, adamw-fused, sgd, adafactor-hf, adagrad, rmsprop, or AdamW of bitsandbytes or \
+                            torchao, for this target";
+            Err(Problem::new("training.optimizer", other.id(), expected))
+        }
+    }
+}
+
+/// The format that weights are loaded in.
+pub(super) fn weights(precision: Precision) -> &'static str {
+    match precision {
+        Precision::Fp32 | Precision::AmpBf16 | Precision::AmpFp16 => "float32",
+        Precision::Bf16 | Precision::AmpBf16OnBf16 => "bfloat16",
+        Precision::Fp16 => "float16",
+    }
+}
+
+/// Keys of `TrainingArguments` that memory depends on, legal from transformers 4.57 to 5.23, and those a run needs.
+pub(super) fn arguments(scenario: &Scenario, asked: &Asked) -> Document {
+    let Scenario {
+        training, runtime, ..
+    } = scenario;
+    let precision = training.precision;
+    // FSDP checkpoints by itself, and refuses to do it twice.
+    let checkpointing =
+        training.checkpointing != Checkpointing::None && asked.layout != Layout::Fsdp2;
+    let mut document = Document::new()
+        .with("per_device_train_batch_size", scenario.data.micro_batch)
+        .with("gradient_accumulation_steps", training.accumulation)
+        .with("gradient_checkpointing", checkpointing);
+    if checkpointing {
+        let reentrant = Document::new().with("use_reentrant", false);
+        document = document.with("gradient_checkpointing_kwargs", reentrant);
+    }
+    if asked.liger {
+        document = document.with("use_liger_kernel", true);
+    }
+    if asked.layout == Layout::Ddp {
+        document = document.with("ddp_bucket_cap_mb", scenario.parallel.bucket_mb);
+    }
+    let bf16 = matches!(precision, Precision::AmpBf16 | Precision::AmpBf16OnBf16);
+    document = document
+        .with_note("bf16", bf16, "autocast")
+        .with("fp16", precision == Precision::AmpFp16)
+        .with("optim", asked.optim)
+        .with_note(
+            "max_grad_norm",
+            if training.clip { 1.0 } else { 0.0 },
+            "0: no clipping",
+        )
+        .with("dataloader_num_workers", runtime.workers)
+        .with("dataloader_pin_memory", runtime.pin_memory);
+    if runtime.workers > 0 {
+        document = document.with("dataloader_prefetch_factor", runtime.prefetch);
+    }
+    document = document.with_note(
+        "learning_rate",
+        2e-5,
+        "yours to choose, as are the lines below",
+    );
+    document = document
+        .with("max_steps", 100_u64)
+        .with("logging_steps", 10_u64);
+    saves(scenario, document)
+        .with("report_to", "none")
+        .with("output_dir", "out")
+}
+
+/// When to save, and how much to keep.
+pub(super) fn saves(scenario: &Scenario, document: Document) -> Document {
+    let (every, keep) = (scenario.runtime.save_every, scenario.runtime.save_keep);
+    if every == 0 {
+        return document.with("save_strategy", "no");
+    }
+    let document = document
+        .with("save_strategy", "steps")
+        .with("save_steps", every);
+    if keep > 0 {
+        document.with("save_total_limit", keep)
+    } else {
+        document
+    }
+}
