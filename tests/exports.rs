@@ -74,18 +74,42 @@ fn estimate() -> Estimate {
     }
 }
 
-/// A scenario in which every text is the given one that all targets can express.
-fn common(text: &str) -> Scenario {
+/// A scenario that the target can express, in which every text that it can pass on is the given one.
+fn expressible(target: &str, text: &str) -> Scenario {
     let mut scenario = named(text);
-    for (list, value) in [
+    let known = [("model", "llama-3.1-8b"), ("lora", "off")];
+    let changes: &[(&str, &str)] = match target {
+        "swift" => &[("mask", "on")],
+        "skypilot" => &[("gpu", "h100-sxm5")],
+        "unsloth" => &[
+            ("gpus", "1"),
+            ("optim", "adamw-8bit"),
+            ("kernels", "fused-norms"),
+            ("loss", "liger"),
+            ("clip", "on"),
+        ],
+        "deepspeed" => &[("precision", "amp-bf16")],
+        "torchtune" => &[("precision", "bf16"), ("par", "fsdp2")],
+        "torchtitan" => &[
+            ("precision", "amp-bf16"),
+            ("clip", "on"),
+            ("loss", "chunked-checkpoint"),
+        ],
+        "megatron" => &[("precision", "amp-bf16"), ("optim", "adamw-fused")],
+        _ => &[],
+    };
+    let common = [
         ("freeze", ""),
         ("train_only", ""),
         ("lora_exclude", ""),
         ("precision", "amp-bf16-on-bf16"),
         ("ckpt", "layers"),
         ("gpus", "2"),
-    ] {
-        settings::set(&mut scenario, list, value).unwrap();
+    ];
+    let own_models = ["torchtune", "torchtitan", "megatron"].contains(&target);
+    let known = if own_models { &known[..] } else { &[] };
+    for (name, value) in common.iter().chain(known).chain(changes) {
+        settings::set(&mut scenario, name, value).unwrap();
     }
     scenario
 }
@@ -121,6 +145,15 @@ fn bash(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Runs shellcheck on scripts where the machine has it, as `scripts/test` sees to.
+#[track_caller]
+fn shellcheck(scripts: &[PathBuf]) {
+    if let Ok(output) = Command::new("shellcheck").args(scripts).output() {
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{said}");
+    }
+}
+
 #[test]
 fn quoted_words_reach_a_program_as_they_are() {
     let folder = folder("words");
@@ -151,10 +184,12 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
     .unwrap();
     bash(&folder, &["-c", "chmod +x torchrun"]);
     for text in HOSTILE {
+        let mut scripts = Vec::new();
         for target in export::TARGETS {
-            let scenario = common(text);
-            let files = (target.write)(&scenario, &estimate()).unwrap();
-            let at = folder.join("out");
+            let scenario = expressible(target.id, text);
+            let files = (target.write)(&scenario, &estimate());
+            let files = files.unwrap_or_else(|problems| panic!("{} {problems:?}", target.id));
+            let at = folder.join("out").join(target.id);
             fs::create_dir_all(&at).unwrap();
             write(&files, &at);
             for file in &files {
@@ -163,8 +198,12 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
                     "text that runs backwards"
                 );
                 let kind = Path::new(file.name).extension();
-                if kind.is_some_and(|it| it == "sh") {
+                if kind.is_some_and(|it| it == "sh" || it == "sbatch") {
                     bash(&at, &["-n", file.name]);
+                    scripts.push(at.join(file.name));
+                }
+                if kind.is_some_and(|it| it == "json") {
+                    import::json::read(&file.contents).unwrap();
                 }
                 if kind.is_some_and(|it| it == "yaml") {
                     let document = import::yaml::read(&file.contents).unwrap();
@@ -183,8 +222,9 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
                     assert_eq!(opened.scenario, scenario);
                 }
             }
-            fs::remove_dir_all(&at).unwrap();
         }
+        shellcheck(&scripts);
+        fs::remove_dir_all(folder.join("out")).unwrap();
         let scenario = named(text);
         let files = (export::target("plain").unwrap().write)(&scenario, &estimate()).unwrap();
         write(&files, &folder);

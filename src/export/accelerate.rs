@@ -72,7 +72,7 @@ fn mixed(scenario: &Scenario) -> &'static str {
     match scenario.training.precision {
         Precision::AmpBf16 | Precision::AmpBf16OnBf16 => "bf16",
         Precision::AmpFp16 => "fp16",
-        Precision::Fp32 | Precision::Bf16 | Precision::Fp16 => "no",
+        Precision::Fp32 | Precision::Fp64 | Precision::Bf16 | Precision::Fp16 => "no",
     }
 }
 

@@ -139,6 +139,7 @@ pub(super) fn weights(precision: Precision) -> &'static str {
         Precision::Fp32 | Precision::AmpBf16 | Precision::AmpFp16 => "float32",
         Precision::Bf16 | Precision::AmpBf16OnBf16 => "bfloat16",
         Precision::Fp16 => "float16",
+        Precision::Fp64 => "float64",
     }
 }
 

@@ -15,12 +15,12 @@ from torch.nn.parallel import DistributedDataParallel
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.optimization import Adafactor
 
-WEIGHTS = {"bf16": torch.bfloat16, "amp-bf16-on-bf16": torch.bfloat16, "fp16": torch.float16}
+WEIGHTS = {"fp64": torch.float64, "bf16": torch.bfloat16, "amp-bf16-on-bf16": torch.bfloat16, "fp16": torch.float16}
 AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-bf16-on-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 DIMENSIONS = {
     "layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads",
-    "kv_heads": "num_key_value_heads", "ffn": "intermediate_size", "vocab": "vocab_size",
-    "ctx": "max_position_embeddings",
+    "kv": "num_key_value_heads", "ffn": "intermediate_size", "vocab": "vocab_size",
+    "ctx": "max_position_embeddings", "tied": "tie_word_embeddings", "window": "sliding_window",
 }
 
 
@@ -59,7 +59,8 @@ def build_model(cfg):
     config = AutoConfig.from_pretrained(cfg["model"])
     config.use_cache = cfg["use_cache"]
     for name, size in cfg["dims"].items():
-        setattr(config, DIMENSIONS.get(name, name), size)
+        key = "n_inner" if name == "ffn" and hasattr(config, "n_inner") else DIMENSIONS.get(name, name)
+        setattr(config, key, bool(size) if name == "tied" else size)
     kinds = dict(dtype=WEIGHTS.get(cfg["precision"], torch.float32), attn_implementation=cfg["attention"])
     if cfg["quantization"] != "none":
         from transformers import BitsAndBytesConfig
