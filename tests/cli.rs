@@ -75,7 +75,7 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         &["export", "gpt2-small", "--target", "fax"],
         2,
         "",
-        "headroom: --target is `fax`; expected one of plain, hf, trl, accelerate, axolotl, llama-factory\n",
+        "headroom: --target is `fax`; expected one of plain, hf, trl, accelerate, deepspeed,",
     );
     check(
         &["truth", "no-such-file"],
