@@ -8,7 +8,14 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
     let Some(lora) = cx.env.training.lora.as_ref() else {
         return y;
     };
-    if !lora.targets.iter().any(|target| target == name) {
+    // A target is the end of a path, such as `q_proj` or `to_out.0`.
+    let is_meant = |target: &String| match target.rsplit_once('.') {
+        None => target == name,
+        Some((_, last)) => {
+            last == name && format!(".{}", cx.path()).ends_with(&format!(".{target}"))
+        }
+    };
+    if !lora.targets.iter().any(is_meant) {
         return y;
     }
     if !lora.exclude.is_empty() {

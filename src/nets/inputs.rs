@@ -40,11 +40,23 @@ pub fn windowed_mask(
     dtype: DType,
     window: Option<u64>,
 ) -> AttentionMask {
+    mask(cx, ids, padding, dtype, window, true)
+}
+
+/// The same, `probed` or not for sequences joined in one row: models that pass no positions are not.
+pub fn mask(
+    cx: &Cx,
+    ids: &Tensor,
+    padding: Option<&Tensor>,
+    dtype: DType,
+    window: Option<u64>,
+    probed: bool,
+) -> AttentionMask {
     let eager = cx.env.training.attention == Attention::Eager;
     // A window that holds the whole sequence cuts nothing off, which only `sdpa_mask` makes use of.
     let needed = window.is_some_and(|window| ids.size(1) >= window);
     let padding = padding.map(|padding| padding.constant("to", padding.shape(), DType::Bool));
-    if padding.is_none() && !cx.env.training.use_cache {
+    if probed && padding.is_none() && !cx.env.training.use_cache {
         packed_sequence_probe(ids);
     }
     if !eager && !needed {
@@ -58,7 +70,7 @@ pub fn windowed_mask(
     AttentionMask::Given(if eager {
         additive(&mask, ids.size(0), dtype)
     } else {
-        mask
+        mask.expand(&[ids.size(0), 1, ids.size(1), ids.size(1)])
     })
 }
 

@@ -33,7 +33,31 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         let family = text("model").split('-').next().unwrap_or_default();
         dims.insert("family".into(), family.into());
     }
+    rename(&mut dims);
+    if dims.get("family").and_then(Value::as_str) == Some("unet")
+        && let Some(lora) = &mut training.lora
+    {
+        // `add_adapter` of diffusers makes them in the type of the weights.
+        lora.fp32_adapters = false;
+    }
     simulated::run_with(knobs, &dims, &data, &training)
+}
+
+/// Whisper's sizes by the names of its own configuration; its heads are 64 wide.
+fn rename(dims: &mut Object) {
+    let number = |name: &str| dims.get(name).and_then(Value::as_u64);
+    let renamed = [
+        ("hidden", number("d_model")),
+        ("heads", number("d_model").map(|width| width / 64)),
+        ("layers", number("enc")),
+        ("decoder_layers", number("dec")),
+        ("audio_ctx", number("mel_frames").map(|frames| frames / 2)),
+    ];
+    for (name, value) in renamed {
+        if let Some(value) = value {
+            dims.insert(name.into(), value.into());
+        }
+    }
 }
 
 fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {

@@ -1,6 +1,7 @@
 //! Self-attention of the decoder.
 
 use super::super::Cx;
+use super::traits::{HeadNorms, Positions, Projection};
 use super::{Cache, Decoder, Shared, rope};
 use crate::scenario::{Attention, Kernels};
 use crate::tape::ops::{AttentionMask, repeat_heads};
@@ -15,70 +16,156 @@ impl Decoder {
     ) -> (Tensor, Option<Tensor>) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let (joint, [mut q, mut k, mut v]) = self.projections(cx, x);
-        if cx.env.training.kernels == Kernels::Library {
-            let turned = rope::apply(&q, &k, &shared.rope, self.traits.fused);
-            (q, k) = turned;
-        } else {
-            [q, k] = q.rope_liger(&k, &shared.rope);
+        let mut names = Vec::new();
+        if let (Some(tables), Positions::Rotary(turn)) = (&shared.rope, self.traits.positions) {
+            if cx.env.training.kernels == Kernels::Library {
+                let turned = rope::apply(&q, &k, tables, turn);
+                (q, k, names) = turned;
+            } else {
+                [q, k] = q.rope_liger(&k, tables);
+            }
         }
         (k, v) = cached(&shared.cache, k, v);
         let groups = self.heads / self.kv_heads;
         let mask = &shared.mask;
+        let rate = if self.traits.dropout.attention {
+            cx.rate(self.drop_rate)
+        } else {
+            0.0
+        };
         let (mut out, weights) = match cx.env.training.attention {
-            Attention::Sdpa => (sdpa(&q, &k, &v, mask, groups), None),
-            Attention::Eager => eager(&q, &k, &v, mask, groups, self.traits.soft_caps),
+            Attention::Sdpa => (sdpa(&q, &k, &v, mask, groups, rate), None),
+            Attention::Eager => {
+                let capped = self.traits.soft_caps;
+                eager([&q, &k, &v], mask, groups, capped, rate)
+            }
         };
         out = out.reshape(&[b, s, self.heads * d]).contiguous();
-        out = cx.linear("o_proj", &out, self.hidden, self.traits.out_bias);
-        drop(joint);
+        out = cx.linear(
+            self.traits.names.out,
+            &out,
+            self.hidden,
+            self.traits.out_bias,
+        );
+        if self.traits.dropout.inside {
+            out = self.dropped(cx, &out);
+        }
+        drop((joint, names));
         (out, weights)
     }
 
-    /// Queries, keys and values `[B, H, S, D]`, and the joint projection they are views of, where there is one.
+    /// Queries, keys and values `[B, H, S, D]`, and what the block's names keep alive besides.
     fn projections(&self, cx: &Cx, x: &Tensor) -> (Option<Tensor>, [Tensor; 3]) {
+        let bias = self.traits.qkv_bias;
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
-        let heads = |t: Tensor, n: u64| t.view(&[b, s, n, d]);
-        let counts = [self.heads, self.kv_heads, self.kv_heads];
-        if self.traits.fused {
-            let width = counts.iter().sum::<u64>() * d;
-            let joint = cx.linear("qkv_proj", x, width, self.traits.qkv_bias);
-            let parts = counts.map(|n| joint.narrow(-1, n * d));
-            let [q, k, v] = parts;
-            let all = [(q, self.heads), (k, self.kv_heads), (v, self.kv_heads)]
-                .map(|(t, n)| heads(t, n).transpose(1, 2));
-            return (Some(joint), all);
-        }
-        let project = |name, norm: Option<&'static str>, n| {
-            let t = cx.linear(name, x, n * d, self.traits.qkv_bias);
-            match norm.filter(|_| self.traits.whole_norms) {
-                Some(norm) => self.norm(cx, norm, &t),
-                None => t,
+        let (h, k) = (self.heads, self.kv_heads);
+        let heads = |t: &Tensor, n: u64| t.view(&[b, s, n, d]).transpose(1, 2);
+        let whole = (h + 2 * k) * d;
+        let joint = || cx.linear(self.traits.names.joint, x, whole, bias);
+        match self.traits.projection {
+            Projection::Apart | Projection::Together | Projection::QueryFirst => {
+                (None, self.apart_projections(cx, x))
             }
+            Projection::Joint => {
+                let joint = joint();
+                let [q, keys, v] = [h, k, k].map(|n| joint.narrow(-1, n * d));
+                (Some(joint), [heads(&q, h), heads(&keys, k), heads(&v, k)])
+            }
+            Projection::ByHead => {
+                let mut all = joint();
+                all = all.view(&[b, s, h, 3 * d]).transpose(1, 2);
+                let parts = all.split(&[d; 3], -1);
+                let parts = parts.try_into();
+                (
+                    Some(all.clone()),
+                    parts.unwrap_or_else(|_| [0; 3].map(|_| all.clone())),
+                )
+            }
+            Projection::OneKey => {
+                let parts = joint().unsqueeze(1).split(&[h * d, k * d, k * d], 3);
+                let [q, keys, v]: [Tensor; 3] = match parts.try_into() {
+                    Ok(parts) => parts,
+                    Err(_) => return (None, [0; 3].map(|_| x.clone())),
+                };
+                (None, [heads(&q, h), keys, v])
+            }
+        }
+    }
+
+    fn apart_projections(&self, cx: &Cx, x: &Tensor) -> [Tensor; 3] {
+        let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
+        let names = self.traits.names;
+        let kind = self.traits.head_norms;
+        let normed = |at: HeadNorms, t: Tensor, norm: Option<&'static str>| match norm {
+            Some(norm) if at == kind => self.norm(cx, norm, &t),
+            _ => t,
         };
-        let split = |t: Tensor, norm: Option<&'static str>, n| {
-            let t = heads(t, n);
-            let t = match norm.filter(|_| self.traits.head_norms) {
-                Some(norm) => self.norm(cx, norm, &t),
-                None => t,
-            };
+        let project = |name, norm, n: u64| {
+            let t = cx.linear(name, x, n * d, self.traits.qkv_bias);
+            normed(HeadNorms::Whole, t, norm)
+        };
+        let split = |t: Tensor, norm, n| {
+            let t = normed(HeadNorms::Each, t.view(&[b, s, n, d]), norm);
             t.transpose(1, 2)
         };
         let (h, k) = (self.heads, self.kv_heads);
-        let (q_norm, k_norm) = (Some("q_norm"), Some("k_norm"));
-        // Where whole projections are normed, all are made before the first is split.
-        let all = if self.traits.whole_norms {
-            let queries = project("q_proj", q_norm, h);
-            let keys = project("k_proj", k_norm, k);
-            let values = project("v_proj", None, k);
-            let queries = split(queries, q_norm, h);
-            let keys = split(keys, k_norm, k);
-            [queries, keys, split(values, None, k)]
-        } else {
-            let queries = split(project("q_proj", q_norm, h), q_norm, h);
-            let keys = split(project("k_proj", k_norm, k), k_norm, k);
-            [queries, keys, split(project("v_proj", None, k), None, k)]
+        let (q_norm, k_norm) = (Some(names.query_norm), Some(names.key_norm));
+        let [mut queries, mut keys, values] = match self.traits.projection {
+            Projection::Together => {
+                let queries = project("q_proj", q_norm, h);
+                let keys = project("k_proj", k_norm, k);
+                let values = project("v_proj", None, k);
+                let queries = split(queries, q_norm, h);
+                let keys = split(keys, k_norm, k);
+                [queries, keys, split(values, None, k)]
+            }
+            Projection::QueryFirst => {
+                let scaled = project("q_proj", None, h).then(Tensor::scale);
+                let queries = split(scaled, None, h);
+                let keys = project("k_proj", None, k);
+                let values = project("v_proj", None, k);
+                let keys = split(keys, None, k);
+                [queries, keys, split(values, None, k)]
+            }
+            _ => {
+                let queries = split(project("q_proj", q_norm, h), q_norm, h);
+                let keys = split(project("k_proj", k_norm, k), k_norm, k);
+                [queries, keys, split(project("v_proj", None, k), None, k)]
+            }
         };
-        (None, all)
+        match kind {
+            HeadNorms::EachMoved => {
+                queries = normed(HeadNorms::EachMoved, queries, q_norm);
+                keys = normed(HeadNorms::EachMoved, keys, k_norm);
+            }
+            HeadNorms::OneByOne => {
+                queries = one_by_one(cx, names.query_norm, &queries);
+                keys = one_by_one(cx, names.key_norm, &keys);
+            }
+            _ => {}
+        }
+        [queries, keys, values]
+    }
+}
+
+/// `StableLmLayerNormPerHead.forward`: a norm without bias for each head.
+fn one_by_one(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+    let count = x.size(1);
+    let ones: Vec<u64> = (0..count).map(|_| 1).collect();
+    let parts = x.split(&ones, 1);
+    let normed: Vec<Tensor> = cx.within(name, |cx| {
+        let each = |(i, part): (usize, &Tensor)| {
+            cx.nth("norms", i, |cx| {
+                let weight = cx.param("weight", [part.size(-1)]).tensor();
+                part.layer_norm(Some(&weight), None)
+            })
+        };
+        parts.iter().enumerate().map(each).collect()
+    });
+    let all: Vec<&Tensor> = normed.iter().collect();
+    match all.split_first() {
+        Some((first, rest)) => Tensor::cat(first, rest, 1),
+        None => x.clone(),
     }
 }
 
@@ -96,25 +183,31 @@ pub(in crate::nets) fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, T
 }
 
 /// `sdpa_attention_forward`: a mask makes it repeat keys and values, for the kernels that take masks know no groups.
-fn sdpa(q: &Tensor, k: &Tensor, v: &Tensor, mask: &AttentionMask, groups: u64) -> Tensor {
+fn sdpa(
+    q: &Tensor,
+    k: &Tensor,
+    v: &Tensor,
+    mask: &AttentionMask,
+    groups: u64,
+    dropout: f64,
+) -> Tensor {
     let grouped = !matches!(mask, AttentionMask::Given(_)) && k.size(-1) <= 256;
     let repeated = (!grouped && groups > 1).then(|| {
         let keys = repeat_heads(k, groups);
         [keys, repeat_heads(v, groups)]
     });
     let [k, v] = repeated.as_ref().map_or([k, v], |[k, v]| [k, v]);
-    let out = q.attention(k, v, mask, 0.0);
+    let out = q.attention(k, v, mask, dropout);
     out.transpose(1, 2).contiguous()
 }
 
 /// `eager_attention_forward`: softmax in fp32.
 fn eager(
-    q: &Tensor,
-    k: &Tensor,
-    v: &Tensor,
+    [q, k, v]: [&Tensor; 3],
     mask: &AttentionMask,
     groups: u64,
     capped: bool,
+    dropout: f64,
 ) -> (Tensor, Option<Tensor>) {
     let keys = repeat_heads(k, groups);
     let values = repeat_heads(v, groups);
@@ -130,6 +223,7 @@ fn eager(
     weights = weights
         .softmax(Some(DType::F32))
         .then(|weights| weights.to(q.dtype()));
+    weights = weights.dropout(dropout);
     let out = weights
         .matmul(&values)
         .then(|out| out.transpose(1, 2).contiguous());

@@ -1,4 +1,4 @@
-//! Mixtures of experts (transformers/integrations/moe.py, `grouped_mm_experts_forward`).
+//! Mixtures of experts (transformers/integrations/moe.py: `grouped_mm_experts_forward`, `batched_mm_experts_forward`).
 
 use super::super::Cx;
 use super::Decoder;
@@ -25,7 +25,14 @@ impl Decoder {
             })
         });
         let (logits, weights, chosen) = cx.within("gate", |cx| self.route(cx, &hidden, kind));
-        let mut out = cx.within("experts", |cx| self.experts(cx, &hidden, &chosen, &weights));
+        let mut out = cx.within("experts", |cx| {
+            let run = if self.batched {
+                Self::batched_experts
+            } else {
+                Self::grouped_experts
+            };
+            run(self, cx, &hidden, &chosen, &weights)
+        });
         if let Some(mut shared) = shared {
             shared = cx
                 .linear("shared_expert_gate", &hidden, 1, false)
@@ -57,7 +64,72 @@ impl Decoder {
         (logits, weights, chosen)
     }
 
-    fn experts(&self, cx: &Cx, hidden: &Tensor, chosen: &Tensor, weights: &Tensor) -> Tensor {
+    /// The experts' matrices: up and gate together, and down.
+    fn expert_weights(&self, cx: &Cx) -> [Tensor; 2] {
+        [
+            (
+                "gate_up_proj",
+                [self.experts, 2 * self.expert_ffn, self.hidden],
+            ),
+            ("down_proj", [self.experts, self.hidden, self.expert_ffn]),
+        ]
+        .map(|(name, shape)| cx.param(name, shape).tensor())
+    }
+
+    fn gated_halves(&self, both: &Tensor) -> Tensor {
+        let mut halves = both.chunk(2, -1);
+        match (halves.pop(), halves.pop()) {
+            (Some(up), Some(gate)) => self.activation(&gate).then(|gate| gate.mul(&up)),
+            _ => both.clone(),
+        }
+    }
+
+    /// A copy of its expert's matrices for each token and choice.
+    fn batched_experts(
+        &self,
+        cx: &Cx,
+        hidden: &Tensor,
+        chosen: &Tensor,
+        weights: &Tensor,
+    ) -> Tensor {
+        let (tokens, k) = (hidden.size(0), chosen.size(-1));
+        let pairs = tokens * k;
+        let rows = hidden
+            .unsqueeze(1)
+            .expand(&[tokens, k, self.hidden])
+            .contiguous()
+            .view(&[pairs, self.hidden]);
+        let sample_weights = weights.view(&[pairs]);
+        let numbers = chosen.view(&[pairs]);
+        let [up_and_gate, down] = self.expert_weights(cx);
+        let by_pair = |matrices: &Tensor, rows: &Tensor| {
+            let column = rows.unsqueeze(-1);
+            matrices.bmm(&column).then(|product| product.squeeze(-1))
+        };
+        let mut selected = up_and_gate.rows_at(&numbers);
+        let mut out = by_pair(&selected, &rows);
+        out = self.gated_halves(&out);
+        selected = down.rows_at(&numbers);
+        out = by_pair(&selected, &out);
+        let weighted = sample_weights
+            .unsqueeze(-1)
+            .then(|weights| out.mul(weights));
+        let sum = weighted
+            .view(&[tokens, k, self.hidden])
+            .then(|parts| parts.sum(&[1]))
+            .view(&[tokens, self.hidden]);
+        let result = sum.to(hidden.dtype());
+        drop((selected, rows, out, weighted));
+        result
+    }
+
+    fn grouped_experts(
+        &self,
+        cx: &Cx,
+        hidden: &Tensor,
+        chosen: &Tensor,
+        weights: &Tensor,
+    ) -> Tensor {
         let (tokens, k) = (hidden.size(0), chosen.size(-1));
         let pairs = tokens * k;
         let index = |op, n: u64| hidden.constant(op, &[n], DType::I64);
@@ -70,19 +142,9 @@ impl Decoder {
         let counts = hidden.constant("histc", &[self.experts], DType::I32);
         let offsets = hidden.constant("cumsum", &[self.experts], DType::I32);
         cx.tape.workspace("cumsum", 1024);
-        let [up_and_gate, down] = [
-            (
-                "gate_up_proj",
-                [self.experts, 2 * self.expert_ffn, self.hidden],
-            ),
-            ("down_proj", [self.experts, self.hidden, self.expert_ffn]),
-        ]
-        .map(|(name, shape)| cx.param(name, shape).tensor());
+        let [up_and_gate, down] = self.expert_weights(cx);
         let mut out = rows.grouped_linear(&up_and_gate, &offsets);
-        let mut halves = out.chunk(2, -1);
-        if let (Some(up), Some(gate)) = (halves.pop(), halves.pop()) {
-            out = self.activation(&gate).then(|gate| gate.mul(&up));
-        }
+        out = self.gated_halves(&out);
         out = out.grouped_linear(&down, &offsets);
         let mut weighted = row_weights.unsqueeze(-1).then(|weights| out.mul(weights));
         let inverse = index("empty_like", pairs);

@@ -1,8 +1,12 @@
 //! The families and what sets each apart.
 
 use super::super::{Build, Net, Sizes};
+use super::Decoder;
 use super::experts::Mixture;
-use super::{Decoder, Norm, Placement, Traits};
+use super::traits::{
+    Activation, Dropout, Embedding, Feed, HeadNorms, Names, Norm, Placement, Positions, Projection,
+    Traits, Turn,
+};
 
 /// Families by the name the catalogue uses.
 pub const FAMILIES: &[(&str, Build)] = &[
@@ -10,37 +14,308 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("mistral", |sizes| build(sizes, LLAMA)),
     ("qwen2", |sizes| build(sizes, QWEN2)),
     ("qwen3", |sizes| build(sizes, QWEN3)),
+    ("gemma", |sizes| build(sizes, GEMMA)),
     ("gemma2", |sizes| build(sizes, GEMMA2)),
+    ("gemma3_text", |sizes| build(sizes, GEMMA3)),
+    ("granite", |sizes| build(sizes, GRANITE)),
+    ("smollm3", |sizes| build(sizes, SMOLLM3)),
+    ("olmo", |sizes| build(sizes, OLMO)),
+    ("olmo2", |sizes| build(sizes, OLMO2)),
+    ("glm", |sizes| build(sizes, GLM)),
+    ("cohere", |sizes| build(sizes, COHERE)),
+    ("stablelm", |sizes| build(sizes, stablelm(sizes))),
+    ("starcoder2", |sizes| build(sizes, STARCODER2)),
+    ("phi", |sizes| build(sizes, phi(sizes))),
+    ("phi3", |sizes| build(sizes, PHI3)),
+    ("gpt_neox", |sizes| build(sizes, GPT_NEOX)),
+    ("gpt_bigcode", |sizes| build(sizes, GPT_BIGCODE)),
+    ("opt", |sizes| build(sizes, opt(sizes))),
     ("mixtral", |sizes| build(sizes, MIXTRAL)),
     ("olmoe", |sizes| build(sizes, OLMOE)),
     ("qwen2_moe", |sizes| build(sizes, QWEN2_MOE)),
     ("qwen3_moe", |sizes| build(sizes, QWEN3_MOE)),
     ("llava", |sizes| super::llava::build(sizes, LLAMA)),
-    ("phi3", |sizes| build(sizes, PHI3)),
 ];
+
+const LLAMA: Traits = Traits {
+    names: &LLAMA_NAMES,
+    qkv_bias: false,
+    out_bias: false,
+    mlp_bias: false,
+    head_bias: false,
+    projection: Projection::Apart,
+    head_norms: HeadNorms::None,
+    norm: Norm::Llama,
+    placement: Placement::Before,
+    embedding: Embedding::Plain,
+    positions: Positions::Rotary(Turn::Whole),
+    feed: Feed::Gated,
+    activation: Activation::Silu,
+    soft_caps: false,
+    scaled_residuals: false,
+    scaled_logits: false,
+    full_attention_every: 1,
+    unturned_every: 0,
+    mixture: None,
+    window: 0,
+    dropout: Dropout {
+        embeddings: false,
+        attention: false,
+        inside: false,
+        outside: false,
+    },
+};
+const LLAMA_NAMES: Names = Names {
+    model: "model",
+    inner: None,
+    embed: "embed_tokens",
+    positions: "embed_positions",
+    layers: "layers",
+    last_norm: "norm",
+    first_norm: "input_layernorm",
+    second_norm: "post_attention_layernorm",
+    attention: "self_attn",
+    joint: "qkv_proj",
+    out: "o_proj",
+    query_norm: "q_norm",
+    key_norm: "k_norm",
+    mlp: Some("mlp"),
+    up: "up_proj",
+    down: "down_proj",
+};
 
 const QWEN2: Traits = Traits {
     qkv_bias: true,
     ..LLAMA
 };
 const QWEN3: Traits = Traits {
-    head_norms: true,
+    head_norms: HeadNorms::Each,
+    ..LLAMA
+};
+const GRANITE: Traits = Traits {
+    embedding: Embedding::Scaled,
+    scaled_residuals: true,
+    scaled_logits: true,
+    ..LLAMA
+};
+const SMOLLM3: Traits = Traits {
+    unturned_every: 4,
+    ..LLAMA
+};
+const OLMO: Traits = Traits {
+    norm: Norm::Bare,
+    projection: Projection::Together,
+    positions: Positions::Rotary(Turn::Wide),
+    ..LLAMA
+};
+const OLMO2: Traits = Traits {
+    norm: Norm::Olmo2,
+    placement: Placement::After,
+    head_norms: HeadNorms::Whole,
+    projection: Projection::Together,
+    positions: Positions::Rotary(Turn::Wide),
+    ..LLAMA
+};
+const GLM: Traits = Traits {
+    qkv_bias: true,
+    positions: Positions::Rotary(Turn::PartNeighbours),
+    feed: Feed::GatedJoint,
+    ..LLAMA
+};
+const COHERE: Traits = Traits {
+    norm: Norm::Cohere,
+    placement: Placement::Parallel {
+        residual_first: true,
+    },
+    positions: Positions::Rotary(Turn::WideNeighbours),
+    scaled_logits: true,
     ..LLAMA
 };
 const PHI3: Traits = Traits {
-    fused: true,
+    projection: Projection::Joint,
+    feed: Feed::GatedJoint,
+    positions: Positions::Rotary(Turn::PartJoined),
+    ..LLAMA
+};
+const GEMMA: Traits = Traits {
+    norm: Norm::Gemma,
+    embedding: Embedding::ScaledByTensor,
+    activation: Activation::Gelu,
     ..LLAMA
 };
 const GEMMA2: Traits = Traits {
-    norm: Norm::Gemma,
     placement: Placement::Around,
-    scaled_embeddings: true,
-    gelu: true,
     soft_caps: true,
     full_attention_every: 2,
     window: 4096,
+    ..GEMMA
+};
+const GEMMA3: Traits = Traits {
+    soft_caps: false,
+    head_norms: HeadNorms::EachMoved,
+    full_attention_every: 6,
+    window: 512,
+    ..GEMMA2
+};
+
+fn stablelm(sizes: &Sizes) -> Traits {
+    Traits {
+        names: &Names {
+            query_norm: "q_layernorm",
+            key_norm: "k_layernorm",
+            ..LLAMA_NAMES
+        },
+        norm: Norm::Layer,
+        projection: Projection::Together,
+        qkv_bias: sizes.is_set("qkv_bias"),
+        head_norms: if sizes.is_set("qk_norm") {
+            HeadNorms::OneByOne
+        } else {
+            HeadNorms::None
+        },
+        placement: if sizes.is_set("parallel") {
+            Placement::Parallel {
+                residual_first: true,
+            }
+        } else {
+            Placement::BeforeNamed
+        },
+        positions: Positions::Rotary(Turn::PartNamed),
+        ..LLAMA
+    }
+}
+
+/// The published configurations drop out a tenth everywhere and see windows of 4096 tokens.
+const STARCODER2: Traits = Traits {
+    names: &Names {
+        up: "c_fc",
+        down: "c_proj",
+        ..LLAMA_NAMES
+    },
+    norm: Norm::Layer,
+    full_attention_every: 0,
+    window: 4096,
+    dropout: Dropout {
+        embeddings: true,
+        attention: true,
+        inside: true,
+        outside: false,
+    },
+    ..PLAIN
+};
+/// Every matrix has a bias and the feed-forward is two of them.
+const PLAIN: Traits = Traits {
+    qkv_bias: true,
+    out_bias: true,
+    mlp_bias: true,
+    norm: Norm::Layer,
+    feed: Feed::Plain,
+    activation: Activation::Gelu,
     ..LLAMA
 };
+const PHI: Traits = Traits {
+    names: &Names {
+        last_norm: "final_layernorm",
+        out: "dense",
+        up: "fc1",
+        down: "fc2",
+        ..LLAMA_NAMES
+    },
+    head_bias: true,
+    activation: Activation::GeluNew,
+    placement: Placement::Parallel {
+        residual_first: false,
+    },
+    positions: Positions::Rotary(Turn::PartNamed),
+    ..PLAIN
+};
+/// Phi-2 drops out a tenth of what it adds, Phi-1 and 1.5 nothing.
+fn phi(sizes: &Sizes) -> Traits {
+    Traits {
+        dropout: Dropout {
+            outside: sizes.is_set("resid_dropout"),
+            ..PHI.dropout
+        },
+        ..PHI
+    }
+}
+
+const GPT_NEOX: Traits = Traits {
+    names: &Names {
+        model: "gpt_neox",
+        embed: "embed_in",
+        last_norm: "final_layer_norm",
+        attention: "attention",
+        joint: "query_key_value",
+        out: "dense",
+        up: "dense_h_to_4h",
+        down: "dense_4h_to_h",
+        ..LLAMA_NAMES
+    },
+    projection: Projection::ByHead,
+    placement: Placement::ParallelApart,
+    positions: Positions::Rotary(Turn::Part),
+    ..PLAIN
+};
+const GPT_BIGCODE: Traits = Traits {
+    names: &Names {
+        model: "transformer",
+        embed: "wte",
+        positions: "wpe",
+        layers: "h",
+        last_norm: "ln_f",
+        first_norm: "ln_1",
+        second_norm: "ln_2",
+        attention: "attn",
+        joint: "c_attn",
+        out: "c_proj",
+        up: "c_fc",
+        down: "c_proj",
+        ..LLAMA_NAMES
+    },
+    projection: Projection::OneKey,
+    placement: Placement::BeforeKept,
+    positions: Positions::Learned,
+    dropout: Dropout {
+        embeddings: true,
+        attention: true,
+        inside: true,
+        outside: false,
+    },
+    ..PLAIN
+};
+
+fn opt(sizes: &Sizes) -> Traits {
+    Traits {
+        names: &Names {
+            inner: Some("decoder"),
+            last_norm: "final_layer_norm",
+            first_norm: "self_attn_layer_norm",
+            second_norm: "final_layer_norm",
+            out: "out_proj",
+            mlp: None,
+            up: "fc1",
+            down: "fc2",
+            ..LLAMA_NAMES
+        },
+        activation: Activation::Relu,
+        placement: if sizes.or("pre_norm", 1) == 0 {
+            Placement::AfterSum
+        } else {
+            Placement::Before
+        },
+        positions: Positions::Counted,
+        projection: Projection::QueryFirst,
+        dropout: Dropout {
+            embeddings: false,
+            attention: false,
+            inside: false,
+            outside: true,
+        },
+        ..PLAIN
+    }
+}
+
 const MIXTRAL: Traits = Traits {
     mixture: Some(Mixture {
         normalised: true,
@@ -50,7 +325,8 @@ const MIXTRAL: Traits = Traits {
     ..LLAMA
 };
 const OLMOE: Traits = Traits {
-    whole_norms: true,
+    head_norms: HeadNorms::Whole,
+    projection: Projection::Together,
     mixture: Some(CHOICE),
     ..LLAMA
 };
@@ -73,21 +349,6 @@ const CHOICE: Mixture = Mixture {
     normalised: false,
     wide_weights: false,
     shared: false,
-};
-const LLAMA: Traits = Traits {
-    qkv_bias: false,
-    out_bias: false,
-    head_norms: false,
-    fused: false,
-    norm: Norm::Llama,
-    placement: Placement::Before,
-    scaled_embeddings: false,
-    gelu: false,
-    soft_caps: false,
-    full_attention_every: 1,
-    whole_norms: false,
-    mixture: None,
-    window: 0,
 };
 
 fn build(sizes: &Sizes, traits: Traits) -> Result<Box<dyn Net>, String> {

@@ -1,47 +1,120 @@
 //! Rotary position embeddings.
 
 use super::super::Cx;
+use super::traits::Turn;
 use crate::tape::{DType, Tensor};
 
 /// `LlamaRotaryEmbedding.forward`: cosines and sines `[1, S, D]` in `dtype`, from fp32 angles.
-pub fn tables(cx: &Cx, positions: &Tensor, dim: u64, dtype: DType) -> [Tensor; 2] {
+pub fn tables(
+    cx: &Cx,
+    positions: &Tensor,
+    dim: u64,
+    dtype: DType,
+    turn: Turn,
+    buffers: [&'static str; 2],
+) -> [Tensor; 2] {
     cx.within("rotary_emb", |cx| {
         cx.tape.no_grad(|| {
-            let frequencies = cx.buffer("inv_freq", [dim / 2], DType::F32);
-            cx.buffer("original_inv_freq", [dim / 2], DType::F32);
+            let [frequencies, original] =
+                buffers.map(|name| cx.buffer(name, [dim / 2], DType::F32));
+            drop(original);
             let angles = positions
                 .unsqueeze(-1)
                 .to(DType::F32)
                 .then(|positions| positions.mul(&frequencies));
-            let both = Tensor::cat(&angles, &[&angles], -1);
+            let both = match turn {
+                Turn::WideNeighbours => repeated(&angles),
+                _ => Tensor::cat(&angles, &[&angles], -1),
+            };
             let cos = both.cos().then(Tensor::scale);
             let sin = both.sin().then(Tensor::scale);
-            [cos.to(dtype), sin.to(dtype)]
+            match turn {
+                Turn::Wide => [cos, sin],
+                _ => [cos.to(dtype), sin.to(dtype)],
+            }
         })
     })
 }
 
-/// `apply_rotary_pos_emb`. Phi-3 turns a leading part of each head and joins the rest to it, even where nothing is left.
-pub fn apply(q: &Tensor, k: &Tensor, [cos, sin]: &[Tensor; 2], joined: bool) -> (Tensor, Tensor) {
-    let tables = [cos.unsqueeze(1), sin.unsqueeze(1)];
-    if !joined {
-        let q = turned(q, &tables);
-        return (q, turned(k, &tables));
+/// `repeat_interleave(2, dim=-1)`: a copy of an expanded view.
+fn repeated(x: &Tensor) -> Tensor {
+    let mut shape = x.shape().to_vec();
+    let wide: Vec<u64> = shape.iter().copied().chain([2]).collect();
+    if let Some(last) = shape.last_mut() {
+        *last *= 2;
     }
-    let width = cos.size(-1);
-    let rest = |x: &Tensor| x.narrow(-1, x.size(-1).saturating_sub(width));
-    let (q_turning, q_rest) = (q.narrow(-1, width), rest(q));
-    let (k_turning, k_rest) = (k.narrow(-1, width), rest(k));
-    let join = |turning: &Tensor, rest: &Tensor| {
-        turned(turning, &tables).then(|turned| Tensor::cat(turned, &[rest], -1))
-    };
-    let q = join(&q_turning, &q_rest);
-    (q, join(&k_turning, &k_rest))
+    x.unsqueeze(-1).expand(&wide).contiguous().view(&shape)
 }
 
-fn turned(x: &Tensor, [cos, sin]: &[Tensor; 2]) -> Tensor {
+/// `apply_rotary_pos_emb`: queries and keys turned, and what the caller's names keep alive.
+pub fn apply(
+    q: &Tensor,
+    k: &Tensor,
+    [cos, sin]: &[Tensor; 2],
+    turn: Turn,
+) -> (Tensor, Tensor, Vec<Tensor>) {
+    let mut tables = [cos.unsqueeze(1), sin.unsqueeze(1)];
+    let width = cos.size(-1);
+    let part = |x: &Tensor| {
+        let rest = x.size(-1).saturating_sub(width);
+        [x.narrow(-1, width), x.narrow(-1, rest)]
+    };
+    match turn {
+        Turn::Whole => {
+            let q = turned(q, &tables, rotate_half);
+            (q, turned(k, &tables, rotate_half), Vec::new())
+        }
+        Turn::Wide => {
+            let (wide_q, wide_k) = (
+                turned(q, &tables, rotate_half),
+                turned(k, &tables, rotate_half),
+            );
+            let narrow = wide_q.to(q.dtype());
+            (narrow, wide_k.to(k.dtype()), Vec::new())
+        }
+        Turn::WideNeighbours => {
+            let (wide_q, wide_k) = (q.to(DType::F32), k.to(DType::F32));
+            let both = [&wide_q, &wide_k].map(|x| turned(x, &tables, rotate_neighbours));
+            let [turned_q, turned_k] = both;
+            let narrow = turned_q.to(q.dtype());
+            (narrow, turned_k.to(k.dtype()), Vec::new())
+        }
+        Turn::PartJoined => {
+            let (q_parts, k_parts) = (part(q), part(k));
+            let join = |[turning, rest]: &[Tensor; 2]| {
+                turned(turning, &tables, rotate_half)
+                    .then(|turned| Tensor::cat(turned, &[rest], -1))
+            };
+            let q = join(&q_parts);
+            (q, join(&k_parts), Vec::new())
+        }
+        Turn::Part | Turn::PartNamed | Turn::PartNeighbours => {
+            let neighbours = turn == Turn::PartNeighbours;
+            if neighbours {
+                tables = tables.map(|table| repeated(&table.narrow(-1, width / 2)));
+            }
+            let half = if neighbours {
+                rotate_neighbours
+            } else {
+                rotate_half
+            };
+            let ([q_turning, q_rest], [k_turning, k_rest]) = (part(q), part(k));
+            let mut q = turned(&q_turning, &tables, half);
+            let mut k = turned(&k_turning, &tables, half);
+            let mut names = Vec::new();
+            if turn == Turn::PartNamed {
+                names.extend([q.clone(), k.clone(), q_rest.clone(), k_rest.clone()]);
+            }
+            q = Tensor::cat(&q, &[&q_rest], -1);
+            k = Tensor::cat(&k, &[&k_rest], -1);
+            (q, k, names)
+        }
+    }
+}
+
+fn turned(x: &Tensor, [cos, sin]: &[Tensor; 2], half: fn(&Tensor) -> Tensor) -> Tensor {
     let straight = x.mul(cos);
-    let crossed = rotate_half(x).then(|half| half.mul(sin));
+    let crossed = half(x).then(|half| half.mul(sin));
     straight.add(&crossed)
 }
 
@@ -51,4 +124,13 @@ fn rotate_half(x: &Tensor) -> Tensor {
     let second = x.narrow(-1, x.size(-1) - half);
     let negative = second.neg();
     Tensor::cat(&negative, &[&first], -1)
+}
+
+/// `torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)`.
+fn rotate_neighbours(x: &Tensor) -> Tensor {
+    let (first, second) = (x.every_other(), x.every_other());
+    let negative = second.neg();
+    let parts = [negative.unsqueeze(-1), first.unsqueeze(-1)];
+    drop(negative);
+    Tensor::cat(&parts[0], &[&parts[1]], -1).view(x.shape())
 }

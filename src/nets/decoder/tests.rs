@@ -82,6 +82,63 @@ fn peaks_equal_those_of_the_libraries() {
     check("gemma2", &gemma2, (1, 1024), &eager, 5_674_549_248);
 }
 
+/// A family at a small size: its sizes besides those that all share, and the peak.
+#[track_caller]
+fn family(name: &str, further: &[(&str, u64)], expected: u64) {
+    let mut sizes = Sizes::from([
+        ("hidden", 1024),
+        ("layers", 3),
+        ("heads", 16),
+        ("kv", 16),
+        ("ffn", 2816),
+        ("vocab", 8000),
+        ("head_dim", 64),
+    ]);
+    for (size, value) in further {
+        sizes.set(size, *value);
+    }
+    let plain = training(Precision::Bf16, Optimizer::Sgd);
+    check(name, &sizes, (2, 512), &plain, expected);
+}
+
+#[test]
+fn every_family_has_its_own_peak() {
+    let (tied, wide) = (("tied", 1), ("ffn", 4096));
+    family("granite", &[tied, ("kv", 4)], 326_368_256);
+    let gemma = [tied, ("heads", 8), ("kv", 1), ("head_dim", 256), wide];
+    family("gemma", &gemma, 421_588_480);
+    let gemma3 = [
+        tied,
+        ("layers", 7),
+        ("heads", 4),
+        ("kv", 1),
+        ("head_dim", 256),
+    ];
+    family("gemma3_text", &gemma3, 826_750_464);
+    family("phi", &[wide, ("rotary", 32)], 383_151_616);
+    family("gpt_neox", &[wide, ("rotary", 16)], 324_402_176);
+    family("gpt_bigcode", &[tied, wide, ("kv", 1)], 287_530_496);
+    family("olmo", &[tied], 330_707_968);
+    family("olmo2", &[("kv", 4)], 389_052_928);
+    family("starcoder2", &[tied, wide, ("kv", 2)], 280_844_288);
+    family("cohere", &[tied], 345_240_576);
+    family("stablelm", &[("rotary", 16), ("qkv_bias", 1)], 338_521_088);
+    let stablelm2 = [
+        ("rotary", 16),
+        ("kv", 4),
+        ("qkv_bias", 1),
+        ("qk_norm", 1),
+        ("parallel", 1),
+    ];
+    family("stablelm", &stablelm2, 315_404_288);
+    let smollm3 = [tied, ("layers", 8), ("kv", 4)];
+    family("smollm3", &smollm3, 664_928_256);
+    family("glm", &[("kv", 2), ("rotary", 32)], 345_972_736);
+    family("opt", &[tied, wide], 280_733_696);
+    let opt_350m = [tied, wide, ("pre_norm", 0), ("proj", 512)];
+    family("opt", &opt_350m, 274_626_560);
+}
+
 #[test]
 fn adapters_and_checkpoints_too() {
     let targets = [

@@ -57,7 +57,7 @@ impl Tensor {
         let summed = if *self.shape() == meta.shape {
             self
         } else {
-            self.sum_to(meta.shape)
+            self.then(|whole| whole.sum_to(meta.shape))
         };
         if summed.dtype() == meta.dtype {
             summed

@@ -121,6 +121,20 @@ impl Tensor {
         self.viewed(self.sliced(dim, length), move |g| g.padded_to(whole))
     }
 
+    /// `self[..., ::2]`: backward puts the gradient into zeros of the whole shape.
+    pub fn every_other(&self) -> Tensor {
+        let whole = *self.shape();
+        let Some(last) = whole.len().checked_sub(1) else {
+            return self.clone();
+        };
+        let Layout { shape, strides } = *self.layout();
+        let layout = Layout {
+            shape: shape.with(last, shape[last].div_ceil(2)),
+            strides: strides.with(last, strides[last].saturating_mul(2)),
+        };
+        self.viewed(layout, move |g| g.padded_to(whole))
+    }
+
     fn sliced(&self, dim: usize, length: u64) -> Layout {
         Layout {
             shape: self.shape().with(dim, length),
