@@ -120,7 +120,7 @@ mod tests {
             );
             assert_eq!(runs(MethodKind::Precision, "fp8"), card.fp8, "{}", card.id);
             assert_eq!(
-                runs(MethodKind::Attention, "flash2"),
+                runs(MethodKind::Attention, "flash_attention_2"),
                 card.flash2,
                 "{}",
                 card.id

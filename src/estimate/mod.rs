@@ -21,7 +21,7 @@ use crate::allocator::{Divisions, Settings};
 use crate::catalog;
 use crate::nets::{self, Net, Sizes};
 use crate::order::sorted;
-use crate::scenario::{Parallelism, Runtime, Scenario};
+use crate::scenario::{Attention, Parallelism, Runtime, Scenario};
 use crate::step::{self, Course, Run};
 use crate::tape::Machine;
 use crate::units::{Bytes, Flops};
@@ -120,6 +120,9 @@ fn not_modelled(uncertainty: uncertainty::Uncertainty, scenario: &Scenario) -> V
     );
     if layout.tp.max(layout.pp).max(layout.cp).max(layout.ep) > 1 {
         missing.push("tensor, pipeline, context and expert parallelism".into());
+    }
+    if scenario.data.padding_mask && scenario.training.attention == Attention::Flash2 {
+        missing.push("the copies that FlashAttention 2 makes to leave padding out".into());
     }
     if scenario.training.fp8 {
         missing.push("the copies and the savings of fp8 matrix products".into());

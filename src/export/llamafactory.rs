@@ -32,6 +32,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let attention = match training.attention {
         Attention::Sdpa => "sdpa",
         Attention::Eager => "disabled",
+        Attention::Flash2 => "fa2",
     };
     let checkpointing = training.checkpointing != Checkpointing::None;
     let packing = !scenario.data.padding_mask;

@@ -194,6 +194,7 @@ fn text(turn: Turn, value: &Document) -> Option<String> {
         (Turn::Attention, Document::Text(it)) => match it.as_str() {
             "eager" | "disabled" => Some("eager".into()),
             "sdpa" | "auto" => Some("sdpa".into()),
+            "flash_attention_2" | "fa2" => Some("flash_attention_2".into()),
             _ => None,
         },
         (Turn::Checkpointing, Document::Bool(it)) => {

@@ -28,7 +28,7 @@ pub fn attend(
     eager: Eager,
 ) -> (Tensor, Option<Tensor>) {
     match cx.env.training.attention {
-        Attention::Sdpa => {
+        Attention::Sdpa | Attention::Flash2 => {
             let out = query.attention(key, value, mask, cx.rate(dropout));
             let out = out.transpose(1, 2);
             (out.contiguous(), None)

@@ -19,10 +19,14 @@ pub fn bidirectional_mask(
     let padding = padding.constant("to", padding.shape(), DType::Bool);
     // `padding_mask.all()`.
     drop(padding.constant("all", &[0; 0], DType::Bool));
+    if cx.env.training.attention == Attention::Flash2 {
+        return AttentionMask::None;
+    }
     let mask = allowed(&padding, queries);
-    AttentionMask::Given(match cx.env.training.attention {
-        Attention::Sdpa => mask,
-        Attention::Eager => additive(&mask, padding.size(0), dtype),
+    AttentionMask::Given(if cx.env.training.attention == Attention::Eager {
+        additive(&mask, padding.size(0), dtype)
+    } else {
+        mask
     })
 }
 

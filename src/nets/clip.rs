@@ -229,7 +229,7 @@ impl Tower {
             words.add(&places)
         });
         let mask = match cx.env.training.attention {
-            Attention::Sdpa => AttentionMask::Causal,
+            Attention::Sdpa | Attention::Flash2 => AttentionMask::Causal,
             Attention::Eager => AttentionMask::Given(additive(
                 &allowed(ids, None, false),
                 ids.size(0),

@@ -91,7 +91,7 @@ impl Gpt2 {
             [0, 1, 2].map(|i: usize| parts[i].view(&[b, s, self.heads, d]).transpose(1, 2));
         let (k, v) = cached(cache, k, v);
         let mut out = match cx.env.training.attention {
-            Attention::Sdpa => q.attention(&k, &v, mask, cx.rate(0.1)),
+            Attention::Sdpa | Attention::Flash2 => q.attention(&k, &v, mask, cx.rate(0.1)),
             Attention::Eager => eager(cx, &q, &k, &v, mask),
         };
         out = out.transpose(1, 2).reshape(&[b, s, self.hidden]);

@@ -59,6 +59,10 @@ pub fn mask(
     if probed && padding.is_none() && !cx.env.training.use_cache {
         packed_sequence_probe(ids);
     }
+    if cx.env.training.attention == Attention::Flash2 {
+        // The kernel knows windows, and padding is left out before it.
+        return AttentionMask::Causal;
+    }
     if !eager && !needed {
         let Some(padding) = &padding else {
             return AttentionMask::Causal;

@@ -195,7 +195,7 @@ impl Seq2Seq {
         hidden = self.dropped(cx, &hidden);
         let mask = match cx.env.training.attention {
             _ if self.whisper => causal_mask(cx, ids, None, words.dtype()),
-            Attention::Sdpa => AttentionMask::Causal,
+            Attention::Sdpa | Attention::Flash2 => AttentionMask::Causal,
             Attention::Eager => {
                 let allowed = allowed(ids, None, false);
                 AttentionMask::Given(additive(&allowed, b, words.dtype()))

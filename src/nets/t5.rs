@@ -235,7 +235,7 @@ impl Stack {
             }
         });
         let (mut out, weights) = match cx.env.training.attention {
-            Attention::Sdpa => {
+            Attention::Sdpa | Attention::Flash2 => {
                 let mask = if self.decoder && !crossed && s > 1 {
                     causal_bias(&bias)
                 } else {

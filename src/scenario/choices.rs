@@ -94,6 +94,8 @@ choice! {
         #[default]
         Sdpa = "sdpa", "SDPA (flash where possible)";
         Eager = "eager", "eager";
+        /// The flash-attn package: no mask is ever made, padding is left out.
+        Flash2 = "flash_attention_2", "FlashAttention 2";
     }
 }
 

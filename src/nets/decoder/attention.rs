@@ -34,7 +34,7 @@ impl Decoder {
             0.0
         };
         let (mut out, weights) = match cx.env.training.attention {
-            Attention::Sdpa => (sdpa(&q, &k, &v, mask, groups, rate), None),
+            Attention::Sdpa | Attention::Flash2 => (sdpa(&q, &k, &v, mask, groups, rate), None),
             Attention::Eager => {
                 let capped = self.traits.soft_caps;
                 eager([&q, &k, &v], mask, groups, capped, rate)

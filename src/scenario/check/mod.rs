@@ -1,0 +1,118 @@
+//! Everything that is wrong with a scenario, found at once.
+
+mod hardware;
+mod layout;
+mod training;
+
+use super::{Problem, Scenario, settings};
+use crate::catalog::{self, Gpu, ModelEntry};
+
+impl Scenario {
+    /// Values out of range and combinations that cannot run; empty where the scenario can be estimated.
+    pub fn check(&self) -> Vec<Problem> {
+        let mut problems: Vec<Problem> = settings::all()
+            .iter()
+            .filter(|setting| setting.applies(self))
+            .filter_map(|setting| setting.check(self))
+            .collect();
+        if self.version != Self::VERSION {
+            let expected = format!("{}, the version this program knows", Self::VERSION);
+            problems.push(Problem::new("version", self.version.to_string(), expected));
+        }
+        problems.extend(self.findings().refused);
+        problems
+    }
+
+    /// What runs and is most likely not what was meant.
+    pub fn warnings(&self) -> Vec<Problem> {
+        self.findings().warned
+    }
+
+    fn findings(&self) -> Findings<'_> {
+        let seen = Seen {
+            scenario: self,
+            gpu: catalog::gpu(&self.hardware.gpu),
+            model: catalog::model(&self.model.id),
+        };
+        let mut found = Findings {
+            scenario: self,
+            refused: Vec::new(),
+            warned: Vec::new(),
+        };
+        hardware::check(&seen, &mut found);
+        training::check(&seen, &mut found);
+        layout::check(&seen, &mut found);
+        found
+    }
+}
+
+/// The scenario with what the catalogue knows of it.
+struct Seen<'a> {
+    scenario: &'a Scenario,
+    gpu: Option<&'static Gpu>,
+    model: Option<&'static ModelEntry>,
+}
+
+impl Seen<'_> {
+    /// NVIDIA's version of the card's instruction set, where it is known.
+    fn capability(&self) -> Option<(u8, u8)> {
+        let given = Some(self.scenario.hardware.capability).filter(|it| *it != (0, 0));
+        given.or_else(|| self.gpu?.compute_capability)
+    }
+
+    /// Whether the card can do what came with this capability. A capability that was given counts before the catalogue;
+    /// a card of which nothing is known is trusted.
+    fn has(&self, least: (u8, u8), listed: impl Fn(&Gpu) -> bool) -> bool {
+        let given = self.scenario.hardware.capability;
+        if given != (0, 0) {
+            return given >= least;
+        }
+        self.gpu.is_none_or(listed)
+    }
+
+    fn card(&self) -> String {
+        let capability = self
+            .capability()
+            .map(|(major, minor)| format!("{major}.{minor}"));
+        match (self.gpu, capability) {
+            (Some(gpu), _) if self.scenario.hardware.capability == (0, 0) => {
+                format!("{} ({})", gpu.name, gpu.architecture)
+            }
+            (_, Some(capability)) => format!("a card of compute capability {capability}"),
+            _ => "the card".into(),
+        }
+    }
+
+    /// A dimension of the model as the scenario has it.
+    fn size(&self, name: &str) -> Option<u64> {
+        let changed = self.scenario.model.dims.get(name).copied();
+        changed.or_else(|| self.model?.size(name))
+    }
+}
+
+/// What was found, in the order in which it was looked for.
+struct Findings<'a> {
+    scenario: &'a Scenario,
+    refused: Vec<Problem>,
+    warned: Vec<Problem>,
+}
+
+impl Findings<'_> {
+    fn refuse(&mut self, path: &str, expected: impl Into<String>) {
+        let problem = self.problem(path, expected.into());
+        self.refused.push(problem);
+    }
+
+    fn warn(&mut self, path: &str, expected: impl Into<String>) {
+        let problem = self.problem(path, expected.into());
+        self.warned.push(problem);
+    }
+
+    fn problem(&self, path: &str, expected: String) -> Problem {
+        let value = settings::find(path).map(|it| it.get(self.scenario));
+        Problem::new(path, value.unwrap_or_default(), expected)
+    }
+}
+
+#[cfg(test)]
+mod tests;

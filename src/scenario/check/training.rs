@@ -1,0 +1,259 @@
+//! Whether the model, its data and its training go together.
+
+use super::{Findings, Seen};
+use crate::catalog::{self, Category};
+use crate::nets;
+use crate::scenario::problem::nearest;
+use crate::scenario::{
+    Attention, Checkpointing, Distribution, Kernels, LossKernel, Precision, Quantization, Trainer,
+};
+
+pub(super) fn check(seen: &Seen, found: &mut Findings) {
+    model(seen, found);
+    lengths(seen, found);
+    at_once(seen, found);
+    adapters(seen, found);
+    software(seen, found);
+}
+
+fn model(seen: &Seen, found: &mut Findings) {
+    let id = &seen.scenario.model.id;
+    match seen.model {
+        None => {
+            let ids = catalog::models().iter().map(|model| model.id);
+            let expected = match nearest(id, ids) {
+                Some(near) => format!("a known model; did you mean {near}?"),
+                None => "a model of `headroom catalog`".into(),
+            };
+            found.refuse("model.id", expected);
+        }
+        Some(entry) if !nets::has(entry.arch) => {
+            let expected = format!(
+                "a model with a forward function (`headroom catalog models`): `{}` has none here",
+                entry.arch
+            );
+            found.refuse("model.id", expected);
+        }
+        Some(entry) => {
+            let known: Vec<&str> = entry.sizes().iter().map(|(name, _)| *name).collect();
+            let strange = |name: &&String| !known.contains(&name.as_str()) && !is_option(name);
+            if let Some(name) = seen.scenario.model.dims.keys().find(strange) {
+                let near = nearest(name, known.iter().copied());
+                let near = near.map_or_else(
+                    || known.join(", "),
+                    |it| format!("{it} where it says {name}"),
+                );
+                found.warn("model.dims", format!("dimensions of this model: {near}"));
+            }
+        }
+    }
+}
+
+/// Dimensions that a forward function reads and that are in no entry's list.
+fn is_option(name: &str) -> bool {
+    matches!(
+        name,
+        "drop" | "edges" | "feat" | "labels" | "nodes" | "sliding_window"
+    )
+}
+
+/// Sequences, their distribution and their padding.
+fn lengths(seen: &Seen, found: &mut Findings) {
+    let data = &seen.scenario.data;
+    let sequence = data.sequence;
+    if let Some(entry) = seen.model
+        && let Some(places) = seen.size("ctx").filter(|it| *it > 0 && sequence > *it)
+        && is_text(seen)
+    {
+        if entry.traits.contains(&"learned-positions") {
+            let expected = format!("at most {places}: the model has learned that many positions");
+            found.refuse("data.sequence", expected);
+        } else {
+            let expected = format!("at most {places}, the longest the model was trained for");
+            found.warn("data.sequence", expected);
+        }
+    }
+    let given: Vec<(&str, u64)> = [
+        ("data.mean", data.mean),
+        ("data.p95", data.p95),
+        ("data.max", data.max),
+    ]
+    .into_iter()
+    .filter(|(_, it)| *it > 0)
+    .collect();
+    for pair in given.windows(2) {
+        if pair[0].1 > pair[1].1 {
+            found.refuse(
+                pair[1].0,
+                format!("at least {}, which {} is", pair[0].1, pair[0].0),
+            );
+        }
+    }
+    match data.distribution {
+        Distribution::Varying if given.is_empty() => {
+            found.warn(
+                "data.distribution",
+                "data.mean, data.p95 or data.max beside it",
+            );
+        }
+        Distribution::Fixed if !given.is_empty() => {
+            found.warn(
+                "data.distribution",
+                "varying or padded-to-max, where lengths are given",
+            );
+        }
+        _ => {}
+    }
+    if data.distribution == Distribution::Varying
+        && data.max > sequence
+        && !data.packing
+        && is_text(seen)
+    {
+        let expected = format!(
+            "at least {}, which data.max is: longer samples would be cut",
+            data.max
+        );
+        found.warn("data.sequence", expected);
+    }
+    if data.packing && data.padding_mask {
+        found.refuse(
+            "data.padding_mask",
+            "off: packed samples leave nothing to pad",
+        );
+    }
+    if data.distribution == Distribution::PaddedToMax
+        && !data.padding_mask
+        && !data.packing
+        && is_text(seen)
+    {
+        found.warn("data.padding_mask", "on: padded samples need a mask");
+    }
+}
+
+/// Whether samples are sequences of tokens.
+fn is_text(seen: &Seen) -> bool {
+    let of_tokens = |category| {
+        matches!(
+            category,
+            Category::Decoders
+                | Category::Encoders
+                | Category::EncoderDecoders
+                | Category::VisionLanguage
+                | Category::Proteins
+        )
+    };
+    seen.model.is_some_and(|entry| of_tokens(entry.category))
+}
+
+/// What the training loop cannot do at once.
+fn at_once(seen: &Seen, found: &mut Findings) {
+    let training = &seen.scenario.training;
+    if training.use_cache && training.checkpointing != Checkpointing::None {
+        found.refuse(
+            "training.use_cache",
+            "off: a model that computes layers again cannot fill a cache",
+        );
+    }
+    if training.optimizer_in_backward && training.accumulation > 1 {
+        found.refuse(
+            "training.accumulation",
+            "1: a step in backward leaves no gradients to add to",
+        );
+    }
+    if training.optimizer_in_backward && training.clip {
+        found.refuse(
+            "training.clip",
+            "off: a step in backward cannot wait for the norm of all gradients",
+        );
+    }
+    if training.optimizer_in_backward && training.precision == Precision::AmpFp16 {
+        found.refuse(
+            "training.optimizer_in_backward",
+            "off: the gradient scaler looks at all gradients before the step",
+        );
+    }
+    if training.fp8 && matches!(training.precision, Precision::Fp16 | Precision::AmpFp16) {
+        found.refuse("training.precision", "bf16, amp-bf16 or fp32 beside fp8");
+    }
+    if training.attention == Attention::Flash2
+        && seen
+            .model
+            .is_some_and(|it| it.traits.contains(&"relative-positions"))
+    {
+        found.refuse(
+            "training.attention",
+            "sdpa or eager: FlashAttention 2 takes no bias, which this model's positions are",
+        );
+    }
+    let decoder = seen
+        .model
+        .is_none_or(|it| matches!(it.category, Category::Decoders | Category::VisionLanguage));
+    if !decoder && training.loss != LossKernel::Library {
+        found.warn(
+            "training.loss",
+            "library: the loss of this model has no other form here",
+        );
+    }
+    if !decoder && training.kernels != Kernels::Library {
+        found.warn(
+            "training.kernels",
+            "library: there are no such kernels for this model",
+        );
+    }
+    if training.checkpoint_every > 1 && training.checkpointing == Checkpointing::None {
+        found.warn("training.checkpoint_every", "1, or checkpointing beside it");
+    }
+}
+
+fn adapters(seen: &Seen, found: &mut Findings) {
+    let training = &seen.scenario.training;
+    let frozen =
+        training.lora.is_some() || !training.freeze.is_empty() || !training.train_only.is_empty();
+    if training.quantization != Quantization::None && !frozen {
+        found.refuse(
+            "training.quantization",
+            "none, or training.lora beside it: weights of four bits cannot be trained",
+        );
+    }
+    if let Some(lora) = &training.lora {
+        if lora.targets.is_empty() {
+            found.refuse("training.lora.targets", "at least one layer's name");
+        }
+        let smallest = seen.size("hidden").filter(|hidden| lora.rank >= *hidden);
+        if let Some(hidden) = smallest {
+            let expected =
+                format!("a rank below {hidden}, the width of the layers it is to be lower than");
+            found.warn("training.lora.rank", expected);
+        }
+    }
+}
+
+/// Versions that Headroom has no facts for.
+fn software(seen: &Seen, found: &mut Findings) {
+    let stack = &seen.scenario.stack;
+    let (major, minor) = stack.trainer_version;
+    let Some(trainer) = catalog::stack(stack.trainer.id()) else {
+        return;
+    };
+    let outside = !(trainer.first..=trainer.last).contains(&(major, minor));
+    if (major, minor) != (0, 0) && outside && stack.trainer != Trainer::Torch {
+        let (first, last) = (trainer.first, trainer.last);
+        let expected = format!(
+            "\"{}.{}\" to \"{}.{}\", the versions of {} whose defaults are known; the nearest is taken",
+            first.0, first.1, last.0, last.1, trainer.name
+        );
+        found.warn("stack.trainer_version", expected);
+    }
+    if stack.trainer == Trainer::Torch && (major, minor) != (0, 0) {
+        found.warn(
+            "stack.trainer_version",
+            "\"0.0\": a loop of one's own has no version but PyTorch's",
+        );
+    }
+    if stack.trainer == Trainer::Unsloth && seen.scenario.hardware.gpus > 1 {
+        found.warn(
+            "hardware.gpus",
+            "1: several GPUs are not what Unsloth is made for",
+        );
+    }
+}
