@@ -30,7 +30,9 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
     let document = Document::new()
         .with("target", target.id)
         .with("files", contents(&files));
-    Ok(Answer::new(text, &document))
+    let mut answer = Answer::new(text, &document);
+    answer.notes = what::warnings(&scenario);
+    Ok(answer)
 }
 
 fn target(asked: &str) -> Result<&'static Target, Refusal> {

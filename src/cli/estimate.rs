@@ -17,9 +17,11 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     let estimate = predict(&scenario)?;
     let document = document(&estimate)
         .with("batch", batch(&scenario))
-        .with("defaults", defaults(&scenario));
+        .with("defaults", defaults(&scenario))
+        .with("warnings", what::warnings(&scenario));
     let mut answer = Answer::new(text(&scenario, &estimate), &document);
     answer.fits = estimate.fits != Some(false);
+    answer.notes = what::warnings(&scenario);
     Ok(answer)
 }
 

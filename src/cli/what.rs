@@ -6,6 +6,7 @@ use super::Refusal;
 use super::args::Args;
 use crate::catalog;
 use crate::document::Document;
+use crate::estimate;
 use crate::import;
 use crate::scenario::{Problem, Scenario, document, nearest, presets, settings, stack};
 use crate::share;
@@ -51,6 +52,13 @@ pub(super) fn named(what: &str, args: &Args) -> Result<Scenario, Refusal> {
     } else {
         Err(problems.into())
     }
+}
+
+/// What runs and is most likely not what was meant.
+pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
+    let unmatched = estimate::unmatched(scenario).unwrap_or_default();
+    let all = scenario.warnings().into_iter().chain(unmatched);
+    all.map(|problem| format!("warning: {problem}")).collect()
 }
 
 fn load(what: &str) -> Result<(Scenario, Vec<Problem>), Refusal> {

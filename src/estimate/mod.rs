@@ -3,6 +3,7 @@
 mod device;
 mod expand;
 mod explain;
+mod names;
 mod outcome;
 mod quick;
 mod scan;
@@ -11,6 +12,7 @@ mod uncertainty;
 
 pub use expand::{Expansion, Single};
 pub use explain::{Held, held_at_peak};
+pub use names::unmatched;
 pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use software::software;
@@ -32,7 +34,11 @@ const STEPS: u32 = 3;
 /// What a training step of this scenario needs.
 pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
     let (net, architecture) = built(scenario)?;
-    Ok(of_net(&*net, architecture, scenario))
+    let estimate = of_net(&*net, architecture, scenario);
+    if estimate.trainable == 0 {
+        return Err(names::nothing_trained(scenario));
+    }
+    Ok(estimate)
 }
 
 /// The allocated peak alone, without the allocator's own slack: what a search over thousands of scenarios needs.

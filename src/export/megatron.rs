@@ -163,7 +163,7 @@ fn run(scenario: &Scenario, layout: Layout, optimizer: &str) -> Vec<String> {
         "--transformer-impl=local".into(),
     ];
     let attention = match training.attention {
-        Attention::Sdpa => "flash",
+        Attention::Sdpa | Attention::Flash2 => "flash",
         Attention::Eager => "unfused",
     };
     words.push(format!("--attention-backend={attention}"));

@@ -191,7 +191,7 @@ mod tests {
             "model is `gpt2`; expected a group of fields",
             "data.micro_batch is `0`; expected a whole number from 1 to 1000000",
             "data.sequence is `long`; expected a whole number from 1 to 100000000",
-            "training.attention is `magic`; expected one of sdpa, eager",
+            "training.attention is `magic`; expected one of sdpa, eager, flash_attention_2",
         ];
         assert_eq!(problems, expected);
         assert_eq!(scenario.training.lora.map(|it| it.rank), Some(8));

@@ -26,6 +26,5 @@ pub use batch::Batch;
 pub use choices::*;
 pub(crate) use fill::filled;
 pub use problem::Problem;
-#[cfg(feature = "cli")]
 pub(crate) use problem::nearest;
 pub use types::*;

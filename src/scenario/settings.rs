@@ -412,7 +412,7 @@ mod tests {
         check(
             "attn",
             "flish",
-            "training.attention is `flish`; expected one of sdpa, eager",
+            "training.attention is `flish`; expected one of sdpa, eager, flash_attention_2",
         );
         check(
             "clip",

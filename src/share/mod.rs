@@ -205,7 +205,7 @@ mod tests {
             "v=1&mb=3&colour=red&attn=magic&gpus=%zz",
             &[
                 "gpus is `%zz`; expected percent-encoded UTF-8",
-                "training.attention is `magic`; expected one of sdpa, eager",
+                "training.attention is `magic`; expected one of sdpa, eager, flash_attention_2",
                 "colour is `red`; expected a known field; `headroom schema` lists them",
             ],
         );

@@ -1,0 +1,199 @@
+//! Names of layers and parameters that a scenario gives, held against those that its network has.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use super::{Unsupported, built};
+use crate::nets::{Cx, Env};
+use crate::scenario::{Data, Problem, Scenario, Training, nearest, settings};
+use crate::tape::{DType, Folding, Machine, Tape};
+
+/// Patterns that match nothing: adapters' targets without a layer, frozen parts without a parameter. Empty where the
+/// scenario gives no names.
+pub fn unmatched(scenario: &Scenario) -> Result<Vec<Problem>, Unsupported> {
+    let Training {
+        lora,
+        freeze,
+        train_only,
+        ..
+    } = &scenario.training;
+    let mut found = Vec::new();
+    if lora.is_none() && freeze.is_empty() && train_only.is_empty() {
+        return Ok(found);
+    }
+    let paths = parameters(scenario)?;
+    if let Some(lora) = lora {
+        let layers = layers(&paths);
+        for target in &lora.targets {
+            if !layers.contains(target.as_str()) {
+                let near = nearest(target, layers.iter().copied());
+                let expected = match near {
+                    Some(near) => format!("a layer of the model; did you mean {near}?"),
+                    None => format!("layers of the model, such as {}", some(&layers)),
+                };
+                found.push(Problem::new("training.lora.targets", target, expected));
+            }
+        }
+        let excluded = lora.exclude.iter().map(|it| ("training.lora.exclude", it));
+        found.extend(excluded.filter_map(|(field, part)| missing(field, part, &paths)));
+    }
+    let frozen = freeze.iter().map(|it| ("training.freeze", it));
+    let trained = train_only.iter().map(|it| ("training.train_only", it));
+    found.extend(
+        frozen
+            .chain(trained)
+            .filter_map(|(field, part)| missing(field, part, &paths)),
+    );
+    Ok(found)
+}
+
+/// Why nothing at all is trained, where that is so: a run without gradients says nothing about training.
+pub(super) fn nothing_trained(scenario: &Scenario) -> Unsupported {
+    let why = unmatched(scenario)
+        .ok()
+        .and_then(|all| all.into_iter().next());
+    let problem = why.unwrap_or_else(|| {
+        let field = match &scenario.training {
+            Training { lora: Some(_), .. } => "training.lora.targets",
+            Training { freeze, .. } if !freeze.is_empty() => "training.freeze",
+            _ => "training.train_only",
+        };
+        let value = settings::find(field).map(|it| it.get(scenario));
+        let expected = "something that leaves a parameter to train in this network";
+        Problem::new(field, value.unwrap_or_default(), expected)
+    });
+    Unsupported(format!("nothing is trained: {problem}"))
+}
+
+fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
+    let matches = paths.iter().any(|path| path.contains(part));
+    (!matches).then(|| {
+        let parts: BTreeSet<&str> = paths.iter().flat_map(|it| it.split('.')).collect();
+        let named = parts
+            .iter()
+            .copied()
+            .filter(|it| !it.bytes().all(|b| b.is_ascii_digit()));
+        let expected = match nearest(part, named) {
+            Some(near) => format!("part of a parameter's path; did you mean {near}?"),
+            None => {
+                let first = paths.first().map_or("", String::as_str);
+                format!("part of a parameter's path, such as {first}")
+            }
+        };
+        Problem::new(field, part, expected)
+    })
+}
+
+/// The names of modules with a matrix of their own.
+fn layers(paths: &[String]) -> BTreeSet<&str> {
+    paths
+        .iter()
+        .filter_map(|path| path.strip_suffix(".weight"))
+        .filter_map(|module| module.rsplit('.').next())
+        .collect()
+}
+
+fn some(layers: &BTreeSet<&str>) -> String {
+    let shown: Vec<&str> = layers
+        .iter()
+        .copied()
+        .filter(|it| !it.contains("norm") && !it.starts_with("ln"))
+        .take(12)
+        .collect();
+    shown.join(", ")
+}
+
+/// The paths of the network's parameters, without adapters, one micro-batch of one sample having run.
+fn parameters(scenario: &Scenario) -> Result<Vec<String>, Unsupported> {
+    let (net, _) = built(scenario)?;
+    let training = Training {
+        lora: None,
+        freeze: Vec::new(),
+        train_only: Vec::new(),
+        ..scenario.training.clone()
+    };
+    let data = Data {
+        micro_batch: 1,
+        ..scenario.data.clone()
+    };
+    let tape = Tape::new(Machine::default());
+    let cx = Cx::new(
+        tape.clone(),
+        Rc::new(Env::new(training, DType::BF16, Folding::FromSecond)),
+    );
+    let batch = net.batch(&cx, &data);
+    drop(net.forward(&cx, &batch));
+    let path = |it: &Rc<crate::tape::Param>| format!("{}.{}", tape.path(it.scope), it.name);
+    Ok(tape.params().iter().map(path).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::estimate;
+    use crate::scenario::presets;
+
+    fn changed(changes: &[(&str, &str)]) -> Scenario {
+        let mut scenario = Scenario::default();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        scenario
+    }
+
+    #[test]
+    fn a_name_that_matches_nothing_says_what_is_near() {
+        #[track_caller]
+        fn check(changes: &[(&str, &str)], expected: &[&str]) {
+            let found = unmatched(&changed(changes)).unwrap();
+            let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+            assert_eq!(found, expected);
+        }
+        let llama = ("model", "llama-3.2-1b");
+        check(&[llama], &[]);
+        check(&[llama, ("lora", "on"), ("freeze", "embed_tokens")], &[]);
+        check(
+            &[llama, ("lora_targets", "q_proj,o_porj")],
+            &[
+                "training.lora.targets is `o_porj`; expected a layer of the model; did you mean o_proj?",
+            ],
+        );
+        check(
+            &[("lora_targets", "query")],
+            &[
+                "training.lora.targets is `query`; expected layers of the model, such as c_attn, c_fc, c_proj, wpe, wte",
+            ],
+        );
+        check(
+            &[("freeze", "wte,layer.0"), ("train_only", "atn")],
+            &[
+                "training.freeze is `layer.0`; expected part of a parameter's path, such as transformer.wte.weight",
+                "training.train_only is `atn`; expected part of a parameter's path; did you mean attn?",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_run_that_trains_nothing_is_refused() {
+        let check = |changes: &[(&str, &str)], expected: &str| {
+            let refused = estimate(&changed(changes)).unwrap_err();
+            assert_eq!(refused.0, expected);
+        };
+        check(
+            &[("lora_targets", "q_proj")],
+            "nothing is trained: training.lora.targets is `q_proj`; expected a layer of the model; did you mean c_proj?",
+        );
+        check(
+            &[("freeze", "transformer")],
+            "nothing is trained: training.freeze is `transformer`; expected something that leaves a parameter to train in this network",
+        );
+    }
+
+    #[test]
+    fn presets_name_what_their_networks_have() {
+        for preset in presets::all() {
+            let found = unmatched(&preset.scenario()).unwrap();
+            assert_eq!(found, vec![], "{}", preset.id);
+        }
+    }
+}
