@@ -3,8 +3,10 @@
 pub mod doctor;
 mod fit;
 mod ladder;
+mod map;
 mod moves;
 
 pub use fit::{Fit, fit};
 pub use ladder::{Ladder, Step, ladder};
+pub use map::{FitMap, Size};
 pub use moves::{Cost, MOVES, Move};

@@ -1,11 +1,17 @@
 //! What a browser owns: the document, the address, the clipboard, storage and files.
 
+use std::cell::RefCell;
+
+use js_sys::{Function, Object, Reflect};
 use leptos::prelude::{document, window};
 use leptos::reactive::spawn_local;
+use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
 use web_sys::{
-    Blob, BlobPropertyBag, Event, HtmlAnchorElement, HtmlElement, PointerEvent, Storage, Url,
+    Blob, BlobPropertyBag, CanvasRenderingContext2d, DedicatedWorkerGlobalScope, DragEvent, Event,
+    File, HtmlAnchorElement, HtmlCanvasElement, HtmlElement, HtmlImageElement, HtmlInputElement,
+    MessageEvent, PointerEvent, Storage, Url, Worker, WorkerOptions, WorkerType,
 };
 
 /// A panic ends the program; say so on the page as well as in the console.
@@ -61,16 +67,57 @@ pub fn download(name: &str, kind: &str, contents: &str) {
 }
 
 fn try_download(name: &str, kind: &str, contents: &str) -> Result<(), JsValue> {
+    let url = blob_url(contents, kind)?;
+    save(name, &url)?;
+    Url::revoke_object_url(&url)
+}
+
+fn blob_url(contents: &str, kind: &str) -> Result<String, JsValue> {
     let parts = js_sys::Array::of1(&JsValue::from_str(contents));
     let options = BlobPropertyBag::new();
     options.set_type(kind);
     let blob = Blob::new_with_str_sequence_and_options(&parts, &options)?;
-    let url = Url::create_object_url_with_blob(&blob)?;
+    Url::create_object_url_with_blob(&blob)
+}
+
+fn save(name: &str, address: &str) -> Result<(), JsValue> {
     let link: HtmlAnchorElement = document().create_element("a")?.dyn_into()?;
-    link.set_href(&url);
+    link.set_href(address);
     link.set_download(name);
     link.click();
-    Url::revoke_object_url(&url)
+    Ok(())
+}
+
+/// Hands a picture of a drawing to the person, twice as large as it is shown, for sharp screens and paper.
+pub fn download_png(name: &str, svg: &str, size: (u32, u32)) {
+    let (name, svg) = (name.to_string(), svg.to_string());
+    // As for a file.
+    spawn_local(async move {
+        let _ = try_download_png(&name, &svg, size).await;
+    });
+}
+
+async fn try_download_png(
+    name: &str,
+    svg: &str,
+    (width, height): (u32, u32),
+) -> Result<(), JsValue> {
+    let url = blob_url(svg, "image/svg+xml")?;
+    let image = HtmlImageElement::new()?;
+    image.set_src(&url);
+    let decoded = JsFuture::from(image.decode()).await;
+    Url::revoke_object_url(&url)?;
+    decoded?;
+    let canvas: HtmlCanvasElement = document().create_element("canvas")?.dyn_into()?;
+    canvas.set_width(2 * width);
+    canvas.set_height(2 * height);
+    let Some(paper) = canvas.get_context("2d")? else {
+        return Ok(());
+    };
+    let paper: CanvasRenderingContext2d = paper.dyn_into()?;
+    let (across, down) = (f64::from(2 * width), f64::from(2 * height));
+    paper.draw_image_with_html_image_element_and_dw_and_dh(&image, 0.0, 0.0, across, down)?;
+    save(name, &canvas.to_data_url()?)
 }
 
 /// Small settings of the page itself; absent where storage is blocked.
@@ -108,7 +155,7 @@ pub fn across(event: &PointerEvent) -> Option<f64> {
 }
 
 /// An attribute of what a pointer is on; empty where it has none.
-pub fn attribute_under(event: &PointerEvent, name: &str) -> String {
+pub fn attribute_under(event: &Event, name: &str) -> String {
     let element = event
         .target()
         .and_then(|it| it.dyn_into::<web_sys::Element>().ok());
@@ -122,6 +169,43 @@ pub fn width() -> u32 {
     const STEP: f64 = 40.0;
     let width = window().inner_width().ok().and_then(|it| it.as_f64());
     ((width.unwrap_or(1280.0) / STEP).floor() * STEP) as u32
+}
+
+/// The file that was chosen in a file field; the field forgets it, so that it can be chosen again.
+pub fn chosen_file(event: &Event) -> Option<File> {
+    let field: HtmlInputElement = event.target()?.dyn_into().ok()?;
+    let file = field.files()?.get(0);
+    field.set_value("");
+    file
+}
+
+/// Hears of files that are dropped anywhere on the page.
+pub fn on_drop(hear: impl Fn(File) + 'static) {
+    let allow = |event: DragEvent| event.prevent_default();
+    let dropped = move |event: DragEvent| {
+        event.prevent_default();
+        let files = event.data_transfer().and_then(|it| it.files());
+        files.and_then(|it| it.get(0)).into_iter().for_each(&hear);
+    };
+    let listen = |name: &str, heard: Closure<dyn Fn(DragEvent)>| {
+        let heard = heard.into_js_value().unchecked_into();
+        // A window that takes no listeners takes no files.
+        let _ = window().add_event_listener_with_callback(name, &heard);
+    };
+    listen("dragover", Closure::new(allow));
+    listen("drop", Closure::new(dropped));
+}
+
+/// Reads a file of at most so many bytes as text.
+pub fn read_file(file: File, most: usize, then: impl FnOnce(Option<String>) + 'static) {
+    if file.size() > most as f64 {
+        then(None);
+        return;
+    }
+    spawn_local(async move {
+        let read = JsFuture::from(file.text()).await;
+        then(read.ok().and_then(|it| it.as_string()));
+    });
 }
 
 /// Whether an event happened in a field, which has undo and keys of its own.
@@ -141,14 +225,103 @@ pub fn focus(selector: &str) {
     }
 }
 
-/// Lets the browser draw and take input before the work goes on.
+/// Lets the browser draw and take input before the work goes on; a page and a worker both have this timer.
 pub async fn breathe() {
     let soon = js_sys::Promise::new(&mut |resolve, _| {
+        let timer = Reflect::get(&js_sys::global(), &"setTimeout".into());
+        let set = timer.and_then(JsCast::dyn_into::<Function>);
         // Without a timer the work goes on at the next turn anyway.
-        let _ = window().set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, 0);
+        let _ = match set {
+            Ok(set) => set.call1(&JsValue::NULL, &resolve),
+            Err(_) => resolve.call0(&JsValue::NULL),
+        };
     });
     // The promise has no way to fail.
     let _ = JsFuture::from(soon).await;
+}
+
+/// Milliseconds since some moment.
+pub fn now() -> f64 {
+    js_sys::Date::now()
+}
+
+/// Whether this is a worker's copy of the module, which has no page.
+pub fn in_worker() -> bool {
+    web_sys::window().is_none()
+}
+
+/// In a worker: hears requests, and says that it does.
+pub fn on_request(hear: impl Fn(String) + 'static) {
+    let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() else {
+        return;
+    };
+    scope.set_onmessage(Some(&listener(hear)));
+    answer(READY);
+}
+
+/// In a worker: says something to the page.
+pub fn answer(text: &str) {
+    if let Ok(scope) = js_sys::global().dyn_into::<DedicatedWorkerGlobalScope>() {
+        // A page that is gone needs no answer.
+        let _ = scope.post_message(&text.into());
+    }
+}
+
+/// What a worker says when it has started.
+const READY: &str = "";
+
+thread_local! {
+    /// The worker, once it has said that it is ready.
+    static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
+}
+
+/// Starts a worker on this page's own module and hears what it says. A browser that refuses leaves the page without.
+pub fn start_worker(hear: impl Fn(String) + 'static) {
+    // As for a download: a step that fails leaves things as they are.
+    let _ = try_start_worker(hear);
+}
+
+fn try_start_worker(hear: impl Fn(String) + 'static) -> Result<(), JsValue> {
+    let Some(script) = document().query_selector("script[data-js]")? else {
+        return Ok(());
+    };
+    let base = document().base_uri()?.unwrap_or_default();
+    let path = script.get_attribute("data-js").unwrap_or_default();
+    let code = Url::new_with_base(&path, &base)?.href();
+    let options = WorkerOptions::new();
+    options.set_type(WorkerType::Module);
+    let place = Url::new_with_base("worker.js", &base)?.href();
+    let worker = Worker::new_with_options(&place, &options)?;
+    let ready = worker.clone();
+    worker.set_onmessage(Some(&listener(move |text| {
+        if text == READY {
+            WORKER.set(Some(ready.clone()));
+        } else {
+            hear(text);
+        }
+    })));
+    let start = Object::new();
+    Reflect::set(&start, &"js".into(), &code.into())?;
+    Reflect::set(&start, &"module".into(), &wasm_bindgen::module())?;
+    worker.post_message(&start)
+}
+
+/// Asks the worker; `false` where there is none that listens.
+pub fn request(text: &str) -> bool {
+    let send = |it: &Worker| it.post_message(&text.into()).is_ok();
+    WORKER.with_borrow(|worker| worker.as_ref().is_some_and(send))
+}
+
+/// A listener for messages of text, which lives as long as the page.
+fn listener(hear: impl Fn(String) + 'static) -> Function {
+    let heard = move |event: MessageEvent| {
+        if let Some(text) = event.data().as_string() {
+            hear(text);
+        }
+    };
+    Closure::<dyn Fn(MessageEvent)>::new(heard)
+        .into_js_value()
+        .unchecked_into()
 }
 
 pub fn print() {

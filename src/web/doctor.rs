@@ -42,7 +42,7 @@ fn shown(diagnosis: &Diagnosis) -> String {
 
 #[component]
 pub fn Doctor(session: Session) -> impl IntoView {
-    let pasted = RwSignal::new(String::new());
+    let pasted = session.pasted;
     let report = move || {
         pasted.with(|it| {
             session
@@ -55,7 +55,7 @@ pub fn Doctor(session: Session) -> impl IntoView {
             <header><h2 id="doctor-title">"Ran out of memory?"</h2></header>
             <label class="quiet" for="doctor">{text::PASTE}</label>
             <textarea
-                id="doctor" class="listing" rows="4" spellcheck="false"
+                id="doctor" class="listing" rows="4" spellcheck="false" prop:value=move || pasted.get()
                 on:input=move |event| pasted.set(event_target_value(&event))
             ></textarea>
             <div class="report" role="status" aria-live="polite" inner_html=report></div>

@@ -63,6 +63,7 @@ pub fn Questions(session: Session) -> impl IntoView {
     view! {
         <form class="questions" aria-label="The training run" on:submit=move |event| event.prevent_default()>
             <Presets session/>
+            <super::plans::Saved session/>
             {groups}
             <div class="rooms">{rooms}</div>
             <div class="explainer" aria-hidden="true">

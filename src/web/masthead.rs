@@ -27,6 +27,7 @@ pub fn Masthead(session: Session) -> impl IntoView {
                 <Units session/>
                 <Theme/>
                 <span class="divider" aria-hidden="true"></span>
+                <super::open::Open session/>
                 <button type="button" class="plain" on:click=move |_| browser::print()>"Print"</button>
                 <Share session/>
             </div>

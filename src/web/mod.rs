@@ -14,25 +14,38 @@ mod effects;
 mod exports;
 mod form;
 mod gauge;
+mod guide;
 mod history;
+mod ladder;
+mod map;
 mod markup;
 mod masthead;
+mod open;
+mod plans;
 #[cfg(test)]
 mod sample;
+mod saves;
 mod session;
+mod stack;
 mod summary;
 mod sweep;
 mod text;
 mod timeline;
 mod verdict;
+mod worker;
 
 use leptos::prelude::*;
 
 /// Draws the page in the place of the static greeting in `index.html`.
 pub fn start() {
+    if browser::in_worker() {
+        worker::serve();
+        return;
+    }
     browser::report_panics();
     if let Some(place) = browser::clear("app") {
         leptos::mount::mount_to(place, App).forget();
+        worker::start();
     }
 }
 
@@ -51,9 +64,13 @@ pub fn App() -> impl IntoView {
             <div class="answers" id="answers">
                 <verdict::Verdict session/>
                 <breakdown::Breakdown session/>
+                <ladder::Ladder session/>
                 <timeline::Timeline session width/>
                 <sweep::Sweep session width/>
+                <map::Map session/>
+                <guide::SystemGuide session/>
                 <compare::Compare session/>
+                <stack::Brought session/>
                 <exports::Exports session/>
                 <doctor::Doctor session/>
                 <Limits session/>

@@ -6,6 +6,7 @@ use leptos::prelude::*;
 
 use super::draft::Draft;
 use super::history::History;
+use super::plans::{self, Plans};
 use crate::estimate::{self, Estimate, Unsupported};
 use crate::scenario::Scenario;
 use crate::scenario::settings::Setting;
@@ -20,6 +21,12 @@ pub struct Session {
     pub units: RwSignal<UnitStyle>,
     /// What a link held that this version does not know.
     pub link_notes: RwSignal<Vec<String>>,
+    /// A scenario that was proposed, and the estimate of the one before it.
+    ghost: RwSignal<Option<(Scenario, Arc<Estimate>)>>,
+    /// Plans kept by name.
+    pub plans: RwSignal<Plans>,
+    /// What the doctor was given.
+    pub pasted: RwSignal<String>,
     /// The link of what was worked on before a shared link was opened.
     pub yours: RwSignal<Option<String>>,
     /// The scenario of the latest accepted values.
@@ -65,6 +72,9 @@ impl Session {
             history: RwSignal::default(),
             units: RwSignal::default(),
             link_notes: RwSignal::default(),
+            ghost: RwSignal::default(),
+            plans: RwSignal::new(plans::kept()),
+            pasted: RwSignal::default(),
             yours: RwSignal::default(),
             scenario,
             answer,
@@ -106,6 +116,19 @@ impl Session {
             self.history.update(|history| history.record(&before, None));
         }
         self.draft.set(Draft::new(scenario));
+    }
+
+    /// Takes a proposed scenario; what was before stays to be seen behind it until something else changes.
+    pub fn try_out(self, scenario: Scenario) {
+        let before = self.estimate.get_untracked();
+        self.replace(scenario.clone());
+        self.ghost.set(before.map(|it| (scenario, it)));
+    }
+
+    /// The estimate that the present scenario was proposed to better.
+    pub fn ghost(self) -> Option<Arc<Estimate>> {
+        let ghost = self.ghost.get()?;
+        self.scenario.with(|it| *it == ghost.0).then_some(ghost.1)
     }
 
     pub fn reset(self) {
@@ -157,6 +180,10 @@ impl Session {
             Some(kept) => format!("{scenario}{}{kept}", share::VERSUS),
             None => scenario,
         }
+    }
+
+    pub fn link_untracked(self) -> String {
+        untrack(|| self.link())
     }
 
     /// Starts from a link's fragment: nothing came before it.

@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use leptos::reactive::spawn_local;
 
 use super::session::Session;
-use super::{browser, chart, markup, text};
+use super::{browser, chart, markup, saves, text};
 use crate::estimate::{Band, Estimate, estimate};
 use crate::order::sorted;
 use crate::scenario::Scenario;
@@ -218,6 +218,7 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
     };
     let drawing =
         move || curve.with(|it| chart::curve(it, session.units.get(), chart::size(width.get())));
+    let file = move || curve.with(numbers_of);
     let largest = move || {
         let setting = setting()?;
         let largest = curve.with(|it| it.largest);
@@ -257,9 +258,29 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
             <details class="numbers">
                 <summary>"The same in numbers"</summary>
                 <div inner_html=move || curve.with(|it| table(it, setting(), session.units.get()))></div>
+                <saves::Saves
+                    name="sweep" svg=Signal::derive(drawing)
+                    size=Signal::derive(move || chart::size(width.get())) csv=Signal::derive(file)
+                />
             </details>
         </section>
     }
+}
+
+/// Every point, for other programs.
+fn numbers_of(curve: &Curve) -> String {
+    let row = |(value, band): &(u64, Band)| {
+        let numbers = [band.low, band.expected, band.high].map(Bytes::get);
+        [*value]
+            .into_iter()
+            .chain(numbers)
+            .map(|it| it.to_string())
+            .collect()
+    };
+    saves::csv(
+        "value,low_bytes,expected_bytes,high_bytes",
+        curve.points.iter().map(row),
+    )
 }
 
 fn table(curve: &Curve, setting: Option<&Setting>, units: UnitStyle) -> String {

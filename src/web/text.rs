@@ -70,6 +70,58 @@ pub fn axis(units: UnitStyle, largest: Bytes) -> String {
     format!("{}, allocations in order", units.scale(largest).1)
 }
 
+pub const WHAT_TO_CHANGE: &str = "What to change";
+pub const LOOKING: &str = "Looking for what would help…";
+pub const FITS_AS_IT_IS: &str = "Nothing needs to change: it fits.";
+pub const LADDER: &str =
+    "Cheapest first, with the same effective batch; each step is computed for this run.";
+pub const LADDER_FAILS: &str =
+    "All of these together are not enough: take a larger card or a smaller model.";
+pub const COSTS_NOTHING: &str = "nothing";
+pub const COSTS_TIME: &str = "time";
+pub const CHANGES_RESULTS: &str = "results differ";
+pub const CHANGE: &str = "Change";
+pub const COSTS: &str = "Costs";
+pub const SAVES: &str = "Memory";
+pub const AFTER: &str = "Then needs";
+pub const APPLY: &str = "Apply";
+pub const GUIDE: &str = "What this system’s guide says";
+pub const SAID: &str = "The guide says";
+pub const COMPUTED: &str = "Computed here";
+pub const WHY: &str = "Why they differ";
+pub const KNOBS: &str = "Its flags, and what they are wired to";
+pub const BROUGHT: &str = "What your software brings";
+pub const HOLDS: &str = "as brought";
+pub const CHANGED: &str = "changed";
+pub const EFFECTIVE: &str = "effective batch";
+pub const PLANS: &str = "Saved plans";
+pub const PLAN_NAME: &str = "Name of this plan";
+pub const PLANS_ARE_LOCAL: &str =
+    "Kept in this browser only, which may clear them one day: a bookmark or a file is safer.";
+pub const NOT_KEPT: &str =
+    "This browser refuses to keep plans: save them as a file or as a bookmark.";
+pub const FORGET: &str = "Forget";
+pub const UNREADABLE: &str = "That file could not be read: expected text of at most 4 MiB.";
+
+/// A key of a file for which a scenario has no word.
+pub fn not_taken(what: &str) -> String {
+    format!("not taken: {what}")
+}
+
+pub const SAMPLES: &str = "samples";
+pub const TOKENS: &str = "tokens";
+pub const PIXELS: &str = "pixels";
+
+/// What the cells of a fit map show.
+pub fn map_axis(units: UnitStyle, usable: Option<Bytes>) -> Option<String> {
+    let usable = usable?;
+    Some(format!(
+        "{} on the device, of {} usable. Press a cell to take it.",
+        units.scale(usable).1,
+        usable.show(units)
+    ))
+}
+
 /// What both axes of a sweep show.
 pub fn sweep_axis(setting: Option<&Setting>, curve: &Curve, units: UnitStyle) -> Option<String> {
     let setting = setting?;

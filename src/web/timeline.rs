@@ -4,7 +4,7 @@ use leptos::ev::PointerEvent;
 use leptos::prelude::*;
 
 use super::session::Session;
-use super::{browser, chart, markup, text};
+use super::{browser, chart, markup, saves, text};
 use crate::estimate::{Estimate, Instant, Part, Phase};
 use crate::units::{Bytes, UnitStyle};
 
@@ -20,13 +20,13 @@ pub fn readout(instants: &[Instant], at: usize, units: UnitStyle) -> Option<Stri
 }
 
 /// Every instant, for other programs.
-pub fn csv(instants: &[Instant]) -> String {
-    let mut lines = String::from("instant,phase,allocated_bytes\n");
-    for (index, it) in instants.iter().enumerate() {
+fn numbers_of(instants: &[Instant]) -> String {
+    let row = |(index, it): (usize, &Instant)| {
         let phase = text::phase(it.phase).to_ascii_lowercase();
-        lines.push_str(&format!("{},{phase},{}\n", index + 1, it.bytes.get()));
-    }
-    lines
+        vec![(index + 1).to_string(), phase, it.bytes.get().to_string()]
+    };
+    let rows = instants.iter().enumerate().map(row);
+    saves::csv("instant,phase,allocated_bytes", rows)
 }
 
 #[component]
@@ -35,7 +35,9 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
     let size = move || chart::size(width.get());
     let drawing = Memo::new(move |_| {
         let estimate = estimate.get()?;
-        chart::timeline(&estimate.timeline, session.units.get(), size())
+        let before = session.ghost();
+        let before = before.as_ref().map_or(&[][..], |it| &it.timeline);
+        chart::timeline(&estimate.timeline, before, session.units.get(), size())
     });
     let count = move || estimate.with(|it| it.as_ref().map_or(0, |it| it.timeline.len()));
     // Where nobody points, the cursor rests on the peak.
@@ -54,6 +56,12 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
         estimate
             .get()
             .map(|it| table(&it, session.units.get()))
+            .unwrap_or_default()
+    };
+    let file = move || {
+        estimate
+            .get()
+            .map(|it| numbers_of(&it.timeline))
             .unwrap_or_default()
     };
     let said = move || readout(&estimate.get()?.timeline, at.get()?, session.units.get());
@@ -91,32 +99,9 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
             <details class="numbers">
                 <summary>"The same in numbers"</summary>
                 <div inner_html=numbers></div>
-                <div class="actions">
-                    <button type="button" on:click=move |_| save_csv(estimate)>"Download CSV"</button>
-                    <button type="button" on:click=move |_| save_svg(drawing)>"Download SVG"</button>
-                </div>
+                <saves::Saves name="timeline" svg=Signal::derive(move || drawing.get()) size=Signal::derive(size) csv=Signal::derive(file)/>
             </details>
         </section>
-    }
-}
-
-fn save_csv(estimate: Memo<Option<std::sync::Arc<Estimate>>>) {
-    if let Some(estimate) = estimate.get_untracked() {
-        browser::download(
-            "headroom-timeline.csv",
-            "text/csv",
-            &csv(&estimate.timeline),
-        );
-    }
-}
-
-fn save_svg(drawing: Memo<Option<String>>) {
-    if let Some(svg) = drawing.get_untracked() {
-        browser::download(
-            "headroom-timeline.svg",
-            "image/svg+xml",
-            &chart::standing_alone(&svg),
-        );
     }
 }
 
@@ -148,7 +133,7 @@ mod tests {
 
     #[test]
     fn the_table_for_programs_has_every_instant() {
-        let lines = csv(&sample::estimate().timeline);
+        let lines = numbers_of(&sample::estimate().timeline);
         assert_eq!(lines.lines().count(), 6);
         assert_eq!(lines.lines().nth(1), Some("1,forward,3221225472"));
     }

@@ -164,16 +164,16 @@ fn Problems(session: Session) -> impl IntoView {
 #[component]
 fn Measures(session: Session) -> impl IntoView {
     let shown = move || {
-        session
-            .estimate
-            .get()
-            .map(|it| measures(&it, session.units.get()))
+        let batch = session.answer.with(|it| it.scenario.batch().to_string());
+        let estimate = session.estimate.get();
+        estimate
+            .map(|it| measures(&it, session.units.get(), batch))
             .unwrap_or_default()
     };
     view! { <dl class="three" inner_html=shown></dl> }
 }
 
-fn measures(estimate: &Estimate, units: UnitStyle) -> String {
+fn measures(estimate: &Estimate, units: UnitStyle, batch: String) -> String {
     let allocated = estimate.allocated.expected;
     let hook = format!(
         " data-testid=\"allocated-bytes\" data-bytes=\"{}\"",
@@ -188,6 +188,7 @@ fn measures(estimate: &Estimate, units: UnitStyle) -> String {
         measure(text::DEVICE, "", estimate.device.expected.show(units)),
         measure(text::PARAMETERS, "", text::count(estimate.parameters)),
         measure(text::TRAINED, "", text::count(estimate.trainable)),
+        measure(text::EFFECTIVE, "", batch),
     ]
     .concat()
 }

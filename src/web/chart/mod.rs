@@ -69,15 +69,29 @@ pub fn size(window: u32) -> (u32, u32) {
     (width, (width / 3).clamp(190, 280))
 }
 
-/// The drawing as a file: the page's style sheets do not travel with it, so it carries plain ones.
+/// The drawing as a file: the page's style sheets do not travel with it, so each class becomes a colour again.
 pub fn standing_alone(svg: &str) -> String {
-    const STYLE: &str = "<style>text{fill:#555;font-family:monospace}.line-axis{stroke:#888}.line-grid{stroke:#ddd}\
-.fill-main{fill:#cfe3dc}.line-main{stroke:#1f6f5c;fill:none}.fill-peak{fill:#222}.line-limit{stroke:#b3261e}\
-.fill-over{fill:#f4d9d6}.line-ghost{stroke:#888}</style>";
-    match svg.find('>') {
-        Some(at) => format!("{}{STYLE}{}", &svg[..=at], &svg[at + 1..]),
-        None => String::new(),
+    const COLOURS: [(&str, &str); 10] = [
+        ("fill-main", "fill=\"#cfe3dc\""),
+        ("fill-peak", "fill=\"#222\""),
+        ("fill-over", "fill=\"#f4d9d6\""),
+        ("fill-soft", "fill=\"#555\""),
+        ("line-axis", "stroke=\"#888\""),
+        ("line-grid", "stroke=\"#ddd\""),
+        ("line-soft", "stroke=\"#555\""),
+        ("line-main", "stroke=\"#1f6f5c\""),
+        ("line-limit", "stroke=\"#b3261e\""),
+        ("line-ghost", "stroke=\"#888\""),
+    ];
+    let Some(head) = svg.find('>') else {
+        return String::new();
+    };
+    let ground = "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>";
+    let mut alone = format!("{}{ground}{}", &svg[..=head], &svg[head + 1..]);
+    for (class, colour) in COLOURS {
+        alone = alone.replace(&format!("class=\"{class}\""), colour);
     }
+    alone
 }
 
 /// A number on an axis: no more digits than it needs.
@@ -89,6 +103,15 @@ fn mark(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_drawing_on_its_own_has_colours_and_a_ground() {
+        let roles = Role::ALL
+            .map(|(_, name)| format!("<g class=\"line-{name}\"/><g class=\"fill-{name}\"/>"));
+        let alone = standing_alone(&format!("<svg a=\"1\">{}</svg>", roles.concat()));
+        assert!(alone.starts_with("<svg a=\"1\"><rect ") && alone.contains("stroke=\"#b3261e\""));
+        assert_eq!(standing_alone("no drawing"), "");
+    }
 
     #[test]
     fn axis_numbers_are_short() {

@@ -6,28 +6,38 @@ use crate::estimate::{Instant, Phase};
 use crate::units::{Bytes, UnitStyle};
 use crate::web::text;
 
-/// The drawing as SVG, or nothing where there is no step to draw.
-pub fn timeline(instants: &[Instant], units: UnitStyle, size: (u32, u32)) -> Option<String> {
+/// The drawing as SVG, or nothing where there is no step to draw; behind it the step it is to be compared with.
+pub fn timeline(
+    instants: &[Instant],
+    before: &[Instant],
+    units: UnitStyle,
+    size: (u32, u32),
+) -> Option<String> {
     let (at, peak) = peak(instants)?;
-    let (scale, _) = units.scale(peak);
+    let highest = self::peak(before).map_or(peak, |(_, it)| it.max(peak));
+    let (scale, _) = units.scale(highest);
     let height = |bytes: Bytes| bytes.get() as f64 / scale;
     let last = instants.len() as f64;
-    let top = height(peak) * 1.08;
-    // Each instant lasts until the next: memory changes in steps, not in slopes.
-    let steps: Vec<(f64, f64)> = instants
-        .iter()
-        .enumerate()
-        .flat_map(|(index, it)| {
-            let height = height(it.bytes);
-            [(index as f64, height), (index as f64 + 1.0, height)]
-        })
-        .collect();
+    let top = height(highest) * 1.08;
+    // Each instant lasts until the next: memory changes in steps, not in slopes. Two steps share one width.
+    let line = |instants: &[Instant]| -> Vec<(f64, f64)> {
+        let width = last / instants.len().max(1) as f64;
+        let both_ends = |(index, it): (usize, &Instant)| {
+            let (start, height) = (index as f64 * width, height(it.bytes));
+            [(start, height), (start + width, height)]
+        };
+        instants.iter().enumerate().flat_map(both_ends).collect()
+    };
+    let steps = line(instants);
     let mut under = steps.clone();
     under.extend([(last, 0.0), (0.0, 0.0)]);
     let mut marks = vec![
         Mark::Area(under, Role::Main),
         Mark::Line(steps, Role::Main, 2),
     ];
+    if !before.is_empty() {
+        marks.push(Mark::Line(line(before), Role::Ghost, 1));
+    }
     let starts = starts(instants);
     let ends = starts.iter().skip(1).map(|(start, _)| *start);
     for ((start, phase), end) in starts.iter().zip(ends.chain([instants.len()])) {
@@ -94,7 +104,7 @@ mod tests {
     #[test]
     fn the_drawing_has_classes_and_no_colours_or_styles() {
         let instants = sample::estimate().timeline;
-        let svg = timeline(&instants, UnitStyle::Binary, (640, 240)).unwrap();
+        let svg = timeline(&instants, &[], UnitStyle::Binary, (640, 240)).unwrap();
         assert!(svg.starts_with("<svg") && svg.contains("class=\"line-main\""));
         assert!(!svg.contains('#') && !svg.contains("style="), "{svg}");
         for phase in ["Forward", "Backward", "Optimizer"] {
@@ -104,7 +114,7 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_is_no_drawing() {
-        assert_eq!(timeline(&[], UnitStyle::Binary, (640, 240)), None);
+        assert_eq!(timeline(&[], &[], UnitStyle::Binary, (640, 240)), None);
     }
 
     #[test]

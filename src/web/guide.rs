@@ -1,0 +1,156 @@
+//! What a system's own guide says, what is computed, and why they differ; and which of its knobs do anything.
+
+use leptos::prelude::*;
+
+use super::markup::escape;
+use super::session::Session;
+use super::text;
+use super::worker::{Helper, Kind, Work};
+use crate::guide::{self, Guide, Lab};
+use crate::scenario::{Scenario, presets};
+
+/// How a worker computes a guide's claims, one after the other.
+pub const KIND: Kind = Kind {
+    id: "guide",
+    start: |scenario| {
+        Box::new(Claims {
+            of: of(scenario).and_then(|it| Some((it, Lab::new(it.preset)?))),
+            computed: Vec::new(),
+        })
+    },
+};
+
+/// The guide of the system that a scenario runs, whatever its settings.
+fn of(scenario: &Scenario) -> Option<&'static Guide> {
+    let same = |it: &&&Guide| {
+        presets::find(it.preset)
+            .is_some_and(|preset| preset.scenario().model.id == scenario.model.id)
+    };
+    guide::all().iter().find(same).copied()
+}
+
+struct Claims {
+    of: Option<(&'static Guide, Lab)>,
+    computed: Vec<String>,
+}
+
+impl Work for Claims {
+    fn is_done(&self) -> bool {
+        let all = self.of.as_ref().map_or(0, |(guide, _)| guide.claims.len());
+        self.computed.len() >= all
+    }
+
+    fn step(&mut self) {
+        let next = self.computed.len();
+        let claim = self
+            .of
+            .as_ref()
+            .and_then(|(guide, lab)| Some((guide.claims.get(next)?, lab)));
+        if let Some((claim, lab)) = claim {
+            let computed = (claim.computed)(lab).unwrap_or_else(|problem| problem.0);
+            self.computed.push(computed.replace('\n', " "));
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.computed.clone()
+    }
+}
+
+/// The claims in three columns; what is not computed yet is left open.
+fn claims(guide: &Guide, computed: &[String]) -> String {
+    let mut html = format!(
+        "<table class=\"plain-table guide\"><thead><tr><th scope=\"col\">{}</th><th scope=\"col\">{}</th>\
+         <th scope=\"col\">{}</th></tr></thead><tbody>",
+        text::SAID,
+        text::COMPUTED,
+        text::WHY
+    );
+    for (at, claim) in guide.claims.iter().enumerate() {
+        let found = computed.get(at).map_or("…", |it| it);
+        html.push_str(&format!(
+            "<tr><th scope=\"row\">{}<span class=\"quiet\"> {}</span></th><td>{}</td>\
+             <td><strong>{}</strong>. {}<span class=\"quiet\"> {}</span></td></tr>",
+            escape(claim.said),
+            escape(claim.place),
+            escape(found),
+            claim.verdict.label(),
+            escape(claim.why),
+            escape(claim.source),
+        ));
+    }
+    html.push_str("</tbody></table>");
+    html
+}
+
+fn knobs(guide: &Guide) -> String {
+    let mut html = String::new();
+    for knob in guide.knobs {
+        let patch = match knob.patch {
+            "" => String::new(),
+            patch => format!(
+                "<pre class=\"listing\" tabindex=\"0\">{}</pre>",
+                escape(patch)
+            ),
+        };
+        html.push_str(&format!(
+            "<dt><code>{}</code> <strong>{}</strong></dt><dd>{}<span class=\"quiet\"> {}</span>{patch}</dd>",
+            escape(knob.flag),
+            knob.wiring.label(),
+            escape(knob.note),
+            escape(knob.source),
+        ));
+    }
+    html
+}
+
+#[component]
+pub fn SystemGuide(session: Session) -> impl IntoView {
+    let helper = Helper::new(KIND.id);
+    let found = Memo::new(move |_| session.scenario.with(|it| of(it).map(|it| it.preset)));
+    let guide = move || found.get().and_then(guide::find);
+    let open = RwSignal::new(false);
+    // The outside here is the worker.
+    Effect::new(move || {
+        let preset = found.get().and_then(presets::find);
+        if let Some(preset) = preset.filter(|_| open.get()) {
+            helper.ask(preset.scenario());
+        }
+    });
+    let document = move || guide().map(|it| it.document);
+    let told = move || {
+        let guide = guide().filter(|_| open.get());
+        guide.map(|it| helper.reply.with(|reply| claims(it, &reply.lines)))
+    };
+    let wired = move || guide().filter(|_| open.get()).map(knobs);
+    view! {
+        <section class="panel" hidden=move || found.get().is_none() aria-labelledby="guide-title" data-testid="guide">
+            <details class="more" on:toggle=move |_| open.update(|it| *it = !*it)>
+                <summary><h2 id="guide-title">{text::GUIDE}</h2></summary>
+                <p class="quiet">{document}</p>
+                <div class="scroller" tabindex="0" role="region" aria-labelledby="guide-title" inner_html=move || told().unwrap_or_default()></div>
+                <h3>{text::KNOBS}</h3>
+                <dl class="knobs" inner_html=move || wired().unwrap_or_default()></dl>
+            </details>
+        </section>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_claim_has_its_row_and_fills_in() {
+        for guide in guide::all() {
+            let preset = presets::find(guide.preset).unwrap().scenario();
+            assert_eq!(of(&preset).map(|it| it.preset), Some(guide.preset));
+            let mut work = (KIND.start)(&preset);
+            work.step();
+            let html = claims(guide, &work.lines());
+            assert_eq!(html.matches("<tr>").count(), guide.claims.len() + 1);
+            assert!(html.contains(&escape(&work.lines()[0])));
+        }
+        assert!(of(&Scenario::default()).is_none());
+    }
+}

@@ -1,0 +1,202 @@
+//! The fit map: micro-batch against sample size, each cell coloured by how it fits; a click takes it.
+
+use std::time::Duration;
+
+use leptos::ev::MouseEvent;
+use leptos::prelude::*;
+
+use super::session::Session;
+use super::worker::{Helper, Kind, Work};
+use super::{browser, text};
+use crate::estimate::Band;
+use crate::scenario::Scenario;
+use crate::strategy::{FitMap, Size};
+use crate::units::{Bytes, UnitStyle};
+
+/// How a worker draws it up.
+pub const KIND: Kind = Kind {
+    id: "fit-map",
+    start: |scenario| Box::new(FitMap::around(scenario)),
+};
+
+impl Work for FitMap {
+    fn is_done(&self) -> bool {
+        FitMap::is_done(self)
+    }
+
+    fn step(&mut self) {
+        FitMap::step(self);
+    }
+
+    /// The card's usable memory, then a line for each cell.
+    fn lines(&self) -> Vec<String> {
+        let usable = self.usable.map(|it| it.get().to_string());
+        let cell = |it: &Option<Band>| match it {
+            Some(Band {
+                low,
+                expected,
+                high,
+            }) => format!("{} {} {}", low.get(), expected.get(), high.get()),
+            None => String::new(),
+        };
+        [usable.unwrap_or_default()]
+            .into_iter()
+            .chain(self.cells.iter().map(cell))
+            .collect()
+    }
+}
+
+/// The map of a scenario with what a worker has found of it so far.
+fn filled(scenario: &Scenario, lines: &[String]) -> FitMap {
+    let mut map = FitMap::around(scenario);
+    let number = |text: &str| text.parse().ok().map(Bytes::new);
+    map.usable = lines.first().and_then(|it| number(it));
+    let cell = |line: &String| {
+        let mut numbers = line.split(' ').filter_map(number);
+        Some(Band {
+            low: numbers.next()?,
+            expected: numbers.next()?,
+            high: numbers.next()?,
+        })
+    };
+    map.cells = lines.iter().skip(1).map(cell).collect();
+    map
+}
+
+/// A cell's class and its words.
+fn cell(band: Option<&Band>, usable: Option<Bytes>) -> (&'static str, &'static str) {
+    match (band, usable) {
+        (None, _) => ("none", "cannot run"),
+        (Some(_), None) => ("open", "no card"),
+        (Some(it), Some(usable)) if it.high <= usable => ("fits", "fits"),
+        (Some(it), Some(usable)) if it.low > usable => ("over", "does not fit"),
+        (Some(_), Some(_)) => ("close", "close"),
+    }
+}
+
+/// The grid as a table of buttons, so that it is read, reached and pressed like one.
+fn html(map: &FitMap, units: UnitStyle) -> String {
+    let what = match map.size {
+        Size::Sequence => text::TOKENS,
+        Size::Image => text::PIXELS,
+    };
+    let most = map.cells.iter().flatten().map(|it| it.expected).max();
+    let measure = map.usable.or(most).unwrap_or_default();
+    let mut html = format!(
+        "<table class=\"fit-map\"><thead><tr><th scope=\"col\">{} \\ {what}</th>",
+        text::SAMPLES
+    );
+    for size in &map.sizes {
+        html.push_str(&format!("<th scope=\"col\" class=\"number\">{size}</th>"));
+    }
+    html.push_str("</tr></thead><tbody>");
+    let columns = map.sizes.len();
+    for (row, batch) in map.batches.iter().enumerate() {
+        html.push_str(&format!(
+            "<tr><th scope=\"row\" class=\"number\">{batch}</th>"
+        ));
+        for (column, size) in map.sizes.iter().enumerate() {
+            let known = map.cells.get(row * columns + column);
+            let Some(band) = known else {
+                html.push_str("<td class=\"wait\"></td>");
+                continue;
+            };
+            let (class, words) = cell(band.as_ref(), map.usable);
+            let here = if map.here() == Some((row, column)) {
+                " aria-current=\"true\""
+            } else {
+                ""
+            };
+            match band {
+                None => html.push_str(&format!("<td class=\"{class}\"><span class=\"aside\">{words}</span></td>")),
+                Some(band) => html.push_str(&format!(
+                    "<td class=\"{class}\"><button type=\"button\"{here} data-cell=\"{row} {column}\" \
+                     aria-label=\"{batch} × {size}: {} {words}\">{}</button></td>",
+                    band.expected.show(units),
+                    band.expected.beside(measure, units),
+                )),
+            }
+        }
+        html.push_str("</tr>");
+    }
+    html.push_str("</tbody></table>");
+    html
+}
+
+#[component]
+pub fn Map(session: Session) -> impl IntoView {
+    let helper = Helper::new(KIND.id);
+    let open = RwSignal::new(false);
+    let ask = move |scenario: Scenario| helper.ask(scenario);
+    let ask = StoredValue::new_local(debounce(Duration::from_millis(200), ask));
+    let scenario = move || session.answer.with(|it| it.scenario.clone());
+    // The outside here is the worker.
+    Effect::new(move || {
+        if open.get() {
+            ask.update_value(|ask| ask((*scenario()).clone()));
+        }
+    });
+    let map = Memo::new(move |_| {
+        helper
+            .reply
+            .with(|it| helper.about.with(|about| filled(about, &it.lines)))
+    });
+    let drawn = move || map.with(|it| html(it, session.units.get()));
+    let take = move |event: MouseEvent| {
+        let place = browser::attribute_under(&event, "data-cell");
+        let found = place.split_once(' ').and_then(|(row, column)| {
+            map.with_untracked(|it| it.at(row.parse().ok()?, column.parse().ok()?))
+        });
+        if let Some(scenario) = found {
+            session.replace(scenario);
+        }
+    };
+    view! {
+        <section class="panel" class:stale=session.stale aria-labelledby="map-title" data-testid="map">
+            <details class="more" on:toggle=move |_| open.update(|it| *it = !*it)>
+                <summary><h2 id="map-title">"Which batch fits at which length"</h2></summary>
+                <p class="quiet">{move || text::map_axis(session.units.get(), map.with(|it| it.usable))}</p>
+                <div class="scroller" on:click=take inner_html=drawn></div>
+            </details>
+        </section>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_worker_says_is_the_map_it_made() {
+        let mut scenario = Scenario::default();
+        scenario.model.dims = [("layers".to_string(), 1)].into();
+        let mut map = FitMap::around(&scenario);
+        for _ in 0..12 {
+            map.step();
+        }
+        assert_eq!(filled(&scenario, &map.lines()), map);
+    }
+
+    #[test]
+    fn a_cell_is_named_by_the_whole_of_its_range() {
+        let band = Band {
+            low: Bytes::gib(9.0),
+            expected: Bytes::gib(10.0),
+            high: Bytes::gib(11.0),
+        };
+        let check = |usable: Option<f64>, expected| {
+            assert_eq!(cell(Some(&band), usable.map(Bytes::gib)).0, expected);
+        };
+        check(Some(11.0), "fits");
+        check(Some(10.0), "close");
+        check(Some(8.0), "over");
+        check(None, "open");
+        assert_eq!(cell(None, None).0, "none");
+    }
+
+    #[test]
+    fn a_map_of_nothing_yet_is_a_grid_that_waits() {
+        let html = html(&FitMap::around(&Scenario::default()), UnitStyle::Binary);
+        assert!(html.contains("class=\"wait\"") && !html.contains("button"));
+    }
+}

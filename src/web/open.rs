@@ -1,0 +1,119 @@
+//! Opening a file: a scenario, another tool's settings, a model's `config.json`, saved plans, or a run's log.
+
+use leptos::prelude::*;
+
+use super::plans::{self, Plans};
+use super::session::Session;
+use super::{browser, text};
+use crate::document::Document;
+use crate::import::{self, Imported, json};
+use crate::scenario::Scenario;
+
+/// What a file turned out to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Opened {
+    Scenario {
+        scenario: Box<Scenario>,
+        notes: Vec<String>,
+    },
+    Plans(Plans),
+    /// Something for the doctor, or for nobody.
+    Text,
+}
+
+/// Longest file that is looked at.
+pub const LONGEST: usize = 4 << 20;
+
+/// Tells what a file holds.
+pub fn opened(file: &str) -> Opened {
+    if let Some(plans) = Plans::read(file) {
+        return Opened::Plans(plans);
+    }
+    let document = json::read(file).ok();
+    let imported = import::linked(file).or_else(|| {
+        document
+            .filter(|it| matches!(it, Document::Map(_)))
+            .map(|it| import::read(&it))
+    });
+    imported.map_or(Opened::Text, taken)
+}
+
+fn taken(imported: Imported) -> Opened {
+    let problems = imported.problems.iter().map(ToString::to_string);
+    let left = imported.not_taken.iter().map(|it| text::not_taken(it));
+    Opened::Scenario {
+        notes: problems.chain(left).collect(),
+        scenario: Box::new(imported.scenario),
+    }
+}
+
+/// Takes a file's text into the page.
+pub fn take(session: Session, file: &str) {
+    match opened(file) {
+        Opened::Scenario { scenario, notes } => {
+            session.replace(*scenario);
+            session.link_notes.set(notes);
+        }
+        Opened::Plans(more) => {
+            let mut all = plans::kept();
+            all.merge(more);
+            plans::keep(session, &all);
+        }
+        Opened::Text => session.pasted.set(file.into()),
+    }
+}
+
+/// A button for files; a file may also be dropped anywhere on the page.
+#[component]
+pub fn Open(session: Session) -> impl IntoView {
+    let read = move |file| {
+        browser::read_file(file, LONGEST, move |read| match read {
+            Some(text) => take(session, &text),
+            None => session.link_notes.set(vec![text::UNREADABLE.into()]),
+        });
+    };
+    browser::on_drop(read);
+    view! {
+        <label class="button plain">
+            "Open a file"
+            <input
+                type="file" class="aside" data-testid="open-file" accept=".yaml,.yml,.json,.jsonl,.sh,.txt,.log"
+                on:change=move |event| browser::chosen_file(&event).into_iter().for_each(read)
+            />
+        </label>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::share;
+
+    #[test]
+    fn a_file_is_known_by_what_it_holds() {
+        let mut scenario = Scenario::default();
+        scenario.data.micro_batch = 3;
+        let linked = format!("# Scenario: #{}\nanything: else\n", share::write(&scenario));
+        let check = |file: &str, micro_batch| match opened(file) {
+            Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, micro_batch),
+            other => panic!("{other:?}"),
+        };
+        check(&linked, 3);
+        check("{\"version\": 1, \"data\": {\"micro_batch\": 5}}", 5);
+        assert!(matches!(
+            opened("{\"headroom-plans\": {}}"),
+            Opened::Plans(_)
+        ));
+        for text in ["", "CUDA out of memory.", "[1, 2]", "{\"a\":"] {
+            assert_eq!(opened(text), Opened::Text, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_taken_is_said() {
+        let Opened::Scenario { notes, .. } = opened("{\"version\": 1, \"nonsense\": 3}") else {
+            panic!("a scenario with a key too many is a scenario");
+        };
+        assert!(notes.iter().any(|it| it.contains("nonsense")), "{notes:?}");
+    }
+}

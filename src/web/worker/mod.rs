@@ -1,0 +1,117 @@
+//! Long work off the page's own thread: a worker runs this same module and takes jobs as text.
+
+mod desk;
+
+pub use desk::{Kind, Reply, Work};
+
+use std::cell::RefCell;
+
+use leptos::prelude::*;
+use leptos::reactive::spawn_local;
+
+use super::browser;
+use crate::scenario::Scenario;
+use desk::{Desk, request};
+
+/// All that a worker can be asked for.
+const KINDS: &[Kind] = &[super::ladder::KIND, super::map::KIND, super::guide::KIND];
+
+/// How long it works before it listens again, in milliseconds: less than a frame, for it may have to do on the
+/// page's thread where the browser gives it none of its own.
+const SLICE: f64 = 10.0;
+
+thread_local! {
+    static DESK: RefCell<Desk> = RefCell::default();
+    static WORKING: RefCell<bool> = const { RefCell::new(false) };
+    static HELPERS: RefCell<Vec<Helper>> = const { RefCell::new(Vec::new()) };
+}
+
+/// In the worker: takes requests for as long as it lives.
+pub fn serve() {
+    browser::on_request(|request| take(&request, browser::answer));
+}
+
+/// In the page: starts the worker whose replies all helpers hear.
+pub fn start() {
+    browser::start_worker(|text| {
+        let helpers = HELPERS.with_borrow(Clone::clone);
+        helpers.into_iter().for_each(|it| it.hear(&text));
+    });
+}
+
+/// Takes a request, and works unless that is going on already.
+fn take(request: &str, tell: impl Fn(&str) + 'static) {
+    DESK.with_borrow_mut(|desk| desk.take(KINDS, request));
+    if WORKING.replace(true) {
+        return;
+    }
+    spawn_local(async move {
+        loop {
+            let end = browser::now() + SLICE;
+            let said = DESK.with_borrow_mut(|desk| desk.work(|| browser::now() < end));
+            let Some(reply) = said else {
+                break;
+            };
+            tell(&reply);
+            browser::breathe().await;
+        }
+        WORKING.replace(false);
+    });
+}
+
+/// The page's side: asks, and holds the latest reply.
+#[derive(Clone, Copy, Debug)]
+pub struct Helper {
+    kind: &'static str,
+    number: RwSignal<u32>,
+    /// The scenario that was asked about last.
+    pub about: RwSignal<Scenario>,
+    pub reply: RwSignal<Reply>,
+}
+
+impl Helper {
+    pub fn new(kind: &'static str) -> Self {
+        let it = Self {
+            kind,
+            number: RwSignal::new(0),
+            about: RwSignal::new(Scenario::default()),
+            reply: RwSignal::default(),
+        };
+        HELPERS.with_borrow_mut(|all| all.push(it));
+        it
+    }
+
+    /// Asks anew; what was asked before is dropped.
+    pub fn ask(self, scenario: Scenario) {
+        self.send(Some(&scenario));
+        self.about.set(scenario);
+        self.reply.set(Reply::default());
+    }
+
+    /// Ends what was asked; what is known by then stays.
+    pub fn stop(self) {
+        self.send(None);
+        self.reply.update(|it| it.done = true);
+    }
+
+    fn send(self, scenario: Option<&Scenario>) {
+        let Some(number) = self.number.try_update(|it| {
+            *it = it.wrapping_add(1);
+            *it
+        }) else {
+            return;
+        };
+        let text = request(self.kind, number, scenario);
+        if !browser::request(&text) {
+            take(&text, move |reply| self.hear(reply));
+        }
+    }
+
+    fn hear(self, text: &str) {
+        let current =
+            |it: &Reply| it.kind == self.kind && Some(it.number) == self.number.try_get_untracked();
+        if let Some(reply) = Reply::read(text).filter(current) {
+            self.reply.try_set(reply);
+        }
+    }
+}
