@@ -7,7 +7,8 @@ pub use desk::{Kind, Reply, Work};
 use std::cell::RefCell;
 
 use leptos::prelude::*;
-use leptos::reactive::spawn_local;
+// A worker has no Leptos to run futures for it.
+use wasm_bindgen_futures::spawn_local;
 
 use super::browser;
 use crate::scenario::Scenario;
