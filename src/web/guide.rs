@@ -113,8 +113,9 @@ pub fn SystemGuide(session: Session) -> impl IntoView {
     // The outside here is the worker.
     Effect::new(move || {
         let preset = found.get().and_then(presets::find);
-        if let Some(preset) = preset.filter(|_| open.get()) {
-            helper.ask(preset.scenario());
+        match preset.filter(|_| open.get()) {
+            Some(preset) => helper.ask(preset.scenario()),
+            None => helper.stop(),
         }
     });
     let document = move || guide().map(|it| it.document);

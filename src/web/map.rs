@@ -134,6 +134,8 @@ pub fn Map(session: Session) -> impl IntoView {
     Effect::new(move || {
         if open.get() {
             ask.update_value(|ask| ask((*scenario()).clone()));
+        } else {
+            helper.stop();
         }
     });
     let map = Memo::new(move |_| {

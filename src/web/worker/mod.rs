@@ -36,7 +36,9 @@ pub fn serve() {
 pub fn start() {
     browser::start_worker(|text| {
         let helpers = HELPERS.with_borrow(Clone::clone);
-        helpers.into_iter().for_each(|it| it.hear(&text));
+        for helper in helpers {
+            helper.hear(&text);
+        }
     });
 }
 
