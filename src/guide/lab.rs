@@ -4,9 +4,10 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::estimate::{Estimate, Unsupported, estimate, quick_peak};
+use crate::catalog;
+use crate::estimate::{Category, Estimate, Unsupported, estimate, quick_peak};
 use crate::scenario::{Scenario, presets, settings};
-use crate::units::Bytes;
+use crate::units::{Bytes, UnitStyle};
 
 /// Changes to a preset: paths or link keys with their values, as `--set` takes them.
 pub type Changes<'a> = &'a [(&'a str, &'a str)];
@@ -72,6 +73,62 @@ impl Lab {
         Ok(self.peak(changes)?.to_string())
     }
 
+    /// The peaks of several variants in words, in their order.
+    pub fn peaks_in_words(&self, all: &[Changes]) -> Result<String, Unsupported> {
+        let peaks: Result<Vec<String>, Unsupported> = all
+            .iter()
+            .map(|changes| self.peak_in_words(changes))
+            .collect();
+        Ok(peaks?.join(", "))
+    }
+
+    /// What a variant needs of its card, and whether it fits: "13.7 GiB of tensors, 15.2 GiB on the card, 34 % of 44.4 GiB: fits".
+    pub fn needs(&self, changes: Changes) -> Result<String, Unsupported> {
+        let found = self.estimate(changes)?;
+        let (tensors, device) = (found.allocated.expected, found.device.expected);
+        let Some(usable) = found.usable.filter(|it| *it > Bytes::ZERO) else {
+            return Ok(format!("{tensors} of tensors, {device} on the card"));
+        };
+        let share = device.get() as f64 / usable.get() as f64 * 100.0;
+        let verdict = if device <= usable {
+            "fits"
+        } else {
+            "does not fit"
+        };
+        Ok(format!(
+            "{tensors} of tensors, {device} on the card, {share:.0} % of {usable}: {verdict}"
+        ))
+    }
+
+    /// What a category holds at the peak, in decimal units as guides write them.
+    pub fn part(&self, changes: Changes, what: Category) -> Result<Bytes, Unsupported> {
+        let found = self.estimate(changes)?;
+        let part = found.breakdown.iter().find(|part| part.what == what);
+        Ok(part.map_or(Bytes::ZERO, |part| part.bytes))
+    }
+
+    /// The samples one optimizer step sees, as a product: "2 × 32 × 4 = 256".
+    pub fn batch(&self, changes: Changes) -> Result<String, Unsupported> {
+        let scenario = self.scenario(changes)?;
+        Ok(format!(
+            "{} × {} × {} = {}",
+            scenario.data.micro_batch,
+            scenario.training.accumulation,
+            scenario.hardware.gpus,
+            scenario.effective_batch()
+        ))
+    }
+
+    /// A dimension of a variant's model: the scenario's, or the catalogue's.
+    pub fn dim(&self, changes: Changes, name: &str) -> Result<u64, Unsupported> {
+        let scenario = self.scenario(changes)?;
+        let given = scenario.model.dims.get(name).copied();
+        let listed = || catalog::model(&scenario.model.id)?.size(name);
+        given
+            .or_else(listed)
+            .ok_or_else(|| Unsupported(format!("the model has no size `{name}`")))
+    }
+
     /// The peaks before and after a change, and what it saves: "1.93 GiB → 1.93 GiB (0 %)".
     pub fn change(&self, before: Changes, after: Changes) -> Result<String, Unsupported> {
         let (before, after) = (self.peak(before)?, self.peak(after)?);
@@ -80,6 +137,11 @@ impl Lab {
             difference(before, after)
         ))
     }
+}
+
+/// A size as guides write it: "0.73 GB".
+pub fn decimal(bytes: Bytes) -> String {
+    bytes.show(UnitStyle::Decimal)
 }
 
 fn refused(problem: crate::scenario::Problem) -> Unsupported {

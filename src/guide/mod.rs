@@ -1,9 +1,13 @@
 //! What the memory guides of real systems say, beside what is computed, and which of their knobs do anything.
 
 mod dreams;
+mod gsa;
 mod lab;
+mod leak;
+mod peptrm;
 
 pub use lab::Lab;
+pub use leak::Leak;
 
 use crate::estimate::Unsupported;
 
@@ -105,7 +109,7 @@ pub fn find(preset: &str) -> Option<&'static Guide> {
     all().iter().copied().find(|guide| guide.preset == preset)
 }
 
-const GUIDES: &[&Guide] = &[&dreams::GUIDE];
+const GUIDES: &[&Guide] = &[&dreams::GUIDE, &gsa::GUIDE, &peptrm::GUIDE];
 
 #[cfg(test)]
 mod tests {
