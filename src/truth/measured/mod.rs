@@ -1,5 +1,8 @@
 //! Records of peaks that others measured on real GPUs and published: a run in words, and one number in a named metric.
 
+mod sources;
+mod words;
+
 use serde_json::Value;
 
 use crate::allocator::Settings;
@@ -7,11 +10,11 @@ use crate::catalog::{self, ModelEntry};
 use crate::estimate::{Peaks, software};
 use crate::nets::{self, Net, Sizes};
 use crate::scenario::{
-    Attention, Checkpointing, Data, Kernels, Lora, LossKernel, Optimizer, Precision, Quantization,
-    Stack, Training,
+    Attention, Checkpointing, Data, Kernels, LossKernel, Quantization, Training,
 };
 use crate::step;
 use crate::tape::Machine;
+use words::{adapters, optimizer, precision};
 
 /// The metric of a record: what its number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +102,7 @@ fn machine(record: &Value) -> Machine {
     let of = |capability, multiprocessors| Machine {
         capability,
         multiprocessors,
-        software: software(&stack(record)),
+        software: software(&sources::stack(record)),
         ..Machine::default()
     };
     // Multiprocessors: the vendor's data sheets, as in the catalogue of GPUs.
@@ -226,32 +229,17 @@ fn training(record: &Value) -> Result<Training, String> {
     let checkpoints = text(record, "activation_checkpointing");
     let optimizer_text = text(record, "optimizer");
     let other = text(record, "other");
-    let model = text(record, "model");
     let loss_text = text(record, "fused_or_chunked_ce");
     let in_backward =
         optimizer_text.contains("optimizer_in_bwd=true") || other.contains("optimizer_in_bwd=true");
-    if model.contains("mixtral") && (task.contains("nf4") || task.contains("gptq")) {
-        return Err("experts with quantised weights are not modelled".into());
-    }
-    let (loss, loss_chunks) = loss(&loss_text, &model);
-    // Before torch 2.0, transformers had no SDPA and `zero_grad` wrote zeros.
     let framework = text(record, "framework");
+    // transformers of 2022 had no SDPA.
     let old = framework.contains("2022");
     // The records of fms-acceleration quantise twice; GPTQ's scales, 16 bits for each 128 weights, take about as much.
     let twice = framework.contains("fms") || task.contains("nf4-dq");
     Ok(Training {
         precision,
-        optimizer: match optimizer(&optimizer_text)? {
-            // Torch 2.1 and before step with two lists of temporaries.
-            Optimizer::AdamW
-                if ["torch 2.0", "2.1 nightly", "2.1.0"]
-                    .iter()
-                    .any(|version| framework.contains(version)) =>
-            {
-                Optimizer::AdamWTwoLists
-            }
-            other => other,
-        },
+        optimizer: optimizer(&optimizer_text)?,
         attention: if old {
             Attention::Eager
         } else {
@@ -264,19 +252,13 @@ fn training(record: &Value) -> Result<Training, String> {
             other => return Err(format!("checkpointing `{other}` is not modelled")),
         },
         accumulation: record["grad_accum"].as_u64().unwrap_or(1).max(1),
-        loss,
-        loss_chunks,
+        loss: loss(&loss_text),
         optimizer_in_backward: in_backward,
-        // Their transformers keeps the logits to the end of backward; a full run's peak comes later.
-        keep_outputs: low_rank.is_some()
-            && framework.starts_with("fms-hf-tuning")
-            && !framework.contains("granite"),
         kernels: if other.contains("rmsnorm / rope kernels") {
             Kernels::FusedNorms
         } else {
             Kernels::Library
         },
-        zero_to_none: !old,
         quantization: match task.contains("nf4") || task.contains("gptq") {
             true if twice => Quantization::Nf4Double,
             true => Quantization::Nf4,
@@ -287,155 +269,16 @@ fn training(record: &Value) -> Result<Training, String> {
     })
 }
 
-fn precision(text: &str) -> Result<Precision, String> {
-    Ok(match text {
-        "fp32" => Precision::Fp32,
-        _ if text.starts_with("bfloat16 weights + bf16 autocast") => Precision::AmpBf16OnBf16,
-        _ if text.starts_with("bfloat16 weights") => Precision::Bf16,
-        _ if text.starts_with("float16 weights") => Precision::Fp16,
-        _ if text.starts_with("bf16 amp") || text.starts_with("bf16 autocast") => {
-            Precision::AmpBf16
-        }
-        _ if text.starts_with("fp16 amp")
-            || text.starts_with("fp16 autocast")
-            || text.starts_with("fp16/bf16 amp") =>
-        {
-            Precision::AmpFp16
-        }
-        _ if text.starts_with("bf16") || text.starts_with("pure bf16") => Precision::Bf16,
-        other => return Err(format!("the precision `{other}` is not modelled")),
-    })
-}
-
-fn optimizer(text: &str) -> Result<Optimizer, String> {
-    Ok(
-        if text.contains("pagedadamw") || text.contains("paged adamw") {
-            Optimizer::PagedAdamW
-        } else if text.contains("bnb adamw8bit")
-            || text.contains("bnb adam8bit")
-            || text.contains("8-bit adamw")
-        {
-            Optimizer::AdamW8bit
-        } else if text.contains("torchao adamw8bit") {
-            Optimizer::AdamW8bitAo
-        } else if text.contains("adamwfp8") {
-            Optimizer::AdamWFp8Ao
-        } else if text.contains("4bit") || text.contains("4-bit") {
-            Optimizer::AdamW4bitAo
-        } else if text.contains("adafactor") {
-            Optimizer::AdafactorHf
-        } else if text.contains("sgd") && text.contains("no momentum") {
-            Optimizer::Sgd
-        } else if text.starts_with("sgd") {
-            Optimizer::SgdMomentum
-        } else if text.contains("fused") && !text.contains("foreach") {
-            Optimizer::AdamWFused
-        } else if text == "adamw (hf)" {
-            // transformers' own, one tensor after the other.
-            Optimizer::AdamWLoop
-        } else if text.contains("adam") {
-            Optimizer::AdamW
-        } else {
-            return Err(format!("the optimizer `{text}` is not modelled"));
-        },
-    )
-}
-
-fn loss(text: &str, model: &str) -> (LossKernel, u64) {
-    // The plugin has no fused linear loss for Mistral: its runs with and without it are the same to the byte.
-    if text.contains("liger fused linear") && model.contains("mistral") {
-        (LossKernel::Liger, 8)
-    } else if text.contains("liger fused linear") {
-        (LossKernel::LigerLinear, 8)
+fn loss(text: &str) -> LossKernel {
+    if text.contains("liger fused linear") {
+        LossKernel::LigerLinear
     } else if text.contains("chunkedoutput") {
         // torchtune: the head makes all logits, the loss goes through eight chunks of them.
-        (LossKernel::ChunkedLoss, 8)
+        LossKernel::ChunkedLoss
     } else if text.contains("triton cross-entropy") {
-        (LossKernel::Liger, 8)
+        LossKernel::Liger
     } else {
-        (LossKernel::Library, 8)
+        LossKernel::Library
     }
 }
 
-/// The adapters that a task names, in words or as PEFT's settings.
-fn adapters(task: &str) -> Result<Option<Lora>, String> {
-    let lower = task.to_lowercase();
-    let kind = lower.split([' ', '{']).next().unwrap_or_default();
-    match kind {
-        "full" | "full," | "pretrain" | "pretrain/full" => return Ok(None),
-        // The last seven adapt the same layers and are about as large: what they keep of activations is taken to be LoRA's.
-        "lora" | "qlora" | "gptq-lora" | "loha" | "lokr" | "fourierft" | "randlora" | "vera"
-        | "adalora" | "dora" => {}
-        other => return Err(format!("`{other}` is not modelled")),
-    }
-    if let Some(json) = task.find('{').and_then(|at| task.get(at..)) {
-        let given: Value = serde_json::from_str(json)
-            .map_err(|_| "the adapter's settings cannot be read".to_string())?;
-        if given["use_bdlora"].is_object() && given["r"].is_null() {
-            return Err("this variant of LoRA is not modelled".into());
-        }
-        let targets = given["target_modules"].as_array();
-        return Ok(Some(Lora {
-            rank: given["r"].as_u64().unwrap_or(8),
-            targets: targets
-                .map(|all| {
-                    all.iter()
-                        .filter_map(|it| it.as_str().map(String::from))
-                        .collect()
-                })
-                .unwrap_or_default(),
-            dropout: given["lora_dropout"].as_f64().unwrap_or(0.0),
-            ..Lora::default()
-        }));
-    }
-    let after = |mark: &str| lower.split_once(mark).map(|(_, rest)| rest);
-    let number = |mark: &str| {
-        after(mark).and_then(|rest| {
-            let end = rest
-                .find(|c: char| !c.is_ascii_digit() && c != '.')
-                .unwrap_or(rest.len());
-            rest.get(..end)
-                .and_then(|digits| digits.parse::<f64>().ok())
-        })
-    };
-    let named = after("targets=")
-        .or_else(|| after(" on "))
-        .unwrap_or_default();
-    let mut targets: Vec<String> = Vec::new();
-    for word in named.split([' ', ',', '+', ';']) {
-        let names: &[&str] = match word {
-            "query" | "q" => &["q_proj"],
-            "key" | "k" => &["k_proj"],
-            "value" | "v" => &["v_proj"],
-            "projection" | "o" => &["o_proj"],
-            "mlp" => &["gate_proj", "up_proj", "down_proj"],
-            "head" => &["lm_head"],
-            "base" | "quantized" => break,
-            _ if word.ends_with("_proj") => {
-                targets.push(word.to_string());
-                continue;
-            }
-            _ => continue,
-        };
-        targets.extend(names.iter().map(|name| (*name).to_string()));
-    }
-    // litgpt keeps its adapters in the base's type; PEFT keeps them in fp32.
-    let by_words = lower.contains("query");
-    Ok(Some(Lora {
-        rank: number("r=").map_or(8, |r| r as u64),
-        targets,
-        dropout: number("dropout=").unwrap_or(0.0),
-        fp32_adapters: !by_words,
-        ..Lora::default()
-    }))
-}
-
-/// The versions a record's `framework` names.
-fn stack(record: &Value) -> Stack {
-    let framework = text(record, "framework");
-    let mut stack = Stack::default();
-    if framework.contains("2022") {
-        stack.torch = (1, 10);
-    }
-    stack
-}

@@ -1,0 +1,48 @@
+//! What each source's own scripts and lock files say beyond its records.
+
+use serde_json::Value;
+
+use super::text;
+use crate::scenario::Stack;
+
+/// The versions that a record ran with.
+pub(super) fn stack(record: &Value) -> Stack {
+    let framework = text(record, "framework");
+    let file = text(record, "file");
+    let mut stack = Stack::default();
+    // "torch 2.4.1", "transformers 4.48.1".
+    for (name, place) in [
+        ("torch ", &mut stack.torch),
+        ("transformers ", &mut stack.transformers),
+        ("bnb ", &mut stack.bitsandbytes),
+        ("peft ", &mut stack.peft),
+    ] {
+        if let Some(version) = after(&framework, name) {
+            *place = version;
+        }
+    }
+    if framework.contains("2022") {
+        // transformers' text of January 2022; torch 1.10 was the newest.
+        stack.torch = (1, 10);
+        stack.transformers = (4, 36);
+    } else if framework.contains("nightly") {
+        // Nightly builds of June 2023 step as torch 2.0 does: 2.1 came in October.
+        stack.torch = (2, 0);
+    } else if file.contains("a100_80gb_granite") || file.contains("a100_80gb_liger") {
+        // fms-acceleration, scripts/benchmarks/refs/requirements_granite.txt and requirements_liger.txt; its copy of
+        // Liger's fused linear loss (plugins/fused-ops-and-kernels) is of a release before 0.5.
+        stack.torch = (2, 4);
+        stack.transformers = (4, 45);
+        stack.bitsandbytes = (0, 43);
+        stack.peft = (0, 13);
+        stack.liger = (0, 4);
+    }
+    stack
+}
+
+/// The major and minor number after a name.
+fn after(text: &str, name: &str) -> Option<(u8, u8)> {
+    let (_, rest) = text.split_once(name)?;
+    let mut parts = rest.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}

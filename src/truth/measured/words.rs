@@ -1,0 +1,133 @@
+//! What the words of a record mean: precision, optimizer, adapters.
+
+use serde_json::Value;
+
+use crate::scenario::{Lora, Optimizer, Precision};
+
+pub(super) fn precision(text: &str) -> Result<Precision, String> {
+    Ok(match text {
+        "fp32" => Precision::Fp32,
+        _ if text.starts_with("bfloat16 weights + bf16 autocast") => Precision::AmpBf16OnBf16,
+        _ if text.starts_with("bfloat16 weights") => Precision::Bf16,
+        _ if text.starts_with("float16 weights") => Precision::Fp16,
+        _ if text.starts_with("bf16 amp") || text.starts_with("bf16 autocast") => {
+            Precision::AmpBf16
+        }
+        _ if text.starts_with("fp16 amp")
+            || text.starts_with("fp16 autocast")
+            || text.starts_with("fp16/bf16 amp") =>
+        {
+            Precision::AmpFp16
+        }
+        _ if text.starts_with("bf16") || text.starts_with("pure bf16") => Precision::Bf16,
+        other => return Err(format!("the precision `{other}` is not modelled")),
+    })
+}
+
+pub(super) fn optimizer(text: &str) -> Result<Optimizer, String> {
+    Ok(
+        if text.contains("pagedadamw") || text.contains("paged adamw") {
+            Optimizer::PagedAdamW
+        } else if text.contains("bnb adamw8bit")
+            || text.contains("bnb adam8bit")
+            || text.contains("8-bit adamw")
+        {
+            Optimizer::AdamW8bit
+        } else if text.contains("torchao adamw8bit") {
+            Optimizer::AdamW8bitAo
+        } else if text.contains("adamwfp8") {
+            Optimizer::AdamWFp8Ao
+        } else if text.contains("4bit") || text.contains("4-bit") {
+            Optimizer::AdamW4bitAo
+        } else if text.contains("adafactor") {
+            Optimizer::AdafactorHf
+        } else if text.contains("sgd") && text.contains("no momentum") {
+            Optimizer::Sgd
+        } else if text.starts_with("sgd") {
+            Optimizer::SgdMomentum
+        } else if text.contains("fused") && !text.contains("foreach") {
+            Optimizer::AdamWFused
+        } else if text == "adamw (hf)" {
+            // transformers' own, one tensor after the other.
+            Optimizer::AdamWLoop
+        } else if text.contains("adam") {
+            Optimizer::AdamW
+        } else {
+            return Err(format!("the optimizer `{text}` is not modelled"));
+        },
+    )
+}
+
+/// The adapters that a task names, in words or as PEFT's settings.
+pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
+    let lower = task.to_lowercase();
+    let kind = lower.split([' ', '{']).next().unwrap_or_default();
+    match kind {
+        "full" | "full," | "pretrain" | "pretrain/full" => return Ok(None),
+        // The last seven adapt the same layers and are about as large: what they keep of activations is taken to be LoRA's.
+        "lora" | "qlora" | "gptq-lora" | "loha" | "lokr" | "fourierft" | "randlora" | "vera"
+        | "adalora" | "dora" => {}
+        other => return Err(format!("`{other}` is not modelled")),
+    }
+    if let Some(json) = task.find('{').and_then(|at| task.get(at..)) {
+        let given: Value = serde_json::from_str(json)
+            .map_err(|_| "the adapter's settings cannot be read".to_string())?;
+        if given["use_bdlora"].is_object() && given["r"].is_null() {
+            return Err("this variant of LoRA is not modelled".into());
+        }
+        let targets = given["target_modules"].as_array();
+        return Ok(Some(Lora {
+            rank: given["r"].as_u64().unwrap_or(8),
+            targets: targets
+                .map(|all| {
+                    all.iter()
+                        .filter_map(|it| it.as_str().map(String::from))
+                        .collect()
+                })
+                .unwrap_or_default(),
+            dropout: given["lora_dropout"].as_f64().unwrap_or(0.0),
+            ..Lora::default()
+        }));
+    }
+    let after = |mark: &str| lower.split_once(mark).map(|(_, rest)| rest);
+    let number = |mark: &str| {
+        after(mark).and_then(|rest| {
+            let end = rest
+                .find(|c: char| !c.is_ascii_digit() && c != '.')
+                .unwrap_or(rest.len());
+            rest.get(..end)
+                .and_then(|digits| digits.parse::<f64>().ok())
+        })
+    };
+    let named = after("targets=")
+        .or_else(|| after(" on "))
+        .unwrap_or_default();
+    let mut targets: Vec<String> = Vec::new();
+    for word in named.split([' ', ',', '+', ';']) {
+        let names: &[&str] = match word {
+            "query" | "q" => &["q_proj"],
+            "key" | "k" => &["k_proj"],
+            "value" | "v" => &["v_proj"],
+            "projection" | "o" => &["o_proj"],
+            "mlp" => &["gate_proj", "up_proj", "down_proj"],
+            "head" => &["lm_head"],
+            "base" | "quantized" => break,
+            _ if word.ends_with("_proj") => {
+                targets.push(word.to_string());
+                continue;
+            }
+            _ => continue,
+        };
+        targets.extend(names.iter().map(|name| (*name).to_string()));
+    }
+    // litgpt keeps its adapters in the base's type; PEFT keeps them in fp32.
+    let by_words = lower.contains("query");
+    Ok(Some(Lora {
+        rank: number("r=").map_or(8, |r| r as u64),
+        targets,
+        dropout: number("dropout=").unwrap_or(0.0),
+        fp32_adapters: !by_words,
+        ..Lora::default()
+    }))
+}
+
