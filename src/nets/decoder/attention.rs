@@ -26,7 +26,13 @@ impl Decoder {
             }
         }
         (k, v) = cached(&shared.cache, k, v);
-        let groups = self.heads / self.kv_heads;
+        let mut groups = self.heads / self.kv_heads;
+        if self.traits.repeats_keys && cx.tape.machine().software.mistral_repeats_keys && groups > 1
+        {
+            k = repeat_heads(&k, groups);
+            v = repeat_heads(&v, groups);
+            groups = 1;
+        }
         let mask = &shared.mask;
         let rate = if self.traits.dropout.attention {
             cx.rate(self.drop_rate)

@@ -11,7 +11,7 @@ use super::traits::{
 /// Families by the name the catalogue uses.
 pub const FAMILIES: &[(&str, Build)] = &[
     ("llama", |sizes| build(sizes, LLAMA)),
-    ("mistral", |sizes| build(sizes, LLAMA)),
+    ("mistral", |sizes| build(sizes, MISTRAL)),
     ("qwen2", |sizes| build(sizes, QWEN2)),
     ("qwen3", |sizes| build(sizes, QWEN3)),
     ("gemma", |sizes| build(sizes, GEMMA)),
@@ -57,6 +57,7 @@ const LLAMA: Traits = Traits {
     full_attention_every: 1,
     unturned_every: 0,
     mixture: None,
+    repeats_keys: false,
     window: 0,
     dropout: Dropout {
         embeddings: false,
@@ -84,6 +85,10 @@ const LLAMA_NAMES: Names = Names {
     down: "down_proj",
 };
 
+const MISTRAL: Traits = Traits {
+    repeats_keys: true,
+    ..LLAMA
+};
 const QWEN2: Traits = Traits {
     qkv_bias: true,
     ..LLAMA

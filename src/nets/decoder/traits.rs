@@ -31,6 +31,8 @@ pub(super) struct Traits {
     /// Every n-th layer does not turn its heads; all do where this is zero.
     pub unturned_every: u64,
     pub mixture: Option<Mixture>,
+    /// Old versions copy keys and values to every query head, whatever attention follows.
+    pub repeats_keys: bool,
     /// The tokens a window holds where the model names no other number.
     pub window: u64,
     pub dropout: Dropout,

@@ -281,4 +281,3 @@ fn loss(text: &str) -> LossKernel {
         LossKernel::Library
     }
 }
-

@@ -130,4 +130,3 @@ pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
         ..Lora::default()
     }))
 }
-
