@@ -20,6 +20,8 @@ pub struct Env {
     pub weights: DType,
     /// Which equal layers are run once for all.
     pub folding: Folding,
+    /// What a loop that computes its own loss calls by a name until it binds the name again.
+    pub named: RefCell<Vec<Tensor>>,
     /// The parameters and buffers of each module, by its scope.
     params: RefCell<Vec<Named>>,
 }
@@ -42,6 +44,7 @@ impl Env {
             folding: if singled { Folding::Nothing } else { folding },
             training,
             weights,
+            named: RefCell::default(),
             params: RefCell::default(),
         }
     }

@@ -15,6 +15,7 @@ mod gnn;
 mod gpt2;
 mod head;
 mod inputs;
+mod litgpt;
 mod losses;
 mod mmdit;
 mod modules;
@@ -71,6 +72,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("distilbert", distilbert::build),
     ("esm", esm::build),
     ("gpt2", gpt2::build),
+    ("litgpt", litgpt::build),
     ("roberta", bert::roberta),
     ("swin", swin::build),
     ("t5", t5::build),

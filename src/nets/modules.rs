@@ -11,7 +11,8 @@ impl Cx {
     pub fn linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
         self.within(name, |cx| {
             if cx.quantised(name) {
-                return adapted(cx, name, x, cx.linear_4bit(x, out, bias).cloned());
+                let y = cx.linear_4bit(x, out, bias, cx.compute_type());
+                return adapted(cx, name, x, y.cloned());
             }
             let weight = cx.param("weight", [out, x.size(-1)]);
             let bias = bias.then(|| cx.param("bias", [out]).tensor());
@@ -20,9 +21,22 @@ impl Cx {
         })
     }
 
+    /// A linear layer without an adapter, in four bits wherever it stands where the run asks for it.
+    pub fn plain_linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
+        self.within(name, |cx| {
+            if cx.env.training.quantization != Quantization::None {
+                // Fabric's plugin quantises fp16.
+                return cx.linear_4bit(x, out, bias, DType::F16);
+            }
+            let weight = cx.param("weight", [out, x.size(-1)]);
+            let bias = bias.then(|| cx.param("bias", [out]).tensor());
+            x.linear(&weight.tensor(), bias.as_ref())
+        })
+    }
+
     /// `Linear4bit` of bitsandbytes: half a byte for each weight and a scale for each 64, which are bytes with scales of
     /// their own under double quantisation; it computes in 16 bits.
-    fn linear_4bit(&self, x: &Tensor, out: u64, bias: bool) -> Tensor {
+    fn linear_4bit(&self, x: &Tensor, out: u64, bias: bool, stored: DType) -> Tensor {
         const BLOCK: u64 = 64;
         let count = out.saturating_mul(x.size(-1));
         let weight = self.packed("weight", count, count.div_ceil(2));
@@ -37,20 +51,25 @@ impl Cx {
         } else {
             self.buffer("absmax", [blocks], DType::F32);
         }
-        let compute = if self.env.weights.is_half() {
-            self.env.weights
-        } else {
-            DType::BF16
-        };
+        let compute = self.compute_type();
         let bias = bias.then(|| self.param("bias", [out]).tensor());
         let y = x
             .to(compute)
-            .then(|x| x.linear_4bit(&weight, out, double.then_some(blocks)));
+            .then(|x| x.linear_4bit(&weight, out, double.then_some(blocks), stored));
         let y = match bias {
             Some(bias) => y.add(&bias),
             None => y,
         };
         y.to(x.dtype())
+    }
+
+    /// The 16-bit type in which products with four-bit weights are taken.
+    fn compute_type(&self) -> DType {
+        if self.env.weights.is_half() {
+            self.env.weights
+        } else {
+            DType::BF16
+        }
     }
 
     /// `Conv1D` of transformers: a linear layer with its weight the other way round.

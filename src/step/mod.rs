@@ -111,6 +111,8 @@ pub fn run_as(
     let mut average = training.ema.then(Average::default);
     // A script that keeps `outputs` frees the one before only when the name is bound again.
     let mut kept: Option<Vec<Tensor>> = None;
+    // The same goes for its `loss`, and with it what the graph holds.
+    let mut graph: Vec<Tensor> = Vec::new();
     for step in 0..steps {
         tape.mark(step, Phase::Setup);
         let micro = micro_batches(net, &cx, data, training.accumulation.max(1));
@@ -134,8 +136,13 @@ pub fn run_as(
             if let Some(scaler) = &mut scaler {
                 loss = scaler.scale(&tape, &loss);
             }
+            drop(std::mem::take(&mut graph));
             tape.mark(step, Phase::Backward);
             loss.backward();
+            graph = tape.take_graph();
+            if !training.keep_outputs {
+                graph.clear();
+            }
         }
         tape.mark(step, Phase::Optimizer);
         let trainable: Vec<Rc<Param>> = tape

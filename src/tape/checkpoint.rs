@@ -180,8 +180,11 @@ impl Frame {
         let scope = core.scope.get();
         let muted = core.muted.get();
         let inputs = self.inputs.borrow().clone();
+        let tape = Tape(core.clone());
+        let held = tape.held_with_graph();
         // The recomputed graph is only made to be dropped.
         drop((self.segment)(&inputs));
+        tape.end_inner_graph(held);
         drop(inputs);
         core.muted.set(muted);
         core.cast_cache.replace(outer_cache);
@@ -270,10 +273,12 @@ impl Tape {
                 let scope = tape.0.scope.get();
                 let grad = tape.0.grad_mode.replace(true);
                 let outer_cache = tape.0.cast_cache.take();
+                let held = tape.held_with_graph();
                 let outputs = tape.autocast(autocast, || segment(&inputs));
                 tape.0.cast_cache.replace(outer_cache);
                 tape.0.grad_mode.set(grad);
                 tape.backward_from(&outputs, &incoming);
+                tape.end_inner_graph(held);
                 tape.0.scope.set(scope);
                 let gradients = leaves.iter().map(|(leaf, _)| leaf.grad.take());
                 gradients

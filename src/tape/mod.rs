@@ -98,6 +98,8 @@ pub(in crate::tape) struct Core {
     /// The workspaces cuBLAS keeps, where its version does: the loop's thread has one, backward's another.
     cublas: RefCell<[Option<tensor::Storage>; 2]>,
     hooks: RefCell<Vec<SavedHook>>,
+    /// What nodes hold as plain attributes, not as saved tensors: alive as long as the graph is.
+    contexts: RefCell<Vec<Tensor>>,
     params: RefCell<Vec<Rc<Param>>>,
 }
 
@@ -144,6 +146,7 @@ impl Tape {
             cast_cache: RefCell::default(),
             cublas: RefCell::default(),
             hooks: RefCell::default(),
+            contexts: RefCell::default(),
             params: RefCell::default(),
         }))
     }
@@ -266,6 +269,30 @@ impl Tape {
         params.sort_by_cached_key(|param| key(&self.path(param.scope)));
     }
 
+    /// Keeps a tensor as long as the graph of the loss lives.
+    pub(in crate::tape) fn hold_with_graph(&self, tensor: &Tensor) {
+        self.0.contexts.borrow_mut().push(tensor.clone());
+    }
+
+    /// What lives as long as the graph made since the last call.
+    pub fn take_graph(&self) -> Vec<Tensor> {
+        self.0.contexts.take()
+    }
+
+    /// Lets go what an inner graph has held.
+    pub(in crate::tape) fn end_inner_graph(&self, held_before: usize) {
+        let inner = {
+            let mut all = self.0.contexts.borrow_mut();
+            let from = held_before.min(all.len());
+            all.split_off(from)
+        };
+        drop(inner);
+    }
+
+    pub(in crate::tape) fn held_with_graph(&self) -> usize {
+        self.0.contexts.borrow().len()
+    }
+
     pub fn params(&self) -> Vec<Rc<Param>> {
         self.0.params.borrow().clone()
     }
@@ -275,6 +302,7 @@ impl Tape {
         self.0.closed.set(true);
         self.0.cast_cache.take();
         self.0.cublas.take();
+        self.0.contexts.take();
         for param in self.0.params.take() {
             param.grad.take();
         }

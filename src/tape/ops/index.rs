@@ -46,6 +46,35 @@ impl Tensor {
         })
     }
 
+    /// These columns among `width` others that are zero: `index_copy` into zeros, which may copy them first. Its backward
+    /// takes the source's shape from the source, and so keeps it (derivatives.yaml: `expand_as(source)`).
+    pub fn in_zeros(&self, width: u64, copies: bool) -> Tensor {
+        let columns = *self.shape();
+        let dtype = self.dtype();
+        let last = columns.len().saturating_sub(1);
+        let mut out = self.constant("new_zeros", &columns.with(last, width), dtype);
+        let source = if copies {
+            self.contiguous()
+        } else {
+            self.clone()
+        };
+        if copies {
+            out = out.then(|zeros| zeros.constant("index_copy", zeros.shape(), dtype));
+        }
+        out.from_op(&[&source], |_| {
+            let kept = source.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let source = kept.unpack();
+                let out = g.tape().empty("index_select", columns, dtype);
+                drop(source);
+                grads([Some(out)])
+            })
+        })
+    }
+
     /// `self[..., ::2, ...]` along one dimension: a view; backward puts the gradient into zeros.
     pub fn every_second(&self, dim: isize) -> Tensor {
         let Some(at) = self.dim(dim) else {

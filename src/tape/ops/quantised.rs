@@ -4,8 +4,15 @@ use super::super::{DType, Grads, Tensor, grads};
 
 impl Tensor {
     /// The weights are made whole in this tensor's type for the product and let go; backward makes them again.
-    /// `scales` is the number of quantised scales, where scales are quantised.
-    pub fn linear_4bit(&self, packed: &Tensor, out: u64, scales: Option<u64>) -> Tensor {
+    /// `scales` is the number of quantised scales, where scales are quantised. `stored` is the type that was quantised,
+    /// in which weights come back before they are cast.
+    pub fn linear_4bit(
+        &self,
+        packed: &Tensor,
+        out: u64,
+        scales: Option<u64>,
+        stored: DType,
+    ) -> Tensor {
         let input = self.clone();
         let width = input.size(-1);
         let rows = input.numel() / width.max(1);
@@ -13,7 +20,7 @@ impl Tensor {
         if let Some(last) = shape.last_mut() {
             *last = out;
         }
-        let weight = dequantised(&input, [out, width], scales);
+        let weight = dequantised(&input, [out, width], scales, stored);
         let product = input.tape().no_grad(|| {
             input
                 .flattened()
@@ -22,14 +29,19 @@ impl Tensor {
         });
         drop(weight);
         let from = *input.shape();
+        // Old versions keep the input too, though nothing asks for it.
+        let keeps_input = input.tape().machine().software.four_bit_keeps_input;
         product.from_op(&[&input], |_| {
+            if keeps_input {
+                input.tape().hold_with_graph(&input.detach());
+            }
             let kept = packed.save();
             Box::new(move |incoming| {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
                 let packed = kept.unpack();
-                let weight = dequantised(g, [out, width], scales);
+                let weight = dequantised(g, [out, width], scales, stored);
                 let for_input = g.product_of("linear_4bit", rows, out, width, false);
                 drop((packed, weight));
                 grads([Some(for_input.view(&from))])
@@ -39,10 +51,10 @@ impl Tensor {
 }
 
 /// `dequantize_4bit`: scales first, where they are quantised themselves, then the weights.
-fn dequantised(like: &Tensor, shape: [u64; 2], scales: Option<u64>) -> Tensor {
+fn dequantised(like: &Tensor, shape: [u64; 2], scales: Option<u64>, stored: DType) -> Tensor {
     let tape = like.tape();
     let scales = scales.map(|n| tape.empty("dequantize", [n], DType::F32));
-    let whole = tape.empty("dequantize", shape, like.dtype());
+    let whole = tape.empty("dequantize", shape, stored);
     drop(scales);
-    whole
+    tape.no_grad(|| whole.to(like.dtype()))
 }

@@ -1,5 +1,6 @@
 //! Records of peaks that others measured on real GPUs and published: a run in words, and one number in a named metric.
 
+mod litgpt;
 mod sources;
 mod words;
 
@@ -69,7 +70,12 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
         return Err("the record does not say the sequence length as a number".into());
     }
     let training = training(record)?;
-    let course = step::Course::from_the_start(3);
+    let steps = if litgpt::is_one(record) && litgpt::early(record) {
+        1
+    } else {
+        3
+    };
+    let course = step::Course::from_the_start(steps);
     Ok(step::run(&*net, &data, &training, machine(record), course))
 }
 
@@ -129,6 +135,9 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         .as_str()
         .ok_or("the record names no model")?;
     let lower = name.to_lowercase();
+    if litgpt::is_one(record) {
+        return litgpt::network(record).map(|net| (net, true));
+    }
     let dims = |key: &str| record["model_dims"][key].as_u64();
     if lower.contains("vit_l_16") || lower.contains("vit_b_16") || lower.contains("vit_huge") {
         return vision(record, &lower).map(|net| (net, false));
@@ -237,7 +246,7 @@ fn training(record: &Value) -> Result<Training, String> {
     let old = framework.contains("2022");
     // The records of fms-acceleration quantise twice; GPTQ's scales, 16 bits for each 128 weights, take about as much.
     let twice = framework.contains("fms") || task.contains("nf4-dq");
-    Ok(Training {
+    let mut training = Training {
         precision,
         optimizer: optimizer(&optimizer_text)?,
         attention: if old {
@@ -266,7 +275,11 @@ fn training(record: &Value) -> Result<Training, String> {
         },
         lora: low_rank,
         ..Training::default()
-    })
+    };
+    if litgpt::is_one(record) {
+        litgpt::amend(record, &mut training);
+    }
+    Ok(training)
 }
 
 fn loss(text: &str) -> LossKernel {

@@ -21,7 +21,11 @@ pub(super) fn stack(record: &Value) -> Stack {
             *place = version;
         }
     }
-    if framework.contains("2022") {
+    if framework.contains("litgpt 2024") {
+        // LitGPT's pyproject.toml of 2024: bitsandbytes 0.42.0, torch 2.2 or newer.
+        stack.torch = (2, 3);
+        stack.bitsandbytes = (0, 42);
+    } else if framework.contains("2022") {
         // transformers' text of January 2022; torch 1.10 was the newest.
         stack.torch = (1, 10);
         stack.transformers = (4, 36);

@@ -63,7 +63,9 @@ pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
     let lower = task.to_lowercase();
     let kind = lower.split([' ', '{']).next().unwrap_or_default();
     match kind {
-        "full" | "full," | "pretrain" | "pretrain/full" => return Ok(None),
+        "full" | "full," | "pretrain" | "pretrain/full" | "llama-adapter" | "adapter" => {
+            return Ok(None);
+        }
         // The last seven adapt the same layers and are about as large: what they keep of activations is taken to be LoRA's.
         "lora" | "qlora" | "gptq-lora" | "loha" | "lokr" | "fourierft" | "randlora" | "vera"
         | "adalora" | "dora" => {}
