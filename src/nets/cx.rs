@@ -21,9 +21,9 @@ pub struct Env {
     /// Which equal layers are run once for all.
     pub folding: Folding,
     /// What a loop that computes its own loss calls by a name until it binds the name again.
-    pub named: RefCell<Vec<Tensor>>,
+    pub named: Rc<RefCell<Vec<Tensor>>>,
     /// The parameters and buffers of each module, by its scope.
-    params: RefCell<Vec<Named>>,
+    params: Rc<RefCell<Vec<Named>>>,
 }
 
 impl Env {
@@ -44,8 +44,8 @@ impl Env {
             folding: if singled { Folding::Nothing } else { folding },
             training,
             weights,
-            named: RefCell::default(),
-            params: RefCell::default(),
+            named: Rc::default(),
+            params: Rc::default(),
         }
     }
 }
@@ -66,6 +66,32 @@ impl Cx {
     pub fn new(tape: Tape, env: Rc<Env>) -> Self {
         let scope = tape.scope();
         Self { tape, env, scope }
+    }
+
+    /// The same place in a part of the model that is kept and trained by rules of its own.
+    pub fn part(&self, weights: DType, change: impl FnOnce(&mut Training)) -> Self {
+        let mut training = self.env.training.clone();
+        change(&mut training);
+        let env = Env {
+            training,
+            weights,
+            folding: self.env.folding,
+            params: self.env.params.clone(),
+            named: self.env.named.clone(),
+        };
+        Self {
+            env: Rc::new(env),
+            ..self.clone()
+        }
+    }
+
+    /// Binds the script's names to what the model has returned, where it keeps them: what they stood for a step before
+    /// goes now, before the loss.
+    pub fn bind(&self, outputs: &[Tensor]) {
+        if self.env.training.keep_outputs {
+            let before = self.env.named.replace(outputs.to_vec());
+            drop(before);
+        }
     }
 
     /// Runs `body` as the child module `name`.

@@ -38,6 +38,7 @@ impl Preset {
 const PRESETS: &[Preset] = &[
     systems::DREAMS,
     systems::GSA,
+    systems::PRS_MED,
     systems::RNA_3E_FFI,
     systems::PEPTRM,
     Preset {

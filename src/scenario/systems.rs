@@ -89,3 +89,35 @@ pub(super) const RNA_3E_FFI: Preset = Preset {
         ("runtime.expandable_segments", "on"),
     ],
 };
+
+/// "Configuration 3: Paper Settings": batch 8 under autocast, on the card that the guide recommends for it. Questions
+/// of a batch are padded to the longest, 600 tokens with the image's 576; the loop's names hold the outputs.
+pub(super) const PRS_MED: Preset = Preset {
+    id: "prs-med",
+    title: "PRS-Med, LLaVA-Med with TinySAM",
+    about: "A frozen 7B vision-language model in fp16 with adapters, and a small image encoder trained at 1024² beside it.",
+    set: &[
+        ("hardware.gpu", "a100-sxm4-80gb"),
+        ("hardware.gpus", "1"),
+        ("model.id", "prs-med"),
+        ("data.micro_batch", "8"),
+        ("data.sequence", "600"),
+        ("data.padding_mask", "on"),
+        ("training.precision", "amp-fp16"),
+        ("training.optimizer", "adamw"),
+        ("training.attention", "sdpa"),
+        ("training.checkpointing", "none"),
+        ("training.accumulation", "1"),
+        ("training.clip", "on"),
+        ("training.keep_outputs", "on"),
+        ("training.lora", "on"),
+        ("training.lora.rank", "16"),
+        (
+            "training.lora.targets",
+            "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj",
+        ),
+        ("training.lora.dropout", "0.05"),
+        ("training.lora.fp32_adapters", "on"),
+        ("runtime.expandable_segments", "on"),
+    ],
+};

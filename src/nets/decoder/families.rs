@@ -37,7 +37,7 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("llava", |sizes| super::llava::build(sizes, LLAMA)),
 ];
 
-const LLAMA: Traits = Traits {
+pub(super) const LLAMA: Traits = Traits {
     names: &LLAMA_NAMES,
     qkv_bias: false,
     out_bias: false,

@@ -4,20 +4,17 @@ use super::super::clip::{Clip, image_tower};
 use super::super::losses::{Entropy, causal_lm_loss};
 use super::super::{Cx, Net, Output, Sizes, inputs};
 use super::{Decoder, Traits};
-use crate::scenario::Data;
+use crate::scenario::{Checkpointing, Data};
 use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
-struct Llava {
+pub(in crate::nets) struct Llava {
     vision: Clip,
     text: Decoder,
 }
 
 pub fn build(sizes: &Sizes, traits: Traits) -> Result<Box<dyn Net>, String> {
-    Ok(Box::new(Llava {
-        vision: image_tower(sizes)?,
-        text: Decoder::new(sizes, traits)?,
-    }))
+    Ok(Box::new(Llava::new(sizes, traits)?))
 }
 
 impl Net for Llava {
@@ -44,6 +41,42 @@ impl Net for Llava {
 }
 
 impl Llava {
+    fn new(sizes: &Sizes, traits: Traits) -> Result<Self, String> {
+        Ok(Self {
+            vision: image_tower(sizes)?,
+            text: Decoder::new(sizes, traits)?,
+        })
+    }
+
+    /// With a text model like Llama, for systems that build on it.
+    pub(in crate::nets) fn like_llama(sizes: &Sizes) -> Result<Self, String> {
+        Self::new(sizes, super::families::LLAMA)
+    }
+
+    pub(in crate::nets) fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
+        self.vision.pixels(cx, count)
+    }
+
+    /// `output_hidden_states=True`: the last hidden states, the logits of every place, and what each layer was given,
+    /// which the model's output holds. A checkpointed layer's input is kept anyway.
+    pub(in crate::nets) fn read(
+        &self,
+        cx: &Cx,
+        ids: &Tensor,
+        pixels: &Tensor,
+        padding: Option<&Tensor>,
+    ) -> [Tensor; 3] {
+        let (hidden, _features) = cx.within("model", |cx| self.model(cx, ids, pixels, padding));
+        let layers = match cx.env.training.checkpointing {
+            Checkpointing::None => self.text.layers,
+            _ => 0,
+        };
+        let shape = [&[layers], &hidden.shape()[..]].concat();
+        let states = hidden.constant("hidden_states", &shape, hidden.dtype());
+        let logits = cx.linear("lm_head", &hidden, self.text.vocab, false);
+        [hidden, logits, states]
+    }
+
     fn model(
         &self,
         cx: &Cx,

@@ -16,6 +16,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 pub use families::FAMILIES;
+pub(in crate::nets) use llava::Llava;
 use traits::{Embedding, Traits};
 
 use super::{Cx, Net, Output, Sizes, head};

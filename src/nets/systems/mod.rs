@@ -3,6 +3,7 @@
 mod dreams;
 mod gsa;
 mod peptrm;
+mod prs_med;
 #[cfg(test)]
 mod tests;
 
@@ -13,6 +14,7 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("dreams", dreams::build),
     ("gsa", gsa::build),
     ("peptrm", peptrm::build),
+    ("prs-med", prs_med::build),
 ];
 
 /// `F.cosine_similarity(a, b)` along the last dimension.

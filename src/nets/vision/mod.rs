@@ -6,12 +6,14 @@ mod inverted;
 mod layers;
 mod mobilenet;
 mod resnet;
+mod tiny_vit;
 mod vgg;
 mod vit;
 
 use vit::Shape;
 
 pub(super) use layers::place;
+pub(super) use tiny_vit::TinyVit;
 
 use super::{Build, Cx, Net, Output, Sizes};
 use crate::scenario::Data;

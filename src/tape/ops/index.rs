@@ -75,6 +75,28 @@ impl Tensor {
         })
     }
 
+    /// `self[:, indices]` of a table: keeps the indices; the gradient is put into zeros of the whole shape.
+    pub fn columns(&self, indices: &Tensor) -> Tensor {
+        let tape = self.tape();
+        let (whole, dtype) = (*self.shape(), self.dtype());
+        let shape = [&[self.size(0)], &indices.shape()[..]].concat();
+        let out = tape.empty("index", &shape[..], dtype);
+        tape.kernel("index", dtype, 0.0, 2.0 * out.bytes() as f64);
+        out.from_op(&[self], |_| {
+            let kept = indices.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let _indices = kept.unpack();
+                let out = g.tape().empty("index_put", whole, dtype);
+                g.tape()
+                    .kernel("index_put", dtype, 0.0, 2.0 * g.bytes() as f64);
+                grads([Some(out)])
+            })
+        })
+    }
+
     /// `self[..., ::2, ...]` along one dimension: a view; backward puts the gradient into zeros.
     pub fn every_second(&self, dim: isize) -> Tensor {
         let Some(at) = self.dim(dim) else {

@@ -1,0 +1,312 @@
+//! PRS-Med as re-implemented in github.com/seanhuvaya/prs_med_mmrs at a75d09a: a frozen LLaVA-Med in fp16 with
+//! adapters, a TinySAM encoder that is trained, the fusion of both, and a decoder to a mask.
+
+use crate::nets::decoder::Llava;
+use crate::nets::vision::{TinyVit, place};
+use crate::nets::{Cx, Net, Output, Sizes};
+use crate::scenario::{Checkpointing, Data, Quantization, Training};
+use crate::tape::ops::Conv;
+use crate::tape::{DType, Tensor};
+
+#[derive(Clone, Debug)]
+struct PrsMed {
+    language: Llava,
+    encoder: TinyVit,
+    vocab: u64,
+    hidden: u64,
+    /// Tokens that answers are padded to.
+    answer: u64,
+    /// The encoder's blocks are checkpointed, which no flag of the repository does.
+    checkpointed_encoder: bool,
+    frozen_encoder: bool,
+}
+
+/// Width of the features that image and text are brought to, and the side of their grid.
+const FUSED: u64 = 256;
+const GRID: u64 = 16;
+
+pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    let mut language = sizes.clone();
+    language.set("img", sizes.or("clip_img", 336));
+    Ok(Box::new(PrsMed {
+        language: Llava::like_llama(&language)?,
+        encoder: TinyVit::new(sizes)?,
+        vocab: sizes.need("vocab")?,
+        hidden: sizes.need("hidden")?,
+        answer: sizes.or("answer", 512),
+        checkpointed_encoder: sizes.is_set("checkpoint_encoder"),
+        frozen_encoder: sizes.is_set("freeze_encoder"),
+    }))
+}
+
+impl PrsMed {
+    /// The language model is fp16 whatever the rest is; its adapters are what the run asks for.
+    fn language_part(cx: &Cx) -> Cx {
+        cx.part(DType::F16, |_| ())
+    }
+
+    /// What is trained whole, in the run's own type.
+    fn trained_part(cx: &Cx, change: impl FnOnce(&mut Training)) -> Cx {
+        cx.part(cx.env.weights, |training| {
+            training.lora = None;
+            training.quantization = Quantization::None;
+            training.checkpointing = Checkpointing::None;
+            change(training);
+        })
+    }
+}
+
+impl Net for PrsMed {
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let n = data.micro_batch;
+        let side = self.encoder.image;
+        let planes = |name, channels| {
+            cx.tape
+                .empty(name, [n, channels, side, side], cx.env.weights)
+        };
+        let mut all = vec![
+            planes("images", 3),
+            planes("masks", 1),
+            cx.tape.empty("input_ids", [n, data.sequence], DType::I64),
+            self.language.pixels(&Self::language_part(cx), n),
+            cx.tape.empty("targets", [n, self.answer], DType::I64),
+        ];
+        if data.padding_mask {
+            all.push(
+                cx.tape
+                    .empty("attention_mask", [n, data.sequence], DType::I64),
+            );
+        }
+        all
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [images, masks, ids, pixels, targets, padding @ ..] = batch else {
+            return Output::nothing(cx);
+        };
+        let (mask, text) = self.outputs(cx, images, [ids, pixels], padding.first());
+        cx.bind(&[mask.clone(), text.clone()]);
+        let loss = cx.within("loss", |_| {
+            let seen = mask.bce_with_logits(masks).add(&dice(&mask, masks));
+            let count = self.answer.min(text.size(1));
+            let read = {
+                let rows = text.size(0) * count;
+                let answered = text.narrow(1, count);
+                let rows = answered.reshape(&[rows, self.vocab]);
+                rows.cross_entropy(targets)
+            };
+            seen.scale().add(&read.scale())
+        });
+        Output {
+            loss,
+            held: Vec::new(),
+        }
+    }
+}
+
+impl PrsMed {
+    /// The mask's logits, and those of the text in fp32.
+    fn outputs(
+        &self,
+        cx: &Cx,
+        images: &Tensor,
+        [ids, pixels]: [&Tensor; 2],
+        padding: Option<&Tensor>,
+    ) -> (Tensor, Tensor) {
+        let encoder = Self::trained_part(cx, |training| {
+            if self.checkpointed_encoder {
+                training.checkpointing = Checkpointing::Layers;
+            }
+            if self.frozen_encoder {
+                training.freeze.push("vision_backbone".into());
+            }
+        });
+        let trained = Self::trained_part(cx, |_| ());
+        let image = encoder.within("vision_backbone", |cx| {
+            let features = cx.within("encoder", |cx| self.encoder.encode(cx, images));
+            features.adaptive_avg_pool2d(GRID).to(DType::F32)
+        });
+        let [hidden, mut text, states] = Self::language_part(cx).within("mllm", |cx| {
+            cx.within("model", |cx| self.language.read(cx, ids, pixels, padding))
+        });
+        let best = text.constant("argmax", &[text.size(0), text.size(1)], DType::I64);
+        // `to_seg_channels`: computed and returned, and used by no loss.
+        let unused = trained.within("mllm", |cx| {
+            cx.within("to_seg_channels", |cx| {
+                let wide = hidden.to(DType::F32);
+                let inner = cx.linear("0", &wide, 1024, true);
+                drop(wide);
+                let inner = inner.then(Tensor::gelu);
+                cx.linear("2", &inner, FUSED, true)
+            })
+        });
+        drop(states);
+        let spoken = hidden.to(DType::F32);
+        let half = text.clone();
+        text = text.to(DType::F32);
+        let fused = trained.within("fusion_module", |cx| self.fused(cx, &image, &spoken));
+        let mask = trained.within("mask_predictor", |cx| mask_of(cx, &fused));
+        drop((unused, best, half));
+        (mask, text)
+    }
+
+    /// `PromptMaskFusionModule`: the image's places ask the text's tokens.
+    fn fused(&self, cx: &Cx, image: &Tensor, text: &Tensor) -> Tensor {
+        let b = image.size(0);
+        debug_assert_eq!(text.size(2), self.hidden);
+        let seen = cx.within("proj_image", |cx| {
+            let mut x = cx.conv2d("0", image, FUSED, 1, Conv::default(), true);
+            x = x.gelu();
+            cx.batch_norm("2", &x)
+        });
+        let spoken = cx.within("proj_text", |cx| {
+            let mut x = cx.linear("0", text, FUSED, true);
+            x = x.gelu();
+            cx.layer_norm("2", &x)
+        });
+        let places = seen.view(&[b, FUSED, GRID * GRID]).permute(&[0, 2, 1]);
+        let mixed = cx.within("cross_attn", |cx| cross_attention(cx, &places, &spoken));
+        let mut fused = mixed.permute(&[0, 2, 1]).reshape(&[b, FUSED, GRID, GRID]);
+        fused = fused.to(image.dtype());
+        fused = fused.add(image);
+        cx.within("output_conv", |cx| {
+            let mut x = cx.conv2d("0", &fused, FUSED, 3, Conv::default().padded(1), true);
+            x = x.gelu();
+            cx.batch_norm("2", &x)
+        })
+    }
+}
+
+/// `CrossAttentionBlock`.
+fn cross_attention(cx: &Cx, queries: &Tensor, tokens: &Tensor) -> Tensor {
+    let tokens = tokens.to(queries.dtype());
+    let asked = cx.layer_norm("norm1", queries);
+    let known = cx.layer_norm("norm1", &tokens);
+    let (attended, weights) = cx.within("attn", |cx| multi_head(cx, &asked, &known));
+    let mut x = cx.dropout(&attended, 0.1).then(|it| queries.add(it));
+    let out = cx.layer_norm("norm2", &x).then(|normed| {
+        cx.within("mlp", |cx| {
+            let mut y = cx.linear("0", normed, 4 * FUSED, true);
+            y = y.gelu();
+            cx.linear("2", &y, FUSED, true)
+        })
+    });
+    x = cx.dropout(&out, 0.1).then(|it| x.add(it));
+    drop((weights, known, asked));
+    x
+}
+
+/// `nn.MultiheadAttention(batch_first=True)` with its weights asked for: explicit, in heads of 32.
+fn multi_head(cx: &Cx, queries: &Tensor, tokens: &Tensor) -> (Tensor, Tensor) {
+    const HEADS: u64 = 8;
+    let (b, n, s) = (queries.size(0), queries.size(1), tokens.size(1));
+    let weight = cx.param("in_proj_weight", [3 * FUSED, FUSED]).tensor();
+    let bias = cx.param("in_proj_bias", [3 * FUSED]).tensor();
+    let weights = weight.split(&[FUSED, 2 * FUSED], 0);
+    let biases = bias.split(&[FUSED, 2 * FUSED], 0);
+    let project = |x: &Tensor, i: usize| match (weights.get(i), biases.get(i)) {
+        (Some(weight), bias) => x.transpose(0, 1).linear(weight, bias),
+        _ => x.clone(),
+    };
+    let asked = project(queries, 0);
+    let both = project(tokens, 1)
+        .view(&[s, b, 2, FUSED])
+        .permute(&[2, 0, 1, 3])
+        .contiguous();
+    let part = || both.select(0);
+    let heads = |x: &Tensor, rows: u64| x.view(&[rows, b * HEADS, FUSED / HEADS]).transpose(0, 1);
+    let asked = heads(&asked, n).then(Tensor::scale);
+    let (keys, values) = (heads(&part(), s), heads(&part(), s));
+    let mut scores = asked.bmm(&keys.transpose(1, 2));
+    scores = scores.softmax(None);
+    scores = scores.dropout(cx.rate(0.1));
+    let mut out = scores.bmm(&values).transpose(0, 1);
+    out = out.reshape(&[n * b, FUSED]);
+    out = cx.linear("out_proj", &out, FUSED, true);
+    let averaged = scores.view(&[b, HEADS, n, s]).mean(&[1]);
+    (out.view(&[n, b, FUSED]).transpose(0, 1), averaged)
+}
+
+/// `MaskPredictionModule`: six times twice as large.
+fn mask_of(cx: &Cx, fused: &Tensor) -> Tensor {
+    const WIDTHS: [u64; 6] = [128, 64, 32, 16, 8, 4];
+    let up = Conv {
+        transposed: Some(0),
+        ..Conv::stride(2).padded(1)
+    };
+    let mut x = fused.clone();
+    x = cx.within("upsample_layers", |cx| {
+        for (i, width) in WIDTHS.into_iter().enumerate() {
+            x = cx.conv2d(place(3 * i), &x, width, 4, up, true);
+            x = cx.batch_norm(place(3 * i + 1), &x);
+            x = x.relu_();
+        }
+        x
+    });
+    cx.conv2d("final_conv", &x, 1, 1, Conv::default(), true)
+}
+
+/// `DiceLoss`.
+fn dice(logits: &Tensor, target: &Tensor) -> Tensor {
+    let b = logits.size(0);
+    let each = logits.numel() / b.max(1);
+    let chance = logits.sigmoid().view(&[b, each]);
+    let target = target.view(&[b, each]);
+    let met = chance.mul(&target).then(|both| both.sum(&[1]));
+    let score = met.scale().then(Tensor::shift);
+    let all = chance.sum(&[1]).add(&target.sum(&[1]));
+    score
+        .div(&all.shift())
+        .then(Tensor::mean_all)
+        .then(Tensor::scale)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::estimate::{Phase, estimate};
+    use crate::scenario::{presets, settings};
+
+    /// Beside a run of the repository's modules (transformers 5.23, PEFT 0.21, PyTorch 2.15 on a bookkeeping GPU), in
+    /// GiB, and beside the audit of the guide, in GB.
+    #[track_caller]
+    fn check(changes: &[(&str, &str)], gib: f64, audit: f64) {
+        let mut scenario = presets::find("prs-med").unwrap().scenario();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        let found = estimate(&scenario).unwrap();
+        let bytes = found.allocated.expected.get() as f64;
+        let off = |expected: f64, unit: f64| (bytes / unit / expected - 1.0).abs();
+        assert!(
+            off(gib, 1024_f64.powi(3)) < 0.005,
+            "{bytes} is not {gib} GiB"
+        );
+        assert!(off(audit, 1e9) < 0.03, "{bytes} is not {audit} GB");
+        assert_ne!(found.phase, Phase::Optimizer);
+        if !changes.iter().any(|(name, _)| *name == "lora_targets") {
+            assert_eq!(
+                (found.parameters, found.trainable),
+                (7_624_764_789, 58_021_237)
+            );
+        }
+    }
+
+    const LAYERS: (&str, &str) = ("ckpt", "layers");
+    const ENCODER: (&str, &str) = ("dims", "checkpoint_encoder=1");
+
+    #[test]
+    fn peaks_are_those_of_the_repositorys_modules() {
+        check(&[], 70.677, 75.0);
+        check(&[("mb", "4")], 42.746, 45.0);
+        check(&[("mb", "2")], 28.780, 30.0);
+        check(&[("mb", "1")], 21.798, 23.0);
+        check(&[("mb", "16")], 126.540, 135.0);
+        check(&[("precision", "fp32")], 88.878, 95.0);
+        check(&[LAYERS], 29.347, 31.7);
+        check(&[LAYERS, ENCODER], 21.055, 22.8);
+        check(&[LAYERS, ENCODER, ("mb", "2")], 16.317, 17.2);
+        check(&[LAYERS, ENCODER, ("mb", "1")], 15.556, 16.5);
+        check(&[("lora_dropout", "0")], 64.616, 57.6 + 11.4);
+        check(&[("lora_targets", "q_proj,v_proj")], 56.478, 49.2 + 11.4);
+    }
+}

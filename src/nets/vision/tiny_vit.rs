@@ -1,0 +1,253 @@
+//! TinyViT as TinySAM's image encoder: inverted residuals, then attention in windows with a convolution in each block
+//! (github.com/xinghaochen/TinySAM, `tinysam/modeling/tiny_vit_sam.py`).
+
+use crate::nets::{Cx, Sizes};
+use crate::scenario::Checkpointing;
+use crate::tape::ops::Conv;
+use crate::tape::{DType, Tensor};
+
+/// The encoder's stages: the first is made of convolutions, the others of windows.
+#[derive(Clone, Debug)]
+pub struct TinyVit {
+    pub image: u64,
+    widths: Vec<u64>,
+    depths: Vec<u64>,
+    heads: Vec<u64>,
+    windows: Vec<u64>,
+    classes: u64,
+    neck: u64,
+}
+
+/// How a convolution stands: stride and groups.
+type Slide = (u64, u64);
+
+impl TinyVit {
+    pub fn new(sizes: &Sizes) -> Result<Self, String> {
+        let list = |name| sizes.list(name).map(<[u64]>::to_vec);
+        Ok(Self {
+            image: sizes.or("img", 1024),
+            widths: list("vit_dims")?,
+            depths: list("vit_depths")?,
+            heads: list("vit_heads")?,
+            windows: list("vit_windows")?,
+            classes: sizes.or("vit_classes", 1000),
+            neck: sizes.or("neck", 256),
+        })
+    }
+
+    /// Features `[B, neck, side, side]`. The head of the classifier it once was is there and takes no part.
+    pub fn encode(&self, cx: &Cx, image: &Tensor) -> Tensor {
+        let at = |list: &[u64], i: usize| list.get(i).copied().unwrap_or(1).max(1);
+        let stages = self.widths.len();
+        let mut x = cx.within("patch_embed", |cx| {
+            let first = at(&self.widths, 0);
+            cx.within("seq", |cx| {
+                let mut x = conv_norm(cx, "0", image, first / 2, 3, (2, 1));
+                x = x.gelu();
+                conv_norm(cx, "2", &x, first, 3, (2, 1))
+            })
+        });
+        let mut side = x.size(2);
+        for stage in 0..stages {
+            let next = (stage + 1 < stages).then(|| at(&self.widths, stage + 1));
+            let (heads, window) = (at(&self.heads, stage), at(&self.windows, stage));
+            x = cx.nth("layers", stage, |cx| {
+                for i in 0..at(&self.depths, stage) as usize {
+                    x = block(cx, i, &x, move |cx, x| {
+                        if stage == 0 {
+                            inverted(cx, x)
+                        } else {
+                            windowed(cx, x, side, heads, window)
+                        }
+                    });
+                }
+                match next {
+                    Some(next) => cx.within("downsample", |cx| merged(cx, &x, side, next)),
+                    None => x.clone(),
+                }
+            });
+            // `PatchMerging` keeps the grid before the widths of last stages.
+            if next.is_some_and(|next| !keeps_grid(next)) {
+                side = side.div_ceil(2);
+            }
+        }
+        let width = x.size(-1);
+        cx.within("norm_head", |cx| {
+            cx.param("weight", [width]);
+            cx.param("bias", [width]);
+        });
+        cx.within("head", |cx| {
+            cx.param("weight", [self.classes, width]);
+            cx.param("bias", [self.classes]);
+        });
+        x = x
+            .view(&[x.size(0), side, side, width])
+            .permute(&[0, 3, 1, 2]);
+        cx.within("neck", |cx| {
+            let plain = Conv::default();
+            x = cx.conv2d("0", &x, self.neck, 1, plain, false);
+            x = layer_norm_2d(cx, "1", &x);
+            x = cx.conv2d("2", &x, self.neck, 3, plain.padded(1), false);
+            layer_norm_2d(cx, "3", &x)
+        })
+    }
+}
+
+fn keeps_grid(width: u64) -> bool {
+    matches!(width, 320 | 448 | 576)
+}
+
+/// A block of a stage, checkpointed where the run asks for it.
+fn block(
+    cx: &Cx,
+    index: usize,
+    x: &Tensor,
+    body: impl Fn(&Cx, &Tensor) -> Tensor + 'static,
+) -> Tensor {
+    cx.nth("blocks", index, |cx| {
+        if cx.env.training.checkpointing == Checkpointing::None {
+            return body(cx, x);
+        }
+        let inner = cx.clone();
+        let all = cx.tape.checkpoint(vec![x.clone()], move |state| {
+            inner.enter();
+            state.iter().map(|x| body(&inner, x)).collect()
+        });
+        all.into_iter().next().unwrap_or_else(|| x.clone())
+    })
+}
+
+/// `Conv2d_BN`.
+fn conv_norm(
+    cx: &Cx,
+    name: &'static str,
+    x: &Tensor,
+    out: u64,
+    kernel: u64,
+    (stride, groups): Slide,
+) -> Tensor {
+    cx.within(name, |cx| {
+        let conv = Conv::stride(stride).padded(kernel / 2).grouped(groups);
+        let y = cx.conv2d("c", x, out, kernel, conv, false);
+        y.then(|y| cx.batch_norm("bn", y))
+    })
+}
+
+/// `MBConv`: four times as wide inside.
+fn inverted(cx: &Cx, input: &Tensor) -> Tensor {
+    let width = input.size(1);
+    let wide = 4 * width;
+    let mut x = conv_norm(cx, "conv1", input, wide, 1, (1, 1));
+    x = x.gelu();
+    x = conv_norm(cx, "conv2", &x, wide, 3, (1, wide));
+    x = x.gelu();
+    x = conv_norm(cx, "conv3", &x, width, 1, (1, 1));
+    x = x.add_(input);
+    x.gelu()
+}
+
+/// `PatchMerging`: to rows `[B, L, C]` of the next width.
+fn merged(cx: &Cx, input: &Tensor, side: u64, out: u64) -> Tensor {
+    let mut x = input.clone();
+    if x.shape().len() == 3 {
+        x = x
+            .view(&[x.size(0), side, side, x.size(2)])
+            .permute(&[0, 3, 1, 2]);
+    }
+    let stride = if keeps_grid(out) { 1 } else { 2 };
+    x = conv_norm(cx, "conv1", &x, out, 1, (1, 1));
+    x = x.gelu();
+    x = conv_norm(cx, "conv2", &x, out, 3, (stride, out));
+    x = x.gelu();
+    x = conv_norm(cx, "conv3", &x, out, 1, (1, 1));
+    let places = x.size(2) * x.size(3);
+    x.view(&[x.size(0), out, places]).transpose(1, 2)
+}
+
+/// `TinyViTBlock`.
+fn windowed(cx: &Cx, input: &Tensor, side: u64, heads: u64, window: u64) -> Tensor {
+    let (b, places, width) = (input.size(0), input.size(1), input.size(2));
+    let mut x = input.clone();
+    if side == window {
+        x = cx.within("attn", |cx| attention(cx, &x, heads, window));
+    } else {
+        let whole = side.next_multiple_of(window);
+        let count = whole / window;
+        x = x.view(&[b, side, side, width]);
+        if whole > side {
+            x = x.pad_to(&[b, whole, whole, width]);
+        }
+        x = x
+            .view(&[b, count, window, count, window, width])
+            .transpose(2, 3)
+            .reshape(&[b * count * count, window * window, width]);
+        x = cx.within("attn", |cx| attention(cx, &x, heads, window));
+        x = x
+            .view(&[b, count, count, window, window, width])
+            .transpose(2, 3)
+            .reshape(&[b, whole, whole, width]);
+        if whole > side {
+            x = x.narrow(1, side).narrow(2, side).contiguous();
+        }
+        x = x.view(&[b, places, width]);
+    }
+    x = input.add(&x);
+    x = x.transpose(1, 2).reshape(&[b, width, side, side]);
+    x = conv_norm(cx, "local_conv", &x, width, 3, (1, width));
+    x = x.view(&[b, width, places]).transpose(1, 2);
+    let inner = cx.within("mlp", |cx| {
+        let mut y = cx.layer_norm("norm", &x);
+        y = cx.linear("fc1", &y, 4 * width, true);
+        y = y.gelu();
+        cx.linear("fc2", &y, width, true)
+    });
+    x.add(&inner)
+}
+
+/// Attention within windows, with a learnt bias for each distance.
+fn attention(cx: &Cx, input: &Tensor, heads: u64, window: u64) -> Tensor {
+    let (rows, n, width) = (input.size(0), input.size(1), input.size(2));
+    let d = width / heads.max(1);
+    let x = cx.layer_norm("norm", input);
+    let qkv = cx.linear("qkv", &x, 3 * width, true);
+    let parts = qkv.view(&[rows, n, heads, 3 * d]).split(&[d, d, d], 3);
+    let [q, k, v] = parts.as_slice() else {
+        return x;
+    };
+    let [q, k, v] = [q, k, v].map(|part| part.permute(&[0, 2, 1, 3]));
+    let biases = cx.param("attention_biases", [heads, window * window]);
+    let places = cx.buffer("attention_bias_idxs", [n, n], DType::I64);
+    let mut weights = {
+        let scores = q.matmul(&k.transpose(2, 3)).then(Tensor::scale);
+        let bias = biases.tensor().columns(&places);
+        scores.add(&bias)
+    };
+    weights = weights.softmax(None);
+    let mixed = weights.matmul(&v).transpose(1, 2);
+    let mixed = mixed.reshape(&[rows, n, width]);
+    cx.linear("proj", &mixed, width, true)
+}
+
+/// `LayerNorm2d`, written out over the channels.
+fn layer_norm_2d(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+    cx.within(name, |cx| {
+        let channels = x.size(1);
+        let [weight, bias] = ["weight", "bias"].map(|name| {
+            let param = cx.param(name, [channels]).tensor();
+            param.view(&[channels, 1, 1])
+        });
+        let mean = x.mean(&[1]);
+        let spread = {
+            let apart = x.sub(&mean);
+            let squares = apart.then(Tensor::pow);
+            squares.then(|squares| squares.mean(&[1]))
+        };
+        let mut y = {
+            let apart = x.sub(&mean);
+            let deviation = spread.shift().then(Tensor::sqrt);
+            apart.div(&deviation)
+        };
+        y = weight.mul(&y);
+        y.add(&bias)
+    })
+}
