@@ -1,0 +1,328 @@
+//! A Hugging Face `config.json`: which architecture, and in which sizes.
+
+mod kinds;
+
+use std::collections::BTreeMap;
+
+use self::kinds::{ACTIVATIONS, ALIKE, KINDS, Kind, SIZES, WITHOUT_EFFECT, pairs};
+use super::Imported;
+use crate::catalog::{self, ModelEntry};
+use crate::document::Document;
+use crate::nets;
+use crate::scenario::{Problem, Scenario, nearest, settings};
+
+/// Sizes by the catalogue's names.
+type Wanted = BTreeMap<String, u64>;
+
+/// Whether the document is such a file.
+pub fn recognises(document: &Document) -> bool {
+    document.get("model_type").is_some()
+}
+
+/// The default scenario with this model: the catalogue's nearest, and the sizes in which it differs.
+pub fn read(document: &Document) -> Imported {
+    let mut imported = Imported::default();
+    let given = text(document, "model_type").unwrap_or_default();
+    let Some(kind) = covered("model_type", given, &mut imported.problems) else {
+        return imported;
+    };
+    let mut wanted = Wanted::new();
+    let mut reading = Reading {
+        path: String::new(),
+        problems: &mut imported.problems,
+        not_taken: &mut imported.not_taken,
+    };
+    reading.part(document, kind, "", &mut wanted);
+    let entries = catalog::models().iter().filter(|it| it.arch == kind.arch);
+    let sizes_known: Vec<&str> = entries
+        .clone()
+        .flat_map(|it| it.sizes().into_iter().map(|(name, _)| name))
+        .collect();
+    wanted.retain(|name, _| sizes_known.contains(&name.as_str()));
+    if let Some(entry) = entries.min_by_key(|entry| differences(entry, &wanted).len()) {
+        imported.scenario = Scenario::of_model(entry);
+        imported.scenario.model.dims = differences(entry, &wanted);
+        if let Some(places) = wanted.get("ctx") {
+            let sequence = Scenario::default().data.sequence;
+            imported.scenario.data.sequence = sequence.min(*places);
+        }
+    }
+    let dropouts = dropouts(document);
+    imported.scenario.training.dropout = dropouts.is_empty() || dropouts.iter().any(|it| *it > 0.0);
+    imported
+}
+
+/// The row of a model type; another type is refused by name, with the nearest.
+fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'static Kind> {
+    let has_net = |kind: &&Kind| kind.arch.is_empty() || nets::has(kind.arch);
+    let found = KINDS
+        .iter()
+        .filter(has_net)
+        .find(|it| it.model_type == given);
+    if found.is_none() {
+        let types = KINDS
+            .iter()
+            .filter(has_net)
+            .filter(|it| !it.arch.is_empty());
+        let types: Vec<&str> = types.map(|it| it.model_type).collect();
+        let expected = match nearest(given, types.iter().copied()) {
+            Some(near) => {
+                format!("a model type that Headroom has a network for; the nearest is {near}")
+            }
+            None => format!("one of {}", types.join(", ")),
+        };
+        problems.push(Problem::new(key, given, expected));
+    }
+    found
+}
+
+/// One configuration, or one within another.
+struct Reading<'a> {
+    /// Where it stands, such as `text_config.`.
+    path: String,
+    problems: &'a mut Vec<Problem>,
+    not_taken: &'a mut Vec<String>,
+}
+
+impl Reading<'_> {
+    /// Adds the sizes that the configuration gives or implies.
+    fn part(&mut self, document: &Document, kind: &Kind, prefix: &str, wanted: &mut Wanted) {
+        for (key, usual, prefix) in kind.parts {
+            let inner = document.get(key).cloned().unwrap_or_default();
+            let given = text(&inner, "model_type").unwrap_or(usual);
+            let outer = std::mem::replace(&mut self.path, format!("{key}."));
+            if let Some(kind) = covered(&format!("{key}.model_type"), given, self.problems) {
+                self.part(&inner, kind, prefix, wanted);
+            }
+            self.path = outer;
+        }
+        self.refuse_others(document, kind);
+        let sizes = self.sizes(document, kind);
+        for (name, size) in sizes {
+            // Of a tower only what its row lists: other keys of its file belong to models that it is not.
+            if !prefix.is_empty() && pairs(kind.defaults).all(|(it, _)| it != name) {
+                continue;
+            }
+            // Two towers in one model: what both have is told apart.
+            let shared = matches!(name.as_str(), "layers" | "hidden" | "heads" | "ffn");
+            let name = if shared {
+                format!("{prefix}{name}")
+            } else {
+                name
+            };
+            wanted.insert(name, size);
+        }
+        let is_part = |key: &str| kind.parts.iter().any(|(part, _, _)| *part == key);
+        let strange = keys(document).filter(|key| !is_part(key) && !known(key, kind));
+        self.not_taken
+            .extend(strange.map(|key| format!("{}{key}", self.path)));
+    }
+
+    fn refuse(&mut self, key: &str, value: impl AsRef<str>, expected: impl Into<String>) {
+        let field = format!("{}{key}", self.path);
+        self.problems.push(Problem::new(field, value, expected));
+    }
+
+    /// What would make another network of it.
+    fn refuse_others(&mut self, document: &Document, kind: &Kind) {
+        for key in ACTIVATIONS {
+            let runs = |it: &str| kind.activations.split(' ').any(|known| known == it);
+            if let Some(it) = text(document, key)
+                && !kind.activations.is_empty()
+                && !runs(it)
+            {
+                let expected = kind.activations.replace(' ', " or ");
+                self.refuse(key, it, expected);
+            }
+        }
+        for (key, value) in pairs(kind.fixed) {
+            if let Some(it) = document.get(key).and_then(shown)
+                && it != value
+            {
+                self.refuse(key, it, format!("{value} for this network"));
+            }
+        }
+        for (key, like) in ALIKE {
+            if let (Some(it), Some(other)) = (document.get(key), document.get(like))
+                && it != other
+            {
+                let expected = format!("{}, as {like}", shown(other).unwrap_or_default());
+                self.refuse(key, shown(it).unwrap_or_default(), expected);
+            }
+        }
+        if matches!(document.get("mlp_only_layers"), Some(Document::List(it)) if !it.is_empty()) {
+            self.refuse("mlp_only_layers", "a list", "no layers without experts");
+        }
+    }
+
+    fn sizes(&mut self, document: &Document, kind: &Kind) -> Wanted {
+        let mut sizes = Wanted::new();
+        let mut turned = None;
+        for (name, value) in pairs(kind.defaults) {
+            let value = value.parse().unwrap_or_default();
+            match name {
+                "rotary%" => turned = Some(value as f64 / 100.0),
+                _ => {
+                    sizes.insert(name.into(), value);
+                }
+            }
+        }
+        let mut given = Wanted::new();
+        for (size, names) in SIZES {
+            for name in *names {
+                if let Some(it) = self.size(document, name) {
+                    given.insert((*size).into(), it);
+                }
+            }
+        }
+        if let Some(it) = text(document, "feed_forward_proj") {
+            given
+                .entry("gated".into())
+                .or_insert(u64::from(it.starts_with("gated")));
+        }
+        // What a class derives where it is not given is derived from what is.
+        let get = |sizes: &Wanted, name: &str| given.get(name).or_else(|| sizes.get(name)).copied();
+        if let (Some(hidden), Some(heads)) = (get(&sizes, "hidden"), get(&sizes, "heads")) {
+            sizes.entry("kv".into()).or_insert(heads);
+            sizes
+                .entry("head_dim".into())
+                .or_insert(hidden / heads.max(1));
+            sizes
+                .entry("ffn".into())
+                .or_insert(hidden.saturating_mul(4));
+            if kind.arch == "opt" {
+                sizes.entry("proj".into()).or_insert(hidden);
+            }
+        }
+        if kind.arch == "t5"
+            && let Some(layers) = get(&sizes, "layers")
+        {
+            sizes.entry("decoder_layers".into()).or_insert(layers);
+        }
+        sizes.extend(given);
+        if let Some(part) = turned {
+            let part = rotary_part(document).unwrap_or(part);
+            let head = sizes.get("head_dim").copied().unwrap_or_default();
+            sizes.insert("rotary".into(), (head as f64 * part) as u64);
+        }
+        sizes
+    }
+
+    /// A size; a switch counts as one or nothing, and `null` as nothing where it turns something off.
+    fn size(&mut self, document: &Document, name: &str) -> Option<u64> {
+        match document.get(name)? {
+            Document::Null if name == "sliding_window" => Some(0),
+            Document::Null => None,
+            Document::Bool(it) => Some(u64::from(*it)),
+            Document::Int(it) if (1..=settings::LARGEST_SIZE.into()).contains(it) => {
+                u64::try_from(*it).ok()
+            }
+            Document::Int(0) if matches!(name, "sliding_window" | "type_vocab_size") => Some(0),
+            other => {
+                let shown = crate::export::json::write(other);
+                let expected = format!("a whole number from 1 to {}", settings::LARGEST_SIZE);
+                self.refuse(name, shown.trim(), expected);
+                None
+            }
+        }
+    }
+}
+
+/// The part of a head that rotary embeddings turn, where the file says so.
+fn rotary_part(document: &Document) -> Option<f64> {
+    let rope = document.get("rope_parameters");
+    let places = [
+        rope.and_then(|it| it.get("partial_rotary_factor")),
+        document.get("partial_rotary_factor"),
+        document.get("rotary_pct"),
+    ];
+    places
+        .into_iter()
+        .flatten()
+        .find_map(number)
+        .filter(|it| (0.0..=1.0).contains(it))
+}
+
+/// The sizes in which the entry is not what is wanted.
+fn differences(entry: &ModelEntry, wanted: &Wanted) -> BTreeMap<String, u64> {
+    let sizes = entry.sizes();
+    let has = |name: &str| {
+        let found = sizes.iter().find(|(it, _)| *it == name);
+        found
+            .and_then(|(_, values)| values.first().copied())
+            .unwrap_or(0)
+    };
+    let mut differences = BTreeMap::new();
+    for (name, size) in wanted {
+        if has(name) != *size {
+            differences.insert(name.clone(), *size);
+        }
+    }
+    differences
+}
+
+fn known(key: &str, kind: &Kind) -> bool {
+    let listed = |it: &&str| match it.strip_suffix('*') {
+        Some(start) => key.starts_with(start),
+        None => *it == key,
+    };
+    WITHOUT_EFFECT.iter().any(listed)
+        || ACTIVATIONS.contains(&key)
+        || SIZES.iter().any(|(_, names)| names.contains(&key))
+        || ALIKE.iter().any(|(it, _)| *it == key)
+        || pairs(kind.fixed).any(|(it, _)| it == key)
+        || matches!(key, "attention_bias" | "mlp_bias")
+}
+
+fn text<'a>(document: &'a Document, key: &str) -> Option<&'a str> {
+    match document.get(key)? {
+        Document::Text(it) => Some(it),
+        _ => None,
+    }
+}
+
+/// A single value as text; nothing for `null`, lists and groups.
+fn shown(value: &Document) -> Option<String> {
+    match value {
+        Document::Bool(it) => Some(it.to_string()),
+        Document::Int(it) => Some(it.to_string()),
+        Document::Number(it) => Some(it.to_string()),
+        Document::Text(it) => Some(it.clone()),
+        Document::Null | Document::List(_) | Document::Map(_) => None,
+    }
+}
+
+fn number(value: &Document) -> Option<f64> {
+    match value {
+        Document::Int(it) => Some(*it as f64),
+        Document::Number(it) => Some(*it),
+        _ => None,
+    }
+}
+
+fn keys(document: &Document) -> impl Iterator<Item = &str> {
+    let entries = match document {
+        Document::Map(entries) => entries.as_slice(),
+        _ => &[],
+    };
+    entries.iter().map(|entry| entry.key.as_str())
+}
+
+/// The rates of dropout layers in the training of this model.
+fn dropouts(document: &Document) -> Vec<f64> {
+    // Heads of other tasks have a rate of their own.
+    let is_rate = |key: &&str| {
+        key.contains("drop")
+            && !key.contains("classif")
+            && *key != "token_dropout"
+            && !key.starts_with("qa_")
+            && !key.starts_with("summary_")
+    };
+    keys(document)
+        .filter(is_rate)
+        .filter_map(|key| document.get(key).and_then(number))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

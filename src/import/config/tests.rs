@@ -1,0 +1,158 @@
+use super::*;
+use crate::estimate::quick_peak;
+use crate::import::json;
+
+/// Configurations as transformers 5.23's own classes write them (`AutoConfig.for_model(...).to_json_string()`) from the
+/// arguments with which the catalogue's counts were verified; the first key says of which model.
+const CONFIGS: &str = include_str!("../../../tests/data/configs.jsonl");
+
+#[test]
+fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
+    let (mut count, mut types) = (0, std::collections::BTreeSet::new());
+    for line in CONFIGS.lines() {
+        let mut document = json::read(line).unwrap();
+        let Document::Map(entries) = &mut document else {
+            panic!("{line}")
+        };
+        let id = match entries.remove(0).value {
+            Document::Text(id) => id,
+            other => panic!("{other:?}"),
+        };
+        let Some(model) = catalog::model(&id).filter(|it| nets::has(it.arch)) else {
+            continue;
+        };
+        types.insert(text(&document, "model_type").unwrap().to_string());
+        let imported = read(&document);
+        assert_eq!(imported.problems, vec![], "{id}");
+        assert_eq!(imported.not_taken, Vec::<String>::new(), "{id}");
+        assert_eq!(
+            imported.scenario.model.dims,
+            BTreeMap::new(),
+            "{id} as {}",
+            imported.scenario.model.id
+        );
+        let mut scenario = imported.scenario;
+        let mut preset = Scenario::of_model(model);
+        for it in [&mut scenario, &mut preset] {
+            it.data.micro_batch = 1;
+            it.data.sequence = it.data.sequence.min(128);
+        }
+        // Without dropout in the file there is none in the run.
+        preset.training.dropout = scenario.training.dropout;
+        assert_eq!(quick_peak(&scenario), quick_peak(&preset), "{id}");
+        count += 1;
+    }
+    assert!(
+        count >= 120 && types.len() >= 30,
+        "{count} files, {types:?}"
+    );
+}
+
+#[test]
+fn every_row_is_sound() {
+    for pair in KINDS.windows(2) {
+        assert!(
+            pair[0].model_type < pair[1].model_type,
+            "{}",
+            pair[1].model_type
+        );
+    }
+    for kind in KINDS {
+        for (name, value) in pairs(kind.defaults) {
+            let known = SIZES.iter().any(|(size, _)| *size == name) || name == "rotary%";
+            assert!(known, "{} {name}", kind.model_type);
+            assert!(value.parse::<u64>().is_ok(), "{} {name}", kind.model_type);
+        }
+        // A file that says nothing is the class's default model, in sizes that build.
+        let imported = read(&Document::new().with("model_type", kind.model_type));
+        if !kind.arch.is_empty() && nets::has(kind.arch) {
+            assert_eq!(imported.problems, vec![], "{}", kind.model_type);
+            assert_eq!(imported.scenario.check(), vec![], "{}", kind.model_type);
+        }
+    }
+}
+
+#[track_caller]
+fn check(text: &str, problems: &[&str], not_taken: &[&str]) -> Scenario {
+    let imported = read(&json::read(text).unwrap());
+    let found: Vec<String> = imported.problems.iter().map(ToString::to_string).collect();
+    assert_eq!(found, problems);
+    assert_eq!(imported.not_taken, not_taken);
+    imported.scenario
+}
+
+#[test]
+fn what_is_not_covered_is_refused_by_name_and_what_is_not_known_is_listed() {
+    check(
+        r#"{"model_type": "lama", "hidden_size": 8}"#,
+        &[
+            "model_type is `lama`; expected a model type that Headroom has a network for; the nearest is llama",
+        ],
+        &[],
+    );
+    check(
+        r#"{"model_type": "llama", "hidden_size": 64, "num_attention_heads": "4", "vocab_size": 0, "hidden_act": "relu", "mlp_bias": true}"#,
+        &[
+            "hidden_act is `relu`; expected silu",
+            "mlp_bias is `true`; expected false for this network",
+            "num_attention_heads is `\"4\"`; expected a whole number from 1 to 10000000",
+            "vocab_size is `0`; expected a whole number from 1 to 10000000",
+        ],
+        &[],
+    );
+    check(
+        r#"{"model_type": "bart", "encoder_ffn_dim": 4096, "decoder_ffn_dim": 1024}"#,
+        &["decoder_ffn_dim is `1024`; expected 4096, as encoder_ffn_dim"],
+        &[],
+    );
+    check(
+        r#"{"model_type": "llava", "text_config": {"model_type": "opt2"}, "vision_config": {"hidden_act": "relu", "swirl": 1}}"#,
+        &[
+            "text_config.model_type is `opt2`; expected a model type that Headroom has a network for; the nearest is gpt2",
+            "vision_config.hidden_act is `relu`; expected quick_gelu",
+        ],
+        &["vision_config.swirl"],
+    );
+}
+
+#[test]
+fn what_a_file_leaves_out_is_as_its_class_has_it() {
+    let scenario = check(
+        r#"{"model_type": "gpt2", "n_layer": 3, "n_embd": 768, "n_head": 12, "vocab_size": 1000, "n_positions": 1024,
+            "n_inner": null, "embd_pdrop": 0.0, "attn_pdrop": 0, "resid_pdrop": 0, "swirl": 3}"#,
+        &[],
+        &["swirl"],
+    );
+    assert_eq!(scenario.model.dims.get("layers"), Some(&3));
+    assert!(!scenario.training.dropout);
+    // As the file of LLaVA-1.5 7B: its text model is Llama's default but for two sizes.
+    let scenario = check(
+        r#"{"model_type": "llava", "text_config": {"model_type": "llama", "max_position_embeddings": 4096, "vocab_size": 32064},
+            "vision_config": {"model_type": "clip_vision_model", "hidden_size": 1024, "image_size": 336, "intermediate_size": 4096,
+            "num_attention_heads": 16, "num_hidden_layers": 24, "patch_size": 14, "projection_dim": 768, "vocab_size": 32000}}"#,
+        &[],
+        &[],
+    );
+    assert_eq!(scenario.model.id, "llava-1.5-7b");
+    let scenario = check(
+        r#"{"model_type": "mistral", "sliding_window": null, "max_position_embeddings": 32768}"#,
+        &[],
+        &[],
+    );
+    let window = catalog::model(&scenario.model.id).and_then(|it| it.size("window"));
+    assert_eq!(
+        scenario
+            .model
+            .dims
+            .get("window")
+            .copied()
+            .or(window)
+            .unwrap_or(0),
+        0
+    );
+    let scenario = check(r#"{"model_type": "bert"}"#, &[], &[]);
+    assert_eq!(
+        (scenario.model.id.as_str(), scenario.data.sequence),
+        ("bert-base-uncased", 512)
+    );
+}
