@@ -28,6 +28,8 @@ mod trl;
 mod unsloth;
 mod zip;
 
+pub(crate) use torchtune::model_of as torchtune_model;
+
 use crate::estimate::Estimate;
 use crate::scenario::{Problem, Scenario};
 

@@ -117,6 +117,17 @@ const MODELS: &[(&str, &str, &str, Tokenizer, &str)] = &[
     ),
 ];
 
+/// The catalogue's id of the model that a builder of torchtune makes.
+pub(crate) fn model_of(builder: &str) -> Option<&'static str> {
+    let bare = |name: &'static str| name.strip_suffix("_base").unwrap_or(name);
+    let asked = builder
+        .strip_suffix("_base")
+        .or_else(|| builder.strip_suffix("_instruct"));
+    let asked = asked.unwrap_or(builder);
+    let found = MODELS.iter().find(|(_, _, name, ..)| bare(name) == asked);
+    found.map(|(id, ..)| *id)
+}
+
 const LLAMA3: Tokenizer = Tokenizer::Tiktoken("llama3.llama3_tokenizer");
 const QWEN2: Tokenizer = Tokenizer::Bpe("qwen2.qwen2_tokenizer");
 const QWEN25: Tokenizer = Tokenizer::Bpe("qwen2_5.qwen2_5_tokenizer");

@@ -1,8 +1,13 @@
 //! Reading what others wrote. Nothing read is trusted: every problem is a value, and sizes are bounded.
 
 pub mod config;
+pub mod deepspeed;
 pub mod json;
+pub mod lightning;
+mod take;
 pub mod tools;
+pub mod torchtune;
+pub mod unsloth;
 #[cfg(feature = "cli")]
 pub mod yaml;
 
@@ -37,16 +42,238 @@ pub fn linked(text: &str) -> Option<Imported> {
 
 /// The scenario of a document, whichever program wrote it.
 pub fn read(read: &Document) -> Imported {
-    if config::recognises(read) {
-        return config::read(read);
-    }
-    if tools::recognises(read) {
-        return tools::read(read);
+    for (recognises, take) in READERS {
+        if recognises(read) {
+            return take(read);
+        }
     }
     let (scenario, problems) = document::read(read);
     Imported {
         scenario,
         problems,
         not_taken: Vec::new(),
+    }
+}
+
+/// Whether a document is a program's, and what it says.
+type Reader = (fn(&Document) -> bool, fn(&Document) -> Imported);
+
+/// Programs whose files are known, those with the surest marks first.
+const READERS: &[Reader] = &[
+    (config::recognises, config::read),
+    (torchtune::recognises, torchtune::read),
+    (lightning::recognises, lightning::read),
+    (deepspeed::recognises, deepspeed::read),
+    (unsloth::recognises, unsloth::read),
+    (tools::recognises, tools::read),
+];
+
+#[cfg(all(test, feature = "cli"))]
+mod tests {
+    use super::*;
+    use crate::estimate::Estimate;
+    use crate::export;
+    use crate::scenario::sample::{self, Dice};
+    use crate::scenario::settings;
+
+    fn scenario(changes: &[(&str, &str)]) -> Scenario {
+        let mut scenario = Scenario::default();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        scenario
+    }
+
+    #[test]
+    fn what_other_tools_say_is_taken_and_the_rest_is_listed() {
+        #[track_caller]
+        fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
+            let imported = read(&yaml::read(text).unwrap());
+            assert_eq!(imported.problems, vec![]);
+            assert_eq!(imported.scenario, scenario(changes));
+            assert_eq!(imported.not_taken, not_taken);
+        }
+        check(
+            r#"{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": "auto", "bf16": {"enabled": true},
+                "zero_optimization": {"stage": 3, "offload_param": {"device": "cpu"}, "sub_group_size": 9}, "amp": {"a": 1},
+                "optimizer": {"type": "AdamW", "params": {"lr": 0.1, "fused": true}}}"#,
+            &[
+                ("mb", "2"),
+                ("par", "zero3"),
+                ("offload", "parameters"),
+                ("optim", "adamw-fused"),
+            ],
+            &[
+                "gradient_accumulation_steps",
+                "zero_optimization.sub_group_size",
+                "amp.a",
+            ],
+        );
+        check(
+            "trainer: {devices: 4, num_nodes: 2, precision: bf16-true, accumulate_grad_batches: 3, gradient_clip_val: 0.5,\n  \
+             strategy: {class_path: lightning.pytorch.strategies.DeepSpeedStrategy, init_args: {stage: 3, offload_optimizer: true}},\n  \
+             callbacks: [{class_path: x}]}\nmodel: {hidden: 64}\ndata: {batch_size: 6, init_args: {}}",
+            &[
+                ("gpus", "8"),
+                ("nodes", "2"),
+                ("precision", "bf16"),
+                ("accum", "3"),
+                ("clip", "on"),
+                ("par", "zero3"),
+                ("offload", "optimizer"),
+                ("mb", "6"),
+            ],
+            &["trainer.callbacks", "model.hidden", "data.init_args"],
+        );
+        check(
+            "model: {_component_: torchtune.models.llama3_2.lora_llama3_2_1b, lora_attn_modules: [q_proj, output_proj],\n  \
+             apply_lora_to_mlp: true, lora_rank: 8, quantize_base: true}\nbatch_size: 3\ndtype: bf16\n\
+             optimizer: {_component_: torch.optim.AdamW, fused: true, lr: 1.0e-4}\ntokenizer: {max_seq_len: 512}\n\
+             loss: {_component_: torchtune.modules.loss.CEWithChunkedOutputLoss}\ncompile: true",
+            &[
+                ("model", "llama-3.2-1b"),
+                ("mb", "3"),
+                ("seq", "512"),
+                ("precision", "bf16"),
+                ("optim", "adamw-fused"),
+                ("loss", "chunked-loss"),
+                ("quant", "nf4-double"),
+                ("lora_rank", "8"),
+                ("lora_targets", "q_proj,o_proj,gate_proj,up_proj,down_proj"),
+                ("lora_fp32", "off"),
+            ],
+            &["compile"],
+        );
+        check(
+            "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 4\n\
+             fsdp_config: {fsdp_version: 2, fsdp_reshard_after_forward: false, fsdp_offload_params: true,\n  \
+             fsdp_activation_checkpointing: true, fsdp_forward_prefetch: true}",
+            &[
+                ("gpus", "4"),
+                ("par", "fsdp2"),
+                ("reshard", "off"),
+                ("offload", "parameters"),
+                ("ckpt", "layers"),
+            ],
+            &["fsdp_config.fsdp_forward_prefetch"],
+        );
+        check(
+            "distributed_type: DEEPSPEED\nmixed_precision: fp16\nnum_processes: 2\n\
+             deepspeed_config: {zero_stage: 2, offload_optimizer_device: cpu, gradient_accumulation_steps: 4}",
+            &[
+                ("gpus", "2"),
+                ("precision", "amp-fp16"),
+                ("par", "zero2"),
+                ("offload", "optimizer"),
+                ("accum", "4"),
+            ],
+            &[],
+        );
+    }
+
+    #[test]
+    fn every_export_is_read_back_by_its_link() {
+        /// Files that have no comments, and scripts that are the same for every scenario.
+        const WITHOUT: &[&str] = &["py", "json"];
+        let mut dice = Dice::new(21);
+        let mut read = 0;
+        let made_up = (0..60).map(|_| sample::scenario(&mut dice));
+        for scenario in made_up.chain([scenario(&[])]) {
+            let all = export::all(&scenario, &Estimate::default());
+            let files = all.into_iter().filter_map(|(_, files)| files.ok());
+            for file in files.flatten() {
+                let kind = file.name.rsplit('.').next().unwrap_or_default();
+                let long = file.contents.contains("# Scenario: too long");
+                if !WITHOUT.contains(&kind) && !long {
+                    let found = linked(&file.contents).unwrap_or_default();
+                    assert_eq!(found.problems, vec![], "{}", file.name);
+                    assert_eq!(found.scenario, scenario, "{}", file.name);
+                    read += 1;
+                }
+            }
+        }
+        assert!(read > 20, "{read}");
+    }
+
+    #[test]
+    fn no_document_makes_a_reader_panic() {
+        /// Keys that readers look for, with values that they do not expect.
+        const KEYS: &[&str] = &[
+            "trainer",
+            "devices",
+            "strategy",
+            "init_args",
+            "stage",
+            "zero_optimization",
+            "model",
+            "_component_",
+            "training",
+            "training_type",
+            "lora",
+            "lora_r",
+            "optimizer",
+            "type",
+            "params",
+            "cutoff_len",
+            "packing",
+            "max_length",
+            "model_type",
+            "hidden_size",
+            "optim",
+            "bf16",
+            "precision",
+            "num_nodes",
+            "lora_attn_modules",
+            "distributed_type",
+            "deepspeed_config",
+            "zero_stage",
+            "fsdp_config",
+            "version",
+            "data",
+            "micro_batch",
+        ];
+        const WORDS: &[&str] = &[
+            "",
+            "auto",
+            "lora_",
+            "FSDP",
+            "DEEPSPEED",
+            "torchtune.models.x.lora_y",
+            "99999999999999999999",
+        ];
+        fn made_up(dice: &mut Dice, depth: u64) -> Document {
+            match dice.below(if depth == 0 { 5 } else { 9 }) {
+                0 => Document::Null,
+                1 => Document::Bool(dice.below(2) == 0),
+                2 => Document::Int(
+                    [0, -1, 1, i128::MAX, i128::MIN, 4_294_967_296][dice.below(6) as usize],
+                ),
+                3 => {
+                    Document::Number([f64::NAN, f64::INFINITY, -0.0, 1e300][dice.below(4) as usize])
+                }
+                4 => dice.one_of(WORDS).into(),
+                5 => Document::List(
+                    (0..dice.below(3))
+                        .map(|_| made_up(dice, depth - 1))
+                        .collect(),
+                ),
+                _ => {
+                    let mut map = Document::new();
+                    for _ in 0..dice.below(8) {
+                        let key = dice.one_of(KEYS);
+                        map = map.with(key, made_up(dice, depth - 1));
+                    }
+                    map
+                }
+            }
+        }
+        let mut dice = Dice::new(4);
+        for _ in 0..2000 {
+            let document = made_up(&mut dice, 4);
+            let imported = read(&document);
+            // Whatever was read, what was made of it is a scenario that can be written and read.
+            let link = share::write(&imported.scenario);
+            assert_eq!(share::read(&link).scenario, imported.scenario);
+        }
     }
 }

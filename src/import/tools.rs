@@ -1,172 +1,223 @@
-//! Files of training tools: transformers' `TrainingArguments`, TRL, Accelerate, Axolotl, LLaMA-Factory.
+//! Files of training tools that share transformers' words: `TrainingArguments`, TRL, Accelerate, Axolotl,
+//! LLaMA-Factory, ms-swift.
 //!
-//! Their keys overlap and do not contradict each other, so one table reads them all.
+//! Their keys overlap and do not contradict each other, so one reader serves them all.
 
-use super::Imported;
+use super::take::Take;
+use super::{Imported, deepspeed};
 use crate::catalog;
 use crate::document::Document;
-use crate::scenario::{Precision, settings};
+use crate::scenario::{Parallelism, Precision};
 
-/// How a tool's value becomes a setting's text.
-#[derive(Clone, Copy)]
-enum Turn {
-    Same,
-    Model,
-    Optimizer,
-    Attention,
-    /// `true` means checkpointing of every layer.
-    Checkpointing,
-    NotCheckpointing,
-    /// Above zero means clipping.
-    Clip,
-    Lora,
-    /// Read together with the others of its kind.
-    Precision,
-    /// Changes no tensor's size.
-    Nothing,
-}
+/// Keys whose value is the setting's.
+const COPIES: &[(&str, &str)] = &[
+    ("per_device_train_batch_size", "data.micro_batch"),
+    ("micro_batch_size", "data.micro_batch"),
+    ("gradient_accumulation_steps", "training.accumulation"),
+    ("accumulate_grad_batches", "training.accumulation"),
+    ("max_length", "data.sequence"),
+    ("max_seq_length", "data.sequence"),
+    ("max_seq_len", "data.sequence"),
+    ("sequence_len", "data.sequence"),
+    ("cutoff_len", "data.sequence"),
+    ("num_processes", "hardware.gpus"),
+    ("num_machines", "hardware.nodes"),
+    ("ddp_bucket_cap_mb", "parallel.bucket_mb"),
+    ("dataloader_num_workers", "runtime.workers"),
+    ("dataloader_prefetch_factor", "runtime.prefetch"),
+    ("dataloader_pin_memory", "runtime.pin_memory"),
+    ("per_device_eval_batch_size", "runtime.eval_batch"),
+    ("save_total_limit", "runtime.save_keep"),
+    ("tensor_parallel_size", "parallel.tp"),
+    ("context_parallel_size", "parallel.cp"),
+];
 
-/// A tool's key, the setting it says something about, and how.
-const KEYS: &[(&str, &str, Turn)] = &[
-    ("model_name_or_path", "model.id", Turn::Model),
-    ("base_model", "model.id", Turn::Model),
-    (
-        "per_device_train_batch_size",
-        "data.micro_batch",
-        Turn::Same,
-    ),
-    ("micro_batch_size", "data.micro_batch", Turn::Same),
-    (
-        "gradient_accumulation_steps",
-        "training.accumulation",
-        Turn::Same,
-    ),
-    (
-        "accumulate_grad_batches",
-        "training.accumulation",
-        Turn::Same,
-    ),
-    ("max_length", "data.sequence", Turn::Same),
-    ("max_seq_length", "data.sequence", Turn::Same),
-    ("max_seq_len", "data.sequence", Turn::Same),
-    ("sequence_len", "data.sequence", Turn::Same),
-    ("cutoff_len", "data.sequence", Turn::Same),
-    ("num_processes", "hardware.gpus", Turn::Same),
-    ("optim", "training.optimizer", Turn::Optimizer),
-    ("optimizer", "training.optimizer", Turn::Optimizer),
-    ("attn_implementation", "training.attention", Turn::Attention),
-    ("flash_attn", "training.attention", Turn::Attention),
-    (
-        "gradient_checkpointing",
-        "training.checkpointing",
-        Turn::Checkpointing,
-    ),
-    (
-        "activation_checkpointing",
-        "training.checkpointing",
-        Turn::Checkpointing,
-    ),
-    (
-        "disable_gradient_checkpointing",
-        "training.checkpointing",
-        Turn::NotCheckpointing,
-    ),
-    ("max_grad_norm", "training.clip", Turn::Clip),
-    ("gradient_clipping", "training.clip", Turn::Clip),
-    ("use_peft", "training.lora", Turn::Lora),
-    ("adapter", "training.lora", Turn::Lora),
-    ("finetuning_type", "training.lora", Turn::Lora),
-    ("lora_r", "training.lora.rank", Turn::Same),
-    ("lora_rank", "training.lora.rank", Turn::Same),
-    ("lora_dropout", "training.lora.dropout", Turn::Same),
-    ("lora_target_modules", "training.lora.targets", Turn::Same),
-    ("lora_target", "training.lora.targets", Turn::Same),
-    ("bf16", "training.precision", Turn::Precision),
-    ("fp16", "training.precision", Turn::Precision),
-    ("bfloat16", "training.precision", Turn::Precision),
-    ("float16", "training.precision", Turn::Precision),
-    ("pure_bf16", "training.precision", Turn::Precision),
-    ("dtype", "training.precision", Turn::Precision),
-    ("torch_dtype", "training.precision", Turn::Precision),
-    ("mixed_precision", "training.precision", Turn::Precision),
-    ("learning_rate", "", Turn::Nothing),
-    ("max_steps", "", Turn::Nothing),
-    ("num_train_epochs", "", Turn::Nothing),
-    ("num_epochs", "", Turn::Nothing),
-    ("logging_steps", "", Turn::Nothing),
-    ("lr_scheduler", "", Turn::Nothing),
-    ("lr_scheduler_type", "", Turn::Nothing),
-    ("warmup_steps", "", Turn::Nothing),
-    ("warmup_ratio", "", Turn::Nothing),
-    ("weight_decay", "", Turn::Nothing),
-    ("output_dir", "", Turn::Nothing),
-    ("report_to", "", Turn::Nothing),
-    ("save_strategy", "", Turn::Nothing),
-    ("save_steps", "", Turn::Nothing),
-    ("seed", "", Turn::Nothing),
-    ("lora_alpha", "", Turn::Nothing),
+/// The same, where there are adapters.
+const ADAPTERS: &[(&str, &str)] = &[
+    ("lora_r", "training.lora.rank"),
+    ("lora_rank", "training.lora.rank"),
+    ("lora_dropout", "training.lora.dropout"),
+    ("lora_target_modules", "training.lora.targets"),
+    ("lora_target", "training.lora.targets"),
+    ("target_modules", "training.lora.targets"),
+    ("lora_exclude_modules", "training.lora.exclude"),
+    ("lora_fp32", "training.lora.fp32_adapters"),
+];
+
+/// Words that turn adapters on or off, or imply them.
+const SWITCHES: &[&str] = &[
+    "use_peft",
+    "adapter",
+    "finetuning_type",
+    "tuner_type",
+    "train_type",
+];
+
+/// Keys of the precision, which several say together.
+const PRECISION: &[&str] = &[
+    "bf16",
+    "fp16",
+    "bfloat16",
+    "float16",
+    "pure_bf16",
+    "dtype",
+    "torch_dtype",
+    "mixed_precision",
+];
+
+/// Keys that say nothing of memory.
+const WITHOUT_EFFECT: &[&str] = &[
+    "compute_environment",
+    "dataset",
+    "dataset_dir",
+    "dataset_name",
+    "dataset_prepared_path",
+    "datasets",
+    "do_train",
+    "fsdp_config.auto_wrap_policy",
+    "fsdp_config.cpu_ram_efficient_loading",
+    "fsdp_config.fsdp_auto_wrap_policy",
+    "fsdp_config.fsdp_cpu_ram_efficient_loading",
+    "fsdp_config.fsdp_state_dict_type",
+    "fsdp_config.state_dict_type",
+    "deepspeed_config.zero3_init_flag",
+    "deepspeed_config.zero3_save_16bit_model",
+    "gradient_checkpointing_kwargs",
+    "learning_rate",
+    "logging_steps",
+    "lora_alpha",
+    "lr_scheduler",
+    "lr_scheduler_type",
+    "machine_rank",
+    "main_training_function",
+    "max_steps",
+    "num_epochs",
+    "num_train_epochs",
+    "output_dir",
+    "report_to",
+    "save_strategy",
+    "seed",
+    "stage",
+    "template",
+    "train_file",
+    "truncation_strategy",
+    "use_cpu",
+    "use_reentrant_gc",
+    "val_set_size",
+    "warmup_ratio",
+    "warmup_steps",
+    "weight_decay",
 ];
 
 /// Whether the document is a file of one of these tools.
 pub fn recognises(document: &Document) -> bool {
-    let read =
-        |(key, path, _): &&(&str, &str, Turn)| !path.is_empty() && document.get(key).is_some();
-    KEYS.iter().filter(read).count() >= 2
+    const MARKS: &[&str] = &[
+        "model_name_or_path",
+        "base_model",
+        "optim",
+        "optimizer",
+        "attn_implementation",
+        "attn_impl",
+        "flash_attn",
+        "gradient_checkpointing",
+        "disable_gradient_checkpointing",
+        "max_grad_norm",
+        "distributed_type",
+    ];
+    let copies = COPIES.iter().chain(ADAPTERS).map(|(key, _)| key);
+    let known = copies.chain(SWITCHES).chain(PRECISION).chain(MARKS);
+    known.filter(|key| document.get(key).is_some()).count() >= 2
 }
 
 /// The default scenario with what the file says; what it says besides is listed.
 pub fn read(document: &Document) -> Imported {
-    let mut imported = Imported::default();
-    let Document::Map(entries) = document else {
-        return imported;
-    };
-    // Adapters are asked for first, so that their settings find them.
-    let is_switch = |key: &str| matches!(turn(key), Some((_, Turn::Lora)));
-    let (switches, others): (Vec<_>, Vec<_>) = entries.iter().partition(|it| is_switch(&it.key));
-    let has_rank = ["lora_r", "lora_rank"]
+    let mut take = Take::new(document);
+    let mut switches: Vec<bool> = Vec::new();
+    for key in SWITCHES {
+        let value = take.value(key);
+        switches.extend(value.map(adapters));
+    }
+    let ranked = ["lora_r", "lora_rank"]
         .iter()
         .any(|key| document.get(key).is_some());
-    let has_adapters =
-        switches.iter().any(|it| adapters(&it.value)) || switches.is_empty() && has_rank;
+    let has_adapters = switches.contains(&true) || (switches.is_empty() && ranked);
     if has_adapters {
-        imported.scenario.training.lora = Some(crate::scenario::Lora::default());
+        take.lora();
     }
-    for entry in others {
-        let taken = match turn(&entry.key) {
-            None => false,
-            Some((_, Turn::Nothing | Turn::Precision)) => true,
-            Some((path, _)) if path.starts_with("training.lora") && !has_adapters => true,
-            Some((path, turn)) => match text(turn, &entry.value) {
-                Some(text) => match settings::set(&mut imported.scenario, path, &text) {
-                    Ok(()) => true,
-                    Err(problem) => {
-                        imported.problems.push(problem);
-                        true
-                    }
-                },
-                None => entry.value == Document::Null,
-            },
-        };
-        if !taken {
-            imported.not_taken.push(entry.key.clone());
+    model(&mut take);
+    for (key, field) in COPIES {
+        take.copy(key, field);
+    }
+    for (key, field) in ADAPTERS {
+        match take.value(key) {
+            // Without adapters it says nothing.
+            _ if !has_adapters => {}
+            Some(Document::Text(it)) if it == "all" || it == "all-linear" => {
+                every_linear(&mut take, key)
+            }
+            _ => take.copy(key, field),
         }
     }
-    let packing = document.get("packing") == Some(&Document::Bool(true));
-    if packing && document.get("cutoff_len").is_some() {
-        // LLaMA-Factory takes one token off where it packs.
-        let sequence = &mut imported.scenario.data.sequence;
-        *sequence = sequence.saturating_sub(1).max(1);
+    if take.switch("lora_target_linear") == Some(true) && has_adapters {
+        every_linear(&mut take, "lora_target_linear");
+    }
+    for key in ["optim", "optimizer"] {
+        match take.text(key).map(optimizer) {
+            Some(Some(known)) => take.set("training.optimizer", known),
+            Some(None) => take.leave(key),
+            None => {}
+        }
+    }
+    for key in ["attn_implementation", "attn_impl", "flash_attn"] {
+        match take.text(key) {
+            Some("eager" | "disabled") => take.set("training.attention", "eager"),
+            Some("sdpa" | "auto") => take.set("training.attention", "sdpa"),
+            Some(_) => take.leave(key),
+            None => {}
+        }
+    }
+    for key in [
+        "gradient_checkpointing",
+        "activation_checkpointing",
+        "fsdp_config.fsdp_activation_checkpointing",
+        "fsdp_config.activation_checkpointing",
+    ] {
+        // One of them on is enough: FSDP's own stands in for the trainer's.
+        if take.switch(key) == Some(true) {
+            take.checkpointing(key);
+        } else if take
+            .value(key)
+            .is_some_and(|it| !matches!(it, Document::Bool(_)))
+        {
+            take.leave(key);
+        }
+    }
+    if let Some(off) = take.switch("disable_gradient_checkpointing") {
+        take.set(
+            "training.checkpointing",
+            if off { "none" } else { "layers" },
+        );
+    }
+    take.clip("max_grad_norm");
+    take.clip("gradient_clipping");
+    take.clip("deepspeed_config.gradient_clipping");
+    four_bits(&mut take);
+    liger(&mut take);
+    lengths(&mut take);
+    layout(&mut take);
+    match take.text("save_strategy") {
+        Some("steps") | None => take.copy("save_steps", "runtime.save_every"),
+        Some(_) => {
+            take.value("save_steps");
+        }
+    }
+    for key in PRECISION {
+        take.value(key);
     }
     if let Some(precision) = precision(document, has_adapters) {
-        imported.scenario.training.precision = precision;
+        take.imported.scenario.training.precision = precision;
     }
-    imported
-}
-
-fn turn(key: &str) -> Option<(&'static str, Turn)> {
-    KEYS.iter()
-        .find(|(name, ..)| *name == key)
-        .map(|(_, path, turn)| (*path, *turn))
+    take.finish(WITHOUT_EFFECT)
 }
 
 fn adapters(value: &Document) -> bool {
@@ -177,45 +228,159 @@ fn adapters(value: &Document) -> bool {
     }
 }
 
-fn text(turn: Turn, value: &Document) -> Option<String> {
-    match (turn, value) {
-        (Turn::Same, Document::List(items)) => {
-            let items: Option<Vec<String>> = items.iter().map(|it| text(Turn::Same, it)).collect();
-            items.map(|items| items.join(","))
+/// The catalogue's id of a model that the hub knows by this name.
+fn model(take: &mut Take) {
+    for key in ["model_name_or_path", "base_model", "model"] {
+        let Some(name) = take.text(key) else { continue };
+        let same = |it: &&catalog::ModelEntry| it.hf_id.eq_ignore_ascii_case(name);
+        let found = catalog::models().iter().find(same);
+        match found.or_else(|| catalog::model(name)) {
+            Some(entry) => take.set("model.id", entry.id),
+            None => take.leave(key),
         }
-        (Turn::Same, Document::Int(it)) => Some(it.to_string()),
-        (Turn::Same, Document::Number(it)) => Some(it.to_string()),
-        // Every linear layer: the default names those of a decoder only.
-        (Turn::Same, Document::Text(it)) if !matches!(it.as_str(), "all" | "all-linear") => {
-            Some(it.clone())
-        }
-        (Turn::Model, Document::Text(it)) => model(it),
-        (Turn::Optimizer, Document::Text(it)) => optimizer(it).map(String::from),
-        (Turn::Attention, Document::Text(it)) => match it.as_str() {
-            "eager" | "disabled" => Some("eager".into()),
-            "sdpa" | "auto" => Some("sdpa".into()),
-            "flash_attention_2" | "fa2" => Some("flash_attention_2".into()),
-            _ => None,
-        },
-        (Turn::Checkpointing, Document::Bool(it)) => {
-            Some(if *it { "layers" } else { "none" }.into())
-        }
-        (Turn::NotCheckpointing, Document::Bool(it)) => {
-            Some(if *it { "none" } else { "layers" }.into())
-        }
-        (Turn::Clip, Document::Int(it)) => Some(if *it > 0 { "on" } else { "off" }.into()),
-        (Turn::Clip, Document::Number(it)) => Some(if *it > 0.0 { "on" } else { "off" }.into()),
-        _ => None,
     }
 }
 
-/// The catalogue's id of a model that the hub knows by this name.
-fn model(name: &str) -> Option<String> {
-    let same = |it: &&catalog::ModelEntry| it.hf_id.eq_ignore_ascii_case(name);
-    let found = catalog::models().iter().find(same);
-    found
-        .or_else(|| catalog::model(name))
-        .map(|it| it.id.into())
+/// Adapters on every linear layer, where it is known how the model calls them.
+fn every_linear(take: &mut Take, key: &str) {
+    const KNOWN: &[&str] = &["llama", "mistral", "qwen2", "qwen3"];
+    let model = catalog::model(&take.imported.scenario.model.id);
+    if model.is_some_and(|it| KNOWN.contains(&it.arch)) {
+        let targets = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj";
+        take.set("training.lora.targets", targets);
+    } else {
+        take.leave(key);
+    }
+}
+
+fn four_bits(take: &mut Take) {
+    let method = take
+        .text("quantization_method")
+        .or_else(|| take.text("quant_method"));
+    let bits = take
+        .value("quantization_bit")
+        .or_else(|| take.value("quant_bits"));
+    let loaded = take.switch("load_in_4bit") == Some(true);
+    if !loaded && bits != Some(&Document::Int(4)) {
+        return;
+    }
+    if method.is_some_and(|it| it != "bnb") {
+        take.leave("quantization_method");
+        return take.leave("quant_method");
+    }
+    let mut kind = "nf4";
+    // Axolotl quantises scales unless it is told not to.
+    if take.value("base_model").is_some() {
+        kind = "nf4-double";
+    }
+    for key in [
+        "bnb_4bit_use_double_quant",
+        "use_bnb_nested_quant",
+        "double_quantization",
+        "bnb_config_kwargs.bnb_4bit_use_double_quant",
+    ] {
+        if let Some(double) = take.switch(key) {
+            kind = if double { "nf4-double" } else { "nf4" };
+        }
+    }
+    for key in ["bnb_4bit_quant_type", "quantization_type"] {
+        if take.text(key).is_some_and(|it| it != "nf4") {
+            take.leave(key);
+        }
+    }
+    take.set("training.quantization", kind);
+}
+
+fn liger(take: &mut Take) {
+    let whole = [
+        "use_liger_kernel",
+        "enable_liger_kernel",
+        "liger_fused_linear_cross_entropy",
+    ];
+    let on = whole.map(|key| take.switch(key) == Some(true));
+    if on.contains(&true) {
+        take.set("training.loss", "liger-linear");
+    }
+    let parts = ["liger_rope", "liger_rms_norm", "liger_glu_activation"];
+    let parts = parts.map(|key| take.switch(key) == Some(true));
+    if on[0] || on[1] || parts == [true; 3] {
+        take.set("training.kernels", "liger");
+    }
+    if on[2] {
+        take.value("plugins");
+    }
+}
+
+/// How texts fill the rows of a batch.
+fn lengths(take: &mut Take) {
+    let factory = take.value("cutoff_len").is_some();
+    for key in ["packing", "join_texts"] {
+        if let Some(full) = take.switch(key) {
+            take.set("data.padding_mask", if full { "off" } else { "on" });
+            if full && factory {
+                // LLaMA-Factory takes one token off where it packs.
+                let sequence = &mut take.imported.scenario.data.sequence;
+                *sequence = sequence.saturating_sub(1).max(1);
+            }
+        }
+    }
+    if take
+        .text("packing_strategy")
+        .is_some_and(|it| it != "wrapped")
+    {
+        take.leave("packing_strategy");
+    }
+    if take.switch("sample_packing") == Some(true) {
+        take.leave("sample_packing");
+    }
+    take.switch("pad_to_sequence_len");
+}
+
+/// How the GPUs share the work.
+fn layout(take: &mut Take) {
+    let kind = take.text("distributed_type");
+    match kind {
+        Some("NO") => take.set("hardware.gpus", "1"),
+        Some("MULTI_GPU") => take.set("parallel.strategy", "ddp"),
+        Some("FSDP" | "DEEPSPEED") | None => {}
+        Some(_) => take.leave("distributed_type"),
+    }
+    let version = take
+        .value("fsdp_config.fsdp_version")
+        .or_else(|| take.value("fsdp_version"));
+    let version = version.or_else(|| take.value("fsdp_config.version"));
+    let fsdp = kind == Some("FSDP") || version.is_some() || take.switch("fsdp") == Some(true);
+    if fsdp {
+        let first = version == Some(&Document::Int(1));
+        take.set("parallel.strategy", if first { "fsdp1" } else { "fsdp2" });
+        for key in [
+            "fsdp_config.fsdp_reshard_after_forward",
+            "fsdp_config.reshard_after_forward",
+        ] {
+            take.copy(key, "parallel.reshard");
+        }
+        for key in [
+            "fsdp_config.fsdp_offload_params",
+            "fsdp_config.offload_params",
+            "fsdp_config.cpu_offload",
+        ] {
+            if take.switch(key) == Some(true) {
+                take.set("parallel.offload", "parameters");
+            }
+        }
+    }
+    if kind == Some("DEEPSPEED") && take.imported.scenario.parallel.strategy == Parallelism::Ddp {
+        take.copy(
+            "deepspeed_config.gradient_accumulation_steps",
+            "training.accumulation",
+        );
+        deepspeed::zero(take, "deepspeed_config.zero_stage");
+        deepspeed::offload(
+            take,
+            "deepspeed_config.offload_optimizer_device",
+            "deepspeed_config.offload_param_device",
+        );
+    }
 }
 
 fn optimizer(name: &str) -> Option<&'static str> {
@@ -226,6 +391,11 @@ fn optimizer(name: &str) -> Option<&'static str> {
         "adafactor" => "adafactor-hf",
         "adagrad" => "adagrad",
         "rmsprop" => "rmsprop",
+        "adamw_bnb_8bit" | "adamw_8bit" => "adamw-8bit",
+        "paged_adamw_32bit" | "paged_adamw" => "adamw-paged",
+        "paged_adamw_8bit" => "adamw-paged-8bit",
+        "adamw_torch_8bit" => "adamw-8bit-ao",
+        "adamw_torch_4bit" => "adamw-4bit-ao",
         _ => return None,
     })
 }
@@ -241,9 +411,7 @@ fn precision(document: &Document, has_adapters: bool) -> Option<Precision> {
         Some(Document::Text(it)) => it.as_str(),
         _ => "",
     };
-    let given = KEYS
-        .iter()
-        .any(|(key, _, turn)| matches!(turn, Turn::Precision) && document.get(key).is_some());
+    let given = PRECISION.iter().any(|key| document.get(key).is_some());
     let loads = |format: &str| [word("dtype"), word("torch_dtype")].contains(&format);
     let is_axolotl = document.get("base_model").is_some();
     let is_factory = document.get("finetuning_type").is_some();
@@ -275,7 +443,7 @@ mod tests {
     use super::*;
     use crate::estimate::Estimate;
     use crate::export::{TARGETS, json};
-    use crate::scenario::Scenario;
+    use crate::scenario::{Scenario, settings};
 
     #[cfg(feature = "cli")]
     #[test]
@@ -300,8 +468,10 @@ mod tests {
         }
         for target in TARGETS
             .iter()
-            .filter(|it| matches!(it.id, "hf" | "trl" | "axolotl" | "llama-factory"))
+            .filter(|it| matches!(it.id, "hf" | "trl" | "axolotl" | "llama-factory" | "swift"))
         {
+            let mut scenario = scenario.clone();
+            scenario.data.padding_mask = target.id == "swift";
             let files = (target.write)(&scenario, &Estimate::default()).unwrap();
             let document = crate::import::yaml::read(&files[0].contents).unwrap();
             assert!(recognises(&document), "{}", target.id);
@@ -338,13 +508,16 @@ mod tests {
                 ("mb", "2"),
                 ("lora", "on"),
                 ("precision", "amp-bf16-on-bf16"),
+                ("quant", "nf4-double"),
+                ("optim", "adamw-paged-8bit"),
             ],
-            &["load_in_4bit", "optimizer"],
+            &[],
         );
         check(
-            r#"{"per_device_train_batch_size": 4, "lora_r": 8, "use_peft": false, "fp16": true, "deepspeed": "x.json"}"#,
+            r#"{"per_device_train_batch_size": 4, "lora_r": 8, "use_peft": false, "fp16": true, "deepspeed": "x.json",
+                "optim": "lomo", "fsdp_config": {"odd": 1}}"#,
             &[("mb", "4"), ("precision", "amp-fp16")],
-            &["deepspeed"],
+            &["deepspeed", "optim", "fsdp_config.odd"],
         );
     }
 }

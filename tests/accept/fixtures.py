@@ -24,3 +24,8 @@ with open(f"{folder}/data/train.jsonl", "w", encoding="utf-8") as lines:
     for line in range(64):
         text = " ".join(f"w{(line * 31 + n * 7) % 250}" for n in range(48))
         lines.write(json.dumps({"text": text}) + "\n")
+with open(f"{folder}/data/chat.jsonl", "w", encoding="utf-8") as lines:
+    for line in range(64):
+        said = [" ".join(f"w{(line * 17 + n * 5 + who) % 250}" for n in range(12)) for who in (0, 1)]
+        messages = [{"role": role, "content": text} for role, text in zip(("user", "assistant"), said)]
+        lines.write(json.dumps({"messages": messages}) + "\n")

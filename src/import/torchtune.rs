@@ -1,0 +1,120 @@
+//! A recipe's file of torchtune.
+
+use super::Imported;
+use super::take::Take;
+use crate::document::Document;
+use crate::export;
+
+/// Whether the document is such a file.
+pub fn recognises(document: &Document) -> bool {
+    let model = document.get("model");
+    model.is_some_and(|it| it.get("_component_").is_some())
+}
+
+/// The default scenario with what the file says.
+pub fn read(document: &Document) -> Imported {
+    let mut take = Take::new(document);
+    model(&mut take);
+    take.copy("batch_size", "data.micro_batch");
+    take.copy("gradient_accumulation_steps", "training.accumulation");
+    take.copy("tokenizer.max_seq_len", "data.sequence");
+    take.optimizer("optimizer._component_", "optimizer.");
+    take.copy("optimizer_in_bwd", "training.optimizer_in_backward");
+    take.clip("clip_grad_norm");
+    take.checkpointing("enable_activation_checkpointing");
+    if take.switch("enable_activation_offloading") == Some(true) {
+        take.set("training.checkpointing", "offload");
+    }
+    match take.text("dtype") {
+        Some("bf16") => take.set("training.precision", "bf16"),
+        Some("fp32") => take.set("training.precision", "fp32"),
+        Some(_) => take.leave("dtype"),
+        None => {}
+    }
+    match take.text("loss._component_") {
+        Some("torchtune.modules.loss.CEWithChunkedOutputLoss") => {
+            take.set("training.loss", "chunked-loss");
+            take.copy("loss.num_output_chunks", "training.loss_chunks");
+        }
+        Some("torch.nn.CrossEntropyLoss") | None => {}
+        Some(_) => take.leave("loss._component_"),
+    }
+    if take.switch("dataset.packed") == Some(false) {
+        take.set("data.padding_mask", "on");
+    }
+    if take.switch("fsdp_cpu_offload") == Some(true) {
+        take.set("parallel.strategy", "fsdp2");
+        take.set("parallel.offload", "parameters");
+    }
+    if let Some(reshard) = take.switch("fsdp_reshard_after_forward") {
+        take.set("parallel.strategy", "fsdp2");
+        take.set("parallel.reshard", if reshard { "on" } else { "off" });
+    }
+    take.finish(&[
+        "output_dir",
+        "tokenizer",
+        "dataset",
+        "seed",
+        "shuffle",
+        "checkpointer",
+        "resume_from_checkpoint",
+        "epochs",
+        "max_steps_per_epoch",
+        "optimizer.lr",
+        "optimizer.weight_decay",
+        "lr_scheduler",
+        "device",
+        "metric_logger",
+        "log_every_n_steps",
+        "log_peak_memory_stats",
+        "profiler",
+        "model.lora_alpha",
+        "model.max_seq_len",
+    ])
+}
+
+/// The builder's name is the model's; with `lora_` before it, there are adapters.
+fn model(take: &mut Take) {
+    let Some(component) = take.text("model._component_") else {
+        return;
+    };
+    let builder = component.rsplit('.').next().unwrap_or(component);
+    let qlora = builder.starts_with("qlora_");
+    let adapters = builder
+        .strip_prefix("lora_")
+        .or_else(|| builder.strip_prefix("qlora_"));
+    match export::torchtune_model(adapters.unwrap_or(builder)) {
+        Some(id) => take.set("model.id", id),
+        None => take.leave("model._component_"),
+    }
+    if adapters.is_none() {
+        return;
+    }
+    // Adapters are made as the weights are.
+    let fp32 = take.text("dtype") == Some("fp32");
+    take.lora().fp32_adapters = fp32;
+    take.copy("model.lora_rank", "training.lora.rank");
+    take.copy("model.lora_dropout", "training.lora.dropout");
+    let mut targets = Vec::new();
+    if let Some(Document::List(names)) = take.value("model.lora_attn_modules") {
+        for name in names {
+            match name {
+                Document::Text(it) if it == "output_proj" => targets.push("o_proj"),
+                Document::Text(it) => targets.push(it),
+                _ => take.leave("model.lora_attn_modules"),
+            }
+        }
+    }
+    if take.switch("model.apply_lora_to_mlp") == Some(true) {
+        targets.extend(["gate_proj", "up_proj", "down_proj"]);
+    }
+    if take.switch("model.apply_lora_to_output") == Some(true) {
+        take.leave("model.apply_lora_to_output");
+    }
+    if !targets.is_empty() {
+        take.set("training.lora.targets", &targets.join(","));
+    }
+    if qlora || take.switch("model.quantize_base") == Some(true) {
+        take.set("training.quantization", "nf4-double");
+    }
+}

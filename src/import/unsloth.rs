@@ -1,0 +1,81 @@
+//! The file of `unsloth train`.
+
+use super::Imported;
+use super::take::Take;
+use crate::catalog;
+use crate::document::Document;
+
+/// Whether the document is such a file.
+pub fn recognises(document: &Document) -> bool {
+    let marks = |section: &str, keys: &[&str]| {
+        let section = document.get(section);
+        section.is_some_and(|it| keys.iter().any(|key| it.get(key).is_some()))
+    };
+    marks("training", &["training_type", "max_seq_length"]) || marks("lora", &["lora_r"])
+}
+
+/// The default scenario with what the file says, and what the program always does.
+pub fn read(document: &Document) -> Imported {
+    let mut take = Take::new(document);
+    if let Some(name) = take.text("model") {
+        let same = |it: &&catalog::ModelEntry| it.hf_id.eq_ignore_ascii_case(name);
+        match catalog::models()
+            .iter()
+            .find(same)
+            .or_else(|| catalog::model(name))
+        {
+            Some(entry) => take.set("model.id", entry.id),
+            None => take.leave("model"),
+        }
+    }
+    for (field, value) in [
+        ("training.optimizer", "adamw-8bit"),
+        ("training.precision", "amp-bf16-on-bf16"),
+        ("training.kernels", "fused-norms"),
+        ("training.loss", "liger"),
+        ("training.clip", "on"),
+    ] {
+        take.set(field, value);
+    }
+    take.copy("training.batch_size", "data.micro_batch");
+    take.copy(
+        "training.gradient_accumulation_steps",
+        "training.accumulation",
+    );
+    take.copy("training.max_seq_length", "data.sequence");
+    take.copy("training.save_steps", "runtime.save_every");
+    if take.switch("training.packing") == Some(false) {
+        take.set("data.padding_mask", "on");
+    }
+    match take.value("training.gradient_checkpointing") {
+        Some(Document::Text(it)) if it == "none" => take.set("training.checkpointing", "none"),
+        Some(Document::Text(it)) if it == "true" => take.set("training.checkpointing", "layers"),
+        Some(Document::Bool(_)) => take.checkpointing("training.gradient_checkpointing"),
+        _ => take.leave("training.gradient_checkpointing"),
+    }
+    if take.text("training.training_type") == Some("full") {
+        return take.finish(WITHOUT_EFFECT);
+    }
+    take.lora();
+    take.copy("lora.lora_r", "training.lora.rank");
+    take.copy("lora.lora_dropout", "training.lora.dropout");
+    take.copy("lora.target_modules", "training.lora.targets");
+    // It is on unless the file says otherwise.
+    if take.switch("training.load_in_4bit") != Some(false) {
+        take.set("training.quantization", "nf4-double");
+    }
+    take.finish(WITHOUT_EFFECT)
+}
+
+const WITHOUT_EFFECT: &[&str] = &[
+    "data",
+    "logging",
+    "lora.lora_alpha",
+    "training.learning_rate",
+    "training.max_steps",
+    "training.num_epochs",
+    "training.output_dir",
+    "training.random_seed",
+    "training.warmup_steps",
+    "training.weight_decay",
+];

@@ -1,0 +1,227 @@
+"""Asks a tool's own parser whether it takes a file, and whether it would notice a key that it does not know.
+
+    check.py TOOL FILE...
+
+Many of these parsers pass over keys that they do not know. So the keys are compared with the ones the tool has, and
+each check is made once more with a made-up key, which must be refused.
+"""
+
+import copy
+import inspect
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+MADE_UP = "headroom_made_up"
+
+
+def load(path):
+    with open(path, encoding="utf-8") as file:
+        if path.endswith(".json"):
+            return json.load(file)
+        import yaml
+
+        return yaml.safe_load(file)
+
+
+def refuse(unknown):
+    if unknown:
+        raise ValueError(f"unknown keys {sorted(unknown)}")
+
+
+def accelerate(document, path):
+    from accelerate.commands.config.config_args import load_config_from_file
+    from accelerate.commands.launch import launch_command_parser
+
+    config = load_config_from_file(path)
+    known = {action.dest for action in launch_command_parser()._actions}
+    refuse({*config.fsdp_config, *config.deepspeed_config} - known)
+
+
+def deepspeed(document, path):
+    os.environ["DS_ACCELERATOR"] = "cpu"
+    from deepspeed.runtime import config, constants
+    from deepspeed.runtime.zero import config as zero
+
+    class Ranks:
+        def get_data_parallel_world_size(self):
+            return 2
+
+        def get_model_parallel_world_size(self):
+            return 1
+
+    known = {value for module in (config, constants, zero) for value in vars(module).values() if isinstance(value, str)}
+    refuse(document.keys() - known)
+    read = config.DeepSpeedConfig(document, mpu=Ranks())
+    assert read.zero_config.stage == document["zero_optimization"]["stage"]
+
+
+def trainer(document, path):
+    from dataclasses import dataclass, field, make_dataclass
+
+    from transformers import HfArgumentParser, TrainingArguments
+
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    import train
+
+    HfArgumentParser((train.Ours, TrainingArguments)).parse_dict(dict(document, use_cpu=True))
+
+
+def trl(document, path):
+    from trl import ModelConfig, ScriptArguments, SFTConfig
+    from transformers import HfArgumentParser
+
+    HfArgumentParser((ScriptArguments, SFTConfig, ModelConfig)).parse_dict(dict(document, use_cpu=True))
+
+
+def axolotl(document, path):
+    os.environ["AXOLOTL_DO_NOT_TRACK"] = "1"
+    from axolotl.cli.config import prepare_plugins
+    from axolotl.utils.config import validate_config
+    from axolotl.utils.dict import DictDefault
+
+    config = DictDefault(document)
+    prepare_plugins(config)
+    gpu = {"bf16": True, "fp8": False, "n_gpu": 2, "n_node": 1, "compute_capability": "sm_90", "tf32": True}
+    read = validate_config(config, capabilities=gpu, env_capabilities={"torch_version": "2.14.1"})
+    refuse({key for key in document if key not in read})
+
+
+def llama_factory(document, path):
+    from llamafactory.hparams.parser import get_train_args
+
+    get_train_args(dict(document))
+
+
+def swift(document, path):
+    from dataclasses import fields
+
+    from swift.arguments import SftArguments
+
+    refuse(document.keys() - {field.name for field in fields(SftArguments)})
+
+
+def torchtune(document, path):
+    """`tune validate` looks at components only; the recipes' own keys are the ones that they read."""
+    import re
+
+    import recipes
+
+    subprocess.run([os.path.join(os.path.dirname(sys.executable), "tune"), "validate", path], check=True, stdout=subprocess.DEVNULL)
+    folder, known = os.path.dirname(inspect.getfile(recipes)), set()
+    for name in ("full_finetune_single_device", "full_finetune_distributed", "lora_finetune_single_device", "lora_finetune_distributed"):
+        with open(os.path.join(folder, f"{name}.py"), encoding="utf-8") as source:
+            text = source.read()
+        known.update(re.findall(r"cfg\.(\w+)", text), re.findall(r"cfg\.get\(\s*\"(\w+)\"", text))
+    refuse(document.keys() - known)
+
+
+def lightning(document, path):
+    done = subprocess.run([sys.executable, "cli.py", "fit", "--config", os.path.basename(path), "--print_config"],
+                          cwd=os.path.dirname(os.path.abspath(path)), capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(done.stderr[-300:])
+
+
+def unsloth(document, path):
+    """Its configuration class alone: the program needs a GPU before it reads anything."""
+    from unsloth_cli.config import Config
+
+    Config(**document)
+
+
+def skypilot(document, path):
+    from sky import Task
+
+    Task.from_yaml(path)
+
+
+def kubernetes(document, path):
+    done = subprocess.run([os.path.join(os.path.dirname(sys.executable), "kubernetes-validate"), "--strict", path], capture_output=True, text=True)
+    if done.returncode:
+        raise ValueError(done.stdout + done.stderr)
+
+
+def trainjob(document, path):
+    """Unknown keys are dropped on reading, so what is written again is compared."""
+    from kubeflow_trainer_api.models import TrainerV1alpha1TrainJob
+
+    again = TrainerV1alpha1TrainJob.from_dict(copy.deepcopy(document)).to_dict()
+    if again != document:
+        raise ValueError(f"read as something else: {again}")
+
+
+def flags(path, module):
+    """The words behind a module's or a script's name in the last command of a script."""
+    import shlex
+
+    with open(path, encoding="utf-8") as file:
+        words = shlex.split(file.read().replace("\\\n", " ").rsplit("exec ", 1)[1])
+    return words[words.index(module) + 1:-1]
+
+
+def torchtitan(document, path):
+    from torchtitan.config import ConfigManager
+
+    ConfigManager().parse_args(document)
+
+
+def megatron(document, path):
+    import argparse
+
+    from megatron.training.arguments import add_megatron_arguments
+
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    (add_megatron_arguments(parser) or parser).parse_args(document)
+
+
+def allocator(document, path):
+    """Every value that the script gives the allocator is one that it reads."""
+    import torch
+
+    for settings in document:
+        torch._C._accelerator_setAllocatorSettings(settings)
+
+
+def settings_of(path):
+    with open(path, encoding="utf-8") as file:
+        lines = [line.split("=", 1)[1].strip() for line in file if line.startswith("export PYTORCH_ALLOC_CONF=")]
+    return [line.strip("'") for line in lines]
+
+
+def broken(document):
+    """The same with something in it that no tool knows."""
+    document = copy.deepcopy(document)
+    if isinstance(document, list):
+        return document + ([f"--{MADE_UP}=1"] if document[:1] != ["expandable_segments:True"] else [f"{MADE_UP}:1"])
+    inner = document.get("spec", document)
+    inner[MADE_UP] = 1
+    return document
+
+
+def main():
+    tool, paths = sys.argv[1], sys.argv[2:]
+    check = globals()[tool.replace("-", "_")]
+    readers = {
+        "torchtitan": lambda path: flags(path, "torchtitan.train"), "megatron": lambda path: flags(path, "pretrain_gpt.py"),
+        "allocator": settings_of,
+    }
+    for path in paths:
+        document = readers.get(tool, load)(path)
+        check(document, path)
+        with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(os.path.abspath(path)), suffix=os.path.splitext(path)[1]) as file:
+            bad = broken(document)
+            # JSON is YAML.
+            json.dump(bad, file)
+            file.flush()
+            try:
+                check(bad, file.name)
+            except (Exception, SystemExit):
+                continue
+        sys.exit(f"{tool} takes {path} with the key {MADE_UP} in it: its word means nothing")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Runs what Headroom exports with the real tools: run.py HEADROOM ENVIRONMENTS FIXTURES WORK [--all]
+
+A run takes the exported files and their launch.sh as they are, but for these overrides, which a machine without a GPU
+and without a hub needs; everything else that a line below changes is part of the scenario:
+
+    every tool        the model and the data are the fixtures', two steps, each step's loss is printed
+    transformers etc. use_cpu: true
+    Accelerate        use_cpu: true, MULTI_GPU is MULTI_CPU
+    DeepSpeed         DS_ACCELERATOR=cpu
+    Lightning         accelerator: cpu
+    Axolotl           --launcher python --bf16 false
+"""
+
+import concurrent.futures
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+HEADROOM, ENVIRONMENTS, FIXTURES, WORK = sys.argv[1:5]
+HERE = os.path.dirname(os.path.abspath(__file__))
+SMALL = ["mb=2", "seq=32", "accum=2"]
+
+# Two steps: environment, target, changes of the scenario.
+RUNS = [
+    ("core", "plain", "precision=amp-bf16 clip=on ema=on eval_mb=2 save_every=1 save_keep=1 workers=1"),
+    ("core", "plain", "gpus=2 precision=fp32 optim=adamw-fused ckpt=layers mask=on"),
+    ("core", "plain", "precision=amp-bf16-on-bf16 lora=on lora_targets=q_proj,v_proj quant=nf4-double optim=adamw-8bit"),
+    ("core", "hf", "precision=amp-bf16 clip=on save_every=2"),
+    ("core", "hf", "gpus=2 precision=fp32 optim=adamw-fused ckpt=layers mask=on"),
+    ("core", "hf", "precision=amp-bf16-on-bf16 lora=on lora_targets=q_proj,v_proj lora_fp32=off quant=nf4"),
+    ("core", "accelerate", "precision=bf16 optim=adafactor-hf"),
+    ("core", "accelerate", "gpus=2 par=zero2 precision=amp-bf16 clip=on"),
+    ("core", "deepspeed", "gpus=2 par=zero2 precision=amp-bf16"),
+    ("core", "deepspeed", "gpus=2 par=zero3 precision=amp-bf16 clip=on offload=optimizer"),
+    ("core", "trl", "precision=amp-bf16 ckpt=layers"),
+    ("core", "trl", "precision=amp-bf16-on-bf16 lora=on lora_fp32=off quant=nf4-double mask=on"),
+    ("core", "trl", "gpus=2 precision=fp32 optim=sgd"),
+    ("core", "lightning", "precision=amp-bf16 clip=on save_every=1"),
+    ("core", "lightning", "gpus=2 precision=fp32 ckpt=layers bucket_view=on"),
+]
+# The same, for environments that only `--all` makes.
+MORE_RUNS = [
+    ("axolotl", "axolotl", "precision=fp32 clip=on"),
+    ("axolotl", "axolotl", "precision=fp32 lora=on lora_targets=q_proj,v_proj"),
+    ("llama-factory", "llama-factory", "precision=amp-bf16 ckpt=layers"),
+    ("llama-factory", "llama-factory", "precision=amp-bf16-on-bf16 lora=on lora_targets=q_proj,v_proj mask=on"),
+    ("llama-factory", "llama-factory", "precision=amp-bf16-on-bf16 lora=on lora_targets=q_proj,v_proj quant=nf4-double mask=on"),
+    ("swift", "swift", "precision=amp-bf16-on-bf16 lora=on mask=on"),
+]
+# The tool's own parser: environment, its check, the files, target, changes.
+PARSES = [
+    ("core", "accelerate", "accelerate.yaml", "accelerate", "gpus=4 par=fsdp2 ckpt=layers"),
+    ("core", "accelerate", "accelerate.yaml", "accelerate", "gpus=4 par=zero3 offload=parameters clip=on"),
+    ("core", "accelerate", "accelerate.yaml", "trl", "gpus=2 par=fsdp2 reshard=off"),
+    ("core", "trainer", "train.yaml", "accelerate", "gpus=4 par=fsdp2 kernels=liger loss=liger-linear workers=2 save_every=5 save_keep=2"),
+    ("core", "trl", "sft.yaml", "trl", "gpus=2 par=zero2 precision=amp-fp16 lora=on"),
+    ("core", "deepspeed", "deepspeed.json", "deepspeed", "gpus=2 par=zero1"),
+    ("core", "deepspeed", "deepspeed.json", "deepspeed", "gpus=2 par=zero3 offload=parameters precision=amp-fp16"),
+    ("core", "lightning", "lightning.yaml", "lightning", "gpus=2 par=zero3 offload=optimizer"),
+    ("core", "lightning", "lightning.yaml", "lightning", "gpus=2 par=fsdp1 reshard=off precision=bf16"),
+    ("core", "kubernetes", "job.yaml", "kubernetes", "gpus=8 expandable=on"),
+    ("core", "trainjob", "trainjob.yaml", "trainjob", "gpus=16 nodes=2 expandable=on max_split=128"),
+    ("core", "allocator", "launch.sh", "plain", "expandable=on gc=0.8 max_split=128 roundup=4"),
+]
+FULL = "clip=on precision=amp-bf16 optim=adamw-fused"
+MORE_PARSES = [
+    ("axolotl", "axolotl", "axolotl.yaml", "axolotl", "gpus=2 par=fsdp2 ckpt=layers precision=bf16"),
+    ("axolotl", "axolotl", "axolotl.yaml", "axolotl", "gpus=2 par=zero3 precision=amp-bf16-on-bf16 lora=on"),
+    ("axolotl", "axolotl", "axolotl.yaml", "axolotl", "precision=amp-bf16-on-bf16 lora=on quant=nf4 optim=adamw-paged-8bit"),
+    ("axolotl", "axolotl", "axolotl.yaml", "axolotl", "precision=bf16 kernels=liger loss=liger-linear"),
+    ("llama-factory", "llama-factory", "train.yaml", "llama-factory", "kernels=liger loss=liger-linear optim=adamw-8bit"),
+    ("swift", "swift", "swift.yaml", "swift", "mask=on lora=on precision=amp-bf16-on-bf16 quant=nf4-double"),
+    ("torchtune", "torchtune", "torchtune.yaml", "torchtune", "model=llama-3.2-1b precision=bf16 optim=adamw-fused loss=chunked-loss"),
+    ("torchtune", "torchtune", "torchtune.yaml", "torchtune", "model=qwen2.5-7b precision=bf16 lora=on lora_fp32=off quant=nf4-double ckpt=layers"),
+    ("torchtune", "torchtune", "torchtune.yaml", "torchtune", "model=llama-3.1-8b precision=bf16 gpus=4 par=fsdp2 offload=parameters"),
+    ("torchtitan", "torchtitan", "launch.sh", "torchtitan", f"model=llama-3.1-8b loss=chunked-checkpoint ckpt=layers gpus=8 par=fsdp2 tp=2 {FULL}"),
+    ("torchtitan", "torchtitan", "launch.sh", "torchtitan", f"model=qwen3-0.6b loss=liger-linear ckpt=keep-half gpus=2 {FULL}"),
+    ("torchtitan", "megatron", "launch.sh", "megatron", f"model=llama-3.1-8b gpus=16 nodes=2 tp=2 pp=2 par=zero1 ckpt=layers {FULL}"),
+    ("torchtitan", "megatron", "launch.sh", "megatron", f"model=gpt2 {FULL}"),
+    ("skypilot", "skypilot", "task.yaml", "skypilot", "gpu=h100-sxm5 gpus=16 nodes=2 expandable=on"),
+    ("unsloth", "unsloth", "unsloth.yaml", "unsloth",
+     "optim=adamw-8bit kernels=fused-norms loss=liger clip=on lora=on precision=amp-bf16-on-bf16 quant=nf4-double mask=on ckpt=layers"),
+]
+
+
+def export(target, changes, folder, model="llama-3.2-1b"):
+    words = [HEADROOM, "export", "gpt2-small", "--target", target, "--out", folder, "--set", f"model={model}"]
+    for change in [*SMALL, *changes.split()]:
+        words += ["--set", change]
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+
+
+def python(environment):
+    return os.path.join(ENVIRONMENTS, environment, "bin", "python")
+
+
+def override(path, key, value):
+    """Sets a top-level key, whether it is there or not."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    line = f"{key}: {json.dumps(value)}"
+    found = re.compile(rf"^{key}:.*$", re.M)
+    text = found.sub(lambda _: line, text) if found.search(text) else f"{text}{line}\n"
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def replace(path, old, new):
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text.replace(old, new))
+
+
+def prepare(target, folder):
+    """The overrides of the list above; the words and variables that go with the command."""
+    model, words, variables = os.path.join(FIXTURES, "model"), [], {}
+    shutil.copytree(os.path.join(FIXTURES, "data"), os.path.join(folder, "data"))
+    shutil.copy(os.path.join(FIXTURES, "data", "train.jsonl"), folder)
+    for name in ("train.yaml", "sft.yaml", "swift.yaml", "axolotl.yaml"):
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            continue
+        override(path, "max_steps", 2)
+        if target in ("plain", "lightning", "swift"):
+            override(path, "model", model)
+        else:
+            override(path, "base_model" if target == "axolotl" else "model_name_or_path", model)
+        if target not in ("plain", "lightning", "axolotl"):
+            override(path, "use_cpu", True)
+        if target not in ("plain", "lightning"):
+            override(path, "logging_steps", 1)
+    path = os.path.join(folder, "accelerate.yaml")
+    if os.path.exists(path):
+        override(path, "use_cpu", True)
+        replace(path, "distributed_type: MULTI_GPU", "distributed_type: MULTI_CPU")
+        variables["DS_ACCELERATOR"] = "cpu"
+    if target == "lightning":
+        replace(os.path.join(folder, "lightning.yaml"), "accelerator: gpu", "accelerator: cpu")
+        replace(os.path.join(folder, "lightning.yaml"), "max_steps: 100", "max_steps: 2")
+    if target == "axolotl":
+        variables["AXOLOTL_DO_NOT_TRACK"] = "1"
+        words = ["--launcher", "python", "--bf16", "false"]
+    if target == "swift":
+        # The fixture's model is no model of a hub: its kind and its chat's form must be said.
+        override(os.path.join(folder, "swift.yaml"), "model_type", "llama")
+        override(os.path.join(folder, "swift.yaml"), "template", "dummy")
+        shutil.copy(os.path.join(FIXTURES, "data", "chat.jsonl"), os.path.join(folder, "train.jsonl"))
+        variables["MODELSCOPE_CACHE"] = os.path.join(folder, "hub")
+    return words, variables
+
+
+def run(number, environment, target, changes):
+    folder = os.path.join(WORK, f"run{number}")
+    export(target, changes, folder)
+    words, variables = prepare(target, folder)
+    path = os.path.dirname(python(environment)) + os.pathsep + os.environ["PATH"]
+    variables.update(PATH=path, HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
+    done = subprocess.run(["bash", "launch.sh", *words], cwd=folder, env={**os.environ, **variables}, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900)
+    losses = re.findall(r"['\"](?:train_)?loss['\"]: ['\"]?([0-9.]+)", done.stdout)
+    steps = 1 if target == "lightning" else 2
+    good = done.returncode == 0 and len(losses) >= steps and all(0 < float(loss) < 20 for loss in losses)
+    return good, f"losses {' '.join(losses[:4])}" if good else done.stdout[-3000:]
+
+
+def parse(number, environment, check, name, target, changes):
+    folder = os.path.join(WORK, f"parse{number}")
+    # A tool that has models of its own is given one of them by the line.
+    export(target, changes, folder)
+    variables = {**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run([python(environment), os.path.join(HERE, "check.py"), check, os.path.join(folder, name)],
+                          env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
+    return done.returncode == 0, f"{name}, and not with a made-up key" if done.returncode == 0 else done.stdout[-3000:]
+
+
+def main():
+    everything = "--all" in sys.argv
+    only = [word for word in sys.argv[5:] if not word.startswith("--")]
+    jobs = [(run, line) for line in RUNS + (MORE_RUNS if everything else [])]
+    jobs += [(parse, line) for line in PARSES + (MORE_PARSES if everything else [])]
+    if only:
+        jobs = [(do, line) for do, line in jobs if line[0] in only or line[1 if do is run else 3] in only]
+    failed = 0
+
+    def do(number):
+        kind, line = jobs[number]
+        started = time.monotonic()
+        try:
+            good, said = kind(number, *line)
+        except Exception as problem:
+            good, said = False, repr(problem)
+        return good, said, time.monotonic() - started
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for (kind, line), (good, said, seconds) in zip(jobs, pool.map(do, range(len(jobs)))):
+            failed += not good
+            what = "ran   " if kind is run else "parsed"
+            target, changes = line[-2:]
+            print(f"accept: {what if good else 'FAILED'} {target:13} {changes}: {said} ({seconds:.0f} s)", flush=True)
+    print(f"accept: {len(jobs) - failed} passed, {failed} failed")
+    sys.exit(failed > 0)
+
+
+if __name__ == "__main__":
+    main()
