@@ -37,16 +37,12 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         return Err(vec![problem]);
     }
     let stage = stage(layout);
-    let batch = |number: u64| Document::from(number);
-    let config = config(
-        scenario,
-        stage,
-        [
-            batch(scenario.data.micro_batch),
-            batch(scenario.training.accumulation),
-            batch(scenario.effective_batch()),
-        ],
-    );
+    // The product is left to DeepSpeed: it reads this before it knows how many processes there are.
+    let batch = [
+        scenario.data.micro_batch.into(),
+        scenario.training.accumulation.into(),
+    ];
+    let config = config(scenario, stage, batch);
     let from_file = Document::new()
         .with("deepspeed_config_file", FILE)
         .with("zero3_init_flag", stage == 3);
@@ -66,7 +62,7 @@ pub(super) fn beside(scenario: &Scenario, layout: Layout) -> Option<File> {
         return None;
     };
     let auto = || Document::from("auto");
-    let config = config(scenario, stage, [auto(), auto(), auto()]);
+    let config = config(scenario, stage, [auto(), auto()]);
     Some(file(FILE, json::write(&config)))
 }
 
@@ -77,9 +73,9 @@ fn stage(layout: Layout) -> u8 {
     }
 }
 
-/// The configuration; the batch is the micro-batch, how often it is accumulated, and all samples of a step.
-fn config(scenario: &Scenario, stage: u8, batch: [Document; 3]) -> Document {
-    let [micro, accumulation, all] = batch;
+/// The configuration; the batch is the micro-batch and how often it is accumulated.
+fn config(scenario: &Scenario, stage: u8, batch: [Document; 2]) -> Document {
+    let [micro, accumulation] = batch;
     let clip = if scenario.training.clip { 1.0 } else { 0.0 };
     let precision = scenario.training.precision;
     let bf16 = matches!(
@@ -91,7 +87,6 @@ fn config(scenario: &Scenario, stage: u8, batch: [Document; 3]) -> Document {
     Document::new()
         .with("train_micro_batch_size_per_gpu", micro)
         .with("gradient_accumulation_steps", accumulation)
-        .with("train_batch_size", all)
         .with("gradient_clipping", clip)
         .with("bf16", enabled(bf16))
         .with("fp16", enabled(fp16))

@@ -110,11 +110,10 @@ fn strategy(take: &mut Take) {
         "fsdp_cpu_offload" => ("fsdp1", "parameters"),
         "ModelParallelStrategy" => ("fsdp2", "none"),
         "deepspeed_stage_1" => ("zero1", "none"),
-        "deepspeed_stage_2" => ("zero2", "none"),
         "deepspeed_stage_2_offload" => ("zero2", "optimizer"),
         "deepspeed_stage_3" => ("zero3", "none"),
         "deepspeed_stage_3_offload" => ("zero3", "parameters"),
-        "DeepSpeedStrategy" | "deepspeed" => ("zero2", "none"),
+        "deepspeed_stage_2" | "DeepSpeedStrategy" | "deepspeed" => ("zero2", "none"),
         it if it == "DDPStrategy" || it.starts_with("ddp") => ("ddp", "none"),
         _ => {
             take.leave(named);

@@ -79,7 +79,7 @@ mod tests {
     fn scenario(changes: &[(&str, &str)]) -> Scenario {
         let mut scenario = Scenario::default();
         for (name, value) in changes {
-            settings::set(&mut scenario, name, value).unwrap();
+            assert_eq!(settings::set(&mut scenario, name, value), Ok(()));
         }
         scenario
     }

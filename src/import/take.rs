@@ -136,9 +136,7 @@ impl<'a> Take<'a> {
                 let below = leaf.path.strip_prefix(*it);
                 below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             };
-            !leaf.used
-                && *leaf.value != Document::Null
-                && !without_effect.iter().any(|it| covers(&it))
+            !leaf.used && *leaf.value != Document::Null && !without_effect.iter().any(covers)
         };
         let left = self.leaves.iter().filter(said);
         imported

@@ -153,7 +153,7 @@ pub fn read(document: &Document) -> Imported {
             // Without adapters it says nothing.
             _ if !has_adapters => {}
             Some(Document::Text(it)) if it == "all" || it == "all-linear" => {
-                every_linear(&mut take, key)
+                every_linear(&mut take, key);
             }
             _ => take.copy(key, field),
         }
