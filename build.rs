@@ -9,6 +9,8 @@ mod models;
 mod overheads;
 #[path = "build/sourced.rs"]
 mod sourced;
+#[path = "build/speeds.rs"]
+mod speeds;
 #[path = "build/stacks.rs"]
 mod stacks;
 
@@ -24,6 +26,11 @@ fn main() -> Result<(), String> {
         &out,
         "overheads.rs",
         overheads::table(&read("catalog/overheads.yaml")?)?,
+    )?;
+    write(
+        &out,
+        "speeds.rs",
+        speeds::table(&read("catalog/speeds.yaml")?)?,
     )?;
     write(
         &out,

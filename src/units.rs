@@ -178,6 +178,47 @@ impl AddAssign for Flops {
     }
 }
 
+/// A duration.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Seconds(f64);
+
+impl Seconds {
+    pub const ZERO: Self = Self(0.0);
+
+    pub const fn new(seconds: f64) -> Self {
+        Self(seconds)
+    }
+    pub const fn get(self) -> f64 {
+        self.0
+    }
+}
+impl Add for Seconds {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+impl Sum for Seconds {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::ZERO, Add::add)
+    }
+}
+
+impl fmt::Display for Seconds {
+    /// Three significant figures in a unit that people read.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (value, unit) = match self.0 {
+            s if s < 1e-3 => (s * 1e6, "µs"),
+            s if s < 1.0 => (s * 1e3, "ms"),
+            s if s < 600.0 => (s, "s"),
+            s if s < 36_000.0 => (s / 60.0, "min"),
+            s => (s / 3600.0, "h"),
+        };
+        write!(f, "{} {unit}", figures(value))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -211,6 +252,18 @@ mod tests {
         check(1 << 29, "0.50");
         check(0, "0");
         check(1 << 41, "2048");
+    }
+
+    #[test]
+    fn durations_are_shown_in_a_unit_that_people_read() {
+        let check = |seconds, expected: &str| {
+            assert_eq!(Seconds::new(seconds).to_string(), expected);
+        };
+        check(0.000_25, "250 µs");
+        check(0.0421, "42.1 ms");
+        check(3.14159, "3.14 s");
+        check(900.0, "15.0 min");
+        check(1e6, "278 h");
     }
 
     #[test]

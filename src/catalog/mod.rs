@@ -8,6 +8,7 @@ mod method;
 mod model;
 mod overhead;
 mod sourced;
+mod speed;
 mod stack;
 
 pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
@@ -17,4 +18,5 @@ pub use overhead::{
     Overhead, Part, Software, cublas_workspace, cuda_context, desktop, libraries, nccl, overheads,
 };
 pub use sourced::{Confidence, Sourced};
+pub use speed::{Rate, Speeds, speeds};
 pub use stack::{Fact, Stack, stack, stacks};

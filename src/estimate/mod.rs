@@ -5,9 +5,11 @@ mod expand;
 mod explain;
 mod names;
 mod outcome;
+pub mod parts;
 mod quick;
 mod scan;
 mod software;
+pub mod time;
 mod uncertainty;
 
 pub use expand::{Expansion, Single};
@@ -26,7 +28,7 @@ use crate::order::sorted;
 use crate::scenario::{Attention, Parallelism, Runtime, Scenario};
 use crate::step::{self, Course, Run};
 use crate::tape::Machine;
-use crate::units::{Bytes, Flops};
+use crate::units::Bytes;
 
 /// Steps that are run: the last is like all that follow.
 const STEPS: u32 = 3;
@@ -44,16 +46,24 @@ pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
 /// The allocated peak alone, without the allocator's own slack: what a search over thousands of scenarios needs.
 /// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
+    Ok(Bytes::new(quick::peak(&steady(scenario)?.trace)))
+}
+
+/// One steady step.
+fn steady(scenario: &Scenario) -> Result<Run, Unsupported> {
     let (net, _) = built(scenario)?;
     let machine = machine(scenario);
-    let run = step::run(
+    Ok(step::run(
         &*net,
         &scenario.data,
         &scenario.training,
         machine,
         Course::steady(&scenario.training, machine),
-    );
-    Ok(Bytes::new(quick::peak(&run.trace)))
+    ))
+}
+
+fn outline_of(run: &Run) -> quick::Outline {
+    quick::outline(&run.trace)
 }
 
 /// The scenario's network and the name of its architecture.
@@ -184,7 +194,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
         ),
         parameters: run.parameters,
         trainable: run.trainable,
-        flops: step_flops(&run, steady),
+        flops: time::flops(&run, scenario),
         usable,
         fits: usable.map(|usable| {
             let allowed = device::allowed(scenario, gpu);
@@ -212,17 +222,6 @@ fn largest_first<K: Ord>(parts: BTreeMap<K, u64>) -> Vec<Part<K>> {
     });
     // Equal parts keep the order of the map.
     sorted(parts, |a, b| b.bytes.cmp(&a.bytes))
-}
-
-/// The work of one step; every step does the same.
-fn step_flops(run: &Run, last_step: u32) -> Flops {
-    let all: f64 = run
-        .trace
-        .kernels
-        .iter()
-        .map(|kernel| kernel.flops * f64::from(kernel.times))
-        .sum();
-    Flops::new(all / f64::from(last_step + 1))
 }
 
 #[cfg(test)]

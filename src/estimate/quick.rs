@@ -1,18 +1,71 @@
-//! The peak without the allocator: a folded trace added up as it stands, a group at a time.
+//! Peaks without the allocator: a folded trace added up as it stands, a group at a time.
 
+use super::Phase;
 use crate::tape::{Block, Event, Group, Trace};
 
 /// The most that is allocated at any instant, in blocks as the allocator rounds them.
 pub fn peak(trace: &Trace) -> u64 {
+    let outline = outline(trace);
+    outline.passes.max(outline.step)
+}
+
+/// What is allocated before and at most in the two halves of a training step, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    /// Before the first step: weights, buffers, the optimizer's states.
+    pub setup: u64,
+    /// The batches of a step.
+    pub inputs: u64,
+    /// At most before the optimizer's turn.
+    pub passes: u64,
+    /// When the optimizer's turn comes.
+    pub before_step: u64,
+    /// At most in the optimizer's turn.
+    pub step: u64,
+    /// Micro-batches run in a step.
+    pub micro_batches: u32,
+}
+
+pub fn outline(trace: &Trace) -> Outline {
     let mut sum = Sum {
         blocks: &trace.blocks,
         live: 0,
         peak: 0,
     };
-    sum.follow(&trace.setup, &trace.setup_groups);
-    sum.peak = sum.live;
-    sum.follow(&trace.events, &trace.groups);
-    u64::try_from(sum.peak).unwrap_or(0)
+    sum.follow(&trace.setup, &trace.setup_groups, 0);
+    let bytes = |it: i128| u64::try_from(it).unwrap_or(0);
+    let mut outline = Outline {
+        setup: bytes(sum.live),
+        passes: bytes(sum.live),
+        ..Outline::default()
+    };
+    let mut groups = &trace.groups[..];
+    for (i, mark) in trace.marks.iter().enumerate() {
+        let end = trace
+            .marks
+            .get(i + 1)
+            .map_or(trace.events.len(), |next| next.at);
+        // No group reaches from one phase into the next.
+        let inside = groups.iter().take_while(|group| group.end <= end).count();
+        let (here, later) = groups.split_at(inside);
+        groups = later;
+        if mark.phase == Phase::Optimizer {
+            outline.before_step = outline.before_step.max(bytes(sum.live));
+        }
+        let before = sum.live;
+        sum.peak = sum.live;
+        let events = trace.events.get(mark.at..end).unwrap_or_default();
+        sum.follow(events, here, mark.at);
+        match mark.phase {
+            Phase::Optimizer => outline.step = outline.step.max(bytes(sum.peak)),
+            _ => outline.passes = outline.passes.max(bytes(sum.peak)),
+        }
+        if mark.step == 0 && mark.phase == Phase::Setup {
+            outline.inputs = bytes(sum.live - before);
+        }
+        outline.micro_batches += u32::from(mark.step == 0 && mark.phase == Phase::Forward);
+    }
+    outline
 }
 
 struct Sum<'a> {
@@ -22,15 +75,17 @@ struct Sum<'a> {
 }
 
 impl Sum<'_> {
-    fn follow(&mut self, events: &[Event], groups: &[Group]) {
+    /// Follows a stretch of events that begins at `start`, where groups count from.
+    fn follow(&mut self, events: &[Event], groups: &[Group], start: usize) {
         let mut at = 0;
         for group in groups {
-            self.plain(events.get(at..group.start).unwrap_or_default());
-            self.repeated(
-                events.get(group.start..group.end).unwrap_or_default(),
-                group.times,
+            let (first, end) = (
+                group.start.saturating_sub(start),
+                group.end.saturating_sub(start),
             );
-            at = group.end;
+            self.plain(events.get(at..first).unwrap_or_default());
+            self.repeated(events.get(first..end).unwrap_or_default(), group.times);
+            at = end;
         }
         self.plain(events.get(at..).unwrap_or_default());
     }

@@ -1,7 +1,7 @@
 //! A moving average of the weights (`torch.optim.swa_utils.AveragedModel`).
 
 use crate::estimate::Category;
-use crate::tape::{Tape, Tensor};
+use crate::tape::{DType, Tape, Tensor};
 
 /// A copy of the whole model beside it, made before the first step and updated in place.
 #[derive(Default)]
@@ -9,6 +9,13 @@ pub struct Average(Option<Vec<Tensor>>);
 
 impl Average {
     pub fn update(&mut self, tape: &Tape) {
+        let bytes: f64 = tape
+            .params()
+            .iter()
+            .map(|param| param.data.bytes().saturating_mul(param.copies()) as f64)
+            .sum();
+        // `_foreach_lerp_`: both are read and one is written.
+        tape.launches("ema", DType::F32, [0.0, 3.0 * bytes], 4);
         self.0.get_or_insert_with(|| {
             tape.setting_up(|| {
                 let mut copies = Vec::new();

@@ -52,7 +52,9 @@ impl Holder {
             Self::Kept(tensor) => tensor.clone(),
             Self::Place(frame, place) => frame.unpack(*place),
             Self::Host(like, core) => {
-                Tape(core.clone()).empty_as("to(device)", *like.layout(), like.dtype())
+                let tape = Tape(core.clone());
+                tape.kernel("load_from_cpu", like.dtype(), 0.0, like.bytes() as f64);
+                tape.empty_as("to(device)", *like.layout(), like.dtype())
             }
         }
     }
@@ -109,6 +111,12 @@ impl Core {
                 let shadow =
                     Tape(self.clone()).empty_as("save_on_cpu", *tensor.layout(), tensor.dtype());
                 self.muted.set(muted);
+                Tape(self.clone()).kernel(
+                    "save_on_cpu",
+                    tensor.dtype(),
+                    0.0,
+                    shadow.bytes() as f64,
+                );
                 Holder::Host(shadow, self.clone())
             }
         })

@@ -188,15 +188,21 @@ impl Tape {
     }
 
     pub fn kernel(&self, op: &'static str, dtype: DType, flops: f64, bytes_moved: f64) {
+        self.launches(op, dtype, [flops, bytes_moved], 1);
+    }
+
+    /// The same work in as many launches: FLOPs and bytes are of all together.
+    pub fn launches(&self, op: &'static str, dtype: DType, work: [f64; 2], count: u32) {
         if !self.0.muted.get() {
             let phase = self.0.phase.get();
+            let each = |of_all: f64| of_all / f64::from(count.max(1));
             self.0.trace.borrow_mut().kernels.push(Kernel {
                 op,
-                flops,
-                bytes_moved,
+                flops: each(work[0]),
+                bytes_moved: each(work[1]),
                 dtype,
                 phase,
-                times: self.0.open.get().times(),
+                times: self.0.open.get().times().saturating_mul(count.max(1)),
             });
         }
     }

@@ -8,6 +8,7 @@ mod further;
 mod lists;
 mod muon;
 mod quantised;
+mod work;
 
 use std::rc::Rc;
 
@@ -45,6 +46,7 @@ impl OptimizerState {
         if kind == Optimizer::AdafactorHf {
             let states = self.states.get_or_insert_default();
             adafactor::transformers(tape, &params, states, first);
+            work::of_step(kind, tape, &params);
             return;
         }
         if first {
@@ -109,23 +111,7 @@ impl OptimizerState {
             Optimizer::Adafactor => adafactor::torch(tape, &params),
             Optimizer::Muon => muon::single(tape, &params),
         }
-        let traffic: u64 = params
-            .iter()
-            .map(|param| param.data.bytes().saturating_mul(param.copies()))
-            .fold(0, u64::saturating_add);
-        let touched = 3 + 2 * self
-            .states
-            .iter()
-            .flatten()
-            .map(Vec::len)
-            .max()
-            .unwrap_or(0) as u64;
-        tape.kernel(
-            "optimizer",
-            DType::F32,
-            0.0,
-            traffic.saturating_mul(touched) as f64,
-        );
+        work::of_step(kind, tape, &params);
     }
 }
 

@@ -112,7 +112,14 @@ fn flash(
     let tape = query.tape();
     let (b, h, s) = (query.size(0), query.size(1), query.size(2));
     let (kv_heads, t) = (key.size(1), key.size(2));
+    let flops = attention_flops(query, key, mask);
     let [out, sums, seed, offset] = query.core().selective(Kind::Attention, || {
+        tape.kernel(
+            "flash_attention",
+            query.dtype(),
+            flops,
+            (2 * query.bytes() + key.bytes() + value.bytes()) as f64,
+        );
         // `empty_like` of the query: the result's heads lie as the query's do (mha_fwd in flash_api.cpp).
         let layout = query.layout().preserved();
         let out = tape.empty_as("flash_attention", layout, query.dtype());
@@ -142,13 +149,6 @@ fn flash(
         }
         [out, sums, seed, offset]
     });
-    let flops = attention_flops(query, key, mask);
-    tape.kernel(
-        "flash_attention",
-        query.dtype(),
-        flops,
-        (2 * query.bytes() + key.bytes() + value.bytes()) as f64,
-    );
     let result = out.clone();
     out.from_op(&[query, key, value], move |_| {
         let dtype = query.dtype();
@@ -247,7 +247,14 @@ fn efficient(
     // With dropout the generator's state is kept on the host.
     let state = || (dropout <= 0.0).then(|| tape.empty("efficient_attention", [0; 0], DType::I64));
     let (seed, offset) = (state(), state());
+    let flops = attention_flops(query, key, mask);
     let [out, sums] = query.core().selective(Kind::Attention, || {
+        tape.kernel(
+            "efficient_attention",
+            dtype,
+            flops,
+            (2 * query.bytes() + key.bytes() + value.bytes()) as f64,
+        );
         let out = heads_inside(&tape, "efficient_attention", b, h, s, d, dtype);
         let shape = [b, h, s.next_multiple_of(32)];
         let sums = tape.empty("efficient_attention", shape, DType::F32);
@@ -257,13 +264,6 @@ fn efficient(
         }
         [out, sums]
     });
-    let flops = attention_flops(query, key, mask);
-    tape.kernel(
-        "efficient_attention",
-        dtype,
-        flops,
-        (2 * query.bytes() + key.bytes() + value.bytes()) as f64,
-    );
     let result = out.clone();
     let mut inputs = vec![query, key, value];
     inputs.extend(bias.as_ref());

@@ -1,0 +1,201 @@
+//! Speeds: how much of its data sheet a card reaches while it trains.
+
+use super::{Confidence, Gpu, Sourced};
+
+/// A rate, or a share of one, with its sources.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    pub low: f64,
+    pub expected: f64,
+    pub high: f64,
+    pub confidence: Confidence,
+    set: u8,
+}
+
+impl Rate {
+    /// Where it was read.
+    pub fn sources(self) -> impl Iterator<Item = &'static str> {
+        let set = table::SOURCE_SETS.get(usize::from(self.set)).copied();
+        set.unwrap_or_default()
+            .iter()
+            .filter_map(|&source| table::SOURCES.get(usize::from(source)).copied())
+    }
+
+    fn times(self, factor: f64) -> Self {
+        Self {
+            low: self.low * factor,
+            expected: self.expected * factor,
+            high: self.high * factor,
+            ..self
+        }
+    }
+}
+
+/// What a card reaches, in FLOP/s, bytes/s and seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Speeds {
+    /// Matrix products of fp32 numbers, which PyTorch keeps off the tensor cores unless told otherwise.
+    pub products_fp32: Rate,
+    pub products_half: Rate,
+    pub attention_forward: Rate,
+    pub attention_backward: Rate,
+    /// Convolutions of fp32 numbers, which cuDNN runs as TF32 where the card has it.
+    pub convolutions_fp32: Rate,
+    pub convolutions_half: Rate,
+    /// Arithmetic outside matrix products.
+    pub arithmetic: f64,
+    pub bandwidth: Rate,
+    /// What the data sheet says of it.
+    pub sheet_bandwidth: f64,
+    /// From one launch to the next.
+    pub launch: Rate,
+    /// To or from the host's memory.
+    pub host: Rate,
+    /// Between GPUs, one way, in a ring; `None` where nobody has said what the links do.
+    pub links: Option<Rate>,
+    /// The data sheet's dense rate in 16 bits: what utilisation is counted against.
+    pub peak_half: f64,
+    pub peak_fp32: f64,
+}
+
+/// The card's speeds; `None` where its data sheet lacks the rates or the bandwidth.
+pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
+    const TERA: f64 = 1e12;
+    let sheet = gpu.data_sheet()?;
+    let tera = |number: Sourced| number.get().map(|it| it * TERA);
+    let half = tera(sheet.tflops.bf16).or(tera(sheet.tflops.fp16));
+    let fp32 = tera(sheet.tflops.fp32);
+    let peak_half = half.or(fp32)?;
+    let peak_fp32 = fp32.or(half.map(|it| it / 8.0))?;
+    let tf32 = tera(sheet.tflops.tf32).unwrap_or(peak_fp32);
+    let of = |rows: &'static [Row]| rate(rows, gpu);
+    let products = of(table::PRODUCTS);
+    let convolutions = of(table::CONVOLUTIONS);
+    // A GPU's links are counted both ways; PCIe serves where there are none.
+    let sheet_bandwidth = sheet.bandwidth.get()? * 1e9;
+    let pcie = of(table::HOST_GBS).times(1e9);
+    let links = sheet.nvlink.get().map(|both| both / 2.0 * 1e9);
+    Some(Speeds {
+        products_fp32: products.times(peak_fp32),
+        products_half: products.times(peak_half),
+        attention_forward: of(table::ATTENTION_FORWARD).times(peak_half),
+        attention_backward: of(table::ATTENTION_BACKWARD).times(peak_half),
+        convolutions_fp32: convolutions.times(tf32),
+        convolutions_half: convolutions.times(peak_half),
+        arithmetic: peak_fp32,
+        bandwidth: of(table::BANDWIDTH).times(sheet_bandwidth),
+        sheet_bandwidth,
+        launch: of(table::LAUNCH_US).times(1e-6),
+        host: pcie,
+        links: Some(links.map_or(pcie, |links| of(table::LINKS).times(links))),
+        peak_half,
+        peak_fp32,
+    })
+}
+
+impl Speeds {
+    /// The same card with another dense 16-bit rate and another bandwidth, in FLOP/s and bytes/s.
+    pub fn given(self, peak_half: Option<f64>, bandwidth: Option<f64>) -> Self {
+        let faster = peak_half.map_or(1.0, |it| it / self.peak_half);
+        let wider = bandwidth.map_or(1.0, |it| it / self.sheet_bandwidth);
+        Self {
+            products_fp32: self.products_fp32.times(faster),
+            products_half: self.products_half.times(faster),
+            attention_forward: self.attention_forward.times(faster),
+            attention_backward: self.attention_backward.times(faster),
+            convolutions_fp32: self.convolutions_fp32.times(faster),
+            convolutions_half: self.convolutions_half.times(faster),
+            arithmetic: self.arithmetic * faster,
+            bandwidth: self.bandwidth.times(wider),
+            sheet_bandwidth: self.sheet_bandwidth * wider,
+            peak_half: self.peak_half * faster,
+            peak_fp32: self.peak_fp32 * faster,
+            ..self
+        }
+    }
+
+    /// An A100's, for comparisons of runs on a card whose speed nobody has told.
+    pub fn a100() -> Self {
+        super::gpu("a100-sxm4-80gb")
+            .and_then(speeds)
+            .unwrap_or(Self {
+                products_fp32: NOTHING,
+                products_half: NOTHING,
+                attention_forward: NOTHING,
+                attention_backward: NOTHING,
+                convolutions_fp32: NOTHING,
+                convolutions_half: NOTHING,
+                arithmetic: 1.0,
+                bandwidth: NOTHING,
+                sheet_bandwidth: 1.0,
+                launch: NOTHING,
+                host: NOTHING,
+                links: None,
+                peak_half: 1.0,
+                peak_fp32: 1.0,
+            })
+    }
+}
+
+/// When a rate applies. The first row that does is taken.
+struct Row {
+    /// Part of the card's architecture; empty for any.
+    architecture: &'static str,
+    /// Part of the card's id; empty for any.
+    gpu: &'static str,
+    rate: Rate,
+}
+
+fn rate(rows: &[Row], gpu: &Gpu) -> Rate {
+    let row = rows
+        .iter()
+        .find(|row| gpu.architecture.contains(row.architecture) && gpu.id.contains(row.gpu));
+    row.map_or(NOTHING, |row| row.rate)
+}
+
+/// Every table ends with a row for all cards; a test holds it to that.
+const NOTHING: Rate = Rate {
+    low: 0.0,
+    expected: 0.0,
+    high: 0.0,
+    confidence: Confidence::Unknown,
+    set: u8::MAX,
+};
+
+#[allow(clippy::pedantic)]
+mod table {
+    use super::{Confidence, Rate, Row};
+    include!(concat!(env!("OUT_DIR"), "/speeds.rs"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::gpus;
+
+    #[test]
+    fn every_card_with_a_data_sheet_has_ordered_speeds_with_sources() {
+        let mut known = 0;
+        for gpu in gpus() {
+            let Some(speeds) = speeds(gpu) else { continue };
+            known += 1;
+            for rate in [
+                speeds.products_fp32,
+                speeds.products_half,
+                speeds.attention_forward,
+                speeds.attention_backward,
+                speeds.convolutions_fp32,
+                speeds.convolutions_half,
+                speeds.bandwidth,
+                speeds.launch,
+                speeds.host,
+            ] {
+                assert!(0.0 < rate.low && rate.low <= rate.expected, "{}", gpu.id);
+                assert!(rate.expected <= rate.high, "{}", gpu.id);
+                assert!(rate.sources().count() > 0, "{}", gpu.id);
+            }
+            assert!(speeds.products_half.expected <= speeds.peak_half);
+        }
+        assert!(known > 130, "{known}");
+    }
+}

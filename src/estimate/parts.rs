@@ -1,0 +1,196 @@
+//! A step in two halves that are estimated apart: what the passes through the network need, and what the optimizer's turn adds.
+//!
+//! Both only add: states lie beside whatever a pass allocates, and the optimizer finds what the passes left. So a search over
+//! networks, batches and optimizers estimates each half once and puts them together, where `quick_peak` would run every pair.
+
+use super::time::{Pace, Span, known, pace};
+use super::{Unsupported, outline_of, quick::Outline, steady};
+use crate::catalog::Speeds;
+use crate::scenario::{Attention, Checkpointing, Kernels, LossKernel, Optimizer, Scenario};
+use crate::units::Bytes;
+
+/// The forward and backward passes of a step, as if the optimizer kept nothing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Passes {
+    outline: Outline,
+    /// Bytes of batches that wait on the device and were not run.
+    waiting: u64,
+    pace: Pace,
+}
+
+/// The optimizer's turn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Turn {
+    outline: Outline,
+    pace: Pace,
+}
+
+/// The two together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Whole {
+    /// What `quick_peak` says.
+    pub peak: Bytes,
+    pub step: Span,
+}
+
+/// Whether the halves are independent: not where an optimizer or an offload runs inside backward.
+pub fn separable(scenario: &Scenario) -> bool {
+    !scenario.training.optimizer_in_backward
+        && scenario.training.optimizer != Optimizer::AdamWOffloadGradients
+}
+
+/// The passes of this scenario; its optimizer, clipping and moving average do not matter.
+pub fn passes(scenario: &Scenario) -> Result<Passes, Unsupported> {
+    let mut bare = scenario.clone();
+    bare.training.optimizer = Optimizer::Sgd;
+    bare.training.optimizer_in_backward = false;
+    bare.training.ema = false;
+    bare.training.clip = false;
+    // From the second micro-batch on gradients are there; further ones differ in nothing but the batches that wait.
+    bare.training.accumulation = scenario.training.accumulation.min(2);
+    let run = steady(&bare)?;
+    let outline = outline_of(&run);
+    let one = outline.inputs / u64::from(outline.micro_batches.max(1));
+    let not_run = scenario.training.accumulation - bare.training.accumulation;
+    Ok(Passes {
+        outline,
+        waiting: one.saturating_mul(not_run),
+        pace: pace(&run, &outline, scenario, &known_or_slow(scenario)),
+    })
+}
+
+/// The optimizer's turn in this scenario; what the passes do does not matter.
+pub fn turn(scenario: &Scenario) -> Result<Turn, Unsupported> {
+    let mut small = scenario.clone();
+    small.data.micro_batch = 1;
+    let training = &mut small.training;
+    training.accumulation = 1;
+    training.attention = Attention::Sdpa;
+    training.checkpointing = Checkpointing::None;
+    training.loss = LossKernel::Library;
+    training.kernels = Kernels::Library;
+    training.keep_outputs = false;
+    training.use_cache = false;
+    training.zero_to_none = true;
+    let run = steady(&small)?;
+    let outline = outline_of(&run);
+    Ok(Turn {
+        outline,
+        pace: pace(&run, &outline, &small, &known_or_slow(scenario)),
+    })
+}
+
+/// The turn of an optimizer that keeps nothing, against which states are counted.
+pub fn bare_turn(scenario: &Scenario) -> Result<Turn, Unsupported> {
+    let mut bare = scenario.clone();
+    bare.training.optimizer = Optimizer::Sgd;
+    bare.training.ema = false;
+    bare.training.clip = false;
+    turn(&bare)
+}
+
+/// The whole step.
+pub fn together(passes: &Passes, turn: &Turn, bare: &Turn) -> Whole {
+    let states = turn.outline.setup.saturating_sub(bare.outline.setup);
+    let beside = states.saturating_add(passes.waiting);
+    let extra = turn.outline.step.saturating_sub(turn.outline.before_step);
+    let in_passes = passes.outline.passes.saturating_add(beside);
+    let in_turn = passes
+        .outline
+        .before_step
+        .saturating_add(beside)
+        .saturating_add(extra);
+    let pace = Pace {
+        optimizer: turn.pace.optimizer,
+        ..passes.pace
+    };
+    Whole {
+        peak: Bytes::new(in_passes.max(in_turn)),
+        step: pace.step(),
+    }
+}
+
+/// The least that any optimizer can make of these passes.
+pub fn at_least(passes: &Passes) -> Whole {
+    Whole {
+        peak: Bytes::new(passes.outline.passes.saturating_add(passes.waiting)),
+        step: Pace {
+            optimizer: super::time::Busy::default(),
+            ..passes.pace
+        }
+        .step(),
+    }
+}
+
+/// A scenario whose halves are not independent, run as it is.
+pub fn whole(scenario: &Scenario) -> Result<Whole, Unsupported> {
+    let run = steady(scenario)?;
+    let outline = outline_of(&run);
+    let pace = pace(&run, &outline, scenario, &known_or_slow(scenario));
+    Ok(Whole {
+        peak: Bytes::new(outline.passes.max(outline.step)),
+        step: pace.step(),
+    })
+}
+
+/// Memory can be searched on a card of unknown speed: times are then those of an A100, and only their order means anything.
+fn known_or_slow(scenario: &Scenario) -> Speeds {
+    known(scenario).unwrap_or_else(|_| Speeds::a100())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::quick_peak;
+    use crate::scenario::sample::Dice;
+    use crate::scenario::{Precision, settings};
+
+    #[test]
+    fn the_halves_add_up_to_the_whole() {
+        let mut dice = Dice::new(21);
+        for _ in 0..150 {
+            let mut scenario = Scenario::default();
+            let optimizers: Vec<&str> = Optimizer::ALL.iter().map(|it| it.id()).collect();
+            let precisions: Vec<&str> = Precision::ALL.iter().map(|it| it.id()).collect();
+            for (name, value) in [
+                ("dims", "layers=3,hidden=128,heads=4,vocab=1000"),
+                ("seq", "128"),
+                ("optim", dice.one_of(&optimizers)),
+                ("precision", dice.one_of(&precisions)),
+                ("mb", dice.one_of(&["1", "2", "6"])),
+                ("accum", dice.one_of(&["1", "2", "3", "8"])),
+                (
+                    "ckpt",
+                    dice.one_of(&["none", "layers", "keep-matmuls", "offload"]),
+                ),
+                ("loss", dice.one_of(&["library", "chunked-head", "liger"])),
+                ("attn", dice.one_of(&["sdpa", "eager"])),
+                ("ema", dice.one_of(&["on", "off"])),
+                ("clip", dice.one_of(&["on", "off"])),
+                ("zero_none", dice.one_of(&["on", "on", "off"])),
+                ("keep_outputs", dice.one_of(&["off", "off", "on"])),
+                ("lora", dice.one_of(&["on", "off"])),
+                ("lora_targets", "c_attn"),
+            ] {
+                settings::set(&mut scenario, name, value).unwrap();
+            }
+            if dice.below(2) == 0 {
+                scenario.training.lora = None;
+            }
+            if !separable(&scenario) {
+                continue;
+            }
+            let whole = quick_peak(&scenario).unwrap();
+            let halves = together(
+                &passes(&scenario).unwrap(),
+                &turn(&scenario).unwrap(),
+                &bare_turn(&scenario).unwrap(),
+            );
+            assert_eq!(halves.peak, whole, "{scenario:?}");
+            let run = super::whole(&scenario).unwrap();
+            let off = halves.step.expected.get() / run.step.expected.get() - 1.0;
+            // Only the first micro-batch has no gradient to add to.
+            assert!(off.abs() < 1e-3, "{off} {scenario:?}");
+        }
+    }
+}
