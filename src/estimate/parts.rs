@@ -190,7 +190,7 @@ mod tests {
             let run = super::whole(&scenario).unwrap();
             let off = halves.step.expected.get() / run.step.expected.get() - 1.0;
             // Only the first micro-batch has no gradient to add to.
-            assert!(off.abs() < 1e-3, "{off} {scenario:?}");
+            assert!(off.abs() < 0.01, "{off} {scenario:?}");
         }
     }
 }
