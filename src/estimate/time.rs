@@ -5,7 +5,6 @@
 
 use serde::Serialize;
 
-use super::quick::Outline;
 use super::{Phase, Unsupported, outline_of, steady};
 use crate::catalog::{self, Rate, Speeds, speeds};
 use crate::scenario::{Checkpointing, Precision, Scenario};
@@ -70,7 +69,7 @@ pub struct Spent {
 pub fn step_time(scenario: &Scenario) -> Result<StepTime, Unsupported> {
     let speeds = known(scenario)?;
     let run = steady(scenario)?;
-    let pace = pace(&run, &outline_of(&run), scenario, &speeds);
+    let pace = pace(&run, scenario, &speeds);
     let plain = match scenario.training.checkpointing {
         Checkpointing::None | Checkpointing::Offload => None,
         _ => {
@@ -142,17 +141,30 @@ fn reads_text(category: catalog::Category) -> bool {
 
 /// All arithmetic of a step on one GPU, whatever its phase.
 pub(super) fn flops(run: &Run, scenario: &Scenario) -> Flops {
-    let outline = outline_of(run);
-    let passes = scenario.training.accumulation as f64 / f64::from(outline.micro_batches.max(1));
-    let steps = steps(run);
-    let all = run.trace.kernels.iter().map(|kernel| {
-        let times = match kernel.phase {
-            Phase::Optimizer => 1.0,
-            _ => passes,
-        };
-        kernel.flops * f64::from(kernel.times) * times
+    let all = weighted(run, scenario).map(|(kernel, weight)| kernel.flops * weight);
+    Flops::new(all.sum::<f64>() / steps(run))
+}
+
+/// The run's kernels, each with the times it runs: of many equal micro-batches only the first few are run on the tape, and the
+/// last of these stands for the rest.
+fn weighted<'a>(run: &'a Run, scenario: &Scenario) -> impl Iterator<Item = (&'a Kernel, f64)> {
+    let trace = &run.trace;
+    let ran = outline_of(run).micro_batches.max(1);
+    let rest = scenario.training.accumulation.saturating_sub(ran.into()) as f64;
+    let mut batch = 0;
+    let stretches = trace.marks.iter().enumerate().flat_map(move |(i, mark)| {
+        if mark.phase == Phase::Setup {
+            batch = 0;
+        }
+        batch += u32::from(mark.phase == Phase::Forward);
+        let stands_for_rest = batch == ran && mark.phase != Phase::Optimizer;
+        let weight = if stands_for_rest { 1.0 + rest } else { 1.0 };
+        let next = trace.marks.get(i + 1);
+        let end = next.map_or(trace.kernels.len(), |next| next.kernels);
+        let kernels = trace.kernels.get(mark.kernels..end).unwrap_or_default();
+        kernels.iter().map(move |kernel| (kernel, weight))
     });
-    Flops::new(all.sum::<f64>() / steps)
+    stretches.map(|(kernel, weight)| (kernel, weight * f64::from(kernel.times)))
 }
 
 fn steps(run: &Run) -> f64 {
@@ -262,19 +274,18 @@ impl Pace {
 }
 
 /// Adds up a run's kernels for a whole step of the scenario.
-pub fn pace(run: &Run, outline: &Outline, scenario: &Scenario, speeds: &Speeds) -> Pace {
+pub fn pace(run: &Run, scenario: &Scenario, speeds: &Speeds) -> Pace {
     let mut pace = Pace {
         sending: sending(run, scenario, speeds),
         passes: scenario.training.accumulation as f64,
         ..Pace::default()
     };
-    for kernel in &run.trace.kernels {
+    for (kernel, times) in weighted(run, scenario) {
         let busy = match kernel.phase {
             Phase::Setup | Phase::Forward => &mut pace.forward,
             Phase::Backward => &mut pace.backward,
             Phase::Optimizer => &mut pace.optimizer,
         };
-        let times = f64::from(kernel.times);
         let (kind, seconds) = of_kernel(kernel, speeds);
         let launch = [
             speeds.launch.low,
@@ -286,12 +297,10 @@ pub fn pace(run: &Run, outline: &Outline, scenario: &Scenario, speeds: &Speeds) 
             busy.launching[speed] += launch[speed] * times;
         }
     }
-    let steps = steps(run);
-    let ran = f64::from(outline.micro_batches.max(1));
-    let passes = scenario.training.accumulation as f64 / ran / steps;
-    pace.forward.scale(passes);
-    pace.backward.scale(passes);
-    pace.optimizer.scale(1.0 / steps);
+    let each = 1.0 / steps(run);
+    pace.forward.scale(each);
+    pace.backward.scale(each);
+    pace.optimizer.scale(each);
     pace
 }
 

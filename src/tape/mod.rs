@@ -160,8 +160,13 @@ impl Tape {
         self.0.phase.set(phase);
         self.0.step.set(step);
         let mut trace = self.0.trace.borrow_mut();
-        let at = trace.events.len();
-        trace.marks.push(Mark { at, step, phase });
+        let (at, kernels) = (trace.events.len(), trace.kernels.len());
+        trace.marks.push(Mark {
+            at,
+            kernels,
+            step,
+            phase,
+        });
     }
 
     /// How many events there are so far.

@@ -89,6 +89,8 @@ pub struct Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     pub at: usize,
+    /// How many kernels have run.
+    pub kernels: usize,
     pub step: u32,
     pub phase: Phase,
 }

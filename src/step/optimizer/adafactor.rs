@@ -46,6 +46,38 @@ pub fn torch(tape: &Tape, params: &[Rc<Param>]) {
     });
 }
 
+/// The states of transformers/optimization.py, in fp32.
+fn transformers_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
+    let layout = *param.data.layout();
+    let made = if layout.shape.len() >= 2 {
+        vec![
+            tape.empty("exp_avg_sq_row", without(&layout.shape, 1), DType::F32),
+            tape.empty("exp_avg_sq_col", without(&layout.shape, 2), DType::F32),
+        ]
+    } else {
+        vec![tape.empty_as("adafactor", layout, DType::F32)]
+    };
+    for state in &made {
+        state.set_category(Category::OptimizerStates);
+    }
+    made
+}
+
+/// The states as they are after a step.
+pub fn warm_states(tape: &Tape, params: &[Rc<Param>]) -> Vec<Vec<Tensor>> {
+    let mut all = Vec::with_capacity(params.len());
+    tape.setting_up(|| {
+        tape.each(params, |param| {
+            let mut states = transformers_states(tape, param);
+            let rms = scalar(tape);
+            rms.set_category(Category::OptimizerStates);
+            states.push(rms);
+            all.push(states);
+        });
+    });
+    all
+}
+
 /// The loop of transformers/optimization.py, which keeps everything in fp32.
 pub fn transformers(tape: &Tape, params: &[Rc<Param>], states: &mut Vec<Vec<Tensor>>, first: bool) {
     let mut gradient: Option<Tensor> = None;
@@ -63,18 +95,7 @@ pub fn transformers(tape: &Tape, params: &[Rc<Param>], states: &mut Vec<Vec<Tens
             gradient = Some(whole());
         }
         if first {
-            let made = if layout.shape.len() >= 2 {
-                vec![
-                    tape.empty("exp_avg_sq_row", without(&layout.shape, 1), DType::F32),
-                    tape.empty("exp_avg_sq_col", without(&layout.shape, 2), DType::F32),
-                ]
-            } else {
-                vec![whole()]
-            };
-            for state in &made {
-                state.set_category(Category::OptimizerStates);
-            }
-            states.push(made);
+            states.push(transformers_states(tape, param));
         }
         weight.take();
         if half {

@@ -44,8 +44,12 @@ impl OptimizerState {
             .collect();
         let first = self.states.is_none();
         if kind == Optimizer::AdafactorHf {
-            let states = self.states.get_or_insert_default();
-            adafactor::transformers(tape, &params, states, first);
+            let warm = self.warm;
+            let states = self.states.get_or_insert_with(|| match warm {
+                true => adafactor::warm_states(tape, &params),
+                false => Vec::new(),
+            });
+            adafactor::transformers(tape, &params, states, first && !warm);
             work::of_step(kind, tape, &params);
             return;
         }
