@@ -45,9 +45,12 @@ impl OptimizerState {
         let first = self.states.is_none();
         if kind == Optimizer::AdafactorHf {
             let warm = self.warm;
-            let states = self.states.get_or_insert_with(|| match warm {
-                true => adafactor::warm_states(tape, &params),
-                false => Vec::new(),
+            let states = self.states.get_or_insert_with(|| {
+                if warm {
+                    adafactor::warm_states(tape, &params)
+                } else {
+                    Vec::new()
+                }
             });
             adafactor::transformers(tape, &params, states, first && !warm);
             work::of_step(kind, tape, &params);
