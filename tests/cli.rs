@@ -189,8 +189,10 @@ fn links_and_files_are_two_forms_of_one_scenario() {
 
 #[test]
 fn lists_are_for_people_and_for_programs() {
-    check(&["presets"], 0, "gpt2-small ", "");
+    check(&["presets"], 0, "dreams ", "");
     check(&["presets", "--json"], 0, "{\n  \"presets\": [", "");
     check(&["schema"], 0, "{\n  \"type\": \"object\"", "");
     check(&["catalog", "--json"], 0, "{\n  \"gpus\": [", "");
+    check(&["catalog", "stacks"], 0, "Axolotl 0.21", "");
+    check(&["catalog", "methods"], 0, "adapter    lora", "");
 }

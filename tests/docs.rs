@@ -4,6 +4,7 @@
 
 use std::process::Command;
 
+use headroom::estimate;
 use headroom::import;
 use headroom::scenario::{document, schema};
 
@@ -27,11 +28,13 @@ fn blocks(kind: &str) -> Vec<String> {
 fn example_files_are_valid() {
     let yaml = blocks("yaml");
     let json = blocks("json");
-    assert_eq!((yaml.len(), json.len()), (2, 1));
+    assert_eq!((yaml.len(), json.len()), (4, 1));
     let documents = yaml.iter().map(|it| import::yaml::read(it));
     for document in documents.chain(json.iter().map(|it| import::json::read(it))) {
         let (scenario, problems) = document::read(&document.unwrap());
         assert_eq!((problems, scenario.check()), (vec![], vec![]));
+        assert_eq!(scenario.warnings(), vec![]);
+        assert!(estimate::quick_peak(&scenario).is_ok());
     }
 }
 
@@ -45,6 +48,22 @@ fn example_problems_are_the_ones_that_are_shown() {
             .filter_map(|it| it.strip_prefix("# "))
             .collect();
         let found: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        assert_eq!(found, shown);
+    }
+}
+
+#[test]
+fn example_warnings_are_the_ones_that_are_shown() {
+    for text in blocks("yaml warnings") {
+        let (scenario, problems) = document::read(&import::yaml::read(&text).unwrap());
+        assert_eq!((problems, scenario.check()), (vec![], vec![]));
+        let mut warnings = scenario.warnings();
+        warnings.extend(estimate::unmatched(&scenario).unwrap());
+        let found: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let shown: Vec<&str> = text
+            .lines()
+            .filter_map(|it| it.strip_prefix("# "))
+            .collect();
         assert_eq!(found, shown);
     }
 }
@@ -69,7 +88,7 @@ fn example_commands_print_what_is_shown() {
             run += 1;
         }
     }
-    assert_eq!(run, 2);
+    assert_eq!(run, 3);
 }
 
 #[test]

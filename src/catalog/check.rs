@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Gpu, ModelEntry, gpus, models};
+use super::{Gpu, ModelEntry, gpus, methods, models, stacks};
 use crate::nets::{self, Cx, Env, Sizes};
 use crate::scenario::{Data, Training};
 use crate::tape::{DType, Folding, Machine, Tape};
@@ -100,6 +100,18 @@ fn missing_sources() -> Vec<String> {
             if number.get().is_some() && Gpu::sources(number).next().is_none() {
                 missing.push(format!("{}: {name}", gpu.id));
             }
+        }
+    }
+    for stack in stacks() {
+        for fact in stack.all_facts() {
+            if fact.sources().next().is_none() {
+                missing.push(format!("{}: {}", stack.id, fact.key));
+            }
+        }
+    }
+    for method in methods() {
+        if method.sources().next().is_none() {
+            missing.push(format!("{:?} {}", method.kind, method.id));
         }
     }
     for model in models() {

@@ -48,6 +48,11 @@ impl Stack {
             .filter(move |fact| fact.from <= version && version < fact.below)
     }
 
+    /// What holds at any version.
+    pub fn all_facts(&self) -> &'static [Fact] {
+        self.facts
+    }
+
     pub fn fact(&self, key: &str, version: (u8, u8)) -> Option<&'static Fact> {
         self.facts(version).find(|fact| fact.key == key)
     }

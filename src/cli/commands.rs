@@ -165,7 +165,7 @@ pub(super) const COMMANDS: &[Command] = &[
     },
     Command {
         name: "catalog",
-        words: &["[gpus|models|check]"],
+        words: &["[gpus|models|stacks|methods|check]"],
         options: &[],
         about: "list what scenarios can name, or check it",
         run: lists::catalog,

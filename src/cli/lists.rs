@@ -40,8 +40,13 @@ pub(super) fn catalog(args: &Args) -> Result<Answer, Refusal> {
         }
         "gpus" => Ok(answer("gpus", gpus())),
         "models" => Ok(answer("models", models())),
+        "stacks" => Ok(answer("stacks", stacks())),
+        "methods" => Ok(answer("methods", methods())),
         "check" => Ok(check()),
-        other => Err(Problem::new("catalog", other, "gpus, models or check").into()),
+        other => {
+            let expected = "gpus, models, stacks, methods or check";
+            Err(Problem::new("catalog", other, expected).into())
+        }
     }
 }
 
@@ -79,6 +84,69 @@ fn models() -> (String, Vec<Document>) {
                 .with("name", name)
                 .with("architecture", model.arch)
                 .with("parameters", parameters),
+        );
+    }
+    (text, rows)
+}
+
+/// What software does by default, with the versions it holds for.
+fn stacks() -> (String, Vec<Document>) {
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    let shown = |(major, minor): (u8, u8)| format!("{major}.{minor}");
+    for stack in catalog::stacks() {
+        let (first, last) = (shown(stack.first), shown(stack.last));
+        text.push_str(&format!("{} {first} to {last}\n", stack.name));
+        let mut facts = Vec::new();
+        for fact in stack.all_facts() {
+            let since = (fact.from > stack.first).then(|| shown(fact.from));
+            let until = (fact.below <= stack.last).then(|| shown(fact.below));
+            let span = match (&since, &until) {
+                (None, None) => String::new(),
+                (Some(since), None) => format!(" since {since}"),
+                (None, Some(until)) => format!(" before {until}"),
+                (Some(since), Some(until)) => format!(" since {since}, before {until}"),
+            };
+            text.push_str(&format!("  {:<28} {}{span}\n", fact.key, fact.value));
+            let sources: Vec<String> = fact.sources().map(String::from).collect();
+            facts.push(
+                Document::new()
+                    .with("key", fact.key)
+                    .with("value", fact.value)
+                    .with("from", since)
+                    .with("below", until)
+                    .with("sources", sources)
+                    .with("note", fact.note),
+            );
+        }
+        rows.push(
+            Document::new()
+                .with("id", stack.id)
+                .with("name", stack.name)
+                .with("first", first)
+                .with("last", last)
+                .with("facts", Document::List(facts)),
+        );
+    }
+    (text, rows)
+}
+
+/// Optimizers, number formats, attention, losses and adapters.
+fn methods() -> (String, Vec<Document>) {
+    let mut text = String::new();
+    let mut rows = Vec::new();
+    for method in catalog::methods() {
+        let kind = format!("{:?}", method.kind).to_lowercase();
+        let (id, name) = (method.id, method.name);
+        text.push_str(&format!("{kind:<10} {id:<24} {name}\n"));
+        let sources: Vec<String> = method.sources().map(String::from).collect();
+        rows.push(
+            Document::new()
+                .with("kind", kind)
+                .with("id", id)
+                .with("name", name)
+                .with("sources", sources)
+                .with("note", method.note),
         );
     }
     (text, rows)

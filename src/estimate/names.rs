@@ -132,6 +132,8 @@ mod tests {
     use super::*;
     use crate::estimate::estimate;
     use crate::scenario::presets;
+    use crate::scenario::settings::Kind;
+    use crate::units::Bytes;
 
     fn changed(changes: &[(&str, &str)]) -> Scenario {
         let mut scenario = Scenario::default();
@@ -187,6 +189,35 @@ mod tests {
             &[("freeze", "transformer")],
             "nothing is trained: training.freeze is `transformer`; expected something that leaves a parameter to train in this network",
         );
+    }
+
+    #[test]
+    fn every_field_at_its_ends_is_estimated_or_refused() {
+        let small = changed(&[
+            ("model", "llama-3.2-1b"),
+            ("dims", "layers=2,vocab=512"),
+            ("seq", "64"),
+            ("mb", "2"),
+        ]);
+        for setting in settings::all() {
+            let values: Vec<String> = match setting.kind {
+                Kind::Whole { low, high } => [low, low + 1, high].map(|it| it.to_string()).into(),
+                Kind::Number { low, high } => [low, high].map(|it| it.to_string()).into(),
+                Kind::Switch => ["on", "off"].map(String::from).into(),
+                Kind::Choice(choices) => choices.iter().map(|it| it.id.into()).collect(),
+                _ => vec![setting.get(&small)],
+            };
+            for value in values {
+                let mut scenario = small.clone();
+                if setting.set(&mut scenario, &value).is_err() {
+                    continue;
+                }
+                let refused = scenario.check();
+                let needed = crate::estimate::quick_peak(&scenario);
+                let fine = needed.is_ok_and(|bytes| bytes > Bytes::ZERO);
+                assert!(fine || !refused.is_empty(), "{} {value}", setting.path);
+            }
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ pub(crate) mod sample;
 mod systems;
 mod table;
 mod types;
+mod values;
 pub(crate) mod versions;
 
 pub use batch::Batch;

@@ -141,6 +141,70 @@ pub fn markdown() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::document;
+
+    /// Whether the schema allows the document, as far as types, bounds and names go.
+    fn allows(schema: &Document, document: &Document) -> bool {
+        let whole = |key: &str| match schema.get(key) {
+            Some(Document::Int(it)) => Some(*it as f64),
+            Some(Document::Number(it)) => Some(*it),
+            _ => None,
+        };
+        let within = |it: f64| {
+            whole("minimum").is_none_or(|low| low <= it)
+                && whole("maximum").is_none_or(|high| it <= high)
+        };
+        let is = |name: &str| match schema.get("type") {
+            Some(Document::List(all)) => all.contains(&name.into()),
+            Some(it) => *it == name.into(),
+            None => true,
+        };
+        let listed = |it: &Document| match schema.get("enum") {
+            Some(Document::List(all)) => all.contains(it),
+            _ => schema.get("const").is_none_or(|only| only == it),
+        };
+        listed(document)
+            && match document {
+                Document::Null => is("null"),
+                Document::Bool(_) => is("boolean"),
+                Document::Int(it) => (is("integer") || is("number")) && within(*it as f64),
+                Document::Number(it) => is("number") && within(*it),
+                Document::Text(_) => is("string"),
+                Document::List(items) => {
+                    let each = schema.get("items");
+                    is("array")
+                        && items
+                            .iter()
+                            .all(|it| each.is_none_or(|each| allows(each, it)))
+                }
+                Document::Map(entries) => {
+                    let one = |entry: &crate::document::Entry| {
+                        let field = schema.get("properties").and_then(|it| it.get(&entry.key));
+                        match (field, schema.get("additionalProperties")) {
+                            (Some(field), _) => allows(field, &entry.value),
+                            (None, Some(other @ Document::Map(_))) => allows(other, &entry.value),
+                            (None, _) => false,
+                        }
+                    };
+                    is("object") && entries.iter().all(one)
+                }
+            }
+    }
+
+    #[test]
+    fn the_schema_allows_what_is_written_and_no_other_name() {
+        let schema = schema();
+        let mut dice = crate::scenario::sample::Dice::new(4);
+        for _ in 0..300 {
+            let written = document::write(&crate::scenario::sample::scenario(&mut dice));
+            assert!(allows(&schema, &written), "{written:?}");
+            assert!(!allows(&schema, &written.clone().with("colour", "red")));
+        }
+        let misspelt = Document::new().with("data", Document::new().with("micro_bach", 4_u64));
+        assert!(!allows(&schema, &misspelt));
+        let too_few = Document::new().with("data", Document::new().with("micro_batch", 0_u64));
+        assert!(!allows(&schema, &too_few));
+    }
 
     #[test]
     fn the_schema_has_every_setting_where_files_have_it() {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use super::decimal::decimal;
 use super::problem::nearest;
+pub use super::values::{LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME};
+use super::values::{is_key, name, sizes, switch, version, whole, words};
 use super::{Choice, Problem, Scenario};
-use crate::nets::Irreps;
 
 /// All settings, in the order in which people meet them.
 pub fn all() -> &'static [Setting] {
@@ -138,13 +139,6 @@ pub enum Value {
     Sizes(BTreeMap<String, u64>),
 }
 
-/// Longest name of a model, a GPU or a module: bounds what links and files can make the program hold.
-pub const LONGEST_NAME: usize = 100;
-/// Most entries in a list.
-pub const LONGEST_LIST: usize = 64;
-/// Largest size a model's dimension may have.
-pub const LARGEST_SIZE: u64 = 10_000_000;
-
 impl Setting {
     /// The value as text, the form that `set` reads.
     pub fn get(&self, scenario: &Scenario) -> String {
@@ -265,188 +259,5 @@ impl Setting {
     }
 }
 
-/// A whole number; `1_000` reads as people write it in code.
-fn whole(text: &str) -> Option<u64> {
-    let digits: String = text.chars().filter(|c| *c != '_').collect();
-    digits.parse().ok()
-}
-
-fn switch(text: &str) -> Option<bool> {
-    match text {
-        "on" | "true" | "yes" | "1" => Some(true),
-        "off" | "false" | "no" | "0" => Some(false),
-        _ => None,
-    }
-}
-
-/// A version's first two numbers; a patch release behind them changes nothing here.
-fn version(text: &str) -> Option<(u8, u8)> {
-    let mut parts = text.split('.');
-    let (major, minor) = (parts.next()?, parts.next()?);
-    Some((major.parse().ok()?, minor.parse().ok()?))
-}
-
-/// A name in one line: letters of any script, digits and the signs that paths and ids use.
-fn name(text: &str) -> Option<String> {
-    let short = !text.is_empty() && text.chars().count() <= LONGEST_NAME;
-    let plain = !text.chars().any(char::is_control) && text.trim() == text;
-    (short && plain).then(|| text.to_string())
-}
-
-fn words(text: &str) -> Option<Vec<String>> {
-    let words: Vec<String> = text
-        .split(',')
-        .map(str::trim)
-        .filter(|word| !word.is_empty())
-        .map(String::from)
-        .collect();
-    let fine = words.len() <= LONGEST_LIST && words.iter().all(|word| is_word(word));
-    fine.then_some(words)
-}
-
-/// Sizes by name. Irreps stand for a size of each kind of feature: `irreps=16x0e+8x1o` is `0e=16,1o=8`.
-fn sizes(text: &str) -> Option<BTreeMap<String, u64>> {
-    let pairs = words(&text.replace(" + ", "+"))?;
-    let pair = |pair: &String| {
-        let (key, value) = pair.split_once('=')?;
-        let value = whole(value.trim()).filter(|size| *size <= LARGEST_SIZE)?;
-        let key = key.trim();
-        is_key(key).then(|| (key.to_string(), value))
-    };
-    // Inserting each, where collecting would bring a sort of its own into the page.
-    let mut sizes = BTreeMap::new();
-    for it in &pairs {
-        if let Some(text) = it.strip_prefix("irreps=") {
-            sizes.extend(Irreps::parse(text).ok()?.sizes());
-            continue;
-        }
-        let (key, value) = pair(it)?;
-        sizes.insert(key, value);
-    }
-    Some(sizes)
-}
-
-/// A word of a list: no blanks, commas or control characters.
-fn is_word(word: &str) -> bool {
-    let banned = |c: char| c == ',' || c.is_whitespace() || c.is_control();
-    !word.is_empty() && word.chars().count() <= LONGEST_NAME && !word.chars().any(banned)
-}
-
-/// A dimension's name, as in a model's configuration.
-fn is_key(key: &str) -> bool {
-    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    is_word(key) && key.chars().all(plain)
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_setting_reads_what_it_writes() {
-        let scenario = Scenario::default();
-        for setting in all() {
-            let mut copy = scenario.clone();
-            let text = setting.get(&scenario);
-            setting.set(&mut copy, &text).unwrap();
-            let parent_opened = setting.parent.is_some();
-            assert!(parent_opened || copy == scenario, "{}", setting.path);
-            assert_eq!(setting.get(&copy), text, "{}", setting.path);
-            assert_eq!(setting.check(&scenario), None);
-        }
-    }
-
-    #[test]
-    fn the_table_is_sound() {
-        let mut names = std::collections::BTreeSet::new();
-        for setting in all() {
-            assert!(names.insert(setting.path), "{} twice", setting.path);
-            assert!(names.insert(setting.key), "{} twice", setting.key);
-            let section = |(id, _): &(&str, &str)| *id == setting.section();
-            assert!(SECTIONS.iter().any(section), "{}", setting.path);
-            for text in [setting.help, setting.memory] {
-                assert!(text.ends_with('.') && text.len() > 20, "{}", setting.path);
-            }
-            assert!(!setting.label.is_empty());
-            let parent_exists = setting.parent.is_none_or(|it| find(it).is_some());
-            assert!(parent_exists, "{}'s parent is no setting", setting.path);
-        }
-    }
-
-    #[test]
-    fn a_choice_can_be_set_to_each_of_its_entries_and_a_number_to_its_ends() {
-        for setting in all() {
-            let mut scenario = Scenario::default();
-            let texts = match setting.kind {
-                Kind::Choice(choices) => choices.iter().map(|it| it.id.to_string()).collect(),
-                Kind::Whole { low, high } => vec![low.to_string(), high.to_string()],
-                Kind::Number { low, high } => vec![low.to_string(), high.to_string()],
-                Kind::Switch => vec!["on".into(), "off".into()],
-                _ => vec![],
-            };
-            for text in texts {
-                setting.set(&mut scenario, &text).unwrap();
-                assert_eq!(setting.get(&scenario), text);
-                assert_eq!(setting.check(&scenario), None);
-            }
-        }
-    }
-
-    #[test]
-    fn a_problem_names_the_field_the_value_and_what_was_expected() {
-        #[track_caller]
-        fn check(name: &str, text: &str, message: &str) {
-            let problem = set(&mut Scenario::default(), name, text).unwrap_err();
-            assert_eq!(problem.to_string(), message);
-        }
-        check(
-            "mb",
-            "eight",
-            "data.micro_batch is `eight`; expected a whole number from 1 to 1000000",
-        );
-        check(
-            "data.sequence",
-            "-1",
-            "data.sequence is `-1`; expected a whole number from 1 to 100000000",
-        );
-        check(
-            "attn",
-            "flish",
-            "training.attention is `flish`; expected one of sdpa, eager, flash_attention_2",
-        );
-        check(
-            "clip",
-            "maybe",
-            "training.clip is `maybe`; expected on or off",
-        );
-        check(
-            "dims",
-            "layers=-2",
-            "model.dims is `layers=-2`; expected sizes such as layers=2,hidden=128, each from 0 to 10000000",
-        );
-        check(
-            "data.microbatch",
-            "4",
-            "data.microbatch is `4`; expected a known field; did you mean data.micro_batch?",
-        );
-        check(
-            "colour",
-            "red",
-            "colour is `red`; expected a known field; `headroom schema` lists them",
-        );
-    }
-
-    #[test]
-    fn a_value_out_of_range_is_refused_on_entry() {
-        let mut scenario = Scenario::default();
-        for (name, text) in [
-            ("mb", "0"),
-            ("mb", "1000001"),
-            ("lora_dropout", "1.5"),
-            ("lora_dropout", "NaN"),
-        ] {
-            assert!(set(&mut scenario, name, text).is_err(), "{name}={text}");
-        }
-        assert_eq!(scenario, Scenario::default());
-    }
-}
+mod tests;

@@ -1,0 +1,119 @@
+use super::*;
+
+#[test]
+fn every_setting_reads_what_it_writes() {
+    let scenario = Scenario::default();
+    for setting in all() {
+        let mut copy = scenario.clone();
+        let text = setting.get(&scenario);
+        setting.set(&mut copy, &text).unwrap();
+        let parent_opened = setting.parent.is_some();
+        assert!(parent_opened || copy == scenario, "{}", setting.path);
+        assert_eq!(setting.get(&copy), text, "{}", setting.path);
+        assert_eq!(setting.check(&scenario), None);
+    }
+}
+
+#[test]
+fn the_table_is_sound() {
+    let mut names = std::collections::BTreeSet::new();
+    for setting in all() {
+        assert!(names.insert(setting.path), "{} twice", setting.path);
+        assert!(names.insert(setting.key), "{} twice", setting.key);
+        let section = |(id, _): &(&str, &str)| *id == setting.section();
+        assert!(SECTIONS.iter().any(section), "{}", setting.path);
+        for text in [setting.help, setting.memory] {
+            assert!(text.ends_with('.') && text.len() > 20, "{}", setting.path);
+        }
+        assert!(!setting.label.is_empty());
+        let parent_exists = setting.parent.is_none_or(|it| find(it).is_some());
+        assert!(parent_exists, "{}'s parent is no setting", setting.path);
+    }
+}
+
+#[test]
+fn a_choice_can_be_set_to_each_of_its_entries_and_a_number_to_its_ends() {
+    for setting in all() {
+        let mut scenario = Scenario::default();
+        let texts = match setting.kind {
+            Kind::Choice(choices) => choices.iter().map(|it| it.id.to_string()).collect(),
+            Kind::Whole { low, high } => vec![low.to_string(), high.to_string()],
+            Kind::Number { low, high } => vec![low.to_string(), high.to_string()],
+            Kind::Switch => vec!["on".into(), "off".into()],
+            _ => vec![],
+        };
+        for text in texts {
+            setting.set(&mut scenario, &text).unwrap();
+            assert_eq!(setting.get(&scenario), text);
+            assert_eq!(setting.check(&scenario), None);
+        }
+    }
+}
+
+#[test]
+fn a_problem_names_the_field_the_value_and_what_was_expected() {
+    #[track_caller]
+    fn check(name: &str, text: &str, message: &str) {
+        let problem = set(&mut Scenario::default(), name, text).unwrap_err();
+        assert_eq!(problem.to_string(), message);
+    }
+    check(
+        "mb",
+        "eight",
+        "data.micro_batch is `eight`; expected a whole number from 1 to 1000000",
+    );
+    check(
+        "data.sequence",
+        "-1",
+        "data.sequence is `-1`; expected a whole number from 1 to 100000000",
+    );
+    check(
+        "attn",
+        "flish",
+        "training.attention is `flish`; expected one of sdpa, eager, flash_attention_2",
+    );
+    check(
+        "clip",
+        "maybe",
+        "training.clip is `maybe`; expected on or off",
+    );
+    check(
+        "dims",
+        "layers=-2",
+        "model.dims is `layers=-2`; expected sizes such as layers=2,hidden=128, each from 0 to 10000000",
+    );
+    check(
+        "data.microbatch",
+        "4",
+        "data.microbatch is `4`; expected a known field; did you mean data.micro_batch?",
+    );
+    check(
+        "colour",
+        "red",
+        "colour is `red`; expected a known field; `headroom schema` lists them",
+    );
+}
+
+#[test]
+fn a_value_out_of_range_is_refused_on_entry() {
+    let mut scenario = Scenario::default();
+    for (name, text) in [
+        ("mb", "0"),
+        ("mb", "1000001"),
+        ("lora_dropout", "1.5"),
+        ("lora_dropout", "NaN"),
+    ] {
+        assert!(set(&mut scenario, name, text).is_err(), "{name}={text}");
+    }
+    assert_eq!(scenario, Scenario::default());
+}
+
+#[test]
+fn a_year_as_a_version_goes_without_its_century() {
+    let mut scenario = Scenario::default();
+    for text in ["2026.10", "26.10", "2026.10.9"] {
+        set(&mut scenario, "trainer_version", text).unwrap();
+        assert_eq!(scenario.stack.trainer_version, (26, 10));
+    }
+    assert!(set(&mut scenario, "trainer_version", "3000.1").is_err());
+}
