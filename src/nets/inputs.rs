@@ -40,30 +40,43 @@ pub fn windowed_mask(
     dtype: DType,
     window: Option<u64>,
 ) -> AttentionMask {
-    mask(cx, ids, padding, dtype, window, true)
+    let rules = MaskRules {
+        probed: true,
+        always: false,
+    };
+    mask(cx, ids, padding, dtype, window, rules)
 }
 
-/// The same, `probed` or not for sequences joined in one row: models that pass no positions are not.
+/// How a model asks for its mask.
+#[derive(Clone, Copy, Debug)]
+pub struct MaskRules {
+    /// Positions are passed, so that they are looked through for sequences joined in one row.
+    pub probed: bool,
+    /// A mask is made even where attention knows what it would say (`allow_is_causal_skip=False`).
+    pub always: bool,
+}
+
+/// The same by the rules given.
 pub fn mask(
     cx: &Cx,
     ids: &Tensor,
     padding: Option<&Tensor>,
     dtype: DType,
     window: Option<u64>,
-    probed: bool,
+    rules: MaskRules,
 ) -> AttentionMask {
     let eager = cx.env.training.attention == Attention::Eager;
     // A window that holds the whole sequence cuts nothing off, which only `sdpa_mask` makes use of.
     let needed = window.is_some_and(|window| ids.size(1) >= window);
     let padding = padding.map(|padding| padding.constant("to", padding.shape(), DType::Bool));
-    if probed && padding.is_none() && !cx.env.training.use_cache {
+    if rules.probed && padding.is_none() && !cx.env.training.use_cache {
         packed_sequence_probe(ids);
     }
     if cx.env.training.attention == Attention::Flash2 {
         // The kernel knows windows, and padding is left out before it.
         return AttentionMask::Causal;
     }
-    if !eager && !needed {
+    if !eager && !needed && !rules.always {
         let Some(padding) = &padding else {
             return AttentionMask::Causal;
         };

@@ -28,6 +28,7 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("phi", |sizes| build(sizes, phi(sizes))),
     ("phi3", |sizes| build(sizes, PHI3)),
     ("gpt_neox", |sizes| build(sizes, GPT_NEOX)),
+    ("falcon", |sizes| build(sizes, FALCON)),
     ("gpt_bigcode", |sizes| build(sizes, GPT_BIGCODE)),
     ("opt", |sizes| build(sizes, opt(sizes))),
     ("mixtral", |sizes| build(sizes, MIXTRAL)),
@@ -260,6 +261,23 @@ const GPT_NEOX: Traits = Traits {
     projection: Projection::ByHead,
     placement: Placement::ParallelApart,
     positions: Positions::Rotary(Turn::Part),
+    ..PLAIN
+};
+const FALCON: Traits = Traits {
+    names: &Names {
+        model: "transformer",
+        embed: "word_embeddings",
+        layers: "h",
+        last_norm: "ln_f",
+        attention: "self_attention",
+        joint: "query_key_value",
+        out: "dense",
+        up: "dense_h_to_4h",
+        down: "dense_4h_to_h",
+        ..LLAMA_NAMES
+    },
+    mlp_bias: false,
+    placement: Placement::Falcon,
     ..PLAIN
 };
 const GPT_BIGCODE: Traits = Traits {

@@ -17,6 +17,7 @@ impl Decoder {
                 self.side_by_side(cx, input, shared, residual_first)
             }
             Placement::ParallelApart => self.apart(cx, input, shared),
+            Placement::Falcon => self.falcon_block(cx, input, shared),
         }
     }
 

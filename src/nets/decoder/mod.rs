@@ -3,6 +3,7 @@
 
 mod attention;
 mod experts;
+mod falcon;
 mod families;
 mod feed;
 mod layer;
@@ -44,6 +45,8 @@ struct Decoder {
     /// The width of the table of tokens, where it is not that of the layers.
     table_width: u64,
     drop_rate: f64,
+    /// Falcon's second generation.
+    new_block: bool,
     /// Of a mixture: how many experts, how many of them a token passes, and their widths.
     experts: u64,
     chosen: u64,
@@ -90,6 +93,7 @@ impl Decoder {
             places: sizes.or("ctx", 2048),
             table_width: sizes.or("proj", hidden),
             drop_rate: 0.1,
+            new_block: sizes.is_set("new_block"),
             experts: sizes.or("experts", 8).max(1),
             chosen: sizes.or("topk", 2).max(1),
             expert_ffn: sizes.or("moe_ffn", sizes.or("ffn", 1)),

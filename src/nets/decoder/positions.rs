@@ -1,7 +1,7 @@
 //! What a decoder makes before its first layer: positions, masks, tables.
 
 use super::super::{Cx, inputs};
-use super::traits::{HeadNorms, Positions};
+use super::traits::{HeadNorms, Placement, Positions};
 use super::{Decoder, rope};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -48,8 +48,12 @@ impl Decoder {
         padding: Option<&Tensor>,
         dtype: DType,
     ) -> [AttentionMask; 2] {
-        let probed = self.traits.positions != Positions::Counted;
-        let make = |window| inputs::mask(cx, ids, padding, dtype, window, probed);
+        let falcon = self.traits.placement == Placement::Falcon;
+        let rules = inputs::MaskRules {
+            probed: self.traits.positions != Positions::Counted && !falcon,
+            always: falcon,
+        };
+        let make = |window| inputs::mask(cx, ids, padding, dtype, window, rules);
         match self.full_every {
             1 => [make(None), AttentionMask::None],
             0 => [AttentionMask::None, make(Some(self.window))],

@@ -128,6 +128,8 @@ pub(super) enum Placement {
     Parallel { residual_first: bool },
     /// A norm for each, which run side by side (GPT-NeoX).
     ParallelApart,
+    /// One norm for both or one for each, by the generation (Falcon).
+    Falcon,
 }
 
 /// What is done with the embeddings of tokens.

@@ -193,6 +193,18 @@ impl Tensor {
         self.linear_map("mul")
     }
 
+    /// `self /= number`: the same memory.
+    pub fn scale_(&self) -> Tensor {
+        self.detached_edge().from_op(&[self], |_| {
+            Box::new(move |incoming| {
+                incoming
+                    .into_iter()
+                    .map(|g| g.map(|g| g.map("div")))
+                    .collect()
+            })
+        })
+    }
+
     /// Addition of a Python number: the gradient passes through.
     pub fn shift(&self) -> Tensor {
         self.map("add")

@@ -60,6 +60,31 @@ impl Tensor {
         tape.empty("index", shape, self.dtype()).made_by(history)
     }
 
+    /// `self[..., [n], ...]`: one slice of a dimension by a list of one index, which is copied to the device.
+    pub fn one_of(&self, dim: isize) -> Tensor {
+        let whole = *self.shape();
+        let tape = self.tape();
+        let Some(at) = self.dim(dim) else {
+            return self.clone();
+        };
+        let places = tape.empty("index", [1], DType::I64);
+        let rows = whole.get(at).copied().unwrap_or(1);
+        let history = Tensor::history(&[self], |_| {
+            let kept = places.save();
+            Box::new(move |incoming: Grads| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let places = kept.unpack();
+                let out = g.tape().empty("new_zeros", whole, g.dtype());
+                index_put_scratch(&places, rows);
+                grads([Some(out)])
+            })
+        });
+        tape.empty("index", whole.with(at, 1), self.dtype())
+            .made_by(history)
+    }
+
     /// `F.grouped_mm(self, weight.transpose(-2, -1), offs)`: rows `[S, K]`, sorted by expert, with each expert's
     /// `[N, K]` of `weight`. Autocast does not know it: both have one type.
     pub fn grouped_linear(&self, weight: &Tensor, offsets: &Tensor) -> Tensor {
