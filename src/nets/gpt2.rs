@@ -74,7 +74,8 @@ impl Gpt2 {
 
     fn block(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask, cache: &Cache) -> Tensor {
         let mut hidden = cx.layer_norm("ln_1", input);
-        let attended = cx.within("attn", |cx| self.attention(cx, &hidden, mask, cache));
+        // Eager attention hands its weights out too, and the block keeps them to its end.
+        let (attended, _weights) = cx.within("attn", |cx| self.attention(cx, &hidden, mask, cache));
         hidden = attended.add(input);
         let residual = hidden.clone();
         hidden = cx.layer_norm("ln_2", &hidden);
@@ -82,7 +83,13 @@ impl Gpt2 {
         residual.add(&fed)
     }
 
-    fn attention(&self, cx: &Cx, x: &Tensor, mask: &AttentionMask, cache: &Cache) -> Tensor {
+    fn attention(
+        &self,
+        cx: &Cx,
+        x: &Tensor,
+        mask: &AttentionMask,
+        cache: &Cache,
+    ) -> (Tensor, Option<Tensor>) {
         let (b, s, d) = (x.size(0), x.size(1), self.hidden / self.heads);
         let qkv = cx.conv1d("c_attn", x, 3 * self.hidden);
         let parts = qkv.split(&[self.hidden; 3], 2);
@@ -90,13 +97,16 @@ impl Gpt2 {
         let [q, k, v] =
             [0, 1, 2].map(|i: usize| parts[i].view(&[b, s, self.heads, d]).transpose(1, 2));
         let (k, v) = cached(cache, k, v);
-        let mut out = match cx.env.training.attention {
-            Attention::Sdpa | Attention::Flash2 => q.attention(&k, &v, mask, cx.rate(0.1)),
-            Attention::Eager => eager(cx, &q, &k, &v, mask),
+        let (mut out, weights) = match cx.env.training.attention {
+            Attention::Sdpa | Attention::Flash2 => (q.attention(&k, &v, mask, cx.rate(0.1)), None),
+            Attention::Eager => {
+                let (out, weights) = eager(cx, &q, &k, &v, mask);
+                (out, Some(weights))
+            }
         };
         out = out.transpose(1, 2).reshape(&[b, s, self.hidden]);
         out = cx.conv1d("c_proj", &out, self.hidden);
-        cx.dropout(&out, 0.1)
+        (cx.dropout(&out, 0.1), weights)
     }
 
     fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
@@ -119,7 +129,7 @@ pub(super) fn gelu_new(x: &Tensor) -> Tensor {
 }
 
 /// `eager_attention_forward` of GPT-2.
-fn eager(cx: &Cx, q: &Tensor, k: &Tensor, v: &Tensor, mask: &AttentionMask) -> Tensor {
+fn eager(cx: &Cx, q: &Tensor, k: &Tensor, v: &Tensor, mask: &AttentionMask) -> (Tensor, Tensor) {
     let mut weights = q.matmul(&k.transpose(-1, -2)).then(Tensor::scale);
     if let AttentionMask::Given(bias) = mask {
         weights = weights.add(bias);
@@ -127,7 +137,7 @@ fn eager(cx: &Cx, q: &Tensor, k: &Tensor, v: &Tensor, mask: &AttentionMask) -> T
     weights = weights.softmax(None);
     weights = weights.to(v.dtype());
     weights = cx.dropout(&weights, 0.1);
-    weights.matmul(v)
+    (weights.matmul(v), weights)
 }
 
 #[cfg(test)]

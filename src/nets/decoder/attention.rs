@@ -39,13 +39,8 @@ impl Decoder {
         } else {
             0.0
         };
-        let (mut out, weights) = match cx.env.training.attention {
-            Attention::Sdpa | Attention::Flash2 => (sdpa(&q, &k, &v, mask, groups, rate), None),
-            Attention::Eager => {
-                let capped = self.traits.soft_caps;
-                eager([&q, &k, &v], mask, groups, capped, rate)
-            }
-        };
+        let capped = self.traits.soft_caps;
+        let (mut out, weights) = between(cx, [&q, &k, &v], mask, groups, capped, rate);
         out = out.reshape(&[b, s, self.heads * d]).contiguous();
         out = cx.linear(
             self.traits.names.out,
@@ -186,6 +181,22 @@ pub(in crate::nets) fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, T
     drop(no_values);
     cache.borrow_mut().extend([keys.clone(), values.clone()]);
     (keys, values)
+}
+
+/// `ALL_ATTENTION_FUNCTIONS` for queries, keys and values `[B, H, S, D]`: the result `[B, S, H, D]`.
+pub(super) fn between(
+    cx: &Cx,
+    all: [&Tensor; 3],
+    mask: &AttentionMask,
+    groups: u64,
+    capped: bool,
+    dropout: f64,
+) -> (Tensor, Option<Tensor>) {
+    let [q, k, v] = all;
+    match cx.env.training.attention {
+        Attention::Sdpa | Attention::Flash2 => (sdpa(q, k, v, mask, groups, dropout), None),
+        Attention::Eager => eager(all, mask, groups, capped, dropout),
+    }
 }
 
 /// `sdpa_attention_forward`: a mask makes it repeat keys and values, for the kernels that take masks know no groups.

@@ -9,22 +9,49 @@ use crate::tape::{DType, Tensor};
 pub(super) struct Mixture {
     /// The chosen experts' weights are made to sum to one.
     pub normalised: bool,
-    /// They stay in fp32 (Mixtral); otherwise they take the router's type.
-    pub wide_weights: bool,
-    /// One more feed-forward that every token passes, behind a gate (Qwen2-MoE).
-    pub shared: bool,
+    pub router: Router,
+    /// One more feed-forward that every token passes.
+    pub shared: Common,
+}
+
+/// How experts are chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Router {
+    /// Weights stay in fp32 (Mixtral).
+    Wide,
+    /// They take the type of the logits.
+    #[default]
+    Narrow,
+    /// Of the groups with the best experts, in fp32 (DeepSeek V2).
+    Groups,
+    /// By sigmoids with a correction, of the best groups (DeepSeek V3).
+    Sigmoid,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Common {
+    #[default]
+    Nothing,
+    /// Before the experts, behind a gate (Qwen2-MoE).
+    Gated,
+    /// After the experts (DeepSeek).
+    After,
 }
 
 impl Decoder {
     /// `MixtralSparseMoeBlock.forward` and its relatives.
     pub(super) fn mixture(&self, cx: &Cx, x: &Tensor, kind: Mixture) -> Tensor {
-        let hidden = x.view(&[x.numel() / self.hidden.max(1), self.hidden]);
-        let shared = kind.shared.then(|| {
+        let mut hidden = x.view(&[x.numel() / self.hidden.max(1), self.hidden]);
+        let shared = (kind.shared == Common::Gated).then(|| {
             cx.within("shared_expert", |cx| {
                 self.gated_mlp(cx, &hidden, self.shared_ffn)
             })
         });
         let (logits, weights, chosen) = cx.within("gate", |cx| self.route(cx, &hidden, kind));
+        if kind.shared == Common::After {
+            // DeepSeek's router and its block make a view each, one after the other.
+            hidden = x.view(hidden.shape());
+        }
         let mut out = cx.within("experts", |cx| {
             let run = if self.batched {
                 Self::batched_experts
@@ -41,27 +68,14 @@ impl Decoder {
             out = out.add(&shared);
         }
         out = out.reshape(x.shape());
+        if kind.shared == Common::After {
+            let common = cx.within("shared_experts", |cx| {
+                self.gated_mlp(cx, x, self.shared_ffn)
+            });
+            out = out.add(&common);
+        }
         drop((logits, weights, chosen));
         out
-    }
-
-    /// The router's logits, the chosen experts' weights and their numbers.
-    fn route(&self, cx: &Cx, x: &Tensor, kind: Mixture) -> (Tensor, Tensor, Tensor) {
-        let table = cx.param("weight", [self.experts, self.hidden]);
-        let logits = x.linear(&table.tensor(), None);
-        let probabilities = if kind.wide_weights {
-            logits.to(DType::F32).then(|logits| logits.softmax(None))
-        } else {
-            logits.softmax(Some(DType::F32))
-        };
-        let (mut weights, chosen) = probabilities.topk(self.chosen.min(self.experts));
-        if kind.normalised {
-            weights = weights.sum(&[-1]).then(|sum| weights.div_(sum));
-        }
-        if !kind.wide_weights {
-            weights = weights.to(logits.dtype());
-        }
-        (logits, weights, chosen)
     }
 
     /// The experts' matrices: up and gate together, and down.

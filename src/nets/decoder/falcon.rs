@@ -24,7 +24,7 @@ impl Decoder {
         }
         (k, v) = cached(&shared.cache, k, v);
         let (mut out, weights) = match cx.env.training.attention {
-            Attention::Sdpa => (q.attention(&k, &v, &shared.mask, 0.0), None),
+            Attention::Sdpa | Attention::Flash2 => (q.attention(&k, &v, &shared.mask, 0.0), None),
             Attention::Eager => {
                 let mut scores = q.matmul(&k.transpose(-1, -2)).then(Tensor::scale_);
                 if let AttentionMask::Given(bias) = &shared.mask {

@@ -2,7 +2,7 @@
 
 use super::super::{Build, Net, Sizes};
 use super::Decoder;
-use super::experts::Mixture;
+use super::experts::{Common, Mixture, Router};
 use super::traits::{
     Activation, Dropout, Embedding, Feed, HeadNorms, Names, Norm, Placement, Positions, Projection,
     Traits, Turn,
@@ -35,6 +35,8 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("olmoe", |sizes| build(sizes, OLMOE)),
     ("qwen2_moe", |sizes| build(sizes, QWEN2_MOE)),
     ("qwen3_moe", |sizes| build(sizes, QWEN3_MOE)),
+    ("deepseek_v2", |sizes| build(sizes, DEEPSEEK_V2)),
+    ("deepseek_v3", |sizes| build(sizes, DEEPSEEK_V3)),
     ("llava", |sizes| super::llava::build(sizes, LLAMA)),
 ];
 
@@ -56,6 +58,7 @@ pub(super) const LLAMA: Traits = Traits {
     scaled_residuals: false,
     scaled_logits: false,
     full_attention_every: 1,
+    idle_mask: false,
     unturned_every: 0,
     mixture: None,
     repeats_keys: false,
@@ -342,8 +345,8 @@ fn opt(sizes: &Sizes) -> Traits {
 const MIXTRAL: Traits = Traits {
     mixture: Some(Mixture {
         normalised: true,
-        wide_weights: true,
-        shared: false,
+        router: Router::Wide,
+        shared: Common::Nothing,
     }),
     ..LLAMA
 };
@@ -355,9 +358,10 @@ const OLMOE: Traits = Traits {
 };
 const QWEN2_MOE: Traits = Traits {
     mixture: Some(Mixture {
-        shared: true,
+        shared: Common::Gated,
         ..CHOICE
     }),
+    idle_mask: true,
     ..QWEN2
 };
 /// The published Qwen3 mixtures set `norm_topk_prob`.
@@ -370,8 +374,26 @@ const QWEN3_MOE: Traits = Traits {
 };
 const CHOICE: Mixture = Mixture {
     normalised: false,
-    wide_weights: false,
-    shared: false,
+    router: Router::Narrow,
+    shared: Common::Nothing,
+};
+const DEEPSEEK_V2: Traits = Traits {
+    positions: Positions::Rotary(Turn::Complex),
+    mixture: Some(Mixture {
+        normalised: false,
+        router: Router::Groups,
+        shared: Common::After,
+    }),
+    ..LLAMA
+};
+const DEEPSEEK_V3: Traits = Traits {
+    positions: Positions::Rotary(Turn::Interleaved),
+    mixture: Some(Mixture {
+        normalised: true,
+        router: Router::Sigmoid,
+        shared: Common::After,
+    }),
+    ..LLAMA
 };
 
 fn build(sizes: &Sizes, traits: Traits) -> Result<Box<dyn Net>, String> {

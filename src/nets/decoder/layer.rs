@@ -24,7 +24,10 @@ impl Decoder {
     /// Attention as the layer calls it, and its weights where there are any: the layer keeps them to its end.
     fn attended(&self, cx: &Cx, x: &Tensor, shared: &Shared) -> (Tensor, Option<Tensor>) {
         let name = self.traits.names.attention;
-        let (mut out, weights) = cx.within(name, |cx| self.attention(cx, x, shared));
+        let (mut out, weights) = cx.within(name, |cx| match self.latent {
+            Some(latent) => self.latent_attention(cx, x, shared, latent),
+            None => self.attention(cx, x, shared),
+        });
         if self.traits.dropout.outside {
             out = self.dropped(cx, &out);
         }

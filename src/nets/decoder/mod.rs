@@ -6,17 +6,20 @@ mod experts;
 mod falcon;
 mod families;
 mod feed;
+mod latent;
 mod layer;
 mod llava;
 mod norm;
 mod positions;
 mod rope;
+mod router;
 mod traits;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 pub use families::FAMILIES;
+use latent::Latent;
 pub(in crate::nets) use llava::Llava;
 use traits::{Embedding, Traits};
 
@@ -52,6 +55,12 @@ struct Decoder {
     chosen: u64,
     expert_ffn: u64,
     shared_ffn: u64,
+    /// How many layers at the start are no mixtures.
+    dense_layers: u64,
+    /// How many groups experts stand in, and how many of them a token chooses from.
+    groups: u64,
+    top_groups: u64,
+    latent: Option<Latent>,
     /// Each token gets a copy of its experts' matrices (`experts_implementation="batched_mm"`).
     batched: bool,
     traits: Traits,
@@ -89,7 +98,10 @@ impl Decoder {
             tied: sizes.is_set("tied"),
             window: sizes.or("sliding_window", sizes.or("window", traits.window)),
             full_every: sizes.or("global_every", traits.full_attention_every),
-            rotary: sizes.or("rotary", head_dim).min(head_dim),
+            rotary: Latent::of(sizes).map_or_else(
+                || sizes.or("rotary", head_dim).min(head_dim),
+                |latent| latent.turned,
+            ),
             places: sizes.or("ctx", 2048),
             table_width: sizes.or("proj", hidden),
             drop_rate: 0.1,
@@ -98,6 +110,10 @@ impl Decoder {
             chosen: sizes.or("topk", 2).max(1),
             expert_ffn: sizes.or("moe_ffn", sizes.or("ffn", 1)),
             shared_ffn: sizes.or("shared_ffn", 0),
+            dense_layers: sizes.or("dense_layers", 0),
+            groups: sizes.or("groups", 1).max(1),
+            top_groups: sizes.or("topk_groups", 1).max(1),
+            latent: Latent::of(sizes),
             batched: sizes.is_set("experts_impl=batched_mm"),
             traits,
         })
@@ -155,7 +171,7 @@ impl Decoder {
         let ropes = self.ropes(cx, &positions, start.dtype());
         let unturned = self.traits.unturned_every;
         let period = every.max(unturned).max(1);
-        let state = cx.periodic_layers(self.layers, period, vec![start.clone()], |state, i| {
+        let layer = |state, i: usize| {
             let nth = |every: u64| every > 0 && (i as u64 + 1).is_multiple_of(every);
             let whole = nth(every);
             let shared = Shared {
@@ -167,12 +183,19 @@ impl Decoder {
                 cache: cache.clone(),
                 _positions: positions.clone(),
             };
-            let this = *self;
+            let mut this = *self;
+            if (i as u64) < self.dense_layers {
+                this.traits.mixture = None;
+            }
             cx.layer(self.traits.names.layers, i, state, move |cx, state| {
                 let layer = |hidden| this.layer(cx, hidden, &shared);
                 state.iter().map(layer).collect()
             })
-        });
+        };
+        let dense = self.dense_layers.min(self.layers) as usize;
+        let state = (0..dense).fold(vec![start.clone()], &layer);
+        let rest = self.layers - dense as u64;
+        let state = cx.periodic_layers(rest, period, state, |state, i| layer(state, dense + i));
         let last = state.first().map(|hidden| self.ended(cx, hidden));
         drop((mask, windowed, ropes, positions, counted, kept));
         last.unwrap_or(start)

@@ -55,6 +55,10 @@ impl Decoder {
         };
         let make = |window| inputs::mask(cx, ids, padding, dtype, window, rules);
         match self.full_every {
+            1 if self.traits.idle_mask => {
+                let whole = make(None);
+                [whole, make(Some(0))]
+            }
             1 => [make(None), AttentionMask::None],
             0 => [AttentionMask::None, make(Some(self.window))],
             _ => {

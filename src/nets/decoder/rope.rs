@@ -22,6 +22,14 @@ pub fn tables(
                 .unsqueeze(-1)
                 .to(DType::F32)
                 .then(|positions| positions.mul(&frequencies));
+            if turn == Turn::Complex {
+                let ones = angles.constant("ones_like", angles.shape(), DType::F32);
+                let pairs = [angles.shape(), &[2][..]].concat();
+                let polar = angles.constant("polar", &pairs, DType::F32);
+                drop(ones);
+                let scaled = polar.scale();
+                return [scaled.clone(), scaled];
+            }
             let both = match turn {
                 Turn::WideNeighbours => repeated(&angles),
                 _ => Tensor::cat(&angles, &[&angles], -1),
@@ -79,6 +87,24 @@ pub fn apply(
             let narrow = turned_q.to(q.dtype());
             (narrow, turned_k.to(k.dtype()), Vec::new())
         }
+        Turn::Complex => {
+            let (wide_q, wide_k) = (q.to(DType::F32), k.to(DType::F32));
+            let turned_q = wide_q
+                .turned_by(&tables[0])
+                .then(|turned| turned.to(q.dtype()));
+            let turned_k = wide_k
+                .turned_by(&tables[0])
+                .then(|turned| turned.to(k.dtype()));
+            (turned_q, turned_k, Vec::new())
+        }
+        Turn::Interleaved => {
+            let half = width / 2;
+            let tables = tables.map(|table| table.narrow(-1, half));
+            let parts = |x: &Tensor| [x.every_other(), x.every_other()];
+            let (q_parts, k_parts) = (parts(q), parts(k));
+            let q = interleaved(&q_parts, &tables);
+            (q, interleaved(&k_parts, &tables), Vec::new())
+        }
         Turn::PartJoined => {
             let (q_parts, k_parts) = (part(q), part(k));
             let join = |[turning, rest]: &[Tensor; 2]| {
@@ -116,6 +142,21 @@ fn turned(x: &Tensor, [cos, sin]: &[Tensor; 2], half: fn(&Tensor) -> Tensor) -> 
     let straight = x.mul(cos);
     let crossed = half(x).then(|half| half.mul(sin));
     straight.add(&crossed)
+}
+
+/// `torch.cat([a * cos - b * sin, b * cos + a * sin], dim=-1)`.
+fn interleaved([a, b]: &[Tensor; 2], [cos, sin]: &[Tensor; 2]) -> Tensor {
+    let combined = |first: &Tensor, second: &Tensor, minus: bool| {
+        let (straight, crossed) = (first.mul(cos), second.mul(sin));
+        if minus {
+            straight.sub(&crossed)
+        } else {
+            straight.add(&crossed)
+        }
+    };
+    let firsts = combined(a, b, true);
+    let seconds = combined(b, a, false);
+    Tensor::cat(&firsts, &[&seconds], -1)
 }
 
 fn rotate_half(x: &Tensor) -> Tensor {

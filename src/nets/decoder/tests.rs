@@ -137,6 +137,31 @@ fn every_family_has_its_own_peak() {
     family("opt", &[tied, wide], 280_733_696);
     let opt_350m = [tied, wide, ("pre_norm", 0), ("proj", 512)];
     family("opt", &opt_350m, 274_626_560);
+    family("falcon", &[tied, wide, ("kv", 1)], 262_414_336);
+    let newer = [tied, wide, ("kv", 4), ("new_block", 1)];
+    family("falcon", &newer, 282_898_432);
+}
+
+#[test]
+fn mixtures_have_theirs() {
+    let experts = |n, chosen| [("experts", n), ("topk", chosen), ("moe_ffn", 704)];
+    let pair = [("layers", 2), ("kv", 4)];
+    let of = |parts: &[&[(&'static str, u64)]]| parts.concat();
+    let qwen2 = of(&[&pair, &experts(8, 2), &[("shared_ffn", 2816)]]);
+    family("qwen2_moe", &qwen2, 388_539_392);
+    family("qwen3_moe", &of(&[&pair, &experts(16, 4)]), 428_815_360);
+    let latent = [
+        ("dense_layers", 1),
+        ("kv_rank", 256),
+        ("nope_dim", 64),
+        ("rope_dim", 32),
+        ("v_dim", 64),
+    ];
+    let second = of(&[&experts(8, 2), &latent, &[("shared_ffn", 1408)]]);
+    family("deepseek_v2", &second, 453_309_952);
+    let third = [("shared_ffn", 704), ("q_rank", 384)];
+    let third = of(&[&experts(8, 2), &latent, &third]);
+    family("deepseek_v3", &third, 439_064_064);
 }
 
 #[test]

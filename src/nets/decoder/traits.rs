@@ -28,6 +28,8 @@ pub(super) struct Traits {
     pub scaled_logits: bool,
     /// Every n-th layer sees the whole sequence, the others a window of it; none of them where this is zero.
     pub full_attention_every: u64,
+    /// A mask for windows is made that no layer reads.
+    pub idle_mask: bool,
     /// Every n-th layer does not turn its heads; all do where this is zero.
     pub unturned_every: u64,
     pub mixture: Option<Mixture>,
@@ -168,6 +170,10 @@ pub(super) enum Turn {
     WideNeighbours,
     /// A leading part, neighbours by each other (GLM).
     PartNeighbours,
+    /// Neighbours as complex numbers (DeepSeek V2).
+    Complex,
+    /// Neighbours by each other, the firsts joined to the seconds (DeepSeek V3).
+    Interleaved,
 }
 
 /// The feed-forward.

@@ -38,7 +38,7 @@ impl Tensor {
         let value = value.lowered();
         let key = key.lowered();
         let query = self.lowered();
-        match choose(&query, &mask) {
+        match choose(&query, &value, &mask) {
             Kernel::Flash => flash(&query, &key, &value, &mask, dropout),
             Kernel::Efficient => efficient(&query, &key, &value, &mask, dropout),
             Kernel::Math => math(&query, &key, &value, &mask, dropout),
@@ -47,11 +47,12 @@ impl Tensor {
 }
 
 /// `_fused_sdp_choice_cuda` in aten/src/ATen/native/transformers/cuda/sdp_utils.cpp: flash, else memory-efficient, else plain products.
-fn choose(query: &Tensor, mask: &AttentionMask) -> Kernel {
+fn choose(query: &Tensor, value: &Tensor, mask: &AttentionMask) -> Kernel {
     let machine = query.tape().machine();
     let dim = query.size(-1);
     let masked = matches!(mask, AttentionMask::Given(_));
-    if machine.capability >= (8, 0) && query.dtype().is_half() && !masked && dim <= 256 {
+    let even = dim == value.size(-1);
+    if machine.capability >= (8, 0) && query.dtype().is_half() && !masked && even && dim <= 256 {
         return Kernel::Flash;
     }
     let known = match query.dtype() {
@@ -236,7 +237,7 @@ fn efficient(
         query.size(3),
         key.size(2),
     );
-    let (dtype, kv_heads) = (query.dtype(), key.size(1));
+    let (dtype, kv_heads, value_dim) = (query.dtype(), key.size(1), value.size(-1));
     // A Boolean mask becomes a bias in the query's type; a bias whose rows are not aligned to sixteen bytes is padded.
     let bias = match mask {
         AttentionMask::Given(bias) => {
@@ -255,11 +256,12 @@ fn efficient(
             flops,
             (2 * query.bytes() + key.bytes() + value.bytes()) as f64,
         );
-        let out = heads_inside(&tape, "efficient_attention", b, h, s, d, dtype);
+        let out = heads_inside(&tape, "efficient_attention", b, h, s, value_dim, dtype);
         let shape = [b, h, s.next_multiple_of(32)];
         let sums = tape.empty("efficient_attention", shape, DType::F32);
-        if dtype.is_half() && d > 128 {
+        if dtype.is_half() && d.max(value_dim) > 128 {
             // `kNeedsOutputAccumulatorBuffer` in mem_eff_attention/kernel_forward.h.
+            // By the wider of the two: one kernel serves both.
             tape.workspace("efficient_attention", out.numel().saturating_mul(4));
         }
         [out, sums]
@@ -282,8 +284,8 @@ fn efficient(
             };
             let tape = g.tape();
             let unpacked: Vec<Tensor> = kept.iter().map(super::super::Saved::unpack).collect();
-            let [dq, dk, dv] = [(h, s), (kv_heads, t), (kv_heads, t)]
-                .map(|(h, n)| heads_inside(&tape, "efficient_backward", b, h, n, d, dtype));
+            let [dq, dk, dv] = [(h, s, d), (kv_heads, t, d), (kv_heads, t, value_dim)]
+                .map(|(h, n, d)| heads_inside(&tape, "efficient_backward", b, h, n, d, dtype));
             // Its rows are aligned to sixteen elements.
             let for_bias = bias_grad.then(|| {
                 let shape = [b, h, s, t.next_multiple_of(16)];
@@ -305,13 +307,13 @@ fn efficient(
             let row_sums = if dtype.is_half() {
                 scratch(b * h * s * 4)
             } else {
-                let product = scratch(b * h * s * d * 4);
+                let product = scratch(b * h * s * value_dim * 4);
                 let sums = scratch(b * h * s * 4);
                 let transposed = scratch(b * h * s * 4);
                 drop((sums, product));
                 transposed
             };
-            let tiles = scratch(backward_workspace(dtype, [b, h, s, t, d]));
+            let tiles = scratch(backward_workspace(dtype, [b, h, s, t, d], value_dim));
             tape.kernel(
                 "efficient_backward",
                 dtype,
@@ -326,9 +328,10 @@ fn efficient(
 
 /// `workspace_size` of mem_eff_attention/kernel_backward.h: tiles in which the query gradient is summed in fp32, with a lock each,
 /// and for wide heads of 16-bit types the same for keys and values. Block sizes as in its generate_kernels.py for sm80.
-fn backward_workspace(dtype: DType, [b, h, s, t, d]: [u64; 5]) -> u64 {
-    let in_registers = dtype.is_half() && d <= 128;
-    let rows = if d <= 64 { 64 } else { 128 };
+fn backward_workspace(dtype: DType, [b, h, s, t, d]: [u64; 5], value_dim: u64) -> u64 {
+    let widest = d.max(value_dim);
+    let in_registers = dtype.is_half() && widest <= 128;
+    let rows = if widest <= 64 { 64 } else { 128 };
     let columns = if in_registers { rows } else { 64 };
     let tile = rows * columns * 4 + 16;
     let queries = s.div_ceil(rows) * d.div_ceil(columns) * tile;
@@ -338,7 +341,7 @@ fn backward_workspace(dtype: DType, [b, h, s, t, d]: [u64; 5]) -> u64 {
             splits = 1;
         }
         splits = splits.min(200 / (b * h).max(1)).max(1);
-        2 * splits * 64 * d.next_multiple_of(rows) * 4
+        splits * 64 * (d.next_multiple_of(rows) + value_dim.next_multiple_of(rows)) * 4
     } else {
         0
     };
@@ -417,7 +420,7 @@ mod tests {
     fn backward_of_efficient_attention_takes_what_the_kernel_takes() {
         #[track_caller]
         fn check(dtype: DType, sizes: [u64; 5], expected: u64) {
-            assert_eq!(backward_workspace(dtype, sizes), expected);
+            assert_eq!(backward_workspace(dtype, sizes, sizes[4]), expected);
         }
         // Read from the allocator of PyTorch 2.15 on sm80.
         check(DType::BF16, [2, 3, 500, 500, 64], 787_200);

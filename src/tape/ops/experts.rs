@@ -124,7 +124,7 @@ impl Tensor {
     /// `self /= other`: the quotient's gradient for `other` needs what was there before, so it is cloned first.
     pub fn div_(&self, other: &Tensor) -> Tensor {
         let original = other.requires_grad().then(|| self.map("clone"));
-        let meta = other.meta();
+        let (own, meta) = (self.meta(), other.meta());
         self.detached_edge().from_op(&[self, other], |needs| {
             let needs_self = needs.input(0);
             let kept = [original.as_ref().map(Tensor::save), Some(other.save())];
@@ -147,7 +147,10 @@ impl Tensor {
                 });
                 let for_self = needs_self.then(|| g.zip(&other, "div"));
                 drop((original, other));
-                grads([for_self, for_other.map(|g| g.conform(meta))])
+                grads([
+                    for_self.map(|g| g.conform(own)),
+                    for_other.map(|g| g.conform(meta)),
+                ])
             })
         })
     }

@@ -30,6 +30,7 @@ mod scatter;
 mod shape;
 mod softmax;
 mod unbind;
+mod written;
 
 pub use attention::{AttentionMask, repeat_heads};
 pub use conv::Conv;

@@ -1,0 +1,102 @@
+//! Routers of mixtures: which experts a token passes, and with what weight.
+
+use super::super::Cx;
+use super::Decoder;
+use super::experts::{Mixture, Router};
+use crate::tape::{DType, Tensor};
+
+impl Decoder {
+    /// The router's logits, the chosen experts' weights and their numbers.
+    pub(super) fn route(&self, cx: &Cx, x: &Tensor, kind: Mixture) -> (Tensor, Tensor, Tensor) {
+        match kind.router {
+            Router::Wide | Router::Narrow => self.softmax_router(cx, x, kind),
+            Router::Groups => self.group_router(cx, x),
+            Router::Sigmoid => self.sigmoid_router(cx, x),
+        }
+    }
+
+    fn table(&self, cx: &Cx) -> Tensor {
+        cx.param("weight", [self.experts, self.hidden]).tensor()
+    }
+
+    fn softmax_router(&self, cx: &Cx, x: &Tensor, kind: Mixture) -> (Tensor, Tensor, Tensor) {
+        let logits = x.linear(&self.table(cx), None);
+        let wide = kind.router == Router::Wide;
+        let probabilities = if wide {
+            logits.to(DType::F32).then(|logits| logits.softmax(None))
+        } else {
+            logits.softmax(Some(DType::F32))
+        };
+        let (mut weights, chosen) = probabilities.topk(self.chosen.min(self.experts));
+        if kind.normalised {
+            weights = weights.sum(&[-1]).then(|sum| weights.div_(sum));
+        }
+        if !wide {
+            weights = weights.to(logits.dtype());
+        }
+        (logits, weights, chosen)
+    }
+
+    /// `F.linear(x.type(torch.float32), weight.type(torch.float32))`.
+    fn wide_logits(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        let wide = x.to(DType::F32);
+        let table = self.table(cx).to(DType::F32);
+        wide.linear(&table, None)
+    }
+
+    /// `DeepseekV2TopkRouter.forward`.
+    fn group_router(&self, cx: &Cx, x: &Tensor) -> (Tensor, Tensor, Tensor) {
+        let logits = self.wide_logits(cx, x);
+        let mut scores = logits.softmax(Some(DType::F32));
+        let mut names = Vec::new();
+        if self.groups > 1 {
+            let by_group = scores.view(&[x.size(0), self.groups, self.experts / self.groups]);
+            let group_scores = by_group.greatest();
+            drop(by_group);
+            let (mask, held) = self.group_mask(&group_scores);
+            scores = mask.then(|mask| scores.masked_fill(mask));
+            names = held;
+            names.push(group_scores);
+        }
+        let (mut weights, chosen) = scores.topk(self.chosen.min(self.experts));
+        weights = weights.scale();
+        drop(names);
+        (logits, weights, chosen)
+    }
+
+    /// `DeepseekV3TopkRouter.forward`.
+    fn sigmoid_router(&self, cx: &Cx, x: &Tensor) -> (Tensor, Tensor, Tensor) {
+        let logits = self.wide_logits(cx, x);
+        let scores = logits.sigmoid();
+        let correction = cx.buffer("e_score_correction_bias", [self.experts], cx.env.weights);
+        let mut choice = scores.add(&correction);
+        let group_scores = choice
+            .view(&[x.size(0), self.groups, self.experts / self.groups])
+            .then(|by_group| by_group.topk(2.min(self.experts / self.groups)).0)
+            .then(|best| best.sum(&[-1]).then(|sum| sum.squeeze(-1)));
+        let (mask, names) = self.group_mask(&group_scores);
+        choice = mask.then(|mask| choice.masked_fill(mask));
+        let chosen = choice.topk(self.chosen.min(self.experts)).1;
+        let mut weights = scores.gathered(&chosen);
+        let total = weights.sum(&[-1]).then(Tensor::shift);
+        weights = weights.div_(&total);
+        weights = weights.scale();
+        drop((group_scores, names, choice, total));
+        (logits, weights, chosen)
+    }
+
+    /// The experts of groups that are not among the best, and what the router's names keep.
+    fn group_mask(&self, group_scores: &Tensor) -> (Tensor, Vec<Tensor>) {
+        let (tokens, groups) = (group_scores.size(0), self.groups);
+        let best = group_scores.topk(self.top_groups.min(groups)).1;
+        let mask = group_scores.constant("zeros_like", &[tokens, groups], DType::F32);
+        let scores = mask
+            .unsqueeze(-1)
+            .expand(&[tokens, groups, self.experts / groups])
+            .reshape(&[tokens, self.experts]);
+        let good = scores.constant("to", &[tokens, self.experts], DType::Bool);
+        let bad = scores.constant("bitwise_not", &[tokens, self.experts], DType::Bool);
+        drop(good);
+        (bad, vec![best, mask, scores])
+    }
+}

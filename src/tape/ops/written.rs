@@ -1,0 +1,98 @@
+//! Writing into slices of a tensor, and turning by complex numbers.
+
+use super::super::{DType, Dims, Grads, Layout, Tensor, grads};
+
+impl Tensor {
+    /// `self[..., a:b].copy_(part)` along the last dimension: the same memory with another history.
+    ///
+    /// Follows `CopySlices::apply` (torch/csrc/autograd/functions/tensor.cpp): the gradient is copied whole, the slice
+    /// once more, and zeros for what was written over are made where the base has a history.
+    pub fn slice_written(&self, part: &Tensor) -> Tensor {
+        let base_layout = *self.layout();
+        let shape = *part.shape();
+        let meta = part.meta();
+        self.tape()
+            .kernel("copy_", self.dtype(), 0.0, 2.0 * part.bytes() as f64);
+        self.detached_edge().from_op(&[self, part], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            Box::new(move |mut incoming: Grads| {
+                let Some(g) = incoming.pop().flatten() else {
+                    return Grads::new();
+                };
+                let result = g.copied("new_empty_strided", base_layout);
+                let piece = g.tape().empty("clone", shape, g.dtype());
+                let zeros = needs[0].then(|| piece.map("zeros_like"));
+                let for_part = needs[1].then(|| piece.clone().conform(meta));
+                drop((piece, zeros, g));
+                grads([needs[0].then_some(result), for_part])
+            })
+        })
+    }
+
+    /// `torch.view_as_complex(self.float().reshape(.., -1, 2)) * table`, seen as real numbers again; `table` holds pairs too.
+    pub fn turned_by(&self, table: &Tensor) -> Tensor {
+        let whole = *self.shape();
+        let pairs = |x: &Tensor| {
+            let mut shape: Vec<u64> = x.shape().to_vec();
+            if let Some(last) = shape.last_mut() {
+                *last /= 2;
+            }
+            shape.push(2);
+            x.reshape(&shape)
+        };
+        let numbers = pairs(self);
+        let product = numbers.zip(table, "complex_mul").from_op(&[&numbers], |_| {
+            let kept = table.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming.into_iter().next().flatten() else {
+                    return Grads::new();
+                };
+                // Pairs must lie together, and the conjugate is made for the product.
+                let dense = g.contiguous();
+                drop(g);
+                let conjugate = kept.unpack().then(|table| table.map("conj"));
+                grads([Some(dense.zip(&conjugate, "complex_mul"))])
+            })
+        });
+        product.reshape(&whole)
+    }
+
+    /// `self.gather(1, index)`: the gradient is added into zeros.
+    pub fn gathered(&self, index: &Tensor) -> Tensor {
+        let whole = *self.shape();
+        let tape = self.tape();
+        tape.empty("gather", *index.shape(), self.dtype())
+            .from_op(&[self], |_| {
+                let kept = index.save();
+                Box::new(move |incoming| {
+                    let Some(g) = incoming[0].as_ref() else {
+                        return Grads::new();
+                    };
+                    let _places = kept.unpack();
+                    grads([Some(g.tape().empty("scatter_add", whole, g.dtype()))])
+                })
+            })
+    }
+
+    /// `self.max(dim=-1).values`: keeps the indices.
+    pub fn greatest(&self) -> Tensor {
+        let whole = *self.shape();
+        let shape = Dims::new(whole.split_last().map_or(&[][..], |(_, lead)| lead));
+        let tape = self.tape();
+        let values = tape.empty("max", shape, self.dtype());
+        let indices = tape.empty("max", shape, DType::I64);
+        values.from_op(&[self], |_| {
+            let kept = indices.save();
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let _places = kept.unpack();
+                let out = g
+                    .tape()
+                    .empty_as("scatter", Layout::contiguous(whole), g.dtype());
+                grads([Some(out)])
+            })
+        })
+    }
+}
