@@ -8,7 +8,7 @@ use std::process::Command;
 
 use headroom::estimate::{Band, Estimate, Phase};
 use headroom::export::{self, File, shell, yaml};
-use headroom::scenario::{Scenario, settings};
+use headroom::scenario::{Scenario, presets, settings};
 use headroom::units::{Bytes, Flops};
 use headroom::{import, share};
 
@@ -77,6 +77,19 @@ fn estimate() -> Estimate {
 /// A scenario that the target can express, in which every text that it can pass on is the given one.
 fn expressible(target: &str, text: &str) -> Scenario {
     let mut scenario = named(text);
+    let systems = [
+        ("dreams", "dreams"),
+        ("gsa", "gsa-512m"),
+        ("rna-3e-ffi", "rna-3e-ffi"),
+        ("prs-med", "prs-med"),
+        ("peptrm", "peptrm"),
+    ];
+    if let Some((_, preset)) = systems.iter().find(|(id, _)| *id == target) {
+        // No name of a scenario but the card's reaches these.
+        scenario = presets::find(preset).unwrap().scenario();
+        scenario.hardware.gpu = text.into();
+        return scenario;
+    }
     let known = [("model", "llama-3.1-8b"), ("lora", "off")];
     let changes: &[(&str, &str)] = match target {
         "swift" => &[("mask", "on")],

@@ -21,6 +21,7 @@ mod refuse;
 mod skypilot;
 mod slurm;
 mod swift;
+mod systems;
 mod torchtitan;
 mod torchtune;
 mod trainer;
@@ -78,6 +79,11 @@ pub const TARGETS: &[Target] = &[
     kubernetes::TRAINJOB,
     skypilot::TARGET,
     ray::TARGET,
+    systems::DREAMS,
+    systems::GSA,
+    systems::RNA,
+    systems::PRS_MED,
+    systems::PEPTRM,
 ];
 
 /// What every target makes of the scenario, in their order.
