@@ -1,7 +1,7 @@
 //! Every command: its words, its options, what it is for.
 
 use super::args::Args;
-use super::{Answer, Refusal, convert, doctor, estimate, guide, lists, replay, score};
+use super::{Answer, Refusal, batches, convert, doctor, estimate, guide, lists, replay, score};
 
 /// One command.
 pub(super) struct Command {
@@ -148,6 +148,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[],
         about: "replay a recorded run through the allocator and compare",
         run: replay::replay,
+    },
+    Command {
+        name: "batches",
+        words: &["WHAT"],
+        options: &[SET],
+        about: "say what batches of varying samples need, and how often large ones come",
+        run: batches::batches,
     },
     Command {
         name: "guide",

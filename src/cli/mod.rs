@@ -3,6 +3,7 @@
 //! Exit codes: 0 for success (and "fits", where that was asked), 1 for "does not fit", 2 for bad input.
 
 mod args;
+mod batches;
 mod commands;
 mod convert;
 mod doctor;

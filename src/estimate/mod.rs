@@ -9,6 +9,7 @@ pub mod parts;
 mod quick;
 mod scan;
 mod software;
+mod spread;
 pub mod time;
 mod uncertainty;
 
@@ -18,6 +19,7 @@ pub use names::unmatched;
 pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use software::software;
+pub use spread::{Joined, Spread, at_least_once};
 
 use std::collections::BTreeMap;
 

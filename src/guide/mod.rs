@@ -5,6 +5,8 @@ mod gsa;
 mod lab;
 mod leak;
 mod peptrm;
+mod prs_med;
+mod rna_3e_ffi;
 
 pub use lab::Lab;
 pub use leak::Leak;
@@ -109,7 +111,13 @@ pub fn find(preset: &str) -> Option<&'static Guide> {
     all().iter().copied().find(|guide| guide.preset == preset)
 }
 
-const GUIDES: &[&Guide] = &[&dreams::GUIDE, &gsa::GUIDE, &peptrm::GUIDE];
+const GUIDES: &[&Guide] = &[
+    &dreams::GUIDE,
+    &gsa::GUIDE,
+    &rna_3e_ffi::GUIDE,
+    &prs_med::GUIDE,
+    &peptrm::GUIDE,
+];
 
 #[cfg(test)]
 mod tests {

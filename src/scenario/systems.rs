@@ -80,6 +80,7 @@ pub(super) const RNA_3E_FFI: Preset = Preset {
         ("data.mean", "20000"),
         ("data.p95", "55000"),
         ("data.max", "182312"),
+        ("data.samples", "974"),
         ("training.precision", "fp32"),
         ("training.optimizer", "adamw"),
         ("training.checkpointing", "none"),

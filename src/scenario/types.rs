@@ -61,6 +61,8 @@ pub struct Data {
     pub mean: u64,
     pub p95: u64,
     pub max: u64,
+    /// Samples in an epoch; zero where not known.
+    pub samples: u64,
     /// Short samples are joined until they fill the sequence.
     pub packing: bool,
     /// Samples that one optimizer step should see; zero where any number will do.
@@ -244,6 +246,7 @@ impl Default for Data {
             mean: 0,
             p95: 0,
             max: 0,
+            samples: 0,
             packing: false,
             global_batch: 0,
         }

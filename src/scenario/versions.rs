@@ -28,6 +28,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("mean", "0"),
     ("p95", "0"),
     ("max", "0"),
+    ("samples", "0"),
     ("packing", "off"),
     ("global", "0"),
     ("precision", "amp-bf16"),

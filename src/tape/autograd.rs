@@ -369,10 +369,7 @@ fn add_to_buffer(edge: &Edge, gradient: Tensor) {
     buffer[place] = Some(match buffer[place].take() {
         None => gradient,
         Some(old)
-            if old.is_sole_owner()
-                && old.layout().is_dense()
-                && !old.is_subclass()
-                && !old.core().sums_apart.get() =>
+            if old.is_sole_owner() && old.layout().is_dense() && !old.core().sums_apart.get() =>
         {
             old.add_in_place(&gradient)
         }

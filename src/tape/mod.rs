@@ -40,9 +40,6 @@ pub struct Machine {
     /// Scratch memory a cuDNN convolution plan claims.
     pub cudnn_workspace: u64,
     pub software: Software,
-    /// Tensors are of a subclass, as `FakeTensor` is: the engine never sums their gradients in place
-    /// (`isTensorSubclassLike` in input_buffer.cpp).
-    pub tensor_subclass: bool,
 }
 
 impl Machine {
@@ -66,7 +63,6 @@ impl Default for Machine {
             multiprocessors: 108,
             cudnn_workspace: 0,
             software: Software::default(),
-            tensor_subclass: false,
         }
     }
 }

@@ -149,9 +149,6 @@ impl Tensor {
     pub(in crate::tape) fn is_sole_owner(&self) -> bool {
         !self.0.view && self.is_last_handle() && Rc::strong_count(&self.0.storage) == 1
     }
-    pub(in crate::tape) fn is_subclass(&self) -> bool {
-        self.core().machine.tensor_subclass
-    }
     /// Whether this is the last handle on the tensor, whoever else shares its memory.
     pub(in crate::tape) fn is_last_handle(&self) -> bool {
         Rc::strong_count(&self.0) == 1

@@ -30,6 +30,8 @@ struct Pocket {
     radial: u64,
     out: u64,
     norm: bool,
+    /// Gradients are summed into new tensors, as on stand-ins for tensors.
+    sums_apart: bool,
     graph: Graph,
 }
 
@@ -61,6 +63,7 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
         radial: sizes.or("radial", 64),
         out: sizes.need("out")?,
         norm: sizes.or("layer_norm", 1) != 0,
+        sums_apart: sizes.is_set("sums_apart"),
         graph: Graph {
             nodes: sizes.need("nodes")?,
             bonded: sizes.need("bonded")?,
@@ -102,6 +105,9 @@ impl Net for Pocket {
         let [bonds, bond, triples, triple, quads, quad, pairs, pair] = rest else {
             return Output::nothing(cx);
         };
+        if self.sums_apart {
+            cx.tape.sum_gradients_apart();
+        }
         let edges = |index: &Tensor, attributes: &Tensor| Edges {
             index: index.clone(),
             attributes: attributes.clone(),

@@ -8,11 +8,12 @@ use crate::step::{Course, Run, run};
 use crate::tape::Machine;
 
 /// Two graphs with 1,000 nodes, 2,100 bonded and 20,000 non-bonded edges each, unless told otherwise.
-fn ran(changes: &[(&str, u64)], precision: Precision, subclass: bool) -> (Run, u64, Phase) {
+fn ran(changes: &[(&str, u64)], precision: Precision, stand_in: bool) -> (Run, u64, Phase) {
     let mut sizes = Sizes::from_entry(crate::catalog::model("rna-3e-ffi").unwrap());
     for (name, value) in changes {
         sizes.set(name, *value);
     }
+    sizes.set("sums_apart", stand_in.into());
     let net = build("e3-pocket", &sizes).unwrap();
     let data = Data {
         micro_batch: 2,
@@ -23,11 +24,13 @@ fn ran(changes: &[(&str, u64)], precision: Precision, subclass: bool) -> (Run, u
         clip: true,
         ..Training::default()
     };
-    let machine = Machine {
-        tensor_subclass: subclass,
-        ..Machine::default()
-    };
-    let run = run(&*net, &data, &training, machine, Course::from_the_start(2));
+    let run = run(
+        &*net,
+        &data,
+        &training,
+        Machine::default(),
+        Course::from_the_start(2),
+    );
     let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
     let peak = *peaks.highest().unwrap();
     (run, peak.bytes, peak.mark.phase)

@@ -97,6 +97,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         parent: None,
     },
     Setting {
+        path: "data.samples",
+        key: "samples",
+        label: "Samples in an epoch",
+        unit: "samples",
+        kind: Kind::Whole {
+            low: 0,
+            high: 1_000_000_000_000,
+        },
+        help: "How many samples an epoch goes through; 0 where it is not known.",
+        memory: "None by itself: it says how often batches of large samples come.",
+        access: whole!(data.samples),
+        parent: None,
+    },
+    Setting {
         path: "data.packing",
         key: "packing",
         label: "Packing",

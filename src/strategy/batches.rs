@@ -1,0 +1,197 @@
+//! Batches of samples that vary: what the typical, a large and the largest need, and how large one may be.
+
+use crate::catalog;
+use crate::estimate::{Joined, Spread, Unsupported, at_least_once, estimate, quick_peak};
+use crate::scenario::Scenario;
+use crate::units::Bytes;
+
+/// One batch, by the size of what varies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Load {
+    /// Edges of all its graphs, or tokens of each of its sequences.
+    pub size: u64,
+    pub allocated: Bytes,
+    pub device: Bytes,
+    pub fits: Option<bool>,
+}
+
+/// The batches of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batches {
+    /// What the sizes count.
+    pub unit: &'static str,
+    pub typical: Load,
+    /// One batch in twenty is larger.
+    pub p95: Load,
+    /// No batch is larger; absent where the largest sample is not known.
+    pub worst: Option<Load>,
+    /// The largest batch that fits; absent where the card is not known.
+    pub budget: Option<u64>,
+    /// The chance that a batch is larger than that.
+    pub chance: Option<f64>,
+    /// The chance that an epoch has such a batch; absent where its number of samples is not known.
+    pub per_epoch: Option<f64>,
+    /// The chance that an epoch puts its two largest samples into one batch.
+    pub largest_meet: Option<f64>,
+}
+
+/// Sizes that stand for edges, and those that grow with them, in networks over graphs.
+const EDGES: [&str; 2] = ["nonbonded", "edges"];
+const WITH_EDGES: [&str; 4] = ["nodes", "bonded", "angles", "dihedrals"];
+
+/// What the batches of a run need whose samples vary; nothing where they do not.
+pub fn batches(scenario: &Scenario) -> Result<Option<Batches>, Unsupported> {
+    let Some(spread) = Spread::of(&scenario.data) else {
+        return Ok(None);
+    };
+    let batch = scenario.data.micro_batch;
+    let edges = edges(scenario);
+    let joined = if edges.is_some() {
+        Joined::Summed
+    } else {
+        Joined::Padded
+    };
+    let of_size = |size: u64| sized(scenario, edges, size);
+    let load = |size: f64| -> Result<Load, Unsupported> {
+        let size = size.max(1.0) as u64;
+        let found = estimate(&of_size(size))?;
+        Ok(Load {
+            size,
+            allocated: found.allocated.expected,
+            device: found.device.expected,
+            fits: found.fits,
+        })
+    };
+    let typical = load(spread.typical(batch, joined))?;
+    let p95 = load(spread.p95(batch, joined))?;
+    let worst = spread.worst(batch, joined).map(load).transpose()?;
+    let largest = worst.unwrap_or(p95);
+    let usable = estimate(scenario)?.usable;
+    let budget = usable
+        .map(|usable| budget(usable, &largest, of_size))
+        .transpose()?;
+    let chance = budget.map(|size| spread.chance_above(size as f64, batch, joined));
+    let samples = scenario.data.samples;
+    let per_epoch = chance.filter(|_| samples > 0).map(|chance| {
+        let batches = samples as f64 / batch.max(1) as f64;
+        at_least_once(chance, batches)
+    });
+    let others = samples.saturating_sub(1) as f64;
+    let largest_meet = (samples > 1).then(|| (batch.saturating_sub(1) as f64 / others).min(1.0));
+    Ok(Some(Batches {
+        unit: if edges.is_some() { "edges" } else { "tokens" },
+        typical,
+        p95,
+        worst,
+        budget,
+        chance,
+        per_epoch,
+        largest_meet,
+    }))
+}
+
+/// The size named for edges in the scenario's model.
+fn edges(scenario: &Scenario) -> Option<&'static str> {
+    let entry = catalog::model(&scenario.model.id)?;
+    EDGES.into_iter().find(|name| entry.size(name).is_some())
+}
+
+/// The scenario with batches of one size: of a graph all counts change alike.
+fn sized(scenario: &Scenario, edges: Option<&str>, size: u64) -> Scenario {
+    let mut changed = scenario.clone();
+    let Some((edges, entry)) = edges.zip(catalog::model(&scenario.model.id)) else {
+        changed.data.sequence = size;
+        return changed;
+    };
+    let given = |name: &str| {
+        let own = scenario.model.dims.get(name).copied();
+        own.or_else(|| entry.size(name)).unwrap_or(0)
+    };
+    let each = size.div_ceil(scenario.data.micro_batch.max(1));
+    let before = given(edges).max(1);
+    for name in WITH_EDGES {
+        let count = given(name);
+        if count > 0 {
+            let scaled = u128::from(count) * u128::from(each) / u128::from(before);
+            let scaled = u64::try_from(scaled).unwrap_or(u64::MAX).max(1);
+            changed.model.dims.insert(name.into(), scaled);
+        }
+    }
+    changed.model.dims.insert(edges.into(), each.max(1));
+    changed
+}
+
+/// The largest size that fits: what the card takes beside tensors is taken from the largest batch.
+fn budget(
+    usable: Bytes,
+    largest: &Load,
+    of_size: impl Fn(u64) -> Scenario,
+) -> Result<u64, Unsupported> {
+    let beside = largest.device.saturating_sub(largest.allocated);
+    let fits =
+        |size| -> Result<bool, Unsupported> { Ok(quick_peak(&of_size(size))? + beside <= usable) };
+    let (mut low, mut high) = (0, largest.size.max(1));
+    // Where even the largest fits, what would not is looked for beyond it, up to sizes no data set has.
+    while high < 1 << 28 && fits(high)? {
+        low = high;
+        high *= 2;
+    }
+    // A hundredth is nearer than the prediction.
+    while high - low > (low / 100).max(1) {
+        let middle = low.midpoint(high);
+        if fits(middle)? {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    Ok(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::{presets, settings};
+
+    fn of(preset: &str, changes: &[(&str, &str)]) -> Option<Batches> {
+        let mut scenario = presets::find(preset).unwrap().scenario();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        batches(&scenario).unwrap()
+    }
+
+    #[test]
+    fn the_largest_pair_of_pockets_is_what_the_log_tells_of() {
+        let found = of("rna-3e-ffi", &[]).unwrap();
+        assert_eq!((found.unit, found.typical.size), ("edges", 40_000));
+        assert_eq!(found.typical.fits, Some(true));
+        assert_eq!(found.p95.fits, Some(true));
+        let worst = found.worst.unwrap();
+        assert_eq!((worst.size, worst.fits), (364_624, Some(false)));
+        // 40.86 GiB were allocated when 6.52 GiB more were asked for.
+        assert!((worst.allocated.as_gib() / (40.86 + 6.52) - 1.0).abs() < 0.03);
+        let budget = found.budget.unwrap();
+        assert!((280_000..364_624).contains(&budget), "{budget}");
+        // The log: once in 33 epochs.
+        let chance = found.per_epoch.unwrap();
+        assert!((0.01..0.1).contains(&chance), "{chance}");
+        assert!((found.largest_meet.unwrap() - 1.0 / 973.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn sequences_are_padded_to_the_longest() {
+        let varying = [
+            ("dist", "varying"),
+            ("mean", "300"),
+            ("p95", "800"),
+            ("max", "1024"),
+        ];
+        let found = of("gpt2-small", &varying).unwrap();
+        assert_eq!((found.unit, found.typical.size), ("tokens", 300));
+        assert!(found.typical.allocated < found.p95.allocated);
+        assert!(found.p95.allocated <= found.worst.unwrap().allocated);
+        assert_eq!(found.per_epoch, None);
+        assert_eq!(of("gpt2-small", &[]), None);
+    }
+}
