@@ -14,6 +14,15 @@ use crate::scenario::{Problem, Scenario, nearest, settings};
 /// Sizes by the catalogue's names.
 type Wanted = BTreeMap<String, u64>;
 
+/// Counts of what a model may have none of.
+const MAY_BE_ZERO: &[&str] = &[
+    "first_k_dense_replace",
+    "n_shared_experts",
+    "shared_expert_intermediate_size",
+    "sliding_window",
+    "type_vocab_size",
+];
+
 /// Whether the document is such a file.
 pub fn recognises(document: &Document) -> bool {
     document.get("model_type").is_some()
@@ -199,7 +208,25 @@ impl Reading<'_> {
         {
             sizes.entry("decoder_layers".into()).or_insert(layers);
         }
+        if let Some(hidden) = get(&sizes, "hidden").filter(|_| kind.arch == "mamba") {
+            sizes.insert("inner".into(), hidden.saturating_mul(2));
+            sizes.insert("dt_rank".into(), hidden.div_ceil(16));
+        }
+        let one_key = document.get("multi_query") != Some(&Document::Bool(false));
+        if kind.arch == "falcon" && get(&sizes, "new_block") == Some(0) {
+            let heads = get(&sizes, "heads").unwrap_or(1);
+            given.insert("kv".into(), if one_key { 1 } else { heads });
+        }
         sizes.extend(given);
+        // One group is no grouping.
+        if sizes.get("groups").is_some_and(|it| *it <= 1) {
+            sizes.insert("groups".into(), 0);
+            sizes.insert("topk_groups".into(), 0);
+        }
+        if let (Some(each), Some(number)) = (sizes.get("moe_ffn"), sizes.get("shared_experts")) {
+            let shared = each.saturating_mul(*number);
+            sizes.entry("shared_ffn".into()).or_insert(shared);
+        }
         if let Some(part) = turned {
             let part = rotary_part(document).unwrap_or(part);
             let head = sizes.get("head_dim").copied().unwrap_or_default();
@@ -211,13 +238,21 @@ impl Reading<'_> {
     /// A size; a switch counts as one or nothing, and `null` as nothing where it turns something off.
     fn size(&mut self, document: &Document, name: &str) -> Option<u64> {
         match document.get(name)? {
-            Document::Null if name == "sliding_window" => Some(0),
+            Document::Null
+                if matches!(
+                    name,
+                    "sliding_window" | "q_lora_rank" | "n_group" | "topk_group"
+                ) =>
+            {
+                Some(0)
+            }
             Document::Null => None,
             Document::Bool(it) => Some(u64::from(*it)),
             Document::Int(it) if (1..=settings::LARGEST_SIZE.into()).contains(it) => {
                 u64::try_from(*it).ok()
             }
-            Document::Int(0) if matches!(name, "sliding_window" | "type_vocab_size") => Some(0),
+            Document::Int(0) if MAY_BE_ZERO.contains(&name) => Some(0),
+            Document::Text(it) if it == "auto" => None,
             other => {
                 let shown = crate::export::json::write(other);
                 let expected = format!("a whole number from 1 to {}", settings::LARGEST_SIZE);
