@@ -106,7 +106,7 @@ pub fn gpu(id: &str) -> Option<&'static Gpu> {
     }
     gpus()
         .iter()
-        .filter(|gpu| gpu.short_id() == id)
+        .filter(|gpu| gpu.id.starts_with(id) && gpu.short_id() == id)
         .min_by_key(|gpu| gpu.memory.marketing_gb)
 }
 

@@ -363,8 +363,8 @@ fn count_dependencies(root: &Rc<Node>) {
 fn add_to_buffer(edge: &Edge, gradient: Tensor) {
     let mut buffer = edge.node.buffer.borrow_mut();
     let place = edge.output as usize;
-    if buffer.len() <= place {
-        buffer.resize(place + 1, None);
+    while buffer.len() <= place {
+        buffer.push(None);
     }
     buffer[place] = Some(match buffer[place].take() {
         None => gradient,

@@ -20,11 +20,12 @@ impl Tape {
         }
         // A handle belongs to a thread, and backward has its own.
         let thread = usize::from(self.0.phase.get() == Phase::Backward);
-        let mut kept = self.0.cublas.borrow_mut();
+        let mut kept = self.0.cublas.get();
         if let Some(place) = kept.get_mut(thread).filter(|place| place.is_none()) {
             let block = || self.0.block("cublas", bytes, super::Category::Workspace);
             // A block of the whole run, whichever layer asked for it first.
-            *place = Some(self.setting_up(block));
+            *place = self.setting_up(block);
+            self.0.cublas.set(kept);
         }
     }
 
@@ -43,7 +44,7 @@ impl Tape {
         if let Some((buffer, semaphores)) = reduction.shared_memory(self.machine()) {
             let buffer = self.0.block("reduce", buffer, super::Category::Workspace);
             self.workspace("reduce", semaphores);
-            drop(buffer);
+            self.0.release(buffer);
         }
     }
 }

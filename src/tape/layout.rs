@@ -1,15 +1,17 @@
 //! Shapes and strides: which reshapes are views and which copy.
 
+use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::ops::Deref;
+use std::rc::Rc;
 
-use crate::order::sorted;
+use smallvec::SmallVec;
 
 /// The most dimensions any tensor has here (window partition uses six, patch merging of volumes seven).
-pub const MAX_DIMS: usize = 8;
+pub const MAX_DIMS: usize = 7;
 
 /// A short list of sizes, by value.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub struct Dims {
     len: u8,
     sizes: [u64; MAX_DIMS],
@@ -44,16 +46,37 @@ impl Dims {
     }
 
     pub fn inserted(&self, at: usize, size: u64) -> Self {
-        let (before, after) = self.split_at(at.min(self.len()));
-        Self::new(&[before, &[size], after].concat())
+        let at = at.min(self.len());
+        let mut all = *self;
+        if self.len() < MAX_DIMS {
+            all.len += 1;
+        }
+        for i in (at + 1..all.len()).rev() {
+            all.sizes[i] = self.sizes[i - 1];
+        }
+        all.with(at, size)
     }
 
     pub fn removed(&self, at: usize) -> Self {
-        let (before, after) = self.split_at(at.min(self.len().saturating_sub(1)));
-        Self::new(&[before, after.get(1..).unwrap_or_default()].concat())
+        let mut all = *self;
+        let Some(last) = self.len().checked_sub(1) else {
+            return all;
+        };
+        all.sizes.copy_within(at.min(last) + 1..=last, at.min(last));
+        all.sizes[last] = 0;
+        all.len -= 1;
+        all
     }
 }
 
+impl PartialEq for Dims {
+    /// Without a call for so few numbers; those beyond the length are nought.
+    fn eq(&self, other: &Self) -> bool {
+        let pairs = self.sizes.iter().zip(&other.sizes);
+        self.len == other.len && pairs.fold(0, |all, (a, b)| all | (a ^ b)) == 0
+    }
+}
+impl Eq for Dims {}
 impl Deref for Dims {
     type Target = [u64];
     fn deref(&self) -> &[u64] {
@@ -73,6 +96,32 @@ impl<const N: usize> From<[u64; N]> for Dims {
 impl From<&[u64]> for Dims {
     fn from(sizes: &[u64]) -> Self {
         Self::new(sizes)
+    }
+}
+
+/// The layouts met last, so that tensors alike share one.
+#[derive(Default)]
+pub(super) struct Recent {
+    all: RefCell<[Option<Rc<Layout>>; Self::KEPT]>,
+    next: Cell<usize>,
+}
+
+impl Recent {
+    const KEPT: usize = 8;
+
+    pub fn shared(&self, layout: Layout) -> Rc<Layout> {
+        let mut all = self.all.borrow_mut();
+        let found = all.iter().flatten().find(|it| ***it == layout);
+        if let Some(found) = found {
+            return found.clone();
+        }
+        let new = Rc::new(layout);
+        let next = self.next.get();
+        if let Some(place) = all.get_mut(next) {
+            *place = Some(new.clone());
+        }
+        self.next.set((next + 1) % Self::KEPT);
+        new
     }
 }
 
@@ -104,7 +153,7 @@ impl Layout {
         if shape.len() < 3 {
             return Self::contiguous(shape);
         }
-        let order: Vec<usize> = std::iter::once(0)
+        let order: SmallVec<[usize; MAX_DIMS]> = std::iter::once(0)
             .chain(2..shape.len())
             .chain([1])
             .collect();
@@ -159,10 +208,13 @@ impl Layout {
     }
 
     /// The dimensions from outermost to innermost as they lie in memory.
-    fn memory_order(&self) -> Vec<usize> {
-        sorted(0..self.shape.len(), |&a, &b| {
-            self.strides[b].cmp(&self.strides[a])
-        })
+    fn memory_order(&self) -> SmallVec<[usize; MAX_DIMS]> {
+        let mut order = SmallVec::new();
+        for i in 0..self.shape.len() {
+            let at = order.partition_point(|&it: &usize| self.strides[it] >= self.strides[i]);
+            order.insert(at, i);
+        }
+        order
     }
 
     /// The dimension of more than one element whose elements lie closest.

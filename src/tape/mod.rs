@@ -92,7 +92,8 @@ pub(in crate::tape) struct Core {
     autocast: Cell<Option<DType>>,
     cast_cache: RefCell<Vec<(u32, Tensor)>>,
     /// The workspaces cuBLAS keeps, where its version does: the loop's thread has one, backward's another.
-    cublas: RefCell<[Option<tensor::Storage>; 2]>,
+    cublas: Cell<[Option<u32>; 2]>,
+    layouts: layout::Recent,
     hooks: RefCell<Vec<SavedHook>>,
     /// What nodes hold as plain attributes, not as saved tensors: alive as long as the graph is.
     contexts: RefCell<Vec<Tensor>>,
@@ -140,7 +141,8 @@ impl Tape {
             sums_apart: Cell::new(false),
             autocast: Cell::new(None),
             cast_cache: RefCell::default(),
-            cublas: RefCell::default(),
+            cublas: Cell::default(),
+            layouts: layout::Recent::default(),
             hooks: RefCell::default(),
             contexts: RefCell::default(),
             params: RefCell::default(),
@@ -184,7 +186,8 @@ impl Tape {
     /// Scratch memory a kernel takes and gives back.
     pub fn workspace(&self, op: &'static str, bytes: u64) {
         if bytes > 0 {
-            drop(self.0.block(op, bytes, Category::Workspace));
+            let block = self.0.block(op, bytes, Category::Workspace);
+            self.0.release(block);
         }
     }
 
@@ -308,7 +311,6 @@ impl Tape {
     pub fn finish(self) -> Trace {
         self.0.closed.set(true);
         self.0.cast_cache.take();
-        self.0.cublas.take();
         self.0.contexts.take();
         for param in self.0.params.take() {
             param.grad.take();

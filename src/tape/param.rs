@@ -142,9 +142,4 @@ impl Tensor {
             this: this.clone(),
         })
     }
-
-    /// Whether this is a parameter as forward code sees it.
-    pub(in crate::tape) fn is_leaf_param(&self) -> bool {
-        self.node().is_some_and(|node| node.is_leaf())
-    }
 }

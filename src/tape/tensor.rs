@@ -3,33 +3,28 @@
 use std::fmt;
 use std::rc::Rc;
 
-use super::autograd::{Edge, Node};
+use super::autograd::Edge;
 use super::{Block, Category, Core, DType, Dims, Event, Layout, Tape};
 
 /// A handle on a tensor; cloning it is taking one more Python reference, dropping it is `del`.
 #[derive(Clone)]
 pub struct Tensor(Rc<Inner>);
 
+/// Small, for there are hundreds: layouts are shared, and who shares memory is counted at its block.
 struct Inner {
-    storage: Rc<Storage>,
-    layout: Layout,
-    dtype: DType,
+    core: Rc<Core>,
+    layout: Rc<Layout>,
     edge: Option<Edge>,
+    /// The block its elements lie in; none where it has no memory.
+    block: Option<u32>,
+    dtype: DType,
     /// A view of another tensor: never cached by autocast.
     view: bool,
 }
 
-/// Memory that views share; gives its block back when the last of them goes.
-pub(in crate::tape) struct Storage {
-    core: Rc<Core>,
-    block: Option<u32>,
-}
-
-impl Drop for Storage {
+impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(block) = self.block.filter(|_| !self.core.closed.get()) {
-            self.core.push(Event::free(block));
-        }
+        self.core.release(self.block);
     }
 }
 
@@ -43,34 +38,56 @@ impl Core {
         }
     }
 
+    /// New memory, held once; none where nothing is asked for.
     pub(in crate::tape) fn block(
-        self: &Rc<Self>,
+        &self,
         op: &'static str,
         bytes: u64,
         category: Category,
-    ) -> Storage {
+    ) -> Option<u32> {
         if bytes == 0 || self.muted.get() {
-            return Storage {
-                core: self.clone(),
-                block: None,
-            };
+            return None;
         }
-        let block = {
-            let mut trace = self.trace.borrow_mut();
-            trace.blocks.push(Block {
-                bytes,
-                category,
-                scope: self.scope.get(),
-                op,
-                copies: 1,
-                carried: false,
-            });
-            trace.blocks.len() as u32 - 1
-        };
+        let mut trace = self.trace.borrow_mut();
+        let block = trace.blocks.len() as u32;
+        trace.blocks.push(Block {
+            bytes,
+            category,
+            scope: self.scope.get(),
+            op,
+            copies: 1,
+            carried: false,
+            holders: 1,
+        });
+        drop(trace);
         self.push(Event::alloc(block));
-        Storage {
-            core: self.clone(),
-            block: Some(block),
+        Some(block)
+    }
+
+    /// One tensor more shares this memory.
+    fn hold(&self, block: Option<u32>) {
+        if let Some(block) = block {
+            let mut trace = self.trace.borrow_mut();
+            if let Some(entry) = trace.blocks.get_mut(block as usize) {
+                entry.holders += 1;
+            }
+        }
+    }
+
+    /// One tensor fewer shares this memory; it is given back with the last.
+    pub(in crate::tape) fn release(&self, block: Option<u32>) {
+        let Some(block) = block.filter(|_| !self.closed.get()) else {
+            return;
+        };
+        let held = {
+            let mut trace = self.trace.borrow_mut();
+            trace.blocks.get_mut(block as usize).is_some_and(|entry| {
+                entry.holders -= 1;
+                entry.holders > 0
+            })
+        };
+        if !held {
+            self.push(Event::free(block));
         }
     }
 
@@ -83,10 +100,11 @@ impl Core {
         category: Category,
     ) -> Tensor {
         Tensor(Rc::new(Inner {
-            storage: Rc::new(self.block(op, bytes, category)),
-            layout,
-            dtype,
+            core: self.clone(),
+            layout: self.layouts.shared(layout),
             edge: None,
+            block: self.block(op, bytes, category),
+            dtype,
             view: false,
         }))
     }
@@ -94,10 +112,10 @@ impl Core {
 
 impl Tensor {
     pub fn tape(&self) -> Tape {
-        Tape(self.0.storage.core.clone())
+        Tape(self.core().clone())
     }
     pub(in crate::tape) fn core(&self) -> &Rc<Core> {
-        &self.0.storage.core
+        &self.0.core
     }
     pub fn layout(&self) -> &Layout {
         &self.0.layout
@@ -123,7 +141,7 @@ impl Tensor {
         self.0.dtype
     }
     pub fn numel(&self) -> u64 {
-        self.0.layout.numel()
+        self.layout().numel()
     }
     pub fn bytes(&self) -> u64 {
         self.numel().saturating_mul(self.dtype().bytes())
@@ -137,24 +155,32 @@ impl Tensor {
     pub(in crate::tape) fn is_view(&self) -> bool {
         self.0.view
     }
-    pub(in crate::tape) fn node(&self) -> Option<&Rc<Node>> {
-        self.0.edge.as_ref().map(|edge| &edge.node)
+    /// Whether its gradient goes to a leaf of the graph: it is a parameter as forward code sees it.
+    pub(in crate::tape) fn is_leaf_param(&self) -> bool {
+        let edge = self.0.edge.as_ref();
+        edge.is_some_and(|edge| edge.node.is_leaf())
     }
     /// A name for the storage that no other living storage has.
     pub(in crate::tape) fn storage_id(&self) -> Option<u32> {
-        self.0.storage.block
+        self.0.block
     }
     /// Whether nobody else holds this memory, so that a sum may be written into it. A view never is alone:
     /// it holds its base (`can_accumulate_inplace` in input_buffer.cpp).
     pub(in crate::tape) fn is_sole_owner(&self) -> bool {
-        !self.0.view && self.is_last_handle() && Rc::strong_count(&self.0.storage) == 1
+        !self.is_view()
+            && self.is_last_handle()
+            && self.storage_id().is_none_or(|block| {
+                let trace = self.core().trace.borrow();
+                let block = trace.blocks.get(block as usize);
+                block.is_none_or(|block| block.holders == 1)
+            })
     }
     /// Whether this is the last handle on the tensor, whoever else shares its memory.
     pub(in crate::tape) fn is_last_handle(&self) -> bool {
         Rc::strong_count(&self.0) == 1
     }
     pub fn set_category(&self, category: Category) {
-        if let Some(block) = self.0.storage.block
+        if let Some(block) = self.storage_id()
             && let Some(block) = self
                 .core()
                 .trace
@@ -172,49 +198,40 @@ impl Tensor {
         body(&self)
     }
 
+    /// The same memory seen otherwise.
+    fn sharing(&self, layout: Rc<Layout>, edge: Option<Edge>, view: bool) -> Self {
+        let Inner {
+            core, block, dtype, ..
+        } = &*self.0;
+        core.hold(*block);
+        Self(Rc::new(Inner {
+            core: core.clone(),
+            layout,
+            edge,
+            block: *block,
+            dtype: *dtype,
+            view,
+        }))
+    }
+
     /// The same memory seen otherwise, without history.
     pub(in crate::tape) fn alias(&self, layout: Layout) -> Self {
-        Self(Rc::new(Inner {
-            storage: self.0.storage.clone(),
-            layout,
-            dtype: self.0.dtype,
-            edge: None,
-            view: true,
-        }))
+        self.sharing(self.core().layouts.shared(layout), None, true)
     }
 
     /// The same tensor in another shape, as a kernel would have made it: no view of anything.
     pub(in crate::tape) fn shaped(&self, layout: Layout) -> Self {
-        Self(Rc::new(Inner {
-            storage: self.0.storage.clone(),
-            layout,
-            dtype: self.0.dtype,
-            edge: None,
-            view: false,
-        }))
+        self.sharing(self.core().layouts.shared(layout), None, false)
     }
 
     /// The same memory without history: `detach()`.
     pub fn detach(&self) -> Self {
-        self.alias(self.0.layout)
+        self.sharing(self.0.layout.clone(), None, true)
     }
 
     /// The same tensor with another history; an in-place operation returns this.
     pub(in crate::tape) fn with_edge(&self, edge: Option<Edge>) -> Self {
-        let Inner {
-            storage,
-            layout,
-            dtype,
-            view,
-            ..
-        } = &*self.0;
-        Self(Rc::new(Inner {
-            storage: storage.clone(),
-            layout: *layout,
-            dtype: *dtype,
-            edge,
-            view: *view,
-        }))
+        self.sharing(self.0.layout.clone(), edge, self.0.view)
     }
 
     /// `with_edge` for a tensor nobody else holds yet, which spares an allocation.
@@ -226,6 +243,20 @@ impl Tensor {
             }
             None => self.with_edge(Some(edge)),
         }
+    }
+
+    /// New memory in the same layout.
+    pub(in crate::tape) fn another(&self, op: &'static str, dtype: DType) -> Self {
+        let core = self.core();
+        let bytes = self.numel().saturating_mul(dtype.bytes());
+        Self(Rc::new(Inner {
+            core: core.clone(),
+            layout: self.0.layout.clone(),
+            edge: None,
+            block: core.block(op, bytes, core.natural_category()),
+            dtype,
+            view: false,
+        }))
     }
 }
 

@@ -36,6 +36,8 @@ pub struct Block {
     pub copies: u32,
     /// It came into a group and was kept by each repeat: made once outside, the other copies inside.
     pub carried: bool,
+    /// How many tensors share it while the run is made.
+    pub(super) holders: u32,
 }
 
 impl Block {

@@ -9,7 +9,11 @@ impl Tensor {
     }
 
     pub(in crate::tape) fn map_to(&self, op: &'static str, dtype: DType) -> Tensor {
-        let out = self.tape().empty_as(op, self.layout().preserved(), dtype);
+        let out = if self.layout().is_dense() {
+            self.another(op, dtype)
+        } else {
+            self.tape().empty_as(op, self.layout().preserved(), dtype)
+        };
         self.tape().kernel(
             op,
             dtype,

@@ -1,5 +1,7 @@
 //! Matrix products.
 
+use smallvec::SmallVec;
+
 use super::super::checkpoint::Kind;
 use super::super::{Dims, Grads, Layout, Saved, Tensor, broadcast, grads};
 
@@ -162,7 +164,7 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
     let rows = input.flattened();
     let (n, k, m) = (rows.size(0), rows.size(1), out);
     let bias_meta = bias.map(Tensor::meta);
-    let mut inputs = vec![&rows, weight];
+    let mut inputs: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(&[&rows, weight]);
     inputs.extend(bias);
     let history = Tensor::history(&inputs, |needs| {
         let kept_weight = needs.input(0).then(|| weight.save());
@@ -212,11 +214,8 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
         product
     };
     let out = product.made_by(history);
-    let mut shape: Vec<u64> = input.shape().to_vec();
-    if let Some(last) = shape.last_mut() {
-        *last = m;
-    }
-    out.view(&shape)
+    let shape = *input.shape();
+    out.view(&shape.with(shape.len().saturating_sub(1), m))
 }
 
 /// Backward asks for everything it kept before it begins: with checkpointing this is what makes a segment run again.

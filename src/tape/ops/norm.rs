@@ -1,5 +1,7 @@
 //! Normalisation kernels.
 
+use smallvec::SmallVec;
+
 use super::super::{DType, Grads, Saved, Tensor};
 
 impl Tensor {
@@ -18,7 +20,7 @@ impl Tensor {
         let mean = tape.empty("layer_norm", rows, statistics_type);
         let deviation = tape.empty("layer_norm", rows, statistics_type);
         drop(dense);
-        let inputs: Vec<&Tensor> = [Some(&input), weight.as_ref(), bias.as_ref()]
+        let inputs: SmallVec<[&Tensor; 3]> = [Some(&input), weight.as_ref(), bias.as_ref()]
             .into_iter()
             .flatten()
             .collect();

@@ -1,7 +1,12 @@
 //! Sums and means.
 
+use smallvec::SmallVec;
+
 use super::super::kernels::Reduction;
 use super::super::{DType, Dims, Grads, Layout, Tensor, grads};
+
+/// The numbers of some dimensions.
+type Axes = SmallVec<[usize; 8]>;
 
 impl Tensor {
     /// A sum over `dims` that keeps them as ones, without history.
@@ -36,7 +41,7 @@ impl Tensor {
     /// `at::sum_to`: undoes broadcasting, without history.
     pub(in crate::tape) fn sum_to(&self, shape: Dims) -> Tensor {
         let lead = self.shape().len().saturating_sub(shape.len());
-        let dims: Vec<usize> = (0..self.shape().len())
+        let dims: Axes = (0..self.shape().len())
             .filter(|&i| i < lead || (shape[i - lead] == 1 && self.shape()[i] != 1))
             .collect();
         if dims.is_empty() {
@@ -50,7 +55,7 @@ impl Tensor {
         }
     }
 
-    fn resolved(&self, dims: &[isize]) -> Vec<usize> {
+    fn resolved(&self, dims: &[isize]) -> Axes {
         dims.iter().filter_map(|&d| self.dim(d)).collect()
     }
 
