@@ -28,7 +28,7 @@ fn blocks(kind: &str) -> Vec<String> {
 fn example_files_are_valid() {
     let yaml = blocks("yaml");
     let json = blocks("json");
-    assert_eq!((yaml.len(), json.len()), (4, 1));
+    assert_eq!((yaml.len(), json.len()), (5, 1));
     let documents = yaml.iter().map(|it| import::yaml::read(it));
     for document in documents.chain(json.iter().map(|it| import::json::read(it))) {
         let (scenario, problems) = document::read(&document.unwrap());
@@ -93,18 +93,28 @@ fn example_commands_print_what_is_shown() {
 
 #[test]
 fn the_tables_are_the_programs() {
-    let text = text();
-    let (before, rest) = text.split_once("<!-- fields:").unwrap();
-    let (note, rest) = rest.split_once("-->\n").unwrap();
-    let (table, after) = rest.split_once("<!-- end -->").unwrap();
-    let expected = format!("\n{}", schema::markdown());
-    if std::env::var_os("UPDATE_DOCS").is_some() {
-        let text = format!("{before}<!-- fields:{note}-->\n{expected}<!-- end -->{after}");
-        std::fs::write(PATH, text).unwrap();
-    } else {
-        assert_eq!(
-            table, expected,
-            "write it anew: UPDATE_DOCS=1 cargo test --test docs"
-        );
+    let fields = format!("\n{}", schema::markdown());
+    let tables = [
+        ("<!-- fields:", "<!-- end -->", fields),
+        (
+            "<!-- items:",
+            "<!-- end items -->",
+            schema::network_markdown(),
+        ),
+    ];
+    for (begin, end, expected) in tables {
+        let text = text();
+        let (before, rest) = text.split_once(begin).unwrap();
+        let (note, rest) = rest.split_once("-->\n").unwrap();
+        let (table, after) = rest.split_once(end).unwrap();
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            let text = format!("{before}{begin}{note}-->\n{expected}{end}{after}");
+            std::fs::write(PATH, text).unwrap();
+        } else {
+            assert_eq!(
+                table, expected,
+                "write it anew: UPDATE_DOCS=1 cargo test --test docs"
+            );
+        }
     }
 }

@@ -70,6 +70,12 @@ fn outline_of(run: &Run) -> quick::Outline {
 
 /// The scenario's network and the name of its architecture.
 fn built(scenario: &Scenario) -> Result<(Box<dyn Net>, &'static str), Unsupported> {
+    if let Some(network) = &scenario.model.network {
+        let (model, data) = (&scenario.model, &scenario.data);
+        let plan = network.plan(&model.dims, data.micro_batch, data.sequence);
+        let plan = plan.map_err(|problem| Unsupported(problem.to_string()))?;
+        return Ok((nets::declared(plan), "declared"));
+    }
     let entry = catalog::model(&scenario.model.id).ok_or_else(|| {
         Unsupported(format!(
             "model.id: `{}` is not in the catalogue",

@@ -2,6 +2,7 @@
 
 use super::common::processes;
 use crate::catalog;
+use crate::scenario::network;
 use crate::scenario::{
     Checkpointing, Offload, Parallelism, Precision, Problem, Quantization, Scenario, settings,
 };
@@ -94,7 +95,12 @@ pub(super) fn fixed(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
         let expected = format!("{shown}, which is all that this target can do");
         asked.then(|| Problem::new(*path, value, expected))
     };
-    paths.iter().filter_map(differs).collect()
+    let mut problems: Vec<Problem> = paths.iter().filter_map(differs).collect();
+    if let Some(network) = &scenario.model.network {
+        let expected = "a model of the catalogue: a declared network has no code to run";
+        problems.push(Problem::new(network::FIELD, network.text(), expected));
+    }
+    problems
 }
 
 /// A problem where the model is none that these scripts and tools train: one that continues text.

@@ -60,12 +60,19 @@ pub struct Cx {
     pub tape: Tape,
     pub env: Rc<Env>,
     scope: Scope,
+    /// The module is frozen, whatever its path.
+    frozen: bool,
 }
 
 impl Cx {
     pub fn new(tape: Tape, env: Rc<Env>) -> Self {
         let scope = tape.scope();
-        Self { tape, env, scope }
+        Self {
+            tape,
+            env,
+            scope,
+            frozen: false,
+        }
     }
 
     /// The same place in a part of the model that is kept and trained by rules of its own.
@@ -102,6 +109,26 @@ impl Cx {
     /// Runs `body` as the module `name.index` of a list.
     pub fn nth<T>(&self, name: &'static str, index: usize, body: impl FnOnce(&Self) -> T) -> T {
         self.inside(name, Some(index as u32), body)
+    }
+
+    /// Runs `body` as a child module whose name comes from outside the program.
+    pub fn named<T>(&self, name: &str, body: impl FnOnce(&Self) -> T) -> T {
+        let scope = self.tape.named_scope_in(self.scope, name);
+        let outer = self.tape.enter(scope);
+        let result = body(&Self {
+            scope,
+            ..self.clone()
+        });
+        self.tape.enter(outer);
+        result
+    }
+
+    /// This module with its parameters frozen.
+    pub fn freezing(&self) -> Self {
+        Self {
+            frozen: true,
+            ..self.clone()
+        }
     }
 
     fn inside<T>(
@@ -360,7 +387,7 @@ impl Cx {
             train_only,
             ..
         } = &self.env.training;
-        if lora.is_some() {
+        if self.frozen || lora.is_some() {
             return false;
         }
         if freeze.is_empty() && train_only.is_empty() {

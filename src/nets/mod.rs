@@ -6,6 +6,7 @@ mod bert;
 mod bidirectional;
 mod clip;
 mod cx;
+mod declared;
 mod decoder;
 mod distilbert;
 mod dit;
@@ -30,6 +31,7 @@ mod vision;
 mod vit;
 
 pub use cx::{Cx, Env};
+pub use declared::net as declared;
 pub use equivariant::Irreps;
 pub use sizes::Sizes;
 

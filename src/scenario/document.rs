@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::fill::filled;
+use super::network::Network;
 use super::settings::{self, Kind, Setting, Value};
 use super::{Problem, Scenario, versions};
 use crate::document::{Document, Entry};
@@ -11,7 +12,8 @@ use crate::document::{Document, Entry};
 pub fn write(scenario: &Scenario) -> Document {
     let mut document = Document::new().with("version", scenario.version);
     for setting in settings::all() {
-        if setting.applies(scenario) && !is_open_parent(setting, scenario) {
+        let absent = setting.value(scenario) == Value::Network(None);
+        if setting.applies(scenario) && !is_open_parent(setting, scenario) && !absent {
             *document.at(setting.path.split('.')) = value(setting.value(scenario));
         }
     }
@@ -32,6 +34,7 @@ fn value(value: Value) -> Document {
         Value::Number(it) => it.into(),
         Value::Switch(it) => it.into(),
         Value::Text(it) => it.into(),
+        Value::Network(it) => it.map_or(Document::Null, |it| it.document()),
         Value::Words(it) => it.into(),
         Value::Sizes(it) => it
             .into_iter()
@@ -94,6 +97,14 @@ fn collect(
             }
             for Entry { key, value, .. } in entries {
                 collect(&format!("{below}{key}"), value, given, problems);
+            }
+        }
+        (Some(setting), Document::Map(_)) if setting.kind == Kind::Network => {
+            match Network::from_document(value) {
+                Ok(network) => {
+                    given.insert(setting.path, network.text());
+                }
+                Err(problem) => problems.push(problem),
             }
         }
         (Some(setting), _) => match text(setting.kind, value) {

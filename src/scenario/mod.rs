@@ -4,6 +4,7 @@
 //! all derive from the table in `settings`.
 
 pub mod document;
+pub mod network;
 pub mod presets;
 pub mod schema;
 pub mod settings;

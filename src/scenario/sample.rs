@@ -81,6 +81,7 @@ pub(crate) fn scenario(dice: &mut Dice) -> Scenario {
                 let words = (0..dice.below(4)).map(|_| dice.one_of(HOSTILE).replace(' ', "_"));
                 words.collect::<Vec<_>>().join(",")
             }
+            Kind::Network => dice.one_of(super::network::SAMPLES).into(),
             Kind::Sizes => {
                 let names = ["layers", "hidden", "vocab"];
                 let pairs = names[..dice.below(4) as usize]

@@ -1,6 +1,7 @@
 //! The scenario's JSON Schema and its documentation, derived from the settings.
 
 use super::Scenario;
+use super::network::{self, Place, kinds};
 use super::settings::{self, Kind, LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME, Setting, Value};
 use crate::document::Document;
 
@@ -77,6 +78,7 @@ fn property(setting: &Setting) -> Document {
             .with("type", "array")
             .with("maxItems", LONGEST_LIST as u64)
             .with("items", Document::new().with("type", "string")),
+        Kind::Network => network(base),
         Kind::Sizes => {
             let size = Document::new()
                 .with("type", "integer")
@@ -93,6 +95,7 @@ fn property(setting: &Setting) -> Document {
         Value::Text(it) => it.into(),
         Value::Words(it) => it.into(),
         Value::Sizes(_) => Document::new(),
+        Value::Network(_) => Document::Null,
     };
     let typed = typed
         .with("default", default)
@@ -102,6 +105,84 @@ fn property(setting: &Setting) -> Document {
     } else {
         typed.with("x-unit", setting.unit)
     }
+}
+
+/// A declared network: its kinds of items, each with its fields.
+fn network(base: Document) -> Document {
+    let list = |of: Document| Document::new().with("type", "array").with("items", of);
+    let of = |place| kinds().iter().filter(move |kind| kind.place == place);
+    let mut layers = Vec::new();
+    for kind in of(Place::Layer) {
+        let named = Document::new().with("const", kind.name);
+        layers.push(item(kind, &[("layer", named)]));
+    }
+    let layers = list(Document::new().with("oneOf", Document::List(layers)));
+    let mut typed = base
+        .with("type", "object")
+        .with("additionalProperties", false);
+    for kind in of(Place::Top) {
+        let fields = if kind.name == "sizes" {
+            let size = Document::new()
+                .with("type", "integer")
+                .with("minimum", 0_u64);
+            Document::new()
+                .with("type", "object")
+                .with("description", kind.about)
+                .with("additionalProperties", size)
+        } else {
+            item(kind, &[])
+        };
+        *typed.at(["properties", kind.name].into_iter()) = fields;
+    }
+    for kind in of(Place::Part) {
+        let parts = list(item(kind, &[("layers", layers.clone())]));
+        *typed.at(["properties", "parts"].into_iter()) = parts;
+    }
+    for kind in of(Place::Tensor) {
+        *typed.at(["properties", "tensors"].into_iter()) = list(item(kind, &[]));
+    }
+    typed
+}
+
+fn item(kind: &network::Kind, besides: &[(&str, Document)]) -> Document {
+    let mut item = object().with("description", kind.about);
+    for (name, typed) in besides {
+        *item.at(["properties", name].into_iter()) = typed.clone();
+    }
+    for field in kind.fields {
+        let described = Document::new().with("description", field.takes.expected());
+        *item.at(["properties", field.name].into_iter()) = described;
+    }
+    item
+}
+
+/// What a declared network is made of, for `docs/scenario.md`.
+pub fn network_markdown() -> String {
+    let mut text =
+        String::from("| item | fields, with what holds by default | what it is |\n|---|---|---|\n");
+    for kind in kinds() {
+        let fields: Vec<String> = kind
+            .fields
+            .iter()
+            .map(|field| {
+                if field.default.is_empty() {
+                    format!("`{}`", field.name)
+                } else {
+                    format!("`{}` ({})", field.name, field.default)
+                }
+            })
+            .collect();
+        let fields = if fields.is_empty() {
+            "any names".into()
+        } else {
+            fields.join(", ")
+        };
+        text.push_str(&format!(
+            "| `{}` | {fields} | {} |\n",
+            kind.name, kind.about
+        ));
+    }
+    text
 }
 
 /// A Markdown table of each section's settings, for `docs/scenario.md`.

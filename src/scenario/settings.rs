@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::decimal::decimal;
+use super::network::Network;
 use super::problem::nearest;
 pub use super::values::{LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME};
 use super::values::{is_key, name, sizes, switch, version, whole, words};
@@ -101,6 +102,8 @@ pub enum Kind {
     Words,
     /// Sizes by name, such as `layers=2,hidden=128`.
     Sizes,
+    /// A declared network, as compact text.
+    Network,
     /// A version, major and minor.
     Version {
         low: (u8, u8),
@@ -122,6 +125,10 @@ pub(super) enum Access {
     Text(fn(&Scenario) -> String, fn(&mut Scenario, String)),
     Version(fn(&Scenario) -> (u8, u8), fn(&mut Scenario, (u8, u8))),
     Words(fn(&Scenario) -> Vec<String>, fn(&mut Scenario, Vec<String>)),
+    Network(
+        fn(&Scenario) -> Option<Network>,
+        fn(&mut Scenario, Option<Network>),
+    ),
     Sizes(
         fn(&Scenario) -> BTreeMap<String, u64>,
         fn(&mut Scenario, BTreeMap<String, u64>),
@@ -137,6 +144,7 @@ pub enum Value {
     Text(String),
     Words(Vec<String>),
     Sizes(BTreeMap<String, u64>),
+    Network(Option<Network>),
 }
 
 impl Setting {
@@ -148,6 +156,7 @@ impl Setting {
             Value::Switch(it) => if it { "on" } else { "off" }.into(),
             Value::Text(it) => it,
             Value::Words(it) => it.join(","),
+            Value::Network(it) => it.map_or_else(String::new, |it| it.text()),
             Value::Sizes(it) => {
                 let pairs: Vec<String> = it.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 pairs.join(",")
@@ -159,6 +168,12 @@ impl Setting {
     pub fn set(&self, scenario: &mut Scenario, text: &str) -> Result<(), Problem> {
         let text = text.trim();
         let mut changed = scenario.clone();
+        if let Access::Network(_, write) = self.access {
+            // A network says itself which of its fields is wrong.
+            let network = (!text.is_empty()).then(|| Network::parse(text));
+            write(scenario, network.transpose()?);
+            return Ok(());
+        }
         if self.write(&mut changed, text).is_none() || self.check(&changed).is_some() {
             return Err(self.problem(text));
         }
@@ -176,6 +191,7 @@ impl Setting {
             Access::Version(_, write) => write(scenario, version(text)?),
             Access::Words(_, write) => write(scenario, words(text)?),
             Access::Sizes(_, write) => write(scenario, sizes(text)?),
+            Access::Network(_, write) => write(scenario, Some(Network::parse(text).ok()?)),
         }
         Some(())
     }
@@ -194,6 +210,7 @@ impl Setting {
             }
             Access::Words(read, _) => Value::Words(read(scenario)),
             Access::Sizes(read, _) => Value::Sizes(read(scenario)),
+            Access::Network(read, _) => Value::Network(read(scenario)),
         }
     }
 
@@ -230,6 +247,7 @@ impl Setting {
                 low.0, low.1, high.0, high.1
             ),
             Kind::Words => "names separated by commas".into(),
+            Kind::Network => "parts, layers and tensors (docs/scenario.md)".into(),
             Kind::Sizes => {
                 format!("sizes such as layers=2,hidden=128, each from 0 to {LARGEST_SIZE}")
             }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::network::Network;
 use super::{
     Attention, Checkpointing, Distribution, Kernels, LossKernel, Offload, Optimizer, Parallelism,
     Precision, Quantization, Trainer,
@@ -47,6 +48,8 @@ pub struct Model {
     pub id: String,
     /// Dimensions that differ from the catalogue's (`layers`, `vocab`, `hidden`, ...).
     pub dims: BTreeMap<String, u64>,
+    /// A network of one's own, in place of the catalogue's.
+    pub network: Option<Network>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -233,6 +236,7 @@ impl Default for Model {
         Self {
             id: "gpt2".into(),
             dims: BTreeMap::new(),
+            network: None,
         }
     }
 }

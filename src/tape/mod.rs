@@ -269,6 +269,19 @@ impl Tape {
         Scope(new)
     }
 
+    /// The scope of a module inside `parent` whose name comes from outside the program.
+    pub fn named_scope_in(&self, parent: Scope, name: &str) -> Scope {
+        let index = {
+            let names = &mut self.0.trace.borrow_mut().names;
+            let known = names.iter().position(|it| it == name);
+            known.unwrap_or_else(|| {
+                names.push(name.to_string());
+                names.len() - 1
+            })
+        };
+        self.scope_in(parent, "", Some(index as u32))
+    }
+
     pub fn path(&self, scope: Scope) -> String {
         self.0.trace.borrow().path(scope)
     }

@@ -123,6 +123,8 @@ pub struct Trace {
     pub broken: bool,
     pub kernels: Vec<Kernel>,
     pub(super) scopes: Vec<ScopeEntry>,
+    /// Names of modules that come from outside the program.
+    pub(super) names: Vec<String>,
 }
 
 impl Trace {
@@ -132,6 +134,10 @@ impl Trace {
         let mut at = scope;
         while let Some(entry) = self.scopes.get(at.0 as usize).filter(|_| at.0 != 0) {
             parts.push(match entry.index {
+                // A name from outside, by its place among those.
+                Some(i) if entry.name.is_empty() => {
+                    self.names.get(i as usize).cloned().unwrap_or_default()
+                }
                 Some(i) if entry.times > 1 => format!("{}.{i}-{}", entry.name, i + entry.times - 1),
                 Some(i) => format!("{}.{i}", entry.name),
                 None => entry.name.to_string(),

@@ -32,7 +32,8 @@ impl Scenario {
         let seen = Seen {
             scenario: self,
             gpu: catalog::gpu(&self.hardware.gpu),
-            model: catalog::model(&self.model.id),
+            // A declared network stands in its place.
+            model: catalog::model(&self.model.id).filter(|_| self.model.network.is_none()),
         };
         let mut found = Findings {
             scenario: self,

@@ -18,6 +18,13 @@ pub(super) fn check(seen: &Seen, found: &mut Findings) {
 
 fn model(seen: &Seen, found: &mut Findings) {
     let id = &seen.scenario.model.id;
+    if let Some(network) = &seen.scenario.model.network {
+        let (model, data) = (&seen.scenario.model, &seen.scenario.data);
+        if let Err(problem) = network.plan(&model.dims, data.micro_batch, data.sequence) {
+            found.refused.push(problem);
+        }
+        return;
+    }
     match seen.model {
         None => {
             let ids = catalog::models().iter().map(|model| model.id);

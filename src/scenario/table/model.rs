@@ -25,4 +25,15 @@ pub(super) const SETTINGS: &[Setting] = &[
         access: Access::Sizes(|s| s.model.dims.clone(), |s, it| s.model.dims = it),
         parent: None,
     },
+    Setting {
+        path: "model.network",
+        key: "network",
+        label: "Declared network",
+        unit: "",
+        kind: Kind::Network,
+        help: "A network of your own in place of the catalogue's: sizes, parts of layers, further tensors (docs/scenario.md).",
+        memory: "Runs as declared, operation by operation; tensors that no layer makes are counted for the time they say.",
+        access: Access::Network(|s| s.model.network.clone(), |s, it| s.model.network = it),
+        parent: None,
+    },
 ];

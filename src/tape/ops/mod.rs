@@ -9,6 +9,7 @@ mod assign;
 mod attention;
 mod batch_norm;
 mod conv;
+mod declared;
 mod dropout;
 mod embedding;
 mod experts;

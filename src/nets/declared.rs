@@ -1,0 +1,292 @@
+//! A network that the scenario declares: its parts, run layer by layer.
+
+use std::rc::Rc;
+
+use super::attention::{Eager, attend, heads};
+use super::{Cx, Net, Output};
+use crate::scenario::network::{
+    Attention, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan, PlannedTensor,
+};
+use crate::scenario::{self, Checkpointing, Data};
+use crate::tape::ops::{AttentionMask, Conv, repeat_heads};
+use crate::tape::{DType, Dims, Tensor};
+
+/// The network of a plan.
+pub fn net(plan: Plan) -> Box<dyn Net> {
+    let Plan {
+        input,
+        parts,
+        at_loss,
+        loss,
+        output,
+    } = plan;
+    Box::new(Declared {
+        input,
+        parts: parts.into_iter().map(Rc::new).collect(),
+        at_loss,
+        loss,
+        output,
+    })
+}
+
+#[derive(Debug)]
+struct Declared {
+    input: Input,
+    parts: Vec<Rc<Part>>,
+    at_loss: Vec<PlannedTensor>,
+    loss: Loss,
+    output: Vec<u64>,
+}
+
+impl Net for Declared {
+    fn batch(&self, cx: &Cx, _: &Data) -> Vec<Tensor> {
+        let float = cx.env.weights;
+        let dtype = if self.input.tokens { DType::I64 } else { float };
+        let mut all = vec![cx.tape.empty("input", &self.input.shape[..], dtype)];
+        match (self.loss, self.output.split_last()) {
+            (Loss::CrossEntropy, Some((_, rows))) => {
+                all.push(cx.tape.empty("target", rows, DType::I64));
+            }
+            (Loss::Mse, _) => all.push(cx.tape.empty("target", &self.output[..], float)),
+            _ => {}
+        }
+        all
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let Some(input) = batch.first() else {
+            return Output::nothing(cx);
+        };
+        let mut x = input.clone();
+        for part in &self.parts {
+            x = cx.named(&part.name, |cx| {
+                let cx = if part.frozen {
+                    cx.freezing()
+                } else {
+                    cx.clone()
+                };
+                run(&cx, part, x)
+            });
+        }
+        let loss = cx.named("loss", |cx| {
+            let x = beside(cx, &self.at_loss, x.clone());
+            match (self.loss, batch.get(1)) {
+                (Loss::CrossEntropy, Some(target)) => {
+                    let rows = [target.numel(), x.size(-1)];
+                    x.view(&rows).cross_entropy(&target.view(&rows[..1]))
+                }
+                (Loss::Mse, Some(target)) => x.mse_loss(target),
+                _ => x.mean_all(),
+            }
+        });
+        Output {
+            loss,
+            held: vec![x],
+        }
+    }
+}
+
+/// All passes of a part over its one set of weights.
+fn run(cx: &Cx, part: &Rc<Part>, mut x: Tensor) -> Tensor {
+    // What is run once only is no list of layers, and no checkpoint is laid around it.
+    let listed = part.repeat > 1 || part.passes > 1;
+    for pass in 0..part.passes {
+        x = if pass < part.without_gradient {
+            let x = x.detach();
+            cx.tape.clone().no_grad(|| one_pass(cx, part, x, false))
+        } else if listed && part.whole_passes && checkpoints(cx) {
+            let (inner, part) = (cx.clone(), part.clone());
+            let state = cx.tape.checkpoint(vec![x], move |state| {
+                inner.enter();
+                let inputs = state.iter().cloned();
+                inputs.map(|x| one_pass(&inner, &part, x, false)).collect()
+            });
+            match state.into_iter().next() {
+                Some(x) => x,
+                None => return Output::nothing(cx).loss,
+            }
+        } else {
+            one_pass(cx, part, x, listed && !part.whole_passes)
+        };
+    }
+    x
+}
+
+fn one_pass(cx: &Cx, part: &Rc<Part>, mut x: Tensor, listed: bool) -> Tensor {
+    if !listed {
+        for i in 0..part.repeat {
+            x = cx.nth("layers", i as usize, |cx| layer(cx, part, x));
+        }
+        return x;
+    }
+    let inner = part.clone();
+    let body = move |cx: &Cx, state: &[Tensor]| {
+        let states = state.iter().cloned();
+        states.map(|x| layer(cx, &inner, x)).collect()
+    };
+    let state = if part.passes > 1 {
+        // The same weights come again, which a row that is run once for all would not show.
+        cx.layers(
+            "layers",
+            part.repeat,
+            vec![x.clone()],
+            move |cx, state, _| body(cx, state),
+        )
+    } else {
+        cx.equal_layers("layers", part.repeat, vec![x.clone()], body)
+    };
+    state.into_iter().next().unwrap_or(x)
+}
+
+fn layer(cx: &Cx, part: &Part, mut x: Tensor) -> Tensor {
+    for (at, op) in part.ops.iter().enumerate() {
+        x = cx.nth(name(op), at, |cx| one(cx, op, &x));
+    }
+    beside(cx, &part.tensors, x)
+}
+
+/// The declared tensors that belong here.
+fn beside(cx: &Cx, tensors: &[PlannedTensor], mut x: Tensor) -> Tensor {
+    for tensor in tensors {
+        x = cx.named(&tensor.name, |cx| declared(cx, tensor, x));
+    }
+    x
+}
+
+fn declared(cx: &Cx, tensor: &PlannedTensor, x: Tensor) -> Tensor {
+    let shape = Dims::new(&tensor.shape);
+    let made = || -> Vec<Tensor> {
+        (0..tensor.count)
+            .map(|_| cx.tape.empty("declared", shape, tensor.dtype))
+            .collect()
+    };
+    match tensor.lifetime {
+        Lifetime::Saved => x.keeping(&made()),
+        Lifetime::Forward => {
+            drop(made());
+            x
+        }
+        Lifetime::Backward => {
+            x.with_scratch_in_backward(vec![(shape, tensor.dtype); tensor.count as usize])
+        }
+        Lifetime::Persistent => {
+            for i in 0..tensor.count {
+                cx.nth("copy", i as usize, |cx| {
+                    cx.buffer("tensor", shape, tensor.dtype)
+                });
+            }
+            x
+        }
+    }
+}
+
+fn name(op: &Op) -> &'static str {
+    match op {
+        Op::Embedding { .. } => "embedding",
+        Op::Linear { .. } => "linear",
+        Op::Norm(_) => "norm",
+        Op::Attention(_) => "attention",
+        Op::Mlp(_) => "mlp",
+        Op::Conv(_) => "conv",
+        Op::Activation(_) => "activation",
+        Op::Dropout(_) => "dropout",
+    }
+}
+
+fn one(cx: &Cx, op: &Op, x: &Tensor) -> Tensor {
+    match op {
+        Op::Embedding { rows, width } => cx.embedding("table", x, *rows, *width),
+        Op::Linear { out, bias } => cx.linear("proj", x, *out, *bias),
+        Op::Norm(norm) => normed(cx, *norm, x),
+        Op::Attention(it) => attention(cx, it, x),
+        Op::Mlp(it) => mlp(cx, it, x),
+        Op::Conv(it) => {
+            let space = x.shape().len().saturating_sub(2).min(3);
+            let kernel = [it.kernel; 3];
+            let conv = Conv::stride(it.stride)
+                .padded(it.kernel / 2)
+                .grouped(it.groups);
+            cx.convolution("kernel", x, it.out, &kernel[..space], conv, it.bias)
+        }
+        Op::Activation(kind) => active(kind, x),
+        Op::Dropout(p) => cx.dropout(x, *p),
+    }
+}
+
+fn normed(cx: &Cx, norm: Norm, x: &Tensor) -> Tensor {
+    match norm {
+        Norm::None => x.clone(),
+        Norm::Layer => cx.layer_norm("norm", x),
+        Norm::Rms => cx.rms_norm("norm", x),
+        Norm::Batch => cx.batch_norm("norm", x),
+    }
+}
+
+fn active(kind: &str, x: &Tensor) -> Tensor {
+    match kind {
+        "gelu" => x.gelu(),
+        "silu" => x.silu(),
+        "tanh" => x.tanh(),
+        "sigmoid" => x.sigmoid(),
+        _ => x.relu(),
+    }
+}
+
+fn attention(cx: &Cx, it: &Attention, x: &Tensor) -> Tensor {
+    let (b, n, width) = (x.size(0), x.size(1), x.size(-1));
+    let d = width / it.heads.max(1);
+    let input = normed(cx, it.norm, x);
+    let query = heads(&cx.linear("q_proj", &input, width, it.bias), it.heads);
+    let grouped = |name| {
+        let flat = cx.linear(name, &input, it.kv * d, it.bias);
+        let few = heads(&flat, it.kv);
+        repeat_heads(&few, it.heads / it.kv.max(1))
+    };
+    let (key, value) = (grouped("k_proj"), grouped("v_proj"));
+    drop(input);
+    let eager = cx.env.training.attention == scenario::Attention::Eager;
+    let mask = match (it.causal, eager) {
+        (false, _) => AttentionMask::None,
+        (true, false) => AttentionMask::Causal,
+        (true, true) => AttentionMask::Given(query.constant("mask", &[1, 1, n, n], query.dtype())),
+    };
+    let (out, _weights) = attend(
+        cx,
+        [&query, &key, &value],
+        &mask,
+        it.dropout,
+        Eager::default(),
+    );
+    let out = cx.linear("o_proj", &out.view(&[b, n, width]), width, it.bias);
+    around(cx, x, &out, it.residual, it.dropout)
+}
+
+fn mlp(cx: &Cx, it: &Mlp, x: &Tensor) -> Tensor {
+    let width = x.size(-1);
+    let input = normed(cx, it.norm, x);
+    let mut inner = cx.linear("up_proj", &input, it.width, it.bias);
+    inner = if it.gated {
+        let gate = cx.linear("gate_proj", &input, it.width, it.bias);
+        let gate = active(it.activation, &gate);
+        gate.mul(&inner)
+    } else {
+        active(it.activation, &inner)
+    };
+    drop(input);
+    let out = cx.linear("down_proj", &inner, width, it.bias);
+    drop(inner);
+    around(cx, x, &out, it.residual, it.dropout)
+}
+
+fn around(cx: &Cx, x: &Tensor, out: &Tensor, residual: bool, dropout: f64) -> Tensor {
+    let out = cx.dropout(out, dropout);
+    if residual { x.add(&out) } else { out }
+}
+
+/// Whether the run computes parts of the model again in backward.
+fn checkpoints(cx: &Cx) -> bool {
+    !matches!(
+        cx.env.training.checkpointing,
+        Checkpointing::None | Checkpointing::Offload
+    )
+}

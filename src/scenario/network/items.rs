@@ -1,0 +1,389 @@
+//! What a network is declared of: each kind of item with its fields, in one table.
+
+use super::FIELD;
+use crate::order::sorted;
+use crate::scenario::Problem;
+use crate::scenario::decimal::decimal;
+use crate::scenario::problem::nearest;
+
+/// A kind of item.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Kind {
+    pub name: &'static str,
+    pub place: Place,
+    pub fields: &'static [Field],
+    pub about: &'static str,
+}
+
+/// Where an item of a kind stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Once, by its name.
+    Top,
+    /// In the list of parts.
+    Part,
+    /// In a part's list of layers.
+    Layer,
+    /// In the list of tensors.
+    Tensor,
+}
+
+/// A field of an item.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Field {
+    pub name: &'static str,
+    pub takes: Takes,
+    /// Empty where the field must be given.
+    pub default: &'static str,
+}
+
+/// What a field accepts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// A whole number, a named size, or an expression of them.
+    Size,
+    /// Sizes apart by colons.
+    Shape,
+    OneOf(&'static [&'static str]),
+    Switch,
+    /// A number from 0 to 1.
+    Share,
+    Name,
+}
+
+/// All kinds, in the order of the documentation.
+pub const fn kinds() -> &'static [Kind] {
+    KINDS
+}
+
+const fn field(name: &'static str, takes: Takes, default: &'static str) -> Field {
+    Field {
+        name,
+        takes,
+        default,
+    }
+}
+
+const NORMS: Takes = Takes::OneOf(&["none", "layer", "rms"]);
+const ACTIVATIONS: Takes = Takes::OneOf(&["relu", "gelu", "silu", "tanh", "sigmoid"]);
+
+const KINDS: &[Kind] = &[
+    Kind {
+        name: "sizes",
+        place: Place::Top,
+        fields: &[],
+        about: "Named sizes, each a whole number; `model.dims` may change them. `batch` and `sequence` are the data's.",
+    },
+    Kind {
+        name: "input",
+        place: Place::Top,
+        fields: &[
+            field("kind", Takes::OneOf(&["tokens", "values"]), "tokens"),
+            field("shape", Takes::Shape, "batch:sequence"),
+        ],
+        about: "What a batch is: token ids, or numbers in the weights' format.",
+    },
+    Kind {
+        name: "part",
+        place: Place::Part,
+        fields: &[
+            field("name", Takes::Name, ""),
+            field("repeat", Takes::Size, "1"),
+            field("passes", Takes::Size, "1"),
+            field("gradient", Takes::Size, "0"),
+            field("frozen", Takes::Switch, "off"),
+            field("segments", Takes::OneOf(&["layer", "pass"]), "layer"),
+        ],
+        about: "A stack of layers: `repeat` times with weights of their own, `passes` times over the same weights. Gradients flow through the last `gradient` passes (0: through all). With checkpointing a segment is a layer or a pass.",
+    },
+    Kind {
+        name: "embedding",
+        place: Place::Layer,
+        fields: &[
+            field("rows", Takes::Size, ""),
+            field("width", Takes::Size, ""),
+        ],
+        about: "A table looked up by token ids.",
+    },
+    Kind {
+        name: "linear",
+        place: Place::Layer,
+        fields: &[
+            field("out", Takes::Size, ""),
+            field("bias", Takes::Switch, "on"),
+        ],
+        about: "A linear layer over the last dimension.",
+    },
+    Kind {
+        name: "norm",
+        place: Place::Layer,
+        fields: &[field(
+            "kind",
+            Takes::OneOf(&["layer", "rms", "batch"]),
+            "layer",
+        )],
+        about: "A normalisation: layer and RMS over the last dimension, batch over the second.",
+    },
+    Kind {
+        name: "attention",
+        place: Place::Layer,
+        fields: &[
+            field("heads", Takes::Size, ""),
+            field("kv", Takes::Size, "0"),
+            field("causal", Takes::Switch, "off"),
+            field("bias", Takes::Switch, "on"),
+            field("norm", NORMS, "layer"),
+            field("residual", Takes::Switch, "on"),
+            field("dropout", Takes::Share, "0"),
+        ],
+        about: "Self-attention over [batch, places, width] with projections, a norm before it and a residual around it; `kv` heads of keys and values where it is not 0. `training.attention` chooses the kernel.",
+    },
+    Kind {
+        name: "mlp",
+        place: Place::Layer,
+        fields: &[
+            field("width", Takes::Size, ""),
+            field("gated", Takes::Switch, "off"),
+            field("activation", ACTIVATIONS, "gelu"),
+            field("bias", Takes::Switch, "on"),
+            field("norm", NORMS, "layer"),
+            field("residual", Takes::Switch, "on"),
+            field("dropout", Takes::Share, "0"),
+        ],
+        about: "Two linear layers (three where gated) with an activation between, a norm before and a residual around.",
+    },
+    Kind {
+        name: "conv",
+        place: Place::Layer,
+        fields: &[
+            field("out", Takes::Size, ""),
+            field("kernel", Takes::Size, "3"),
+            field("stride", Takes::Size, "1"),
+            field("groups", Takes::Size, "1"),
+            field("bias", Takes::Switch, "on"),
+        ],
+        about: "A convolution over [batch, channels, ...] with one to three dimensions of space, padded by half its kernel.",
+    },
+    Kind {
+        name: "activation",
+        place: Place::Layer,
+        fields: &[field("kind", ACTIVATIONS, "relu")],
+        about: "An element-wise function.",
+    },
+    Kind {
+        name: "dropout",
+        place: Place::Layer,
+        fields: &[field("p", Takes::Share, "0.1")],
+        about: "Drops elements, and keeps a mask.",
+    },
+    Kind {
+        name: "tensor",
+        place: Place::Tensor,
+        fields: &[
+            field("name", Takes::Name, ""),
+            field("shape", Takes::Shape, ""),
+            field(
+                "dtype",
+                Takes::OneOf(&[
+                    "fp32", "fp64", "bf16", "fp16", "int64", "int32", "uint8", "bool",
+                ]),
+                "fp32",
+            ),
+            field(
+                "lifetime",
+                Takes::OneOf(&["saved", "forward", "backward", "persistent"]),
+                "saved",
+            ),
+            field("count", Takes::Size, "1"),
+            field("part", Takes::Name, "loss"),
+        ],
+        about: "A tensor that no layer makes: saved from forward to backward, transient in either, or there all the time. It belongs to every run of a part's layers, or to the loss.",
+    },
+    Kind {
+        name: "loss",
+        place: Place::Top,
+        fields: &[field(
+            "kind",
+            Takes::OneOf(&["cross-entropy", "mse", "mean"]),
+            "mean",
+        )],
+        about: "What is trained for: classes along the last dimension, a target of the same shape, or the mean.",
+    },
+];
+
+/// One item: its kind, and the fields that were given.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    pub kind: &'static Kind,
+    /// In the table's order; for `sizes`, which has any names, in the order of the alphabet.
+    fields: Vec<(String, String)>,
+}
+
+impl Item {
+    /// Reads an item; `at` is the path of its field.
+    pub(super) fn read(
+        kind: &str,
+        given: Vec<(String, String)>,
+        at: &str,
+    ) -> Result<Self, Problem> {
+        let Some(kind) = KINDS.iter().find(|it| it.name == kind) else {
+            let names = KINDS.iter().map(|it| it.name);
+            let expected = match nearest(kind, names.clone()) {
+                Some(near) => format!("a known kind; did you mean {near}?"),
+                None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
+            };
+            return Err(Problem::new(at, kind, expected));
+        };
+        let mut item = Self {
+            kind,
+            fields: Vec::new(),
+        };
+        for (key, value) in given {
+            let path = format!("{at}.{key}");
+            if kind.name == "sizes" {
+                let size = value.parse::<u64>().ok().filter(|it| *it <= LARGEST);
+                if size.is_none() || !is_name(&key) || matches!(key.as_str(), "batch" | "sequence")
+                {
+                    let expected = format!("a new name and a whole number up to {LARGEST}");
+                    return Err(Problem::new(path, value, expected));
+                }
+            } else {
+                let Some(field) = kind.fields.iter().find(|it| it.name == key) else {
+                    let names = kind.fields.iter().map(|it| it.name);
+                    let expected = match nearest(&key, names.clone()) {
+                        Some(near) => format!("a known field; did you mean {near}?"),
+                        None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
+                    };
+                    return Err(Problem::new(path, value, expected));
+                };
+                if !field.takes.accepts(&value) {
+                    return Err(Problem::new(path, value, field.takes.expected()));
+                }
+            }
+            if item.fields.iter().any(|(name, _)| *name == key) {
+                return Err(Problem::new(path, value, "to be given once"));
+            }
+            item.fields.push((key, value));
+        }
+        let missing = kind.fields.iter().find(|field| {
+            field.default.is_empty() && !item.fields.iter().any(|(name, _)| name == field.name)
+        });
+        if let Some(field) = missing {
+            let path = format!("{at}.{}", field.name);
+            return Err(Problem::new(path, "", field.takes.expected()));
+        }
+        item.settle();
+        Ok(item)
+    }
+
+    /// Puts the fields in order and leaves out those that say what holds anyway, so that equal networks are equal.
+    fn settle(&mut self) {
+        let kind = self.kind;
+        let place = |name: &str| kind.fields.iter().position(|it| it.name == name);
+        self.fields.retain(|(name, value)| {
+            let field = place(name).and_then(|at| kind.fields.get(at));
+            field.is_none_or(|it| it.default != value)
+        });
+        let fields = std::mem::take(&mut self.fields);
+        self.fields = sorted(fields, |a, b| (place(&a.0), &a.0).cmp(&(place(&b.0), &b.0)));
+    }
+
+    pub(super) fn text(&self) -> String {
+        let mut text = self.kind.name.to_string();
+        for (name, value) in &self.fields {
+            text.push_str(&format!(",{name}={value}"));
+        }
+        text
+    }
+
+    /// The fields that were given.
+    pub fn fields(&self) -> &[(String, String)] {
+        &self.fields
+    }
+
+    /// A field's value, given or by default.
+    pub fn get(&self, name: &str) -> &str {
+        let given = self.fields.iter().find(|(key, _)| key == name);
+        let field = || self.kind.fields.iter().find(|it| it.name == name);
+        match given {
+            Some((_, value)) => value,
+            None => field().map_or("", |it| it.default),
+        }
+    }
+
+    pub fn is_on(&self, name: &str) -> bool {
+        matches!(self.get(name), "on" | "true" | "yes" | "1")
+    }
+}
+
+impl Takes {
+    fn accepts(self, value: &str) -> bool {
+        const LONGEST: usize = 200;
+        let expression = |it: &str| {
+            let sign = |c: char| c.is_ascii_alphanumeric() || "_+-*/() ".contains(c);
+            !it.is_empty() && it.len() <= LONGEST && it.chars().all(sign)
+        };
+        match self {
+            Self::Size => expression(value),
+            Self::Shape => value.split(':').count() <= 6 && value.split(':').all(expression),
+            Self::OneOf(words) => words.contains(&value),
+            Self::Switch => matches!(
+                value,
+                "on" | "off" | "true" | "false" | "yes" | "no" | "1" | "0"
+            ),
+            Self::Share => decimal(value).is_some_and(|it| (0.0..=1.0).contains(&it)),
+            Self::Name => is_name(value),
+        }
+    }
+
+    /// What it accepts, as the end of "expected ...".
+    pub fn expected(self) -> String {
+        match self {
+            Self::Size => "a size such as 384, hidden or 4*hidden".into(),
+            Self::Shape => "up to six sizes apart by colons, such as batch:100:bins".into(),
+            Self::OneOf(words) => format!("one of {}", words.join(", ")),
+            Self::Switch => "on or off".into(),
+            Self::Share => "a number from 0 to 1".into(),
+            Self::Name => "a name of up to 40 letters, digits and _".into(),
+        }
+    }
+}
+
+/// The largest size that may be given or come out of an expression.
+pub(super) const LARGEST: u64 = 10_000_000;
+
+fn is_name(text: &str) -> bool {
+    let plain = text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    plain && (1..=40).contains(&text.len()) && !text.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Where the next item stands.
+#[derive(Debug, Default)]
+pub(super) struct Context {
+    parts: usize,
+    layers: usize,
+    tensors: usize,
+}
+
+impl Context {
+    /// The path of the next item's field.
+    pub(super) fn next(&mut self, kind: &str) -> String {
+        let place = KINDS.iter().find(|it| it.name == kind).map(|it| it.place);
+        match place {
+            Some(Place::Top) => format!("{FIELD}.{kind}"),
+            Some(Place::Part) => {
+                (self.parts, self.layers) = (self.parts + 1, 0);
+                format!("{FIELD}.parts.{}", self.parts - 1)
+            }
+            Some(Place::Tensor) => {
+                self.tensors += 1;
+                format!("{FIELD}.tensors.{}", self.tensors - 1)
+            }
+            Some(Place::Layer) | None => {
+                self.layers += 1;
+                let part = self.parts.saturating_sub(1);
+                format!("{FIELD}.parts.{part}.layers.{}", self.layers - 1)
+            }
+        }
+    }
+}

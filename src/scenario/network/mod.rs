@@ -1,0 +1,123 @@
+//! A network that the scenario declares itself: named sizes, parts of layers, and further tensors by their shape.
+
+mod document;
+mod expression;
+mod items;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+pub use items::{Field, Item, Kind, Place, Takes, kinds};
+pub use plan::{Attention, Conv, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan, PlannedTensor};
+
+use super::Problem;
+use crate::order::sorted;
+use items::Context;
+
+/// The longest text of a network, in bytes: what a link may carry.
+pub const LONGEST_TEXT: usize = 8192;
+
+/// A declared network: what was said, item by item, each of a known kind with known fields. Whether its sizes fit one
+/// another is known when it is planned for a batch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Network {
+    items: Vec<Item>,
+}
+
+impl Network {
+    /// Reads the compact text: items apart by `;`, each a kind and its fields, such as `attention,heads=8,causal=on`.
+    pub fn parse(text: &str) -> Result<Self, Problem> {
+        if text.len() > LONGEST_TEXT {
+            let expected = format!("at most {LONGEST_TEXT} bytes");
+            return Err(Problem::new(FIELD, text, expected));
+        }
+        let mut context = Context::default();
+        let mut items = Vec::new();
+        for statement in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
+            let mut words = statement.split(',').map(str::trim);
+            let kind = words.next().unwrap_or_default();
+            let field = context.next(kind);
+            let mut fields = Vec::new();
+            for word in words {
+                let Some((key, value)) = word.split_once('=') else {
+                    return Err(Problem::new(field, word, "a field such as heads=8"));
+                };
+                fields.push((key.trim().to_string(), value.trim().to_string()));
+            }
+            items.push(Item::read(kind, fields, &field)?);
+        }
+        Self::of(items)
+    }
+
+    /// The items, held to the bounds of a network.
+    fn of(items: Vec<Item>) -> Result<Self, Problem> {
+        const MOST: usize = 256;
+        if items.len() > MOST {
+            let expected = format!("at most {MOST} parts, layers and tensors");
+            return Err(Problem::new(FIELD, items.len().to_string(), expected));
+        }
+        // The order of a document, whatever that of the text.
+        let rank = |item: &Item| match (item.kind.name, item.kind.place) {
+            ("sizes", _) => 0,
+            ("input", _) => 1,
+            (_, Place::Part | Place::Layer) => 2,
+            (_, Place::Tensor) => 3,
+            _ => 4,
+        };
+        let items = sorted(items, |a, b| rank(a).cmp(&rank(b)));
+        let first = |place| items.iter().position(|item| item.kind.place == place);
+        match (first(Place::Part), first(Place::Layer)) {
+            (None, _) => {
+                let expected = "at least one part, such as part,name=body";
+                return Err(Problem::new(format!("{FIELD}.parts"), "", expected));
+            }
+            (Some(part), Some(layer)) if layer < part => {
+                let expected = "a part before its first layer";
+                return Err(Problem::new(format!("{FIELD}.parts"), "", expected));
+            }
+            _ => {}
+        }
+        for pair in items.windows(2) {
+            if let [a, b] = pair
+                && a.kind == b.kind
+                && a.kind.place == Place::Top
+            {
+                let field = format!("{FIELD}.{}", a.kind.name);
+                return Err(Problem::new(field, "", "to be given once"));
+            }
+        }
+        let network = Self { items };
+        let length = network.text().len();
+        if length > LONGEST_TEXT {
+            let expected = format!("at most {LONGEST_TEXT} bytes as text");
+            return Err(Problem::new(FIELD, length.to_string(), expected));
+        }
+        Ok(network)
+    }
+
+    /// The compact text, which `parse` reads back.
+    pub fn text(&self) -> String {
+        let items: Vec<String> = self.items.iter().map(Item::text).collect();
+        items.join(";")
+    }
+
+    /// Its items in order, each with the path of its field.
+    pub fn items(&self) -> impl Iterator<Item = (String, &Item)> {
+        let mut context = Context::default();
+        self.items
+            .iter()
+            .map(move |item| (context.next(item.kind.name), item))
+    }
+}
+
+/// Where a network stands in a scenario.
+pub const FIELD: &str = "model.network";
+
+/// Networks for property tests.
+#[cfg(test)]
+pub(crate) const SAMPLES: &[&str] = &[
+    "",
+    "part,name=body;linear,out=4",
+    "sizes,heads=2,hidden=8;input,kind=values,shape=batch:4:hidden;part,name=core,repeat=2,passes=3,gradient=1;attention,heads=heads;mlp,width=4*hidden;tensor,name=grid,shape=batch:8:10,count=2;loss,kind=mse",
+    "input,kind=values,shape=batch:3:8:8;part,name=stem,frozen=on;conv,out=4,kernel=5,stride=2;norm,kind=batch;activation;dropout,p=0.25",
+];
