@@ -4,6 +4,7 @@ mod document;
 mod expression;
 mod items;
 mod plan;
+mod planner;
 #[cfg(test)]
 mod tests;
 

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use super::{Network, SAMPLES};
 use crate::estimate::{Category, Estimate, Phase, estimate, quick_peak};
 use crate::scenario::sample::Dice;
@@ -27,7 +29,7 @@ fn problem(text: &str) -> Option<String> {
         Ok(network) => network,
         Err(problem) => return Some(problem.to_string()),
     };
-    let planned = network.plan(&Default::default(), 2, 16);
+    let planned = network.plan(&BTreeMap::default(), 2, 16);
     planned.err().map(|problem| problem.to_string())
 }
 
@@ -120,7 +122,7 @@ fn broken_text_neither_panics_nor_runs_away() {
             continue;
         };
         assert_eq!(Network::parse(&network.text()).unwrap(), network);
-        let Ok(plan) = network.plan(&Default::default(), 1 + dice.below(4), 8) else {
+        let Ok(plan) = network.plan(&BTreeMap::default(), 1 + dice.below(4), 8) else {
             continue;
         };
         let runs: u64 = plan.parts.iter().map(|it| it.repeat * it.passes).sum();
