@@ -21,6 +21,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("display", "off"),
     ("model", "gpt2"),
     ("dims", ""),
+    ("network", ""),
     ("mb", "8"),
     ("seq", "1024"),
     ("mask", "off"),

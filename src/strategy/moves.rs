@@ -168,7 +168,9 @@ pub const MOVES: &[Move] = &[
         cost: Cost::Results,
         price: "Longer texts are cut or split: the model sees less at once.",
         apply: |s| {
-            let half = s.data.sequence / 2;
+            // Context parallelism deals a sequence out in twice as many pieces as it has ranks.
+            let pieces = u64::from(s.parallel.cp).max(1) * 2;
+            let half = s.data.sequence / 2 / pieces * pieces;
             (half >= 128).then(|| with(s, |it| it.data.sequence = half))
         },
     },

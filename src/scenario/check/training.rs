@@ -7,6 +7,7 @@ use crate::scenario::problem::nearest;
 use crate::scenario::{
     Attention, Checkpointing, Distribution, Kernels, LossKernel, Precision, Quantization, Trainer,
 };
+use crate::scenario::{Problem, network};
 
 pub(super) fn check(seen: &Seen, found: &mut Findings) {
     model(seen, found);
@@ -21,7 +22,19 @@ fn model(seen: &Seen, found: &mut Findings) {
     if let Some(network) = &seen.scenario.model.network {
         let (model, data) = (&seen.scenario.model, &seen.scenario.data);
         if let Err(problem) = network.plan(&model.dims, data.micro_batch, data.sequence) {
+            // Said of the field that the form has.
+            let path = problem
+                .field
+                .strip_prefix(network::FIELD)
+                .unwrap_or_default();
+            let value = format!("{}={}", path.trim_start_matches('.'), problem.value);
+            let problem = Problem::new(network::FIELD, value, problem.expected);
             found.refused.push(problem);
+        }
+        let known = network.sizes();
+        if let Some(name) = model.dims.keys().find(|it| !known.contains(&it.as_str())) {
+            let expected = format!("sizes that the network names, which {name} is not");
+            found.warn("model.dims", expected);
         }
         return;
     }

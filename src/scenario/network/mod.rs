@@ -102,6 +102,15 @@ impl Network {
         items.join(";")
     }
 
+    /// The names of its sizes.
+    pub fn sizes(&self) -> Vec<&str> {
+        let sizes = self.items.iter().filter(|it| it.kind.name == "sizes");
+        sizes
+            .flat_map(Item::fields)
+            .map(|(name, _)| name.as_str())
+            .collect()
+    }
+
     /// Its items in order, each with the path of its field.
     pub fn items(&self) -> impl Iterator<Item = (String, &Item)> {
         let mut context = Context::default();
@@ -118,7 +127,7 @@ pub const FIELD: &str = "model.network";
 #[cfg(test)]
 pub(crate) const SAMPLES: &[&str] = &[
     "",
-    "part,name=body;linear,out=4",
+    "sizes,layers=2,vocab=100;part,name=body,repeat=layers;part,name=table;embedding,rows=vocab,width=8;linear,out=4",
     "sizes,heads=2,hidden=8;input,kind=values,shape=batch:4:hidden;part,name=core,repeat=2,passes=3,gradient=1;attention,heads=heads;mlp,width=4*hidden;tensor,name=grid,shape=batch:8:10,count=2;loss,kind=mse",
     "input,kind=values,shape=batch:3:8:8;part,name=stem,frozen=on;conv,out=4,kernel=5,stride=2;norm,kind=batch;activation;dropout,p=0.25",
 ];

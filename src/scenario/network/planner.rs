@@ -34,10 +34,7 @@ impl Network {
             }
         }
         for (name, value) in changed {
-            if sizes.insert(name.clone(), *value).is_none() {
-                let expected = "sizes that model.network.sizes names";
-                return Err(Problem::new("model.dims", name, expected));
-            }
+            sizes.insert(name.clone(), *value);
         }
         sizes.insert("batch".into(), batch);
         sizes.insert("sequence".into(), sequence);
