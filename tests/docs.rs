@@ -88,7 +88,7 @@ fn example_commands_print_what_is_shown() {
             run += 1;
         }
     }
-    assert_eq!(run, 3);
+    assert_eq!(run, 4);
 }
 
 #[test]
