@@ -114,7 +114,8 @@ fn network(base: Document) -> Document {
     let mut layers = Vec::new();
     for kind in of(Place::Layer) {
         let named = Document::new().with("const", kind.name);
-        layers.push(item(kind, &[("layer", named)]));
+        let required = Document::List(vec!["layer".into()]);
+        layers.push(item(kind, &[("layer", named)]).with("required", required));
     }
     let layers = list(Document::new().with("oneOf", Document::List(layers)));
     let mut typed = base
@@ -244,6 +245,9 @@ mod tests {
             Some(Document::List(all)) => all.contains(it),
             _ => schema.get("const").is_none_or(|only| only == it),
         };
+        if let Some(Document::List(all)) = schema.get("oneOf") {
+            return all.iter().filter(|it| allows(it, document)).count() == 1;
+        }
         listed(document)
             && match document {
                 Document::Null => is("null"),
