@@ -181,6 +181,9 @@ setup_tests() {
   first_of chromium chromium-browser google-chrome >/dev/null || missing="$missing chromium"
   first_of chromedriver >/dev/null || missing="$missing chromium-driver"
   first_of firefox-esr firefox >/dev/null || missing="$missing firefox-esr"
+  # What is exported is checked, and run by the tools that it is for.
+  has shellcheck || missing="$missing shellcheck"
+  has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
   [ -z "$missing" ] || debian_packages $missing
   CHROMIUM=$(first_of chromium chromium-browser google-chrome)
   FIREFOX=$(first_of firefox-esr firefox)

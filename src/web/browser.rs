@@ -66,6 +66,23 @@ pub fn download(name: &str, kind: &str, contents: &str) {
     let _ = try_download(name, kind, contents);
 }
 
+/// Hands a file that is no text to the person.
+pub fn download_bytes(name: &str, kind: &str, contents: &[u8]) {
+    // As for text.
+    let _ = try_download_bytes(name, kind, contents);
+}
+
+fn try_download_bytes(name: &str, kind: &str, contents: &[u8]) -> Result<(), JsValue> {
+    let bytes = js_sys::Uint8Array::new_from_slice(contents);
+    let parts = js_sys::Array::of1(&bytes);
+    let options = BlobPropertyBag::new();
+    options.set_type(kind);
+    let blob = Blob::new_with_u8_array_sequence_and_options(&parts, &options)?;
+    let url = Url::create_object_url_with_blob(&blob)?;
+    save(name, &url)?;
+    Url::revoke_object_url(&url)
+}
+
 fn try_download(name: &str, kind: &str, contents: &str) -> Result<(), JsValue> {
     let url = blob_url(contents, kind)?;
     save(name, &url)?;

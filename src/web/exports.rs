@@ -36,6 +36,15 @@ pub fn Exports(session: Session) -> impl IntoView {
             view! { <ul class="problems">{items}</ul> }.into_any()
         }
     };
+    let all = move |_| {
+        let archive = session.answer.with(|answer| {
+            let estimate = answer.estimate.as_ref()?;
+            Some(export::archive(&export::all(&answer.scenario, estimate)))
+        });
+        if let Some(archive) = archive {
+            browser::download_bytes("headroom.zip", "application/zip", &archive);
+        }
+    };
     let checked = move || chosen.get().map(|it| it.versions);
     let options: Vec<_> = export::TARGETS
         .iter()
@@ -52,6 +61,9 @@ pub fn Exports(session: Session) -> impl IntoView {
                 >{options}</select>
             </header>
             <p class="quiet checked">{checked}</p>
+            <div class="actions">
+                <button type="button" data-testid="export-zip" on:click=all>"All programs (.zip)"</button>
+            </div>
             <div class="files">{shown}</div>
         </section>
     }

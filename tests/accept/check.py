@@ -59,8 +59,6 @@ def deepspeed(document, path):
 
 
 def trainer(document, path):
-    from dataclasses import dataclass, field, make_dataclass
-
     from transformers import HfArgumentParser, TrainingArguments
 
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
@@ -219,6 +217,7 @@ def main():
             try:
                 check(bad, file.name)
             except (Exception, SystemExit):
+                print(f"{tool} took {path} and refused a made-up key", flush=True)
                 continue
         sys.exit(f"{tool} takes {path} with the key {MADE_UP} in it: its word means nothing")
 

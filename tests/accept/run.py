@@ -168,41 +168,49 @@ def run(number, environment, target, changes):
     return good, f"losses {' '.join(losses[:4])}" if good else done.stdout[-3000:]
 
 
-def parse(number, environment, check, name, target, changes):
-    folder = os.path.join(WORK, f"parse{number}")
-    # A tool that has models of its own is given one of them by the line.
-    export(target, changes, folder)
+def parse(number, environment, check, lines):
+    """All files of one check in one process: starting a tool takes longer than reading a file."""
+    paths = []
+    for at, (name, target, changes) in enumerate(lines):
+        folder = os.path.join(WORK, f"parse{number}-{at}")
+        export(target, changes, folder)
+        paths.append(os.path.join(folder, name))
     variables = {**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run([python(environment), os.path.join(HERE, "check.py"), check, os.path.join(folder, name)],
-                          env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)
-    return done.returncode == 0, f"{name}, and not with a made-up key" if done.returncode == 0 else done.stdout[-3000:]
+    done = subprocess.run([python(environment), os.path.join(HERE, "check.py"), check, *paths],
+                          env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900)
+    taken = [f"{check} took {path}" in done.stdout for path in paths]
+    return [(good, name if good else done.stdout[-3000:]) for good, (name, _, _) in zip(taken, lines)]
 
 
 def main():
     everything = "--all" in sys.argv
     only = [word for word in sys.argv[5:] if not word.startswith("--")]
-    jobs = [(run, line) for line in RUNS + (MORE_RUNS if everything else [])]
-    jobs += [(parse, line) for line in PARSES + (MORE_PARSES if everything else [])]
-    if only:
-        jobs = [(do, line) for do, line in jobs if line[0] in only or line[1 if do is run else 3] in only]
-    failed = 0
+    wanted = lambda environment, target: not only or environment in only or target in only
+    runs = [line for line in RUNS + (MORE_RUNS if everything else []) if wanted(line[0], line[1])]
+    parses = {}
+    for environment, check, *line in PARSES + (MORE_PARSES if everything else []):
+        if wanted(environment, line[1]):
+            parses.setdefault((environment, check), []).append(line)
+    jobs = [(run, line) for line in runs] + [(parse, (*key, lines)) for key, lines in parses.items()]
+    passed = failed = 0
 
     def do(number):
         kind, line = jobs[number]
         started = time.monotonic()
+        lines = [line] if kind is run else line[2]
         try:
-            good, said = kind(number, *line)
+            results = kind(number, *line)
         except Exception as problem:
-            good, said = False, repr(problem)
-        return good, said, time.monotonic() - started
+            results = [(False, repr(problem)) for _ in lines]
+        return zip(lines, [results] if kind is run and not isinstance(results, list) else results), time.monotonic() - started
 
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        for (kind, line), (good, said, seconds) in zip(jobs, pool.map(do, range(len(jobs)))):
-            failed += not good
-            what = "ran   " if kind is run else "parsed"
-            target, changes = line[-2:]
-            print(f"accept: {what if good else 'FAILED'} {target:13} {changes}: {said} ({seconds:.0f} s)", flush=True)
-    print(f"accept: {len(jobs) - failed} passed, {failed} failed")
+        for (kind, _), (results, seconds) in zip(jobs, pool.map(do, range(len(jobs)))):
+            for line, (good, said) in results:
+                passed, failed = passed + good, failed + (not good)
+                what = "FAILED" if not good else "ran   " if kind is run else "parsed"
+                print(f"accept: {what} {line[-2]:13} {line[-1]}: {said} ({seconds:.0f} s)", flush=True)
+    print(f"accept: {passed} passed, {failed} failed")
     sys.exit(failed > 0)
 
 

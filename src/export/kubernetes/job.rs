@@ -62,10 +62,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let document = Document::new()
         .with("apiVersion", "batch/v1")
         .with("kind", "Job")
-        .with(
-            "metadata",
-            Document::new().with("generateName", format!("{}-", job_name(scenario))),
-        )
+        .with("metadata", Document::new().with("name", job_name(scenario)))
         .with("spec", spec);
     Ok(files("job.yaml", &header, &document))
 }

@@ -53,10 +53,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let document = Document::new()
         .with("apiVersion", "trainer.kubeflow.org/v1alpha1")
         .with("kind", "TrainJob")
-        .with(
-            "metadata",
-            Document::new().with("generateName", format!("{}-", job_name(scenario))),
-        )
+        .with("metadata", Document::new().with("name", job_name(scenario)))
         .with(
             "spec",
             Document::new()
