@@ -14,6 +14,7 @@ mod batch;
 mod check;
 mod choices;
 pub(crate) mod decimal;
+mod everyday;
 mod fill;
 mod problem;
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Scenarios with a name: data over the settings, each value said so that no changed default changes it.
 
+use super::everyday::EVERYDAY;
 use super::{Scenario, settings, systems};
 
 /// A named scenario.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Preset {
     /// The name in commands and links.
     pub id: &'static str,
@@ -16,12 +17,12 @@ pub struct Preset {
 
 /// All presets, in the order of the gallery.
 pub fn all() -> &'static [Preset] {
-    PRESETS
+    &ALL
 }
 
 /// The preset with this id.
 pub fn find(id: &str) -> Option<&'static Preset> {
-    PRESETS.iter().find(|preset| preset.id == id)
+    all().iter().find(|preset| preset.id == id)
 }
 
 impl Preset {
@@ -34,6 +35,24 @@ impl Preset {
         scenario
     }
 }
+
+/// The two lists as one.
+static ALL: [Preset; PRESETS.len() + EVERYDAY.len()] = {
+    let [first, ..] = PRESETS else {
+        panic!("there are presets")
+    };
+    let mut all = [*first; PRESETS.len() + EVERYDAY.len()];
+    let mut at = 0;
+    while at < all.len() {
+        all[at] = if at < PRESETS.len() {
+            PRESETS[at]
+        } else {
+            EVERYDAY[at - PRESETS.len()]
+        };
+        at += 1;
+    }
+    all
+};
 
 const PRESETS: &[Preset] = &[
     systems::DREAMS,
