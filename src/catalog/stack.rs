@@ -87,6 +87,7 @@ mod tests {
         "cublas-workspace-kept",
         "ddp-bucket-mb",
         "expandable-segments",
+        "experts-loop",
         "four-bit-keeps-input",
         "mistral-repeats-keys",
         "foreach-temporaries",

@@ -34,6 +34,7 @@ pub fn software(stack: &Stack) -> Software {
         four_bit_keeps_input: value("bitsandbytes", stack.bitsandbytes, "four-bit-keeps-input")
             == "true",
         linear_loss_upcasts: value("liger", stack.liger, "linear-loss-upcasts") == "true",
+        looped_experts: transformers("experts-loop") == "true",
         mistral_repeats_keys: transformers("mistral-repeats-keys") == "true",
     }
 }
@@ -61,6 +62,7 @@ mod tests {
             keeps_cublas_workspace: true,
             logits: Logits::Shifted,
             reentrant: true,
+            looped_experts: true,
             ..newest
         };
         check((2, 4), (4, 48), older);

@@ -35,7 +35,12 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
     let b = cx.within("lora_B", |cx| {
         cx.param_as("weight", [y.size(-1), lora.rank], dtype, |_| true)
     });
-    let cast = x.to(dtype);
+    // Adapters of quantised layers leave casts to autocast where there is one (peft/tuners/lora/bnb.py, gptq.py).
+    let cast = if cx.quantised(name) && cx.tape.autocast_dtype().is_some() {
+        x.clone()
+    } else {
+        x.to(dtype)
+    };
     let share = cast
         .dropout(cx.rate(lora.dropout))
         .then(|x| x.linear(&a.tensor(), None))

@@ -1,23 +1,26 @@
 //! From the last hidden state of a language model to its loss: all logits, chunks of them, or a fused kernel.
 
-use super::losses::{Entropy, causal_lm_loss, shifted_labels, without_last};
+use super::losses::{Entropy, causal_lm_loss, shifted_labels, shifted_loss, without_last};
 use super::{Cx, Output};
 use crate::scenario::LossKernel;
 use crate::tape::{DType, Logits, Tensor};
 
-/// The loss of `hidden` `[B, S, H]` by the kernel in force. `project` makes logits; `weight` is the head's matrix.
+/// The loss of `hidden` `[B, S, H]` by the kernel in force. `plain_before`: old versions of this model cast nothing up. `project` makes logits; `weight` is the head's matrix.
 pub fn loss(
     cx: &Cx,
     hidden: &Tensor,
     labels: &Tensor,
+    plain_before: bool,
     weight: impl Fn() -> Tensor,
     project: impl Fn(&Tensor) -> Tensor,
 ) -> Output {
     let chunks = cx.env.training.loss_chunks.max(1);
     match cx.env.training.loss {
-        LossKernel::Library => over_all(cx, project(hidden), labels, Entropy::Library),
+        LossKernel::Library => {
+            over_all(cx, project(hidden), labels, Entropy::Library, plain_before)
+        }
         // The library's loss function casts up and shifts before it calls the patched cross-entropy.
-        LossKernel::Liger => over_all(cx, project(hidden), labels, Entropy::InPlace),
+        LossKernel::Liger => over_all(cx, project(hidden), labels, Entropy::InPlace, plain_before),
         LossKernel::LigerLinear => cx.within("loss", |cx| {
             let (rows, labels) = if cx.tape.machine().software.logits == Logits::Upcast {
                 let [_padded, labels] = shifted_labels(labels);
@@ -80,8 +83,21 @@ pub fn loss(
 }
 
 /// The output of a loss over all logits.
-fn over_all(cx: &Cx, logits: Tensor, labels: &Tensor, entropy: Entropy) -> Output {
-    let [loss, logits] = cx.within("loss", |_| causal_lm_loss(logits, labels, entropy));
+fn over_all(
+    cx: &Cx,
+    logits: Tensor,
+    labels: &Tensor,
+    entropy: Entropy,
+    plain_before: bool,
+) -> Output {
+    let older = cx.tape.machine().software.logits != Logits::Upcast;
+    let [loss, logits] = cx.within("loss", |_| {
+        if plain_before && older {
+            [shifted_loss(&logits, labels, entropy), logits]
+        } else {
+            causal_lm_loss(logits, labels, entropy)
+        }
+    });
     Output {
         loss,
         held: vec![logits],

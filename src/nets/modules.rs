@@ -127,10 +127,20 @@ impl Cx {
         })
     }
 
+    /// The weight of an RMS norm, in fp32 where the run casts norms up.
+    fn norm_weight(&self, width: u64) -> Tensor {
+        if !self.env.training.fp32_norms {
+            return self.param("weight", [width]).tensor();
+        }
+        let trained = self.env.training.lora.is_none();
+        self.param_as("weight", [width], DType::F32, |_| trained)
+            .tensor()
+    }
+
     /// transformers' RMS norm.
     pub fn rms_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
         self.within(name, |cx| {
-            let weight = cx.param("weight", [x.size(-1)]).tensor();
+            let weight = cx.norm_weight(x.size(-1));
             match cx.env.training.kernels {
                 Kernels::Library => x.rms_norm_python(&weight),
                 Kernels::FusedNorms | Kernels::Liger => x.rms_norm_liger(&weight),

@@ -104,6 +104,8 @@ pub struct Training {
     pub dropout: bool,
     pub clip: bool,
     pub ema: bool,
+    /// Norms are cast up to fp32 over a quantised base (`prepare_model_for_kbit_training` of PEFT).
+    pub fp32_norms: bool,
     /// `zero_grad(set_to_none=True)`, PyTorch's default since 2.0.
     pub zero_to_none: bool,
     /// The model's output object is alive during backward.
@@ -277,6 +279,7 @@ impl Default for Training {
             dropout: true,
             clip: false,
             ema: false,
+            fp32_norms: false,
             zero_to_none: true,
             keep_outputs: false,
             use_cache: false,

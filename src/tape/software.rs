@@ -22,6 +22,8 @@ pub struct Software {
     pub four_bit_keeps_input: bool,
     /// Liger's fused linear loss casts each chunk of logits up (liger-kernel before 0.5).
     pub linear_loss_upcasts: bool,
+    /// A mixture's experts are modules that run one after the other (transformers before 5.0).
+    pub looped_experts: bool,
     /// Mistral copies keys and values to every query head (transformers before 4.48).
     pub mistral_repeats_keys: bool,
 }
@@ -61,6 +63,7 @@ impl Default for Software {
             reentrant: false,
             four_bit_keeps_input: false,
             linear_loss_upcasts: false,
+            looped_experts: false,
             mistral_repeats_keys: false,
         }
     }

@@ -53,6 +53,9 @@ impl Decoder {
             hidden = x.view(hidden.shape());
         }
         let mut out = cx.within("experts", |cx| {
+            if cx.tape.machine().software.looped_experts {
+                return self.looped_experts(cx, &hidden, &chosen, &weights);
+            }
             let run = if self.batched {
                 Self::batched_experts
             } else {
@@ -96,6 +99,43 @@ impl Decoder {
             (Some(up), Some(gate)) => self.activation(&gate).then(|gate| gate.mul(&up)),
             _ => both.clone(),
         }
+    }
+
+    /// One expert after the other, as modules of their own, each with an equal share of the tokens
+    /// (`MixtralSparseMoeBlock.forward` before transformers 5).
+    fn looped_experts(
+        &self,
+        cx: &Cx,
+        hidden: &Tensor,
+        chosen: &Tensor,
+        weights: &Tensor,
+    ) -> Tensor {
+        let (tokens, k) = (hidden.size(0), chosen.size(-1));
+        let weights = weights.to(hidden.dtype());
+        let share = (tokens * k).div_ceil(self.experts);
+        let mut sum = hidden.constant("zeros", &[tokens, self.hidden], hidden.dtype());
+        let mask = hidden.constant("one_hot", &[tokens, k, self.experts], DType::I64);
+        let flat = weights.view(&[tokens * k]);
+        for i in 0..self.experts {
+            let index = || hidden.constant("where", &[share], DType::I64);
+            let (places, choices) = (index(), index());
+            let state = hidden.rows(&places);
+            let out = cx.nth("experts", i as usize, |cx| {
+                let gate = cx.linear("w1", &state, self.expert_ffn, false);
+                let product = self.activation(&gate).then(|gate| {
+                    let up = cx.linear("w3", &state, self.expert_ffn, false);
+                    gate.mul(&up)
+                });
+                drop(gate);
+                cx.linear("w2", &product, self.hidden, false)
+            });
+            let factor = flat.rows(&choices).unsqueeze(-1);
+            let weighted = out.mul(&factor).then(|rows| rows.to(hidden.dtype()));
+            drop(out);
+            sum = sum.add_rows_(&weighted, &places);
+        }
+        drop(mask);
+        sum
     }
 
     /// A copy of its expert's matrices for each token and choice.

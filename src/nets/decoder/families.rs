@@ -62,6 +62,7 @@ pub(super) const LLAMA: Traits = Traits {
     unturned_every: 0,
     mixture: None,
     repeats_keys: false,
+    plain_loss: false,
     window: 0,
     dropout: Dropout {
         embeddings: false,
@@ -284,6 +285,7 @@ const FALCON: Traits = Traits {
     ..PLAIN
 };
 const GPT_BIGCODE: Traits = Traits {
+    plain_loss: true,
     names: &Names {
         model: "transformer",
         embed: "wte",

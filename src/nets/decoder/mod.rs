@@ -139,6 +139,7 @@ impl Net for Decoder {
             cx,
             &hidden,
             labels,
+            self.traits.plain_loss,
             || self.head_weight(cx),
             |hidden| self.head(cx, hidden),
         );

@@ -35,6 +35,8 @@ pub(super) struct Traits {
     pub mixture: Option<Mixture>,
     /// Old versions copy keys and values to every query head, whatever attention follows.
     pub repeats_keys: bool,
+    /// Old versions take the cross-entropy of shifted logits in the model's own type.
+    pub plain_loss: bool,
     /// The tokens a window holds where the model names no other number.
     pub window: u64,
     pub dropout: Dropout,

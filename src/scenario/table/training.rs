@@ -285,6 +285,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         parent: None,
     },
     Setting {
+        path: "training.fp32_norms",
+        key: "fp32_norms",
+        label: "Norms in fp32",
+        unit: "",
+        kind: Kind::Switch,
+        help: "RMS norms are cast up to fp32 over a 16-bit or quantised base, as prepare_model_for_kbit_training does.",
+        memory: "Everything from the first norm on is fp32: activations of a language model nearly double.",
+        access: switch!(training.fp32_norms),
+        parent: None,
+    },
+    Setting {
         path: "training.zero_to_none",
         key: "zero_none",
         label: "Drop gradients when zeroing",

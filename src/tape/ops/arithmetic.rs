@@ -116,6 +116,28 @@ impl Tensor {
         })
     }
 
+    /// `self.index_add_(0, rows, other)`: the same memory. Backward takes the rows from the gradient, and their shape from
+    /// what was added, which it keeps (derivatives.yaml: `expand_as(source)`).
+    pub fn add_rows_(&self, other: &Tensor, rows: &Tensor) -> Tensor {
+        let b = other.meta();
+        self.detached_edge().from_op(&[self, other], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            let kept = [other.save(), rows.save()];
+            Box::new(move |mut incoming: Grads| {
+                let Some(g) = incoming.pop().flatten() else {
+                    return Grads::new();
+                };
+                let unpacked = kept.map(|kept| kept.unpack());
+                let for_other = needs[1].then(|| {
+                    g.tape()
+                        .empty("index_select", *unpacked[0].shape(), g.dtype())
+                        .conform(b)
+                });
+                grads([needs[0].then_some(g), for_other])
+            })
+        })
+    }
+
     /// `self - other`.
     pub fn sub(&self, other: &Tensor) -> Tensor {
         let (a, b) = (self.meta(), other.meta());

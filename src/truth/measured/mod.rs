@@ -273,6 +273,8 @@ fn training(record: &Value) -> Result<Training, String> {
             true => Quantization::Nf4,
             false => Quantization::None,
         },
+        // `prepare_model_for_kbit_training` of PEFT; the embeddings and the head it casts up TRL casts down again.
+        fp32_norms: other.contains("prepare_model_for_kbit_training"),
         lora: low_rank,
         ..Training::default()
     };
