@@ -54,6 +54,9 @@ fn lines(report: &Report) -> String {
             ),
         });
     }
+    for (class, selected) in &report.selected {
+        lines.push_str(&format!("{class:<10} {selected}\n"));
+    }
     lines.push_str(&format!("{}\n", report.all));
     lines
 }

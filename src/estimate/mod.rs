@@ -20,6 +20,7 @@ pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use software::software;
 pub use spread::{Joined, Spread, at_least_once};
+pub use uncertainty::Doubts;
 
 use std::collections::BTreeMap;
 
@@ -164,9 +165,15 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
         return Estimate::default();
     };
     let alive = alive_at(&run.trace, &highest);
-    let uncertainty = uncertainty::of(architecture);
-    let allocated = uncertainty.allocated(Bytes::new(highest.bytes));
-    let reserved = uncertainty.allocated(Bytes::new(peaks.reserved));
+    let doubts = Doubts::of(architecture);
+    let uncertainty = doubts.uncertainty();
+    let allocated = uncertainty.band(Bytes::new(highest.bytes));
+    let reserved = Doubts {
+        reserved: true,
+        ..doubts
+    }
+    .uncertainty()
+    .band(Bytes::new(peaks.reserved));
     let device = device::band(scenario, gpu, reserved);
     let usable = device::usable(&scenario.hardware, gpu);
     Estimate {

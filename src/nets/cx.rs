@@ -383,11 +383,12 @@ impl Cx {
     fn trains(&self, name: &str) -> bool {
         let Training {
             lora,
+            prompt_tokens,
             freeze,
             train_only,
             ..
         } = &self.env.training;
-        if self.frozen || lora.is_some() {
+        if self.frozen || lora.is_some() || *prompt_tokens > 0 {
             return false;
         }
         if freeze.is_empty() && train_only.is_empty() {

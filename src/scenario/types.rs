@@ -104,6 +104,8 @@ pub struct Training {
     pub dropout: bool,
     pub clip: bool,
     pub ema: bool,
+    /// Learned tokens before each sample, which are all that is trained (prompt tuning).
+    pub prompt_tokens: u64,
     /// Norms are cast up to fp32 over a quantised base (`prepare_model_for_kbit_training` of PEFT).
     pub fp32_norms: bool,
     /// `zero_grad(set_to_none=True)`, PyTorch's default since 2.0.
@@ -279,6 +281,7 @@ impl Default for Training {
             dropout: true,
             clip: false,
             ema: false,
+            prompt_tokens: 0,
             fp32_norms: false,
             zero_to_none: true,
             keep_outputs: false,

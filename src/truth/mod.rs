@@ -42,12 +42,7 @@ fn row(line: &str, metric: Metric) -> Row {
     };
     let id = record["id"].as_str().unwrap_or("?");
     if measured::is_one(&record) {
-        let group = record["category"].as_str().unwrap_or("none");
-        return match (measured::predict(&record), measured::truth(&record)) {
-            (Err(reason), _) => Row::unsupported(id, group, reason),
-            (Ok(_), None) => Row::unsupported(id, group, "the record lacks the metric".into()),
-            (Ok(predicted), Some(truth)) => Row::scored(id, group, truth, predicted),
-        };
+        return measured::row(&record, id);
     }
     let group = record["group"].as_str().unwrap_or("none");
     let predicted = kind(&record).and_then(|kind| match kind {

@@ -10,6 +10,18 @@ pub fn markdown(report: &Report, title: &str, plot: &str) -> String {
         "## {title}\n\n`{}`\n\n![Predicted against true, {title}]({plot})\n\n",
         report.all
     );
+    if !report.selected.is_empty() {
+        page.push_str("Runs on one GPU with a named metric and all settings stated, by metric:\n\n| metric | cases | expressed | median | p90 | inside the band |\n|---|--:|--:|--:|--:|--:|\n");
+    }
+    for (class, of) in &report.selected {
+        page.push_str(&format!(
+            "| {class} | {} | {:.1} % | {:.3} % | {:.3} % | {:.1} % |\n",
+            of.cases, of.expressed, of.median, of.p90, of.inside
+        ));
+    }
+    if !report.selected.is_empty() {
+        page.push('\n');
+    }
     page.push_str("| family | cases | unsupported | median | p90 | max | worst under |\n|---|--:|--:|--:|--:|--:|--:|\n");
     let mut families: Vec<(&String, &Summary)> = report.by.iter().collect();
     families.sort_by(|(a, x), (b, y)| y.max.total_cmp(&x.max).then_with(|| a.cmp(b)));

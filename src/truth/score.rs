@@ -16,6 +16,12 @@ pub struct Row {
     pub error: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unsupported: Option<String>,
+    /// The metric of a published figure, where the case belongs to the set that is held to the targets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<&'static str>,
+    /// Whether the truth lies in the stated band.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inside: Option<bool>,
 }
 
 impl Row {
@@ -27,6 +33,8 @@ impl Row {
             predicted: None,
             error: None,
             unsupported: Some(reason),
+            class: None,
+            inside: None,
         }
     }
 
@@ -39,6 +47,8 @@ impl Row {
             predicted: Some(predicted),
             error: Some(error),
             unsupported: None,
+            class: None,
+            inside: None,
         }
     }
 }
@@ -54,11 +64,25 @@ pub struct Summary {
     pub worst_under: f64,
 }
 
+/// What the published figures come to that are held to the targets: one GPU, a named metric, a confidence of 4 or 5.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Selected {
+    pub cases: usize,
+    /// Shares in percent.
+    pub expressed: f64,
+    pub median: f64,
+    pub p90: f64,
+    pub inside: f64,
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Report {
     #[serde(flatten)]
     pub all: Summary,
     pub by: BTreeMap<String, Summary>,
+    /// The selected cases, all together under `selected` and by metric; empty where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub selected: Vec<(&'static str, Selected)>,
     pub rows: Vec<Row>,
 }
 
@@ -72,7 +96,61 @@ pub fn report(rows: Vec<Row>) -> Report {
         .map(|(name, rows)| (name.clone(), summary(rows)))
         .collect();
     let all = summary(&rows.iter().collect::<Vec<_>>());
-    Report { all, by, rows }
+    let selected = selected(&rows);
+    Report {
+        all,
+        by,
+        selected,
+        rows,
+    }
+}
+
+fn selected(rows: &[Row]) -> Vec<(&'static str, Selected)> {
+    let mut classes: BTreeMap<&'static str, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        if let Some(class) = row.class {
+            classes.entry(class).or_default().push(row);
+        }
+    }
+    if classes.is_empty() {
+        return Vec::new();
+    }
+    let every: Vec<&Row> = classes.values().flatten().copied().collect();
+    let first = ("selected", of_selected(&every));
+    let each = classes
+        .iter()
+        .map(|(class, rows)| (*class, of_selected(rows)));
+    std::iter::once(first).chain(each).collect()
+}
+
+fn of_selected(rows: &[&Row]) -> Selected {
+    let share = |n: usize, of: usize| 100.0 * n as f64 / of.max(1) as f64;
+    let Summary { median, p90, .. } = summary(rows);
+    let expressed = rows.iter().filter(|row| row.error.is_some()).count();
+    let inside = rows.iter().filter(|row| row.inside == Some(true)).count();
+    Selected {
+        cases: rows.len(),
+        expressed: share(expressed, rows.len()),
+        median,
+        p90,
+        inside: share(inside, expressed),
+    }
+}
+
+impl std::fmt::Display for Selected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self {
+            cases,
+            expressed,
+            median,
+            p90,
+            inside,
+        } = self;
+        write!(
+            f,
+            "cases {cases}  expressed {expressed:.1}%  median |e| {median:.3}%  p90 {p90:.3}%  inside the band {inside:.1}%"
+        )
+    }
 }
 
 fn summary(rows: &[&Row]) -> Summary {
@@ -123,6 +201,32 @@ mod tests {
             .map(|e| Row::scored("x", "g", 1000, (1000 + e) as u64))
             .collect();
         assert_eq!(report(rows).all.to_string(), expected);
+    }
+
+    #[test]
+    fn selected_cases_are_summed_up_by_metric_too() {
+        let of = |class, inside, row: Row| Row {
+            class: Some(class),
+            inside,
+            ..row
+        };
+        let mixed = report(vec![
+            of("allocated", Some(true), Row::scored("a", "g", 100, 101)),
+            of("allocated", None, Row::unsupported("b", "g", "why".into())),
+            of("reserved", Some(false), Row::scored("c", "g", 100, 150)),
+            Row::scored("d", "g", 100, 900),
+        ]);
+        let lines: Vec<String> = mixed
+            .selected
+            .iter()
+            .map(|(class, it)| format!("{class} {it}"))
+            .collect();
+        let expected = [
+            "selected cases 3  expressed 66.7%  median |e| 50.000%  p90 50.000%  inside the band 50.0%",
+            "allocated cases 2  expressed 50.0%  median |e| 1.000%  p90 1.000%  inside the band 100.0%",
+            "reserved cases 1  expressed 100.0%  median |e| 50.000%  p90 50.000%  inside the band 0.0%",
+        ];
+        assert_eq!(lines, expected);
     }
 
     #[test]

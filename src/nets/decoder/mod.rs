@@ -25,8 +25,8 @@ use traits::{Embedding, Traits};
 
 use super::{Cx, Net, Output, Sizes, head};
 use crate::scenario::Data;
-use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
+use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 struct Decoder {
@@ -129,6 +129,14 @@ impl Net for Decoder {
         let [ids, labels, ..] = batch else {
             return Output::nothing(cx);
         };
+        let longer = |x: &Tensor| {
+            let n = cx.env.training.prompt_tokens;
+            if n == 0 {
+                return x.clone();
+            }
+            x.constant("cat", &[x.size(0), x.size(1).saturating_add(n)], x.dtype())
+        };
+        let (ids, labels) = (&longer(ids), &longer(labels));
         let cache = cx.env.training.use_cache.then(Rc::default);
         let name = self.traits.names.model;
         let hidden = cx.within(name, |cx| match self.traits.names.inner {
@@ -202,7 +210,27 @@ impl Decoder {
         last.unwrap_or(start)
     }
 
+    /// Embeddings of the tokens, behind those of a learned prompt where the run has one
+    /// (`PeftModelForCausalLM.forward` of PEFT, `get_prompt`).
     fn embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
+        let prompt = cx.env.training.prompt_tokens;
+        if prompt == 0 {
+            return self.word_embeddings(cx, ids);
+        }
+        let words = ids.narrow(1, ids.size(1).saturating_sub(prompt));
+        let words = self.word_embeddings(cx, &words);
+        let table = cx.within("prompt_encoder", |cx| {
+            cx.param_as("weight", [prompt, self.hidden], DType::F32, |_| true)
+        });
+        let learned = table.tensor().to(words.dtype()).unsqueeze(0).expand(&[
+            words.size(0),
+            prompt,
+            self.hidden,
+        ]);
+        Tensor::cat(&learned, &[&words], 1)
+    }
+
+    fn word_embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
         let name = self.traits.names.embed;
         match self.traits.embedding {
             Embedding::Plain => cx.input_embedding(name, ids, self.vocab, self.table_width),

@@ -285,6 +285,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         parent: None,
     },
     Setting {
+        path: "training.prompt_tokens",
+        key: "prompt_tokens",
+        label: "Learned prompt",
+        unit: "tokens",
+        kind: Kind::Whole {
+            low: 0,
+            high: 100_000,
+        },
+        help: "Learned tokens that stand before each sample of a decoder and are all that is trained (prompt tuning); 0 is none.",
+        memory: "Frees gradients and states of the model; each sample is longer by these tokens.",
+        access: whole!(training.prompt_tokens),
+        parent: None,
+    },
+    Setting {
         path: "training.fp32_norms",
         key: "fp32_norms",
         label: "Norms in fp32",

@@ -6,15 +6,17 @@ mod words;
 
 use serde_json::Value;
 
+use super::Row;
 use crate::allocator::Settings;
 use crate::catalog::{self, ModelEntry};
-use crate::estimate::{Peaks, software};
+use crate::estimate::{Doubts, Peaks, software};
 use crate::nets::{self, Net, Sizes};
 use crate::scenario::{
     Attention, Checkpointing, Data, Kernels, LossKernel, Quantization, Training,
 };
 use crate::step;
 use crate::tape::Machine;
+use crate::units::Bytes;
 use words::{adapters, optimizer, precision};
 
 /// The metric of a record: what its number counts.
@@ -29,7 +31,7 @@ pub enum Counts {
 const GIB: f64 = (1_u64 << 30) as f64;
 
 /// The number measured, in bytes.
-pub fn truth(record: &Value) -> Option<u64> {
+fn truth(record: &Value) -> Option<u64> {
     let gib = record["measured_gib"].as_f64()?;
     (gib > 0.0).then_some((gib * GIB) as u64)
 }
@@ -38,8 +40,72 @@ pub fn is_one(record: &Value) -> bool {
     record["measured_gib"].is_number() && record["metric"].is_string()
 }
 
+/// The score of a record.
+pub fn row(record: &Value, id: &str) -> Row {
+    let group = record["category"].as_str().unwrap_or("none");
+    let row = match (predict(record), truth(record)) {
+        (Err(reason), _) => Row::unsupported(id, group, reason),
+        (Ok(_), None) => Row::unsupported(id, group, "the record lacks the metric".into()),
+        (Ok(predicted), Some(truth)) => {
+            let band = doubts(record).uncertainty().band(Bytes::new(predicted));
+            let truth_bytes = Bytes::new(truth);
+            Row {
+                inside: Some(band.low <= truth_bytes && truth_bytes <= band.high),
+                ..Row::scored(id, group, truth, predicted)
+            }
+        }
+    };
+    Row {
+        class: class(record),
+        ..row
+    }
+}
+
+/// The metric of a record that is held to the targets: one GPU, a named metric, confidence 4 or 5.
+fn class(record: &Value) -> Option<&'static str> {
+    let held =
+        record["n_gpus"].as_u64() == Some(1) && record["confidence"].as_u64().unwrap_or(0) >= 4;
+    let counts = counts(&text(record, "metric")).ok().filter(|_| held)?;
+    Some(match counts {
+        Counts::Allocated => "allocated",
+        Counts::Reserved => "reserved",
+        Counts::Device => "nvidia-smi",
+    })
+}
+
+/// What a record leaves open.
+fn doubts(record: &Value) -> Doubts {
+    let framework = text(record, "framework");
+    let task = text(record, "task");
+    let counts = counts(&text(record, "metric"));
+    let torch = sources::stack(record).torch;
+    let pinned = ["fms", "litgpt", "lit-gpt"];
+    let named = framework.contains("torch ")
+        || framework.contains("nightly")
+        || pinned.iter().any(|name| framework.contains(name));
+    let category = text(record, "category");
+    let vision = category.starts_with("vision");
+    Doubts {
+        convolutions: vision && !text(record, "model").contains("vit"),
+        reserved: matches!(counts, Ok(Counts::Reserved | Counts::Device)),
+        driver: counts == Ok(Counts::Device),
+        unnamed_software: !named,
+        older_torch: torch < (2, 4),
+        compiled: record["compile"].as_bool() == Some(true),
+        stand_in: (category == "llm_peft" && !task.starts_with("lora {"))
+            || task.contains("gptq")
+            || text(record, "other").contains("-foak") && task.contains("nf4")
+            || text(record, "attention_impl").contains("flex")
+            || text(record, "model").contains("mixtral"),
+        longest: ["<=512", "variable", "maximum"].iter().any(|word| {
+            text(record, "notes").contains(word) || text(record, "other").contains(word)
+        }),
+        evaluations: text(record, "other").contains("inside the max"),
+    }
+}
+
 /// Predicts from the description of a run.
-pub fn predict(record: &Value) -> Result<u64, String> {
+fn predict(record: &Value) -> Result<u64, String> {
     let counts = counts(&text(record, "metric"))?;
     let peaks = Peaks::replayed(&run(record)?.trace, &Settings::default());
     let allocated = peaks.highest().map_or(0, |peak| peak.bytes);
@@ -56,6 +122,11 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
         Some(1) => {}
         Some(n) => return Err(format!("{n} GPUs are not modelled")),
         None => return Err("the record does not say how many GPUs it ran on".into()),
+    }
+    if record["compile"].as_bool() == Some(true) && text(record, "framework").contains("torchtune")
+    {
+        // Its `compile=True` compiles every layer and the loss.
+        return Err("what compiled layers keep is not modelled".into());
     }
     let (net, language) = network(record)?;
     let data = Data {
@@ -275,6 +346,7 @@ fn training(record: &Value) -> Result<Training, String> {
         },
         // `prepare_model_for_kbit_training` of PEFT; the embeddings and the head it casts up TRL casts down again.
         fp32_norms: other.contains("prepare_model_for_kbit_training"),
+        prompt_tokens: words::prompt_tokens(record["task"].as_str().unwrap_or_default()),
         lora: low_rank,
         ..Training::default()
     };

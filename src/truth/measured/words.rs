@@ -9,6 +9,8 @@ pub(super) fn precision(text: &str) -> Result<Precision, String> {
         "fp32" => Precision::Fp32,
         _ if text.starts_with("bfloat16 weights + bf16 autocast") => Precision::AmpBf16OnBf16,
         _ if text.starts_with("bfloat16 weights") => Precision::Bf16,
+        // The same bytes in either half precision.
+        _ if text.starts_with("float16 weights + fp16 autocast") => Precision::AmpBf16OnBf16,
         _ if text.starts_with("float16 weights") => Precision::Fp16,
         _ if text.starts_with("bf16 amp") || text.starts_with("bf16 autocast") => {
             Precision::AmpBf16
@@ -63,7 +65,8 @@ pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
     let lower = task.to_lowercase();
     let kind = lower.split([' ', '{']).next().unwrap_or_default();
     match kind {
-        "full" | "full," | "pretrain" | "pretrain/full" | "llama-adapter" | "adapter" => {
+        "full" | "full," | "pretrain" | "pretrain/full" | "llama-adapter" | "adapter"
+        | "prompt_tuning" | "ptuning" | "prefixtuning" | "adaptionprompt" => {
             return Ok(None);
         }
         // The last seven adapt the same layers and are about as large: what they keep of activations is taken to be LoRA's.
@@ -131,4 +134,20 @@ pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
         fp32_adapters: !by_words,
         ..Lora::default()
     }))
+}
+
+/// Learned tokens before each sample. Prefixes of keys and values and gated prompts lengthen no sample: a single learned
+/// token stands in, from which on activations are kept as theirs are.
+pub(super) fn prompt_tokens(task: &str) -> u64 {
+    let kind = task.split([' ', '{']).next().unwrap_or_default();
+    let given: Value = task
+        .find('{')
+        .and_then(|at| task.get(at..))
+        .and_then(|json| serde_json::from_str(json).ok())
+        .unwrap_or_default();
+    match kind {
+        "prompt_tuning" | "ptuning" => given["num_virtual_tokens"].as_u64().unwrap_or(20),
+        "prefixtuning" | "adaptionprompt" => 1,
+        _ => 0,
+    }
 }
