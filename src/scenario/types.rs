@@ -110,6 +110,8 @@ pub struct Training {
     pub fp32_norms: bool,
     /// `zero_grad(set_to_none=True)`, PyTorch's default since 2.0.
     pub zero_to_none: bool,
+    /// `zero_grad()` stands between forward and backward: gradients live through the forward pass.
+    pub zero_late: bool,
     /// The model's output object is alive during backward.
     pub keep_outputs: bool,
     pub use_cache: bool,
@@ -284,6 +286,7 @@ impl Default for Training {
             prompt_tokens: 0,
             fp32_norms: false,
             zero_to_none: true,
+            zero_late: false,
             keep_outputs: false,
             use_cache: false,
             channels_last: false,

@@ -58,6 +58,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("prompt_tokens", "0"),
     ("fp32_norms", "off"),
     ("zero_none", "on"),
+    ("zero_late", "off"),
     ("keep_outputs", "off"),
     ("use_cache", "off"),
     ("channels_last", "off"),

@@ -47,7 +47,8 @@ impl Course {
 
     /// The least that shows a steady step: what a loop carries from step to step beside its states needs two.
     pub const fn steady(training: &Training, machine: Machine) -> Self {
-        let carries = training.keep_outputs || keeps_gradients(training, machine);
+        let carries =
+            training.keep_outputs || training.zero_late || keeps_gradients(training, machine);
         Self {
             steps: if carries { 2 } else { 1 },
             warm: true,
@@ -116,7 +117,7 @@ pub fn run_as(
     for step in 0..steps {
         tape.mark(step, Phase::Setup);
         let micro = micro_batches(net, &cx, data, training.accumulation.max(1));
-        for batch in &micro {
+        for (place, batch) in micro.iter().enumerate() {
             tape.mark(step, Phase::Forward);
             let forward = || tape.autocast(autocast, || net.forward(&cx, batch));
             let Output { mut loss, held } = if training.checkpointing == Checkpointing::Offload {
@@ -137,6 +138,11 @@ pub fn run_as(
                 loss = scaler.scale(&tape, &loss);
             }
             drop(std::mem::take(&mut graph));
+            if training.zero_late && place == 0 && !keeps_gradients(training, machine) {
+                for param in tape.params() {
+                    param.grad.take();
+                }
+            }
             tape.mark(step, Phase::Backward);
             loss.backward();
             graph = tape.take_graph();
@@ -165,7 +171,7 @@ pub fn run_as(
         if let Some(average) = &mut average {
             average.update(&tape);
         }
-        if !keeps_gradients(training, machine) {
+        if !training.zero_late && !keeps_gradients(training, machine) {
             for param in &trainable {
                 param.grad.take();
             }

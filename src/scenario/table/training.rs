@@ -321,6 +321,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         parent: None,
     },
     Setting {
+        path: "training.zero_late",
+        key: "zero_late",
+        label: "Zero gradients after the forward pass",
+        unit: "",
+        kind: Kind::Switch,
+        help: "The loop calls zero_grad() between the forward pass and backward, not after the optimizer's step.",
+        memory: "The gradients of the step before stay alive through the forward pass, where activations fill up.",
+        access: switch!(training.zero_late),
+        parent: None,
+    },
+    Setting {
         path: "training.keep_outputs",
         key: "keep_outputs",
         label: "Keep the model's output",

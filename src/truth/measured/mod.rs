@@ -93,6 +93,7 @@ fn doubts(record: &Value) -> Doubts {
         older_torch: torch < (2, 4),
         compiled: record["compile"].as_bool() == Some(true),
         stand_in: (category == "llm_peft" && !task.starts_with("lora {"))
+            || task.contains("\"use_dora\": true")
             || task.contains("gptq")
             || text(record, "other").contains("-foak") && task.contains("nf4")
             || text(record, "attention_impl").contains("flex")
@@ -348,6 +349,9 @@ fn training(record: &Value) -> Result<Training, String> {
         fp32_norms: other.contains("prepare_model_for_kbit_training"),
         prompt_tokens: words::prompt_tokens(record["task"].as_str().unwrap_or_default()),
         lora: low_rank,
+        // rasbt's scripts call `zero_grad()` between forward and backward, but where they accumulate.
+        zero_late: text(record, "source_repo_or_url").starts_with("rasbt/")
+            && record["grad_accum"].as_u64() == Some(1),
         ..Training::default()
     };
     if litgpt::is_one(record) {

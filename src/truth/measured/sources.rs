@@ -21,7 +21,10 @@ pub(super) fn stack(record: &Value) -> Stack {
             *place = version;
         }
     }
-    if framework.contains("litgpt 2024") {
+    if framework.contains("may 2024") {
+        // The newest release then.
+        stack.torch = (2, 3);
+    } else if framework.contains("litgpt 2024") {
         // LitGPT's pyproject.toml of 2024: bitsandbytes 0.42.0, torch 2.2 or newer.
         stack.torch = (2, 3);
         stack.bitsandbytes = (0, 42);
