@@ -29,7 +29,7 @@ use crate::catalog;
 use crate::nets::{self, Net, Sizes};
 use crate::order::sorted;
 use crate::scenario::{Attention, Parallelism, Runtime, Scenario};
-use crate::step::{self, Course, Run};
+use crate::step::{self, Buckets, Course, Run};
 use crate::tape::Machine;
 use crate::units::Bytes;
 
@@ -61,7 +61,10 @@ fn steady(scenario: &Scenario) -> Result<Run, Unsupported> {
         &scenario.data,
         &scenario.training,
         machine,
-        Course::steady(&scenario.training, machine),
+        Course {
+            buckets: buckets(scenario),
+            ..Course::steady(&scenario.training, machine)
+        },
     ))
 }
 
@@ -89,6 +92,22 @@ fn built(scenario: &Scenario) -> Result<(Box<dyn Net>, &'static str), Unsupporte
     Ok((net, entry.arch))
 }
 
+/// The gradient buckets of data parallelism on several GPUs.
+fn buckets(scenario: &Scenario) -> Buckets {
+    let layout = &scenario.parallel;
+    if layout.strategy != Parallelism::Ddp || scenario.hardware.gpus < 2 {
+        Buckets::None
+    } else if layout.bucket_view {
+        Buckets::Viewed {
+            mib: layout.bucket_mb,
+        }
+    } else {
+        Buckets::Copied {
+            mib: layout.bucket_mb,
+        }
+    }
+}
+
 /// The card and the software.
 fn machine(scenario: &Scenario) -> Machine {
     Machine {
@@ -104,7 +123,10 @@ fn ran(net: &dyn Net, scenario: &Scenario) -> Run {
         &scenario.data,
         &scenario.training,
         machine,
-        Course::from_the_start(STEPS),
+        Course {
+            buckets: buckets(scenario),
+            ..Course::from_the_start(STEPS)
+        },
     )
 }
 
@@ -132,10 +154,7 @@ fn not_modelled(uncertainty: uncertainty::Uncertainty, scenario: &Scenario) -> V
     let mut missing = uncertainty.not_modelled();
     let layout = &scenario.parallel;
     let missed = match layout.strategy {
-        Parallelism::None => None,
-        Parallelism::Ddp => {
-            Some("the gradient buckets of data parallelism, as large as the gradients")
-        }
+        Parallelism::None | Parallelism::Ddp => None,
         _ => Some("what each GPU saves where states, gradients or weights are divided"),
     };
     missing.extend(

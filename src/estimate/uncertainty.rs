@@ -109,7 +109,8 @@ mod tests {
     #[track_caller]
     fn check(doubts: Doubts, low: u64, high: u64) {
         let band = doubts.uncertainty().band(Bytes::new(1000));
-        assert_eq!((band.low, band.high), (Bytes::new(low), Bytes::new(high)));
+        let near = |it: Bytes, expected: u64| it.get().abs_diff(expected) <= 1;
+        assert!(near(band.low, low) && near(band.high, high), "{band:?}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The training step: what a training loop does around a network's forward function.
 
+mod buckets;
 mod clipping;
 mod ema;
 mod hooks;
@@ -12,6 +13,8 @@ use crate::estimate::Phase;
 use crate::nets::{Cx, Env, Net, Output};
 use crate::scenario::{Checkpointing, Data, Kernels, Precision, Training};
 use crate::tape::{DType, Folding, Machine, Param, Tape, Tensor, Trace};
+pub use buckets::Buckets;
+use buckets::Reducer;
 use ema::Average;
 pub use hooks::foldable;
 use optimizer::OptimizerState;
@@ -33,6 +36,8 @@ pub struct Course {
     pub warm: bool,
     /// Which equal layers are run once for all.
     pub folding: Folding,
+    /// How gradients meet those of other GPUs.
+    pub buckets: Buckets,
 }
 
 impl Course {
@@ -42,6 +47,7 @@ impl Course {
             steps,
             warm: false,
             folding: Folding::FromSecond,
+            buckets: Buckets::None,
         }
     }
 
@@ -53,6 +59,7 @@ impl Course {
             steps: if carries { 2 } else { 1 },
             warm: true,
             folding: Folding::FromSecond,
+            buckets: Buckets::None,
         }
     }
 }
@@ -71,7 +78,7 @@ pub fn run(
     course: Course,
 ) -> Run {
     let mut course = course;
-    if !foldable(training) {
+    if !foldable(training) || matches!(course.buckets, Buckets::Viewed { .. }) {
         course.folding = Folding::Nothing;
     } else if course.folding == Folding::FromSecond && training.kernels != Kernels::Library {
         // The fused norms write over the gradient that comes in, and the last norm's is no layer's.
@@ -100,7 +107,9 @@ pub fn run_as(
         steps,
         warm,
         folding,
+        buckets,
     } = course;
+    let reducer = Reducer::new(buckets);
     let (weights, autocast) = types(training.precision);
     let tape = Tape::new(machine);
     let cx = Cx::new(
@@ -119,6 +128,9 @@ pub fn run_as(
         let micro = micro_batches(net, &cx, data, training.accumulation.max(1));
         for (place, batch) in micro.iter().enumerate() {
             tape.mark(step, Phase::Forward);
+            if step == 1 && place == 0 {
+                reducer.rebuild(&tape);
+            }
             let forward = || tape.autocast(autocast, || net.forward(&cx, batch));
             let Output { mut loss, held } = if training.checkpointing == Checkpointing::Offload {
                 tape.offloading(forward)
@@ -126,6 +138,8 @@ pub fn run_as(
                 forward()
             };
             hooks::install(&tape, training, warm);
+            reducer.wrap(&tape);
+            reducer.meets(place + 1 == micro.len());
             if training.keep_outputs {
                 kept.replace(held);
             } else {

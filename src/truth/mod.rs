@@ -74,7 +74,12 @@ fn kind(record: &Value) -> Result<Kind<'_>, String> {
     else {
         return Err("a record of a kind that is not modelled".into());
     };
-    if let Some(strategy) = knobs.get("strategy").and_then(Value::as_str) {
+    let library = knobs.get("impl").and_then(Value::as_str) != Some("titan");
+    let strategy = knobs
+        .get("strategy")
+        .and_then(Value::as_str)
+        .filter(|name| !library || !["single", "ddp"].contains(name));
+    if let Some(strategy) = strategy {
         return Err(format!("several GPUs (`{strategy}`) are not modelled"));
     }
     Ok(if knobs.contains_key("feature") {

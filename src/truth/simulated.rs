@@ -103,13 +103,24 @@ pub fn run_with(
     }
     let net = nets::build(&architecture(family, knobs), &sizes)?;
     let machine = machine(knobs);
-    Ok(step::run(
-        &*net,
-        data,
-        training,
-        machine,
-        step::Course::from_the_start(3),
-    ))
+    let course = step::Course {
+        buckets: buckets(knobs),
+        ..step::Course::from_the_start(3)
+    };
+    Ok(step::run(&*net, data, training, machine, course))
+}
+
+/// The gradient buckets of data parallelism, where the record is of one of several GPUs.
+fn buckets(knobs: &Object) -> step::Buckets {
+    if knobs.get("strategy").and_then(Value::as_str) != Some("ddp") {
+        return step::Buckets::None;
+    }
+    let mib = knobs.get("bucket_mb").and_then(Value::as_u64).unwrap_or(25);
+    if knobs.get("gabv").and_then(Value::as_bool) == Some(true) {
+        step::Buckets::Viewed { mib }
+    } else {
+        step::Buckets::Copied { mib }
+    }
 }
 
 /// The models of torchvision and timm are told apart by name, as `tv:resnet50`, `timm:resnet50`.
@@ -231,6 +242,7 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
         clip: flag("clip", false),
         ema: flag("ema", false),
         zero_to_none: flag("zero_none", true),
+        zero_late: flag("zg_before_bwd", false),
         keep_outputs: flag("hold_outputs", false),
         use_cache: flag("use_cache", false),
         channels_last: flag("chlast", false),

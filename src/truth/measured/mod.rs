@@ -2,6 +2,7 @@
 
 mod litgpt;
 mod sources;
+mod vision;
 mod words;
 
 use serde_json::Value;
@@ -119,11 +120,14 @@ fn predict(record: &Value) -> Result<u64, String> {
 
 /// Runs the described training step.
 pub fn run(record: &Value) -> Result<step::Run, String> {
-    match record["n_gpus"].as_u64() {
-        Some(1) => {}
-        Some(n) => return Err(format!("{n} GPUs are not modelled")),
+    let buckets = match record["n_gpus"].as_u64() {
+        Some(1) => step::Buckets::None,
+        Some(_) if text(record, "parallelism").starts_with("ddp") => {
+            step::Buckets::Copied { mib: 25 }
+        }
+        Some(n) => return Err(format!("{n} GPUs other than with DDP are not modelled")),
         None => return Err("the record does not say how many GPUs it ran on".into()),
-    }
+    };
     if record["compile"].as_bool() == Some(true) && text(record, "framework").contains("torchtune")
     {
         // Its `compile=True` compiles every layer and the loss.
@@ -133,7 +137,8 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
     let data = Data {
         micro_batch: record["micro_batch"]
             .as_u64()
-            .ok_or("the record does not say the micro-batch")?,
+            .ok_or("the record does not say the micro-batch")?
+            .saturating_mul(vision::clips(record)),
         sequence: record["seq_len"].as_u64().unwrap_or(1),
         padding_mask: false,
         ..Data::default()
@@ -147,7 +152,10 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
     } else {
         3
     };
-    let course = step::Course::from_the_start(steps);
+    let course = step::Course {
+        buckets,
+        ..step::Course::from_the_start(steps)
+    };
     Ok(step::run(&*net, &data, &training, machine(record), course))
 }
 
@@ -211,8 +219,8 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         return litgpt::network(record).map(|net| (net, true));
     }
     let dims = |key: &str| record["model_dims"][key].as_u64();
-    if lower.contains("vit_l_16") || lower.contains("vit_b_16") || lower.contains("vit_huge") {
-        return vision(record, &lower).map(|net| (net, false));
+    if let Some(net) = vision::network(record, &lower) {
+        return net.map(|net| (net, false));
     }
     if lower.contains("bert-large") || lower.contains("bert_large") {
         let mut sizes = Sizes::default();
@@ -285,22 +293,6 @@ fn listed(name: &str) -> Option<&'static ModelEntry> {
     catalog::models()
         .iter()
         .find(|entry| entry.hf_id.eq_ignore_ascii_case(name))
-}
-
-/// A vision transformer: torchvision's with ten classes, timm's with forty-five (as the records' scripts set).
-fn vision(record: &Value, name: &str) -> Result<Box<dyn Net>, String> {
-    let (architecture, classes) = if name.contains("vit_huge") {
-        ("timm:vit_huge_patch14_224", 45)
-    } else if name.contains("vit_l_16") {
-        ("tv:vit_l_16", 10)
-    } else {
-        ("tv:vit_b_16", 10)
-    };
-    let image = record["model_dims"]["img"].as_u64().unwrap_or(224);
-    nets::build(
-        architecture,
-        &Sizes::from([("img", image), ("classes", classes)]),
-    )
 }
 
 fn training(record: &Value) -> Result<Training, String> {

@@ -21,7 +21,10 @@ pub(super) fn stack(record: &Value) -> Stack {
             *place = version;
         }
     }
-    if framework.contains("may 2024") {
+    if text(record, "category") == "vision_video" {
+        // mmaction2's model zoo of 2020 and 2021.
+        stack.torch = (1, 10);
+    } else if framework.contains("may 2024") {
         // The newest release then.
         stack.torch = (2, 3);
     } else if framework.contains("litgpt 2024") {
