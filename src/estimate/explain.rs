@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Category, Unsupported, alive_at};
+use super::{Category, Peaks, PhasePeak, Unsupported, alive_at};
 use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::tape::Scope;
@@ -30,9 +30,21 @@ impl Held {
 
 /// What is alive at the peak, the largest kind first.
 pub fn held_at_peak(scenario: &Scenario) -> Result<Vec<Held>, Unsupported> {
+    held(scenario, |peaks| peaks.highest().copied())
+}
+
+/// What is alive at an instant of the timeline, the largest kind first.
+pub fn held_at_instant(scenario: &Scenario, index: usize) -> Result<Vec<Held>, Unsupported> {
+    held(scenario, |peaks| peaks.instant(index))
+}
+
+fn held(
+    scenario: &Scenario,
+    when: impl FnOnce(&Peaks) -> Option<PhasePeak>,
+) -> Result<Vec<Held>, Unsupported> {
     let (net, _) = super::built(scenario)?;
     let run = super::ran(&*net, scenario);
-    let Some(peak) = super::peaks(&run, scenario).highest().copied() else {
+    let Some(peak) = when(&super::peaks(&run, scenario)) else {
         return Ok(Vec::new());
     };
     let mut names: BTreeMap<Scope, String> = BTreeMap::new();
@@ -77,6 +89,30 @@ fn numberless(path: &str) -> String {
 mod tests {
     use super::*;
     use crate::estimate::estimate;
+
+    #[test]
+    fn an_instant_holds_what_the_timeline_says_without_the_allocators_slack() {
+        let scenario = Scenario::default();
+        let timeline = estimate(&scenario).unwrap().timeline;
+        for index in [
+            0,
+            timeline.len() / 3,
+            timeline.len() / 2,
+            timeline.len() - 1,
+        ] {
+            let held: Bytes = held_at_instant(&scenario, index)
+                .unwrap()
+                .iter()
+                .map(Held::all)
+                .sum();
+            let said = timeline[index].bytes;
+            assert!(
+                held <= said && said - held < Bytes::mib(24),
+                "{index}: {held} of {said}"
+            );
+        }
+        assert_eq!(held_at_instant(&scenario, timeline.len()), Ok(Vec::new()));
+    }
 
     #[test]
     fn the_tensors_sum_to_the_breakdown() {

@@ -14,7 +14,7 @@ pub mod time;
 mod uncertainty;
 
 pub use expand::{Expansion, Single};
-pub use explain::{Held, held_at_peak};
+pub use explain::{Held, held_at_instant, held_at_peak};
 pub use names::unmatched;
 pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};

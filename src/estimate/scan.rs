@@ -120,11 +120,39 @@ impl Peaks {
             .reduce(|best, next| if next.bytes > best.bytes { next } else { best })
     }
 
-    /// The course of the last step, thinned: of each stretch of events the highest, so that no peak is lost.
-    pub fn timeline(&self) -> Vec<Instant> {
+    /// How many events of the last step make one instant of its timeline.
+    fn stretch(&self) -> usize {
         const INSTANTS: usize = 400;
         let total: usize = self.curves.iter().map(|(_, curve)| curve.len()).sum();
-        let stretch = total.div_ceil(INSTANTS).max(1);
+        total.div_ceil(INSTANTS).max(1)
+    }
+
+    /// Where among the events an instant of the timeline lies.
+    pub fn instant(&self, index: usize) -> Option<PhasePeak> {
+        let stretch = self.stretch();
+        let mut left = index;
+        for (phase, (_, curve)) in self.phases.iter().zip(&self.curves) {
+            let count = curve.len().div_ceil(stretch);
+            if left >= count {
+                left -= count;
+                continue;
+            }
+            let from = left * stretch;
+            let part = curve.iter().skip(from).take(stretch).enumerate();
+            // The earliest of the highest, as a peak is.
+            let (at, bytes) = part.rev().max_by_key(|(_, bytes)| **bytes)?;
+            return Some(PhasePeak {
+                at: from + at + 1,
+                bytes: *bytes,
+                ..*phase
+            });
+        }
+        None
+    }
+
+    /// The course of the last step, thinned: of each stretch of events the highest, so that no peak is lost.
+    pub fn timeline(&self) -> Vec<Instant> {
+        let stretch = self.stretch();
         let highest = |phase: Phase, part: &[u64]| Instant {
             phase,
             bytes: Bytes::new(part.iter().copied().max().unwrap_or(0)),

@@ -85,6 +85,7 @@ pub const COSTS: &str = "Costs";
 pub const SAVES: &str = "Memory";
 pub const AFTER: &str = "Then needs";
 pub const APPLY: &str = "Apply";
+pub const ALIVE: &str = "What is alive there";
 pub const GUIDE: &str = "What this system’s guide says";
 pub const SAID: &str = "The guide says";
 pub const COMPUTED: &str = "Computed here";

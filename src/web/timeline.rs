@@ -1,11 +1,14 @@
 //! The timeline: allocated memory over one step, and what is there where you point.
 
+use std::time::Duration;
+
 use leptos::ev::PointerEvent;
 use leptos::prelude::*;
 
 use super::session::Session;
 use super::{browser, chart, markup, saves, text};
-use crate::estimate::{Estimate, Instant, Part, Phase};
+use crate::estimate::{self, Estimate, Held, Instant, Part, Phase};
+use crate::scenario::Scenario;
 use crate::units::{Bytes, UnitStyle};
 
 /// "Instant 12 of 300, backward: 8.00 GiB".
@@ -96,6 +99,7 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
                 />
                 <figcaption class="readout">{said}</figcaption>
             </figure>
+            <Alive session at/>
             <details class="numbers">
                 <summary>"The same in numbers"</summary>
                 <div inner_html=numbers></div>
@@ -103,6 +107,69 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
             </details>
         </section>
     }
+}
+
+/// What is alive at the instant, once the pointer rests.
+#[component]
+fn Alive(session: Session, at: Memo<Option<usize>>) -> impl IntoView {
+    let open = RwSignal::new(false);
+    let rested = RwSignal::new(None::<usize>);
+    let rest = debounce(Duration::from_millis(120), move |it| {
+        rested.try_set(it);
+    });
+    let rest = StoredValue::new_local(rest);
+    // The outside here is time.
+    Effect::new(move || {
+        let now = at.get();
+        rest.update_value(|rest| rest(now));
+    });
+    let shown = move || {
+        let at = rested.get().filter(|_| open.get())?;
+        let units = session.units.get();
+        session.answer.with(|it| alive(&it.scenario, at, units))
+    };
+    view! {
+        <details class="numbers" data-testid="alive" on:toggle=move |_| open.update(|it| *it = !*it)>
+            <summary>{text::ALIVE}</summary>
+            <div class="scroller" tabindex="0" role="region" aria-label=text::ALIVE inner_html=move || shown().unwrap_or_default()></div>
+        </details>
+    }
+}
+
+/// The largest kinds of tensors at an instant.
+fn alive(scenario: &Scenario, at: usize, units: UnitStyle) -> Option<String> {
+    const MOST: usize = 12;
+    let held = estimate::held_at_instant(scenario, at).ok()?;
+    let row = |it: &Held| {
+        let (_, category, _) = text::category(it.category);
+        let module = if it.module.is_empty() {
+            text::OUTSIDE
+        } else {
+            &it.module
+        };
+        let size = it.all().show(units);
+        vec![
+            category.into(),
+            it.op.into(),
+            module.into(),
+            it.count.to_string(),
+            size,
+        ]
+    };
+    let mut rows: Vec<Vec<String>> = held.iter().take(MOST).map(row).collect();
+    let rest: Bytes = held.iter().skip(MOST).map(Held::all).sum();
+    if rest > Bytes::ZERO {
+        let empty = String::new;
+        rows.push(vec![
+            text::SMALLER.into(),
+            empty(),
+            empty(),
+            empty(),
+            rest.show(units),
+        ]);
+    }
+    let head = ["Kept as", "Made by", "In", "Tensors", "Together"];
+    Some(markup::table("tensors", &head, 2, &rows))
 }
 
 /// Each phase's peak: the instants with names.
