@@ -188,6 +188,14 @@ pub fn width() -> u32 {
     ((width.unwrap_or(1280.0) / STEP).floor() * STEP) as u32
 }
 
+/// Whether the folded part that an event is of is open now.
+pub fn is_open(event: &Event) -> bool {
+    let part = event
+        .target()
+        .and_then(|it| it.dyn_into::<web_sys::Element>().ok());
+    part.is_some_and(|it| it.has_attribute("open"))
+}
+
 /// The file that was chosen in a file field; the field forgets it, so that it can be chosen again.
 pub fn chosen_file(event: &Event) -> Option<File> {
     let field: HtmlInputElement = event.target()?.dyn_into().ok()?;

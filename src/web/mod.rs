@@ -3,6 +3,7 @@
 //! One `Session` holds the state; each view takes it and gives markup. What a view shows is worked out in pure
 //! functions beside it, which are tested without a browser.
 
+mod advice;
 mod breakdown;
 mod browser;
 mod chart;
@@ -16,7 +17,6 @@ mod form;
 mod gauge;
 mod guide;
 mod history;
-mod ladder;
 mod map;
 mod markup;
 mod masthead;
@@ -64,10 +64,15 @@ pub fn App() -> impl IntoView {
             <div class="answers" id="answers">
                 <verdict::Verdict session/>
                 <breakdown::Breakdown session/>
-                <ladder::Ladder session/>
+                <advice::Advice session panel=&advice::LADDER/>
                 <timeline::Timeline session width/>
                 <sweep::Sweep session width/>
                 <map::Map session/>
+                <advice::Advice session panel=&advice::SOLVE/>
+                <advice::Advice session panel=&advice::MOVES/>
+                <advice::Advice session panel=&advice::TIERS/>
+                <advice::Advice session panel=&advice::GPUS/>
+                <advice::Fastest session width/>
                 <guide::SystemGuide session/>
                 <compare::Compare session/>
                 <stack::Brought session/>

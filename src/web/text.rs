@@ -3,9 +3,10 @@
 use super::sweep::{Curve, Largest};
 use crate::catalog;
 use crate::estimate::{Category, Phase};
-use crate::scenario::Scenario;
 use crate::scenario::settings::Setting;
+use crate::scenario::{Checkpointing, Scenario};
 use crate::share::DATA_VERSION;
+use crate::strategy::Tally;
 use crate::strategy::doctor::Cause;
 use crate::units::{Bytes, UnitStyle};
 
@@ -71,20 +72,80 @@ pub fn axis(units: UnitStyle, largest: Bytes) -> String {
 }
 
 pub const WHAT_TO_CHANGE: &str = "What to change";
-pub const LOOKING: &str = "Looking for what would help…";
+pub const LADDER_ABOUT: &str =
+    "The fewest changes that make it fit, the cheapest kind first, with the same effective batch.";
 pub const FITS_AS_IT_IS: &str = "Nothing needs to change: it fits.";
-pub const LADDER: &str =
-    "Cheapest first, with the same effective batch; each step is computed for this run.";
+pub const LADDER: &str = "One after the other; each is computed for this run.";
 pub const LADDER_FAILS: &str =
     "All of these together are not enough: take a larger card or a smaller model.";
+pub const OR: &str = "or";
 pub const COSTS_NOTHING: &str = "nothing";
 pub const COSTS_TIME: &str = "time";
 pub const CHANGES_RESULTS: &str = "results differ";
-pub const CHANGE: &str = "Change";
-pub const COSTS: &str = "Costs";
-pub const SAVES: &str = "Memory";
-pub const AFTER: &str = "Then needs";
+pub const NOT_OFFERED: &str = "not offered";
 pub const APPLY: &str = "Apply";
+pub const EVERY_CHANGE: &str = "Every change, by itself";
+pub const EVERY_CHANGE_ABOUT: &str = "What each would do to this run: computed, so it may be nothing, or less than nothing. \
+     At the end what people also try, and what it really does.";
+pub const TIERS: &str = "How full the card should be";
+pub const TIERS_ABOUT: &str =
+    "The same effective batch with the largest micro-batch that leaves so much room.";
+pub const NO_WAY: &str = "no way found";
+pub const OTHER_CARDS: &str = "On other cards";
+pub const OTHER_CARDS_ABOUT: &str = "This run on every card of the catalogue, the fastest first, each with its own largest micro-batch.";
+pub const HOW_FAR: &str = "How far it goes";
+pub const HOW_FAR_ABOUT: &str = "Each answer by itself, everything else as it is.";
+pub const NONE_FITS: &str = "none fits";
+pub const SMALLEST_CARD: &str = "smallest card";
+pub const FEWEST_CARDS: &str = "fewest GPUs for this effective batch";
+pub const FEWEST_CHECKPOINTS: &str = "least checkpointing";
+pub const FASTEST_THAT_FITS: &str = "The fastest that fits";
+pub const SEARCH_ABOUT: &str = "Searches all combinations of changes and micro-batches in the background; nothing waits for it.";
+pub const SEARCH: &str = "Search again";
+pub const STOP: &str = "Stop";
+pub const NOTHING_FITS: &str = "No combination fits.";
+pub const FASTEST: &str = "fastest";
+pub const TOO_LARGE: &str = "too large";
+
+pub fn largest_of(name: &str) -> String {
+    format!("largest {name}")
+}
+
+pub fn batch_of(wanted: u64) -> String {
+    format!("effective batch of {wanted}")
+}
+
+/// Which layers a run checkpoints.
+pub fn checkpointed(scenario: &Scenario) -> String {
+    match (
+        scenario.training.checkpointing,
+        scenario.training.checkpoint_every,
+    ) {
+        (Checkpointing::None, _) => "none".into(),
+        (_, 1) => "every layer".into(),
+        (_, every) => format!("one layer of {every}"),
+    }
+}
+
+/// How far a search is, and what it did not have to look at.
+pub fn searched(tally: &Tally) -> String {
+    format!(
+        "{} of {} combinations settled with {} runs of the network: {} not possible together, {} too large, {} no better than one found.",
+        tally.settled,
+        tally.space,
+        tally.estimates,
+        tally.impossible,
+        tally.too_large,
+        tally.dominated
+    )
+}
+
+/// What the axes of a search's drawing show.
+pub fn front_axis(points: &[(Bytes, f64, bool)], units: UnitStyle) -> Option<String> {
+    let most = points.iter().map(|it| it.0).max()?;
+    Some(format!("{} over seconds of a step", units.scale(most).1))
+}
+
 pub const ALIVE: &str = "What is alive there";
 pub const GUIDE: &str = "What this system’s guide says";
 pub const SAID: &str = "The guide says";

@@ -1,11 +1,13 @@
 //! Charts with axes, as SVG text without colours of its own: every mark has a class that the style sheets colour.
 
 mod curve;
+mod front;
 mod paper;
 mod plot;
 mod timeline;
 
 pub use curve::curve;
+pub use front::front;
 pub use timeline::{cursor_at, instant_at, peak, timeline};
 
 use plotters::style::RGBColor;
@@ -71,7 +73,7 @@ pub fn size(window: u32) -> (u32, u32) {
 
 /// The drawing as a file: the page's style sheets do not travel with it, so each class becomes a colour again.
 pub fn standing_alone(svg: &str) -> String {
-    const COLOURS: [(&str, &str); 10] = [
+    const COLOURS: [(&str, &str); 11] = [
         ("fill-main", "fill=\"#cfe3dc\""),
         ("fill-peak", "fill=\"#222\""),
         ("fill-over", "fill=\"#f4d9d6\""),
@@ -81,6 +83,7 @@ pub fn standing_alone(svg: &str) -> String {
         ("line-soft", "stroke=\"#555\""),
         ("line-main", "stroke=\"#1f6f5c\""),
         ("line-limit", "stroke=\"#b3261e\""),
+        ("fill-ghost", "fill=\"#888\""),
         ("line-ghost", "stroke=\"#888\""),
     ];
     let Some(head) = svg.find('>') else {

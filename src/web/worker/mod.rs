@@ -10,12 +10,21 @@ use leptos::prelude::*;
 // A worker has no Leptos to run futures for it.
 use wasm_bindgen_futures::spawn_local;
 
-use super::browser;
+use super::{advice, browser};
 use crate::scenario::Scenario;
 use desk::{Desk, request};
 
 /// All that a worker can be asked for.
-const KINDS: &[Kind] = &[super::ladder::KIND, super::map::KIND, super::guide::KIND];
+const KINDS: &[Kind] = &[
+    advice::LADDER.kind,
+    advice::MOVES.kind,
+    advice::TIERS.kind,
+    advice::GPUS.kind,
+    advice::SOLVE.kind,
+    advice::SEARCH,
+    super::map::KIND,
+    super::guide::KIND,
+];
 
 /// How long it works before it listens again, in milliseconds: less than a frame, for it may have to do on the
 /// page's thread where the browser gives it none of its own.

@@ -1,0 +1,85 @@
+//! Advice: what to change, worked out by the worker for the scenario on the screen, each row with a button that takes it.
+
+mod jobs;
+mod search;
+mod sheet;
+mod solve;
+
+pub use jobs::{GPUS, LADDER, MOVES, TIERS};
+pub use search::{Fastest, KIND as SEARCH};
+pub use solve::SOLVE;
+
+use std::time::Duration;
+
+use leptos::ev::MouseEvent;
+use leptos::prelude::*;
+
+use super::browser;
+use super::session::Session;
+use super::worker::{Helper, Kind};
+use crate::scenario::Scenario;
+use crate::share;
+use sheet::Sheet;
+
+/// A table that a worker fills.
+#[derive(Debug)]
+pub struct Panel {
+    pub kind: Kind,
+    pub title: &'static str,
+    pub about: &'static str,
+    pub head: &'static [&'static str],
+    /// How many of the last columns are numbers.
+    pub numbers: usize,
+    /// Whether it is asked for unfolded.
+    pub open: bool,
+}
+
+/// Takes the scenario of the button that was pressed.
+fn apply(session: Session, event: &MouseEvent) {
+    let link = browser::attribute_under(event, "data-link");
+    if !link.is_empty() {
+        session.try_out(share::read(&link).scenario);
+    }
+}
+
+/// Asks the worker about the scenario on the screen, once it has rested, for as long as `wanted` says so.
+fn follow(session: Session, helper: Helper, wanted: impl Fn() -> bool + 'static) {
+    let ask = move |scenario: Scenario| helper.ask(scenario);
+    let ask = StoredValue::new_local(debounce(Duration::from_millis(250), ask));
+    // The outside here is the worker.
+    Effect::new(move || {
+        if wanted() {
+            let scenario = session.answer.with(|it| (*it.scenario).clone());
+            ask.update_value(|ask| ask(scenario));
+        } else {
+            helper.stop();
+        }
+    });
+}
+
+#[component]
+pub fn Advice(session: Session, panel: &'static Panel) -> impl IntoView {
+    let helper = Helper::new(panel.kind.id);
+    let open = RwSignal::new(panel.open);
+    follow(session, helper, move || open.get());
+    let shown = move || {
+        helper.reply.with(|reply| {
+            let sheet = Sheet::read(&reply.lines);
+            sheet.html(panel.head, panel.numbers, session.units.get())
+        })
+    };
+    let id = panel.kind.id;
+    let waiting = move || !helper.reply.with(|it| it.done);
+    view! {
+        <section class="panel" class:stale=session.stale aria-labelledby=format!("{id}-title") data-testid=id>
+            <details class="more" open=panel.open on:toggle=move |event| open.set(browser::is_open(&event))>
+                <summary><h2 id=format!("{id}-title")>{panel.title}</h2></summary>
+                <p class="quiet">{panel.about}</p>
+                <div
+                    class="scroller advice" aria-busy=move || waiting().to_string()
+                    on:click=move |event| apply(session, &event) inner_html=shown
+                ></div>
+            </details>
+        </section>
+    }
+}

@@ -1,0 +1,195 @@
+//! How far the run can go in each direction: the largest batch, the longest sequence, the smallest card, and the rest.
+
+use super::Panel;
+use super::jobs::refused;
+use super::sheet::{Cell, Sheet};
+use crate::catalog;
+use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::scenario::{Scenario, settings};
+use crate::strategy::{self, Goal, Slope, Unknown};
+use crate::web::text;
+use crate::web::worker::{Kind, Work};
+
+pub static SOLVE: Panel = Panel {
+    kind: Kind {
+        id: "solve",
+        start: |scenario| Box::new(Job::new(scenario)),
+    },
+    title: text::HOW_FAR,
+    about: text::HOW_FAR_ABOUT,
+    head: &["Question", "Answer", "Needs"],
+    numbers: 1,
+    open: false,
+};
+
+/// One question, answered with a row.
+type Question = Box<dyn Fn(&Scenario) -> Result<Vec<Answer>, Unsupported>>;
+type Answer = (String, String, Option<Scenario>);
+
+struct Job {
+    scenario: Scenario,
+    questions: Vec<Question>,
+    sheet: Sheet,
+}
+
+impl Job {
+    fn new(scenario: &Scenario) -> Self {
+        let mut questions: Vec<Question> = vec![
+            Box::new(smallest_card),
+            Box::new(fewest_cards),
+            Box::new(fewest_checkpoints),
+            Box::new(wanted_batch),
+        ];
+        // Worked on from the end.
+        questions.extend(
+            unknowns(scenario)
+                .into_iter()
+                .rev()
+                .map(|it| -> Question { Box::new(move |scenario| largest(scenario, &it)) }),
+        );
+        Self {
+            scenario: scenario.clone(),
+            questions,
+            sheet: Sheet::default(),
+        }
+    }
+}
+
+/// What can be solved for: the settings that size a sample, and a model's dimensions that do.
+fn unknowns(scenario: &Scenario) -> Vec<(String, Unknown)> {
+    const SETTINGS: [&str; 3] = ["data.micro_batch", "data.sequence", "training.lora.rank"];
+    const DIMS: [&str; 6] = ["img", "peaks", "bins", "edges", "nodes", "frames"];
+    let settings = SETTINGS
+        .iter()
+        .filter_map(|path| settings::find(path))
+        .filter(|it| it.applies(scenario))
+        .map(|it| (it.label.to_ascii_lowercase(), Unknown::Setting(it)));
+    let dims = DIMS
+        .iter()
+        .filter_map(|name| Some(((*name).to_string(), Unknown::named(name, scenario)?)));
+    settings.chain(dims).collect()
+}
+
+fn largest(
+    scenario: &Scenario,
+    (name, unknown): &(String, Unknown),
+) -> Result<Vec<Answer>, Unsupported> {
+    // Image sides stay multiples of a patch.
+    let multiple = if name == "img" { 32 } else { 1 };
+    let solved = strategy::solve(scenario, unknown, Goal::default(), multiple)?;
+    let answer = match (solved.value, solved.slope) {
+        (_, Slope::Level) => return Ok(Vec::new()),
+        (Some(value), _) => value.to_string(),
+        (None, _) => text::NONE_FITS.into(),
+    };
+    let run = solved.value.is_some().then_some(solved.scenario);
+    Ok(vec![(text::largest_of(name), answer, run)])
+}
+
+fn smallest_card(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
+    let found = strategy::smallest_gpu(scenario, Goal::default());
+    let answer = found.as_ref().map_or(text::NONE_FITS, |(gpu, _)| gpu.name);
+    let run = found.map(|(gpu, _)| strategy::on(scenario, gpu));
+    Ok(vec![(text::SMALLEST_CARD.into(), answer.into(), run)])
+}
+
+fn fewest_cards(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
+    let found = strategy::fewest_gpus(scenario, Goal::default())?;
+    let answer = found
+        .as_ref()
+        .map_or_else(|| text::NONE_FITS.into(), |it| it.hardware.gpus.to_string());
+    Ok(vec![(text::FEWEST_CARDS.into(), answer, found)])
+}
+
+fn fewest_checkpoints(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
+    let has_layers =
+        catalog::model(&scenario.model.id).is_some_and(|it| it.size("layers").is_some());
+    if !has_layers {
+        return Ok(Vec::new());
+    }
+    let found = strategy::checkpointing(scenario, Goal::default())?;
+    let answer = found
+        .as_ref()
+        .map_or_else(|| text::NONE_FITS.into(), text::checkpointed);
+    Ok(vec![(text::FEWEST_CHECKPOINTS.into(), answer, found)])
+}
+
+fn wanted_batch(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
+    let wanted = match scenario.data.global_batch {
+        0 => scenario.effective_batch(),
+        wanted => wanted,
+    };
+    let found = strategy::accumulate(scenario, wanted, Goal::default())?;
+    let answer = found
+        .scenario
+        .as_ref()
+        .map_or_else(|| text::NONE_FITS.into(), |it| it.batch().to_string());
+    Ok(vec![(text::batch_of(wanted), answer, found.scenario)])
+}
+
+impl Work for Job {
+    fn is_done(&self) -> bool {
+        self.questions.is_empty()
+    }
+
+    fn step(&mut self) {
+        let Some(ask) = self.questions.pop() else {
+            return;
+        };
+        match ask(&self.scenario) {
+            Ok(answers) => {
+                for (question, answer, run) in answers {
+                    let needs = |it: &Scenario| estimate(it).ok();
+                    let needs = run.as_ref().and_then(needs);
+                    let size = |it: Estimate| Cell::Size(it.device.expected);
+                    let cells = vec![
+                        question.into(),
+                        answer.into(),
+                        needs.map_or("–".into(), size),
+                    ];
+                    self.sheet.row(run.as_ref(), cells);
+                }
+            }
+            Err(problem) => self.sheet.says = refused(problem).says,
+        }
+    }
+
+    fn lines(&self) -> Vec<String> {
+        self.sheet.lines()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(change: impl FnOnce(&mut Scenario)) -> Vec<(Cell, Cell)> {
+        let mut scenario = Scenario::default();
+        scenario.model.dims = [("layers".to_string(), 1)].into();
+        change(&mut scenario);
+        let mut work = Job::new(&scenario);
+        while !work.is_done() {
+            work.step();
+        }
+        let pair = |row: &super::super::sheet::Row| (row.cells[0].clone(), row.cells[1].clone());
+        Sheet::read(&work.lines()).rows.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn each_question_has_an_answer() {
+        let answers = asked(|_| {});
+        assert_eq!(answers[0].0, Cell::Text(text::largest_of("micro-batch")));
+        assert_eq!(answers.len(), 6, "{answers:?}");
+        assert!(
+            answers
+                .iter()
+                .all(|(_, answer)| *answer != Cell::Text(text::NONE_FITS.into()))
+        );
+    }
+
+    #[test]
+    fn a_card_that_is_too_small_is_said_to_be() {
+        let answers = asked(|it| it.hardware.memory_mib = 700);
+        assert_eq!(answers[0].1, Cell::Text(text::NONE_FITS.into()));
+    }
+}
