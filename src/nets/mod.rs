@@ -18,6 +18,7 @@ mod head;
 mod inputs;
 mod litgpt;
 mod losses;
+mod mamba;
 mod mmdit;
 mod modules;
 mod recurrent;
@@ -74,6 +75,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("distilbert", distilbert::build),
     ("esm", esm::build),
     ("gpt2", gpt2::build),
+    ("mamba", mamba::build),
     ("litgpt", litgpt::build),
     ("roberta", bert::roberta),
     ("swin", swin::build),

@@ -43,13 +43,16 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
     simulated::run_with(knobs, &dims, &data, &training)
 }
 
-/// Whisper's sizes by the names of its own configuration; its heads are 64 wide.
+/// Whisper's and Mamba's sizes by the names of their own configurations; Whisper's heads are 64 wide.
 fn rename(dims: &mut Object) {
     let number = |name: &str| dims.get(name).and_then(Value::as_u64);
     let renamed = [
-        ("hidden", number("d_model")),
+        ("hidden", number("d_model").or(number("hidden_size"))),
+        ("vocab", number("vocab_size").or(number("vocab"))),
+        ("state", number("state_size")),
+        ("conv", number("conv_kernel")),
         ("heads", number("d_model").map(|width| width / 64)),
-        ("layers", number("enc")),
+        ("layers", number("enc").or(number("num_hidden_layers"))),
         ("decoder_layers", number("dec")),
         ("audio_ctx", number("mel_frames").map(|frames| frames / 2)),
     ];

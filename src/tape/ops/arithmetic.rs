@@ -336,6 +336,12 @@ impl Tensor {
         })
     }
 
+    /// `F.softplus(self)`; autocast runs it in fp32.
+    pub fn softplus(&self) -> Tensor {
+        self.raised()
+            .from_input("softplus", |g, input| g.zip(input, "softplus_backward"))
+    }
+
     /// `clamp` with Python numbers: the input is kept for its mask.
     pub fn clamp(&self) -> Tensor {
         self.from_input("clamp", |g, input| {

@@ -27,6 +27,7 @@ mod pool;
 mod quantised;
 mod recurrent;
 mod reduce;
+mod scan;
 mod scatter;
 mod shape;
 mod softmax;
