@@ -97,9 +97,8 @@ impl Mamba {
         // Arguments of the fused function, which is not there.
         drop((skip(), time_bias()));
         let parts = projected.chunk(2, 1);
-        let [mixed, gate] = match <[Tensor; 2]>::try_from(parts) {
-            Ok(parts) => parts,
-            Err(_) => return hidden.clone(),
+        let Ok([mixed, gate]) = <[Tensor; 2]>::try_from(parts) else {
+            return hidden.clone();
         };
         let steps = mixed.size(2);
         let mixed = self.convolved(cx, &mixed).transpose(1, 2);
@@ -107,9 +106,8 @@ impl Mamba {
         let all = cx.linear("x_proj", &mixed, widths.iter().sum(), false);
         let parts = all.split(&widths, -1);
         drop(all);
-        let [mut time, b, c] = match <[Tensor; 3]>::try_from(parts) {
-            Ok(parts) => parts,
-            Err(_) => return hidden.clone(),
+        let Ok([mut time, b, c]) = <[Tensor; 3]>::try_from(parts) else {
+            return hidden.clone();
         };
         time = cx.within("dt_proj", |cx| {
             let weight = cx.param("weight", [self.inner, self.rank]).tensor();

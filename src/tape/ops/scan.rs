@@ -25,7 +25,7 @@ impl Scan {
     }
 
     /// What each of `count` steps keeps in a block of its own.
-    fn kept(&self, tape: &Tape, count: u64, numel: u64, dtype: DType) -> Tensor {
+    fn kept(tape: &Tape, count: u64, numel: u64, dtype: DType) -> Tensor {
         let bytes = numel.saturating_mul(dtype.bytes());
         let all = if count == 1 {
             bytes
@@ -61,11 +61,11 @@ impl Tensor {
         let mut outputs = Vec::new();
         for _ in 0..groups {
             let product = tape.empty("mul", [scan.states()], DType::F32);
-            let next = scan.kept(&tape, each, scan.states(), DType::F32);
+            let next = Scan::kept(&tape, each, scan.states(), DType::F32);
             drop(product);
             let narrow = (scan.dtype != DType::F32)
-                .then(|| scan.kept(&tape, each, scan.states(), scan.dtype));
-            outputs.push(scan.kept(&tape, each, rows, scan.dtype));
+                .then(|| Scan::kept(&tape, each, scan.states(), scan.dtype));
+            outputs.push(Scan::kept(&tape, each, rows, scan.dtype));
             tape.cublas_workspace();
             let before = std::mem::replace(&mut state, next);
             kept.push([Some(before), narrow]);
