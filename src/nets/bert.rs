@@ -195,6 +195,9 @@ impl Bert {
                 })
             })
         };
+        cx.within(if self.roberta { "lm_head" } else { "cls" }, |cx| {
+            drop(cx.tied_later([self.vocab, self.hidden]));
+        });
         x.linear(&table.tensor(), Some(&bias.tensor()))
     }
 

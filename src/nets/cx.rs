@@ -24,6 +24,8 @@ pub struct Env {
     pub named: Rc<RefCell<Vec<Tensor>>>,
     /// The parameters and buffers of each module, by its scope.
     params: Rc<RefCell<Vec<Named>>>,
+    /// Modules whose own weight has made way for another's.
+    tied: Rc<RefCell<Vec<Scope>>>,
 }
 
 impl Env {
@@ -46,7 +48,21 @@ impl Env {
             weights,
             named: Rc::default(),
             params: Rc::default(),
+            tied: Rc::default(),
         }
+    }
+}
+
+/// A weight that is tied to another when this goes.
+#[derive(Debug)]
+pub struct TiedLater {
+    tape: Tape,
+    weight: Option<Tensor>,
+}
+
+impl Drop for TiedLater {
+    fn drop(&mut self) {
+        self.tape.setting_up(|| drop(self.weight.take()));
     }
 }
 
@@ -84,6 +100,7 @@ impl Cx {
             weights,
             folding: self.env.folding,
             params: self.env.params.clone(),
+            tied: self.env.tied.clone(),
             named: self.env.named.clone(),
         };
         Self {
@@ -353,6 +370,20 @@ impl Cx {
         buffer.data.set_category(Category::Buffers);
         self.keep(name, buffer.clone());
         buffer.data.clone()
+    }
+
+    /// A weight that the constructor makes here before it is tied to another: its memory comes and goes before the
+    /// first step, and what the allocator took for it stays.
+    pub fn tied_later(&self, shape: impl Into<Dims>) -> Option<TiedLater> {
+        let mut tied = self.env.tied.borrow_mut();
+        if tied.contains(&self.scope) {
+            return None;
+        }
+        tied.push(self.scope);
+        let tape = self.tape.clone();
+        let make = || tape.empty("tied", shape, self.env.weights);
+        let weight = Some(tape.setting_up(make));
+        Some(TiedLater { tape, weight })
     }
 
     /// What this module already has by that name.

@@ -45,7 +45,10 @@ impl Net for Gpt2 {
         let table = cx.within("transformer", |cx| {
             cx.within("wte", |cx| cx.param("weight", [self.vocab, self.hidden]))
         });
-        let logits = cx.within("lm_head", |_| hidden.linear(&table.tensor(), None));
+        let logits = cx.within("lm_head", |cx| {
+            drop(cx.tied_later([self.vocab, self.hidden]));
+            hidden.linear(&table.tensor(), None)
+        });
         let [loss, logits] =
             cx.within("loss", |_| causal_lm_loss(logits, labels, Entropy::Library));
         Output {

@@ -70,6 +70,9 @@ impl Net for T5 {
             net: *self,
             decoder,
         };
+        // Each stack makes a table of its own, and so does the head; they are tied when all exist.
+        let table = |cx: &Cx| cx.tied_later([self.vocab, self.hidden]);
+        let of_encoder = cx.within("encoder", |cx| cx.within("embed_tokens", table));
         let encoded = cx.within("encoder", |inner| stack(false).run(cx, inner, ids, None));
         if self.decoder_layers == 0 {
             let loss = encoded.mean_all();
@@ -79,16 +82,20 @@ impl Net for T5 {
             };
         }
         let shifted = shifted_right(labels);
+        let of_decoder = cx.within("decoder", |cx| cx.within("embed_tokens", table));
         let decoded = cx.within("decoder", |inner| {
             stack(true).run(cx, inner, &shifted, Some(&encoded))
         });
         let (logits, _scaled) = if self.tied {
             let scaled = decoded.scale();
+            let of_head = cx.within("lm_head", table);
             let logits = cx.within("lm_head", |_| scaled.linear(&self.table(cx), None));
+            drop(of_head);
             (logits, Some(scaled))
         } else {
             (cx.linear("lm_head", &decoded, self.vocab, false), None)
         };
+        drop((of_encoder, of_decoder));
         let loss = cx.within("loss", |_| {
             let rows = labels.numel();
             logits

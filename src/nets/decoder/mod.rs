@@ -275,7 +275,10 @@ impl Decoder {
     fn head(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
         let logits = if self.tied {
             let weight = self.head_weight(cx);
-            cx.within("lm_head", |_| hidden.linear(&weight, None))
+            cx.within("lm_head", |cx| {
+                drop(cx.tied_later([self.vocab, self.table_width]));
+                hidden.linear(&weight, None)
+            })
         } else {
             cx.linear("lm_head", hidden, self.vocab, self.traits.head_bias)
         };
