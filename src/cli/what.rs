@@ -56,8 +56,7 @@ pub(super) fn named(what: &str, args: &Args) -> Result<Scenario, Refusal> {
 
 /// What runs and is most likely not what was meant.
 pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
-    let unmatched = estimate::unmatched(scenario).unwrap_or_default();
-    let all = scenario.warnings().into_iter().chain(unmatched);
+    let all = estimate::warnings(scenario).into_iter();
     all.map(|problem| format!("warning: {problem}")).collect()
 }
 

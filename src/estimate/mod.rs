@@ -15,7 +15,7 @@ mod uncertainty;
 
 pub use expand::{Expansion, Single};
 pub use explain::{Held, held_at_instant, held_at_peak};
-pub use names::unmatched;
+pub use names::{unmatched, warnings};
 pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use software::software;

@@ -47,6 +47,13 @@ pub fn unmatched(scenario: &Scenario) -> Result<Vec<Problem>, Unsupported> {
     Ok(found)
 }
 
+/// What runs and is most likely not what was meant, names that match nothing among it.
+pub fn warnings(scenario: &Scenario) -> Vec<Problem> {
+    let mut all = scenario.warnings();
+    all.extend(unmatched(scenario).unwrap_or_default());
+    all
+}
+
 /// Why nothing at all is trained, where that is so: a run without gradients says nothing about training.
 pub(super) fn nothing_trained(scenario: &Scenario) -> Unsupported {
     let why = unmatched(scenario)

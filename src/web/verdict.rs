@@ -2,9 +2,9 @@
 
 use leptos::prelude::*;
 
-use super::session::Session;
+use super::session::{Answer, Session};
 use super::text;
-use crate::estimate::Estimate;
+use crate::estimate::{self, Estimate};
 use crate::units::{Bytes, UnitStyle};
 
 /// How good the answer is; the colour of everything that says so.
@@ -133,7 +133,7 @@ pub fn Verdict(session: Session) -> impl IntoView {
     }
 }
 
-/// What cannot be answered, and what a link held that is not known.
+/// What cannot be answered, what was likely not meant, and what a link held that is not known.
 #[component]
 fn Problems(session: Session) -> impl IntoView {
     let list = |lines: Vec<String>, class: &'static str| {
@@ -156,8 +156,18 @@ fn Problems(session: Session) -> impl IntoView {
     view! {
         {back}
         {move || list(session.answer.with(|it| it.problems.clone()), "problems")}
+        {move || list(session.answer.with(warnings), "problems link-notes")}
         {move || list(session.link_notes.get(), "problems link-notes")}
     }
+}
+
+/// What the scenario that was estimated most likely does not mean.
+fn warnings(answer: &Answer) -> Vec<String> {
+    if answer.stale || answer.estimate.is_none() {
+        return Vec::new();
+    }
+    let all = estimate::warnings(&answer.scenario);
+    all.iter().map(ToString::to_string).collect()
 }
 
 /// Allocated, reserved and device, each by its name, and how many parameters there are.

@@ -1,10 +1,12 @@
 //! A Hugging Face `config.json`: which architecture, and in which sizes.
 
+mod keys;
 mod kinds;
 
 use std::collections::BTreeMap;
 
-use self::kinds::{ACTIVATIONS, ALIKE, KINDS, Kind, SIZES, WITHOUT_EFFECT, pairs};
+use self::keys::{ACTIVATIONS, ALIKE, SIZES, WITHOUT_EFFECT};
+use self::kinds::{KINDS, Kind, pairs};
 use super::Imported;
 use crate::catalog::{self, ModelEntry};
 use crate::document::Document;
