@@ -34,7 +34,7 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         &["estimat"],
         2,
         "",
-        "headroom: command is `estimat`; expected one of estimate, fit, search, gpus,",
+        "headroom: command is `estimat`; expected one of estimate, fit, ladder, moves,",
     );
     check(
         &["estimate"],
@@ -127,8 +127,24 @@ fn help_is_there_for_every_command() {
     check(&["--help"], 0, "headroom: does this training run fit", "");
     check(&["--version"], 0, "headroom 0.", "");
     for name in [
-        "estimate", "fit", "search", "gpus", "export", "import", "link", "open", "truth",
-        "presets", "catalog", "schema",
+        "estimate",
+        "fit",
+        "ladder",
+        "moves",
+        "tiers",
+        "solve",
+        "search",
+        "accumulate",
+        "gpus",
+        "time",
+        "export",
+        "import",
+        "link",
+        "open",
+        "truth",
+        "presets",
+        "catalog",
+        "schema",
     ] {
         check(&[name, "--help"], 0, &format!("headroom {name}"), "");
     }
@@ -195,4 +211,64 @@ fn lists_are_for_people_and_for_programs() {
     check(&["catalog", "--json"], 0, "{\n  \"gpus\": [", "");
     check(&["catalog", "stacks"], 0, "Axolotl 0.21", "");
     check(&["catalog", "methods"], 0, "adapter    lora", "");
+}
+
+#[test]
+fn what_to_change_is_said_in_words_and_as_json() {
+    let tight = ["gpt2-small", "--set", "mb=64"];
+    let with = |command: &str, more: &[&str]| -> Vec<String> {
+        let all = [&[command][..], &tight, more].concat();
+        all.into_iter().map(String::from).collect()
+    };
+    let runs = |command: &str, more: &[&str], code: i32, stdout: &str| {
+        let arguments = with(command, more);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        check(&arguments, code, stdout, "");
+    };
+    runs("ladder", &["--margin", "10"], 0, "as it is: needs ");
+    runs("ladder", &["--json"], 0, "{\n  \"device\": {");
+    runs("tiers", &[], 0, "safe        up to 70 %: micro-batch ");
+    runs(
+        "solve",
+        &["--for", "data.sequence", "--multiple", "64"],
+        0,
+        "largest data.sequence ",
+    );
+    runs(
+        "solve",
+        &["--for", "layers", "--set", "mem=1"],
+        1,
+        "no layers fits; ",
+    );
+    runs(
+        "solve",
+        &["--for", "gpu", "--set", "mb=2"],
+        0,
+        "smallest GPU ",
+    );
+    runs("time", &[], 0, "a step takes ");
+    runs("accumulate", &["--batch", "100", "--rate", "3e-4"], 0, "");
+    runs(
+        "search",
+        &["--cost", "free", "--set", "mb=4", "--json"],
+        0,
+        "{\n  \"best\": {",
+    );
+    let refused = |arguments: &[&str], stderr: &str| check(arguments, 2, "", stderr);
+    refused(
+        &["ladder", "gpt2-small", "--margin", "much"],
+        "headroom: --margin is `much`; expected percent from 0 to 95\n",
+    );
+    refused(
+        &["solve", "gpt2-small", "--for", "peaks"],
+        "headroom: --for is `peaks`; expected gpu, gpus, checkpointing, a whole number",
+    );
+    refused(
+        &["search", "gpt2-small", "--cost", "love"],
+        "headroom: --cost is `love`; expected free, time or results\n",
+    );
+    refused(
+        &["accumulate", "gpt2-small", "--rule", "cubic"],
+        "headroom: --rule is `cubic`; expected linear, sqrt or none\n",
+    );
 }

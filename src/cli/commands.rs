@@ -1,7 +1,9 @@
 //! Every command: its words, its options, what it is for.
 
 use super::args::Args;
-use super::{Answer, Refusal, batches, convert, doctor, estimate, guide, lists, replay, score};
+use super::{
+    Answer, Refusal, batches, convert, doctor, estimate, guide, lists, replay, score, strategy,
+};
 
 /// One command.
 pub(super) struct Command {
@@ -64,6 +66,47 @@ const SCENARIO: Opt = Opt {
     about: "the scenario that was run",
 };
 
+const MARGIN: Opt = Opt {
+    name: "margin",
+    value: "PERCENT",
+    about: "how much of the usable memory must stay free",
+};
+const FOR: Opt = Opt {
+    name: "for",
+    value: "FIELD",
+    about: "gpu, gpus, checkpointing, a whole number of the scenario or a dimension of the model",
+};
+const MULTIPLE: Opt = Opt {
+    name: "multiple",
+    value: "N",
+    about: "try multiples of this only",
+};
+const COST: Opt = Opt {
+    name: "cost",
+    value: "COST",
+    about: "the dearest change allowed: free, time (unless said) or results",
+};
+const BY: Opt = Opt {
+    name: "by",
+    value: "COLUMN",
+    about: "sort by memory, name, verdict, micro-batch or time",
+};
+const BATCH: Opt = Opt {
+    name: "batch",
+    value: "N",
+    about: "samples that one optimizer step should see",
+};
+const RATE: Opt = Opt {
+    name: "rate",
+    value: "LR",
+    about: "the learning rate of the present batch, to be scaled",
+};
+const RULE: Opt = Opt {
+    name: "rule",
+    value: "RULE",
+    about: "linear, sqrt or none; the optimizer's own unless said",
+};
+
 pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "estimate",
@@ -80,18 +123,60 @@ pub(super) const COMMANDS: &[Command] = &[
         run: estimate::fit,
     },
     Command {
-        name: "search",
+        name: "ladder",
+        words: &["WHAT"],
+        options: &[MARGIN, SET],
+        about: "say what to change, cheapest first, so that it fits",
+        run: strategy::ladder,
+    },
+    Command {
+        name: "moves",
         words: &["WHAT"],
         options: &[SET],
-        about: "say what to change, cheapest first, so that it fits",
-        run: estimate::search,
+        about: "say what every change would do to this run, and what folklore does not",
+        run: strategy::moves,
+    },
+    Command {
+        name: "tiers",
+        words: &["WHAT"],
+        options: &[SET],
+        about: "make runs that fill the card to 70, 80, 90 and 98 percent",
+        run: strategy::tiers,
+    },
+    Command {
+        name: "solve",
+        words: &["WHAT"],
+        options: &[FOR, MULTIPLE, MARGIN, SET],
+        about: "find the largest of something that fits",
+        run: strategy::solve,
+    },
+    Command {
+        name: "search",
+        words: &["WHAT"],
+        options: &[COST, MARGIN, SET],
+        about: "find the fastest combination of changes that fits",
+        run: strategy::search,
+    },
+    Command {
+        name: "accumulate",
+        words: &["WHAT"],
+        options: &[BATCH, RATE, RULE, MARGIN, SET],
+        about: "find micro-batch and accumulation for a batch, whether they train alike, and its learning rate",
+        run: strategy::accumulate,
     },
     Command {
         name: "gpus",
         words: &["WHAT"],
+        options: &[BY, SET],
+        about: "say on which GPUs the run fits, and how fast it is there",
+        run: strategy::gpus,
+    },
+    Command {
+        name: "time",
+        words: &["WHAT"],
         options: &[SET],
-        about: "say on which GPUs the run fits",
-        run: estimate::gpus,
+        about: "say how long a step takes",
+        run: strategy::time,
     },
     Command {
         name: "export",

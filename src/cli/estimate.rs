@@ -1,14 +1,12 @@
-//! Commands that predict: `estimate`, `fit`, `gpus`.
+//! Commands that predict: `estimate` and `fit`.
 
 use serde::Serialize;
 
 use super::args::Args;
 use super::{Answer, Refusal, what};
-use crate::catalog;
 use crate::document::Document;
 use crate::estimate::{Band, Estimate, estimate as predict};
 use crate::scenario::{Scenario, stack};
-use crate::share;
 use crate::strategy;
 use crate::units::Bytes;
 
@@ -43,86 +41,6 @@ pub(super) fn fit(args: &Args) -> Result<Answer, Refusal> {
     let mut answer = Answer::new(text, &document);
     answer.fits = micro_batch.is_some();
     Ok(answer)
-}
-
-/// The ladder: what to change so that it fits.
-pub(super) fn search(args: &Args) -> Result<Answer, Refusal> {
-    let ladder = strategy::ladder(&what::scenario(args)?)?;
-    let mut text = format!("as it is: {}\n", verdict(&ladder.start));
-    let mut rows = Vec::new();
-    for step in &ladder.steps {
-        let cost = match step.cost {
-            strategy::Cost::Free => "free",
-            strategy::Cost::Time => "time",
-            strategy::Cost::Results => "results",
-        };
-        text.push_str(&format!(
-            "then {}: {}\n",
-            step.title,
-            verdict(&step.estimate)
-        ));
-        text.push_str(&format!("     costs {cost}: {}\n", step.price));
-        rows.push(
-            Document::new()
-                .with("id", step.id)
-                .with("title", step.title.as_str())
-                .with("cost", cost)
-                .with("price", step.price)
-                .with("device", band(step.estimate.device))
-                .with("fits", step.estimate.fits)
-                .with("link", format!("#{}", share::write(&step.scenario))),
-        );
-    }
-    match ladder.steps.last() {
-        _ if !ladder.fits => text.push_str("and nothing more that Headroom knows makes it fit\n"),
-        Some(last) => text.push_str(&format!("#{}\n", share::write(&last.scenario))),
-        None => {}
-    }
-    let document = Document::new()
-        .with("device", band(ladder.start.device))
-        .with("steps", Document::List(rows))
-        .with("fits", ladder.fits);
-    let mut answer = Answer::new(text, &document);
-    answer.fits = ladder.fits;
-    Ok(answer)
-}
-
-pub(super) fn gpus(args: &Args) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
-    let mut text = format!("{:<28} {:>10} {:>10}  fits\n", "GPU", "usable", "needed");
-    let mut rows = Vec::new();
-    for gpu in catalog::gpus() {
-        let mut scenario = scenario.clone();
-        scenario.hardware.gpu = gpu.id.into();
-        let row = Document::new().with("gpu", gpu.id).with("name", gpu.name);
-        let (usable, needed, fits, row) = match predict(&scenario) {
-            Ok(it) => (
-                it.usable.map_or("?".into(), |it| it.to_string()),
-                it.device.expected.to_string(),
-                it.fits
-                    .map_or("?", |fits| if fits { "yes" } else { "no" })
-                    .to_string(),
-                row.with("usable", it.usable)
-                    .with("device", band(it.device))
-                    .with("fits", it.fits),
-            ),
-            Err(problem) => (
-                "?".into(),
-                "?".into(),
-                problem.0.clone(),
-                row.with("unsupported", problem.0),
-            ),
-        };
-        text.push_str(&format!(
-            "{:<28} {usable:>10} {needed:>10}  {fits}\n",
-            gpu.id
-        ));
-        rows.push(row);
-    }
-    Ok(Answer::new(
-        text,
-        &Document::new().with("gpus", Document::List(rows)),
-    ))
 }
 
 /// The contract's JSON; bytes are integers.
@@ -186,7 +104,7 @@ fn defaults(scenario: &Scenario) -> Document {
     Document::List(stack::brought(scenario).iter().map(row).collect())
 }
 
-fn band(band: Band) -> Document {
+pub(super) fn band(band: Band) -> Document {
     Document::new()
         .with("low", band.low)
         .with("expected", band.expected)
@@ -262,7 +180,7 @@ fn text(scenario: &Scenario, estimate: &Estimate) -> String {
 }
 
 /// "needs 10.2 GiB (9.9 GiB to 10.6 GiB) of 23.5 GiB: fits, 13.3 GiB spare".
-fn verdict(estimate: &Estimate) -> String {
+pub(super) fn verdict(estimate: &Estimate) -> String {
     let Band {
         low,
         expected,

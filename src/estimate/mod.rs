@@ -52,6 +52,17 @@ pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
     Ok(Bytes::new(quick::peak(&steady(scenario)?.trace)))
 }
 
+/// The kernels of a step by name, each once.
+pub fn operations(scenario: &Scenario) -> Result<Vec<&'static str>, Unsupported> {
+    let mut names: Vec<&'static str> = Vec::new();
+    for kernel in steady(scenario)?.trace.kernels {
+        if !names.contains(&kernel.op) {
+            names.push(kernel.op);
+        }
+    }
+    Ok(names)
+}
+
 /// One steady step.
 fn steady(scenario: &Scenario) -> Result<Run, Unsupported> {
     let (net, _) = built(scenario)?;

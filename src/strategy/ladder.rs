@@ -1,17 +1,28 @@
-//! The ladder: what to change, cheapest first, until the run fits; the effective batch stays as it is.
+//! The ladder: the fewest changes that make a run fit, the cheapest kind first; the effective batch stays as it is.
 
-use super::moves::{Cost, MOVES, Move};
+use super::goal::{Goal, Quick, unknown_memory};
+use super::micro::{first_that_fits, smaller, with_batch};
+use super::moves::{Cost, Group, MOVES, Move};
+use crate::estimate::time::{Span, StepTime, step_time};
 use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::order::sorted;
 use crate::scenario::Scenario;
+use crate::units::Bytes;
 
 /// The way from a run to one that fits.
 #[derive(Clone, Debug)]
 pub struct Ladder {
     pub start: Estimate,
+    /// `None` where the card's speed is not known.
+    pub start_time: Option<StepTime>,
     /// In the order in which they are taken; empty where the run fits as it is.
     pub steps: Vec<Step>,
     /// Whether the run fits after the last step; otherwise nothing listed is enough.
     pub fits: bool,
+    /// Other ways of as many steps of the same kind, the fastest first.
+    pub alternatives: Vec<Route>,
+    /// False where there were too many sets of changes to try them all: a shorter way may exist.
+    pub exhaustive: bool,
 }
 
 /// One step and what the run needs after it.
@@ -20,222 +31,426 @@ pub struct Step {
     pub id: &'static str,
     pub title: String,
     pub cost: Cost,
-    pub price: &'static str,
+    /// What it does to speed and to what is learnt, and where that was read.
+    pub speed: &'static str,
+    pub quality: &'static str,
+    pub source: &'static str,
+    pub caveat: &'static str,
     pub scenario: Scenario,
     pub estimate: Estimate,
+    /// `None` where the card's speed is not known.
+    pub time: Option<StepTime>,
 }
 
-/// Finds it: moves are added in the order of their cost until the run fits with some micro-batch, then those that
-/// were not needed are taken away again, dearest first.
-pub fn ladder(scenario: &Scenario) -> Result<Ladder, Unsupported> {
+/// Another way, by the ids of its steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    pub ids: Vec<&'static str>,
+    pub scenario: Scenario,
+    /// Of the allocated peak.
+    pub peak: Bytes,
+    pub time: Span,
+}
+
+/// The id of the step that makes the micro-batch smaller.
+pub const MICRO_BATCH: &str = "micro-batch";
+
+/// Finds it. Sets of changes are tried by what the dearest of them costs, then by their number; of those that fit, the one with
+/// the shortest step is taken.
+pub fn ladder(scenario: &Scenario, goal: Goal) -> Result<Ladder, Unsupported> {
     let start = estimate(scenario)?;
     if start.fits.is_none() {
-        let reason = "the GPU's memory is not known, so nothing can be said to fit";
-        return Err(Unsupported(reason.into()));
+        return Err(unknown_memory());
     }
-    let mut chosen: Vec<&Move> = Vec::new();
-    let mut fits = start.fits == Some(true) || largest_batch(scenario)?.is_some();
-    for it in MOVES {
-        if fits {
+    let mut ladder = Ladder {
+        start_time: step_time(scenario).ok(),
+        steps: Vec::new(),
+        fits: goal.met(&start),
+        alternatives: Vec::new(),
+        exhaustive: true,
+        start,
+    };
+    if ladder.fits {
+        return Ok(ladder);
+    }
+    let mut finder = Finder {
+        scenario,
+        goal,
+        allowance: goal.allowance(scenario)?,
+        quick: Quick::default(),
+        left: Finder::MOST,
+    };
+    let mut best = None;
+    for most in [Cost::Free, Cost::Time, Cost::Results] {
+        let found = finder.shortest(most)?;
+        ladder.exhaustive &= finder.left > 0;
+        finder.left = Finder::MOST;
+        if let Some((first, others)) = found {
+            ladder.alternatives = others;
+            best = Some(first);
             break;
         }
-        let before = applied(scenario, &chosen);
-        let Some(after) = (it.apply)(&before) else {
-            continue;
+    }
+    ladder.fits = best.is_some();
+    let set = match best {
+        Some(set) => set,
+        None => finder.smallest()?,
+    };
+    ladder.steps = steps(scenario, &set)?;
+    Ok(ladder)
+}
+
+/// Some moves, of each group at most one, and whether the micro-batch may shrink.
+#[derive(Clone, Debug, Default)]
+struct Set {
+    moves: Vec<&'static Move>,
+    /// The micro-batch, where it is not the run's own.
+    micro_batch: Option<u64>,
+}
+
+impl Set {
+    /// The changed run; `None` where one of the moves is not possible beside the others, or does nothing.
+    fn applied(&self, scenario: &Scenario) -> Option<Scenario> {
+        let start = match self.micro_batch {
+            Some(size) => with_batch(scenario, size),
+            None => scenario.clone(),
         };
-        // At the smallest micro-batch, what saves nothing there saves nothing where it matters.
-        let smallest = smallest_batch(&after);
-        if estimate(&smallest)?.device.expected
-            < estimate(&smallest_batch(&before))?.device.expected
-        {
+        let by_group = sorted(self.moves.iter(), |a, b| a.group.cmp(&b.group));
+        by_group
+            .into_iter()
+            .try_fold(start, |now, it| (it.apply)(&now))
+    }
+
+    fn ids(&self) -> Vec<&'static str> {
+        let batch = self.micro_batch.map(|_| MICRO_BATCH);
+        self.moves.iter().map(|it| it.id).chain(batch).collect()
+    }
+}
+
+struct Finder<'a> {
+    scenario: &'a Scenario,
+    goal: Goal,
+    /// What may be allocated.
+    allowance: Bytes,
+    quick: Quick,
+    /// Sets that may still be tried.
+    left: u32,
+}
+
+/// What is done with each set of moves.
+type Then<'a, F> = dyn FnMut(&mut F, &[&'static Move]) -> Result<(), Unsupported> + 'a;
+
+/// A set that fits, the run it makes, its peak and its time.
+type Found = (Set, Route);
+
+impl Finder<'_> {
+    const MOST: u32 = 6_000;
+
+    /// The best of the shortest sets whose dearest move costs `most`, and the others.
+    fn shortest(&mut self, most: Cost) -> Result<Option<(Set, Vec<Route>)>, Unsupported> {
+        let moves = self.possible(most);
+        let batches = smaller(self.scenario);
+        let may_shrink = most >= Cost::Time && batches.len() > 1;
+        let longest = moves.len() + usize::from(may_shrink);
+        if !self.could_fit(&moves, may_shrink)? {
+            return Ok(None);
+        }
+        for length in 1..=longest {
+            let mut found: Vec<Found> = Vec::new();
+            for shrinks in [false, true] {
+                if shrinks && !may_shrink {
+                    continue;
+                }
+                let count = length - usize::from(shrinks);
+                let mut chosen = Vec::new();
+                let dear = shrinks && most == Cost::Time;
+                self.each(
+                    &moves,
+                    count,
+                    most,
+                    dear,
+                    &mut chosen,
+                    &mut |finder, set| {
+                        found.extend(finder.fitting(set, shrinks.then_some(&batches))?);
+                        Ok(())
+                    },
+                )?;
+            }
+            let found = sorted(found, |(_, a), (_, b)| {
+                let time = a.time.expected.get().total_cmp(&b.time.expected.get());
+                time.then(a.peak.cmp(&b.peak))
+            });
+            let mut found = found.into_iter();
+            if let Some((set, _)) = found.next() {
+                const OTHERS: usize = 3;
+                return Ok(Some((set, found.map(|it| it.1).take(OTHERS).collect())));
+            }
+            if self.left == 0 {
+                return self.greedy(&moves, may_shrink);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Moves up to this cost that are possible in the run as it is, or beside another move.
+    fn possible(&self, most: Cost) -> Vec<&'static Move> {
+        let one_pass = {
+            let all = self
+                .scenario
+                .data
+                .micro_batch
+                .saturating_mul(self.scenario.training.accumulation);
+            with_batch(self.scenario, all)
+        };
+        let affordable: Vec<&Move> = MOVES.iter().filter(|it| it.cost <= most).collect();
+        let mut starts = vec![self.scenario.clone(), one_pass];
+        starts.extend(affordable.iter().filter_map(|it| (it.apply)(self.scenario)));
+        affordable
+            .into_iter()
+            .filter(|it| starts.iter().any(|start| (it.apply)(start).is_some()))
+            .collect()
+    }
+
+    /// Calls `then` with every set of `count` moves of different groups whose dearest costs `most` (or less, where something
+    /// else in the set is as dear already).
+    fn each(
+        &mut self,
+        moves: &[&'static Move],
+        count: usize,
+        most: Cost,
+        dear: bool,
+        chosen: &mut Vec<&'static Move>,
+        then: &mut Then<'_, Self>,
+    ) -> Result<(), Unsupported> {
+        if count == 0 {
+            if dear && self.left > 0 {
+                self.left -= 1;
+                then(self, chosen)?;
+            }
+            return Ok(());
+        }
+        for (at, it) in moves.iter().enumerate() {
+            if self.left == 0 {
+                return Ok(());
+            }
+            if chosen.iter().any(|other| other.group == it.group) {
+                continue;
+            }
             chosen.push(it);
-            fits = largest_batch(&after)?.is_some();
+            let rest = &moves[at + 1..];
+            self.each(rest, count - 1, most, dear || it.cost == most, chosen, then)?;
+            chosen.pop();
+        }
+        Ok(())
+    }
+
+    /// The set with the largest of these micro-batches that fits, or with the run's own; `None` where it does not fit.
+    fn fitting(
+        &mut self,
+        moves: &[&'static Move],
+        batches: Option<&Vec<u64>>,
+    ) -> Result<Option<Found>, Unsupported> {
+        let mut set = Set {
+            moves: moves.to_vec(),
+            micro_batch: None,
+        };
+        let Some(batches) = batches else {
+            return self.verified(set);
+        };
+        // The first is the run's own.
+        let batches = &batches[1..];
+        let mut place = first_that_fits(batches, |size| {
+            set.micro_batch = Some(size);
+            self.may_fit(&set)
+        })?;
+        while let Some(size) = place {
+            set.micro_batch = Some(size);
+            if let Some(found) = self.verified(set.clone())? {
+                return Ok(Some(found));
+            }
+            place = batches.iter().copied().find(|it| *it < size);
+        }
+        Ok(None)
+    }
+
+    /// Whether the allocated peak is within the allowance.
+    fn may_fit(&mut self, set: &Set) -> Result<bool, Unsupported> {
+        match set.applied(self.scenario) {
+            Some(changed) => Ok(self.quick.whole(&changed)?.peak <= self.allowance),
+            None => Ok(false),
         }
     }
-    if fits {
-        let mut at = chosen.len();
-        while at > 0 {
-            at -= 1;
-            let mut fewer = chosen.clone();
-            fewer.remove(at);
-            if largest_batch(&applied(scenario, &fewer))?.is_some() {
-                chosen = fewer;
+
+    /// The set, where a full estimate of it meets the goal.
+    fn verified(&mut self, set: Set) -> Result<Option<Found>, Unsupported> {
+        let Some(changed) = set.applied(self.scenario) else {
+            return Ok(None);
+        };
+        let whole = self.quick.whole(&changed)?;
+        if whole.peak > self.allowance || !self.goal.met(&estimate(&changed)?) {
+            return Ok(None);
+        }
+        let route = Route {
+            ids: set.ids(),
+            scenario: changed,
+            peak: whole.peak,
+            time: whole.step,
+        };
+        Ok(Some((set, route)))
+    }
+
+    /// Whether the moves together can fit at all, by taking each that lowers the peak until none does: where this ends above
+    /// the allowance, and so does every pair of moves away from it, sets are not tried one by one.
+    fn could_fit(
+        &mut self,
+        moves: &[&'static Move],
+        may_shrink: bool,
+    ) -> Result<bool, Unsupported> {
+        let set = self.lowest(moves, may_shrink)?;
+        self.may_fit(&set)
+    }
+
+    /// The set with the lowest peak that single exchanges lead to.
+    fn lowest(&mut self, moves: &[&'static Move], may_shrink: bool) -> Result<Set, Unsupported> {
+        let mut set = Set {
+            moves: Vec::new(),
+            micro_batch: may_shrink.then_some(1),
+        };
+        let mut lowest = self.height(&set)?;
+        loop {
+            let mut next: Option<(Set, _)> = None;
+            for it in moves {
+                for whole_batch in [false, true] {
+                    // Only what runs inside backward cannot be accumulated.
+                    let accumulates = it.group != Group::Stepping;
+                    if whole_batch && (accumulates || set.micro_batch.is_none()) {
+                        continue;
+                    }
+                    let mut changed = set.clone();
+                    if whole_batch {
+                        changed.micro_batch = None;
+                    }
+                    let present = changed.moves.iter().position(|other| other.id == it.id);
+                    if let Some(at) = present {
+                        changed.moves.remove(at);
+                    } else {
+                        changed.moves.retain(|other| other.group != it.group);
+                        changed.moves.push(it);
+                    }
+                    let height = self.height(&changed)?;
+                    if height < lowest {
+                        lowest = height;
+                        next = Some((changed, height));
+                    }
+                }
+            }
+            match next {
+                Some((better, _)) => set = better,
+                None => return Ok(set),
             }
         }
     }
-    Ok(Ladder {
-        steps: steps(scenario, &chosen, fits, &start)?,
-        start,
-        fits,
-    })
+
+    /// The peak first; of equal peaks the one whose lower half is lower, so that two moves that only help together are found.
+    fn height(&mut self, set: &Set) -> Result<(Bytes, Bytes), Unsupported> {
+        match set.applied(self.scenario) {
+            Some(changed) => {
+                let whole = self.quick.whole(&changed)?;
+                Ok((whole.peak, whole.in_passes.min(whole.in_turn)))
+            }
+            None => Ok((Bytes::MAX, Bytes::MAX)),
+        }
+    }
+
+    /// Where there are too many sets: the lowest, with every move taken away that is not needed, dearest first.
+    fn greedy(
+        &mut self,
+        moves: &[&'static Move],
+        may_shrink: bool,
+    ) -> Result<Option<(Set, Vec<Route>)>, Unsupported> {
+        let mut set = self.lowest(moves, may_shrink)?;
+        let batches = may_shrink.then(|| smaller(self.scenario));
+        let all = sorted(set.moves.clone(), |a, b| b.cost.cmp(&a.cost));
+        for it in all {
+            let mut fewer = set.clone();
+            fewer.moves.retain(|other| other.id != it.id);
+            if self.fitting(&fewer.moves, batches.as_ref())?.is_some() {
+                set = fewer;
+            }
+        }
+        let found = self.fitting(&set.moves, batches.as_ref())?;
+        Ok(found.map(|(set, _)| (set, Vec::new())))
+    }
+
+    /// What comes nearest where nothing fits.
+    fn smallest(&mut self) -> Result<Set, Unsupported> {
+        let moves = self.possible(Cost::Results);
+        let may_shrink = smaller(self.scenario).len() > 1;
+        self.lowest(&moves, may_shrink)
+    }
 }
 
-fn steps(
-    scenario: &Scenario,
-    chosen: &[&Move],
-    fits: bool,
-    start: &Estimate,
-) -> Result<Vec<Step>, Unsupported> {
+/// The set's steps, cheapest first, each with what the run needs once it and those before are taken.
+fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
+    let place = |it: &Move| MOVES.iter().position(|other| other.id == it.id);
+    let moves = sorted(set.moves.iter().copied(), |a, b| place(a).cmp(&place(b)));
+    let mut order: Vec<Option<&'static Move>> = moves.into_iter().map(Some).collect();
+    if set.micro_batch.is_some() {
+        let at = order.partition_point(|it| it.is_some_and(|it| it.cost <= Cost::Time));
+        order.insert(at, None);
+    }
+    let mut now = Set::default();
     let mut steps = Vec::new();
-    let mut now = scenario.clone();
-    for it in chosen {
-        now = applied(&now, &[it]);
-        steps.push(Step {
-            id: it.id,
-            title: it.title.into(),
-            cost: it.cost,
-            price: it.price,
-            estimate: estimate(&now)?,
-            scenario: now.clone(),
+    let mut pending = order;
+    while !pending.is_empty() {
+        // A move that needs a later one waits for it.
+        let ready = pending.iter().position(|it| {
+            let mut next = now.clone();
+            match it {
+                Some(it) => next.moves.push(it),
+                None => next.micro_batch = set.micro_batch,
+            }
+            next.applied(scenario).is_some()
         });
-    }
-    let last = steps.last().map_or(start, |step| &step.estimate);
-    if last.fits == Some(true) {
-        return Ok(steps);
-    }
-    let smaller = if fits {
-        largest_batch(&now)?
-    } else {
-        Some(smallest_batch(&now))
-    };
-    if let Some(smaller) = smaller.filter(|it| *it != now) {
-        steps.push(Step {
-            id: "micro-batch",
-            title: format!(
-                "micro-batch {} with {} accumulated",
-                smaller.data.micro_batch, smaller.training.accumulation
-            ),
-            cost: Cost::Time,
-            price: "The same effective batch in more, smaller passes; batch norms see fewer samples.",
-            estimate: estimate(&smaller)?,
-            scenario: smaller,
+        let next = pending.remove(ready.unwrap_or(0));
+        match next {
+            Some(it) => now.moves.push(it),
+            None => now.micro_batch = set.micro_batch,
+        }
+        let Some(changed) = now.applied(scenario) else {
+            continue;
+        };
+        let estimate = estimate(&changed)?;
+        let time = step_time(&changed).ok();
+        steps.push(match next {
+            Some(it) => Step {
+                id: it.id,
+                title: it.title.into(),
+                cost: it.cost,
+                speed: it.speed,
+                quality: it.quality,
+                source: it.source,
+                caveat: it.caveat,
+                scenario: changed,
+                estimate,
+                time,
+            },
+            None => Step {
+                id: MICRO_BATCH,
+                title: format!(
+                    "micro-batch {} with {} accumulated",
+                    changed.data.micro_batch, changed.training.accumulation
+                ),
+                cost: Cost::Time,
+                speed: "The same work in more, smaller passes.",
+                quality: "The same effective batch; see the check of accumulation for what is not equal.",
+                source: "the step time is computed; arXiv 1706.02677 for batches and learning rates",
+                caveat: "Batch norms see fewer samples at once, and a mean over tokens weighs micro-batches alike.",
+                scenario: changed,
+                estimate,
+                time,
+            },
         });
     }
     Ok(steps)
-}
-
-fn applied(scenario: &Scenario, moves: &[&Move]) -> Scenario {
-    let apply = |now: Scenario, it: &&Move| (it.apply)(&now).unwrap_or(now);
-    moves.iter().fold(scenario.clone(), apply)
-}
-
-/// The scenario with the largest micro-batch that fits and keeps the effective batch.
-fn largest_batch(scenario: &Scenario) -> Result<Option<Scenario>, Unsupported> {
-    let sizes = micro_batches(scenario);
-    // The sizes fall, and what is needed falls with them: the first that fits is found by halving.
-    let (mut low, mut high) = (0, sizes.len());
-    while low < high {
-        let middle = low + (high - low) / 2;
-        let candidate = with_batch(scenario, sizes[middle]);
-        if estimate(&candidate)?.fits == Some(true) {
-            high = middle;
-        } else {
-            low = middle + 1;
-        }
-    }
-    Ok(sizes.get(low).map(|size| with_batch(scenario, *size)))
-}
-
-fn smallest_batch(scenario: &Scenario) -> Scenario {
-    with_batch(scenario, 1)
-}
-
-/// Micro-batches that keep the effective batch exactly, from the present one downwards.
-fn micro_batches(scenario: &Scenario) -> Vec<u64> {
-    let on_one_gpu = scenario
-        .data
-        .micro_batch
-        .saturating_mul(scenario.training.accumulation);
-    let divides = |size: &u64| on_one_gpu.is_multiple_of(*size);
-    // A scenario's ranges bound this count.
-    (1..=scenario.data.micro_batch)
-        .rev()
-        .filter(divides)
-        .collect()
-}
-
-fn with_batch(scenario: &Scenario, micro_batch: u64) -> Scenario {
-    let mut changed = scenario.clone();
-    let on_one_gpu = scenario
-        .data
-        .micro_batch
-        .saturating_mul(scenario.training.accumulation);
-    changed.data.micro_batch = micro_batch;
-    changed.training.accumulation = on_one_gpu / micro_batch.max(1);
-    changed
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::scenario::sample::Dice;
-    use crate::scenario::settings;
-
-    /// Whether any set of moves with any micro-batch fits.
-    fn possible(scenario: &Scenario, rest: &[Move]) -> bool {
-        if largest_batch(scenario).unwrap().is_some() {
-            return true;
-        }
-        rest.iter().enumerate().any(|(at, it)| {
-            (it.apply)(scenario).is_some_and(|changed| possible(&changed, &rest[at + 1..]))
-        })
-    }
-
-    #[test]
-    fn the_ladder_ends_where_the_run_fits_and_no_step_is_superfluous() {
-        let mut dice = Dice::new(8);
-        let mut reached = 0;
-        for _ in 0..12 {
-            let mut scenario = Scenario::default();
-            let memory = (700 + dice.below(2500)).to_string();
-            for (name, value) in [
-                ("dims", "layers=2,vocab=4000"),
-                ("mem", &memory),
-                ("mb", dice.one_of(&["4", "6", "16"])),
-                ("precision", dice.one_of(&["fp32", "amp-bf16"])),
-                ("attn", dice.one_of(&["eager", "sdpa"])),
-                ("ema", dice.one_of(&["on", "off"])),
-            ] {
-                settings::set(&mut scenario, name, value).unwrap();
-            }
-            let ladder = ladder(&scenario).unwrap();
-            assert_eq!(ladder.fits, possible(&scenario, MOVES), "{memory}");
-            for step in &ladder.steps {
-                assert_eq!(step.scenario.effective_batch(), scenario.effective_batch());
-                assert_eq!(step.scenario.check(), vec![]);
-            }
-            let Some(last) = ladder.steps.last().filter(|_| ladder.fits) else {
-                continue;
-            };
-            reached += 1;
-            assert_eq!(last.estimate.fits, Some(true));
-            let moves: Vec<&Move> = ladder
-                .steps
-                .iter()
-                .filter_map(|step| MOVES.iter().find(|it| it.id == step.id))
-                .collect();
-            for at in 0..moves.len() {
-                let mut fewer = moves.clone();
-                fewer.remove(at);
-                let without = applied(&scenario, &fewer);
-                assert_eq!(largest_batch(&without).unwrap(), None, "{}", moves[at].id);
-            }
-        }
-        assert!(reached >= 4, "{reached}");
-    }
-
-    #[test]
-    fn what_fits_needs_no_step() {
-        let ladder = ladder(&Scenario::default()).unwrap();
-        assert!(ladder.fits && ladder.steps.is_empty());
-    }
-
-    #[test]
-    fn micro_batches_keep_the_effective_batch() {
-        let mut scenario = Scenario::default();
-        scenario.data.micro_batch = 12;
-        assert_eq!(micro_batches(&scenario), [12, 6, 4, 3, 2, 1]);
-        scenario.training.accumulation = 5;
-        assert_eq!(micro_batches(&scenario), [12, 10, 6, 5, 4, 3, 2, 1]);
-    }
 }

@@ -1,14 +1,34 @@
 //! What to change so that a run fits. Everything here asks `estimate`; nothing adds up memory itself.
 
+mod accumulation;
 mod batches;
 pub mod doctor;
+mod effect;
 mod fit;
+mod goal;
+mod gpus;
 mod ladder;
 mod map;
+mod micro;
 mod moves;
+mod rate;
+mod search;
+mod solve;
+mod tiers;
 
+pub use accumulation::{Check, Equal, accumulation};
 pub use batches::{Batches, Load, batches};
+pub use effect::{Effect, effect};
 pub use fit::{Fit, fit};
-pub use ladder::{Ladder, Step, ladder};
+pub use goal::Goal;
+pub use gpus::{By, Row as GpuRow, Verdict, gpus, sort as sort_gpus};
+pub use ladder::{Ladder, MICRO_BATCH, Route, Step, ladder};
 pub use map::{FitMap, Size};
-pub use moves::{Cost, MOVES, Move};
+pub use moves::{Cost, FOLKLORE, Folklore, Group, MOVES, Move, find as find_move};
+pub use rate::{PROGRAMS, Rule, Scaled, scaled};
+pub use search::{Candidate, Found, Point, Search, Tally};
+pub use solve::{
+    Accumulated, Slope, Solved, Unknown, accumulate, checkpointing, fewest_gpus, smallest_gpu,
+    solve,
+};
+pub use tiers::{Tier, Variant, tiers};

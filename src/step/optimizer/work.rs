@@ -33,8 +33,10 @@ fn work(kind: Optimizer) -> Work {
         Optimizer::AdamWFused => (7.0, 0.0, Lists(1), false),
         Optimizer::Sgd => (3.0, 0.0, Lists(1), false),
         Optimizer::SgdMomentum => (7.0, 0.0, Lists(3), false),
-        Optimizer::AdamW8bit | Optimizer::PagedAdamW8bit => (3.0, 4.0, Each(1), false),
-        Optimizer::PagedAdamW => (7.0, 0.0, Each(1), false),
+        Optimizer::AdamW8bit => (3.0, 4.0, Each(1), false),
+        // States count as being on the host, so they go over the link and back in each step.
+        Optimizer::PagedAdamW => (0.0, 16.0, Each(1), true),
+        Optimizer::PagedAdamW8bit => (0.0, 4.0, Each(1), true),
         Optimizer::AdamW8bitAo | Optimizer::AdamW4bitAo | Optimizer::AdamWFp8Ao => {
             (5.0, 4.0, Each(2), false)
         }

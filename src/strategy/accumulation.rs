@@ -1,0 +1,187 @@
+//! Whether several small micro-batches with accumulated gradients train as one large batch does.
+
+use crate::estimate::{Unsupported, operations};
+use crate::scenario::{Distribution, Optimizer, Precision, Scenario};
+
+/// Whether one thing is as with one large batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Equal {
+    Yes,
+    /// Only where the code sees to it.
+    IfCoded,
+    No,
+}
+
+impl Equal {
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Yes => "equal",
+            Self::IfCoded => "if-coded",
+            Self::No => "differs",
+        }
+    }
+}
+
+/// One thing that may differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Check {
+    pub id: &'static str,
+    pub equal: Equal,
+    pub says: &'static str,
+    pub source: &'static str,
+}
+
+/// Everything that may differ in this run.
+pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
+    let operations = operations(scenario)?;
+    let runs = |part: &str| operations.iter().any(|op| op.contains(part));
+    let check = |id, equal, says, source| Check {
+        id,
+        equal,
+        says,
+        source,
+    };
+    let mut checks = vec![check(
+        "sum",
+        Equal::Yes,
+        "The mean of the micro-batches' mean losses is the mean over all samples, where each micro-batch has as many: divide each loss by their number.",
+        "https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation",
+    )];
+    checks.push(if runs("batch_norm") {
+        check(
+            "batch-norm",
+            Equal::No,
+            "Batch norms see one micro-batch at a time: other statistics, and as many updates of the running ones. Group norm or frozen statistics do not mind; synchronised batch norm joins GPUs, not micro-batches.",
+            "arXiv 1803.08494 (group normalisation); torch.nn.BatchNorm2d",
+        )
+    } else {
+        check(
+            "batch-norm",
+            Equal::Yes,
+            "The network has no batch norm: samples do not see each other.",
+            "the network's operations as run here",
+        )
+    });
+    let drops = scenario.training.dropout && (runs("dropout") || runs("bernoulli"))
+        || scenario
+            .training
+            .lora
+            .as_ref()
+            .is_some_and(|it| it.dropout > 0.0);
+    checks.push(if drops {
+        check(
+            "dropout",
+            Equal::No,
+            "Dropout draws other masks: equal in the mean, not in each step.",
+            "torch.nn.Dropout",
+        )
+    } else {
+        check(
+            "dropout",
+            Equal::Yes,
+            "Nothing is drawn at random in the network.",
+            "the network's operations as run here",
+        )
+    });
+    let varies = scenario.data.distribution == Distribution::Varying || scenario.data.padding_mask;
+    checks.push(if runs("nll_loss") && varies {
+        check(
+            "token-mean",
+            Equal::IfCoded,
+            "A mean over tokens weighs a short micro-batch like a long one: divide the sum of all losses by all tokens of the step (num_items_in_batch since transformers 4.46).",
+            "transformers#34191 and #34198; torchtune#1875",
+        )
+    } else {
+        check(
+            "token-mean",
+            Equal::Yes,
+            "Every micro-batch has as many targets, so their means weigh alike.",
+            "transformers#34191",
+        )
+    });
+    checks.push(check(
+        "scheduler",
+        Equal::IfCoded,
+        "Schedulers, moving averages and step counters must go once for each optimizer step, not for each micro-batch; warm-up counts in steps.",
+        "accelerate scheduler.py; timm utils/model_ema.py",
+    ));
+    if scenario.hardware.gpus > 1 {
+        checks.push(check(
+            "no-sync",
+            Equal::IfCoded,
+            "Equal either way, but without no_sync() every micro-batch sends all gradients around: use it for all but the last. transformers and Lightning do.",
+            "pytorch#21736; torch.nn.parallel.DistributedDataParallel.no_sync",
+        ));
+    }
+    if scenario.training.clip {
+        checks.push(check(
+            "clipping",
+            Equal::IfCoded,
+            "Clip once, after the last micro-batch: clipping each changes the sum.",
+            "torch.nn.utils.clip_grad_norm_",
+        ));
+    }
+    let precision = scenario.training.precision;
+    checks.push(match precision {
+        Precision::AmpFp16 => check(
+            "scaler",
+            Equal::IfCoded,
+            "The scale must stay as it is through a step: update the GradScaler after the last micro-batch; one overflow skips the whole step.",
+            "https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation",
+        ),
+        Precision::Bf16 | Precision::Fp16 => check(
+            "rounding",
+            Equal::No,
+            "Gradients are summed in 16 bits: with many micro-batches the last ones are rounded away. Accumulate in fp32 or keep fewer.",
+            "torchtitan and Megatron-core accumulate in fp32 (--accumulate-allreduce-grads-in-fp32)",
+        ),
+        _ => check(
+            "rounding",
+            Equal::Yes,
+            "Gradients are summed in fp32: equal up to the order of sums.",
+            "torch/csrc/autograd/functions/accumulate_grad.h",
+        ),
+    });
+    if scenario.training.optimizer_in_backward
+        || scenario.training.optimizer == Optimizer::AdamWOffloadGradients
+    {
+        checks.push(check(
+            "optimizer-in-backward",
+            Equal::No,
+            "The optimizer steps in every backward pass: gradients are not accumulated at all.",
+            "https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html",
+        ));
+    }
+    Ok(checks)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::settings;
+
+    #[track_caller]
+    fn check(changes: &[(&str, &str)], id: &str, equal: Option<Equal>) {
+        let mut scenario = Scenario::default();
+        for (name, value) in [("seq", "64"), ("mb", "1")].iter().chain(changes) {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        let checks = accumulation(&scenario).unwrap();
+        let found = checks.iter().find(|it| it.id == id).map(|it| it.equal);
+        assert_eq!(found, equal, "{id} {changes:?}");
+    }
+
+    #[test]
+    fn what_differs_is_read_from_the_run() {
+        check(&[], "batch-norm", Some(Equal::Yes));
+        check(&[("model", "resnet50")], "batch-norm", Some(Equal::No));
+        check(&[], "dropout", Some(Equal::No));
+        check(&[("dropout", "off")], "dropout", Some(Equal::Yes));
+        check(&[("mask", "on")], "token-mean", Some(Equal::IfCoded));
+        check(&[], "token-mean", Some(Equal::Yes));
+        check(&[], "no-sync", None);
+        check(&[("gpus", "2")], "no-sync", Some(Equal::IfCoded));
+        check(&[("precision", "bf16")], "rounding", Some(Equal::No));
+        check(&[("clip", "on")], "clipping", Some(Equal::IfCoded));
+    }
+}

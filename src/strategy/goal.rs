@@ -1,0 +1,74 @@
+//! When a run fits well enough, and quick answers to whether it can.
+
+use crate::estimate::parts::{self, Passes, Turn, Whole};
+use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::scenario::Scenario;
+use crate::units::Bytes;
+
+/// How much of the usable memory must stay free.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Goal {
+    /// A share of what is usable, from 0 to below 1.
+    pub margin: f64,
+}
+
+impl Goal {
+    pub const fn with_margin(margin: f64) -> Self {
+        Self { margin }
+    }
+
+    /// Whether the run fits and leaves the margin.
+    pub fn met(self, estimate: &Estimate) -> bool {
+        let within = |usable: Bytes| estimate.device.expected <= usable.scale(1.0 - self.margin);
+        estimate.fits == Some(true) && estimate.usable.is_some_and(within)
+    }
+
+    /// What torch may allocate at most on the GPU of this scenario: what is usable without the margin, the context and the
+    /// libraries. A run whose allocated peak is more cannot meet the goal; one whose peak is less may still not, because the
+    /// allocator reserves more than it hands out.
+    pub fn allowance(self, scenario: &Scenario) -> Result<Bytes, Unsupported> {
+        let estimate = estimate(scenario)?;
+        let usable = estimate.usable.ok_or_else(unknown_memory)?;
+        let besides = estimate.device.expected - estimate.reserved.expected;
+        Ok(usable.scale(1.0 - self.margin) - besides)
+    }
+}
+
+pub(super) fn unknown_memory() -> Unsupported {
+    Unsupported("the GPU's memory is not known, so nothing can be said to fit".into())
+}
+
+/// Peaks and times of many variants of one run; what two variants share is estimated once.
+#[derive(Debug, Default)]
+pub(super) struct Quick {
+    passes: Vec<(Scenario, Result<Passes, Unsupported>)>,
+    turns: Vec<(Scenario, Result<Turn, Unsupported>)>,
+}
+
+impl Quick {
+    /// The allocated peak and the step time.
+    pub fn whole(&mut self, scenario: &Scenario) -> Result<Whole, Unsupported> {
+        if !parts::separable(scenario) {
+            return parts::whole(scenario);
+        }
+        let passes = known(&mut self.passes, parts::of_passes(scenario), parts::passes)?;
+        let turn = known(&mut self.turns, parts::of_turn(scenario), parts::turn)?;
+        let bare = parts::of_bare_turn(scenario);
+        let bare = known(&mut self.turns, bare, parts::turn)?;
+        Ok(parts::together(&passes, &turn, &bare))
+    }
+}
+
+/// The answer for this key, computed where it is not there yet.
+fn known<T: Clone>(
+    all: &mut Vec<(Scenario, T)>,
+    key: Scenario,
+    compute: impl FnOnce(&Scenario) -> T,
+) -> T {
+    if let Some((_, found)) = all.iter().rev().find(|(it, _)| *it == key) {
+        return found.clone();
+    }
+    let value = compute(&key);
+    all.push((key, value.clone()));
+    value
+}

@@ -1,0 +1,233 @@
+//! Every card of the catalogue for one run: whether it fits, with which micro-batch, and how long a step takes.
+
+use std::cmp::Ordering;
+
+use super::goal::Goal;
+use super::micro::{all, first_that_fits, with_batch};
+use super::solve::on;
+use crate::catalog::{self, Gpu};
+use crate::estimate::time::{Span, step_time};
+use crate::estimate::{Band, Estimate, estimate, quick_peak};
+use crate::order::sorted;
+use crate::scenario::Scenario;
+use crate::units::Bytes;
+
+/// Whether a run fits a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    Fits,
+    /// It fits, but with less than a twentieth to spare, or not at the upper end of the estimate.
+    Tight,
+    No,
+    /// Something of the run is not possible there, or the card's memory is not known.
+    Unknown,
+}
+
+impl Verdict {
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::Tight => "tight",
+            Self::No => "no",
+            Self::Unknown => "unknown",
+        }
+    }
+
+    fn of(estimate: &Estimate) -> Self {
+        const SPARE: f64 = 0.95;
+        match (estimate.usable, estimate.fits) {
+            (Some(usable), Some(true)) => {
+                let close = estimate.device.expected > usable.scale(SPARE);
+                if close || estimate.device.high > usable {
+                    Self::Tight
+                } else {
+                    Self::Fits
+                }
+            }
+            (Some(_), Some(false)) => Self::No,
+            _ => Self::Unknown,
+        }
+    }
+}
+
+/// One card.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub gpu: &'static Gpu,
+    pub verdict: Verdict,
+    /// Of the run as it is.
+    pub device: Option<Band>,
+    pub usable: Option<Bytes>,
+    /// The largest micro-batch that fits and keeps the effective batch.
+    pub micro_batch: Option<u64>,
+    /// A step of the effective batch with that micro-batch.
+    pub time: Option<Span>,
+    /// Why it cannot run there; empty where it can.
+    pub problem: String,
+}
+
+/// What rows are sorted by; rows that lack it come last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum By {
+    Name,
+    /// The smallest card first.
+    #[default]
+    Memory,
+    Verdict,
+    /// The largest first.
+    MicroBatch,
+    /// The fastest first.
+    Time,
+}
+
+impl By {
+    pub const ALL: [(Self, &'static str); 5] = [
+        (Self::Memory, "memory"),
+        (Self::Name, "name"),
+        (Self::Verdict, "verdict"),
+        (Self::MicroBatch, "micro-batch"),
+        (Self::Time, "time"),
+    ];
+
+    pub fn from_id(id: &str) -> Option<Self> {
+        let found = Self::ALL.iter().find(|(_, name)| *name == id);
+        found.map(|(by, _)| *by)
+    }
+}
+
+/// The table, in the order of the catalogue.
+pub fn gpus(scenario: &Scenario) -> Vec<Row> {
+    let mut peaks = Peaks::default();
+    let row = |gpu| row(scenario, gpu, &mut peaks);
+    catalog::gpus().iter().map(row).collect()
+}
+
+/// The rows in another order.
+pub fn sort(rows: Vec<Row>, by: By) -> Vec<Row> {
+    let last = |ordering: Ordering, known: [bool; 2]| match known {
+        [true, false] => Ordering::Less,
+        [false, true] => Ordering::Greater,
+        _ => ordering,
+    };
+    sorted(rows, |a, b| match by {
+        By::Name => a.gpu.id.cmp(b.gpu.id),
+        By::Memory => last(
+            a.usable.cmp(&b.usable),
+            [a.usable.is_some(), b.usable.is_some()],
+        ),
+        By::Verdict => a.verdict.cmp(&b.verdict),
+        By::MicroBatch => b.micro_batch.cmp(&a.micro_batch),
+        By::Time => {
+            let seconds = |row: &Row| row.time.map_or(0.0, |it| it.expected.get());
+            let ordering = seconds(a).total_cmp(&seconds(b));
+            last(ordering, [a.time.is_some(), b.time.is_some()])
+        }
+    })
+}
+
+fn row(scenario: &Scenario, gpu: &'static Gpu, peaks: &mut Peaks) -> Row {
+    let scenario = on(scenario, gpu);
+    let mut row = Row {
+        gpu,
+        verdict: Verdict::Unknown,
+        device: None,
+        usable: None,
+        micro_batch: None,
+        time: None,
+        problem: String::new(),
+    };
+    if let Some(problem) = scenario.check().first() {
+        row.problem = problem.to_string();
+        return row;
+    }
+    let whole = match estimate(&scenario) {
+        Ok(whole) => whole,
+        Err(problem) => {
+            row.problem = problem.0;
+            return row;
+        }
+    };
+    row.verdict = Verdict::of(&whole);
+    row.device = Some(whole.device);
+    row.usable = whole.usable;
+    row.micro_batch = peaks.largest(&scenario, gpu, &whole);
+    let run = row.micro_batch.map(|size| with_batch(&scenario, size));
+    row.time = run.and_then(|it| step_time(&it).ok()).map(|it| it.step);
+    row
+}
+
+/// Allocated peaks by micro-batch, which many cards share: they depend on the instruction set and the number of its units only.
+#[derive(Debug, Default)]
+struct Peaks(Vec<(Machine, u64, Bytes)>);
+
+type Machine = (Option<(u8, u8)>, u64);
+
+impl Peaks {
+    fn largest(&mut self, scenario: &Scenario, gpu: &Gpu, whole: &Estimate) -> Option<u64> {
+        let goal = Goal::default();
+        let besides = whole.device.expected - whole.reserved.expected;
+        let allowance = whole.usable? - besides;
+        let sizes = all(scenario);
+        let from = first_that_fits(&sizes, |size| {
+            Ok::<_, ()>(
+                self.at(scenario, gpu, size)
+                    .is_some_and(|it| it <= allowance),
+            )
+        });
+        let from = from.ok().flatten()?;
+        // What the allocator holds beside what it hands out shows in a full estimate only.
+        let mut rest = sizes.iter().filter(|size| **size <= from);
+        rest.find(|size| estimate(&with_batch(scenario, **size)).is_ok_and(|it| goal.met(&it)))
+            .copied()
+    }
+
+    fn at(&mut self, scenario: &Scenario, gpu: &Gpu, size: u64) -> Option<Bytes> {
+        let machine = (
+            gpu.compute_capability,
+            gpu.sms.get().map_or(0, |sms| sms as u64),
+        );
+        let known = self.0.iter().find(|it| it.0 == machine && it.1 == size);
+        if let Some((_, _, peak)) = known {
+            return Some(*peak);
+        }
+        let peak = quick_peak(&with_batch(scenario, size)).ok()?;
+        self.0.push((machine, size, peak));
+        Some(peak)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_card_has_a_row_and_larger_ones_take_larger_batches() {
+        let mut scenario = Scenario::default();
+        scenario.model.dims = [("layers".to_string(), 2), ("vocab".to_string(), 8000)].into();
+        scenario.data.micro_batch = 64;
+        let rows = gpus(&scenario);
+        assert_eq!(rows.len(), catalog::gpus().len());
+        for row in &rows {
+            let fits = matches!(row.verdict, Verdict::Fits | Verdict::Tight);
+            assert_eq!(fits, row.micro_batch == Some(64), "{}", row.gpu.id);
+            if let Some(size) = row.micro_batch {
+                let run = with_batch(&on(&scenario, row.gpu), size);
+                assert_eq!(estimate(&run).unwrap().fits, Some(true), "{}", row.gpu.id);
+                assert_eq!(run.effective_batch(), scenario.effective_batch());
+            }
+            assert_eq!(row.problem.is_empty(), row.device.is_some());
+        }
+        let old = rows.iter().find(|it| it.gpu.id == "t4-16gb").unwrap();
+        assert_eq!(old.verdict, Verdict::Unknown);
+        assert!(old.problem.contains("bf16"), "{}", old.problem);
+        for by in By::ALL {
+            assert_eq!(By::from_id(by.1), Some(by.0));
+            assert_eq!(sort(rows.clone(), by.0).len(), rows.len());
+        }
+        let fastest = sort(rows, By::Time);
+        let seconds = |row: &Row| row.time.map(|it| it.expected.get());
+        let known: Vec<f64> = fastest.iter().map_while(seconds).collect();
+        assert!(known.len() > 80 && known.is_sorted(), "{}", known.len());
+        assert!(fastest[known.len()..].iter().all(|row| row.time.is_none()));
+    }
+}

@@ -1,0 +1,41 @@
+//! Adapters on the attention layers only.
+
+use super::attention_layers;
+use super::{Cost, Group, Move, with};
+
+pub const MOVE: Move = Move {
+    id: "fewer-adapters",
+    title: "adapters on the attention layers only",
+    group: Group::AdapterTargets,
+    what: "Takes the adapters off the feed-forward layers, with the wide inputs that they keep.",
+    needs: "LoRA on more than the attention layers.",
+    cost: Cost::Results,
+    speed: "Faster.",
+    quality: "Adapting all linear layers trains better at equal rank.",
+    source: "arXiv 2305.14314 figure 2 (all layers matter); peft LoraConfig",
+    caveat: "",
+    code: "LoraConfig(target_modules=[\"q_proj\", \"k_proj\", \"v_proj\", \"o_proj\"])",
+    switches: &[
+        ("trl", "`--lora_target_modules q_proj k_proj v_proj o_proj`"),
+        (
+            "axolotl",
+            "`lora_target_modules: [q_proj, k_proj, v_proj, o_proj]`",
+        ),
+        (
+            "llama-factory",
+            "`lora_target: q_proj,k_proj,v_proj,o_proj`",
+        ),
+    ],
+    apply: |s| {
+        let only = attention_layers(s)?;
+        let lora = s.training.lora.as_ref()?;
+        let more = lora.targets.iter().any(|it| !only.contains(it));
+        more.then(|| {
+            with(s, |it| {
+                if let Some(lora) = &mut it.training.lora {
+                    lora.targets = only;
+                }
+            })
+        })
+    },
+};

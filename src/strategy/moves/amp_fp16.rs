@@ -1,0 +1,34 @@
+//! Fp16 autocast with a scaler.
+
+use super::has_bf16;
+use super::{Cost, Group, Move, with};
+use crate::scenario::Precision;
+
+pub const MOVE: Move = Move {
+    id: "amp-fp16",
+    title: "fp16 autocast with a scaler",
+    group: Group::Precision,
+    what: "Matrix products and what is kept for them in fp16, over fp32 weights, with scaled losses.",
+    needs: "fp32 training on a card without bf16.",
+    cost: Cost::Results,
+    speed: "Much faster on tensor cores.",
+    quality: "Overflows skip steps; some models (T5, some ViTs) overflow for good.",
+    source: "arXiv 1710.03740; torch.amp.GradScaler",
+    caveat: "",
+    code: "torch.amp.GradScaler(\"cuda\")",
+    switches: &[
+        (
+            "plain",
+            "`torch.autocast('cuda', torch.float16)` and `GradScaler`",
+        ),
+        ("hf", "`fp16: true`"),
+        ("trl", "`--fp16`"),
+        ("axolotl", "`fp16: true`"),
+        ("llama-factory", "`fp16: true`"),
+        ("lightning", "`precision: 16-mixed`"),
+    ],
+    apply: |s| {
+        let fp32 = s.training.precision == Precision::Fp32 && !has_bf16(s);
+        fp32.then(|| with(s, |it| it.training.precision = Precision::AmpFp16))
+    },
+};

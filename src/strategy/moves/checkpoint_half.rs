@@ -1,0 +1,34 @@
+//! Checkpoint every second layer.
+
+use super::{Cost, Group, Move, with};
+use crate::scenario::Checkpointing;
+
+pub const MOVE: Move = Move {
+    id: "checkpoint-half",
+    title: "checkpoint every second layer",
+    group: Group::Checkpointing,
+    what: "As checkpointing, for one layer of two.",
+    needs: "Nothing is checkpointed yet, and the cache is off.",
+    cost: Cost::Time,
+    speed: "A sixth more arithmetic.",
+    quality: "Equal: the random state is kept, so dropout drops the same.",
+    source: "arXiv 1604.06174; torchtitan activation_checkpoint.selective_ac_option",
+    caveat: "With a frozen base, the re-entrant kind stops all training where no input asks for a gradient (transformers#26334): use `use_reentrant=False`.",
+    code: "model.gradient_checkpointing_enable({\"use_reentrant\": False})",
+    switches: &[
+        ("plain", "checkpoint layers of even number"),
+        (
+            "torchtitan",
+            "`--activation_checkpoint.mode selective --activation_checkpoint.selective_ac_option 2`",
+        ),
+    ],
+    apply: |s| {
+        let none = s.training.checkpointing == Checkpointing::None && !s.training.use_cache;
+        none.then(|| {
+            with(s, |it| {
+                it.training.checkpointing = Checkpointing::Layers;
+                it.training.checkpoint_every = 2;
+            })
+        })
+    },
+};

@@ -1,0 +1,33 @@
+//! Cross-entropy in chunks.
+
+use super::language_model;
+use super::{Cost, Group, Move, with};
+use crate::scenario::LossKernel;
+
+pub const MOVE: Move = Move {
+    id: "chunked-loss",
+    title: "cross-entropy in chunks",
+    group: Group::Loss,
+    what: "The logits exist once; their fp32 copies only for one chunk of tokens at a time.",
+    needs: "A language model whose loss makes all logits at once.",
+    cost: Cost::Free,
+    speed: "As fast.",
+    quality: "Equal up to rounding.",
+    source: "torchtune modules/loss/ce_chunked_output_loss.py",
+    caveat: "",
+    code: "torchtune.modules.loss.CEWithChunkedOutputLoss()",
+    switches: &[
+        ("hf", "a loss of one's own through `compute_loss_func`"),
+        ("trl", "`--loss_type chunked_nll` where the release has it"),
+        ("axolotl", "`chunked_cross_entropy: true`"),
+        ("llama-factory", "not wired"),
+        (
+            "torchtune",
+            "`loss: torchtune.modules.loss.LinearCrossEntropyLoss`",
+        ),
+    ],
+    apply: |s| {
+        let possible = language_model(s) && s.training.loss == LossKernel::Library;
+        possible.then(|| with(s, |it| it.training.loss = LossKernel::ChunkedLoss))
+    },
+};

@@ -1,0 +1,19 @@
+//! Half the bins of the spectrum loss.
+
+use super::{Cost, Group, Move, less};
+
+pub const MOVE: Move = Move {
+    id: "fewer-bins",
+    title: "half the bins of the spectrum loss",
+    group: Group::Size,
+    what: "The loss grid of batch x peaks x bins is half as wide.",
+    needs: "A network with a `bins` dimension.",
+    cost: Cost::Results,
+    speed: "Faster.",
+    quality: "The loss resolves masses half as finely.",
+    source: "pepTRM docs/memory_management.md",
+    caveat: "The model is given less.",
+    code: "spectrum_loss.bins",
+    switches: &[],
+    apply: |s| less(s, "bins", (1, 2), 1, 64),
+};

@@ -1,0 +1,19 @@
+//! Three quarters of the edges.
+
+use super::{Cost, Group, Move, less};
+
+pub const MOVE: Move = Move {
+    id: "fewer-edges",
+    title: "three quarters of the edges",
+    group: Group::Size,
+    what: "A smaller cut-off radius or an edge budget for each batch: per-edge weights fall in proportion.",
+    needs: "A graph network with an `edges` dimension.",
+    cost: Cost::Results,
+    speed: "Faster.",
+    quality: "Long-range contacts are left out.",
+    source: "e3nn tensor products: weights for each edge and path",
+    caveat: "The model is given less.",
+    code: "max_edges",
+    switches: &[],
+    apply: |s| less(s, "edges", (3, 4), 1, 16),
+};

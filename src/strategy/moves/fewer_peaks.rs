@@ -1,0 +1,19 @@
+//! Half the peaks of a spectrum.
+
+use super::{Cost, Group, Move, less};
+
+pub const MOVE: Move = Move {
+    id: "fewer-peaks",
+    title: "half the peaks of a spectrum",
+    group: Group::Size,
+    what: "Attention over fewer peaks; weak peaks are left out.",
+    needs: "A network over spectra with a `peaks` dimension.",
+    cost: Cost::Results,
+    speed: "Faster.",
+    quality: "Weak peaks are lost.",
+    source: "DreaMS training/pre_train.sh, n_highest_peaks",
+    caveat: "The model is given less.",
+    code: "--n_highest_peaks",
+    switches: &[],
+    apply: |s| less(s, "peaks", (1, 2), 1, 16),
+};

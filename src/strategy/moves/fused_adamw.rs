@@ -1,0 +1,33 @@
+//! Fused AdamW.
+
+use super::{Cost, Group, Move, with};
+use crate::scenario::Optimizer;
+
+pub const MOVE: Move = Move {
+    id: "fused-adamw",
+    title: "fused AdamW",
+    group: Group::Optimizer,
+    what: "One kernel for the whole update, without the parameter-sized temporaries of the foreach implementation.",
+    needs: "AdamW in another implementation.",
+    cost: Cost::Free,
+    speed: "Faster: memory is gone over 7 times instead of 20.",
+    quality: "Equal up to rounding.",
+    source: "torch/optim/adam.py; recorded steps of torch 2.15: 4.1 x parameters at the peak instead of 5.0",
+    caveat: "",
+    code: "torch.optim.AdamW(params, lr, fused=True)",
+    switches: &[
+        ("plain", "`torch.optim.AdamW(..., fused=True)`"),
+        ("hf", "`optim: adamw_torch_fused`"),
+        ("trl", "`--optim adamw_torch_fused`"),
+        ("axolotl", "`optimizer: adamw_torch_fused`"),
+        ("llama-factory", "`optim: adamw_torch_fused`"),
+        ("torchtune", "`optimizer.fused: True`"),
+    ],
+    apply: |s| {
+        let other = matches!(
+            s.training.optimizer,
+            Optimizer::AdamW | Optimizer::AdamWTwoLists | Optimizer::AdamWLoop
+        );
+        other.then(|| with(s, |it| it.training.optimizer = Optimizer::AdamWFused))
+    },
+};

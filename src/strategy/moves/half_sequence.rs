@@ -1,0 +1,30 @@
+//! Sequences of half the length.
+
+use super::reads_sequences;
+use super::{Cost, Group, Move, with};
+
+pub const MOVE: Move = Move {
+    id: "half-sequence",
+    title: "sequences of half the length",
+    group: Group::Length,
+    what: "Longer texts are cut or split.",
+    needs: "A network that reads sequences of 256 tokens or more.",
+    cost: Cost::Results,
+    speed: "Faster: half the tokens.",
+    quality: "The model sees less at once.",
+    source: "arXiv 2108.06084 (short sequences first); the tokens of an effective batch halve",
+    caveat: "An effective batch has half the tokens.",
+    code: "tokenizer(..., truncation=True, max_length=length)",
+    switches: &[
+        ("trl", "`--max_length`"),
+        ("axolotl", "`sequence_len`"),
+        ("llama-factory", "`cutoff_len`"),
+        ("torchtune", "`tokenizer.max_seq_len`"),
+    ],
+    apply: |s| {
+        // Context parallelism deals a sequence out in twice as many pieces as it has ranks.
+        let pieces = u64::from(s.parallel.cp).max(1) * 2;
+        let half = s.data.sequence / 2 / pieces * pieces;
+        (reads_sequences(s) && half >= 128).then(|| with(s, |it| it.data.sequence = half))
+    },
+};

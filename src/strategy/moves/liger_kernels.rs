@@ -1,0 +1,32 @@
+//! Liger's norms, rotary embeddings and gated layers.
+
+use super::language_model;
+use super::{Cost, Group, Move, with};
+use crate::scenario::Kernels;
+
+pub const MOVE: Move = Move {
+    id: "liger-kernels",
+    title: "Liger's norms, rotary embeddings and gated layers",
+    group: Group::Kernels,
+    what: "Fused kernels that keep fewer tensors for backward than the library's Python.",
+    needs: "A decoder with RMS norms; a GPU that Triton supports.",
+    cost: Cost::Free,
+    speed: "Faster: fewer passes over memory.",
+    quality: "Equal up to rounding.",
+    source: "arXiv 2410.10989; Liger-Kernel ops/",
+    caveat: "",
+    code: "liger_kernel.transformers.apply_liger_kernel_to_llama(...)",
+    switches: &[
+        ("hf", "`use_liger_kernel: true`"),
+        ("trl", "`--use_liger_kernel`"),
+        (
+            "axolotl",
+            "`plugins: [axolotl.integrations.liger.LigerPlugin]`, `liger_rms_norm`, `liger_glu_activation`, `liger_rope`",
+        ),
+        ("llama-factory", "`enable_liger_kernel: true`"),
+    ],
+    apply: |s| {
+        let possible = language_model(s) && s.training.kernels != Kernels::Liger;
+        possible.then(|| with(s, |it| it.training.kernels = Kernels::Liger))
+    },
+};

@@ -1,0 +1,29 @@
+//! Paged 8-bit AdamW (bitsandbytes).
+
+use super::{Cost, Group, Move, with};
+use super::{adamw, nvidia};
+use crate::scenario::Optimizer;
+
+pub const MOVE: Move = Move {
+    id: "paged-adamw-8bit",
+    title: "paged 8-bit AdamW (bitsandbytes)",
+    group: Group::Optimizer,
+    what: "States in eight bits, in managed memory that the driver moves to the host while the card is full.",
+    needs: "AdamW; an NVIDIA card.",
+    cost: Cost::Results,
+    speed: "As 8-bit AdamW while the card has room; counted here as if all states were on the host.",
+    quality: "As 8-bit AdamW.",
+    source: "arXiv 2305.14314 section 3; bitsandbytes optim/adamw.py",
+    caveat: "",
+    code: "bitsandbytes.optim.PagedAdamW8bit(params)",
+    switches: &[
+        ("hf", "`optim: paged_adamw_8bit`"),
+        ("trl", "`--optim paged_adamw_8bit`"),
+        ("axolotl", "`optimizer: paged_adamw_8bit`"),
+        ("llama-factory", "`optim: paged_adamw_8bit`"),
+    ],
+    apply: |s| {
+        (adamw(s) && nvidia(s))
+            .then(|| with(s, |it| it.training.optimizer = Optimizer::PagedAdamW8bit))
+    },
+};

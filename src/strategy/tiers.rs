@@ -1,0 +1,121 @@
+//! Tiers: how full the card may be, from safe to all of it, each as a run that can be started.
+
+use super::goal::{Goal, unknown_memory};
+use super::ladder::{Ladder, ladder};
+use super::micro::{all, first_that_fits, with_batch};
+use crate::estimate::time::{StepTime, step_time};
+use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::scenario::Scenario;
+
+/// How full the card may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    Safe,
+    Medium,
+    Aggressive,
+    Maximum,
+}
+
+impl Tier {
+    pub const ALL: [Self; 4] = [Self::Safe, Self::Medium, Self::Aggressive, Self::Maximum];
+
+    pub const fn id(self) -> &'static str {
+        match self {
+            Self::Safe => "safe",
+            Self::Medium => "medium",
+            Self::Aggressive => "aggressive",
+            Self::Maximum => "maximum",
+        }
+    }
+
+    /// The part of the usable memory that the run may take.
+    pub const fn target(self) -> f64 {
+        match self {
+            Self::Safe => 0.70,
+            Self::Medium => 0.80,
+            Self::Aggressive => 0.90,
+            Self::Maximum => 0.98,
+        }
+    }
+
+    /// What it is for.
+    pub const fn about(self) -> &'static str {
+        match self {
+            Self::Safe => "Room for batches of varying length, evaluation and a desktop.",
+            Self::Medium => "Room for what a long run meets: fragmentation, a larger last batch.",
+            Self::Aggressive => "For batches that are all alike, on a card of its own.",
+            Self::Maximum => "No room for surprises: expect to run it twice.",
+        }
+    }
+
+    fn goal(self) -> Goal {
+        Goal::with_margin(1.0 - self.target())
+    }
+}
+
+/// A run for a tier.
+#[derive(Clone, Debug)]
+pub struct Variant {
+    pub tier: Tier,
+    /// The run with the largest micro-batch that stays within the target and keeps the effective batch; where not even one
+    /// sample does, the end of the ladder; `None` where that does not fit either.
+    pub scenario: Option<Scenario>,
+    /// Of that run, or of one sample at a time where nothing fits.
+    pub estimate: Estimate,
+    pub time: Option<StepTime>,
+    /// What had to be changed besides the micro-batch.
+    pub ladder: Option<Ladder>,
+}
+
+/// All four.
+pub fn tiers(scenario: &Scenario) -> Result<Vec<Variant>, Unsupported> {
+    Tier::ALL
+        .map(|tier| variant(scenario, tier))
+        .into_iter()
+        .collect()
+}
+
+fn variant(scenario: &Scenario, tier: Tier) -> Result<Variant, Unsupported> {
+    let goal = tier.goal();
+    if let Some(found) = largest(scenario, goal)? {
+        return made(tier, found, None);
+    }
+    let ladder = ladder(scenario, goal)?;
+    match ladder.steps.last().filter(|_| ladder.fits) {
+        Some(last) => {
+            // The moves may have made room for more samples at once.
+            let found = largest(&last.scenario, goal)?.unwrap_or_else(|| last.scenario.clone());
+            made(tier, found, Some(ladder))
+        }
+        None => Ok(Variant {
+            tier,
+            scenario: None,
+            estimate: estimate(&with_batch(scenario, 1))?,
+            time: None,
+            ladder: Some(ladder),
+        }),
+    }
+}
+
+fn made(tier: Tier, scenario: Scenario, ladder: Option<Ladder>) -> Result<Variant, Unsupported> {
+    Ok(Variant {
+        tier,
+        estimate: estimate(&scenario)?,
+        time: step_time(&scenario).ok(),
+        scenario: Some(scenario),
+        ladder,
+    })
+}
+
+/// The scenario with the largest micro-batch that keeps the effective batch and meets the goal.
+pub(super) fn largest(scenario: &Scenario, goal: Goal) -> Result<Option<Scenario>, Unsupported> {
+    let sizes = all(scenario);
+    let found = first_that_fits(&sizes, |size| {
+        let estimate = estimate(&with_batch(scenario, size))?;
+        if estimate.fits.is_none() {
+            return Err(unknown_memory());
+        }
+        Ok(goal.met(&estimate))
+    })?;
+    Ok(found.map(|size| with_batch(scenario, size)))
+}
