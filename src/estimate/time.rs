@@ -373,3 +373,98 @@ fn sending(run: &Run, scenario: &Scenario, speeds: &Speeds) -> [f64; 3] {
     let bytes = run.trainable as f64 * each;
     over(2.0 * (gpus - 1.0) / gpus * bytes, links)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::settings;
+
+    fn time(changes: &[(&str, &str)]) -> StepTime {
+        let mut scenario = Scenario::default();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        step_time(&scenario).unwrap()
+    }
+
+    /// Whether a measured duration, in seconds, lies in the band.
+    #[track_caller]
+    fn check(changes: &[(&str, &str)], measured: f64) {
+        let Span { low, high, .. } = time(changes).step;
+        assert!(
+            low.get() <= measured && measured <= high.get(),
+            "{low} {measured} {high}"
+        );
+    }
+
+    #[test]
+    fn published_durations_lie_in_the_band() {
+        // nanoGPT's README: about 250 ms for a step of bench.py without compilation on an A100, attention in Python.
+        check(
+            &[
+                ("gpu", "a100-sxm4-40gb"),
+                ("mb", "12"),
+                ("attn", "eager"),
+                ("optim", "adamw-fused"),
+                ("dropout", "off"),
+            ],
+            0.250,
+        );
+        // torchtitan's Llama 3 8B on eight H100 (benchmarks/llama3_h100_202412_torchtitan.md, table 1: 5762 tokens/s a GPU with
+        // FSDP, selective checkpointing, not compiled): its gathering of weights hides behind the passes.
+        check(
+            &[
+                ("gpu", "h100-sxm5-80gb"),
+                ("model", "llama-3.1-8b"),
+                ("mb", "1"),
+                ("seq", "8192"),
+                ("precision", "bf16"),
+                ("optim", "adamw-fused"),
+                ("ckpt", "keep-half"),
+            ],
+            8192.0 / 5762.0,
+        );
+    }
+
+    #[test]
+    fn recomputing_costs_time_and_no_utilization_is_won_by_it() {
+        let plain = time(&[("seq", "512")]);
+        let again = time(&[("seq", "512"), ("ckpt", "layers")]);
+        assert!(again.step.expected > plain.step.expected);
+        assert_eq!(again.model_flops, plain.model_flops);
+        assert!(again.utilization.expected < plain.utilization.expected);
+        for it in [plain, again] {
+            let Span {
+                low,
+                expected,
+                high,
+            } = it.step;
+            assert!(low < expected && expected < high);
+            let Spent {
+                products,
+                attention,
+                convolutions,
+                traffic,
+                host,
+            } = it.spent;
+            let sum = products + attention + convolutions + traffic + host;
+            assert!((sum - 1.0).abs() < 1e-9);
+            assert!(it.utilization.high < 1.0);
+        }
+    }
+
+    #[test]
+    fn a_card_without_rates_has_no_time_unless_they_are_given() {
+        let mut scenario = Scenario::default();
+        for (name, value) in [("gpu", "mine"), ("mem", "24000")] {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        assert!(step_time(&scenario).is_err());
+        scenario.hardware.tflops = 100;
+        scenario.hardware.bandwidth = 1000;
+        let slow = step_time(&scenario).unwrap().step.expected;
+        scenario.hardware.tflops = 200;
+        scenario.hardware.bandwidth = 2000;
+        assert!(step_time(&scenario).unwrap().step.expected < slow);
+    }
+}
