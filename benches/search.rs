@@ -1,0 +1,42 @@
+//! How long a search takes: `cargo bench --bench search`.
+//!
+//! Budget, native on one core: 100,000 combinations of moves and micro-batches in half a second.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use headroom::scenario::Scenario;
+use headroom::strategy::{Cost, Goal, Search};
+
+fn scenario(model: &str) -> Scenario {
+    let mut scenario = Scenario::default();
+    scenario.model.id = model.into();
+    scenario.hardware.gpu = "a100-sxm4-80gb".into();
+    scenario.data.micro_batch = 64;
+    scenario
+}
+
+fn searches(bench: &mut Criterion) {
+    let mut group = bench.benchmark_group("search");
+    group.sample_size(10);
+    for model in ["gpt2", "llama-3.2-1b"] {
+        for most in [Cost::Time, Cost::Results] {
+            let run = scenario(model);
+            let space = Search::new(&run, Goal::default(), most)
+                .and_then(|mut search| search.step(1))
+                .map_or(0, |tally| tally.space);
+            let name = format!("{model}, {}, {space} combinations", most.id());
+            group.bench_function(&name, |b| {
+                b.iter(|| {
+                    let mut search = Search::new(black_box(&run), Goal::default(), most)?;
+                    while !search.step(1_000)?.done {}
+                    Ok::<_, headroom::estimate::Unsupported>(search.front().len())
+                });
+            });
+        }
+    }
+    group.finish();
+}
+
+criterion_group!(benches, searches);
+criterion_main!(benches);
