@@ -1,4 +1,4 @@
-"""Runs what Headroom exports with the real tools: run.py HEADROOM ENVIRONMENTS FIXTURES WORK [--all]
+"""Runs what Headroom exports with the real tools: run.py HEADROOM ENVIRONMENTS FIXTURES WORK [--all] [--parse]
 
 A run takes the exported files and their launch.sh as they are, but for these overrides, which a machine without a GPU
 and without a hub needs; everything else that a line below changes is part of the scenario:
@@ -184,9 +184,10 @@ def parse(number, environment, check, lines):
 
 def main():
     everything = "--all" in sys.argv
+    more_runs = MORE_RUNS if everything else []
     only = [word for word in sys.argv[5:] if not word.startswith("--")]
     wanted = lambda environment, target: not only or environment in only or target in only
-    runs = [line for line in RUNS + (MORE_RUNS if everything else []) if wanted(line[0], line[1])]
+    runs = [line for line in RUNS + more_runs if wanted(line[0], line[1]) and "--parse" not in sys.argv]
     parses = {}
     for environment, check, *line in PARSES + (MORE_PARSES if everything else []):
         if wanted(environment, line[1]):
