@@ -28,7 +28,7 @@ pub use moves::{Cost, FOLKLORE, Folklore, Group, MOVES, Move, find as find_move}
 pub use rate::{PROGRAMS, Rule, Scaled, scaled};
 pub use search::{Candidate, Found, Point, Search, Tally};
 pub use solve::{
-    Accumulated, Slope, Solved, Unknown, accumulate, checkpointing, fewest_gpus, smallest_gpu,
+    Accumulated, Slope, Solved, Unknown, accumulate, checkpointing, fewest_gpus, on, smallest_gpu,
     solve,
 };
 pub use tiers::{Tier, Variant, tiers};

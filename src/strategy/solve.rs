@@ -227,7 +227,7 @@ pub fn smallest_gpu(scenario: &Scenario, goal: Goal) -> Option<(&'static catalog
 }
 
 /// The run on another card of the catalogue.
-pub(super) fn on(scenario: &Scenario, gpu: &catalog::Gpu) -> Scenario {
+pub fn on(scenario: &Scenario, gpu: &catalog::Gpu) -> Scenario {
     let mut changed = scenario.clone();
     let hardware = &mut changed.hardware;
     hardware.gpu = gpu.id.into();

@@ -4,9 +4,9 @@ use leptos::prelude::*;
 
 use super::markup::escape;
 use super::session::Session;
-use super::text;
+use super::{browser, text};
 use crate::estimate::Estimate;
-use crate::strategy::doctor::{Diagnosis, Findings, diagnose};
+use crate::strategy::doctor::{Diagnosis, Findings, PROBE, diagnose};
 
 /// What the text says, as HTML; nothing where there is no text.
 pub fn report(pasted: &str, estimate: Option<&Estimate>) -> String {
@@ -30,18 +30,27 @@ fn shown(diagnosis: &Diagnosis) -> String {
             _ => format!("<h3>{title}</h3><ul>{}</ul>", items.concat()),
         }
     };
+    let others = diagnosis
+        .ranking
+        .iter()
+        .filter(|it| it.cause != diagnosis.cause);
+    let others: Vec<_> = others
+        .filter(|it| it.confidence >= 0.05)
+        .map(|it| format!("{} ({:.0} %)", text::cause(it.cause), it.confidence * 100.0))
+        .collect();
     format!(
-        "<p><strong>{}</strong> ({:.0} % sure)</p>{}{}{}",
+        "<p><strong>{}</strong> ({:.0} % sure)</p>{}{}{}{}",
         text::cause(diagnosis.cause),
         diagnosis.confidence * 100.0,
         list(text::EVIDENCE, &diagnosis.evidence),
         list(text::ADVICE, &diagnosis.advice),
         list(text::CHECKS, &diagnosis.checks),
+        list(text::OR_ELSE, &others),
     )
 }
 
 #[component]
-pub fn Doctor(session: Session) -> impl IntoView {
+pub fn Doctor(session: Session, width: ReadSignal<u32>) -> impl IntoView {
     let pasted = session.pasted;
     let report = move || {
         pasted.with(|it| {
@@ -50,6 +59,7 @@ pub fn Doctor(session: Session) -> impl IntoView {
                 .with(|estimate| report(it, estimate.as_deref()))
         })
     };
+    let save_probe = move |_| browser::download("headroom_probe.py", "text/x-python", PROBE);
     view! {
         <section class="panel" aria-labelledby="doctor-title" data-testid="doctor">
             <header><h2 id="doctor-title">"Ran out of memory?"</h2></header>
@@ -59,6 +69,11 @@ pub fn Doctor(session: Session) -> impl IntoView {
                 on:input=move |event| pasted.set(event_target_value(&event))
             ></textarea>
             <div class="report" role="status" aria-live="polite" inner_html=report></div>
+            <super::measured::Measured session width/>
+            <div class="actions">
+                <button type="button" data-testid="probe" on:click=save_probe>{text::SAVE_PROBE}</button>
+                <p class="quiet">{text::PROBE_ABOUT}</p>
+            </div>
         </section>
     }
 }

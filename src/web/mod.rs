@@ -20,6 +20,7 @@ mod history;
 mod map;
 mod markup;
 mod masthead;
+mod measured;
 mod open;
 mod plans;
 #[cfg(test)]
@@ -77,7 +78,7 @@ pub fn App() -> impl IntoView {
                 <compare::Compare session/>
                 <stack::Brought session/>
                 <exports::Exports session/>
-                <doctor::Doctor session/>
+                <doctor::Doctor session width/>
                 <Limits session/>
             </div>
         </div>

@@ -11,6 +11,7 @@ use crate::estimate::{self, Estimate, Unsupported};
 use crate::scenario::Scenario;
 use crate::scenario::settings::Setting;
 use crate::share;
+use crate::strategy::doctor::Calibration;
 use crate::units::UnitStyle;
 
 /// The page's state, handed to every view.
@@ -25,6 +26,8 @@ pub struct Session {
     ghost: RwSignal<Option<(Scenario, Arc<Estimate>)>>,
     /// Plans kept by name.
     pub plans: RwSignal<Plans>,
+    /// How far this machine was found to lie from its predictions.
+    pub calibration: RwSignal<Option<Calibration>>,
     /// What the doctor was given.
     pub pasted: RwSignal<String>,
     /// The link of what was worked on before a shared link was opened.
@@ -74,6 +77,7 @@ impl Session {
             link_notes: RwSignal::default(),
             ghost: RwSignal::default(),
             plans: RwSignal::new(plans::kept()),
+            calibration: RwSignal::default(),
             pasted: RwSignal::default(),
             yours: RwSignal::default(),
             scenario,

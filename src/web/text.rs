@@ -7,7 +7,7 @@ use crate::scenario::settings::Setting;
 use crate::scenario::{Checkpointing, Scenario};
 use crate::share::DATA_VERSION;
 use crate::strategy::Tally;
-use crate::strategy::doctor::Cause;
+use crate::strategy::doctor::{Calibration, Cause};
 use crate::units::{Bytes, UnitStyle};
 
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
@@ -31,6 +31,17 @@ pub const NOT_UNDERSTOOD: &str =
 pub const EVIDENCE: &str = "Evidence";
 pub const ADVICE: &str = "What to change";
 pub const CHECKS: &str = "What would make this surer";
+pub const OR_ELSE: &str = "What else it could be";
+pub const MEASURED: &str = "measured, the highest";
+pub const PREDICTED: &str = "predicted";
+pub const OFFSET: &str = "difference";
+pub const BESIDE: &str = "on the card beside PyTorch";
+pub const PREDICTED_AND_MEASURED: &str = "Predicted and measured";
+pub const CALIBRATE: &str = "Lay this difference on the answer";
+pub const REMOVE: &str = "Remove";
+pub const SAVE_PROBE: &str = "Download the probe";
+pub const PROBE_ABOUT: &str =
+    "A file for your training loop that writes a line a step; open its log here.";
 pub const BY_MODULE: &str = "By module";
 pub const TENSORS: &str = "Tensors alive at the peak";
 pub const OUTSIDE: &str = "outside the model";
@@ -182,6 +193,27 @@ pub fn map_axis(units: UnitStyle, usable: Option<Bytes>) -> Option<String> {
         units.scale(usable).1,
         usable.show(units)
     ))
+}
+
+/// The answer with a machine's own difference.
+pub fn calibrated(found: &Calibration, device: Bytes, units: UnitStyle) -> String {
+    let here = if found.offset < 0 {
+        device - Bytes::new(found.offset.unsigned_abs())
+    } else {
+        device + Bytes::new(found.offset.unsigned_abs())
+    };
+    format!(
+        "With the difference measured on your machine: {} on the device. ",
+        here.show(units)
+    )
+}
+
+/// What the axes of a measured run show.
+pub fn measured_axis(units: UnitStyle, largest: Bytes) -> String {
+    format!(
+        "{} allocated at each step's peak, over steps; the grey line is the prediction",
+        units.scale(largest).1
+    )
 }
 
 /// What both axes of a sweep show.

@@ -123,6 +123,7 @@ pub fn Verdict(session: Session) -> impl IntoView {
             <p class="about">{move || session.answer.with(|it| text::about(&it.scenario))}</p>
             <p class="sentence" id="verdict" inner_html=shown></p>
             {move || session.stale.get().then(|| view! { <p class="quiet">{text::STALE}</p> })}
+            <super::measured::Calibrated session/>
             <Problems session/>
             <Measures session/>
         </section>

@@ -1,4 +1,4 @@
-// The end-to-end tests, in one browser: node run.mjs chrome|firefox EXECUTABLE
+// The end-to-end tests, in one browser: node run.mjs chrome|firefox EXECUTABLE [WORDS OF THE NAMES TO RUN]
 // Each test gets a site of its own, so that no test finds another's offline copy or storage.
 import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { tests } from "./tests.mjs";
 const DIST = new URL("../../dist", import.meta.url).pathname;
 const LIMIT_MS = 90_000;
 
-const [kind, executable] = process.argv.slice(2);
+const [kind, executable, words = ""] = process.argv.slice(2);
 const scratch = mkdtempSync(join(tmpdir(), "headroom-e2e-"));
 const browser = await launch(kind, executable);
 
@@ -24,7 +24,7 @@ const copyOfDist = (name) => {
 let passed = 0;
 let failed = 0;
 for (const { name, only, run } of tests) {
-  if (only && only !== kind) continue;
+  if ((only && only !== kind) || !name.includes(words)) continue;
   // Below a path, as a project's page on a shared host is.
   const site = await serve(DIST, 0, "/some/where/");
   const visit = await Visit.begin(browser, site, mkdtempSync(join(scratch, "downloads-")));

@@ -112,6 +112,209 @@ test("the page keeps its own policy, and logs no error", async ({ visit }) => {
   assert.deepEqual(visit.heard, []);
 });
 
+/** Opens a folded panel. */
+const unfold = (visit, panel) => visit.page.$eval(`[data-testid="${panel}"] details, details[data-testid="${panel}"]`, (it) => (it.open = true));
+const press = async (visit, selector) => {
+  await visit.page.waitForSelector(selector);
+  // In one go: a part that is still filling is drawn anew again and again.
+  await visit.page.evaluate((it) => document.querySelector(it).click(), selector);
+};
+
+test("advice is worked out in the background, can be taken and taken back", async ({ visit }) => {
+  await visit.open();
+  await visit.set("data.micro_batch", "64");
+  const before = await visit.bytes();
+  await press(visit, '[data-testid="ladder"] [data-link]');
+  await until("the advice to be taken", async () => (await visit.bytes()) < before);
+  assert.match(await visit.page.$eval("#verdict", (it) => it.innerText), /fits/);
+  // What was before stays to be seen behind what is.
+  await visit.page.waitForSelector('[data-testid="timeline"] .line-ghost');
+  await visit.page.$$eval(".tools button", (all) => all.find((it) => it.textContent === "Undo").click());
+  await until("the run before", async () => (await visit.bytes()) === before);
+});
+
+test("every panel of advice fills, and a search can be stopped", async ({ visit }) => {
+  await visit.open(`${visit.site.url}#v=1&dims=layers=2,hidden=128,heads=2&seq=64`);
+  for (const panel of ["moves", "tiers", "gpus", "solve", "search"]) await unfold(visit, panel);
+  for (const panel of ["moves", "tiers", "gpus", "solve"]) {
+    await visit.page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`, { timeout: 60_000 });
+  }
+  await visit.page.waitForFunction(() => /combinations/.test(document.querySelector('[data-testid="search"]').innerText));
+  await press(visit, '[data-testid="search"] .actions button');
+  await visit.page.waitForFunction(() => /Search again/.test(document.querySelector('[data-testid="search"]').innerText));
+  assert.deepEqual(visit.heard, []);
+});
+
+test("a cell of the fit map is the run it shows", async ({ visit }) => {
+  await visit.open();
+  await unfold(visit, "map");
+  await press(visit, '[data-testid="map"] [data-cell="0 0"]');
+  await visit.address("seq=128");
+  assert.equal(await visit.page.$eval('[name="data.micro_batch"]', (it) => it.value), "1");
+});
+
+test("plans are kept by name, and come back from their file", async ({ visit }) => {
+  await visit.open();
+  await visit.set("data.micro_batch", "3");
+  await unfold(visit, "plans");
+  await visit.page.type('[data-testid="plans"] input', "three <b>");
+  const buttons = '[data-testid="plans"] .actions button';
+  await press(visit, buttons);
+  await visit.page.waitForSelector('[data-testid="plans"] [data-open]');
+  const { name } = await visit.download(`${buttons}:last-child`);
+  assert.equal(name, "headroom-plans.json");
+
+  await press(visit, '[data-testid="plans"] [data-forget]');
+  await until("no plans", async () => (await visit.page.$('[data-testid="plans"] [data-open]')) === null);
+  await visit.set("data.micro_batch", "5");
+  await (await visit.page.$('[data-testid="open-file"]')).uploadFile(join(visit.downloads, name));
+  await visit.page.waitForSelector('[data-testid="plans"] [data-open]');
+  assert.equal(await visit.page.$eval('[data-testid="plans"] [data-open]', (it) => it.innerText), "three <b>");
+  await press(visit, '[data-testid="plans"] [data-open]');
+  await visit.address("mb=3");
+});
+
+test("a file of ours opens as the run it was written for", async ({ visit }) => {
+  await visit.open();
+  await visit.set("data.micro_batch", "3");
+  const bytes = await visit.bytes();
+  const { name } = await visit.download('[data-testid="export-yaml"]');
+  await visit.set("data.micro_batch", "5");
+  await (await visit.page.$('[data-testid="open-file"]')).uploadFile(join(visit.downloads, name));
+  await until("the run of the file", async () => (await visit.bytes()) === bytes);
+});
+
+test("charts are saved as drawing, picture and numbers", async ({ visit }) => {
+  await visit.open();
+  await visit.page.$eval('[data-testid="timeline"] ~ details:last-of-type', (it) => (it.open = true));
+  const save = (kind) => visit.download(`[data-testid="save-timeline"] [data-as="${kind}"]`);
+  assert.match((await save("svg")).text, /^<svg /);
+  assert.match((await save("csv")).text, /^instant,phase,allocated_bytes\n1,/);
+  const { name, text } = await save("png");
+  assert.ok(name.endsWith(".png") && text.includes("PNG"), name);
+  assert.deepEqual(await visit.violations(), []);
+});
+
+test("a probe's log is drawn beside the prediction, and its difference can be laid on the answer", async ({ visit }) => {
+  await visit.open();
+  const line = (step) => JSON.stringify({ step, peak_allocated: 2 ** 34, allocated: 2 ** 31, reserved: 2 ** 34 });
+  await visit.page.type("#doctor", `${[0, 1, 2].map(line).join("\n")}\n`);
+  await visit.page.waitForSelector('[data-testid="measured"]:not([hidden]) svg .line-ghost');
+  assert.match(await visit.page.$eval('[data-testid="measured"] table', (it) => it.innerText), /16\.0 GiB/);
+  await press(visit, '[data-testid="measured"] .actions button');
+  await press(visit, '[data-testid="calibrated"] button');
+  await until("the difference to go", async () => (await visit.page.$('[data-testid="calibrated"]')) === null);
+  const { name } = await visit.download('[data-testid="probe"]');
+  assert.equal(name, "headroom_probe.py");
+});
+
+test("a system's guide stands beside what is computed", async ({ visit }) => {
+  await visit.open();
+  await visit.page.select("#preset", "dreams");
+  await visit.page.waitForSelector('[data-testid="guide"]:not([hidden])');
+  await unfold(visit, "guide");
+  await visit.page.waitForFunction(
+    () => {
+      const rows = [...document.querySelectorAll('[data-testid="guide"] tbody tr')];
+      return rows.length > 5 && rows.every((it) => it.children[1].innerText !== "…");
+    },
+    { timeout: 60_000 },
+  );
+});
+
+/** A small generator, so that a failure can be run again. */
+const dice = (seed) => {
+  let state = seed;
+  return (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+};
+
+test("numbers on the screen are the command line's, for fifty scenarios", async ({ visit }) => {
+  await visit.open();
+  const roll = dice(7);
+  const one = (...all) => all[roll(all.length)];
+  for (let at = 0; at < 50; at += 1) {
+    const model = one("gpt2", "llama-3.2-1b", "bert-base-uncased", "resnet-50", "vit-b16", "t5-base", "qwen2.5-0.5b");
+    const parts = [
+      "v=1",
+      `model=${model}`,
+      `mb=${1 + roll(16)}`,
+      `seq=${64 * (1 + roll(8))}`,
+      `precision=${one("fp32", "bf16", "amp-bf16")}`,
+      `optim=${one("sgd", "adamw", "adamw-fused", "lion", "adafactor")}`,
+      `accum=${1 + roll(3)}`,
+      `gpu=${one("rtx-4090", "h100-sxm5-80gb", "a100-sxm4-80gb")}`,
+    ];
+    const fragment = parts.join("&");
+    await visit.page.evaluate((it) => (location.hash = it), fragment);
+    const expected = allocated(headroom(["open", `#${fragment}`]));
+    await until(`${fragment} to need ${expected}`, async () => (await visit.bytes()) === expected, 10_000);
+  }
+});
+
+test(
+  "two thousand damaged links are each answered, and quickly",
+  async ({ visit }) => {
+    await visit.open(`${visit.site.url}#v=1&model=gpt2&dims=layers=1,hidden=64,heads=2,vocab=100&seq=16&mb=2`);
+    const roll = dice(11);
+    const sound = "v=1&data=1&gpu=rtx-4090&model=gpt2&dims=layers=1,hidden=64,heads=2,vocab=100&seq=16&mb=2&lora=on&lora_rank=8&optim=sgd";
+    const damaged = () => {
+      let link = sound;
+      for (let times = 1 + roll(6); times > 0; times -= 1) {
+        const at = roll(link.length);
+        const what = ["%", "&", "=", "9".repeat(1 + roll(30)), "\u00e9", "-", "", "<script>", "b.", "\u0000"][roll(10)];
+        link = link.slice(0, at) + what + link.slice(at + roll(4));
+      }
+      return link;
+    };
+    const links = Array.from({ length: 2000 }, damaged);
+    const slowest = await visit.page.evaluate(async (all) => {
+      let most = 0;
+      for (const link of all) {
+        const heard = new Promise((done) => addEventListener("hashchange", () => setTimeout(done), { once: true }));
+        const before = location.hash;
+        const started = performance.now();
+        location.hash = link;
+        if (location.hash !== before) await heard;
+        most = Math.max(most, performance.now() - started);
+      }
+      return most;
+    }, links);
+    console.log(`     the slowest of 2000 damaged links took ${slowest.toFixed(0)} ms`);
+    assert.equal(await visit.page.$eval("#crashed", (it) => it.hidden), true);
+    assert.deepEqual(visit.heard, []);
+    await visit.page.evaluate(() => (location.hash = "v=1&mb=3"));
+    await until("a sound link to open", async () => (await visit.page.$eval('[name="data.micro_batch"]', (it) => it.value)) === "3");
+  },
+  "chrome",
+);
+
+test(
+  "ten thousand edits leave the module's memory as it was",
+  async ({ visit }) => {
+    await visit.open(`${visit.site.url}#v=1&dims=layers=1,hidden=64,heads=2,vocab=100&seq=16`);
+    const edit = (times) =>
+      visit.page.evaluate(async (count) => {
+        const field = document.querySelector('[name="data.micro_batch"]');
+        for (let at = 0; at < count; at += 1) {
+          field.value = String(1 + ((at * 7) % 64));
+          field.dispatchEvent(new Event("input", { bubbles: true }));
+          await new Promise((next) => setTimeout(next));
+        }
+        const { default: init } = await import(new URL(document.querySelector("script[data-js]").dataset.js, document.baseURI));
+        return (await init()).memory.buffer.byteLength;
+      }, times);
+    const before = await edit(200);
+    let after = before;
+    for (let part = 0; part < 10; part += 1) after = await edit(1000);
+    console.log(`     the module's memory went from ${before} to ${after} bytes`);
+    assert.ok(after - before < 8 * 2 ** 20, `${before} → ${after}`);
+  },
+  "chrome",
+);
+
 async function accessible(visit, scheme) {
   await visit.page.evaluate(axe.source);
   const found = await visit.page.evaluate(() => axe.run(document));

@@ -288,7 +288,9 @@ mod tests {
     #[track_caller]
     fn done(panel: &Panel, change: impl FnOnce(&mut Scenario)) -> Sheet {
         let mut scenario = Scenario::default();
-        scenario.model.dims = [("layers".to_string(), 2)].into();
+        let small = [("layers", 1), ("hidden", 64), ("heads", 2), ("vocab", 500)];
+        scenario.model.dims = small.map(|(name, size)| (name.to_string(), size)).into();
+        scenario.data.sequence = 64;
         change(&mut scenario);
         let mut work = (panel.kind.start)(&scenario);
         for _ in 0..1000 {
@@ -308,7 +310,10 @@ mod tests {
 
     #[test]
     fn the_ladder_says_what_to_change_or_that_nothing_must() {
-        let sheet = done(&LADDER, |it| it.data.micro_batch = 512);
+        let sheet = done(&LADDER, |it| {
+            it.data.micro_batch = 1024;
+            it.hardware.memory_mib = 1500;
+        });
         assert_eq!(sheet.says, [text::LADDER]);
         assert!(!sheet.rows.is_empty());
         let sheet = done(&LADDER, |it| it.data.micro_batch = 1);

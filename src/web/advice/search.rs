@@ -7,7 +7,7 @@ use super::sheet::{Cell, Sheet};
 use super::{apply, follow};
 use crate::estimate::Unsupported;
 use crate::scenario::Scenario;
-use crate::strategy::{self, Candidate, Cost, Goal, Search};
+use crate::strategy::{Candidate, Cost, Goal, Search};
 use crate::web::session::Session;
 use crate::web::worker::{Helper, Kind, Work};
 use crate::web::{browser, chart, saves, text};

@@ -2,12 +2,14 @@
 
 mod curve;
 mod front;
+mod measured;
 mod paper;
 mod plot;
 mod timeline;
 
 pub use curve::curve;
 pub use front::front;
+pub use measured::measured;
 pub use timeline::{cursor_at, instant_at, peak, timeline};
 
 use plotters::style::RGBColor;

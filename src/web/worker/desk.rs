@@ -13,7 +13,7 @@ pub trait Work {
 }
 
 /// What can be asked for: its name, and how it starts.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Kind {
     pub id: &'static str,
     pub start: fn(&Scenario) -> Box<dyn Work>,
