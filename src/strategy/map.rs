@@ -186,7 +186,9 @@ mod tests {
         );
         for line in map.cells.chunks(map.sizes.len()) {
             let known: Vec<_> = line.iter().flatten().map(|it| it.expected).collect();
-            assert!(known.windows(2).all(|pair| pair[0] <= pair[1]), "{known:?}");
+            // What the allocator reserves goes up in segments, and may save one where more fits in another.
+            let rises = |pair: &[Bytes]| pair[0] <= pair[1] + Bytes::mib(32);
+            assert!(known.windows(2).all(rises), "{known:?}");
         }
     }
 

@@ -252,6 +252,7 @@ fn tiers(scenario: &Scenario) -> Result<Sheet, Unsupported> {
     Ok(sheet)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all work has one form")]
 fn gpus(scenario: &Scenario) -> Result<Sheet, Unsupported> {
     let mut sheet = Sheet::default();
     let rows = strategy::sort_gpus(strategy::gpus(scenario), strategy::By::Time);

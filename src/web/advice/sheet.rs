@@ -96,11 +96,10 @@ impl Sheet {
 
     /// The sentences and the table; the last `numbers` columns are numbers, and buttons stand behind them.
     pub fn html(&self, head: &[&str], numbers: usize, units: UnitStyle) -> String {
-        let mut html: String = self
-            .says
-            .iter()
-            .map(|it| format!("<p>{}</p>", escape(it)))
-            .collect();
+        let mut html = String::new();
+        for it in &self.says {
+            html.push_str(&format!("<p>{}</p>", escape(it)));
+        }
         if self.rows.is_empty() {
             return html;
         }
@@ -125,9 +124,10 @@ impl Sheet {
                     ("td", "")
                 };
                 // The last cell of a short row takes the place of those it has not.
-                let missing = match column + 1 == row.cells.len() {
-                    true => head.len() - head.len().min(column),
-                    false => 1,
+                let missing = if column + 1 == row.cells.len() {
+                    head.len() - head.len().min(column)
+                } else {
+                    1
                 };
                 let span = if missing > 1 {
                     format!(" colspan=\"{missing}\"")

@@ -86,6 +86,7 @@ fn largest(
     Ok(vec![(text::largest_of(name), answer, run)])
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "all questions have one form")]
 fn smallest_card(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     let found = strategy::smallest_gpu(scenario, Goal::default());
     let answer = found.as_ref().map_or(text::NONE_FITS, |(gpu, _)| gpu.name);
