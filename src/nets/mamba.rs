@@ -48,7 +48,7 @@ impl Net for Mamba {
                 })
             })
         };
-        head::loss(cx, &hidden, labels, table, |hidden| {
+        head::loss(cx, &hidden, labels, false, table, |hidden| {
             let narrow = hidden.to(cx.env.weights);
             let logits = narrow.then(|hidden| hidden.linear(&table(), None));
             logits.then(|logits| logits.to(DType::F32))
