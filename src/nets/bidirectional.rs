@@ -30,6 +30,73 @@ pub fn bidirectional_mask(
     })
 }
 
+/// `create_bidirectional_sliding_window_mask` for tokens that see `reach` others to either side.
+pub fn windowed_mask(
+    cx: &Cx,
+    ids: &Tensor,
+    padding: Option<&Tensor>,
+    dtype: DType,
+    reach: u64,
+) -> AttentionMask {
+    let (b, s) = (ids.size(0), ids.size(1));
+    let padding = padding.map(|padding| padding.constant("to", padding.shape(), DType::Bool));
+    if let Some(padding) = &padding {
+        drop(padding.constant("all", &[0; 0], DType::Bool));
+    }
+    if cx.env.training.attention == Attention::Flash2 {
+        return AttentionMask::None;
+    }
+    let eager = cx.env.training.attention == Attention::Eager;
+    if padding.is_none() && s < reach && !eager {
+        return AttentionMask::None;
+    }
+    let mask = within_reach(ids, padding.as_ref());
+    AttentionMask::Given(if eager {
+        additive(&mask, b, dtype)
+    } else {
+        mask.expand(&[b, 1, s, s])
+    })
+}
+
+/// `sdpa_mask` with `sliding_window_bidirectional_mask_function`: distances are 64-bit numbers.
+fn within_reach(ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+    let (b, s) = (ids.size(0), ids.size(1));
+    let square = |op, dtype| ids.constant(op, &[1, 1, s, s], dtype);
+    let index = |n: u64| ids.constant("arange", &[n], DType::I64);
+    let moved = || index(s).then(Tensor::shift);
+    let indices = (index(b), index(1), moved(), moved());
+    let one = || ids.constant("new_ones", &[0; 0], DType::Bool);
+    let and = |a: Tensor, other: Tensor, batch: u64| {
+        let both = ids.constant("bitwise_and", &[batch, 1, s, s], DType::Bool);
+        drop((a, other));
+        both
+    };
+    let inner = || {
+        let all = one();
+        let distance = square("sub", DType::I64);
+        let length = square("abs", DType::I64);
+        drop(distance);
+        let near = square("le", DType::Bool);
+        drop(length);
+        let near = and(all, near, 1);
+        let real = ids.constant("ge", &[1, 1, s, 1], DType::Bool);
+        and(near, real, 1)
+    };
+    let mask = if padding.is_some() {
+        let all = one();
+        let near = inner();
+        let mask = and(all, near, 1);
+        let places = (index(b * s), (b > 1).then(|| index(b * s)));
+        let columns = ids.constant("index", &[b, 1, 1, s], DType::Bool);
+        drop(places);
+        and(mask, columns, b)
+    } else {
+        inner()
+    };
+    drop(indices);
+    mask
+}
+
 /// `sdpa_mask` with `bidirectional_mask_function` and `padding_mask_function` in `and_masks`.
 fn allowed(padding: &Tensor, queries: u64) -> Tensor {
     let (b, keys) = (padding.size(0), padding.size(1));

@@ -1,6 +1,7 @@
 //! Networks as forward functions over symbolic tensors: each reads like the model's own code.
 
 mod adapter;
+mod albert;
 mod attention;
 mod bert;
 mod bidirectional;
@@ -20,6 +21,7 @@ mod litgpt;
 mod losses;
 mod mamba;
 mod mmdit;
+mod modernbert;
 mod modules;
 mod recurrent;
 mod seq2seq;
@@ -68,6 +70,7 @@ type Build = fn(&Sizes) -> Result<Box<dyn Net>, String>;
 
 /// The architectures with a forward function, by the name the catalogue uses.
 const ARCHITECTURES: &[(&str, Build)] = &[
+    ("albert", albert::build),
     ("bart", seq2seq::bart),
     ("bert", bert::build),
     ("clip", clip::build),
@@ -76,6 +79,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("esm", esm::build),
     ("gpt2", gpt2::build),
     ("mamba", mamba::build),
+    ("modernbert", modernbert::build),
     ("litgpt", litgpt::build),
     ("roberta", bert::roberta),
     ("swin", swin::build),

@@ -21,6 +21,7 @@ use std::rc::Rc;
 pub use families::FAMILIES;
 use latent::Latent;
 pub(in crate::nets) use llava::Llava;
+pub(super) use rope::{plain_tables, wide_turned};
 use traits::{Embedding, Traits};
 
 use super::{Cx, Net, Output, Sizes, head};

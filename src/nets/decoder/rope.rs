@@ -44,6 +44,28 @@ pub fn tables(
     })
 }
 
+/// Tables for models that are no decoders.
+pub(in crate::nets) fn plain_tables(
+    cx: &Cx,
+    positions: &Tensor,
+    dim: u64,
+    dtype: DType,
+    buffers: [&'static str; 2],
+) -> [Tensor; 2] {
+    tables(cx, positions, dim, dtype, Turn::Whole, buffers)
+}
+
+/// `(x.float() * cos) + (rotate_half(x.float()) * sin)`.
+pub(in crate::nets) fn wide_turned(x: &Tensor, [cos, sin]: &[Tensor; 2]) -> Tensor {
+    let [cos, sin] = [cos.unsqueeze(1), sin.unsqueeze(1)];
+    let straight = x.to(DType::F32).then(|x| x.mul(&cos));
+    let crossed = x
+        .to(DType::F32)
+        .then(rotate_half)
+        .then(|half| half.mul(&sin));
+    straight.add(&crossed)
+}
+
 /// `repeat_interleave(2, dim=-1)`: a copy of an expanded view.
 fn repeated(x: &Tensor) -> Tensor {
     let mut shape = x.shape().to_vec();

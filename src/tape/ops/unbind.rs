@@ -5,12 +5,17 @@ use super::super::{Grads, Layout, Tensor, grads};
 impl Tensor {
     /// `self.unbind(0)`: views; backward stacks the gradients (absent ones as zeros).
     pub fn unbind(&self) -> Vec<Tensor> {
-        let count = self.size(0);
+        self.unbind_at(0)
+    }
+
+    /// The same along another dimension.
+    pub fn unbind_at(&self, dim: usize) -> Vec<Tensor> {
         let whole = *self.shape();
+        let count = whole.get(dim).copied().unwrap_or(0);
         let Layout { shape, strides } = *self.layout();
         let slice = Layout {
-            shape: shape.removed(0),
-            strides: strides.removed(0),
+            shape: shape.removed(dim),
+            strides: strides.removed(dim),
         };
         let parts = (0..count).map(|_| self.alias(slice)).collect();
         let dtype = self.dtype();
