@@ -52,6 +52,13 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
     if hidden.scalars() == 0 {
         return Err("the model needs scalars among its irreps, such as `0e`".into());
     }
+    bounded("layers", sizes.need("layers")?, 1000)?;
+    bounded("the number of features", hidden.dim(), 100_000)?;
+    bounded(
+        "the number of features above scalars",
+        hidden.gated(),
+        10_000,
+    )?;
     let multi_hop = sizes.or("multi_hop", 1).min(1);
     Ok(Box::new(Pocket {
         layers: sizes.need("layers")?,
@@ -72,6 +79,14 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
             dihedrals: sizes.or("dihedrals", 0) * multi_hop,
         },
     }))
+}
+
+/// Layers and features are run one by one: what nobody means must not run for hours.
+fn bounded(what: &str, value: u64, most: u64) -> Result<(), String> {
+    if value > most {
+        return Err(format!("{what} is {value}; expected at most {most}"));
+    }
+    Ok(())
 }
 
 impl Net for Pocket {

@@ -139,3 +139,24 @@ fn effects_have_the_signs_and_sizes_they_have_in_reality() {
     assert!((-0.72..-0.68).contains(&effect(SMALL)));
     assert!((-0.90..-0.86).contains(&effect(&[("nonbonded", 0)])));
 }
+
+#[test]
+fn sizes_nobody_means_are_refused_or_harmless() {
+    let built = |changes: &[(&str, u64)]| {
+        let mut sizes = Sizes::from_entry(crate::catalog::model("rna-3e-ffi").unwrap());
+        for (name, value) in changes {
+            sizes.set(name, *value);
+        }
+        build("e3-pocket", &sizes).map(|_| ()).err().unwrap_or_default()
+    };
+    let large = 10_000_000;
+    assert!(built(&[("layers", large)]).starts_with("layers is 10000000"));
+    assert!(built(&[("1o", large)]).starts_with("the number of features"));
+    assert!(built(&[("0e", 0)]).contains("needs scalars"));
+    for name in ["nodes", "bonded", "nonbonded", "radial", "bessel", "out"] {
+        for value in [0, large] {
+            let (_, peak, _) = ran(&[("layers", 1), (name, value)], Precision::Fp32, false);
+            assert!(peak > 0, "{name}={value}");
+        }
+    }
+}

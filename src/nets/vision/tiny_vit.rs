@@ -24,6 +24,10 @@ type Slide = (u64, u64);
 impl TinyVit {
     pub fn new(sizes: &Sizes) -> Result<Self, String> {
         let list = |name| sizes.list(name).map(<[u64]>::to_vec);
+        let deepest = sizes.list("vit_depths")?.iter().max().copied();
+        if let Some(depth) = deepest.filter(|depth| *depth > 1000) {
+            return Err(format!("vit_depths is {depth}; expected at most 1000"));
+        }
         Ok(Self {
             image: sizes.or("img", 1024),
             widths: list("vit_dims")?,

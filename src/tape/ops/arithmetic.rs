@@ -18,7 +18,7 @@ impl Tensor {
             op,
             dtype,
             self.numel() as f64,
-            (self.bytes() + out.bytes()) as f64,
+            self.bytes() as f64 + out.bytes() as f64,
         );
         out
     }
@@ -42,7 +42,7 @@ impl Tensor {
             op,
             dtype,
             out.numel() as f64,
-            (self.bytes() + other.bytes() + out.bytes()) as f64,
+            self.bytes() as f64 + other.bytes() as f64 + out.bytes() as f64,
         );
         out
     }
@@ -66,7 +66,7 @@ impl Tensor {
             "add_",
             self.dtype(),
             self.numel() as f64,
-            (2 * self.bytes() + other.bytes()) as f64,
+            2.0 * self.bytes() as f64 + other.bytes() as f64,
         );
         self
     }
@@ -102,7 +102,7 @@ impl Tensor {
             "add_",
             self.dtype(),
             self.numel() as f64,
-            (2 * self.bytes() + other.bytes()) as f64,
+            2.0 * self.bytes() as f64 + other.bytes() as f64,
         );
         self.detached_edge().from_op(&[self, other], |needs| {
             let needs = [needs.input(0), needs.input(1)];

@@ -119,7 +119,7 @@ fn flash(
             "flash_attention",
             query.dtype(),
             flops,
-            (2 * query.bytes() + key.bytes() + value.bytes()) as f64,
+            2.0 * query.bytes() as f64 + key.bytes() as f64 + value.bytes() as f64,
         );
         // `empty_like` of the query: the result's heads lie as the query's do (mha_fwd in flash_api.cpp).
         let layout = query.layout().preserved();
@@ -254,7 +254,7 @@ fn efficient(
             "efficient_attention",
             dtype,
             flops,
-            (2 * query.bytes() + key.bytes() + value.bytes()) as f64,
+            2.0 * query.bytes() as f64 + key.bytes() as f64 + value.bytes() as f64,
         );
         let out = heads_inside(&tape, "efficient_attention", b, h, s, value_dim, dtype);
         let shape = [b, h, s.next_multiple_of(32)];

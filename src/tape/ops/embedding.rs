@@ -26,7 +26,7 @@ impl Tensor {
                     "embedding_backward",
                     dtype,
                     0.0,
-                    (g.bytes() + out.bytes()) as f64,
+                    g.bytes() as f64 + out.bytes() as f64,
                 );
                 grads([Some(out)])
             })

@@ -94,7 +94,7 @@ impl Tensor {
         let experts = *weight.shape();
         let dtype = weight.dtype();
         let flops = 2.0 * count as f64 * k as f64 * n as f64;
-        let moved = (rows.bytes() + weight.bytes()) as f64;
+        let moved = rows.bytes() as f64 + weight.bytes() as f64;
         let history = Tensor::history(&[&rows, weight], |needs| {
             let kept_weight = needs.input(0).then(|| weight.save());
             let kept_rows = needs.input(1).then(|| rows.save());

@@ -5,7 +5,7 @@ use super::super::{Grads, Tensor, grads};
 impl Tensor {
     /// `self.masked_fill_(mask, value)`: the same memory; the mask is kept.
     pub fn masked_fill_(&self, mask: &Tensor) -> Tensor {
-        let moved = (2 * self.bytes() + mask.bytes()) as f64;
+        let moved = 2.0 * self.bytes() as f64 + mask.bytes() as f64;
         self.tape().kernel("masked_fill_", self.dtype(), 0.0, moved);
         self.detached_edge().from_op(&[self], |_| {
             let mask = mask.save();

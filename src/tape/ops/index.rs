@@ -114,7 +114,7 @@ impl Tensor {
                     return Grads::new();
                 };
                 let out = g.tape().empty("slice_backward", whole, g.dtype());
-                let bytes = (g.bytes() + out.bytes()) as f64;
+                let bytes = g.bytes() as f64 + out.bytes() as f64;
                 g.tape().kernel("slice_backward", g.dtype(), 0.0, bytes);
                 grads([Some(out)])
             })

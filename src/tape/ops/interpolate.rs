@@ -21,7 +21,7 @@ impl Tensor {
             layout(from.with(2, height).with(3, width)),
             input.dtype(),
         );
-        let bytes = (input.bytes() + out.bytes()) as f64;
+        let bytes = input.bytes() as f64 + out.bytes() as f64;
         let flops = out.numel() as f64;
         input
             .tape()

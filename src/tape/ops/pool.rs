@@ -103,6 +103,6 @@ fn input_gradient<T>(incoming: &Grads, input: &Tensor, op: &'static str, held: T
 
 fn pooled(op: &'static str, from: &Tensor, to: &Tensor) {
     let wide = from.numel().max(to.numel());
-    let bytes = (from.bytes() + to.bytes()) as f64;
+    let bytes = from.bytes() as f64 + to.bytes() as f64;
     from.tape().kernel(op, from.dtype(), wide as f64, bytes);
 }

@@ -33,7 +33,7 @@ impl Tensor {
             op,
             dtype,
             self.numel() as f64,
-            (self.bytes() + out.bytes()) as f64,
+            self.bytes() as f64 + out.bytes() as f64,
         );
         out
     }

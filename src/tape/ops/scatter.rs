@@ -16,7 +16,7 @@ impl Tensor {
                 let index = kept.unpack();
                 // `grad.new_zeros(sizes).index_add_(0, index, grad)`.
                 let out = g.tape().empty("index_add_", whole, g.dtype());
-                let bytes = (2 * g.bytes() + out.bytes()) as f64;
+                let bytes = 2.0 * g.bytes() as f64 + out.bytes() as f64;
                 g.tape()
                     .kernel("index_add_", g.dtype(), g.numel() as f64, bytes);
                 drop(index);
@@ -54,7 +54,7 @@ impl Tensor {
         let out = self
             .tape()
             .empty_as(op, Layout::contiguous(shape), self.dtype());
-        let bytes = (self.bytes() + out.bytes()) as f64;
+        let bytes = self.bytes() as f64 + out.bytes() as f64;
         self.tape().kernel(op, self.dtype(), 0.0, bytes);
         out
     }

@@ -24,10 +24,12 @@ impl Tensor {
         let from = *self.shape();
         match self.layout().viewed(shape) {
             Some(layout) => self.viewed(layout, move |g| g.reshape(&from)),
-            // What lies in one piece can be seen in any shape; sizes that do not come to as much are not asked twice.
             None => {
-                let copy = self.contiguous();
-                copy.viewed(Layout::contiguous(shape), move |g| g.reshape(&from))
+                let dense = self.contiguous();
+                // Sizes that do not multiply to the same number come from sizes nobody means, such as zero.
+                let layout = dense.layout().viewed(shape);
+                let layout = layout.unwrap_or_else(|| Layout::contiguous(shape));
+                dense.viewed(layout, move |g| g.reshape(&from))
             }
         }
     }
@@ -152,7 +154,7 @@ impl Tensor {
             "slice_backward",
             self.dtype(),
             0.0,
-            (self.bytes() + out.bytes()) as f64,
+            self.bytes() as f64 + out.bytes() as f64,
         );
         out
     }
@@ -265,7 +267,7 @@ impl Tensor {
             "pad",
             self.dtype(),
             0.0,
-            (self.bytes() + out.bytes()) as f64,
+            self.bytes() as f64 + out.bytes() as f64,
         );
         out.from_op(&[self], |_| {
             Box::new(move |incoming| {
