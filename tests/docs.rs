@@ -4,6 +4,7 @@
 
 use std::process::Command;
 
+use headroom::catalog;
 use headroom::estimate;
 use headroom::import;
 use headroom::scenario::{document, schema};
@@ -115,6 +116,20 @@ fn the_tables_are_the_programs() {
                 table, expected,
                 "write it anew: UPDATE_DOCS=1 cargo test --test docs"
             );
+        }
+    }
+}
+
+#[test]
+fn every_size_of_a_research_system_is_explained() {
+    let text = std::fs::read_to_string("docs/systems.md").unwrap();
+    for model in catalog::models() {
+        if !["dreams", "gsa", "peptrm", "e3-pocket", "prs-med"].contains(&model.arch) {
+            continue;
+        }
+        assert!(text.contains(&format!("`{}`", model.id)), "{}", model.id);
+        for (size, _) in model.sizes() {
+            assert!(text.contains(&format!("`{size}`")), "{}: {size}", model.id);
         }
     }
 }

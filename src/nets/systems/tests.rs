@@ -42,9 +42,18 @@ const APART: (&str, &str) = ("dims", "sums_apart=1");
 
 #[test]
 fn dreams_needs_what_its_code_needs() {
-    use Phase::{Forward, Optimizer};
+    use Phase::{Backward, Forward, Optimizer};
     real("dreams", &[], 1.934, Optimizer);
-    real("dreams", &[("mb", "64")], 7.383, Forward);
+    real("dreams", &[("mb", "8")], 2.187, Backward);
+    real("dreams", &[("mb", "16")], 2.839, Backward);
+    real("dreams", &[("freeze", "backbone")], 0.570, Forward);
+    let large = |change, gib, phase| real("dreams", &[("mb", "64"), change], gib, phase);
+    large(("ckpt", "none"), 7.383, Forward);
+    large(("ckpt", "layers"), 7.278, Backward);
+    large(("precision", "fp64"), 14.455, Forward);
+    large(("precision", "amp-fp16"), 5.574, Backward);
+    large(("dims", "peaks=80"), 5.730, Forward);
+    large(("dims", "graphormer=0"), 5.082, Backward);
 }
 
 #[test]
