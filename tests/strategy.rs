@@ -356,7 +356,7 @@ fn the_search_finds_the_front_that_trying_everything_finds() {
             let seconds = first.time.expected.get();
             assert!(
                 (seconds / fastest - 1.0).abs() < 1e-9,
-                "{seconds} {fastest}"
+                "{seconds} {fastest} {scenario:?}"
             );
         }
         // And nothing that trying everything finds is better than all of the front.

@@ -226,7 +226,7 @@ impl Search {
         let at_once = self.space.network(&network, 0);
         if let Some(whole) = at_once.filter(|_| smallest > 0) {
             let passes = self.passes(&whole)?;
-            if parts::at_least(&passes).peak <= self.allowance {
+            if self.at_once_at_least(&passes) <= self.allowance {
                 self.sum(&network, 0, &passes, turns)?;
             } else {
                 self.tally.too_large += each;
@@ -237,7 +237,12 @@ impl Search {
         let first = 1.min(smallest);
         let low = self.passes(&scenario)?;
         let lowest = parts::at_least(&low);
-        if lowest.peak > self.allowance {
+        let least = if smallest == 0 {
+            self.at_once_at_least(&low)
+        } else {
+            lowest.peak
+        };
+        if least > self.allowance {
             self.tally.too_large += all;
             self.tally.settled += all;
             return Ok(());
@@ -315,6 +320,16 @@ impl Search {
             ..it
         })));
         Ok(())
+    }
+
+    /// The least that any optimizer can make of passes without accumulation: one inside backward never holds all gradients.
+    fn at_once_at_least(&self, passes: &Passes) -> Bytes {
+        let least = parts::at_least(passes).peak;
+        if self.space.in_backward.is_some() {
+            least - passes.gradients()
+        } else {
+            least
+        }
     }
 
     fn passes(&mut self, scenario: &Scenario) -> Result<Passes, Unsupported> {

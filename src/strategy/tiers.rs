@@ -1,10 +1,10 @@
 //! Tiers: how full the card may be, from safe to all of it, each as a run that can be started.
 
-use super::goal::{Goal, unknown_memory};
+use super::goal::Goal;
 use super::ladder::{Ladder, ladder};
 use super::micro::{all, first_that_fits, with_batch};
 use crate::estimate::time::{StepTime, step_time};
-use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::estimate::{Estimate, Unsupported, estimate, quick_peak};
 use crate::scenario::Scenario;
 
 /// How full the card may be.
@@ -107,15 +107,20 @@ fn made(tier: Tier, scenario: Scenario, ladder: Option<Ladder>) -> Result<Varian
     })
 }
 
-/// The scenario with the largest micro-batch that keeps the effective batch and meets the goal.
+/// The scenario with the largest micro-batch that keeps the effective batch and meets the goal. What is allocated falls with the
+/// micro-batch; what the allocator reserves may not, so from the first that could fit on each is estimated in full.
 pub(super) fn largest(scenario: &Scenario, goal: Goal) -> Result<Option<Scenario>, Unsupported> {
     let sizes = all(scenario);
-    let found = first_that_fits(&sizes, |size| {
-        let estimate = estimate(&with_batch(scenario, size))?;
-        if estimate.fits.is_none() {
-            return Err(unknown_memory());
+    let allowance = goal.allowance(scenario)?;
+    let could = |size| Ok(quick_peak(&with_batch(scenario, size))? <= allowance);
+    let Some(first) = first_that_fits(&sizes, could)? else {
+        return Ok(None);
+    };
+    for size in sizes.into_iter().filter(|size| *size <= first) {
+        let run = with_batch(scenario, size);
+        if goal.met(&estimate(&run)?) {
+            return Ok(Some(run));
         }
-        Ok(goal.met(&estimate))
-    })?;
-    Ok(found.map(|size| with_batch(scenario, size)))
+    }
+    Ok(None)
 }

@@ -8,7 +8,7 @@ pub const MOVE: Move = Move {
     title: "keep activations on the host",
     group: Group::Checkpointing,
     what: "Every tensor kept for backward is copied to host memory and back.",
-    needs: "Nothing is checkpointed yet.",
+    needs: "Nothing is checkpointed yet, and the cache is off.",
     cost: Cost::Time,
     speed: "Bound by the link to the host; slow where activations are large against the arithmetic.",
     quality: "Equal.",
@@ -24,7 +24,7 @@ pub const MOVE: Move = Move {
         ("torchtune", "`enable_activation_offloading: True`"),
     ],
     apply: |s| {
-        let none = s.training.checkpointing == Checkpointing::None;
+        let none = s.training.checkpointing == Checkpointing::None && !s.training.use_cache;
         none.then(|| {
             with(s, |it| {
                 it.training.checkpointing = Checkpointing::Offload;
