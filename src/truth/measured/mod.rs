@@ -81,7 +81,8 @@ fn doubts(record: &Value) -> Doubts {
     let counts = counts(&text(record, "metric"));
     let torch = sources::stack(record).torch;
     let pinned = ["fms", "litgpt", "lit-gpt"];
-    let named = framework.contains("torch ")
+    // Automodel trains models of transformers, whose version its guide does not name.
+    let named = framework.contains("torch ") && !framework.contains("automodel")
         || framework.contains("nightly")
         || pinned.iter().any(|name| framework.contains(name));
     let category = text(record, "category");
@@ -327,7 +328,10 @@ fn training(record: &Value) -> Result<Training, String> {
         accumulation: record["grad_accum"].as_u64().unwrap_or(1).max(1),
         loss: loss(&loss_text),
         optimizer_in_backward: in_backward,
-        kernels: if other.contains("rmsnorm / rope kernels") {
+        kernels: if framework.contains("automodel") {
+            // `use_liger_kernel=True` of components/_transformers/auto_model.py is its default.
+            Kernels::Liger
+        } else if other.contains("rmsnorm / rope kernels") {
             Kernels::FusedNorms
         } else {
             Kernels::Library
