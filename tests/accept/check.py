@@ -7,7 +7,6 @@ each check is made once more with a made-up key, which must be refused.
 """
 
 import copy
-import inspect
 import json
 import os
 import subprocess
@@ -90,7 +89,7 @@ def axolotl(document, path):
 def llama_factory(document, path):
     from llamafactory.hparams.parser import get_train_args
 
-    get_train_args(dict(document))
+    get_train_args(dict(document, use_cpu=True))
 
 
 def swift(document, path):
@@ -104,11 +103,10 @@ def swift(document, path):
 def torchtune(document, path):
     """`tune validate` looks at components only; the recipes' own keys are the ones that they read."""
     import re
-
-    import recipes
+    from importlib.util import find_spec
 
     subprocess.run([os.path.join(os.path.dirname(sys.executable), "tune"), "validate", path], check=True, stdout=subprocess.DEVNULL)
-    folder, known = os.path.dirname(inspect.getfile(recipes)), set()
+    folder, known = find_spec("recipes").submodule_search_locations[0], set()
     for name in ("full_finetune_single_device", "full_finetune_distributed", "lora_finetune_single_device", "lora_finetune_distributed"):
         with open(os.path.join(folder, f"{name}.py"), encoding="utf-8") as source:
             text = source.read()
@@ -125,9 +123,13 @@ def lightning(document, path):
 
 def unsloth(document, path):
     """Its configuration class alone: the program needs a GPU before it reads anything."""
-    from unsloth_cli.config import Config
+    from importlib.util import find_spec, module_from_spec, spec_from_file_location
 
-    Config(**document)
+    path = os.path.join(find_spec("unsloth_cli").submodule_search_locations[0], "config.py")
+    spec = spec_from_file_location("unsloth_config", path)
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module.Config(**document)
 
 
 def skypilot(document, path):
