@@ -147,7 +147,10 @@ fn sizes_nobody_means_are_refused_or_harmless() {
         for (name, value) in changes {
             sizes.set(name, *value);
         }
-        build("e3-pocket", &sizes).map(|_| ()).err().unwrap_or_default()
+        build("e3-pocket", &sizes)
+            .map(|_| ())
+            .err()
+            .unwrap_or_default()
     };
     let large = 10_000_000;
     assert!(built(&[("layers", large)]).starts_with("layers is 10000000"));
