@@ -29,6 +29,8 @@ pub const MOVE: Move = Move {
     ],
     apply: |s| {
         let whole = s.hardware.gpus > 1 && s.parallel.strategy == Parallelism::Ddp;
-        whole.then(|| with(s, |it| it.parallel.strategy = Parallelism::Fsdp2))
+        let changed = whole.then(|| with(s, |it| it.parallel.strategy = Parallelism::Fsdp2));
+        // Some optimizers and quantised weights cannot be sharded: the checks know which.
+        changed.filter(|it| it.check().len() <= s.check().len())
     },
 };
