@@ -1,7 +1,7 @@
 //! Step each parameter inside backward.
 
 use super::{Cost, Group, Move, with};
-use crate::scenario::{Optimizer, Precision};
+use crate::scenario::{Optimizer, Parallelism, Precision};
 
 pub const MOVE: Move = Move {
     id: "optimizer-in-backward",
@@ -21,7 +21,9 @@ pub const MOVE: Move = Move {
     ],
     apply: |s| {
         let training = &s.training;
-        let possible = !training.optimizer_in_backward
+        let whole = matches!(s.parallel.strategy, Parallelism::None | Parallelism::Ddp);
+        let possible = whole
+            && !training.optimizer_in_backward
             && training.accumulation == 1
             && !training.clip
             && training.precision != Precision::AmpFp16
