@@ -116,5 +116,11 @@ pub fn build(architecture: &str, sizes: &Sizes) -> Result<Box<dyn Net>, String> 
             "no forward function for the architecture `{architecture}`"
         ));
     };
-    build(sizes)
+    match sizes.too_many() {
+        Some((name, value)) => Err(format!(
+            "{name} is {value}: expected at most {}",
+            sizes::MOST_MODULES
+        )),
+        None => build(sizes),
+    }
 }

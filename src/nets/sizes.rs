@@ -2,6 +2,18 @@ use std::collections::BTreeMap;
 
 use super::Irreps;
 
+/// Most modules in a row: each is run, so this bounds the time and the memory that a size can cost.
+pub const MOST_MODULES: u64 = 1_000;
+/// How the names of sizes end that say how many modules there are, or how often they run.
+const COUNTS: [&str; 6] = [
+    "layers",
+    "layers_per_block",
+    "depth",
+    "depths",
+    "steps",
+    "ion_types",
+];
+
 /// A model's dimensions by name; most are one number, some (stages of a vision model) a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sizes(BTreeMap<String, Vec<u64>>);
@@ -17,6 +29,16 @@ impl Sizes {
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
+    }
+
+    /// A size that counts modules and would have more of them run than anybody trains.
+    pub fn too_many(&self) -> Option<(&str, u64)> {
+        let counts = |name: &str| COUNTS.iter().any(|end| name.ends_with(end));
+        let sizes = self.0.iter().filter(|(name, _)| counts(name));
+        let largest = sizes.map(|(name, all)| (name.as_str(), all.iter().copied().max()));
+        largest
+            .filter_map(|(name, value)| Some((name, value?)))
+            .find(|(_, value)| *value > MOST_MODULES)
     }
 
     /// A dimension that must be there.
