@@ -28,10 +28,18 @@ pub fn opening() -> Session {
     session
 }
 
-/// The address and the browser's storage follow the scenario, once it has rested for a moment.
-pub fn keep_link(session: Session) {
+/// The address and the browser's storage follow the scenario, once it has rested for a moment; and the scenario follows
+/// the address: a link pasted over the old one opens.
+pub fn follow_address(session: Session) {
+    // What the page last saw there. Anything else is a link that somebody has just opened: it is read, not written over.
+    let seen = StoredValue::new(browser::fragment());
     let write = debounce(Duration::from_millis(250), move |link: String| {
+        if seen.try_get_value() != Some(browser::fragment()) {
+            return;
+        }
         browser::replace_fragment(&link);
+        // As the browser spells it.
+        seen.try_set_value(browser::fragment());
         // Storage is a convenience: where it is refused the address still holds everything.
         browser::store(DRAFT, &link);
     });
@@ -43,13 +51,10 @@ pub fn keep_link(session: Session) {
         }
         link
     });
-}
-
-/// The scenario follows the address: a link pasted over the old one opens.
-pub fn follow_link(session: Session) {
     let handle = window_event_listener(ev::hashchange, move |_| {
         let fragment = browser::fragment();
-        if fragment != untrack(|| session.link()) {
+        seen.set_value(fragment.clone());
+        if fragment != session.link_untracked() {
             session.open(&fragment);
         }
     });

@@ -54,8 +54,7 @@ pub fn start() {
 #[component]
 pub fn App() -> impl IntoView {
     let session = effects::opening();
-    effects::keep_link(session);
-    effects::follow_link(session);
+    effects::follow_address(session);
     effects::listen_to_keys(session);
     let width = effects::watch_width();
     view! {

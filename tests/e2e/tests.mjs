@@ -93,7 +93,9 @@ test("no request leaves the page after it has loaded", async ({ visit, site }) =
   await visit.page.click('[data-testid="copy-link"]');
   await visit.address("bf16");
 
-  assert.deepEqual(site.requests.slice(served), []);
+  // A browser looks for a newer offline copy in its own time (Firefox a second after a load): no page asks for that.
+  const browsers = (it) => it.endsWith("/sw.js");
+  assert.deepEqual(site.requests.slice(served).filter((it) => !browsers(it)), []);
   // What the browser asks of its offline copy (its tab's icon, say) reaches no network; nothing may go elsewhere.
   const elsewhere = (it) => !/^(blob|data):/.test(it) && !it.startsWith(site.url);
   assert.deepEqual(visit.asked.slice(asked).filter(elsewhere), []);
@@ -248,8 +250,6 @@ test("numbers on the screen are the command line's, for fifty scenarios", async 
       `gpu=${one("rtx-4090", "h100-sxm5-80gb", "a100-sxm4-80gb")}`,
     ];
     const fragment = parts.join("&");
-    // The page writes its own link a quarter of a second after an answer, and would write over this one.
-    await new Promise((written) => setTimeout(written, 400));
     await visit.page.evaluate((it) => (location.hash = it), fragment);
     const expected = allocated(headroom(["open", `#${fragment}`]));
     await until(`${fragment} to need ${expected}`, async () => (await visit.bytes()) === expected, 10_000);
