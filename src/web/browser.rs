@@ -181,6 +181,42 @@ pub fn attribute_under(event: &Event, name: &str) -> String {
         .unwrap_or_default()
 }
 
+/// What the field that an event is of holds; a box that can be ticked holds `on` or `off`.
+pub fn value_under(event: &Event) -> String {
+    let target = event.target();
+    let field = target
+        .as_ref()
+        .and_then(|it| it.dyn_ref::<HtmlInputElement>());
+    match field.filter(|it| it.type_() == "checkbox") {
+        Some(it) if it.checked() => "on".into(),
+        Some(_) => "off".into(),
+        None => leptos::prelude::event_target_value(event),
+    }
+}
+
+/// All elements that the selector finds.
+fn all(selector: &str) -> impl Iterator<Item = web_sys::Element> {
+    let found = document().query_selector_all(selector).ok();
+    let count = found.as_ref().map_or(0, web_sys::NodeList::length);
+    (0..count).filter_map(move |at| found.as_ref()?.get(at)?.dyn_into().ok())
+}
+
+/// Marks the fields whose ids are given as wrong, and no others.
+pub fn mark_invalid(selector: &str, ids: &[String]) {
+    for it in all(selector) {
+        let wrong = ids.contains(&it.id());
+        // An attribute of that name is never refused.
+        let _ = it.set_attribute("aria-invalid", if wrong { "true" } else { "false" });
+    }
+}
+
+/// Gives each element the text that belongs to its id.
+pub fn set_texts(selector: &str, text: impl Fn(&str) -> String) {
+    for it in all(selector) {
+        it.set_text_content(Some(&text(&it.id())));
+    }
+}
+
 /// The window's width in steps, so that a drawing is made anew only now and then.
 pub fn width() -> u32 {
     const STEP: f64 = 40.0;
@@ -248,6 +284,14 @@ pub fn focus(selector: &str) {
         // Focus that is refused stays where it was.
         let _ = element.focus();
     }
+}
+
+/// The same, once the page has been drawn anew.
+pub fn focus_soon(selector: String) {
+    spawn_local(async move {
+        breathe().await;
+        focus(&selector);
+    });
 }
 
 /// Lets the browser draw and take input before the work goes on; a page and a worker both have this timer.

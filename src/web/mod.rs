@@ -21,6 +21,7 @@ mod map;
 mod markup;
 mod masthead;
 mod measured;
+mod network;
 mod open;
 mod plans;
 #[cfg(test)]
@@ -74,6 +75,7 @@ pub fn App() -> impl IntoView {
                 <advice::Advice session panel=&advice::GPUS/>
                 <advice::Fastest session width/>
                 <guide::SystemGuide session/>
+                <network::NetworkEditor session/>
                 <compare::Compare session/>
                 <stack::Brought session/>
                 <exports::Exports session/>

@@ -110,6 +110,11 @@ impl Session {
 
     pub fn leave(self, setting: &'static Setting) {
         self.draft.update(|draft| draft.leave(setting));
+        self.rest();
+    }
+
+    /// Ends a run of changes to one field: what follows is undone by itself.
+    pub fn rest(self) {
         self.history.update_untracked(History::pause);
     }
 

@@ -67,7 +67,12 @@ pub fn about(scenario: &Scenario) -> String {
         1 => card.to_string(),
         many => format!("{many} × {card}"),
     };
-    let model = catalog::model(&scenario.model.id).map_or(&*scenario.model.id, |it| it.name);
+    let model = match (&scenario.model.network, catalog::model(&scenario.model.id)) {
+        (None, Some(model)) => model.name,
+        // What stands in the catalogue is not the name of what was declared.
+        (Some(_), Some(_)) => DECLARED,
+        (_, None) => &scenario.model.id,
+    };
     format!(
         "{model}, {method}, {}, {}, {} × {} tokens on {cards}",
         training.precision.label(),
@@ -180,6 +185,19 @@ pub const UNREADABLE: &str = "That file could not be read: expected text of at m
 pub fn not_taken(what: &str) -> String {
     format!("not taken: {what}")
 }
+
+pub const NETWORK: &str = "A network of your own";
+pub const NETWORK_ABOUT: &str = "Declare what the catalogue lacks: sizes with names, parts of layers that may repeat or run again over their weights, \
+     and tensors that no layer makes. A size is a number, a name, or an expression such as 4*width.";
+pub const EXAMPLES: &str = "Start from";
+pub const BACK_TO_CATALOGUE: &str = "Back to the catalogue";
+pub const AS_TEXT: &str = "The same as text";
+pub const MOVE_UP: &str = "Move up";
+pub const MOVE_DOWN: &str = "Move down";
+pub const SIZE_NAME: &str = "name";
+pub const SIZE_VALUE: &str = "value";
+pub const ADD_SIZE: &str = "+ size";
+pub const DECLARED: &str = "a declared network";
 
 pub const SAMPLES: &str = "samples";
 pub const TOKENS: &str = "tokens";

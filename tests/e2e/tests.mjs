@@ -147,6 +147,67 @@ test("every panel of advice fills, and a search can be stopped", async ({ visit 
   assert.deepEqual(visit.heard, []);
 });
 
+test("a network is declared by keyboard, checked as it is typed, and taken back", async ({ visit }) => {
+  const { page } = visit;
+  const { keyboard } = page;
+  await visit.open();
+  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.dataset.do);
+  const into = async (selector, ...keys) => {
+    await page.waitForSelector(selector);
+    await page.focus(selector);
+    for (const key of keys) await keyboard.press(key);
+  };
+  const agrees = async (text) => {
+    const link = await visit.address(text);
+    assert.equal(await visit.bytes(), allocated(headroom(["open", link])), link);
+  };
+  await into("#network > summary", "Enter");
+  await into('[data-example="2"]', "Enter");
+  await page.waitForSelector("#network-rows [data-field=kernel]");
+  await agrees("network=sizes,width=64");
+
+  // A wrong value stays in its field, which says so; what was right before stays answered, and marked.
+  await into("#net-0-value0", "End", "Backspace", "Backspace");
+  await keyboard.type("6x");
+  await page.waitForSelector("#net-0-value0[aria-invalid=true]");
+  assert.match(await page.$eval("#net-0-", (it) => it.innerText), /expected a new name and a whole number/);
+  assert.equal(await focused(), "net-0-value0");
+  assert.equal(await page.$eval("#net-0-value0", (it) => it.value), "6x");
+  await keyboard.press("Backspace");
+  await keyboard.type("4");
+  await page.waitForSelector("#net-0-value0[aria-invalid=false]");
+
+  // What reads well and does not fit is said where it stands.
+  await into("#net-2-repeat");
+  await keyboard.type("2");
+  await page.waitForFunction(() => /cannot go in again/.test(document.querySelector("#net-2-").innerText));
+  await keyboard.press("Backspace");
+
+  // Rows come, move and go, and the keyboard stays with them.
+  const kinds = () => page.$$eval("#network-rows legend", (all) => all.map((it) => it.firstChild.data.trim()).join(" "));
+  const before = await kinds();
+  await into('[data-do=add][data-row="2"][data-kind=dropout]', "Enter");
+  await until("the field of the new row to be focused", async () => (await focused()) === "net-6-p");
+  await into('[data-do=up][data-row="6"]', "Enter");
+  await until("the button to have moved with its row", () => page.evaluate(() => document.activeElement.matches('[data-do=up][data-row="5"]')));
+  assert.equal(await kinds(), before.replace("activation", "dropout activation"));
+  await agrees("dropout");
+  await into('[data-do=remove][data-row="5"]', "Enter");
+  await until("the row to go", async () => (await kinds()) === before);
+  await page.$$eval(".tools button", (all) => all.find((it) => it.textContent === "Undo").click());
+  await until("the row to be back", async () => (await kinds()) === before.replace("activation", "dropout activation"));
+
+  // The text beside them is the same network.
+  await page.$eval("#network-text", (it) => {
+    it.value = "input,kind=values,shape=batch:64:256;\npart,name=core,passes=8;\nmlp,width=1024";
+    it.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await until("the rows of the text", async () => (await kinds()) === "input part mlp");
+  await agrees("passes=8");
+  await accessible(visit, "a network");
+  assert.deepEqual(visit.heard, []);
+});
+
 test("a cell of the fit map is the run it shows", async ({ visit }) => {
   await visit.open();
   await unfold(visit, "map");

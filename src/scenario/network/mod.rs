@@ -11,6 +11,8 @@ mod tests;
 pub use items::{Field, Item, Kind, Place, Takes, kinds};
 pub use plan::{Attention, Conv, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan, PlannedTensor};
 
+use std::collections::BTreeMap;
+
 use super::Problem;
 use crate::order::sorted;
 use items::Context;
@@ -32,22 +34,9 @@ impl Network {
             let expected = format!("at most {LONGEST_TEXT} bytes");
             return Err(Problem::new(FIELD, text, expected));
         }
-        let mut context = Context::default();
-        let mut items = Vec::new();
-        for statement in text.split(';').map(str::trim).filter(|it| !it.is_empty()) {
-            let mut words = statement.split(',').map(str::trim);
-            let kind = words.next().unwrap_or_default();
-            let field = context.next(kind);
-            let mut fields = Vec::new();
-            for word in words {
-                let Some((key, value)) = word.split_once('=') else {
-                    return Err(Problem::new(field, word, "a field such as heads=8"));
-                };
-                fields.push((key.trim().to_string(), value.trim().to_string()));
-            }
-            items.push(Item::read(kind, fields, &field)?);
-        }
-        Self::of(items)
+        let items: Result<Vec<Item>, Problem> =
+            statements(text).map(|(at, it)| read(&at, it)).collect();
+        Self::of(items?)
     }
 
     /// The items, held to the bounds of a network.
@@ -118,6 +107,46 @@ impl Network {
             .iter()
             .map(move |item| (context.next(item.kind.name), item))
     }
+}
+
+/// The statements of a network's text, right or not, each with the path of its field.
+pub fn statements(text: &str) -> impl Iterator<Item = (String, &str)> {
+    let mut context = Context::default();
+    let all = text.split(';').map(str::trim).filter(|it| !it.is_empty());
+    all.map(move |it| {
+        let (kind, _) = it.split_once(',').unwrap_or((it, ""));
+        (context.next(kind.trim()), it)
+    })
+}
+
+fn read(at: &str, statement: &str) -> Result<Item, Problem> {
+    let mut words = statement.split(',').map(str::trim);
+    let kind = words.next().unwrap_or_default();
+    let mut fields = Vec::new();
+    for word in words {
+        let Some((key, value)) = word.split_once('=') else {
+            return Err(Problem::new(at, word, "a field such as heads=8"));
+        };
+        fields.push((key.trim().to_string(), value.trim().to_string()));
+    }
+    Item::read(kind, fields, at)
+}
+
+/// What is wrong with a text: of each statement the first thing, and where all can be read, what does not fit.
+pub fn problems(
+    text: &str,
+    changed: &BTreeMap<String, u64>,
+    batch: u64,
+    sequence: u64,
+) -> Vec<Problem> {
+    let unread = statements(text).filter_map(|(at, it)| read(&at, it).err());
+    let unread: Vec<Problem> = unread.collect();
+    if !unread.is_empty() {
+        return unread;
+    }
+    let network = Network::parse(text);
+    let planned = network.and_then(|it| it.plan(changed, batch, sequence));
+    planned.err().into_iter().collect()
 }
 
 /// Where a network stands in a scenario.

@@ -105,6 +105,27 @@ fn what_is_wrong_is_named_by_its_field() {
 }
 
 #[test]
+fn every_statement_says_what_is_wrong_with_it() {
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let found = super::problems(text, &BTreeMap::default(), 2, 16);
+        let fields: Vec<_> = found.iter().map(|it| it.field.as_str()).collect();
+        assert_eq!(fields, expected, "{text}");
+    }
+    let unread = "part,name=a,repeat=;linear;norm;conv,out=4,kernel=?;tensor,name=t";
+    let expected = [
+        "model.network.parts.0.repeat",
+        "model.network.parts.0.layers.0.out",
+        "model.network.parts.0.layers.2.kernel",
+        "model.network.tensors.0.shape",
+    ];
+    check(unread, &expected);
+    check("part,name=a;norm", &["model.network.parts.0.layers.0"]);
+    check("norm", &["model.network.parts"]);
+    check("input,kind=values,shape=batch:8;part,name=a;norm", &[]);
+}
+
+#[test]
 fn broken_text_neither_panics_nor_runs_away() {
     let mut dice = Dice::new(7);
     for _ in 0..4000 {
