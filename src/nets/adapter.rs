@@ -42,7 +42,7 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
         x.to(dtype)
     };
     let share = cast
-        .dropout(cx.rate(lora.dropout))
+        .dropout(lora.dropout)
         .then(|x| x.linear(&a.tensor(), None))
         .then(|low| low.linear(&b.tensor(), None))
         .then(Tensor::scale);

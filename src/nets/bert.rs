@@ -121,7 +121,7 @@ impl Bert {
         let _position_ids = cx.buffer("position_ids", [1, self.positions], DType::I64);
         let zeros = cx.buffer("token_type_ids", [1, self.positions], DType::I64);
         let types = zeros.constant("gather", positions.shape(), DType::I64);
-        let words = cx.embedding("word_embeddings", ids, self.vocab, self.hidden);
+        let words = cx.input_embedding("word_embeddings", ids, self.vocab, self.hidden);
         cx.within("position_embeddings", |cx| {
             cx.param("weight", [self.positions, self.hidden])
         });

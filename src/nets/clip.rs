@@ -223,7 +223,7 @@ impl Tower {
     /// `CLIPTextModel`: last hidden states, and those of each sample's end-of-text token.
     fn read(self, cx: &Cx, ids: &Tensor, vocab: u64, context: u64) -> (Tensor, Tensor) {
         let embedded = cx.within("embeddings", |cx| {
-            let words = cx.embedding("token_embedding", ids, vocab, self.hidden);
+            let words = cx.input_embedding("token_embedding", ids, vocab, self.hidden);
             let places = cx.buffer("position_ids", [1, context], DType::I64);
             let places = cx.embedding("position_embedding", &places, context, self.hidden);
             words.add(&places)

@@ -79,7 +79,7 @@ impl Net for DistilBert {
 impl DistilBert {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
         let embedded = cx.within("embeddings", |cx| {
-            let words = cx.embedding("word_embeddings", ids, self.vocab, self.hidden);
+            let words = cx.input_embedding("word_embeddings", ids, self.vocab, self.hidden);
             let places = cx.buffer("position_ids", [1, self.positions], DType::I64);
             let places = places.narrow(1, ids.size(1));
             let places = cx.embedding("position_embeddings", &places, self.positions, self.hidden);

@@ -107,7 +107,7 @@ impl Esm {
     fn embeddings(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
         let (b, s) = (ids.size(0), ids.size(1));
         cx.buffer("position_ids", [1, self.positions], DType::I64);
-        let words = cx.embedding("word_embeddings", ids, self.vocab, self.hidden);
+        let words = cx.input_embedding("word_embeddings", ids, self.vocab, self.hidden);
         let is_mask = || ids.constant("eq", &[b, s, 1], DType::Bool);
         let mut embedded = is_mask().then(|mask| words.masked_fill(mask));
         let _lengths = padding.map(|mask| mask.constant("sum", &[b], DType::I64));

@@ -62,7 +62,7 @@ impl Net for Gpt2 {
 
 impl Gpt2 {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, cache: &Cache) -> Tensor {
-        let embeddings = cx.embedding("wte", ids, self.vocab, self.hidden);
+        let embeddings = cx.input_embedding("wte", ids, self.vocab, self.hidden);
         let positions = super::inputs::positions(ids);
         let position_embeddings = cx.embedding("wpe", &positions, self.positions, self.hidden);
         let mut hidden = embeddings.add(&position_embeddings);

@@ -324,7 +324,7 @@ impl LitGpt {
             );
             let b = cx.param_as("lora_B", [sum, lora.rank], cx.env.weights, |_| true);
             let low = x
-                .dropout(cx.rate(lora.dropout))
+                .dropout(lora.dropout)
                 .then(|x| x.linear(&a.tensor(), None))
                 .transpose(1, 2);
             let b = b.tensor().unsqueeze(-1);
@@ -386,7 +386,7 @@ impl LitGpt {
             let a = cx.param_as("lora_A", [lora.rank, x.size(-1)], cx.env.weights, |_| true);
             let b = cx.param_as("lora_B", [out, lora.rank], cx.env.weights, |_| true);
             let share = x
-                .dropout(cx.rate(lora.dropout))
+                .dropout(lora.dropout)
                 .then(|x| x.linear(&a.tensor(), None))
                 .then(|low| low.linear(&b.tensor(), None))
                 .then(Tensor::scale);

@@ -157,8 +157,7 @@ impl Cx {
         })
     }
 
-    /// The embedding of token ids. Adapters with checkpointing need its result to ask for a gradient
-    /// (`enable_input_require_grads` of transformers).
+    /// The embedding of token ids.
     pub fn input_embedding(
         &self,
         name: &'static str,
@@ -169,8 +168,19 @@ impl Cx {
         self.asks_for_gradient(self.embedding(name, ids, rows, width))
     }
 
-    /// The result of a module that `get_input_embeddings` names.
+    /// The result of a module that `get_input_embeddings` names. Checkpointing makes it ask for a gradient, trained or
+    /// not (`enable_input_require_grads` in transformers since 5.0; before, only where there are adapters).
     pub fn asks_for_gradient(&self, embedded: Tensor) -> Tensor {
+        let newest = !self.tape.machine().software.reentrant;
+        if newest && self.env.training.checkpointing == Checkpointing::Layers {
+            embedded.asking_for_gradient()
+        } else {
+            self.asks_with_adapters(embedded)
+        }
+    }
+
+    /// The same in a model whose main input is not text: adapters alone need it.
+    pub fn asks_with_adapters(&self, embedded: Tensor) -> Tensor {
         let training = &self.env.training;
         if training.lora.is_some() && training.checkpointing != Checkpointing::None {
             embedded.asking_for_gradient()

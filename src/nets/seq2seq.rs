@@ -139,7 +139,7 @@ impl Seq2Seq {
     }
 
     fn words(&self, cx: &Cx, ids: &Tensor, table: &Tensor) -> (Tensor, [Tensor; 2]) {
-        let words = table.embedding(ids).then(Tensor::scale);
+        let words = cx.asks_for_gradient(table.embedding(ids).then(Tensor::scale));
         let places = {
             let _index = ids.constant("arange", &[ids.size(1)], DType::I64);
             let moved = ids.constant("add", ids.shape(), DType::I64);
@@ -155,6 +155,7 @@ impl Seq2Seq {
         let conv = |stride| Conv::stride(stride).padded(1);
         let mut x = cx
             .convolution("conv1", input, self.hidden, &[3], conv(1), true)
+            .then(|x| cx.asks_with_adapters(x.clone()))
             .then(Tensor::gelu);
         x = cx
             .convolution("conv2", &x, self.hidden, &[3], conv(2), true)
@@ -171,10 +172,11 @@ impl Seq2Seq {
 
     fn decode(&self, cx: &Cx, ids: &Tensor, encoded: &Tensor, table: &Tensor) -> Tensor {
         let (b, s) = (ids.size(0), ids.size(1));
-        let mut words = table.embedding(ids);
-        if !self.whisper {
-            words = words.scale();
-        }
+        let words = if self.whisper {
+            cx.asks_with_adapters(table.embedding(ids))
+        } else {
+            cx.asks_for_gradient(table.embedding(ids).then(Tensor::scale))
+        };
         let mut index = ids.constant("arange", &[s], DType::I64).then(Tensor::shift);
         if self.whisper {
             index = index.constant("repeat", &[b, s], DType::I64);

@@ -129,7 +129,7 @@ fn shifted_right(labels: &Tensor) -> Tensor {
 
 impl Stack {
     fn run(self, root: &Cx, cx: &Cx, ids: &Tensor, encoded: Option<&Tensor>) -> Tensor {
-        let embedded = self.net.table(root).embedding(ids);
+        let embedded = cx.asks_for_gradient(self.net.table(root).embedding(ids));
         let eager = cx.env.training.attention == Attention::Eager;
         let causal = (self.decoder && eager)
             .then(|| additive(&allowed(ids, None, false), ids.size(0), embedded.dtype()));

@@ -11,13 +11,13 @@ use std::rc::Rc;
 
 use crate::estimate::Phase;
 use crate::nets::{Cx, Env, Net, Output};
-use crate::scenario::{Checkpointing, Data, Kernels, Precision, Training};
+use crate::scenario::{Checkpointing, Data, Kernels, Optimizer, Precision, Training};
 use crate::tape::{DType, Folding, Machine, Param, Tape, Tensor, Trace};
 pub use buckets::Buckets;
 use buckets::Reducer;
 use ema::Average;
 pub use hooks::foldable;
-use optimizer::OptimizerState;
+use optimizer::{OptimizerState, is_given};
 use scaler::GradScaler;
 
 /// What a run leaves behind.
@@ -53,10 +53,8 @@ impl Course {
 
     /// The least that shows a steady step: what a loop carries from step to step beside its states needs two.
     pub const fn steady(training: &Training, machine: Machine) -> Self {
-        let carries =
-            training.keep_outputs || training.zero_late || keeps_gradients(training, machine);
         Self {
-            steps: if carries { 2 } else { 1 },
+            steps: if carries(training, machine) { 2 } else { 1 },
             warm: true,
             folding: Folding::FromSecond,
             buckets: Buckets::None,
@@ -67,6 +65,14 @@ impl Course {
 /// Whether gradients live from step to step, as zeros.
 const fn keeps_gradients(training: &Training, machine: Machine) -> bool {
     !training.zero_to_none || machine.software.zeroes_gradients
+}
+
+/// Whether something of one step is there in the next.
+const fn carries(training: &Training, machine: Machine) -> bool {
+    training.keep_outputs
+        || training.zero_late
+        || keeps_gradients(training, machine)
+        || matches!(training.optimizer, Optimizer::Muon)
 }
 
 /// Runs training steps of `net`.
@@ -154,7 +160,9 @@ pub fn run_as(
             drop(std::mem::take(&mut graph));
             if training.zero_late && place == 0 && !keeps_gradients(training, machine) {
                 for param in tape.params() {
-                    param.grad.take();
+                    if is_given(training.optimizer, &param) {
+                        param.grad.take();
+                    }
                 }
             }
             tape.mark(step, Phase::Backward);
@@ -187,7 +195,9 @@ pub fn run_as(
         }
         if !training.zero_late && !keeps_gradients(training, machine) {
             for param in &trainable {
-                param.grad.take();
+                if is_given(training.optimizer, param) {
+                    param.grad.take();
+                }
             }
         }
     }

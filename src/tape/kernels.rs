@@ -29,14 +29,10 @@ impl Tape {
         }
     }
 
-    /// cuBLASLt, which `addmm` with a bias vector uses (`_getWorkspaceSize` in aten/src/ATen/cuda/CUDABlas.cpp).
+    /// cuBLASLt, which `addmm` with a bias vector uses: 1024 KiB on every GPU (`_parseChosenWorkspaceSize` in
+    /// aten/src/ATen/cuda/CUDABlas.cpp).
     pub(super) fn cublaslt_workspace(&self) {
-        let bytes = if self.machine().capability.0 >= 9 {
-            32 << 20
-        } else {
-            1 << 20
-        };
-        self.workspace("cublasLt", bytes);
+        self.workspace("cublasLt", 1 << 20);
     }
 
     /// The buffers with which thread blocks share one reduction.

@@ -102,28 +102,52 @@ pub fn transformers(tape: &Tape, params: &[Rc<Param>], states: &mut Vec<Vec<Tens
             weight = Some(whole());
         }
         // `state["RMS"]` stays on the device.
-        let rms = scalar(tape).then(|_| scalar(tape));
-        rms.set_category(Category::OptimizerStates);
+        let size = root_mean_square(weight.as_ref().unwrap_or(data));
+        size.set_category(Category::OptimizerStates);
         if let Some(state) = states.get_mut(at) {
             state.retain(|kept| !kept.shape().is_empty());
-            state.push(rms);
+            state.push(size);
         }
         let square = whole();
-        drop(update.replace(whole()));
+        let shifted = whole();
         drop(square);
-        if layout.shape.len() >= 2 {
+        drop(update.replace(shifted));
+        let product = if layout.shape.len() >= 2 {
+            if let Some(update) = &update {
+                drop(update.mean(&[-1]));
+                drop(update.mean(&[-2]));
+            }
+            // `_approx_sq_grad`: the rows over their mean, then the columns' roots.
+            let mean = states
+                .get(at)
+                .and_then(|state| state.first())
+                .map(|row| row.mean(&[-1]));
             let rows = tape.empty("r_factor", without(&layout.shape, 1), DType::F32);
+            drop(mean);
             let columns = tape.empty("c_factor", without(&layout.shape, 2), DType::F32);
             let product = whole();
             drop((rows, columns));
-            drop(update.replace(product));
+            product
         } else {
-            drop(update.replace(whole()));
+            whole()
+        };
+        update = Some(product);
+        if let Some(update) = &update {
+            // Held against the clip threshold, by `clamp_` in place.
+            drop(root_mean_square(update).then(|size| scalar(&size.tape())));
         }
         // `-update`.
         drop(whole());
         at += 1;
     });
+}
+
+/// `_rms`: a norm, which reduces as a mean of everything does, and its quotient.
+fn root_mean_square(of: &Tensor) -> Tensor {
+    let norm = of.mean_all();
+    let size = scalar(&of.tape());
+    drop(norm);
+    size
 }
 
 fn without(shape: &Dims, from_end: usize) -> Dims {

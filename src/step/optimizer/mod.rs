@@ -122,9 +122,14 @@ impl OptimizerState {
     }
 }
 
-/// Muon takes matrices only.
 fn takes(kind: Optimizer, param: &Param) -> bool {
-    param.grad.borrow().is_some() && (kind != Optimizer::Muon || param.data.shape().len() == 2)
+    param.grad.borrow().is_some() && is_given(kind, param)
+}
+
+/// Whether a script gives it the parameter: Muon takes matrices only, and `optimizer.zero_grad()` leaves the gradients
+/// of others where they are.
+pub fn is_given(kind: Optimizer, param: &Param) -> bool {
+    kind != Optimizer::Muon || param.data.shape().len() == 2
 }
 
 /// Whether the mixed recipe gives it to Muon: a matrix of a layer.
