@@ -37,10 +37,14 @@ pub struct Whole {
     pub step: Span,
 }
 
-/// Whether the halves are independent: not where an optimizer or an offload runs inside backward.
+/// Whether the halves are independent: not where an optimizer or an offload runs inside backward, nor where an
+/// optimizer leaves gradients for the next step.
 pub fn separable(scenario: &Scenario) -> bool {
     !scenario.training.optimizer_in_backward
-        && scenario.training.optimizer != Optimizer::AdamWOffloadGradients
+        && !matches!(
+            scenario.training.optimizer,
+            Optimizer::AdamWOffloadGradients | Optimizer::Muon
+        )
 }
 
 /// The scenario without what its passes do not depend on: equal keys have equal passes.

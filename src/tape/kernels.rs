@@ -5,7 +5,7 @@ use super::{DType, Machine, Phase, Tape};
 impl Tape {
     /// cuBLAS: taken and given back with each call since torch 2.5; before, the first call's stays.
     /// `getChosenWorkspaceSize` in aten/src/ATen/cuda/CublasHandlePool.cpp: 4096 KiB × 2 + 16 KiB × 8, from sm90 on 4096 KiB × 8.
-    pub(super) fn cublas_workspace(&self) {
+    pub fn cublas_workspace(&self) {
         let bytes = if self.machine().capability.0 >= 9 {
             32 << 20
         } else {
@@ -31,7 +31,7 @@ impl Tape {
 
     /// cuBLASLt, which `addmm` with a bias vector uses: 1024 KiB on every GPU (`_parseChosenWorkspaceSize` in
     /// aten/src/ATen/cuda/CUDABlas.cpp).
-    pub(super) fn cublaslt_workspace(&self) {
+    pub fn cublaslt_workspace(&self) {
         self.workspace("cublasLt", 1 << 20);
     }
 

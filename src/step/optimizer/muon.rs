@@ -16,13 +16,21 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
         let (n, m) = (param.data.size(0), param.data.size(1));
         let small = n.min(m);
         let mut orthogonal = tape.empty_as("to", *param.data.layout(), DType::BF16);
-        tape.workspace("norm", 2);
+        let norm = orthogonal.mean_all();
+        drop(norm.then(|norm| norm.constant("clamp", &[0; 0], DType::BF16)));
         let mut gram: Option<Tensor> = None;
         let mut gram_update: Option<Tensor> = None;
         for _ in 0..ROUNDS {
-            drop(gram.replace(tape.empty("matmul", [small, small], DType::BF16)));
-            drop(gram_update.replace(tape.empty("addmm", [small, small], DType::BF16)));
-            let next = tape.empty("addmm", [small, n.max(m)], DType::BF16);
+            let product = tape.empty("matmul", [small, small], DType::BF16);
+            tape.cublas_workspace();
+            drop(gram.replace(product));
+            let added = |columns| {
+                let sum = tape.empty("addmm", [small, columns], DType::BF16);
+                tape.cublaslt_workspace();
+                sum
+            };
+            drop(gram_update.replace(added(small)));
+            let next = added(n.max(m));
             drop(std::mem::replace(&mut orthogonal, next));
         }
         drop((gram, gram_update));
