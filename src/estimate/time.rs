@@ -314,7 +314,7 @@ const HOST: usize = 4;
 fn of_kernel(kernel: &Kernel, speeds: &Speeds) -> (usize, [f64; 3]) {
     let half = matches!(kernel.dtype, DType::F16 | DType::BF16);
     let (kind, arithmetic) = match kernel.op {
-        "linear" | "bmm" | "grouped_mm" | "linear_cross_entropy" => (
+        "linear" | "linear_4bit" | "bmm" | "grouped_mm" | "linear_cross_entropy" => (
             PRODUCTS,
             if half {
                 speeds.products_half
@@ -377,7 +377,7 @@ fn sending(run: &Run, scenario: &Scenario, speeds: &Speeds) -> [f64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::settings;
+    use crate::scenario::{presets, settings};
 
     fn time(changes: &[(&str, &str)]) -> StepTime {
         let mut scenario = Scenario::default();
@@ -424,6 +424,36 @@ mod tests {
             ],
             8192.0 / 5762.0,
         );
+    }
+
+    /// Tensor cores reach above a hundred operations for each byte; what runs elsewhere does a few at most.
+    #[test]
+    fn nothing_with_much_arithmetic_counts_as_traffic() {
+        for (preset, changes) in [
+            ("gpt2-small", [("optim", "muon"), ("precision", "bf16")]),
+            (
+                "llama-8b-lora-24gb",
+                [("attn", "eager"), ("lora_dropout", "0.1")],
+            ),
+            ("llama-1b-qlora-8gb", [("mb", "4"), ("seq", "512")]),
+            ("mixtral-lora-141gb", [("mb", "2"), ("seq", "512")]),
+            ("sd-1.5-lora-8gb", [("mb", "2"), ("attn", "sdpa")]),
+            ("resnet-50-16gb", [("mb", "2"), ("precision", "fp32")]),
+            ("lstm-wikitext2-8gb", [("mb", "2"), ("precision", "fp32")]),
+            ("rna-3e-ffi", [("mb", "2"), ("precision", "fp32")]),
+            ("gsa-512m", [("mb", "1"), ("precision", "fp32")]),
+        ] {
+            let mut scenario = presets::find(preset).unwrap().scenario();
+            for (name, value) in changes {
+                settings::set(&mut scenario, name, value).unwrap();
+            }
+            let run = steady(&scenario).unwrap();
+            for kernel in &run.trace.kernels {
+                let (kind, _) = of_kernel(kernel, &Speeds::a100());
+                let much = kernel.flops > 16.0 * kernel.bytes_moved;
+                assert!(kind != TRAFFIC || !much, "{preset}: {kernel:?}");
+            }
+        }
     }
 
     #[test]

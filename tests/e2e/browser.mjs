@@ -19,7 +19,7 @@ export function launch(kind, executablePath) {
     browser: kind,
     executablePath,
     headless: true,
-    protocolTimeout: 60_000,
+    protocolTimeout: 300_000,
     args: kind === "chrome" ? CHROME_FLAGS : [],
   });
 }

@@ -23,10 +23,12 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
         for _ in 0..ROUNDS {
             let product = tape.empty("matmul", [small, small], DType::BF16);
             tape.cublas_workspace();
+            multiplied(tape, small, n.max(m), small);
             drop(gram.replace(product));
             let added = |columns| {
                 let sum = tape.empty("addmm", [small, columns], DType::BF16);
                 tape.cublaslt_workspace();
+                multiplied(tape, small, small, columns);
                 sum
             };
             drop(gram_update.replace(added(small)));
@@ -36,4 +38,11 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
         drop((gram, gram_update));
         drop(update.replace(orthogonal));
     });
+}
+
+/// The work of an `n×k` by `k×m` product in bf16.
+fn multiplied(tape: &Tape, n: u64, k: u64, m: u64) {
+    let (n, k, m) = (n as f64, k as f64, m as f64);
+    let moved = 2.0 * (n * k + k * m + n * m);
+    tape.kernel("linear", DType::BF16, 2.0 * n * k * m, moved);
 }

@@ -55,6 +55,14 @@ fn dequantised(like: &Tensor, shape: [u64; 2], scales: Option<u64>, stored: DTyp
     let tape = like.tape();
     let scales = scales.map(|n| tape.empty("dequantize", [n], DType::F32));
     let whole = tape.empty("dequantize", shape, stored);
+    // Half a byte is read for each weight that is written.
+    let weights = whole.numel() as f64;
+    tape.kernel(
+        "dequantize",
+        stored,
+        0.0,
+        0.5 * weights + whole.bytes() as f64,
+    );
     drop(scales);
     tape.no_grad(|| whole.to(like.dtype()))
 }
