@@ -71,6 +71,7 @@ fn estimate() -> Estimate {
         usable: None,
         fits: None,
         not_modelled: vec![],
+        ..Estimate::default()
     }
 }
 

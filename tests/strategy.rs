@@ -73,6 +73,7 @@ fn small(dice: &mut Dice) -> Scenario {
             dice.one_of(&["none", "layers", "layers", "offload"]),
         ),
         ("ema", dice.one_of(&["on", "off", "off"])),
+        ("ema_host", dice.one_of(&["on", "off", "off"])),
         ("clip", dice.one_of(&["on", "on", "on", "off"])),
         ("dropout", dice.one_of(&["on", "off", "off"])),
         ("freeze", "wte,wpe"),

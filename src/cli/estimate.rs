@@ -5,7 +5,9 @@ use serde::Serialize;
 use super::args::Args;
 use super::{Answer, Refusal, what};
 use crate::document::Document;
-use crate::estimate::{Band, Estimate, estimate as predict};
+use crate::estimate::{
+    Band, Disk, Estimate, Host, SmallestCard, estimate as predict, smallest_card,
+};
 use crate::scenario::{Scenario, stack};
 use crate::strategy;
 use crate::units::Bytes;
@@ -13,11 +15,16 @@ use crate::units::Bytes;
 pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let estimate = predict(&scenario)?;
+    let card = smallest_card(&scenario)?;
     let document = document(&estimate)
+        .with("smallest_card", card.as_ref().map(of_card))
+        .with("host", of_host(&estimate.host))
+        .with("disk", of_disk(&estimate.disk))
         .with("batch", batch(&scenario))
         .with("defaults", defaults(&scenario))
         .with("warnings", what::warnings(&scenario));
-    let mut answer = Answer::new(text(&scenario, &estimate), &document);
+    let text = text(&scenario, &estimate, card.as_ref());
+    let mut answer = Answer::new(text, &document);
     answer.fits = estimate.fits != Some(false);
     answer.notes = what::warnings(&scenario);
     Ok(answer)
@@ -75,6 +82,40 @@ fn document(estimate: &Estimate) -> Document {
         .with("not_modelled", estimate.not_modelled.clone())
 }
 
+fn of_card(card: &SmallestCard) -> Document {
+    Document::new()
+        .with("allocator", card.allocator)
+        .with("usable", card.usable)
+        .with("runs", card.runs)
+}
+
+fn of_host(host: &Host) -> Document {
+    let part = |it: &crate::estimate::HostPart| {
+        let (_, why, source) = it.what.words();
+        band(it.bytes)
+            .with("what", name(it.what))
+            .with("why", why)
+            .with("source", source)
+    };
+    Document::new()
+        .with("processes", host.processes)
+        .with("total", band(host.total))
+        .with(
+            "parts",
+            Document::List(host.parts.iter().map(part).collect()),
+        )
+}
+
+fn of_disk(disk: &Disk) -> Document {
+    let parts = disk.parts.iter();
+    let parts = parts.map(|part| (name(part.what), part.bytes.into()));
+    Document::new()
+        .with("checkpoint", disk.checkpoint)
+        .with("parts", parts.collect::<Document>())
+        .with("count", disk.count)
+        .with("total", disk.total)
+}
+
 /// The product behind the effective batch, and how far it is from the wanted one.
 fn batch(scenario: &Scenario) -> Document {
     let batch = scenario.batch();
@@ -119,7 +160,7 @@ fn name(it: impl Serialize) -> String {
     }
 }
 
-fn text(scenario: &Scenario, estimate: &Estimate) -> String {
+fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -> String {
     let Scenario {
         hardware, model, ..
     } = scenario;
@@ -150,10 +191,30 @@ fn text(scenario: &Scenario, estimate: &Estimate) -> String {
             "{label:<10} {shown:>10}  {around:<24} {meaning}\n"
         ));
     }
+    if let Some(card) = card {
+        text.push_str(&format!(
+            "{:<10} {:>10}  {:<24} the smallest card's usable memory on which the steps run\n",
+            "card",
+            card.usable.to_string(),
+            format!("{} for torch", card.allocator)
+        ));
+        if card.runs == Some(true) && estimate.fits == Some(false) {
+            text.push_str(
+                "the steps run on this card all the same: the allocator gives back what it does not use and asks again, which \
+                 stops the card each time\n",
+            );
+        }
+    }
+    let phases: Vec<String> = estimate
+        .phases
+        .iter()
+        .map(|part| format!("{} {}", name(part.what), part.bytes))
+        .collect();
     text.push_str(&format!(
-        "\nthe peak is in {}; between steps {}\n",
+        "\nthe peak is in {}; between steps {}\npeaks: {}\n",
         name(estimate.phase),
-        estimate.between_steps
+        estimate.between_steps,
+        phases.join(", ")
     ));
     for part in &estimate.breakdown {
         let share =
@@ -173,9 +234,55 @@ fn text(scenario: &Scenario, estimate: &Estimate) -> String {
             it.setting.path, it.value, it.stack.name
         ));
     }
+    text.push_str(&beside(scenario, estimate));
     for missing in &estimate.not_modelled {
         text.push_str(&format!("not modelled: {missing}\n"));
     }
+    text
+}
+
+/// The host's memory and the disk.
+fn beside(scenario: &Scenario, estimate: &Estimate) -> String {
+    let Host {
+        processes,
+        parts,
+        total,
+    } = &estimate.host;
+    let of = match processes {
+        1 => String::new(),
+        many => format!(" ({many} processes on a machine)"),
+    };
+    let mut text = format!(
+        "\nhost memory beside Python itself{of}: {} ({} to {})\n",
+        total.expected, total.low, total.high
+    );
+    for part in parts {
+        let (label, why, source) = part.what.words();
+        let shown = part.bytes.expected.to_string();
+        text.push_str(&format!("  {label:<24} {shown:>10}  {why} [{source}]\n"));
+    }
+    let disk = &estimate.disk;
+    if disk.checkpoint == Bytes::ZERO {
+        return text;
+    }
+    let parts: Vec<String> = disk
+        .parts
+        .iter()
+        .map(|part| format!("{} {}", name(part.what).replace('-', " "), part.bytes))
+        .collect();
+    text.push_str(&format!(
+        "disk: each checkpoint {} ({}), {}\n",
+        disk.checkpoint,
+        parts.join(", "),
+        Disk::format(scenario.stack.trainer, scenario.training.lora.is_some())
+    ));
+    text.push_str(&match (disk.count, disk.total) {
+        (Some(count), Some(total)) if scenario.runtime.save_keep > 0 => {
+            format!("disk: {count} at once while the next is written: {total}\n")
+        }
+        (Some(count), Some(total)) => format!("disk: all are kept, {count} in an epoch: {total}\n"),
+        _ => "disk: all are kept; data.samples would tell how many in an epoch\n".into(),
+    });
     text
 }
 

@@ -1,20 +1,27 @@
 //! Scenario in, estimate out.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod card;
 mod device;
 mod expand;
 mod explain;
+mod host;
 mod names;
 mod outcome;
 pub mod parts;
 mod quick;
+mod resume;
 mod scan;
 mod software;
 mod spread;
 pub mod time;
 mod uncertainty;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use card::{SmallestCard, smallest_card};
 pub use expand::{Expansion, Single};
 pub use explain::{Held, held_at_instant, held_at_peak};
+pub use host::{Disk, Host, HostPart, HostUse};
 pub use names::{unmatched, warnings};
 pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
@@ -32,6 +39,15 @@ use crate::scenario::{Attention, Parallelism, Runtime, Scenario};
 use crate::step::{self, Buckets, Course, Run};
 use crate::tape::Machine;
 use crate::units::Bytes;
+
+/// Phases whose peaks are told apart.
+const PHASES: [Phase; 5] = [
+    Phase::Forward,
+    Phase::Backward,
+    Phase::Optimizer,
+    Phase::Evaluation,
+    Phase::Resume,
+];
 
 /// Steps that are run: the last is like all that follow.
 const STEPS: u32 = 3;
@@ -72,11 +88,18 @@ fn steady(scenario: &Scenario) -> Result<Run, Unsupported> {
         &scenario.data,
         &scenario.training,
         machine,
-        Course {
-            buckets: buckets(scenario),
-            ..Course::steady(&scenario.training, machine)
-        },
+        course(scenario, Course::steady(&scenario.training, machine)),
     ))
+}
+
+/// What a scenario's run does beside its steps.
+fn course(scenario: &Scenario, steps: Course) -> Course {
+    Course {
+        buckets: buckets(scenario),
+        evaluation: scenario.runtime.eval_batch,
+        resumes: resume::on_device(scenario),
+        ..steps
+    }
 }
 
 fn outline_of(run: &Run) -> quick::Outline {
@@ -134,10 +157,7 @@ fn ran(net: &dyn Net, scenario: &Scenario) -> Run {
         &scenario.data,
         &scenario.training,
         machine,
-        Course {
-            buckets: buckets(scenario),
-            ..Course::from_the_start(STEPS)
-        },
+        course(scenario, Course::from_the_start(STEPS)),
     )
 }
 
@@ -195,6 +215,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
         return Estimate::default();
     };
     let alive = alive_at(&run.trace, &highest);
+    let (host, disk) = host::beside(&run, peaks.phases.last(), scenario);
     let doubts = Doubts::of(architecture);
     let uncertainty = doubts.uncertainty();
     let allocated = uncertainty.band(Bytes::new(highest.bytes));
@@ -211,7 +232,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
         reserved,
         device,
         phase: highest.mark.phase,
-        phases: [Phase::Forward, Phase::Backward, Phase::Optimizer]
+        phases: PHASES
             .into_iter()
             .filter_map(|phase| {
                 peaks.in_phase(steady, phase).map(|peak| Part {
@@ -240,6 +261,8 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
         parameters: run.parameters,
         trainable: run.trainable,
         flops: time::flops(&run, scenario),
+        host,
+        disk,
         usable,
         fits: usable.map(|usable| {
             let allowed = device::allowed(scenario, gpu);

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::{Disk, Host};
 use crate::units::{Bytes, Flops};
 
 /// A quantity with its uncertainty.
@@ -21,6 +22,10 @@ pub enum Phase {
     Forward,
     Backward,
     Optimizer,
+    /// A forward pass without gradients, between steps.
+    Evaluation,
+    /// A checkpoint's weights beside the model's own, when a run is resumed.
+    Resume,
 }
 
 /// What a piece of memory is for.
@@ -88,6 +93,10 @@ pub struct Estimate {
     pub parameters: u64,
     pub trainable: u64,
     pub flops: Flops,
+    /// The memory of one machine.
+    pub host: Host,
+    /// What its checkpoints take.
+    pub disk: Disk,
     /// What the driver leaves to programs on the chosen GPU.
     pub usable: Option<Bytes>,
     /// Whether `device.expected` fits in `usable`; `None` where no GPU was named.

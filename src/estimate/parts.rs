@@ -53,6 +53,7 @@ pub fn of_passes(scenario: &Scenario) -> Scenario {
     bare.training.optimizer = Optimizer::Sgd;
     bare.training.optimizer_in_backward = false;
     bare.training.ema = false;
+    bare.training.ema_on_host = false;
     bare.training.clip = false;
     bare.runtime.expandable_segments = false;
     bare
@@ -79,6 +80,8 @@ pub fn of_turn(scenario: &Scenario) -> Scenario {
     let mut small = scenario.clone();
     small.data.micro_batch = 1;
     small.runtime.expandable_segments = false;
+    small.runtime.eval_batch = 0;
+    small.runtime.save_every = 0;
     let training = &mut small.training;
     training.accumulation = 1;
     training.attention = Attention::Sdpa;
@@ -108,6 +111,7 @@ pub fn of_bare_turn(scenario: &Scenario) -> Scenario {
     let mut bare = of_turn(scenario);
     bare.training.optimizer = Optimizer::Sgd;
     bare.training.ema = false;
+    bare.training.ema_on_host = false;
     bare.training.clip = false;
     bare
 }
@@ -210,6 +214,9 @@ mod tests {
                 ("loss", dice.one_of(&["library", "chunked-head", "liger"])),
                 ("attn", dice.one_of(&["sdpa", "eager"])),
                 ("ema", dice.one_of(&["on", "off"])),
+                ("ema_host", dice.one_of(&["on", "off"])),
+                ("eval_mb", dice.one_of(&["0", "2", "16"])),
+                ("save_every", dice.one_of(&["0", "100"])),
                 ("clip", dice.one_of(&["on", "off"])),
                 ("zero_none", dice.one_of(&["on", "on", "off"])),
                 ("keep_outputs", dice.one_of(&["off", "off", "on"])),

@@ -141,7 +141,8 @@ fn reads_text(category: catalog::Category) -> bool {
 
 /// All arithmetic of a step on one GPU, whatever its phase.
 pub(super) fn flops(run: &Run, scenario: &Scenario) -> Flops {
-    let all = weighted(run, scenario).map(|(kernel, weight)| kernel.flops * weight);
+    let in_steps = weighted(run, scenario).filter(|(kernel, _)| kernel.phase != Phase::Evaluation);
+    let all = in_steps.map(|(kernel, weight)| kernel.flops * weight);
     Flops::new(all.sum::<f64>() / steps(run))
 }
 
@@ -282,6 +283,8 @@ pub fn pace(run: &Run, scenario: &Scenario, speeds: &Speeds) -> Pace {
     };
     for (kernel, times) in weighted(run, scenario) {
         let busy = match kernel.phase {
+            // Not in every step, so not in a step's time.
+            Phase::Evaluation | Phase::Resume => continue,
             Phase::Setup | Phase::Forward => &mut pace.forward,
             Phase::Backward => &mut pace.backward,
             Phase::Optimizer => &mut pace.optimizer,

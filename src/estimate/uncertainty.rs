@@ -94,7 +94,11 @@ impl Uncertainty {
     }
 
     pub fn not_modelled(self) -> Vec<String> {
-        let mut all = vec!["memory of other processes on the same GPU".to_string()];
+        let mut all = vec![
+            "memory of other processes on the same GPU".to_string(),
+            "torch.compile, whose fused kernels keep other tensors for backward than these"
+                .to_string(),
+        ];
         if self.convolutions {
             all.push("workspaces that cuDNN takes for convolutions".into());
         }

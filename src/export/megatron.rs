@@ -25,6 +25,7 @@ const FIXED: &[&str] = &[
     "training.lora",
     "training.quantization",
     "training.ema",
+    "training.ema_on_host",
     "training.checkpoint_every",
     "training.loss",
     "training.kernels",

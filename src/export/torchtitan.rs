@@ -38,6 +38,7 @@ const FIXED: &[&str] = &[
     "training.lora",
     "training.quantization",
     "training.ema",
+    "training.ema_on_host",
     "training.checkpoint_every",
     "training.kernels",
     "training.optimizer_in_backward",

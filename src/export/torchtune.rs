@@ -146,6 +146,7 @@ const FIXED: &[&str] = &[
     "training.train_only",
     "training.dropout",
     "training.ema",
+    "training.ema_on_host",
     "training.checkpoint_every",
     "training.kernels",
     "training.zero_to_none",

@@ -23,6 +23,7 @@ const FIXED: &[&str] = &[
     "training.train_only",
     "training.dropout",
     "training.ema",
+    "training.ema_on_host",
     "training.checkpoint_every",
     "training.optimizer_in_backward",
     "training.zero_to_none",

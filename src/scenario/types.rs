@@ -104,6 +104,8 @@ pub struct Training {
     pub dropout: bool,
     pub clip: bool,
     pub ema: bool,
+    /// The moving average lives in the host's memory.
+    pub ema_on_host: bool,
     /// Learned tokens before each sample, which are all that is trained (prompt tuning).
     pub prompt_tokens: u64,
     /// Norms are cast up to fp32 over a quantised base (`prepare_model_for_kbit_training` of PEFT).
@@ -283,6 +285,7 @@ impl Default for Training {
             dropout: true,
             clip: false,
             ema: false,
+            ema_on_host: false,
             prompt_tokens: 0,
             fp32_norms: false,
             zero_to_none: true,

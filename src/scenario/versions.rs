@@ -55,6 +55,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("dropout", "on"),
     ("clip", "off"),
     ("ema", "off"),
+    ("ema_host", "off"),
     ("prompt_tokens", "0"),
     ("fp32_norms", "off"),
     ("zero_none", "on"),

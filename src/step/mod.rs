@@ -4,6 +4,7 @@ mod buckets;
 mod clipping;
 mod ema;
 mod hooks;
+mod interlude;
 mod optimizer;
 mod scaler;
 
@@ -26,6 +27,11 @@ pub struct Run {
     pub trace: Trace,
     pub parameters: u64,
     pub trainable: u64,
+    /// Bytes of the optimizer's states and of what else it keeps in the host's memory.
+    pub host_states: u64,
+    /// Bytes of the weights, and of those that are trained.
+    pub bytes: u64,
+    pub trainable_bytes: u64,
 }
 
 /// How much of a run is made.
@@ -38,6 +44,10 @@ pub struct Course {
     pub folding: Folding,
     /// How gradients meet those of other GPUs.
     pub buckets: Buckets,
+    /// Samples of an evaluation after the last step; 0 where nothing is evaluated.
+    pub evaluation: u64,
+    /// After the last step a checkpoint's weights lie on the device beside the model's own, as when a run is resumed.
+    pub resumes: bool,
 }
 
 impl Course {
@@ -48,6 +58,8 @@ impl Course {
             warm: false,
             folding: Folding::FromSecond,
             buckets: Buckets::None,
+            evaluation: 0,
+            resumes: false,
         }
     }
 
@@ -58,6 +70,8 @@ impl Course {
             warm: true,
             folding: Folding::FromSecond,
             buckets: Buckets::None,
+            evaluation: 0,
+            resumes: false,
         }
     }
 }
@@ -114,6 +128,8 @@ pub fn run_as(
         warm,
         folding,
         buckets,
+        evaluation,
+        resumes,
     } = course;
     let reducer = Reducer::new(buckets);
     let (weights, autocast) = types(training.precision);
@@ -124,7 +140,7 @@ pub fn run_as(
     );
     let mut optimizer = OptimizerState::new(training.optimizer, warm);
     let mut scaler = (training.precision == Precision::AmpFp16).then(GradScaler::default);
-    let mut average = training.ema.then(Average::default);
+    let mut average = training.ema.then(|| Average::new(training.ema_on_host));
     // A script that keeps `outputs` frees the one before only when the name is bound again.
     let mut kept: Option<Vec<Tensor>> = None;
     // The same goes for its `loss`, and with it what the graph holds.
@@ -200,9 +216,26 @@ pub fn run_as(
                 }
             }
         }
+        if step + 1 == steps {
+            if evaluation > 0 {
+                tape.mark(step, Phase::Evaluation);
+                interlude::evaluate(net, &cx, data, evaluation, autocast);
+            }
+            if resumes {
+                tape.mark(step, Phase::Resume);
+                interlude::load(&tape, training.lora.is_some());
+            }
+        }
     }
     tape.mark(steps, Phase::Setup);
     let params = tape.params();
+    let host_states = optimizer::on_host(training.optimizer, &params);
+    let bytes = |of: fn(&Param) -> bool| {
+        let chosen = params.iter().filter(|param| param.count > 0 && of(param));
+        let sizes = chosen.map(|param| param.data.bytes().saturating_mul(param.copies()));
+        sizes.fold(0, u64::saturating_add)
+    };
+    let (all_bytes, trainable_bytes) = (bytes(|_| true), bytes(|param| param.trainable));
     let parameters = params.iter().map(|param| param.count).sum();
     let trainable = params
         .iter()
@@ -214,6 +247,9 @@ pub fn run_as(
         trace: tape.finish(),
         parameters,
         trainable,
+        host_states,
+        bytes: all_bytes,
+        trainable_bytes,
     }
 }
 

@@ -335,8 +335,8 @@ impl Tape {
 impl Core {
     fn natural_category(&self) -> Category {
         match self.phase.get() {
-            Phase::Setup => Category::Inputs,
-            Phase::Forward => Category::Activations,
+            Phase::Setup | Phase::Resume => Category::Inputs,
+            Phase::Forward | Phase::Evaluation => Category::Activations,
             Phase::Backward => Category::BackwardTemporaries,
             Phase::Optimizer => Category::OptimizerTemporaries,
         }

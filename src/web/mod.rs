@@ -4,6 +4,7 @@
 //! functions beside it, which are tested without a browser.
 
 mod advice;
+mod beside;
 mod breakdown;
 mod browser;
 mod chart;
@@ -80,6 +81,7 @@ pub fn App() -> impl IntoView {
                 <stack::Brought session/>
                 <exports::Exports session/>
                 <doctor::Doctor session width/>
+                <beside::Beside session/>
                 <Limits session/>
             </div>
         </div>

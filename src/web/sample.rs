@@ -49,5 +49,6 @@ pub fn estimate() -> Estimate {
         usable: Some(Bytes::gib(20.0)),
         fits: Some(true),
         not_modelled: vec![],
+        ..Estimate::default()
     }
 }

@@ -45,6 +45,7 @@ pub const PROBE_ABOUT: &str =
 pub const BY_MODULE: &str = "By module";
 pub const TENSORS: &str = "Tensors alive at the peak";
 pub const OUTSIDE: &str = "outside the model";
+pub const BESIDE_GPU: &str = "Host memory and disk";
 pub const SMALLER: &str = "smaller ones together";
 pub const PRIVATE: &str = "Everything is computed in this tab. Nothing you enter leaves it: there is no server, no analytics, \
      no cookie. Your settings live in the address, so a bookmark is a save.";
@@ -289,6 +290,8 @@ pub const fn phase(phase: Phase) -> &'static str {
         Phase::Forward => "Forward",
         Phase::Backward => "Backward",
         Phase::Optimizer => "Optimizer",
+        Phase::Evaluation => "Evaluation",
+        Phase::Resume => "Resuming",
     }
 }
 

@@ -19,6 +19,7 @@ pub(super) const TARGET: Target = Target {
 /// What Lightning's loop leaves no word for.
 const FIXED: &[&str] = &[
     "training.ema",
+    "training.ema_on_host",
     "training.keep_outputs",
     "training.zero_to_none",
     "runtime.memory_fraction",

@@ -128,6 +128,7 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
         .with("clip_grad_norm", training.clip.then_some(1.0))
         .with("dropout", training.dropout)
         .with("ema", training.ema)
+        .with("ema_on_host", training.ema_on_host)
         .with("set_to_none", training.zero_to_none)
         .with("keep_outputs", training.keep_outputs)
         .with("use_cache", training.use_cache)

@@ -186,7 +186,8 @@ def main():
     model = model if cfg["quantization"] != "none" else model.to(here)
     whole, cfg["vocabulary"] = model, model.config.vocab_size
     trained = [weight for weight in model.parameters() if weight.requires_grad]
-    average = [weight.detach().clone() for weight in model.parameters()] if cfg["ema"] else []
+    resting = torch.device("cpu") if cfg["ema_on_host"] else here
+    average = [weight.detach().to(resting, copy=True) for weight in model.parameters()] if cfg["ema"] else []
     optimizer = OPTIMIZERS[cfg["optimizer"]](trained, cfg["learning_rate"])
     scaler = torch.amp.GradScaler(here.type, enabled=cfg["precision"] == "amp-fp16")
     if world > 1:
@@ -218,7 +219,7 @@ def main():
         scaler.update()
         optimizer.zero_grad(set_to_none=cfg["set_to_none"])
         for kept, weight in zip(average, model.parameters()):
-            kept.lerp_(weight.detach(), 0.001)
+            kept.lerp_(weight.detach().to(kept.device), 0.001)
         if rank == 0:
             print(json.dumps({"step": step + 1, "loss": round(loss.item() * accumulation, 4)}), flush=True)
         last = step + 1 == cfg["max_steps"]

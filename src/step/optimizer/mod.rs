@@ -122,6 +122,16 @@ impl OptimizerState {
     }
 }
 
+/// What an optimizer keeps in the host's memory: paged states, or those of an optimizer that steps there.
+pub fn on_host(kind: Optimizer, params: &[Rc<Param>]) -> u64 {
+    let each = |param: &Rc<Param>| {
+        let one = quantised::on_host(kind, param.data.numel(), param.data.bytes());
+        one.saturating_mul(param.copies())
+    };
+    let trained = params.iter().filter(|param| param.trainable);
+    trained.map(each).fold(0, u64::saturating_add)
+}
+
 fn takes(kind: Optimizer, param: &Param) -> bool {
     param.grad.borrow().is_some() && is_given(kind, param)
 }

@@ -6,11 +6,13 @@ use super::lists::same;
 use crate::scenario::Optimizer;
 use crate::tape::{DType, Param, Tape, Tensor};
 
+/// Smaller states are not paged.
+const PAGED: u64 = 100_000;
+
 /// `Optimizer2State.init_state` (bitsandbytes/optim/optimizer.py): a byte an element and an fp32 number for each 256 of them;
 /// small tensors keep fp32 states. Paged states of 10^5 elements or more live in managed memory, outside the allocator.
 pub fn bitsandbytes(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> {
     const SMALLEST: u64 = 4096;
-    const PAGED: u64 = 100_000;
     const BLOCK: u64 = 256;
     let n = param.data.numel();
     let eight = matches!(kind, Optimizer::AdamW8bit | Optimizer::PagedAdamW8bit) && n >= SMALLEST;
@@ -24,6 +26,19 @@ pub fn bitsandbytes(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> 
         all.extend([(); 2].map(|()| tape.empty("absmax", [n.div_ceil(BLOCK)], DType::F32)));
     }
     all
+}
+
+/// Bytes of one parameter's states on the host: pages that the driver has moved there while the device is full; or, of torchao's
+/// `CPUOffloadOptimizer`, a copy of the weight, its gradient and two states.
+pub fn on_host(kind: Optimizer, numel: u64, bytes: u64) -> u64 {
+    match kind {
+        Optimizer::PagedAdamW if numel >= PAGED => numel.saturating_mul(8),
+        Optimizer::PagedAdamW8bit if numel >= PAGED => numel.saturating_mul(2),
+        Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients if numel >= 4096 => {
+            bytes.saturating_mul(4)
+        }
+        _ => 0,
+    }
 }
 
 /// The tables of the 256 values that a byte stands for, one for each moment: made with the first eight-bit state.

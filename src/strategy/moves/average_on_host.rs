@@ -19,8 +19,7 @@ pub const MOVE: Move = Move {
         ("lightning", "`EMAWeightAveraging(device='cpu')`"),
     ],
     apply: |s| {
-        s.training
-            .ema
-            .then(|| with(s, |it| it.training.ema = false))
+        let on_card = s.training.ema && !s.training.ema_on_host;
+        on_card.then(|| with(s, |it| it.training.ema_on_host = true))
     },
 };

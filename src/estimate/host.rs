@@ -1,0 +1,436 @@
+//! What a run takes beside the GPU: the host's memory and the disk.
+
+use serde::Serialize;
+
+use super::{Band, Category, Part, Phase, PhasePeak, alive_at, resume};
+use crate::catalog::Os;
+use crate::scenario::{Checkpointing, Offload, Optimizer, Parallelism, Scenario, Trainer};
+use crate::step::Run;
+use crate::tape::{Mark, Trace};
+use crate::units::Bytes;
+
+/// The memory of one machine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Host {
+    /// Processes that train on it, one for each of its GPUs.
+    pub processes: u64,
+    pub parts: Vec<HostPart>,
+    pub total: Band,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HostPart {
+    pub what: HostUse,
+    pub bytes: Band,
+}
+
+/// What a piece of the host's memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostUse {
+    Batches,
+    PinnedBatches,
+    DataSet,
+    OptimizerStates,
+    Activations,
+    Average,
+    Checkpoint,
+}
+
+impl HostUse {
+    /// Its name, how it comes about, and where that is written.
+    pub const fn words(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Batches => (
+                "batches",
+                "each worker holds its prefetched batches, and the samples of one more while it joins them",
+                "docs.pytorch.org/docs/stable/data.html, prefetch_factor",
+            ),
+            Self::PinnedBatches => (
+                "pinned batches",
+                "a copy of each waiting batch in pages that stay in place, every tensor rounded up to a power of two",
+                "torch/utils/data/_utils/pin_memory.py; PowerOf2Ceil in ATen/core/CachingHostAllocator.h",
+            ),
+            Self::DataSet => (
+                "data set",
+                "once a process; workers share it on Linux until they write to its pages, as counting references does, and have \
+                 copies on Windows",
+                "pytorch/pytorch#13246; docs.pytorch.org/docs/stable/data.html, platform-specific behaviors",
+            ),
+            Self::OptimizerStates => (
+                "optimizer states",
+                "what pages, or an optimizer that steps on the host, keep there",
+                "bitsandbytes optim/optimizer.py; torchao optim/cpu_offload.py; \
+                 deepspeed.readthedocs.io/en/latest/memory.html",
+            ),
+            Self::Activations => (
+                "activations",
+                "what a forward pass saves for backward",
+                "torch.autograd.graph.save_on_cpu",
+            ),
+            Self::Average => (
+                "moving average",
+                "one copy of the weights a process",
+                "timm utils/model_ema.py (device=\"cpu\")",
+            ),
+            Self::Checkpoint => (
+                "reading a checkpoint",
+                "the whole file, once a process, when the run is resumed; writing needs one tensor at a time",
+                "transformers Trainer._load_from_checkpoint; torch/serialization.py, _save",
+            ),
+        }
+    }
+}
+
+/// Checkpoints on the disk; empty where none are saved.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Disk {
+    /// One checkpoint.
+    pub parts: Vec<Part<Category>>,
+    pub checkpoint: Bytes,
+    /// How many lie there at once: those kept and the one being written, or an epoch's where all are kept.
+    pub count: Option<u64>,
+    pub total: Option<Bytes>,
+}
+
+impl Disk {
+    /// The files of a checkpoint, by what writes them.
+    pub const fn format(trainer: Trainer, adapters: bool) -> &'static str {
+        match trainer {
+            Trainer::Torch => "one file of torch.save",
+            Trainer::Lightning => "one .ckpt",
+            Trainer::Deepspeed => "mp_rank_*_model_states.pt and *_optim_states.pt",
+            Trainer::Torchtitan | Trainer::Megatron => {
+                "shards of torch.distributed.checkpoint (.distcp)"
+            }
+            Trainer::Torchtune => "safetensors, and recipe_state.pt",
+            _ if adapters => "adapter_model.safetensors and optimizer.pt",
+            _ => "model.safetensors and optimizer.pt",
+        }
+    }
+}
+
+/// Sizes that both the host's memory and the disk are made of.
+struct Sizes {
+    /// One micro-batch, and the same pinned.
+    batch: Bytes,
+    pinned: Bytes,
+    offloaded: Bytes,
+    weights: Bytes,
+    /// What a checkpoint holds of the weights: of adapters, not their base.
+    saved: Bytes,
+    states: Bytes,
+    host_states: Bytes,
+}
+
+/// What the run takes beside the GPU.
+pub fn beside(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host, Disk) {
+    let (batch, pinned) = batch(&run.trace);
+    let trained = run.trainable_bytes;
+    let sizes = Sizes {
+        batch,
+        pinned,
+        offloaded: match scenario.training.checkpointing {
+            Checkpointing::Offload => offloaded(&run.trace),
+            _ => Bytes::ZERO,
+        },
+        weights: Bytes::new(run.bytes),
+        saved: Bytes::new(match scenario.training.lora {
+            Some(_) => trained,
+            None => run.bytes,
+        }),
+        // Only a checkpoint asks for them.
+        states: end
+            .filter(|_| scenario.runtime.save_every > 0)
+            .map_or(Bytes::ZERO, |end| states(&run.trace, end)),
+        host_states: Bytes::new(run.host_states),
+    };
+    let disk = disk(&sizes, scenario);
+    (host(&sizes, disk.checkpoint, run.trainable, scenario), disk)
+}
+
+fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -> Host {
+    let runtime = &scenario.runtime;
+    let hardware = &scenario.hardware;
+    let nodes = u64::from(hardware.nodes.max(1));
+    let processes = match scenario.parallel.strategy {
+        Parallelism::None => 1,
+        _ => u64::from(hardware.gpus).div_ceil(nodes).max(1),
+    };
+    let workers = u64::from(runtime.workers);
+    let waiting = workers.saturating_mul(u64::from(runtime.prefetch));
+    let mut parts = Vec::new();
+    // Of every process the same, from the least to the most.
+    let mut add = |what, [low, expected, high]: [Bytes; 3]| {
+        if high > Bytes::ZERO {
+            let bytes = Band {
+                low: low * processes,
+                expected: expected * processes,
+                high: high * processes,
+            };
+            parts.push(HostPart { what, bytes });
+        }
+    };
+    let ready = sizes.batch * waiting.max(1);
+    add(
+        HostUse::Batches,
+        [ready, ready, ready + sizes.batch * workers],
+    );
+    if runtime.pin_memory {
+        let one = sizes.pinned;
+        let all = one * waiting.saturating_add(1);
+        add(HostUse::PinnedBatches, [one, all, all]);
+    }
+    let set = Bytes::gib(runtime.dataset_gib.max(0.0));
+    let copies = set * workers.saturating_add(1);
+    let expected = if hardware.os == Os::Windows {
+        copies
+    } else {
+        set
+    };
+    add(HostUse::DataSet, [expected, expected, copies]);
+    let states = sizes.host_states;
+    add(HostUse::OptimizerStates, [states; 3]);
+    if scenario.parallel.offload != Offload::None && hardware.gpus > 1 {
+        // fp32 weights and two states, and gradients: spread over the machine's processes. DeepSpeed's own estimate adds half
+        // for buffers.
+        let divided = |each: u64| {
+            let whole = trainable.saturating_mul(each);
+            Bytes::new((whole / nodes).div_ceil(processes))
+        };
+        add(
+            HostUse::OptimizerStates,
+            [divided(12), divided(16), divided(24)],
+        );
+    }
+    add(HostUse::Activations, [sizes.offloaded; 3]);
+    if scenario.training.ema && scenario.training.ema_on_host {
+        add(HostUse::Average, [sizes.weights; 3]);
+    }
+    if runtime.save_every > 0 {
+        let whole = if resume::on_device(scenario) {
+            Bytes::ZERO
+        } else {
+            checkpoint
+        };
+        add(HostUse::Checkpoint, [Bytes::ZERO, whole, checkpoint]);
+    }
+    let sum = |pick: fn(&Band) -> Bytes| parts.iter().map(|it| pick(&it.bytes)).sum();
+    let total = Band {
+        low: sum(|it| it.low),
+        expected: sum(|it| it.expected),
+        high: sum(|it| it.high),
+    };
+    Host {
+        processes,
+        parts,
+        total,
+    }
+}
+
+fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
+    let runtime = &scenario.runtime;
+    if runtime.save_every == 0 {
+        return Disk::default();
+    }
+    let on_host = match scenario.training.optimizer {
+        // The copies of weights and gradients are not states.
+        Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients => {
+            Bytes::new(sizes.host_states.get() / 2)
+        }
+        _ => sizes.host_states,
+    };
+    let mut parts = vec![
+        Part {
+            what: Category::Parameters,
+            bytes: sizes.saved,
+        },
+        Part {
+            what: Category::OptimizerStates,
+            bytes: sizes.states + on_host,
+        },
+    ];
+    if scenario.training.ema {
+        parts.push(Part {
+            what: Category::Ema,
+            bytes: sizes.weights,
+        });
+    }
+    parts.retain(|it| it.bytes > Bytes::ZERO);
+    let checkpoint: Bytes = parts.iter().map(|it| it.bytes).sum();
+    let steps = (scenario.data.samples as f64 / scenario.effective_batch().max(1) as f64) as u64;
+    let count = match runtime.save_keep {
+        // An older one goes once the newer is written.
+        kept @ 1.. => Some(kept.saturating_add(1)),
+        0 if scenario.data.samples > 0 => Some(steps / runtime.save_every),
+        0 => None,
+    };
+    Disk {
+        parts,
+        checkpoint,
+        count,
+        total: count.map(|count| checkpoint * count),
+    }
+}
+
+/// The batch that a step begins with: as it is, and each tensor rounded up to a power of two.
+fn batch(trace: &Trace) -> (Bytes, Bytes) {
+    let micro = trace
+        .marks
+        .iter()
+        .filter(|mark| mark.step == 0 && mark.phase == Phase::Forward)
+        .count();
+    let end = trace.marks.get(1).map_or(0, |mark| mark.at);
+    let tensors = end / micro.max(1);
+    let mut sums = (Bytes::ZERO, Bytes::ZERO);
+    let events = trace.events.get(..tensors).unwrap_or_default();
+    for event in events.iter().filter(|event| !event.is_free()) {
+        if let Some(block) = trace.blocks.get(event.block() as usize) {
+            let pinned = block.bytes.checked_next_power_of_two();
+            sums.0 += Bytes::new(block.bytes);
+            sums.1 += Bytes::new(pinned.unwrap_or(u64::MAX));
+        }
+    }
+    sums
+}
+
+/// What one forward pass moves to the host.
+fn offloaded(trace: &Trace) -> Bytes {
+    let is_first = |mark: &Mark| mark.phase == Phase::Forward;
+    let Some(at) = trace.marks.iter().position(is_first) else {
+        return Bytes::ZERO;
+    };
+    let from = trace.marks.get(at).map_or(0, |mark| mark.kernels);
+    let until = trace.marks.get(at + 1);
+    let until = until.map_or(trace.kernels.len(), |mark| mark.kernels);
+    let kernels = trace.kernels.get(from..until).unwrap_or_default();
+    let moved = kernels.iter().filter(|it| it.op == "save_on_cpu");
+    Bytes::new(
+        moved
+            .map(|it| it.bytes_moved * f64::from(it.times))
+            .sum::<f64>() as u64,
+    )
+}
+
+/// The states on the device when the run ends.
+fn states(trace: &Trace, end: &PhasePeak) -> Bytes {
+    let of_block = |(block, copies): &(u32, u64)| {
+        let block = trace.blocks.get(*block as usize)?;
+        let is_state = block.category == Category::OptimizerStates;
+        is_state.then(|| Bytes::new(block.bytes) * *copies)
+    };
+    alive_at(trace, end).iter().filter_map(of_block).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::{Estimate, estimate};
+    use crate::scenario::settings;
+
+    fn with(changes: &[(&str, &str)]) -> Estimate {
+        let mut scenario = Scenario::default();
+        for (name, value) in changes {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        estimate(&scenario).unwrap()
+    }
+
+    #[track_caller]
+    fn check(changes: &[(&str, &str)], what: HostUse, expected: [u64; 3]) {
+        let found = with(changes).host;
+        let band = found.parts.iter().find(|it| it.what == what);
+        let band = band.map(|it| it.bytes).unwrap_or_default();
+        let bytes = [band.low, band.expected, band.high].map(Bytes::get);
+        assert_eq!(bytes, expected, "{changes:?}");
+    }
+
+    #[test]
+    fn every_setting_of_the_loader_counts() {
+        // 8 × 1024 tokens and labels of eight bytes.
+        let batch = 2 * 8 * 1024 * 8;
+        check(&[], HostUse::Batches, [batch; 3]);
+        let workers = [("workers", "4"), ("prefetch", "3")];
+        check(
+            &workers,
+            HostUse::Batches,
+            [12 * batch, 12 * batch, 16 * batch],
+        );
+        let pinned = [("workers", "4"), ("prefetch", "3"), ("pin", "on")];
+        check(
+            &pinned,
+            HostUse::PinnedBatches,
+            [batch, 13 * batch, 13 * batch],
+        );
+        let gib = 1 << 30;
+        let data = [("data_gib", "2"), ("workers", "3"), ("gpus", "2")];
+        check(&data, HostUse::DataSet, [4 * gib, 4 * gib, 16 * gib]);
+        let windows = [("data_gib", "2"), ("workers", "3"), ("os", "windows")];
+        check(&windows, HostUse::DataSet, [8 * gib; 3]);
+    }
+
+    #[test]
+    fn what_leaves_the_device_lies_on_the_host() {
+        let weights = 4 * 124_439_808;
+        let host = [("ema", "on"), ("ema_host", "on")];
+        check(&host, HostUse::Average, [weights; 3]);
+        let device = with(&[("ema", "on")]).allocated.expected;
+        assert!(with(&host).allocated.expected + Bytes::new(weights) <= device + Bytes::mib(8));
+        // Four copies of all but the small tensors.
+        let offload = with(&[("optim", "adamw-offload")]).host.parts[1].bytes;
+        assert!(4 * weights - (2 << 20) < offload.expected.get());
+        let activations = with(&[("ckpt", "offload")]).host.parts[1];
+        assert_eq!(activations.what, HostUse::Activations);
+        assert!(activations.bytes.expected > Bytes::gib(2.0));
+    }
+
+    #[test]
+    fn checkpoints_fill_the_disk() {
+        assert_eq!(with(&[]).disk, Disk::default());
+        let weights = Bytes::new(4 * 124_439_808);
+        let disk = with(&[("save_every", "100"), ("save_keep", "2")]).disk;
+        assert_eq!(disk.checkpoint, weights * 3);
+        assert_eq!((disk.count, disk.total), (Some(3), Some(weights * 9)));
+        let all = with(&[("save_every", "100"), ("samples", "8000")]).disk;
+        assert_eq!((all.count, all.total), (Some(10), Some(weights * 30)));
+        let unknown = with(&[("save_every", "100"), ("ema", "on")]).disk;
+        assert_eq!((unknown.checkpoint, unknown.count), (weights * 4, None));
+        let lora = [
+            ("save_every", "9"),
+            ("lora_targets", "c_attn"),
+            ("lora_rank", "8"),
+        ];
+        // 12 × 8 × (768 + 2304) numbers, and two states.
+        assert_eq!(with(&lora).disk.checkpoint.get(), 3 * 4 * 12 * 8 * 3072);
+        let paged = [("save_every", "9"), ("optim", "adamw-paged")];
+        assert_eq!(with(&paged).disk.checkpoint, weights * 3);
+    }
+
+    #[test]
+    fn evaluating_and_resuming_have_peaks_of_their_own() {
+        let peak = |changes: &[(&str, &str)], phase| {
+            let found = with(changes);
+            let part = found.phases.iter().find(|it| it.what == phase);
+            part.map(|it| it.bytes)
+        };
+        assert_eq!(peak(&[], Phase::Evaluation), None);
+        let small = peak(&[("eval_mb", "8")], Phase::Evaluation).unwrap();
+        let large = peak(&[("eval_mb", "16")], Phase::Evaluation).unwrap();
+        // Logits in bf16, in fp32 and as log-probabilities, and no more than a layer beside them.
+        let logits = Bytes::new(8 * 1024 * 50257 * 10);
+        assert!(large - small > logits.scale(0.8) && large - small < logits.scale(1.3));
+        let training = with(&[("ckpt", "layers")]).allocated.expected;
+        assert!(small < training);
+        let huge = with(&[("eval_mb", "64")]);
+        assert_eq!(huge.phase, Phase::Evaluation);
+        assert_eq!(
+            huge.breakdown.iter().map(|it| it.bytes).sum::<Bytes>(),
+            huge.allocated.expected
+        );
+        let weights = Bytes::new(4 * 124_439_808);
+        let resumed = peak(&[("save_every", "10")], Phase::Resume).unwrap();
+        assert!(weights * 4 <= resumed && resumed < weights * 4 + Bytes::mib(64));
+        let trainer = [("save_every", "10"), ("trainer", "transformers")];
+        assert_eq!(peak(&trainer, Phase::Resume), None);
+    }
+}
