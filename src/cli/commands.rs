@@ -2,7 +2,8 @@
 
 use super::args::Args;
 use super::{
-    Answer, Refusal, batches, convert, doctor, estimate, guide, lists, replay, score, strategy,
+    Answer, Refusal, batches, convert, doctor, estimate, guide, lists, replay, score, steps,
+    strategy,
 };
 
 /// One command.
@@ -105,6 +106,12 @@ const RULE: Opt = Opt {
     name: "rule",
     value: "RULE",
     about: "linear, sqrt or none; the optimizer's own unless said",
+};
+
+const STEPS: Opt = Opt {
+    name: "steps",
+    value: "N",
+    about: "how many, 200 unless said",
 };
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -240,6 +247,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[SET],
         about: "say what batches of varying samples need, and how often large ones come",
         run: batches::batches,
+    },
+    Command {
+        name: "steps",
+        words: &["WHAT"],
+        options: &[STEPS, SET],
+        about: "go through many steps with batches as they come: what fragmentation comes to",
+        run: steps::steps,
     },
     Command {
         name: "guide",

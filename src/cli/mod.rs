@@ -12,6 +12,7 @@ mod guide;
 mod lists;
 mod replay;
 mod score;
+mod steps;
 mod strategy;
 mod what;
 

@@ -207,13 +207,9 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
     if scenario.training.ema && scenario.training.ema_on_host {
         add(HostUse::Average, [sizes.weights; 3]);
     }
-    if runtime.save_every > 0 {
-        let whole = if resume::on_device(scenario) {
-            Bytes::ZERO
-        } else {
-            checkpoint
-        };
-        add(HostUse::Checkpoint, [Bytes::ZERO, whole, checkpoint]);
+    // Onto the device it is read a tensor at a time.
+    if runtime.save_every > 0 && !resume::on_device(scenario) {
+        add(HostUse::Checkpoint, [Bytes::ZERO, checkpoint, checkpoint]);
     }
     let sum = |pick: fn(&Band) -> Bytes| parts.iter().map(|it| pick(&it.bytes)).sum();
     let total = Band {

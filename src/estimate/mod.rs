@@ -3,6 +3,7 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod card;
 mod device;
+mod drawn;
 mod expand;
 mod explain;
 mod host;
@@ -14,11 +15,13 @@ mod resume;
 mod scan;
 mod software;
 mod spread;
+mod steps;
 pub mod time;
 mod uncertainty;
 
 #[cfg(not(target_arch = "wasm32"))]
 pub use card::{SmallestCard, smallest_card};
+pub use drawn::{edges, over_steps, sized};
 pub use expand::{Expansion, Single};
 pub use explain::{Held, held_at_instant, held_at_peak};
 pub use host::{Disk, Host, HostPart, HostUse};
@@ -27,6 +30,7 @@ pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use software::software;
 pub use spread::{Joined, Spread, at_least_once};
+pub use steps::{ManySteps, Plan, SHOWN, StepMemory, many_steps};
 pub use uncertainty::Doubts;
 
 use std::collections::BTreeMap;

@@ -62,6 +62,21 @@ impl Spread {
         }
     }
 
+    /// The size of a batch that is larger than this share of all.
+    pub fn at(&self, share: f64, batch: u64, joined: Joined) -> f64 {
+        let share = share.clamp(0.0, 1.0);
+        match joined {
+            Joined::Summed => {
+                let all = self.of_all(batch, joined);
+                all.quantile(tail_inverse(1.0 - share))
+            }
+            Joined::Padded => {
+                let one = share.powf(1.0 / batch.max(1) as f64);
+                self.quantile(tail_inverse(1.0 - one))
+            }
+        }
+    }
+
     /// The size that no batch exceeds: as if its samples were all the largest.
     pub fn worst(&self, batch: u64, joined: Joined) -> Option<f64> {
         let largest = self.max.is_finite().then_some(self.max)?;
@@ -191,6 +206,12 @@ mod tests {
         near(sizes.p95(1, Joined::Summed), 55_000.0, 60.0);
         near(sizes.p95(1, Joined::Padded), 55_000.0, 60.0);
         near(sizes.chance_above(55_000.0, 1, Joined::Summed), 0.05, 0.001);
+        near(sizes.at(0.95, 1, Joined::Summed), 55_000.0, 60.0);
+        near(
+            sizes.at(0.95, 8, Joined::Padded),
+            sizes.p95(8, Joined::Padded),
+            60.0,
+        );
         assert_eq!(sizes.worst(2, Joined::Summed), Some(364_624.0));
         assert_eq!(sizes.worst(2, Joined::Padded), Some(182_312.0));
         near(sizes.chance_above(364_624.0, 2, Joined::Summed), 0.0, 0.0);

@@ -1,7 +1,8 @@
 //! Batches of samples that vary: what the typical, a large and the largest need, and how large one may be.
 
-use crate::catalog;
-use crate::estimate::{Joined, Spread, Unsupported, at_least_once, estimate, quick_peak};
+use crate::estimate::{
+    Joined, Spread, Unsupported, at_least_once, edges, estimate, quick_peak, sized,
+};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 
@@ -34,10 +35,6 @@ pub struct Batches {
     /// The chance that an epoch puts its two largest samples into one batch.
     pub largest_meet: Option<f64>,
 }
-
-/// Sizes that stand for edges, and those that grow with them, in networks over graphs.
-const EDGES: [&str; 2] = ["nonbonded", "edges"];
-const WITH_EDGES: [&str; 4] = ["nodes", "bonded", "angles", "dihedrals"];
 
 /// What the batches of a run need whose samples vary; nothing where they do not.
 pub fn batches(scenario: &Scenario) -> Result<Option<Batches>, Unsupported> {
@@ -88,37 +85,6 @@ pub fn batches(scenario: &Scenario) -> Result<Option<Batches>, Unsupported> {
         per_epoch,
         largest_meet,
     }))
-}
-
-/// The size named for edges in the scenario's model.
-fn edges(scenario: &Scenario) -> Option<&'static str> {
-    let entry = catalog::model(&scenario.model.id)?;
-    EDGES.into_iter().find(|name| entry.size(name).is_some())
-}
-
-/// The scenario with batches of one size: of a graph all counts change alike.
-fn sized(scenario: &Scenario, edges: Option<&str>, size: u64) -> Scenario {
-    let mut changed = scenario.clone();
-    let Some((edges, entry)) = edges.zip(catalog::model(&scenario.model.id)) else {
-        changed.data.sequence = size;
-        return changed;
-    };
-    let given = |name: &str| {
-        let own = scenario.model.dims.get(name).copied();
-        own.or_else(|| entry.size(name)).unwrap_or(0)
-    };
-    let each = size.div_ceil(scenario.data.micro_batch.max(1));
-    let before = given(edges).max(1);
-    for name in WITH_EDGES {
-        let count = given(name);
-        if count > 0 {
-            let scaled = u128::from(count) * u128::from(each) / u128::from(before);
-            let scaled = u64::try_from(scaled).unwrap_or(u64::MAX).max(1);
-            changed.model.dims.insert(name.into(), scaled);
-        }
-    }
-    changed.model.dims.insert(edges.into(), each.max(1));
-    changed
 }
 
 /// The largest size that fits: what the card takes beside tensors is taken from the largest batch.

@@ -40,7 +40,13 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         // `add_adapter` of diffusers makes them in the type of the weights.
         lora.fp32_adapters = false;
     }
-    simulated::run_with(knobs, &dims, &data, &training)
+    simulated::run_with(
+        knobs,
+        &dims,
+        &data,
+        &training,
+        step::Course::from_the_start(3),
+    )
 }
 
 /// Whisper's and Mamba's sizes by the names of their own configurations; Whisper's heads are 64 wide.

@@ -5,6 +5,7 @@ mod measured;
 mod page;
 mod score;
 mod simulated;
+mod steps;
 
 pub use page::{markdown, plot};
 pub use score::{Report, Row, report};
@@ -43,6 +44,9 @@ fn row(line: &str, metric: Metric) -> Row {
     let id = record["id"].as_str().unwrap_or("?");
     if measured::is_one(&record) {
         return measured::row(&record, id);
+    }
+    if steps::is_one(&record) {
+        return steps::row(&record, id, metric);
     }
     let group = record["group"].as_str().unwrap_or("none");
     let predicted = kind(&record).and_then(|kind| match kind {

@@ -70,7 +70,13 @@ pub fn measured(run: &step::Run, metric: Metric) -> Result<u64, String> {
 /// Runs three steps of a recorded case, as the recording did.
 pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
     let (data, training) = settings(knobs)?;
-    run_with(knobs, dims, &data, &training)
+    run_with(
+        knobs,
+        dims,
+        &data,
+        &training,
+        step::Course::from_the_start(3),
+    )
 }
 
 /// The same with settings from elsewhere.
@@ -79,6 +85,7 @@ pub fn run_with(
     dims: &Object,
     data: &Data,
     training: &Training,
+    course: step::Course,
 ) -> Result<step::Run, String> {
     let family = dims
         .get("family")
@@ -105,7 +112,7 @@ pub fn run_with(
     let machine = machine(knobs);
     let course = step::Course {
         buckets: buckets(knobs),
-        ..step::Course::from_the_start(3)
+        ..course
     };
     Ok(step::run(&*net, data, training, machine, course))
 }

@@ -1,0 +1,249 @@
+//! Many steps whose batches differ in size, one after the other through the allocator: what it comes to hold beyond what one
+//! step needs, and whether a card of a given size sees the last of them.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use serde::Serialize;
+
+use super::expand::{Expansion, Single};
+use crate::allocator::{Allocator, Card, Oom, Settings};
+use crate::step::Run;
+use crate::tape::Trace;
+use crate::units::Bytes;
+
+/// Steps that a run must show: what the last of them does, all later ones do.
+pub const SHOWN: u32 = 3;
+
+/// One step of many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct StepMemory {
+    /// Tokens of a sample, or edges of a batch.
+    pub size: u64,
+    /// The most allocated in this step.
+    pub allocated: Bytes,
+    /// Held when it ends, and the most held in it.
+    pub reserved: Bytes,
+    pub highest: Bytes,
+}
+
+/// What became of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct ManySteps {
+    /// Those that were gone through.
+    pub steps: Vec<StepMemory>,
+    /// How often the card refused and the allocator gave back what it did not use.
+    pub retries: u64,
+    /// The step that failed, and the request.
+    pub failure: Option<(usize, Oom)>,
+}
+
+impl ManySteps {
+    pub fn allocated(&self) -> Bytes {
+        let all = self.steps.iter().map(|it| it.allocated);
+        all.max().unwrap_or_default()
+    }
+
+    pub fn reserved(&self) -> Bytes {
+        let all = self.steps.iter().map(|it| it.highest);
+        all.max().unwrap_or_default()
+    }
+}
+
+/// How the steps are gone through.
+#[derive(Clone, Debug)]
+pub struct Plan<'a> {
+    pub sizes: &'a [u64],
+    pub settings: &'a Settings,
+    pub card: Card,
+    /// Steps of the first size that stand for the beginning: 2 where the second still makes what stays, as DDP's buckets.
+    pub beginning: u32,
+    /// `torch.cuda.empty_cache()` after every so many steps; 0 for never.
+    pub empty_every: usize,
+}
+
+/// Goes through the steps. `run_of` makes a run of `SHOWN` steps from the start with batches of one size.
+pub fn many_steps<E>(
+    plan: &Plan,
+    run_of: &mut dyn FnMut(u64) -> Result<Run, E>,
+) -> Result<ManySteps, E> {
+    let mut found = ManySteps::default();
+    let Some(&first) = plan.sizes.first() else {
+        return Ok(found);
+    };
+    let beginning = run_of(first)?;
+    let mut kinds: BTreeMap<u64, Steady> = BTreeMap::new();
+    for &size in plan.sizes {
+        if let Entry::Vacant(place) = kinds.entry(size) {
+            place.insert(Steady::of(&run_of(size)?.trace));
+        }
+    }
+    let (start, mut left) = Start::of(&beginning.trace, plan.beginning);
+    // Two ranges of names take turns: what a step leaves behind, the next one lets go.
+    let widest = kinds.values().map(|it| it.handles).max().unwrap_or(0);
+    let mut allocator = Allocator::new(plan.settings.clone(), plan.card);
+    for (step, &size) in plan.sizes.iter().enumerate() {
+        allocator.reset_peaks();
+        let names = start.handles.saturating_add((step as u32 % 2) * widest);
+        let done = if step == 0 {
+            replay(&mut allocator, &start.events, 0, &mut Vec::new())
+        } else if let Some(steady) = kinds.get(&size) {
+            let done = replay(&mut allocator, &steady.events, names, &mut left);
+            for handle in &left {
+                allocator.free(*handle);
+            }
+            left = steady
+                .left
+                .iter()
+                .map(|it| names.saturating_add(*it))
+                .collect();
+            done
+        } else {
+            Ok(())
+        };
+        if plan.empty_every > 0 && (step + 1).is_multiple_of(plan.empty_every) {
+            allocator.empty_cache();
+        }
+        let counters = *allocator.counters();
+        found.retries = counters.retries;
+        if let Err(oom) = done {
+            found.failure = Some((step, oom));
+            break;
+        }
+        found.steps.push(StepMemory {
+            size,
+            allocated: counters.allocated.peak,
+            reserved: counters.reserved.current,
+            highest: counters.reserved.peak,
+        });
+    }
+    Ok(found)
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Happening {
+    Made {
+        handle: u32,
+        bytes: u64,
+    },
+    Freed(u32),
+    /// Something that the step before had made goes.
+    Old,
+}
+
+fn replay(
+    allocator: &mut Allocator,
+    events: &[Happening],
+    names: u32,
+    left: &mut Vec<u32>,
+) -> Result<(), Oom> {
+    for event in events {
+        match *event {
+            Happening::Made { handle, bytes } => {
+                allocator.malloc(names.saturating_add(handle), Bytes::new(bytes))?;
+            }
+            Happening::Freed(handle) => allocator.free(names.saturating_add(handle)),
+            // All that is left goes at about the same time: a loop binds its names again.
+            Happening::Old => left.drain(..).for_each(|handle| allocator.free(handle)),
+        }
+    }
+    Ok(())
+}
+
+/// All up to the end of the first step or two.
+struct Start {
+    events: Vec<Happening>,
+    handles: u32,
+}
+
+impl Start {
+    /// And what it leaves that the next step lets go.
+    fn of(trace: &Trace, steps: u32) -> (Self, Vec<u32>) {
+        let expansion = Expansion::new(trace);
+        let second = begins(trace, steps);
+        let mut events = Vec::new();
+        let mut made = Made::default();
+        expansion.setup(|it| made.follow(trace, it, 0, &mut events));
+        let before_first = made.handles;
+        expansion.events(0, second, |it| made.follow(trace, it, 1, &mut events));
+        let handles = made.handles.max(before_first);
+        let mut left = Vec::new();
+        expansion.events(second, begins(trace, steps + 1), |it| {
+            if it.is_free && made.of(it.handle) == 1 {
+                left.push(it.handle);
+            }
+            made.follow(trace, it, 2, &mut Vec::new());
+        });
+        (Self { events, handles }, left)
+    }
+}
+
+/// A step like all later ones: the last that the run shows.
+struct Steady {
+    events: Vec<Happening>,
+    /// What it leaves to the next.
+    left: Vec<u32>,
+    handles: u32,
+}
+
+impl Steady {
+    fn of(trace: &Trace) -> Self {
+        let expansion = Expansion::new(trace);
+        let last = begins(trace, SHOWN - 1);
+        let mut made = Made::default();
+        let mut events = Vec::new();
+        expansion.setup(|it| made.follow(trace, it, 1, &mut events));
+        expansion.events(0, last, |it| made.follow(trace, it, 1, &mut events));
+        events.clear();
+        expansion.events(last, trace.events.len(), |it| {
+            made.follow(trace, it, 2, &mut events);
+        });
+        let all = made.ages.iter().zip(0..);
+        Self {
+            events,
+            left: all.filter(|(age, _)| **age == 2).map(|it| it.1).collect(),
+            handles: made.handles,
+        }
+    }
+}
+
+/// Where a step begins among the events.
+fn begins(trace: &Trace, step: u32) -> usize {
+    let mark = trace.marks.iter().find(|mark| mark.step == step);
+    mark.map_or(trace.events.len(), |mark| mark.at)
+}
+
+/// When what is alive was made: 0 is not alive, or from before the first step.
+#[derive(Default)]
+struct Made {
+    ages: Vec<u8>,
+    handles: u32,
+}
+
+impl Made {
+    fn of(&self, handle: u32) -> u8 {
+        self.ages.get(handle as usize).copied().unwrap_or(0)
+    }
+
+    /// An event of the given age: a free of what is of another age is one of something old.
+    fn follow(&mut self, trace: &Trace, it: Single, age: u8, events: &mut Vec<Happening>) {
+        let Some(block) = trace.blocks.get(it.block as usize) else {
+            return;
+        };
+        let place = it.handle as usize;
+        if self.ages.len() <= place {
+            self.ages.resize(place + 1, 0);
+        }
+        self.handles = self.handles.max(it.handle.saturating_add(1));
+        let before = std::mem::replace(&mut self.ages[place], if it.is_free { 0 } else { age });
+        events.push(match (it.is_free, before == age) {
+            (false, _) => Happening::Made {
+                handle: it.handle,
+                bytes: block.bytes,
+            },
+            (true, true) => Happening::Freed(it.handle),
+            (true, false) if age < 2 => Happening::Freed(it.handle),
+            (true, false) => Happening::Old,
+        });
+    }
+}
