@@ -33,6 +33,11 @@ const TARGET: Opt = Opt {
     value: "T",
     about: "the program to write for; all for every one, each in its own folder",
 };
+const SWITCHED: Opt = Opt {
+    name: "target",
+    value: "T",
+    about: "show what each change makes of the files for this program",
+};
 const ZIP: Opt = Opt {
     name: "zip",
     value: "FILE",
@@ -139,7 +144,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "moves",
         words: &["WHAT"],
-        options: &[SET],
+        options: &[SWITCHED, SET],
         about: "say what every change would do to this run, and what folklore does not",
         run: strategy::moves,
     },

@@ -17,7 +17,7 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
     if archive.is_some() || args.option("target") == Some("all") {
         return export_all(args, archive);
     }
-    let target = target(args.option("target").unwrap_or_default())?;
+    let target = asked_target(args.option("target").unwrap_or_default())?;
     let scenario = what::scenario(args)?;
     let files = (target.write)(&scenario, &estimate(&scenario)?)?;
     let mut text = String::new();
@@ -35,7 +35,8 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-fn target(asked: &str) -> Result<&'static Target, Refusal> {
+/// The target of this name.
+pub(super) fn asked_target(asked: &str) -> Result<&'static Target, Refusal> {
     export::target(asked).ok_or_else(|| {
         let ids: Vec<&str> = export::TARGETS.iter().map(|target| target.id).collect();
         let expected = format!("one of {}, or all", ids.join(", "));

@@ -39,6 +39,31 @@ struct ClipText {
     projection: Option<u64>,
 }
 
+/// A text tower of CLIP's kind by its width, layers and heads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TextTower {
+    pub sizes: [u64; 3],
+    pub quick: bool,
+    pub projection: Option<u64>,
+}
+
+/// The states that a diffusion model conditions on.
+pub(super) fn text_states(cx: &Cx, ids: &Tensor, it: TextTower) -> Tensor {
+    let [hidden, layers, heads] = it.sizes;
+    let tower = Tower {
+        layers,
+        hidden,
+        heads,
+        ffn: 4 * hidden,
+        quick: it.quick,
+    };
+    let (states, pooled) = cx.within("text_model", |cx| tower.read(cx, ids, 49_408, 77));
+    if let Some(width) = it.projection {
+        drop(cx.linear("text_projection", &pooled, width, false));
+    }
+    states
+}
+
 impl Tower {
     fn new(sizes: &Sizes, names: [&str; 4]) -> Result<Self, String> {
         let [hidden, layers, heads, ffn] = names;
@@ -162,6 +187,12 @@ impl Clip {
     pub(super) fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
         let shape = [count, 3, self.image, self.image];
         cx.tape.empty("pixel_values", shape, cx.env.weights)
+    }
+
+    /// How many patches an image has.
+    pub(super) fn patches(&self) -> u64 {
+        let side = self.image / self.patch;
+        side.saturating_mul(side)
     }
 
     /// `hidden_states[-2]`, `last_hidden_state` and `pooler_output`.

@@ -7,7 +7,7 @@ use super::{
     Attention, Checkpointing, Distribution, Kernels, LossKernel, Offload, Optimizer, Parallelism,
     Precision, Quantization, Trainer,
 };
-use crate::catalog::{ModelEntry, Os};
+use crate::catalog::{self, ModelEntry, Os};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -193,6 +193,17 @@ pub struct Runtime {
     pub save_every: u64,
     /// Zero keeps all.
     pub save_keep: u64,
+}
+
+impl Model {
+    /// A dimension: as the scenario changes it, as its own network names it, or as the catalogue has it.
+    pub fn dim(&self, name: &str) -> Option<u64> {
+        let changed = self.dims.get(name).copied();
+        changed.or_else(|| match &self.network {
+            Some(network) => network.size(name),
+            None => catalog::model(&self.id)?.size(name),
+        })
+    }
 }
 
 impl Scenario {

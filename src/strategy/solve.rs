@@ -48,8 +48,8 @@ impl Unknown {
             let whole = matches!(setting.kind, settings::Kind::Whole { .. });
             return whole.then_some(Self::Setting(setting));
         }
-        let listed = catalog::model(&scenario.model.id).is_some_and(|it| it.size(name).is_some());
-        (listed || scenario.model.dims.contains_key(name)).then(|| Self::Dim(name.into()))
+        let known = scenario.model.dim(name).is_some();
+        known.then(|| Self::Dim(name.into()))
     }
 
     /// The values it may have.
@@ -70,11 +70,7 @@ impl Unknown {
                 settings::Value::Whole(it) => it,
                 _ => 0,
             },
-            Self::Dim(name) => {
-                let changed = scenario.model.dims.get(name).copied();
-                let listed = || catalog::model(&scenario.model.id)?.size(name);
-                changed.or_else(listed).unwrap_or(0)
-            }
+            Self::Dim(name) => scenario.model.dim(name).unwrap_or(0),
         }
     }
 
@@ -315,8 +311,7 @@ pub fn checkpointing(scenario: &Scenario, goal: Goal) -> Result<Option<Scenario>
     if goal.met(&estimate(&none)?) {
         return Ok(Some(none));
     }
-    let layers = catalog::model(&scenario.model.id).and_then(|it| it.size("layers"));
-    let layers = scenario.model.dims.get("layers").copied().or(layers);
+    let layers = scenario.model.dim("layers");
     let with = |every: u64| {
         let mut changed = scenario.clone();
         changed.training.use_cache = false;

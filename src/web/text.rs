@@ -153,7 +153,7 @@ pub fn searched(tally: &Tally) -> String {
         tally.estimates,
         tally.impossible,
         tally.too_large,
-        tally.dominated
+        tally.dominated + tally.outdone
     )
 }
 

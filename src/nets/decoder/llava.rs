@@ -11,6 +11,8 @@ use crate::tape::{DType, Tensor};
 pub(in crate::nets) struct Llava {
     vision: Clip,
     text: Decoder,
+    /// The width of image features, where they are read instead of computed.
+    stored: Option<u64>,
 }
 
 pub fn build(sizes: &Sizes, traits: Traits) -> Result<Box<dyn Net>, String> {
@@ -21,7 +23,7 @@ impl Net for Llava {
     /// One image a sample; its tokens are part of the sequence.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let mut all = inputs::token_ids_and_labels(cx, data);
-        all.insert(2, self.vision.pixels(cx, data.micro_batch));
+        all.insert(2, self.pixels(cx, data.micro_batch));
         all
     }
 
@@ -44,6 +46,10 @@ impl Llava {
     fn new(sizes: &Sizes, traits: Traits) -> Result<Self, String> {
         Ok(Self {
             vision: image_tower(sizes)?,
+            stored: match sizes.or("encoders", 1) {
+                0 => Some(sizes.need("v_hidden")?),
+                _ => None,
+            },
             text: Decoder::new(sizes, traits)?,
         })
     }
@@ -53,8 +59,15 @@ impl Llava {
         Self::new(sizes, super::families::LLAMA)
     }
 
+    /// Images, or what the tower made of them.
     pub(in crate::nets) fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
-        self.vision.pixels(cx, count)
+        match self.stored {
+            Some(width) => {
+                let shape = [count, self.vision.patches(), width];
+                cx.tape.empty("image_features", shape, cx.env.weights)
+            }
+            None => self.vision.pixels(cx, count),
+        }
     }
 
     /// `output_hidden_states=True`: the last hidden states, the logits of every place, and what each layer was given,
@@ -85,14 +98,19 @@ impl Llava {
         padding: Option<&Tensor>,
     ) -> (Tensor, Tensor) {
         let mut embeddings = cx.within("language_model", |cx| self.text.embeddings(cx, ids));
-        let [read, last, pooled] =
-            cx.within("vision_tower", |cx| self.vision.last_states(cx, pixels));
-        let projected = {
+        let (projected, _states) = if self.stored.is_some() {
+            let projected = cx.within("multi_modal_projector", |cx| self.project(cx, pixels));
+            (projected, None)
+        } else {
+            let [read, last, pooled] =
+                cx.within("vision_tower", |cx| self.vision.last_states(cx, pixels));
             let patches = read.narrow(1, read.size(1).saturating_sub(1));
-            cx.within("multi_modal_projector", |cx| self.project(cx, &patches))
+            let projected = cx.within("multi_modal_projector", |cx| self.project(cx, &patches));
+            drop(patches);
+            // The projected features take the pooled output's place.
+            drop(pooled);
+            (projected, Some((read, last)))
         };
-        // The projected features take the pooled output's place.
-        drop(pooled);
         // A list of images, joined to one row of features.
         let count = projected.size(0) * projected.size(1);
         let joined = projected.listed().reshape(&[count, self.text.hidden]);
@@ -103,7 +121,7 @@ impl Llava {
         let hidden = cx.within("language_model", |cx| {
             self.text.run(cx, embeddings.clone(), ids, padding, &None)
         });
-        drop((mask, read, last, projected));
+        drop((mask, projected));
         (hidden, features)
     }
 

@@ -29,6 +29,8 @@ struct Dreams {
     graphormer: bool,
     /// Gradients are summed into new tensors, as they are while tensors are a subclass.
     sums_apart: bool,
+    /// Embeddings of spectra are read instead of computed.
+    stored: bool,
 }
 
 pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
@@ -48,6 +50,7 @@ pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
         fingerprint: sizes.or("fingerprint", 0),
         graphormer: sizes.is_set("graphormer"),
         sums_apart: sizes.is_set("sums_apart"),
+        stored: sizes.or("encoders", 1) == 0,
     }))
 }
 
@@ -55,7 +58,11 @@ impl Net for Dreams {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let (b, n, dtype) = (data.micro_batch, self.tokens(), cx.env.weights);
         if self.fingerprint > 0 {
-            let spectra = cx.tape.empty("spec", [b, n, 2], dtype);
+            let spectra = if self.stored {
+                cx.tape.empty("embedding", [b, self.width()], dtype)
+            } else {
+                cx.tape.empty("spec", [b, n, 2], dtype)
+            };
             return vec![
                 spectra,
                 cx.tape.empty("label", [b, self.fingerprint], dtype),
@@ -98,11 +105,15 @@ impl Dreams {
         let [spectra, target] = batch else {
             return Output::nothing(cx);
         };
-        let embeddings = cx.within("backbone", |cx| {
-            self.unused_heads(cx);
-            self.backbone(cx, spectra)
-        });
-        let precursor = embeddings.select(1);
+        let precursor = if self.stored {
+            spectra.clone()
+        } else {
+            let embeddings = cx.within("backbone", |cx| {
+                self.unused_heads(cx);
+                self.backbone(cx, spectra)
+            });
+            embeddings.select(1)
+        };
         let predicted = cx.within("head", |cx| {
             cx.nth("ff", 0, |cx| {
                 cx.linear("linear", &precursor, self.fingerprint, false)

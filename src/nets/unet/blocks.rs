@@ -51,7 +51,9 @@ impl Stage {
     /// `UNetMidBlock2DCrossAttn`; its first residual block is never checkpointed.
     pub fn middle(self, cx: &Cx, hidden: &Tensor, embedding: &Tensor, context: &Tensor) -> Tensor {
         let mut hidden = cx.within("resnets", |cx| {
-            cx.within("0", |cx| residual_block(cx, hidden, embedding, self.width))
+            cx.within("0", |cx| {
+                residual_block(cx, hidden, Some(embedding), self.width)
+            })
         });
         hidden = self.attend(cx, 0, &hidden, context);
         self.resnet(cx, 1, &hidden, embedding)
@@ -105,7 +107,7 @@ impl Stage {
         cx.within("resnets", |cx| {
             cx.within(place(i), |cx| {
                 if cx.env.training.checkpointing != Checkpointing::Layers {
-                    return residual_block(cx, hidden, embedding, width);
+                    return residual_block(cx, hidden, Some(embedding), width);
                 }
                 let inner = cx.clone();
                 let run = move |inputs: &[Tensor]| {
@@ -113,7 +115,7 @@ impl Stage {
                     let [hidden, embedding] = inputs else {
                         return Vec::new();
                     };
-                    vec![residual_block(&inner, hidden, embedding, width)]
+                    vec![residual_block(&inner, hidden, Some(embedding), width)]
                 };
                 let inputs = vec![hidden.clone(), embedding.clone()];
                 let all = cx.tape.checkpoint(inputs, run);
@@ -123,16 +125,18 @@ impl Stage {
     }
 }
 
-/// `ResnetBlock2D`.
-fn residual_block(cx: &Cx, input: &Tensor, embedding: &Tensor, width: u64) -> Tensor {
+/// `ResnetBlock2D`, with an embedding of the time step or without.
+pub fn residual_block(cx: &Cx, input: &Tensor, embedding: Option<&Tensor>, width: u64) -> Tensor {
     let conv = Conv::stride(1).padded(1);
     let mut hidden = cx.group_norm("norm1", input, GROUPS);
     hidden = hidden.silu();
     hidden = cx.conv2d("conv1", &hidden, width, 3, conv, true);
-    let mut shift = embedding.silu();
-    shift = cx.linear("time_emb_proj", &shift, width, true);
-    shift = shift.unsqueeze(-1).unsqueeze(-1);
-    hidden = hidden.add(&shift);
+    if let Some(embedding) = embedding {
+        let mut shift = embedding.silu();
+        shift = cx.linear("time_emb_proj", &shift, width, true);
+        shift = shift.unsqueeze(-1).unsqueeze(-1);
+        hidden = hidden.add(&shift);
+    }
     hidden = cx.group_norm("norm2", &hidden, GROUPS);
     hidden = hidden.silu();
     hidden = cx.conv2d("conv2", &hidden, width, 3, conv, true);

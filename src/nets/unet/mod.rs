@@ -2,6 +2,7 @@
 
 mod attention;
 mod blocks;
+mod encoders;
 mod time;
 
 pub(super) use attention::attention;
@@ -34,6 +35,8 @@ struct UNet {
     middle: u64,
     /// Width of the pooled text embedding, and of the waves of each of six numbers on sizes beside it (XL).
     added: Option<(u64, u64)>,
+    /// What makes latents and states in each step, where they are not read from disk.
+    encoders: Option<encoders::Encoders>,
 }
 
 fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
@@ -70,6 +73,7 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
         }),
         middle,
         widths,
+        encoders: encoders::Encoders::asked(sizes)?,
     }))
 }
 
@@ -79,16 +83,20 @@ impl Net for UNet {
         let weights = cx.env.weights;
         let shape = [samples, self.channels, self.image, self.image];
         let make = |name, shape: &[u64], dtype| cx.tape.empty(name, shape, dtype);
-        let mut all = vec![
-            make("sample", &shape, weights),
-            make("target", &shape, weights),
-            make("timestep", &[samples], DType::I64),
-            make(
-                "encoder_hidden_states",
-                &[samples, self.context_length, self.context],
-                weights,
-            ),
-        ];
+        let mut all = match &self.encoders {
+            Some(encoders) => encoders.batch(cx, samples, self.image, self.context_length),
+            None => {
+                vec![
+                    make("sample", &shape, weights),
+                    make("target", &shape, weights),
+                ]
+            }
+        };
+        all.push(make("timestep", &[samples], DType::I64));
+        if self.encoders.is_none() {
+            let states = [samples, self.context_length, self.context];
+            all.push(make("encoder_hidden_states", &states, weights));
+        }
         if let Some((pooled, _)) = self.added {
             all.push(make("text_embeds", &[samples, pooled], weights));
             all.push(make("time_ids", &[samples, 6], weights));
@@ -97,11 +105,11 @@ impl Net for UNet {
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [sample, target, timestep, context, added @ ..] = batch else {
+        let Some(([sample, target, context], timestep, added)) = self.read(cx, batch) else {
             return Output::nothing(cx);
         };
         let known = cx.tape.params().len();
-        let predicted = self.model(cx, sample, timestep, context, added);
+        let predicted = self.model(cx, &sample, timestep, &context, added);
         if cx.tape.params().len() > known {
             cx.tape.arrange_params(place_in_model);
         }
@@ -119,6 +127,31 @@ impl Net for UNet {
 }
 
 impl UNet {
+    /// Noisy latents, the noise that is in them and the text's states; the time step, and what is added to it.
+    fn read<'a>(
+        &self,
+        cx: &Cx,
+        batch: &'a [Tensor],
+    ) -> Option<([Tensor; 3], &'a Tensor, &'a [Tensor])> {
+        let Some(encoders) = &self.encoders else {
+            let [sample, target, timestep, context, added @ ..] = batch else {
+                return None;
+            };
+            let all = [sample, target, context].map(Clone::clone);
+            return Some((all, timestep, added));
+        };
+        let rest = 1 + if self.added.is_some() { 2 } else { 0 };
+        let (given, rest) = batch.split_at(batch.len().saturating_sub(rest));
+        let (timestep, added) = rest.split_first()?;
+        let (latents, context) = encoders.encode(cx, given)?;
+        let drawn = |name| latents.constant(name, latents.shape(), latents.dtype());
+        Some((
+            [drawn("add_noise"), drawn("randn"), context],
+            timestep,
+            added,
+        ))
+    }
+
     /// How one stage is made.
     fn stage(&self, i: usize) -> blocks::Stage {
         let at = |list: &[u64], default| list.get(i).copied().unwrap_or(default);

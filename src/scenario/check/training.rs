@@ -56,7 +56,9 @@ fn model(seen: &Seen, found: &mut Findings) {
         }
         Some(entry) => {
             let known: Vec<&str> = entry.sizes().iter().map(|(name, _)| *name).collect();
-            let strange = |name: &&String| !known.contains(&name.as_str()) && !is_option(name);
+            let encodes = matches!(entry.arch, "dreams" | "llava" | "unet");
+            let option = |name: &str| is_option(name) || encodes && name == "encoders";
+            let strange = |name: &&String| !known.contains(&name.as_str()) && !option(name);
             if let Some(name) = seen.scenario.model.dims.keys().find(strange) {
                 let near = nearest(name, known.iter().copied());
                 let near = near.map_or_else(

@@ -93,11 +93,39 @@ impl Network {
 
     /// The names of its sizes.
     pub fn sizes(&self) -> Vec<&str> {
+        self.named().map(|(name, _)| name.as_str()).collect()
+    }
+
+    /// One of its sizes.
+    pub fn size(&self, name: &str) -> Option<u64> {
+        let (_, value) = self.named().find(|(it, _)| it == name)?;
+        value.parse().ok()
+    }
+
+    fn named(&self) -> impl Iterator<Item = &(String, String)> {
         let sizes = self.items.iter().filter(|it| it.kind.name == "sizes");
+        sizes.flat_map(Item::fields)
+    }
+
+    /// Sizes of the data alone: those that the shapes of inputs and declared tensors name and no layer does.
+    pub fn sizes_of_data(&self) -> Vec<&str> {
+        let names = |item: &Item, size: &str| {
+            let name = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+            let fields = item.fields().iter();
+            fields
+                .flat_map(|(_, value)| value.split(name))
+                .any(|word| word == size)
+        };
+        let of_data = |item: &Item| item.kind.name == "input" || item.kind.place == Place::Tensor;
+        let used = |size: &str, data: bool| {
+            let items = self.items.iter().filter(|it| it.kind.name != "sizes");
+            items
+                .filter(|it| of_data(it) == data)
+                .any(|it| names(it, size))
+        };
+        let mut sizes = self.sizes();
+        sizes.retain(|size| used(size, true) && !used(size, false));
         sizes
-            .flat_map(Item::fields)
-            .map(|(name, _)| name.as_str())
-            .collect()
     }
 
     /// Its items in order, each with the path of its field.

@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Keeps a row and a column of second moments for each matrix instead of two full states.",
     needs: "AdamW.",
     cost: Cost::Results,
+    never_worse: false,
     speed: "Slower: many small kernels for each tensor.",
     quality: "Another optimizer: its learning rate must be found anew.",
     source: "arXiv 1804.04235; transformers optimization.py",

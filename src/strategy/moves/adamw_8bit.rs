@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "States in eight bits with a scale for each block of 256.",
     needs: "AdamW; an NVIDIA card.",
     cost: Cost::Results,
+    never_worse: false,
     speed: "A little faster: less traffic.",
     quality: "Matches 32 bits in the published runs; embeddings should keep 32-bit states.",
     source: "arXiv 2110.02861; bitsandbytes functional.py",

@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Adapted layers keep no mask and no dropped copy of their input.",
     needs: "LoRA with dropout.",
     cost: Cost::Results,
+    never_worse: true,
     speed: "Faster: two kernels fewer for each adapted layer.",
     quality: "Less regularisation; most recipes use none for large models.",
     source: "peft tuners/lora/layer.py; arXiv 2305.14314 section 4 (0 for 33B and 65B)",

@@ -8,8 +8,9 @@ pub const MOVE: Move = Move {
     title: "adapters on the attention layers only",
     group: Group::AdapterTargets,
     what: "Takes the adapters off the feed-forward layers, with the wide inputs that they keep.",
-    needs: "LoRA on more than the attention layers.",
+    needs: "LoRA on the attention layers and on others.",
     cost: Cost::Results,
+    never_worse: true,
     speed: "Faster.",
     quality: "Adapting all linear layers trains better at equal rank.",
     source: "arXiv 2305.14314 figure 2 (all layers matter); peft LoraConfig",
@@ -27,13 +28,17 @@ pub const MOVE: Move = Move {
         ),
     ],
     apply: |s| {
-        let only = attention_layers(s)?;
+        let attention = attention_layers(s)?;
         let lora = s.training.lora.as_ref()?;
-        let more = lora.targets.iter().any(|it| !only.contains(it));
-        more.then(|| {
+        let (kept, rest): (Vec<String>, Vec<String>) = lora
+            .targets
+            .iter()
+            .cloned()
+            .partition(|it| attention.contains(it));
+        (!kept.is_empty() && !rest.is_empty()).then(|| {
             with(s, |it| {
                 if let Some(lora) = &mut it.training.lora {
-                    lora.targets = only;
+                    lora.targets = kept;
                 }
             })
         })

@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Adapters in the base's type, so that their inputs are not cast up and kept once more.",
     needs: "fp32 adapters over a 16-bit base.",
     cost: Cost::Results,
+    never_worse: true,
     speed: "A little faster.",
     quality: "Small updates of adapters are lost to rounding.",
     source: "peft tuners_utils.py (autocast_adapter_dtype)",

@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Matrix products and what is kept for them in bf16, over fp32 weights.",
     needs: "fp32 training; a card with bf16.",
     cost: Cost::Results,
+    never_worse: false,
     speed: "Much faster on tensor cores.",
     quality: "The usual recipe: no loss seen in practice.",
     source: "arXiv 1905.12322; torch.amp",

@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Matrix products and what is kept for them in fp16, over fp32 weights, with scaled losses.",
     needs: "fp32 training on a card without bf16.",
     cost: Cost::Results,
+    never_worse: false,
     speed: "Much faster on tensor cores.",
     quality: "Overflows skip steps; some models (T5, some ViTs) overflow for good.",
     source: "arXiv 1710.03740; torch.amp.GradScaler",

@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "The averaged weights live in host memory and are updated there.",
     needs: "A moving average of the weights on the card.",
     cost: Cost::Time,
+    never_worse: false,
     speed: "One copy of the weights over the link with each update; update every tenth step to hide it.",
     quality: "Equal where it is updated as often.",
     source: "timm utils/model_ema.py (device=\"cpu\")",

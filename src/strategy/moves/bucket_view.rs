@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "DDP's gradients live in its communication buckets instead of beside them.",
     needs: "DDP on several GPUs, without the option.",
     cost: Cost::Free,
+    never_worse: true,
     speed: "A little faster: nothing is copied into the buckets.",
     quality: "None.",
     source: "torch.nn.parallel.DistributedDataParallel, gradient_as_bucket_view; pytorch#41954: 8250 MB became 7183 MB for a model of 1 GB",

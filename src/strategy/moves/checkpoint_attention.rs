@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Everything of a layer is run again but its attention.",
     needs: "Nothing is checkpointed yet, and the cache is off.",
     cost: Cost::Time,
+    never_worse: false,
     speed: "A little less than checkpointing whole layers, most for long sequences.",
     quality: "Equal: the random state is kept, so dropout drops the same.",
     source: "torch.utils.checkpoint.create_selective_checkpoint_contexts",

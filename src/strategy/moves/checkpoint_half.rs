@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "As checkpointing, for one layer of two.",
     needs: "Nothing is checkpointed yet, and the cache is off.",
     cost: Cost::Time,
+    never_worse: false,
     speed: "A sixth more arithmetic.",
     quality: "Equal: the random state is kept, so dropout drops the same.",
     source: "arXiv 1604.06174; torchtitan activation_checkpoint.selective_ac_option",

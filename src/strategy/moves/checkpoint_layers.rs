@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Keeps each layer's input only and runs the layer again in backward.",
     needs: "Nothing is checkpointed yet, and the cache is off.",
     cost: Cost::Time,
+    never_worse: false,
     speed: "Each layer's forward runs twice: about a third more arithmetic.",
     quality: "Equal: the random state is kept, so dropout drops the same.",
     source: "arXiv 1604.06174; torch.utils.checkpoint",

@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Runs again only what is cheap to run: norms, activations, element-wise kernels.",
     needs: "Nothing is checkpointed yet, and the cache is off.",
     cost: Cost::Time,
+    never_worse: false,
     speed: "Only memory-bound kernels run twice.",
     quality: "Equal: the random state is kept, so dropout drops the same.",
     source: "https://pytorch.org/blog/activation-checkpointing-techniques/; torch.utils.checkpoint.create_selective_checkpoint_contexts",

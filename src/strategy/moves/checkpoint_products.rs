@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "As torchtitan does it: attention and every second matrix product are kept.",
     needs: "Nothing is checkpointed yet, and the cache is off.",
     cost: Cost::Time,
+    never_worse: false,
     speed: "Half of the products and all memory-bound kernels run twice.",
     quality: "Equal: the random state is kept, so dropout drops the same.",
     source: "torchtitan distributed/activation_checkpoint.py",

@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Logits exist for one chunk of tokens at a time and are made again in backward.",
     needs: "A language model whose loss makes all logits at once.",
     cost: Cost::Time,
+    never_worse: false,
     speed: "The head's product runs twice.",
     quality: "Equal up to rounding.",
     source: "TRL trainer/sft_trainer.py (loss_type chunked), arXiv 2411.09009 for the idea",

@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "The logits exist once; their fp32 copies only for one chunk of tokens at a time.",
     needs: "A language model whose loss makes all logits at once.",
     cost: Cost::Free,
+    never_worse: false,
     speed: "As fast.",
     quality: "Equal up to rounding.",
     source: "torchtune modules/loss/ce_chunked_output_loss.py",

@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Lets the logits go once the loss is there; a loop that keeps `outputs` holds them through backward.",
     needs: "The loop keeps the model's output.",
     cost: Cost::Free,
+    never_worse: true,
     speed: "None.",
     quality: "None.",
     source: "PyTorch FAQ, \"My model reports cuda runtime error(2)\": https://docs.pytorch.org/docs/stable/notes/faq.html",

@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "A forward pass without gradients over fewer samples at once.",
     needs: "The evaluation batch is larger than the micro-batch.",
     cost: Cost::Free,
+    never_worse: true,
     speed: "Evaluation runs in smaller batches; training is as it was.",
     quality: "None.",
     source: "transformers TrainingArguments.per_device_eval_batch_size (8 by default); lightning#9219",

@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "The allocator grows one segment instead of holding many of fixed sizes: what is reserved stays close to what is allocated.",
     needs: "Linux; the option is off.",
     cost: Cost::Free,
+    never_worse: false,
     speed: "None to speak of.",
     quality: "None.",
     source: "https://docs.pytorch.org/docs/stable/notes/cuda.html; torch 2.9.1 ignores it under the new name of the variable (pytorch#183387)",

@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "The loss grid of batch x peaks x bins is half as wide.",
     needs: "A network with a `bins` dimension.",
     cost: Cost::Results,
+    never_worse: true,
     speed: "Faster.",
     quality: "The loss resolves masses half as finely.",
     source: "pepTRM docs/memory_management.md",

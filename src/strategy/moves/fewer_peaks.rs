@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Attention over fewer peaks; weak peaks are left out.",
     needs: "A network over spectra with a `peaks` dimension.",
     cost: Cost::Results,
+    never_worse: true,
     speed: "Faster.",
     quality: "Weak peaks are lost.",
     source: "DreaMS training/pre_train.sh, n_highest_peaks",

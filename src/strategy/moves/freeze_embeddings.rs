@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Embeddings have no gradients and no states; with tied weights the head is frozen too.",
     needs: "A language model that is trained as a whole.",
     cost: Cost::Results,
+    never_worse: true,
     speed: "A little faster.",
     quality: "New tokens cannot be learnt; fine-tuning rarely needs them to move.",
     source: "arXiv 1911.03090 (what would ELSA do: freezing layers); torch.nn.Module.requires_grad_",

@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "One kernel for the whole update, without the parameter-sized temporaries of the foreach implementation.",
     needs: "AdamW in another implementation.",
     cost: Cost::Free,
+    never_worse: false,
     speed: "Faster: memory is gone over 7 times instead of 20.",
     quality: "Equal up to rounding.",
     source: "torch/optim/adam.py; recorded steps of torch 2.15: 4.1 x parameters at the peak instead of 5.0",

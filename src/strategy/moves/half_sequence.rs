@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Longer texts are cut or split.",
     needs: "A network that reads sequences of 256 tokens or more.",
     cost: Cost::Results,
+    never_worse: true,
     speed: "Faster: half the tokens.",
     quality: "The model sees less at once.",
     source: "arXiv 2108.06084 (short sequences first); the tokens of an effective batch halve",

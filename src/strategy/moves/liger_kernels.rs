@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Fused kernels that keep fewer tensors for backward than the library's Python.",
     needs: "A decoder with RMS norms; a GPU that Triton supports.",
     cost: Cost::Free,
+    never_worse: true,
     speed: "Faster: fewer passes over memory.",
     quality: "Equal up to rounding.",
     source: "arXiv 2410.10989; Liger-Kernel ops/",

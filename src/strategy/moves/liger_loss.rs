@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Logits never exist as a whole; the gradients of the head are made in forward, chunk by chunk.",
     needs: "A language model whose loss makes all logits at once.",
     cost: Cost::Free,
+    never_worse: false,
     speed: "About as fast: the same products, in smaller pieces.",
     quality: "Equal up to rounding.",
     source: "arXiv 2410.10989; Liger-Kernel ops/fused_linear_cross_entropy.py",

@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Trains low-rank adapters; the base has no gradients and no states.",
     needs: "A network with known attention layers; a card with bf16.",
     cost: Cost::Results,
+    never_worse: false,
     speed: "Faster backward: no gradients of weights.",
     quality: "Often enough for fine-tuning, never for pre-training; learning rate about ten times higher.",
     source: "arXiv 2106.09685; arXiv 2405.09673 (LoRA learns less and forgets less)",

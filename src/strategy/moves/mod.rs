@@ -10,8 +10,11 @@ mod adapter_targets;
 mod adapter_type;
 mod amp_bf16;
 mod amp_fp16;
+mod asks;
 mod average_on_host;
+mod bucket_lengths;
 mod bucket_view;
+mod cached_encoder;
 mod checkpoint_attention;
 mod checkpoint_half;
 mod checkpoint_layers;
@@ -27,8 +30,11 @@ mod fewer_edges;
 mod fewer_peaks;
 mod folklore;
 mod freeze_embeddings;
+mod freeze_encoder;
 mod fused_adamw;
+mod half_rank;
 mod half_sequence;
+mod half_size;
 mod liger_kernels;
 mod liger_loss;
 mod lora;
@@ -37,6 +43,7 @@ mod no_dropout;
 mod offload_activations;
 mod offload_optimizer;
 mod optimizer_in_backward;
+mod pack_sequences;
 mod paged_adamw;
 mod paged_adamw_8bit;
 mod pure_bf16;
@@ -49,8 +56,11 @@ pub use folklore::{FOLKLORE, Folklore};
 
 use serde::Serialize;
 
-use crate::catalog::{self, Category, Vendor};
-use crate::scenario::{Lora, Optimizer, Parallelism, Precision, Scenario};
+use crate::scenario::Scenario;
+use asks::{
+    adamw, adapted, attention_layers, embeddings, encoder, has_bf16, is_frozen, language_model,
+    less, nvidia, reads_sequences, with,
+};
 
 /// What a move costs beside what it saves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -80,11 +90,15 @@ impl Cost {
 pub enum Group {
     Length,
     Size,
+    Padding,
     Precision,
     Adapters,
+    AdapterRank,
     AdapterTargets,
     AdapterType,
     AdapterDropout,
+    Encoder,
+    Cached,
     Frozen,
     Dropout,
     Average,
@@ -104,14 +118,18 @@ pub enum Group {
 
 impl Group {
     /// In the order in which moves are applied: what is trained first, how it is stepped and held last.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 26] = [
         Self::Length,
         Self::Size,
+        Self::Padding,
         Self::Precision,
         Self::Adapters,
+        Self::AdapterRank,
         Self::AdapterTargets,
         Self::AdapterType,
         Self::AdapterDropout,
+        Self::Encoder,
+        Self::Cached,
         Self::Frozen,
         Self::Dropout,
         Self::Average,
@@ -146,6 +164,8 @@ pub struct Move {
     /// What a run must be for it to be possible.
     pub needs: &'static str,
     pub cost: Cost,
+    /// Whether a run with it never needs more memory or more time than without, whatever else is chosen.
+    pub never_worse: bool,
     /// What it does to speed.
     pub speed: &'static str,
     /// What it does to what is learnt.
@@ -200,7 +220,12 @@ pub const MOVES: &[Move] = &[
     adapter_type::MOVE,
     adamw_8bit::MOVE,
     paged_adamw_8bit::MOVE,
+    half_rank::MOVE,
     freeze_embeddings::MOVE,
+    freeze_encoder::MOVE,
+    cached_encoder::MOVE,
+    pack_sequences::MOVE,
+    bucket_lengths::MOVE,
     no_dropout::MOVE,
     pure_bf16::MOVE,
     adapter_targets::MOVE,
@@ -211,6 +236,7 @@ pub const MOVES: &[Move] = &[
     fewer_peaks::MOVE,
     fewer_bins::MOVE,
     fewer_edges::MOVE,
+    half_size::MOVE,
     half_sequence::MOVE,
 ];
 
@@ -219,109 +245,17 @@ pub fn find(id: &str) -> Option<&'static Move> {
     MOVES.iter().find(|it| it.id == id)
 }
 
-fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
-    let mut changed = scenario.clone();
-    change(&mut changed);
-    changed
-}
-
-/// What the layers of a decoder's attention are called, where adapters on them are usual.
-fn attention_layers(scenario: &Scenario) -> Option<Vec<String>> {
-    match catalog::model(&scenario.model.id)?.arch {
-        "gpt2" => Some(vec!["c_attn".into()]),
-        "llama" | "mistral" | "mixtral" | "qwen2" | "qwen3" | "gemma" | "gemma2" => {
-            Some(Lora::default().targets)
-        }
-        _ => None,
-    }
-}
-
-/// The usual adapters over a frozen base in bf16.
-fn adapted(scenario: &mut Scenario, targets: Vec<String>) {
-    scenario.training.lora = Some(Lora {
-        targets,
-        ..Lora::default()
-    });
-    scenario.training.precision = Precision::AmpBf16OnBf16;
-}
-
-/// What the embeddings are called.
-fn embeddings(scenario: &Scenario) -> Option<Vec<String>> {
-    let names: &[&str] = match catalog::model(&scenario.model.id)?.arch {
-        "gpt2" => &["wte", "wpe"],
-        _ if language_model(scenario) => &["embed_tokens"],
-        _ => return None,
-    };
-    Some(names.iter().map(|name| (*name).to_string()).collect())
-}
-
-fn language_model(scenario: &Scenario) -> bool {
-    catalog::model(&scenario.model.id).is_some_and(|it| it.category == Category::Decoders)
-}
-
-fn reads_sequences(scenario: &Scenario) -> bool {
-    catalog::model(&scenario.model.id).is_some_and(|it| {
-        matches!(
-            it.category,
-            Category::Decoders
-                | Category::EncoderDecoders
-                | Category::Encoders
-                | Category::Proteins
-                | Category::StateSpace
-        )
-    })
-}
-
-/// The run with a part of one of the model's dimensions, rounded down to a multiple; not below `least`.
-fn less(
-    scenario: &Scenario,
-    dim: &str,
-    part: (u64, u64),
-    multiple: u64,
-    least: u64,
-) -> Option<Scenario> {
-    let changed = scenario.model.dims.get(dim).copied();
-    let now = changed.or_else(|| catalog::model(&scenario.model.id)?.size(dim))?;
-    let smaller = now.saturating_mul(part.0) / part.1 / multiple * multiple;
-    let makes_sense = smaller >= least && smaller < now;
-    makes_sense.then(|| {
-        with(scenario, |it| {
-            it.model.dims.insert(dim.into(), smaller);
-        })
-    })
-}
-
-fn has_bf16(scenario: &Scenario) -> bool {
-    match scenario.hardware.capability {
-        (0, 0) => catalog::gpu(&scenario.hardware.gpu).is_none_or(|gpu| gpu.bf16),
-        has => has >= (8, 0),
-    }
-}
-
-fn nvidia(scenario: &Scenario) -> bool {
-    catalog::gpu(&scenario.hardware.gpu).is_none_or(|gpu| gpu.vendor == Vendor::Nvidia)
-}
-
-/// AdamW with full states on the card, in one process or DDP: where states are divided, others may not replace it.
-fn adamw(scenario: &Scenario) -> bool {
-    let whole = matches!(
-        scenario.parallel.strategy,
-        Parallelism::None | Parallelism::Ddp
-    );
-    whole
-        && matches!(
-            scenario.training.optimizer,
-            Optimizer::AdamW
-                | Optimizer::AdamWTwoLists
-                | Optimizer::AdamWFused
-                | Optimizer::AdamWLoop
-        )
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::{estimate, quick_peak};
     use crate::scenario::sample::{self, Dice};
+    use crate::scenario::settings;
+
+    /// What can be halved again.
+    fn repeats(group: Group) -> bool {
+        matches!(group, Group::Length | Group::Size | Group::AdapterRank)
+    }
 
     #[test]
     fn moves_make_valid_scenarios_and_are_listed_cheapest_first() {
@@ -340,9 +274,9 @@ mod tests {
                 let now = changed.check();
                 assert!(now.len() <= before.len(), "{} {now:?}", it.id);
                 assert_eq!(changed.effective_batch(), scenario.effective_batch());
-                // Taken once, it is not offered again, but for what can be halved again.
+                // Taken once, it is not offered again.
                 let again = (it.apply)(&changed);
-                assert!(again.is_none() || it.group <= Group::Size, "{}", it.id);
+                assert!(again.is_none() || repeats(it.group), "{}", it.id);
             }
         }
     }
@@ -363,5 +297,83 @@ mod tests {
             assert!(find(it.id).is_none(), "{}", it.id);
             assert!(it.claim.ends_with('.') && it.truth.ends_with('.') && !it.source.is_empty());
         }
+    }
+
+    /// What the moves make of a run, as settings, and by which part of its peak they make it smaller.
+    #[track_caller]
+    fn check(run: &str, moves: &[&str], expected: &[(&str, &str)], saved: std::ops::Range<f64>) {
+        let mut scenario = Scenario::default();
+        for word in run.split_whitespace() {
+            let (name, value) = word.split_once('=').unwrap();
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        let mut changed = scenario.clone();
+        for id in moves {
+            changed = (find(id).unwrap().apply)(&changed).expect(id);
+        }
+        assert_eq!(changed.check(), vec![], "{moves:?}");
+        let mut wanted = scenario.clone();
+        for (name, value) in expected {
+            settings::set(&mut wanted, name, value).unwrap();
+        }
+        assert_eq!(changed, wanted);
+        let peak = |it: &Scenario| quick_peak(it).unwrap().get() as f64;
+        let part = 1.0 - peak(&changed) / peak(&scenario);
+        assert!(saved.contains(&part), "{moves:?} {part}");
+    }
+
+    #[test]
+    fn what_is_stored_leaves_the_card() {
+        let llava = "model=llava-1.5-7b dims=layers=2 seq=1024 mb=1 gpu=a100-sxm4-80gb lora=on";
+        check(
+            llava,
+            &["freeze-encoder", "cached-features"],
+            &[
+                ("training.lora.exclude", "vision_tower"),
+                ("dims", "layers=2,encoders=0"),
+            ],
+            0.1..0.9,
+        );
+        check(
+            "model=dreams mb=2 seq=1",
+            &["freeze-encoder", "cached-features"],
+            &[("freeze", "backbone"), ("dims", "encoders=0")],
+            0.9..1.0,
+        );
+        let diffusion = "model=sd-1.5-unet mb=1 seq=77 lora=on lora_targets=to_q precision=fp32";
+        let before = format!("{diffusion} dims=encoders=1");
+        check(
+            &before,
+            &["cached-features"],
+            &[("dims", "encoders=0")],
+            0.1..0.5,
+        );
+        // The autoencoder's and the text tower's counts are those that diffusers and transformers report.
+        let parameters = |dims| {
+            let mut run = Scenario::default();
+            for (name, value) in [("model", "sd-1.5-unet"), ("seq", "77"), ("dims", dims)] {
+                settings::set(&mut run, name, value).unwrap();
+            }
+            estimate(&run).unwrap().parameters
+        };
+        let frozen = parameters("encoders=1") - parameters("encoders=0");
+        assert_eq!(frozen, 83_653_863 + 123_060_480);
+    }
+
+    #[test]
+    fn data_is_packed_sorted_and_made_smaller() {
+        let padded = "model=gpt2 mask=on dist=padded-to-max mean=300 p95=900 seq=1024";
+        let packed = [("packing", "on"), ("mask", "off")];
+        check(padded, &["packing"], &packed, 0.01..0.9);
+        // The longest batch is as long as before.
+        check(padded, &["bucketing"], &[("dist", "varying")], 0.0..1e-9);
+        let adapters = "model=llama-3.2-1b seq=256 mb=1 lora=on gpu=a100-sxm4-80gb";
+        check(adapters, &["half-rank"], &[("lora_rank", "8")], 0.0..0.1);
+        let grid = "network=sizes,rows=64,hidden=8;input,kind=values,shape=batch:rows:hidden;\
+                    part,name=body;linear,out=hidden;tensor,name=spectrum,shape=batch:rows:points,count=2";
+        let grid = grid.replace("rows=64", "rows=64,points=20000");
+        check(&grid, &["half-size"], &[("dims", "points=10000")], 0.3..0.6);
+        let again = [("dims", "points=5000")];
+        check(&grid, &["half-size", "half-size"], &again, 0.6..0.9);
     }
 }

@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Training has no use for the keys and values that generation keeps.",
     needs: "The model fills a cache while it trains.",
     cost: Cost::Free,
+    never_worse: true,
     speed: "None.",
     quality: "None.",
     source: "transformers modeling_llama.py: use_cache defaults to the configuration, which is on",

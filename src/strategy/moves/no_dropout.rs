@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Masks and dropped copies are not made.",
     needs: "The network has dropout, and it is on.",
     cost: Cost::Results,
+    never_worse: true,
     speed: "Faster: fewer kernels.",
     quality: "Less regularisation; large models are trained without.",
     source: "arXiv 2204.02311 section 5: trained without dropout",

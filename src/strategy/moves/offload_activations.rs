@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "Every tensor kept for backward is copied to host memory and back.",
     needs: "Nothing is checkpointed yet, and the cache is off.",
     cost: Cost::Time,
+    never_worse: false,
     speed: "Bound by the link to the host; slow where activations are large against the arithmetic.",
     quality: "Equal.",
     source: "torch.autograd.graph.save_on_cpu; torchtune enable_activation_offloading",

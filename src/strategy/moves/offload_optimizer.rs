@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "States and the step are on the processor; gradients go there and weights come back.",
     needs: "AdamW on one GPU.",
     cost: Cost::Time,
+    never_worse: false,
     speed: "Slow: the step is bound by the link and by the processor.",
     quality: "Equal up to rounding.",
     source: "torchao optim/cpu_offload.py (CPUOffloadOptimizer)",

@@ -10,6 +10,7 @@ pub const MOVE: Move = Move {
     what: "A parameter is stepped as soon as its gradient is complete, and the gradient is let go: never are all gradients there.",
     needs: "No accumulation, no clipping of the whole norm, no fp16 scaler; one process or DDP.",
     cost: Cost::Free,
+    never_worse: false,
     speed: "About as fast.",
     quality: "Equal without clipping.",
     source: "https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html",

@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "States live in managed memory, which the driver moves to the host while the card is full.",
     needs: "AdamW; an NVIDIA card.",
     cost: Cost::Time,
+    never_worse: false,
     speed: "As fast as AdamW while the card has room and nothing is moved; counted here as if all states were on the host.",
     quality: "Equal up to rounding.",
     source: "bitsandbytes optim/adamw.py; arXiv 2305.14314 section 3",

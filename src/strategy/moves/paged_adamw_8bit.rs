@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "States in eight bits, in managed memory that the driver moves to the host while the card is full.",
     needs: "AdamW; an NVIDIA card.",
     cost: Cost::Results,
+    never_worse: false,
     speed: "As 8-bit AdamW while the card has room; counted here as if all states were on the host.",
     quality: "As 8-bit AdamW.",
     source: "arXiv 2305.14314 section 3; bitsandbytes optim/adamw.py",

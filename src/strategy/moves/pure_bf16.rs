@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "Everything in two bytes: no fp32 copy of the weights.",
     needs: "fp32 weights that are trained; a card with bf16.",
     cost: Cost::Results,
+    never_worse: false,
     speed: "Faster: half the traffic of the optimizer.",
     quality: "Updates smaller than 1/256 of a weight are lost: fine-tuning mostly bears it, long pre-training does not.",
     source: "arXiv 2010.06192 (stochastic rounding and Kahan sums mend it); torchtune recipes train so by default",

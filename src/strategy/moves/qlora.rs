@@ -11,6 +11,7 @@ pub const MOVE: Move = Move {
     what: "The frozen base is stored in NF4 with double quantisation; one matrix at a time exists in bf16 while it is used.",
     needs: "A language model with known attention layers; an NVIDIA card with bf16.",
     cost: Cost::Results,
+    never_worse: false,
     speed: "Slower: every matrix is dequantised in forward and in backward.",
     quality: "As LoRA, with a little noise from the base.",
     source: "arXiv 2305.14314; bitsandbytes",

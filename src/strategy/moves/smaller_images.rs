@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Fewer pixels or patches: activations fall with the square.",
     needs: "A network that takes images.",
     cost: Cost::Results,
+    never_worse: true,
     speed: "Faster.",
     quality: "Small objects are harder to see; positions of a pre-trained ViT must be interpolated.",
     source: "arXiv 1906.06423 (train and test resolution)",

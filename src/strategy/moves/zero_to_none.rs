@@ -9,6 +9,7 @@ pub const MOVE: Move = Move {
     what: "Gradients are let go after the step instead of being filled with zeros, so the next forward pass runs without them.",
     needs: "`zero_grad(set_to_none=False)` is used.",
     cost: Cost::Free,
+    never_worse: true,
     speed: "A little faster: nothing is filled.",
     quality: "None.",
     source: "torch.optim.Optimizer.zero_grad: https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html",

@@ -1,223 +1,98 @@
-//! The search: every combination of moves and micro-batches, the fastest that fits, and the front of memory against time.
-//!
-//! A search is a stepper: `step` works for a while and says how far it is, so that a page can show progress and stop it.
+//! How a search goes through its space, and what it need not look at.
 
-use super::goal::Goal;
-use super::micro::{all, with_batch};
-use super::moves::{Cost, Group, MOVES, Move};
-use crate::catalog::Os;
+use super::space::Choice;
+use super::{Point, Search};
+use crate::estimate::Unsupported;
 use crate::estimate::parts::{self, Passes, Turn, Whole};
-use crate::estimate::time::Span;
-use crate::estimate::{Estimate, Unsupported, estimate};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 
-/// A search under way.
-#[derive(Debug)]
-pub struct Search {
-    space: Space,
-    goal: Goal,
-    allowance: Bytes,
-    tasks: Vec<Task>,
-    turns: Vec<Turns>,
-    front: Vec<Point>,
-    tally: Tally,
-}
-
-/// How far a search is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
-    /// Combinations of moves and micro-batches.
-    pub space: u64,
-    /// Of these: settled, by an estimate or by pruning.
-    pub settled: u64,
-    /// Networks run on the tape.
-    pub estimates: u64,
-    /// Combinations whose two halves were added up.
-    pub sums: u64,
-    /// Not possible together, or no other than one that is counted.
-    pub impossible: u64,
-    /// Pruned: a smaller micro-batch already needs more than there is, and memory does not fall as it grows.
-    pub too_large: u64,
-    /// Pruned: needs at least as much memory as a smaller micro-batch and at least the time of a larger one, and something
-    /// found is better than both.
-    pub dominated: u64,
-    pub done: bool,
-}
-
-/// A combination on the front: nothing that needs less memory is faster.
-#[derive(Clone, Debug)]
-pub struct Point {
-    pub peak: Bytes,
-    pub time: Span,
-    choice: Choice,
-}
-
-/// A point estimated in full.
-#[derive(Clone, Debug)]
-pub struct Candidate {
-    pub scenario: Scenario,
-    pub moves: Vec<&'static Move>,
-    pub estimate: Estimate,
-    pub time: Span,
-    /// Whether it meets the goal, allocator and all.
-    pub fits: bool,
-}
-
-/// What a finished search found.
-#[derive(Clone, Debug)]
-pub struct Found {
-    /// The fastest on the front that meets the goal; `None` where nothing fits.
-    pub best: Option<Candidate>,
-    /// The front by allocated peak, the fastest first.
-    pub front: Vec<Candidate>,
-    pub tally: Tally,
-}
-
-/// A combination: a place in each axis, 0 being "as it is", and a micro-batch.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Choice {
-    network: Vec<usize>,
-    micro_batch: u64,
-    turn: usize,
-    in_backward: bool,
-}
-
-/// The combinations there are.
-#[derive(Debug)]
-struct Space {
-    base: Scenario,
-    /// From the largest to the smallest.
-    batches: Vec<u64>,
-    /// What changes the passes through the network.
-    axes: Vec<Vec<&'static Move>>,
-    /// Sets of moves that change the optimizer's turn alone; the first is empty.
-    turns: Vec<Vec<&'static Move>>,
-    /// The move that steps each parameter inside backward, where it may be taken.
-    in_backward: Option<&'static Move>,
-}
-
 /// What is still to do; the last first.
 #[derive(Debug)]
-enum Task {
-    /// Look at the networks from this one on.
-    Networks(Vec<usize>),
+pub enum Task {
+    /// Look at the networks that begin with these choices.
+    Networks(Box<Branch>),
     /// Batches between two that are known, by their places: the larger, the smaller, and what these come to.
     Between(Box<Between>),
 }
 
+/// Choices along the first axes, and what they make of a run with the smallest batch.
 #[derive(Debug)]
-struct Between {
-    network: Vec<usize>,
-    turns: usize,
+pub struct Branch {
+    pub network: Vec<usize>,
+    pub scenario: Scenario,
+}
+
+#[derive(Debug)]
+pub struct Between {
+    pub network: Vec<usize>,
+    pub turns: usize,
     /// Of the larger batch: nothing between is faster.
-    large: usize,
-    fastest: Whole,
+    pub large: usize,
+    pub fastest: Whole,
     /// Of the smaller batch: nothing between needs less.
-    small: usize,
-    lowest: Whole,
+    pub small: usize,
+    pub lowest: Whole,
 }
 
 /// The optimizer's turns for one set of parameters.
 #[derive(Debug)]
-struct Turns {
-    key: Scenario,
-    bare: Turn,
-    all: Vec<Option<TurnOf>>,
+pub struct Turns {
+    pub key: Scenario,
+    pub bare: Turn,
+    pub all: Vec<Option<TurnOf>>,
 }
 
 #[derive(Clone, Debug)]
-enum TurnOf {
+pub enum TurnOf {
     Known(Box<Turn>),
     /// The optimizer works inside backward: there is no turn of its own.
     InBackward,
 }
 
 impl Search {
-    /// A search over all moves that cost at most this much.
-    pub fn new(scenario: &Scenario, goal: Goal, most: Cost) -> Result<Self, Unsupported> {
-        let allowance = goal.allowance(scenario)?;
-        let space = Space::new(scenario, most);
-        let first = vec![0; space.axes.len()];
-        Ok(Self {
-            tally: Tally {
-                space: space.size(),
-                ..Tally::default()
-            },
-            space,
-            goal,
-            allowance,
-            tasks: vec![Task::Networks(first)],
-            turns: Vec::new(),
-            front: Vec::new(),
-        })
-    }
-
-    /// Works until about this many networks have been run, or until it is done.
-    pub fn step(&mut self, budget: u64) -> Result<Tally, Unsupported> {
-        let until = self.tally.estimates.saturating_add(budget.max(1));
-        while self.tally.estimates < until {
-            match self.tasks.pop() {
-                Some(Task::Networks(network)) => self.network(network)?,
-                Some(Task::Between(between)) => self.between(*between)?,
+    /// Follows the choices along the next axis. What is impossible so far stays so, and where a move that never makes a run
+    /// larger or slower is possible, going without it gains nothing.
+    pub(super) fn branch(&mut self, branch: Branch) -> Result<(), Unsupported> {
+        let Branch { network, scenario } = branch;
+        let Some(axis) = self.space.axes.get(network.len()) else {
+            return self.network(network, scenario);
+        };
+        let below = self.space.below(network.len() + 1);
+        let mut next = Vec::new();
+        let mut outdone = false;
+        for (place, it) in axis.iter().enumerate() {
+            match (it.apply)(&scenario) {
+                Some(changed) => {
+                    outdone |= it.never_worse;
+                    next.push((place + 1, changed));
+                }
                 None => {
-                    self.tally.done = true;
-                    break;
+                    self.tally.impossible += below;
+                    self.tally.settled += below;
                 }
             }
         }
-        self.tally.done = self.tasks.is_empty();
-        Ok(self.tally)
-    }
-
-    /// The front as far as it is known, the fastest first.
-    pub fn front(&self) -> &[Point] {
-        &self.front
-    }
-
-    /// Runs to the end and estimates what is on the front in full.
-    pub fn finish(mut self) -> Result<Found, Unsupported> {
-        while !self.step(u64::MAX / 2)?.done {}
-        let front = self
-            .front
-            .iter()
-            .filter_map(|point| self.candidate(point).transpose())
-            .collect::<Result<Vec<_>, _>>()?;
-        Ok(Found {
-            best: front.iter().find(|it| it.fits).cloned(),
-            front,
-            tally: self.tally,
-        })
-    }
-
-    /// The point's scenario with a full estimate.
-    fn candidate(&self, point: &Point) -> Result<Option<Candidate>, Unsupported> {
-        let Some((scenario, moves)) = self.space.scenario(&point.choice) else {
-            return Ok(None);
-        };
-        let estimate = estimate(&scenario)?;
-        Ok(Some(Candidate {
-            fits: self.goal.met(&estimate),
-            scenario,
-            moves,
-            estimate,
-            time: point.time,
-        }))
-    }
-
-    /// Looks at one network: its smallest batch, and the largest that may fit; leaves the next network to do.
-    fn network(&mut self, network: Vec<usize>) -> Result<(), Unsupported> {
-        if let Some(next) = self.space.after(&network) {
-            self.tasks.push(Task::Networks(next));
+        if outdone {
+            self.tally.outdone += below;
+            self.tally.settled += below;
+        } else {
+            next.insert(0, (0, scenario));
         }
+        // The last is looked at first.
+        for (place, scenario) in next.into_iter().rev() {
+            let network = [&network[..], &[place]].concat();
+            self.tasks
+                .push(Task::Networks(Box::new(Branch { network, scenario })));
+        }
+        Ok(())
+    }
+
+    /// Looks at one network: its smallest batch, and the largest that may fit.
+    fn network(&mut self, network: Vec<usize>, scenario: Scenario) -> Result<(), Unsupported> {
         let each = self.space.of_a_batch();
         let all = self.space.of_a_network();
         let Some(smallest) = self.space.batches.len().checked_sub(1) else {
-            return Ok(());
-        };
-        let Some(scenario) = self.space.network(&network, smallest) else {
-            self.tally.impossible += all;
-            self.tally.settled += all;
             return Ok(());
         };
         let turns = self.turns(&scenario)?;
@@ -283,7 +158,7 @@ impl Search {
     }
 
     /// Looks at the batch in the middle, unless something found is better than all between could be.
-    fn between(&mut self, it: Between) -> Result<(), Unsupported> {
+    pub(super) fn between(&mut self, it: Between) -> Result<(), Unsupported> {
         let inside = it.small - it.large - 1;
         if inside == 0 {
             return Ok(());
@@ -471,105 +346,5 @@ impl Search {
         }
         self.turns.push(Turns { key, bare, all });
         Ok(self.turns.len() - 1)
-    }
-}
-
-impl Space {
-    fn new(scenario: &Scenario, most: Cost) -> Self {
-        let mut base = scenario.clone();
-        // An option like others.
-        base.training.optimizer_in_backward = false;
-        // Its effect is on what is reserved, which a search over peaks cannot tell: it costs nothing, so it is on.
-        base.runtime.expandable_segments |= base.hardware.os == Os::Linux;
-        let batches = all(&base);
-        let largest = batches
-            .first()
-            .map_or(base.clone(), |it| with_batch(&base, *it));
-        let affordable: Vec<&'static Move> = MOVES
-            .iter()
-            .filter(|it| it.cost <= most && it.group != Group::Allocator)
-            .collect();
-        let mut starts = vec![base.clone(), largest];
-        starts.extend(affordable.iter().filter_map(|it| (it.apply)(&base)));
-        let possible = |it: &&&Move| starts.iter().any(|start| (it.apply)(start).is_some());
-        let of = |group: Group| -> Vec<&'static Move> {
-            let of_group = affordable.iter().filter(|it| it.group == group);
-            of_group.filter(|it| possible(it)).copied().collect()
-        };
-        let mut axes = Vec::new();
-        let mut turns: Vec<Vec<&'static Move>> = vec![Vec::new()];
-        for group in Group::ALL {
-            let moves = of(group);
-            if group == Group::Stepping || moves.is_empty() {
-                continue;
-            }
-            if group.is_of_the_turn() {
-                let with: Vec<_> = turns
-                    .iter()
-                    .flat_map(|set| moves.iter().map(move |it| [&set[..], &[*it]].concat()))
-                    .collect();
-                turns.extend(with);
-            } else {
-                axes.push(moves);
-            }
-        }
-        Self {
-            base,
-            batches,
-            axes,
-            turns,
-            in_backward: of(Group::Stepping).first().copied(),
-        }
-    }
-
-    fn size(&self) -> u64 {
-        let networks = self
-            .axes
-            .iter()
-            .fold(1_u64, |all, axis| all.saturating_mul(axis.len() as u64 + 1));
-        networks.saturating_mul(self.of_a_network())
-    }
-
-    fn of_a_network(&self) -> u64 {
-        self.of_a_batch().saturating_mul(self.batches.len() as u64)
-    }
-
-    fn of_a_batch(&self) -> u64 {
-        self.turns.len() as u64 * (1 + u64::from(self.in_backward.is_some()))
-    }
-
-    /// The next network, as one counts.
-    fn after(&self, network: &[usize]) -> Option<Vec<usize>> {
-        let mut next = network.to_vec();
-        for (place, axis) in next.iter_mut().zip(&self.axes).rev() {
-            if *place < axis.len() {
-                *place += 1;
-                return Some(next);
-            }
-            *place = 0;
-        }
-        None
-    }
-
-    /// The network with the batch at this place; `None` where its moves are not possible together.
-    fn network(&self, network: &[usize], batch: usize) -> Option<Scenario> {
-        let start = with_batch(&self.base, *self.batches.get(batch)?);
-        self.moves(network)
-            .try_fold(start, |now, it| (it.apply)(&now))
-    }
-
-    fn moves<'a>(&'a self, network: &'a [usize]) -> impl Iterator<Item = &'static Move> + 'a {
-        let chosen = network.iter().zip(&self.axes);
-        chosen.filter_map(|(place, axis)| axis.get(place.checked_sub(1)?).copied())
-    }
-
-    /// A combination's scenario and its moves.
-    fn scenario(&self, choice: &Choice) -> Option<(Scenario, Vec<&'static Move>)> {
-        let mut moves: Vec<&'static Move> = self.moves(&choice.network).collect();
-        moves.extend(self.turns.get(choice.turn)?);
-        moves.extend(self.in_backward.filter(|_| choice.in_backward));
-        let start = with_batch(&self.base, choice.micro_batch);
-        let scenario = moves.iter().try_fold(start, |now, it| (it.apply)(&now))?;
-        Some((scenario, moves))
     }
 }

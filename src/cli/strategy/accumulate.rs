@@ -1,0 +1,116 @@
+//! Batches and learning rates.
+
+use super::super::args::Args;
+use super::super::{Answer, Refusal, what};
+use super::{goal, link, number};
+use crate::document::Document;
+use crate::scenario::Problem;
+use crate::share;
+use crate::strategy::{self, Rule};
+
+/// The micro-batch and accumulation for a wanted batch, whether they train alike, and the learning rate for it.
+pub(in crate::cli) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
+    let scenario = what::scenario(args)?;
+    let present = scenario.effective_batch();
+    let wanted = number(
+        args,
+        "batch",
+        if scenario.data.global_batch > 0 {
+            scenario.data.global_batch
+        } else {
+            present
+        },
+    )?;
+    let found = strategy::accumulate(&scenario, wanted, goal(args)?)?;
+    let mut text = match &found.scenario {
+        Some(run) => format!(
+            "{}{}\n#{}\n",
+            run.batch(),
+            if found.is_exact() {
+                String::new()
+            } else {
+                format!(", the nearest to {wanted}")
+            },
+            share::write(run)
+        ),
+        None => "not one sample fits\n".into(),
+    };
+    let mut checks = Vec::new();
+    if let Some(run) = found
+        .scenario
+        .as_ref()
+        .filter(|it| it.training.accumulation > 1)
+    {
+        text.push_str("\nagainst one large batch:\n");
+        for it in strategy::accumulation(run)? {
+            text.push_str(&format!("- {} {}: {}\n", it.id, it.equal.id(), it.says));
+            checks.push(
+                Document::new()
+                    .with("id", it.id)
+                    .with("equal", it.equal.id())
+                    .with("says", it.says)
+                    .with("source", it.source),
+            );
+        }
+    }
+    let rule = match args.option("rule") {
+        None => None,
+        Some(id) => Some(
+            Rule::from_id(id).ok_or_else(|| Problem::new("--rule", id, "linear, sqrt or none"))?,
+        ),
+    };
+    let rate = match args.option("rate") {
+        None => None,
+        Some(text) => Some(
+            text.parse::<f64>()
+                .ok()
+                .filter(|it| it.is_finite() && *it > 0.0)
+                .ok_or_else(|| Problem::new("--rate", text, "a learning rate, such as 3e-4"))?,
+        ),
+    };
+    let samples = found.samples.max(1);
+    let scaled = rate.map(|rate| {
+        strategy::scaled(
+            rate,
+            [0.9, 0.999],
+            (present, samples),
+            scenario.training.optimizer,
+            rule,
+        )
+    });
+    if let Some(it) = &scaled {
+        let (about, source) = it.rule.about();
+        text.push_str(&format!(
+            "\nlearning rate {:.3e} by the {} rule for {present} -> {samples} samples\n{about} ({source})\n",
+            it.rate, it.rule.id()
+        ));
+        if !it.is_usual {
+            text.push_str("This is not the rule for this optimizer.\n");
+        }
+        if it.far {
+            text.push_str("The batch changes by more than eight times: find the rate anew.\n");
+        }
+        for (program, does, source) in strategy::PROGRAMS {
+            text.push_str(&format!("- {program}: {does} ({source})\n"));
+        }
+    }
+    let document = Document::new()
+        .with("wanted", wanted)
+        .with("samples", found.samples)
+        .with("exact", found.is_exact())
+        .with(
+            "micro_batch",
+            found.scenario.as_ref().map(|it| it.data.micro_batch),
+        )
+        .with(
+            "accumulation",
+            found.scenario.as_ref().map(|it| it.training.accumulation),
+        )
+        .with("checks", Document::List(checks))
+        .with("rule", scaled.as_ref().map(|it| it.rule.id()))
+        .with("rate", scaled.as_ref().map(|it| it.rate))
+        .with("link", found.scenario.as_ref().map(link));
+    let mut answer = Answer::new(text, &document);
+    answer.fits = found.scenario.is_some();
+    Ok(answer)
+}

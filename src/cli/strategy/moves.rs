@@ -1,0 +1,111 @@
+//! Moves and folklore.
+
+use super::super::args::Args;
+use super::super::convert::asked_target;
+use super::super::estimate::{band, verdict};
+use super::super::{Answer, Refusal, what};
+use super::link;
+use crate::document::Document;
+use crate::estimate::estimate as predict;
+use crate::export::{File, Files};
+use crate::strategy::{self, FOLKLORE, MOVES};
+
+/// Every move and what it would do to this run, computed; and folklore.
+pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
+    let scenario = what::scenario(args)?;
+    let before = predict(&scenario)?;
+    let target = args.option("target").map(asked_target).transpose()?;
+    let written = target.map(|target| (target, (target.write)(&scenario, &before)));
+    let mut text = format!("as it is: {}\n\n", verdict(&before));
+    let mut rows = Vec::new();
+    for it in MOVES {
+        let mut row = Document::new()
+            .with("id", it.id)
+            .with("title", it.title)
+            .with("what", it.what)
+            .with("needs", it.needs)
+            .with("cost", it.cost.id())
+            .with("speed", it.speed)
+            .with("quality", it.quality)
+            .with("source", it.source)
+            .with("caveat", it.caveat)
+            .with("code", it.code)
+            .with(
+                "switches",
+                it.switches
+                    .iter()
+                    .map(|(target, how)| (*target, (*how).into()))
+                    .collect::<Document>(),
+            );
+        let effect = strategy::effect(&scenario, it)?;
+        match &effect {
+            Some(effect) => {
+                let saved = 100.0 * effect.saved;
+                let faster = effect.slower.map_or(String::new(), |slower| {
+                    format!(", a step {:+.0} %", 100.0 * slower)
+                });
+                let word = if effect.saved < 0.0 { "adds" } else { "saves" };
+                text.push_str(&format!(
+                    "{:<24} {word} {:>5.1} % -> {}{faster}\n",
+                    it.id,
+                    saved.abs(),
+                    effect.estimate.device.expected
+                ));
+                if let Some((target, before)) = &written {
+                    let after = (target.write)(&effect.scenario, &effect.estimate);
+                    let lines = changed(before, &after);
+                    for line in &lines {
+                        text.push_str(&format!("    {line}\n"));
+                    }
+                    row = row.with("export", lines);
+                }
+                row = row
+                    .with("saved", effect.saved)
+                    .with("slower", effect.slower)
+                    .with("device", band(effect.estimate.device))
+                    .with("fits", effect.estimate.fits)
+                    .with("link", link(&effect.scenario));
+            }
+            None => row = row.with("saved", Document::Null),
+        }
+        rows.push(row);
+    }
+    text.push_str("\nnot offered, because it does something else:\n");
+    let mut folklore = Vec::new();
+    for it in FOLKLORE {
+        text.push_str(&format!("{}: {}\n", it.title, it.truth));
+        folklore.push(
+            Document::new()
+                .with("id", it.id)
+                .with("title", it.title)
+                .with("claim", it.claim)
+                .with("truth", it.truth)
+                .with("source", it.source),
+        );
+    }
+    let document = Document::new()
+        .with("moves", Document::List(rows))
+        .with("folklore", Document::List(folklore));
+    Ok(Answer::new(text, &document))
+}
+
+/// What a target's files say otherwise once a move is taken: lines that go and lines that come, without remarks; or what
+/// the target cannot express.
+fn changed(before: &Files, after: &Files) -> Vec<String> {
+    let after = match after {
+        Ok(files) => files,
+        Err(problems) => return problems.iter().map(|it| format!("cannot: {it}")).collect(),
+    };
+    let lines = |files: &[File]| -> Vec<String> {
+        let all = files.iter().flat_map(|file| file.contents.lines());
+        let said = all.map(str::trim).filter(|it| !it.starts_with('#'));
+        said.map(String::from).collect()
+    };
+    let (old, new) = (lines(before.as_deref().unwrap_or_default()), lines(after));
+    let only = |here: &[String], there: &[String], sign: &str| -> Vec<String> {
+        let gone = here.iter().filter(|it| !there.contains(it));
+        gone.map(|it| format!("{sign} {it}")).collect()
+    };
+    let gone = only(&old, &new, "-");
+    [gone, only(&new, &old, "+")].concat()
+}

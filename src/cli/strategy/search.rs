@@ -1,0 +1,101 @@
+//! The search.
+
+use super::super::args::Args;
+use super::super::estimate::{band, verdict};
+use super::super::{Answer, Refusal, what};
+use super::{goal, link, span};
+use crate::document::Document;
+use crate::scenario::Problem;
+use crate::share;
+use crate::strategy::{self, Cost, Search, Tally};
+
+/// The fastest combination of moves that fits, and the front of memory against time.
+pub(in crate::cli) fn search(args: &Args) -> Result<Answer, Refusal> {
+    let scenario = what::scenario(args)?;
+    let most = match args.option("cost") {
+        None | Some("time") => Cost::Time,
+        Some("free") => Cost::Free,
+        Some("results") => Cost::Results,
+        Some(other) => return Err(Problem::new("--cost", other, "free, time or results").into()),
+    };
+    let found = Search::new(&scenario, goal(args)?, most)?.finish()?;
+    let mut text = match &found.best {
+        Some(best) => format!(
+            "fastest that fits: {}; a step {} ({} to {}), {}\n#{}\n",
+            of_candidate(best),
+            best.time.expected,
+            best.time.low,
+            best.time.high,
+            verdict(&best.estimate),
+            share::write(&best.scenario)
+        ),
+        None => "nothing that Headroom knows makes it fit\n".into(),
+    };
+    text.push_str("\nless memory for more time:\n");
+    let mut rows = Vec::new();
+    for it in &found.front {
+        let fits = if it.fits { "" } else { "  does not fit" };
+        text.push_str(&format!(
+            "{:>10}  {:>8}  {}{fits}\n",
+            it.estimate.device.expected.to_string(),
+            it.time.expected.to_string(),
+            of_candidate(it)
+        ));
+        let moves: Vec<String> = it.moves.iter().map(|it| it.id.to_string()).collect();
+        rows.push(
+            Document::new()
+                .with("moves", moves)
+                .with("micro_batch", it.scenario.data.micro_batch)
+                .with("accumulation", it.scenario.training.accumulation)
+                .with("device", band(it.estimate.device))
+                .with("seconds", span(it.time))
+                .with("fits", it.fits)
+                .with("link", link(&it.scenario)),
+        );
+    }
+    let Tally {
+        space,
+        estimates,
+        sums,
+        impossible,
+        too_large,
+        dominated,
+        outdone,
+        ..
+    } = found.tally;
+    text.push_str(&format!(
+        "\n{space} combinations: {sums} added up from {estimates} estimates; {impossible} not possible together; {too_large} \
+         left out because a smaller micro-batch already needs too much; {dominated} because something found is smaller and faster; \
+         {outdone} because they leave out a move that never needs more memory or time\n"
+    ));
+    let document = Document::new()
+        .with(
+            "best",
+            rows.iter()
+                .find(|row| row.get("fits") == Some(&Document::Bool(true)))
+                .cloned(),
+        )
+        .with("front", Document::List(rows.clone()))
+        .with("space", space)
+        .with("estimates", estimates)
+        .with("sums", sums)
+        .with("impossible", impossible)
+        .with("too_large", too_large)
+        .with("dominated", dominated)
+        .with("outdone", outdone);
+    let mut answer = Answer::new(text, &document);
+    answer.fits = found.best.is_some();
+    Ok(answer)
+}
+
+fn of_candidate(it: &strategy::Candidate) -> String {
+    let batch = format!(
+        "micro-batch {} × {}",
+        it.scenario.data.micro_batch, it.scenario.training.accumulation
+    );
+    let moves = it.moves.iter().map(|it| it.id.to_string());
+    std::iter::once(batch)
+        .chain(moves)
+        .collect::<Vec<_>>()
+        .join(", ")
+}

@@ -1,0 +1,111 @@
+//! Solvers.
+
+use super::super::args::Args;
+use super::super::estimate::{band, verdict};
+use super::super::{Answer, Refusal, what};
+use super::{goal, link, number};
+use crate::document::Document;
+use crate::scenario::{Checkpointing, Problem, Scenario};
+use crate::share;
+use crate::strategy::{self, Goal, Slope, Unknown};
+
+/// The largest (or smallest) of something that fits.
+pub(in crate::cli) fn solve(args: &Args) -> Result<Answer, Refusal> {
+    let scenario = what::scenario(args)?;
+    let goal = goal(args)?;
+    let name = args.option("for").unwrap_or("data.micro_batch");
+    match name {
+        "gpu" => return Ok(smallest_gpu(&scenario, goal)),
+        "gpus" => {
+            let found = strategy::fewest_gpus(&scenario, goal)?;
+            let count = found.as_ref().map(|it| it.hardware.gpus);
+            return Ok(run_found(
+                "fewest GPUs",
+                "gpus",
+                count.map(u64::from),
+                found,
+            ));
+        }
+        "checkpointing" => {
+            let found = strategy::checkpointing(&scenario, goal)?;
+            let every = found.as_ref().map(|it| match it.training.checkpointing {
+                Checkpointing::None => 0,
+                _ => it.training.checkpoint_every,
+            });
+            return Ok(run_found(
+                "layers for each checkpointed one (0: none)",
+                "checkpoint_every",
+                every,
+                found,
+            ));
+        }
+        _ => {}
+    }
+    let Some(unknown) = Unknown::named(name, &scenario) else {
+        let expected = "gpu, gpus, checkpointing, a whole number of the scenario, such as data.sequence, or a dimension of the model";
+        return Err(Problem::new("--for", name, expected).into());
+    };
+    let multiple = number(args, "multiple", 1)?;
+    let solved = strategy::solve(&scenario, &unknown, goal, multiple)?;
+    let needs = verdict(&solved.estimate);
+    let which = if solved.slope == Slope::Falling {
+        "smallest"
+    } else {
+        "largest"
+    };
+    let mut text = match (solved.value, solved.slope) {
+        (Some(_), Slope::Level) => format!("memory does not depend on {name}: {needs}\n"),
+        (Some(value), _) => format!("{which} {name} {value}: {needs}\n"),
+        (None, _) => format!("no {name} fits; the least {needs}\n"),
+    };
+    if let Some((value, next)) = &solved.next {
+        text.push_str(&format!("{value} {}\n", verdict(next)));
+    }
+    text.push_str(&format!("#{}\n", share::write(&solved.scenario)));
+    let document = Document::new()
+        .with("for", name)
+        .with("value", solved.value)
+        .with("depends", solved.slope != Slope::Level)
+        .with("device", band(solved.estimate.device))
+        .with("fits", solved.value.is_some())
+        .with("link", link(&solved.scenario));
+    let mut answer = Answer::new(text, &document);
+    answer.fits = solved.value.is_some();
+    Ok(answer)
+}
+
+fn smallest_gpu(scenario: &Scenario, goal: Goal) -> Answer {
+    let found = strategy::smallest_gpu(scenario, goal);
+    let text = match &found {
+        Some((gpu, estimate)) => format!(
+            "smallest GPU {} ({}): {}\n",
+            gpu.id,
+            gpu.name,
+            verdict(estimate)
+        ),
+        None => "no GPU of the catalogue holds it\n".into(),
+    };
+    let document = Document::new()
+        .with("for", "gpu")
+        .with("value", found.as_ref().map(|(gpu, _)| gpu.id))
+        .with("device", found.as_ref().map(|(_, it)| band(it.device)))
+        .with("fits", found.is_some());
+    let mut answer = Answer::new(text, &document);
+    answer.fits = found.is_some();
+    answer
+}
+
+fn run_found(title: &str, name: &str, value: Option<u64>, found: Option<Scenario>) -> Answer {
+    let text = match (value, &found) {
+        (Some(value), Some(run)) => format!("{title} {value}\n#{}\n", share::write(run)),
+        _ => format!("{title}: nothing fits\n"),
+    };
+    let document = Document::new()
+        .with("for", name)
+        .with("value", value)
+        .with("fits", found.is_some())
+        .with("link", found.as_ref().map(link));
+    let mut answer = Answer::new(text, &document);
+    answer.fits = found.is_some();
+    answer
+}

@@ -1,0 +1,175 @@
+//! What makes latents of images and states of texts, frozen: `AutoencoderKL.encode` (diffusers/models/autoencoders/vae.py)
+//! and CLIP's text towers, which examples/text_to_image/train_text_to_image*.py of diffusers run in each step.
+
+use super::blocks::residual_block;
+use super::{GROUPS, attention};
+use crate::nets::clip::{TextTower, text_states};
+use crate::nets::vision::place;
+use crate::nets::{Cx, Sizes};
+use crate::scenario::{Checkpointing, Precision, Quantization};
+use crate::tape::ops::Conv;
+use crate::tape::{DType, Tensor};
+
+/// The encoders of one family of models.
+#[derive(Clone, Copy, Debug)]
+pub struct Encoders {
+    texts: &'static [TextTower],
+    /// The autoencoder stays in fp32: this family's overflows in fp16.
+    wide: bool,
+}
+
+/// CLIP ViT-L/14, OpenCLIP ViT-H/14 without its last layer, OpenCLIP ViT-bigG/14 with its projection
+/// (`text_encoder/config.json` of the models).
+const LARGE: TextTower = TextTower {
+    sizes: [768, 12, 12],
+    quick: true,
+    projection: None,
+};
+const HUGE: TextTower = TextTower {
+    sizes: [1024, 23, 16],
+    quick: false,
+    projection: None,
+};
+const GIANT: TextTower = TextTower {
+    sizes: [1280, 32, 20],
+    quick: false,
+    projection: Some(1280),
+};
+
+/// Stages of the autoencoder, residual blocks in each, and its decoder's weights: they are on the card and never run.
+const WIDTHS: [u64; 4] = [128, 256, 512, 512];
+const BLOCKS: usize = 2;
+const DECODER: u64 = 49_490_179 + 20;
+
+impl Encoders {
+    /// Where the run asks for them; the width of the text's states tells the family.
+    pub fn asked(sizes: &Sizes) -> Result<Option<Self>, String> {
+        if !sizes.is_set("encoders") {
+            return Ok(None);
+        }
+        let of = |texts, wide| Ok(Some(Self { texts, wide }));
+        match sizes.need("ctx_dim")? {
+            768 => of(&[LARGE], false),
+            1024 => of(&[HUGE], false),
+            2048 => of(&[LARGE, GIANT], true),
+            other => Err(format!(
+                "encoders: no text encoder is known for states of width {other}"
+            )),
+        }
+    }
+
+    /// Pixels, and the ids of each tower's text.
+    pub fn batch(&self, cx: &Cx, samples: u64, side: u64, length: u64) -> Vec<Tensor> {
+        let pixels = [samples, 3, 8 * side, 8 * side];
+        let mut all = vec![cx.tape.empty("pixel_values", pixels, DType::F32)];
+        for _ in self.texts {
+            all.push(cx.tape.empty("input_ids", [samples, length], DType::I64));
+        }
+        all
+    }
+
+    /// Latents, and the text's states.
+    pub fn encode(&self, cx: &Cx, batch: &[Tensor]) -> Option<(Tensor, Tensor)> {
+        let (pixels, ids) = batch.split_first()?;
+        let dtype = match cx.env.training.precision {
+            Precision::AmpFp16 | Precision::Fp16 => DType::F16,
+            Precision::AmpBf16 | Precision::Bf16 | Precision::AmpBf16OnBf16 => DType::BF16,
+            _ => DType::F32,
+        };
+        let image = frozen(cx, if self.wide { DType::F32 } else { dtype });
+        let tape = cx.tape.clone();
+        tape.without_autocast(|| {
+            tape.no_grad(|| {
+                let latents = image.within("vae", |cx| encode(cx, pixels));
+                let text = frozen(cx, dtype);
+                let states = self.texts.iter().zip(ids).enumerate();
+                let mut states = states.map(|(i, (tower, ids))| {
+                    let name = if i == 0 {
+                        "text_encoder"
+                    } else {
+                        "text_encoder_2"
+                    };
+                    text.within(name, |cx| text_states(cx, ids, *tower))
+                });
+                let first = states.next()?;
+                let context = match states.next() {
+                    Some(second) => Tensor::cat(&first, &[&second], -1),
+                    None => first,
+                };
+                Some((latents.to(cx.env.weights), context.to(cx.env.weights)))
+            })
+        })
+    }
+}
+
+/// The same place for a part that is not trained, in a type of its own.
+fn frozen(cx: &Cx, dtype: DType) -> Cx {
+    let part = cx.part(dtype, |training| {
+        training.lora = None;
+        training.quantization = Quantization::None;
+        training.checkpointing = Checkpointing::None;
+    });
+    part.freezing()
+}
+
+/// `encode(pixels).latent_dist.sample()`.
+fn encode(cx: &Cx, pixels: &Tensor) -> Tensor {
+    drop(cx.param("decoder", [DECODER]));
+    let moments = cx.within("encoder", |cx| moments(cx, &pixels.to(cx.env.weights)));
+    let channels = moments.size(1);
+    let moments = cx.conv2d("quant_conv", &moments, channels, 1, Conv::default(), true);
+    // Mean and deviation are halves of one tensor; noise is drawn beside them.
+    let mut shape = moments.shape().to_vec();
+    if let Some(channels) = shape.get_mut(1) {
+        *channels /= 2;
+    }
+    let deviation = moments.constant("exp", &shape, moments.dtype());
+    let noise = moments.constant("randn", &shape, moments.dtype());
+    deviation.mul(&noise).then(Tensor::scale)
+}
+
+fn moments(cx: &Cx, pixels: &Tensor) -> Tensor {
+    let same = Conv::stride(1).padded(1);
+    let mut hidden = cx.conv2d("conv_in", pixels, WIDTHS[0], 3, same, true);
+    let last = WIDTHS.len() - 1;
+    for (i, width) in WIDTHS.into_iter().enumerate() {
+        hidden = cx.within("down_blocks", |cx| {
+            cx.within(place(i), |cx| {
+                let mut hidden = blocks(cx, &hidden, BLOCKS, width);
+                if i < last {
+                    let (h, w) = (hidden.size(2), hidden.size(3));
+                    hidden = hidden.pad_to(&[hidden.size(0), width, h + 1, w + 1]);
+                    hidden = cx.within("downsamplers", |cx| {
+                        cx.conv2d("conv", &hidden, width, 3, Conv::stride(2), true)
+                    });
+                }
+                hidden
+            })
+        });
+    }
+    let width = WIDTHS[last];
+    hidden = cx.within("mid_block", |cx| {
+        let before = cx.within("first", |cx| residual_block(cx, &hidden, None, width));
+        let attended = cx.within("attentions", |cx| {
+            let (n, h, w) = (before.size(0), before.size(2), before.size(3));
+            let normed = cx.group_norm("group_norm", &before, GROUPS);
+            let rows = normed.permute(&[0, 2, 3, 1]).reshape(&[n, h * w, width]);
+            let rows = attention(cx, &rows, &rows, 1, true);
+            let image = rows.reshape(&[n, h, w, width]).permute(&[0, 3, 1, 2]);
+            image.add(&before)
+        });
+        drop(before);
+        cx.within("second", |cx| residual_block(cx, &attended, None, width))
+    });
+    hidden = cx.group_norm("conv_norm_out", &hidden, GROUPS);
+    hidden = hidden.silu();
+    cx.conv2d("conv_out", &hidden, 8, 3, same, true)
+}
+
+fn blocks(cx: &Cx, hidden: &Tensor, count: usize, width: u64) -> Tensor {
+    (0..count).fold(hidden.clone(), |hidden, i| {
+        cx.within("resnets", |cx| {
+            cx.within(place(i), |cx| residual_block(cx, &hidden, None, width))
+        })
+    })
+}

@@ -1,0 +1,168 @@
+//! The ladder: the fewest changes that make a run fit, the cheapest kind first; the effective batch stays as it is.
+
+mod finder;
+
+use super::goal::{Goal, Quick, unknown_memory};
+use super::moves::{Cost, MOVES, Move};
+use crate::estimate::time::{Span, StepTime, step_time};
+use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::order::sorted;
+use crate::scenario::Scenario;
+use crate::units::Bytes;
+use finder::{Finder, Set};
+
+/// The way from a run to one that fits.
+#[derive(Clone, Debug)]
+pub struct Ladder {
+    pub start: Estimate,
+    /// `None` where the card's speed is not known.
+    pub start_time: Option<StepTime>,
+    /// In the order in which they are taken; empty where the run fits as it is.
+    pub steps: Vec<Step>,
+    /// Whether the run fits after the last step; otherwise nothing listed is enough.
+    pub fits: bool,
+    /// Other ways of as many steps of the same kind, the fastest first.
+    pub alternatives: Vec<Route>,
+    /// False where there were too many sets of changes to try them all: a shorter way may exist.
+    pub exhaustive: bool,
+}
+
+/// One step and what the run needs after it.
+#[derive(Clone, Debug)]
+pub struct Step {
+    pub id: &'static str,
+    pub title: String,
+    pub cost: Cost,
+    /// What it does to speed and to what is learnt, and where that was read.
+    pub speed: &'static str,
+    pub quality: &'static str,
+    pub source: &'static str,
+    pub caveat: &'static str,
+    pub scenario: Scenario,
+    pub estimate: Estimate,
+    /// `None` where the card's speed is not known.
+    pub time: Option<StepTime>,
+}
+
+/// Another way, by the ids of its steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Route {
+    pub ids: Vec<&'static str>,
+    pub scenario: Scenario,
+    /// Of the allocated peak.
+    pub peak: Bytes,
+    pub time: Span,
+}
+
+/// The id of the step that makes the micro-batch smaller.
+pub const MICRO_BATCH: &str = "micro-batch";
+
+/// Finds it. Sets of changes are tried by what the dearest of them costs, then by their number; of those that fit, the one with
+/// the shortest step is taken.
+pub fn ladder(scenario: &Scenario, goal: Goal) -> Result<Ladder, Unsupported> {
+    let start = estimate(scenario)?;
+    if start.fits.is_none() {
+        return Err(unknown_memory());
+    }
+    let mut ladder = Ladder {
+        start_time: step_time(scenario).ok(),
+        steps: Vec::new(),
+        fits: goal.met(&start),
+        alternatives: Vec::new(),
+        exhaustive: true,
+        start,
+    };
+    if ladder.fits {
+        return Ok(ladder);
+    }
+    let mut finder = Finder {
+        scenario,
+        goal,
+        allowance: goal.allowance(scenario)?,
+        quick: Quick::default(),
+        left: Finder::MOST,
+    };
+    let mut best = None;
+    for most in [Cost::Free, Cost::Time, Cost::Results] {
+        let found = finder.shortest(most)?;
+        ladder.exhaustive &= finder.left > 0;
+        finder.left = Finder::MOST;
+        if let Some((first, others)) = found {
+            ladder.alternatives = others;
+            best = Some(first);
+            break;
+        }
+    }
+    ladder.fits = best.is_some();
+    let set = match best {
+        Some(set) => set,
+        None => finder.smallest()?,
+    };
+    ladder.steps = steps(scenario, &set)?;
+    Ok(ladder)
+}
+
+/// The set's steps, cheapest first, each with what the run needs once it and those before are taken.
+fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
+    let place = |it: &Move| MOVES.iter().position(|other| other.id == it.id);
+    let moves = sorted(set.moves.iter().copied(), |a, b| place(a).cmp(&place(b)));
+    let mut order: Vec<Option<&'static Move>> = moves.into_iter().map(Some).collect();
+    if set.micro_batch.is_some() {
+        let at = order.partition_point(|it| it.is_some_and(|it| it.cost <= Cost::Time));
+        order.insert(at, None);
+    }
+    let mut now = Set::default();
+    let mut steps = Vec::new();
+    let mut pending = order;
+    while !pending.is_empty() {
+        // A move that needs a later one waits for it.
+        let ready = pending.iter().position(|it| {
+            let mut next = now.clone();
+            match it {
+                Some(it) => next.moves.push(it),
+                None => next.micro_batch = set.micro_batch,
+            }
+            next.applied(scenario).is_some()
+        });
+        let next = pending.remove(ready.unwrap_or(0));
+        match next {
+            Some(it) => now.moves.push(it),
+            None => now.micro_batch = set.micro_batch,
+        }
+        let Some(changed) = now.applied(scenario) else {
+            continue;
+        };
+        let estimate = estimate(&changed)?;
+        let time = step_time(&changed).ok();
+        steps.push(match next {
+            Some(it) => Step {
+                id: it.id,
+                title: it.title.into(),
+                cost: it.cost,
+                speed: it.speed,
+                quality: it.quality,
+                source: it.source,
+                caveat: it.caveat,
+                scenario: changed,
+                estimate,
+                time,
+            },
+            None => Step {
+                id: MICRO_BATCH,
+                title: format!(
+                    "micro-batch {} with {} accumulated",
+                    changed.data.micro_batch, changed.training.accumulation
+                ),
+                cost: Cost::Time,
+                speed: "The same work in more, smaller passes.",
+                quality: "The same effective batch; see the check of accumulation for what is not equal.",
+                source: "the step time is computed; arXiv 1706.02677 for batches and learning rates",
+                caveat: "Batch norms see fewer samples at once, and a mean over tokens weighs micro-batches alike.",
+                scenario: changed,
+                estimate,
+                time,
+            },
+        });
+    }
+    Ok(steps)
+}

@@ -1,0 +1,123 @@
+//! What moves ask of a run, and how they change it.
+
+use crate::catalog::{self, Category, Vendor};
+use crate::scenario::{Lora, Optimizer, Parallelism, Precision, Scenario};
+
+pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
+    let mut changed = scenario.clone();
+    change(&mut changed);
+    changed
+}
+
+/// What the layers of a decoder's attention are called, where adapters on them are usual.
+pub(super) fn attention_layers(scenario: &Scenario) -> Option<Vec<String>> {
+    match catalog::model(&scenario.model.id)?.arch {
+        "gpt2" => Some(vec!["c_attn".into()]),
+        "llama" | "mistral" | "mixtral" | "qwen2" | "qwen3" | "gemma" | "gemma2" => {
+            Some(Lora::default().targets)
+        }
+        _ => None,
+    }
+}
+
+/// The usual adapters over a frozen base in bf16.
+pub(super) fn adapted(scenario: &mut Scenario, targets: Vec<String>) {
+    scenario.training.lora = Some(Lora {
+        targets,
+        ..Lora::default()
+    });
+    scenario.training.precision = Precision::AmpBf16OnBf16;
+}
+
+/// What the embeddings are called.
+pub(super) fn embeddings(scenario: &Scenario) -> Option<Vec<String>> {
+    let names: &[&str] = match catalog::model(&scenario.model.id)?.arch {
+        "gpt2" => &["wte", "wpe"],
+        _ if language_model(scenario) => &["embed_tokens"],
+        _ => return None,
+    };
+    Some(names.iter().map(|name| (*name).to_string()).collect())
+}
+
+pub(super) fn language_model(scenario: &Scenario) -> bool {
+    catalog::model(&scenario.model.id).is_some_and(|it| it.category == Category::Decoders)
+}
+
+pub(super) fn reads_sequences(scenario: &Scenario) -> bool {
+    catalog::model(&scenario.model.id).is_some_and(|it| {
+        matches!(
+            it.category,
+            Category::Decoders
+                | Category::EncoderDecoders
+                | Category::Encoders
+                | Category::Proteins
+                | Category::StateSpace
+        )
+    })
+}
+
+/// The run with a part of one of the model's dimensions, rounded down to a multiple; not below `least`.
+pub(super) fn less(
+    scenario: &Scenario,
+    dim: &str,
+    part: (u64, u64),
+    multiple: u64,
+    least: u64,
+) -> Option<Scenario> {
+    let now = scenario.model.dim(dim)?;
+    let smaller = now.saturating_mul(part.0) / part.1 / multiple * multiple;
+    let makes_sense = smaller >= least && smaller < now;
+    makes_sense.then(|| {
+        with(scenario, |it| {
+            it.model.dims.insert(dim.into(), smaller);
+        })
+    })
+}
+
+pub(super) fn has_bf16(scenario: &Scenario) -> bool {
+    match scenario.hardware.capability {
+        (0, 0) => catalog::gpu(&scenario.hardware.gpu).is_none_or(|gpu| gpu.bf16),
+        has => has >= (8, 0),
+    }
+}
+
+pub(super) fn nvidia(scenario: &Scenario) -> bool {
+    catalog::gpu(&scenario.hardware.gpu).is_none_or(|gpu| gpu.vendor == Vendor::Nvidia)
+}
+
+/// AdamW with full states on the card, in one process or DDP: where states are divided, others may not replace it.
+pub(super) fn adamw(scenario: &Scenario) -> bool {
+    let whole = matches!(
+        scenario.parallel.strategy,
+        Parallelism::None | Parallelism::Ddp
+    );
+    whole
+        && matches!(
+            scenario.training.optimizer,
+            Optimizer::AdamW
+                | Optimizer::AdamWTwoLists
+                | Optimizer::AdamWFused
+                | Optimizer::AdamWLoop
+        )
+}
+
+/// What the part is called that turns an image or a spectrum into features, where a run may leave it as it was trained.
+pub(super) fn encoder(scenario: &Scenario) -> Option<&'static str> {
+    if scenario.model.network.is_some() {
+        return None;
+    }
+    match catalog::model(&scenario.model.id)?.arch {
+        "llava" => Some("vision_tower"),
+        "dreams" if scenario.model.dim("fingerprint") > Some(0) => Some("backbone"),
+        _ => None,
+    }
+}
+
+/// Whether nothing of that part is trained.
+pub(super) fn is_frozen(scenario: &Scenario, part: &str) -> bool {
+    let training = &scenario.training;
+    match &training.lora {
+        Some(lora) => lora.exclude.iter().any(|it| it == part),
+        None => training.freeze.iter().any(|it| it == part),
+    }
+}

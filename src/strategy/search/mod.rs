@@ -1,0 +1,184 @@
+//! The search: every combination of moves and micro-batches, the fastest that fits, and the front of memory against time.
+//!
+//! A search is a stepper: `step` works for a while and says how far it is, so that a page can show progress and stop it.
+
+mod explore;
+mod space;
+
+use super::goal::Goal;
+use super::micro::with_batch;
+use super::moves::{Cost, Move};
+use crate::estimate::parts;
+use crate::estimate::time::Span;
+use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::scenario::Scenario;
+use crate::units::Bytes;
+use explore::{Branch, Task, Turns};
+use space::{Choice, Space};
+
+/// A search under way.
+#[derive(Debug)]
+pub struct Search {
+    space: Space,
+    goal: Goal,
+    allowance: Bytes,
+    tasks: Vec<Task>,
+    turns: Vec<Turns>,
+    front: Vec<Point>,
+    tally: Tally,
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Combinations of moves and micro-batches.
+    pub space: u64,
+    /// Of these: settled, by an estimate or by pruning.
+    pub settled: u64,
+    /// Networks run on the tape.
+    pub estimates: u64,
+    /// Combinations whose two halves were added up.
+    pub sums: u64,
+    /// Not possible together, or no other than one that is counted.
+    pub impossible: u64,
+    /// Pruned: a smaller micro-batch already needs more than there is, and memory does not fall as it grows.
+    pub too_large: u64,
+    /// Pruned: needs at least as much memory as a smaller micro-batch and at least the time of a larger one, and something
+    /// found is better than both.
+    pub dominated: u64,
+    /// Pruned: without a move that is possible there and never needs more memory or more time.
+    pub outdone: u64,
+    pub done: bool,
+}
+
+/// A combination on the front: nothing that needs less memory is faster.
+#[derive(Clone, Debug)]
+pub struct Point {
+    pub peak: Bytes,
+    pub time: Span,
+    choice: Choice,
+}
+
+/// A point estimated in full.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub scenario: Scenario,
+    pub moves: Vec<&'static Move>,
+    pub estimate: Estimate,
+    pub time: Span,
+    /// Whether it meets the goal, allocator and all.
+    pub fits: bool,
+}
+
+/// What a finished search found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// The fastest on the front that meets the goal; `None` where nothing fits.
+    pub best: Option<Candidate>,
+    /// The front by allocated peak, the fastest first.
+    pub front: Vec<Candidate>,
+    pub tally: Tally,
+}
+
+impl Search {
+    /// A search over all moves that cost at most this much.
+    pub fn new(scenario: &Scenario, goal: Goal, most: Cost) -> Result<Self, Unsupported> {
+        let allowance = goal.allowance(scenario)?;
+        let space = Space::new(scenario, most);
+        let first = space.batches.last().map(|smallest| {
+            Task::Networks(Box::new(Branch {
+                network: Vec::new(),
+                scenario: with_batch(&space.base, *smallest),
+            }))
+        });
+        Ok(Self {
+            tally: Tally {
+                space: space.size(),
+                ..Tally::default()
+            },
+            space,
+            goal,
+            allowance,
+            tasks: first.into_iter().collect(),
+            turns: Vec::new(),
+            front: Vec::new(),
+        })
+    }
+
+    /// Works until about this many networks have been run, or until it is done.
+    pub fn step(&mut self, budget: u64) -> Result<Tally, Unsupported> {
+        let until = self.tally.estimates.saturating_add(budget.max(1));
+        while self.tally.estimates < until {
+            match self.tasks.pop() {
+                Some(Task::Networks(branch)) => self.branch(*branch)?,
+                Some(Task::Between(between)) => self.between(*between)?,
+                None => {
+                    self.tally.done = true;
+                    break;
+                }
+            }
+        }
+        self.tally.done = self.tasks.is_empty();
+        Ok(self.tally)
+    }
+
+    /// The front as far as it is known, the fastest first.
+    pub fn front(&self) -> &[Point] {
+        &self.front
+    }
+
+    /// Runs to the end and estimates what is on the front in full.
+    pub fn finish(mut self) -> Result<Found, Unsupported> {
+        while !self.step(u64::MAX / 2)?.done {}
+        let front = self
+            .front
+            .iter()
+            .filter_map(|point| self.candidate(point).transpose())
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(Found {
+            best: front.iter().find(|it| it.fits).cloned(),
+            front,
+            tally: self.tally,
+        })
+    }
+
+    /// The point's scenario with a full estimate.
+    fn candidate(&self, point: &Point) -> Result<Option<Candidate>, Unsupported> {
+        let choice = self.plainest(point)?;
+        let Some((scenario, moves)) = self.space.scenario(&choice) else {
+            return Ok(None);
+        };
+        let estimate = estimate(&scenario)?;
+        Ok(Some(Candidate {
+            fits: self.goal.met(&estimate),
+            scenario,
+            moves,
+            estimate,
+            time: point.time,
+        }))
+    }
+
+    /// The point's choice without the moves that gain nothing: those that never harm were taken unseen.
+    fn plainest(&self, point: &Point) -> Result<Choice, Unsupported> {
+        let mut choice = point.choice.clone();
+        for (at, axis) in self.space.axes.iter().enumerate() {
+            let place = choice.network.get(at).copied().unwrap_or(0);
+            let taken = place.checked_sub(1).and_then(|place| axis.get(place));
+            if !taken.is_some_and(|it| it.never_worse) {
+                continue;
+            }
+            let mut without = choice.clone();
+            if let Some(place) = without.network.get_mut(at) {
+                *place = 0;
+            }
+            if let Some((scenario, _)) = self.space.scenario(&without) {
+                let whole = parts::whole(&scenario)?;
+                let seconds = point.time.expected.get() * (1.0 + 1e-9);
+                if whole.peak <= point.peak && whole.step.expected.get() <= seconds {
+                    choice = without;
+                }
+            }
+        }
+        Ok(choice)
+    }
+}
