@@ -194,6 +194,25 @@ mod tests {
     use crate::scenario::{Precision, settings};
 
     #[test]
+    fn micro_batches_that_wait_take_their_time() {
+        for model in ["gpt2", "vit-b16", "dreams", "resnet-18"] {
+            let seconds = |accumulation: u64| {
+                let mut scenario = Scenario::default();
+                scenario.model.id = model.into();
+                scenario.data.micro_batch = 2;
+                scenario.data.sequence = 64;
+                scenario.training.accumulation = accumulation;
+                super::whole(&scenario).unwrap().step.expected.get()
+            };
+            let (few, many) = (seconds(8), seconds(9));
+            assert!(
+                (many - few - (few - seconds(7))).abs() < 1e-6 * few,
+                "{model}"
+            );
+        }
+    }
+
+    #[test]
     fn the_halves_add_up_to_the_whole() {
         let mut dice = Dice::new(21);
         for _ in 0..150 {

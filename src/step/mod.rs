@@ -147,7 +147,7 @@ pub fn run_as(
     let mut graph: Vec<Tensor> = Vec::new();
     for step in 0..steps {
         tape.mark(step, Phase::Setup);
-        let micro = micro_batches(net, &cx, data, training.accumulation.max(1));
+        let (micro, _waiting) = micro_batches(net, &cx, data, training.accumulation.max(1));
         for (place, batch) in micro.iter().enumerate() {
             tape.mark(step, Phase::Forward);
             if step == 1 && place == 0 {
@@ -255,23 +255,23 @@ pub fn run_as(
 
 /// The batches of one step. All are on the device before the first forward; beyond a few, which show every
 /// state the memory can be in, the rest are held as they are and not run.
-fn micro_batches(net: &dyn Net, cx: &Cx, data: &Data, accumulation: u64) -> Vec<Vec<Tensor>> {
+fn micro_batches(
+    net: &dyn Net,
+    cx: &Cx,
+    data: &Data,
+    accumulation: u64,
+) -> (Vec<Vec<Tensor>>, Option<Tensor>) {
     const RUN: u64 = 8;
-    let mut all: Vec<_> = (0..accumulation.min(RUN))
+    let all: Vec<_> = (0..accumulation.min(RUN))
         .map(|_| net.batch(cx, data))
         .collect();
-    if let Some(first) = all.first().filter(|_| accumulation > RUN) {
+    let first = all.first().filter(|_| accumulation > RUN);
+    let waiting = first.map(|first| {
         let bytes: u64 = first.iter().map(Tensor::bytes).fold(0, u64::saturating_add);
-        let rest = cx.tape.empty(
-            "inputs",
-            [bytes.saturating_mul(accumulation - RUN)],
-            DType::U8,
-        );
-        if let Some(last) = all.last_mut() {
-            last.push(rest);
-        }
-    }
-    all
+        let rest = bytes.saturating_mul(accumulation - RUN);
+        cx.tape.empty("inputs", [rest], DType::U8)
+    });
+    (all, waiting)
 }
 
 /// The type weights are kept in, and the one autocast lowers to.

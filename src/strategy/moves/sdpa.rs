@@ -10,7 +10,7 @@ pub const MOVE: Move = Move {
     what: "Attention in one kernel that keeps no matrix of scores.",
     needs: "Eager attention.",
     cost: Cost::Free,
-    never_worse: true,
+    never_worse: false,
     speed: "Faster.",
     quality: "Equal up to rounding.",
     source: "arXiv 2307.08691; transformers attn_implementation",
