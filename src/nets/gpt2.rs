@@ -1,8 +1,6 @@
 //! GPT-2 (transformers/models/gpt2/modeling_gpt2.py).
 
-use std::rc::Rc;
-
-use super::decoder::{Cache, cached};
+use super::decoder::{Cache, cache, cached};
 use super::losses::{Entropy, causal_lm_loss};
 use super::{Cx, Net, Output, Sizes};
 use crate::scenario::{Attention, Data};
@@ -38,17 +36,17 @@ impl Net for Gpt2 {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let (ids, labels) = (&batch[0], &batch[1]);
-        let cache: Cache = cx.env.training.use_cache.then(Rc::default);
+        let cache: Cache = cache(cx);
         let hidden = cx.within("transformer", |cx| {
             self.model(cx, ids, batch.get(2), &cache)
         });
         let table = cx.within("transformer", |cx| {
             cx.within("wte", |cx| cx.param("weight", [self.vocab, self.hidden]))
         });
-        let logits = cx.within("lm_head", |cx| {
+        cx.within("lm_head", |cx| {
             drop(cx.tied_later([self.vocab, self.hidden]));
-            hidden.linear(&table.tensor(), None)
         });
+        let logits = cx.tied_linear("lm_head", &hidden, &table.tensor());
         let [loss, logits] =
             cx.within("loss", |_| causal_lm_loss(logits, labels, Entropy::Library));
         Output {

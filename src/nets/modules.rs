@@ -34,6 +34,11 @@ impl Cx {
         })
     }
 
+    /// A linear layer without bias whose weight is another module's.
+    pub fn tied_linear(&self, name: &'static str, x: &Tensor, weight: &Tensor) -> Tensor {
+        self.within(name, |cx| adapted(cx, name, x, x.linear(weight, None)))
+    }
+
     /// `Linear4bit` of bitsandbytes: half a byte for each weight and a scale for each 64, which are bytes with scales of
     /// their own under double quantisation; it computes in 16 bits.
     fn linear_4bit(&self, x: &Tensor, out: u64, bias: bool, stored: DType) -> Tensor {

@@ -75,7 +75,7 @@ impl Net for Seq2Seq {
             (encoded, decoded)
         });
         let table = cx.within("model", |cx| self.table(cx));
-        let mut logits = cx.within("lm_head", |_| decoded.linear(&table, None));
+        let mut logits = cx.tied_linear("lm_head", &decoded, &table);
         if !self.whisper {
             let bias = cx.buffer("final_logits_bias", [1, self.vocab], cx.env.weights);
             logits = logits.add(&bias);

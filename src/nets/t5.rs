@@ -1,5 +1,6 @@
 //! T5 and its relatives: encoder and decoder, relative position biases (transformers/models/t5/modeling_t5.py).
 
+use super::decoder::{Cache, cache, cached};
 use super::gpt2::gelu_new;
 use super::inputs::{additive, allowed};
 use super::{Cx, Net, Output, Sizes};
@@ -28,6 +29,14 @@ struct T5 {
 struct Stack {
     net: T5,
     decoder: bool,
+}
+
+/// What an attention is given besides its states.
+#[derive(Clone, Copy)]
+struct Given<'a> {
+    bias: Option<&'a Tensor>,
+    causal: Option<&'a Tensor>,
+    cache: &'a Cache,
 }
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
@@ -73,7 +82,9 @@ impl Net for T5 {
         // Each stack makes a table of its own, and so does the head; they are tied when all exist.
         let table = |cx: &Cx| cx.tied_later([self.vocab, self.hidden]);
         let of_encoder = cx.within("encoder", |cx| cx.within("embed_tokens", table));
-        let encoded = cx.within("encoder", |inner| stack(false).run(cx, inner, ids, None));
+        let encoded = cx.within("encoder", |inner| {
+            stack(false).run(cx, inner, ids, None, &None)
+        });
         if self.decoder_layers == 0 {
             let loss = encoded.mean_all();
             return Output {
@@ -83,13 +94,14 @@ impl Net for T5 {
         }
         let shifted = shifted_right(labels);
         let of_decoder = cx.within("decoder", |cx| cx.within("embed_tokens", table));
+        let kept = cache(cx);
         let decoded = cx.within("decoder", |inner| {
-            stack(true).run(cx, inner, &shifted, Some(&encoded))
+            stack(true).run(cx, inner, &shifted, Some(&encoded), &kept)
         });
         let (logits, _scaled) = if self.tied {
             let scaled = decoded.scale();
             let of_head = cx.within("lm_head", table);
-            let logits = cx.within("lm_head", |_| scaled.linear(&self.table(cx), None));
+            let logits = cx.tied_linear("lm_head", &scaled, &self.table(cx));
             drop(of_head);
             (logits, Some(scaled))
         } else {
@@ -102,10 +114,9 @@ impl Net for T5 {
                 .view(&[rows, self.vocab])
                 .cross_entropy(&labels.view(&[rows]))
         });
-        Output {
-            loss,
-            held: vec![logits, encoded],
-        }
+        let mut held = vec![logits, encoded];
+        held.extend(kept.map(|kept| kept.take()).unwrap_or_default());
+        Output { loss, held }
     }
 }
 
@@ -128,14 +139,22 @@ fn shifted_right(labels: &Tensor) -> Tensor {
 }
 
 impl Stack {
-    fn run(self, root: &Cx, cx: &Cx, ids: &Tensor, encoded: Option<&Tensor>) -> Tensor {
+    fn run(
+        self,
+        root: &Cx,
+        cx: &Cx,
+        ids: &Tensor,
+        encoded: Option<&Tensor>,
+        cache: &Cache,
+    ) -> Tensor {
         let embedded = cx.asks_for_gradient(self.net.table(root).embedding(ids));
         let eager = cx.env.training.attention == Attention::Eager;
         let causal = (self.decoder && eager)
             .then(|| additive(&allowed(ids, None, false), ids.size(0), embedded.dtype()));
         let hidden = cx.dropout(&embedded, 0.1);
-        let (encoded, count) = (
+        let (encoded, cache, count) = (
             encoded.cloned(),
+            cache.clone(),
             if self.decoder {
                 self.net.decoder_layers
             } else {
@@ -143,7 +162,7 @@ impl Stack {
             },
         );
         let mut state = cx.layers("block", count, vec![hidden], move |cx, state, _| {
-            self.block(cx, state, causal.as_ref(), encoded.as_ref())
+            self.block(cx, state, causal.as_ref(), encoded.as_ref(), &cache)
         });
         // The biases live to the end of the function; hidden states make room for their successors.
         let Some(hidden) = state.first_mut() else {
@@ -161,18 +180,29 @@ impl Stack {
         state: &[Tensor],
         causal: Option<&Tensor>,
         encoded: Option<&Tensor>,
+        cache: &Cache,
     ) -> Vec<Tensor> {
         let Some(input) = state.first() else {
             return Vec::new();
         };
         let (mut hidden, bias) = cx.nth("layer", 0, |cx| {
-            self.attention_layer(cx, "SelfAttention", input, input, state.get(1), causal)
+            let given = Given {
+                bias: state.get(1),
+                causal,
+                cache,
+            };
+            self.attention_layer(cx, "SelfAttention", input, input, given)
         });
         hidden = finite(hidden);
         let mut out = vec![bias];
         if let Some(encoded) = encoded {
             let (attended, bias) = cx.nth("layer", 1, |cx| {
-                self.attention_layer(cx, "EncDecAttention", &hidden, encoded, state.get(2), None)
+                let given = Given {
+                    bias: state.get(2),
+                    causal: None,
+                    cache,
+                };
+                self.attention_layer(cx, "EncDecAttention", &hidden, encoded, given)
             });
             hidden = finite(attended);
             out.push(bias);
@@ -194,15 +224,13 @@ impl Stack {
         name: &'static str,
         hidden: &Tensor,
         others: &Tensor,
-        bias: Option<&Tensor>,
-        causal: Option<&Tensor>,
+        given: Given,
     ) -> (Tensor, Tensor) {
         let crossed = name == "EncDecAttention";
         let normed = rms_norm(cx, "layer_norm", hidden);
         let keys = if crossed { others } else { &normed };
-        let (attended, bias, _weights) = cx.within(name, |cx| {
-            self.attention(cx, &normed, keys, crossed, bias, causal)
-        });
+        let (attended, bias, _weights) =
+            cx.within(name, |cx| self.attention(cx, &normed, keys, crossed, given));
         let dropped = cx.dropout(&attended, 0.1);
         (hidden.add(&dropped), bias)
     }
@@ -213,9 +241,13 @@ impl Stack {
         x: &Tensor,
         others: &Tensor,
         crossed: bool,
-        bias: Option<&Tensor>,
-        causal: Option<&Tensor>,
+        given: Given,
     ) -> (Tensor, Tensor, Option<Tensor>) {
+        let Given {
+            bias,
+            causal,
+            cache,
+        } = given;
         let T5 {
             heads, head_dim, ..
         } = self.net;
@@ -228,6 +260,7 @@ impl Stack {
         let q = project("q", x);
         let k = project("k", others);
         let v = project("v", others);
+        let (k, v) = cached(cache, k, v);
         let bias = bias.cloned().unwrap_or_else(|| {
             if crossed {
                 let shape = [1, heads, s, k.size(2)];

@@ -3,7 +3,7 @@
 use super::super::Cx;
 use super::traits::{HeadNorms, Positions, Projection};
 use super::{Cache, Decoder, Shared, rope};
-use crate::scenario::{Attention, Kernels};
+use crate::scenario::{Attention, Checkpointing, Kernels};
 use crate::tape::ops::{AttentionMask, repeat_heads};
 use crate::tape::{DType, Tensor};
 
@@ -170,14 +170,27 @@ fn one_by_one(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     }
 }
 
-/// `DynamicLayer.update`: joins new keys and values to what is kept, which copies them.
+/// Where keys and values are kept, if they are: a checkpointed layer is given none (`GradientCheckpointingLayer`).
+pub(in crate::nets) fn cache(cx: &Cx) -> Cache {
+    let training = &cx.env.training;
+    let kept = training.use_cache && training.checkpointing != Checkpointing::Layers;
+    kept.then(Default::default)
+}
+
+/// `DynamicLayer.update`: joins new keys and values to what is kept, which copies them. What is kept is empty and of the
+/// keys' type, so the copies of both have that where it is the wider one.
 pub(in crate::nets) fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, Tensor) {
     let Some(cache) = cache else { return (k, v) };
-    let empty = |t: &Tensor| t.constant("tensor", &[0], t.dtype());
+    let dtype = k.dtype();
+    let empty = |t: &Tensor| t.constant("tensor", &[0], dtype);
     let (no_keys, no_values) = (empty(&k), empty(&v));
     let keys = Tensor::cat(&k, &[], -2);
     drop(no_keys);
-    let values = Tensor::cat(&v, &[], -2);
+    let values = if dtype == DType::F32 && v.dtype().is_half() {
+        v.to(dtype).then(|v| Tensor::cat(v, &[], -2))
+    } else {
+        Tensor::cat(&v, &[], -2)
+    };
     drop(no_values);
     cache.borrow_mut().extend([keys.clone(), values.clone()]);
     (keys, values)

@@ -67,7 +67,7 @@ struct Decoder {
     traits: Traits,
 }
 
-pub(super) use attention::cached;
+pub(super) use attention::{cache, cached};
 
 /// Keys and values a `DynamicCache` holds.
 pub(super) type Cache = Option<Rc<RefCell<Vec<Tensor>>>>;
@@ -138,7 +138,7 @@ impl Net for Decoder {
             x.constant("cat", &[x.size(0), x.size(1).saturating_add(n)], x.dtype())
         };
         let (ids, labels) = (&longer(ids), &longer(labels));
-        let cache = cx.env.training.use_cache.then(Rc::default);
+        let cache = cache(cx);
         let name = self.traits.names.model;
         let hidden = cx.within(name, |cx| match self.traits.names.inner {
             Some(inner) => cx.within(inner, |cx| self.model(cx, ids, batch.get(2), &cache)),
@@ -278,8 +278,8 @@ impl Decoder {
             let weight = self.head_weight(cx);
             cx.within("lm_head", |cx| {
                 drop(cx.tied_later([self.vocab, self.table_width]));
-                hidden.linear(&weight, None)
-            })
+            });
+            cx.tied_linear("lm_head", hidden, &weight)
         } else {
             cx.linear("lm_head", hidden, self.vocab, self.traits.head_bias)
         };

@@ -20,29 +20,32 @@ pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// `_single_tensor_adafactor`, which is the default: names of one round live into the next.
-pub fn torch(tape: &Tape, params: &[Rc<Param>]) {
+pub fn torch(tape: &Tape, params: &[Rc<Param>], states: Option<&[Vec<Tensor>]>) {
     let mut row_mean = None;
     let mut column_mean = None;
     let mut square = None;
-    let mut estimate = None;
+    let mut update: Option<Tensor> = None;
+    // A norm reduces as a mean does.
+    let norm = |of: &Tensor| drop(of.mean_all());
+    let mut at = 0;
     tape.each(params, |param| {
         let (data, dtype) = (&param.data, param.data.dtype());
-        tape.workspace("norm", 4);
-        let update = if data.shape().len() > 1 {
-            // Norms of rows and of columns, which reduce as means do.
+        norm(data);
+        let estimate = if data.shape().len() > 1 {
             drop(row_mean.replace(data.mean(&[-1])));
             drop(column_mean.replace(data.mean(&[-2])));
             let product = tape.empty_as("matmul", *data.layout(), dtype);
-            let mean = tape.empty("mean", [1], dtype);
-            drop(mean);
+            tape.cublas_workspace();
+            let rows = states.and_then(|all| all.get(at)).and_then(|it| it.first());
+            drop(rows.map(|rows| rows.mean(&[-2])));
             product
         } else {
             drop(square.replace(tape.empty_as("mul", *data.layout(), dtype)));
             tape.empty_as("clone", *data.layout(), dtype)
         };
         // `update` is `var_estimate` changed in place: the old one goes when both names are bound again.
-        drop(estimate.replace(update));
-        tape.workspace("norm", 4);
+        norm(update.insert(estimate));
+        at += 1;
     });
 }
 

@@ -115,7 +115,11 @@ impl OptimizerState {
             Optimizer::Lion | Optimizer::LionForeach => {
                 chunked_list(tape, "_foreach_lerp", &params);
             }
-            Optimizer::Adafactor => adafactor::torch(tape, &params),
+            Optimizer::Adafactor => {
+                // The first list is that of tables.
+                let states = self.states.as_deref().and_then(|all| all.get(1..));
+                adafactor::torch(tape, &params, states);
+            }
             Optimizer::Muon => muon::single(tape, &params),
         }
         work::of_step(kind, tape, &params);

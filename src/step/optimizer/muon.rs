@@ -20,19 +20,24 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
         drop(norm.then(|norm| norm.constant("clamp", &[0; 0], DType::BF16)));
         let mut gram: Option<Tensor> = None;
         let mut gram_update: Option<Tensor> = None;
-        for _ in 0..ROUNDS {
+        for round in 0..ROUNDS {
             let product = tape.empty("matmul", [small, small], DType::BF16);
             tape.cublas_workspace();
             multiplied(tape, small, n.max(m), small);
             drop(gram.replace(product));
-            let added = |columns| {
+            let added = |columns, lies_across: bool| {
                 let sum = tape.empty("addmm", [small, columns], DType::BF16);
-                tape.cublaslt_workspace();
+                if lies_across {
+                    tape.cublas_workspace();
+                } else {
+                    tape.cublaslt_workspace();
+                }
                 multiplied(tape, small, small, columns);
                 sum
             };
-            drop(gram_update.replace(added(small)));
-            let next = added(n.max(m));
+            drop(gram_update.replace(added(small, false)));
+            // A tall matrix is a transposed view until its first product.
+            let next = added(n.max(m), n > m && round == 0);
             drop(std::mem::replace(&mut orthogonal, next));
         }
         drop((gram, gram_update));
