@@ -33,8 +33,11 @@ impl Dims {
         self.iter().fold(1, |all, n| all.saturating_mul(*n))
     }
 
+    /// Two dimensions in each other's place; where there are not so many, nothing changes.
     pub fn swapped(mut self, a: usize, b: usize) -> Self {
-        self.sizes[..usize::from(self.len)].swap(a, b);
+        if a.max(b) < usize::from(self.len) {
+            self.sizes.swap(a, b);
+        }
         self
     }
 

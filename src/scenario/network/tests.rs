@@ -155,6 +155,17 @@ fn broken_text_neither_panics_nor_runs_away() {
     }
 }
 
+#[test]
+fn passes_without_gradients_before_checkpointed_ones_are_answered() {
+    // The weights that autocast keeps from the first pass ask for no gradient, so that the segment run again saves more
+    // than the segment had: PyTorch stops there, and here nothing may.
+    let text = "input,kind=values,shape=batch:8:16;part,name=core,repeat=2,passes=2,gradient=1,segments=pass;attention,heads=2;mlp,width=32";
+    for checkpointing in ["none", "layers", "keep-attention", "keep-matmuls"] {
+        let changes = [("precision", "amp-bf16"), ("ckpt", checkpointing)];
+        assert!(run(text, &changes).allocated.expected > Bytes::ZERO);
+    }
+}
+
 fn run(network: &str, changes: &[(&str, &str)]) -> Estimate {
     let mut scenario = Scenario::default();
     let base = [("precision", "fp32"), ("expandable", "on"), ("mb", "4")];
