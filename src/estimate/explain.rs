@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Category, Peaks, PhasePeak, Unsupported, alive_at};
 use crate::order::sorted;
 use crate::scenario::Scenario;
-use crate::tape::Scope;
+use crate::tape::{DType, Note, Scope};
 use crate::units::Bytes;
 
 /// Tensors of one kind that are alive at the step's peak: made by the same operation, of the same size, in modules
@@ -72,6 +72,78 @@ fn held(
     Ok(sorted(held, |a, b| b.all().cmp(&a.all())))
 }
 
+/// Tensors of one kind that are alive at the peak inside a module, with what they look like and what keeps them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub held: Held,
+    pub shape: Vec<u64>,
+    pub dtype: Option<DType>,
+    /// The operations whose backward keeps them.
+    pub kept_for: Vec<&'static str>,
+}
+
+/// What is alive at the peak inside a module, given with `*` for numbers; the largest kind first.
+pub fn kept_in(scenario: &Scenario, module: &str) -> Result<Vec<Kept>, Unsupported> {
+    let (net, _) = super::built(scenario)?;
+    let run = super::ran_as(&*net, scenario, true);
+    let trace = &run.trace;
+    let peaks = super::peaks(&run, scenario);
+    let Some(peak) = peaks.highest() else {
+        return Ok(Vec::new());
+    };
+    let mut notes: BTreeMap<u32, Vec<&Note>> = BTreeMap::new();
+    for note in &trace.notes {
+        notes.entry(note.block).or_default().push(note);
+    }
+    let mut kinds: Vec<Kept> = Vec::new();
+    for (id, copies) in alive_at(trace, peak) {
+        let Some(block) = trace.blocks.get(id as usize) else {
+            continue;
+        };
+        let name = numberless(&trace.path(block.scope));
+        let inside = name.strip_prefix(module);
+        if !inside.is_some_and(|it| it.is_empty() || it.starts_with('.')) {
+            continue;
+        }
+        let notes = notes.get(&id).map_or(&[][..], |it| it);
+        let mut kept_for: Vec<_> = notes.iter().map(|it| it.kept_for).collect();
+        kept_for.retain(|it| !it.is_empty());
+        kept_for.sort_unstable();
+        kept_for.dedup();
+        let made = notes.first();
+        let kind = Kept {
+            held: Held {
+                category: block.category,
+                module: name,
+                op: block.op,
+                count: copies,
+                each: Bytes::new(block.rounded()),
+            },
+            shape: made.map(|it| it.shape.to_vec()).unwrap_or_default(),
+            dtype: made.map(|it| it.dtype),
+            kept_for,
+        };
+        match kinds.iter_mut().find(|it| it.is_like(&kind)) {
+            Some(same) => same.held.count += copies,
+            None => kinds.push(kind),
+        }
+    }
+    Ok(sorted(kinds, |a, b| b.held.all().cmp(&a.held.all())))
+}
+
+impl Kept {
+    fn is_like(&self, other: &Self) -> bool {
+        let count = other.held.count;
+        let held = Held {
+            count,
+            ..self.held.clone()
+        };
+        held == other.held
+            && (&self.shape, self.dtype, &self.kept_for)
+                == (&other.shape, other.dtype, &other.kept_for)
+    }
+}
+
 /// The path with `*` in the place of every number.
 fn numberless(path: &str) -> String {
     // A number, or a row of equal layers such as `1-30`.
@@ -132,6 +204,53 @@ mod tests {
             held.iter()
                 .any(|kind| kind.count == 12 && kind.module.contains(".*."))
         );
+    }
+
+    #[test]
+    fn a_layer_shows_what_it_keeps_for_backward_and_why() {
+        let layer = "transformer.h.*";
+        let all = kept_in(&Scenario::default(), layer).unwrap();
+        // As derivatives.yaml says: a product keeps its input, attention its three parts and its result, a norm its statistics.
+        for (op, module, shape, dtype, kept_for) in [
+            ("tanh", "mlp", &[8, 1024, 3072][..], DType::F32, "tanh"),
+            ("to", "mlp.c_fc", &[8, 1024, 768], DType::BF16, "linear"),
+            (
+                "linear",
+                "attn.c_attn",
+                &[8192, 2304],
+                DType::BF16,
+                "flash_attention",
+            ),
+            (
+                "layer_norm",
+                "ln_1",
+                &[8, 1024, 1],
+                DType::F32,
+                "layer_norm",
+            ),
+            (
+                "dropout_mask",
+                "mlp",
+                &[8, 1024, 768],
+                DType::Bool,
+                "dropout",
+            ),
+        ] {
+            let module = format!("{layer}.{module}");
+            let found = all
+                .iter()
+                .find(|it| it.held.op == op && it.held.module == module);
+            let found = found.map(|it| (&*it.shape, it.dtype, &*it.kept_for));
+            assert_eq!(
+                found,
+                Some((shape, Some(dtype), &[kept_for][..])),
+                "{module} {op}"
+            );
+        }
+        let same = held_at_peak(&Scenario::default()).unwrap();
+        let inside = same.iter().filter(|it| it.module.starts_with(layer));
+        let whole: Bytes = all.iter().map(|it| it.held.all()).sum();
+        assert_eq!(whole, inside.map(Held::all).sum());
     }
 
     #[test]

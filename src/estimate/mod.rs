@@ -23,7 +23,7 @@ mod uncertainty;
 pub use card::{SmallestCard, smallest_card};
 pub use drawn::{edges, over_steps, sized};
 pub use expand::{Expansion, Single};
-pub use explain::{Held, held_at_instant, held_at_peak};
+pub use explain::{Held, Kept, held_at_instant, held_at_peak, kept_in};
 pub use host::{Disk, Host, HostPart, HostUse};
 pub use names::{unmatched, warnings};
 pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
@@ -155,13 +155,20 @@ fn machine(scenario: &Scenario) -> Machine {
 }
 
 fn ran(net: &dyn Net, scenario: &Scenario) -> Run {
+    ran_as(net, scenario, false)
+}
+
+fn ran_as(net: &dyn Net, scenario: &Scenario, noted: bool) -> Run {
     let machine = machine(scenario);
     step::run(
         net,
         &scenario.data,
         &scenario.training,
         machine,
-        course(scenario, Course::from_the_start(STEPS)),
+        Course {
+            noted,
+            ..course(scenario, Course::from_the_start(STEPS))
+        },
     )
 }
 

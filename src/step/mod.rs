@@ -48,6 +48,8 @@ pub struct Course {
     pub evaluation: u64,
     /// After the last step a checkpoint's weights lie on the device beside the model's own, as when a run is resumed.
     pub resumes: bool,
+    /// What tensors look like is noted, to be shown.
+    pub noted: bool,
 }
 
 impl Course {
@@ -60,6 +62,7 @@ impl Course {
             buckets: Buckets::None,
             evaluation: 0,
             resumes: false,
+            noted: false,
         }
     }
 
@@ -72,6 +75,7 @@ impl Course {
             buckets: Buckets::None,
             evaluation: 0,
             resumes: false,
+            noted: false,
         }
     }
 }
@@ -130,10 +134,14 @@ pub fn run_as(
         buckets,
         evaluation,
         resumes,
+        noted,
     } = course;
     let reducer = Reducer::new(buckets);
     let (weights, autocast) = types(training.precision);
     let tape = Tape::new(machine);
+    if noted {
+        tape.keep_notes();
+    }
     let cx = Cx::new(
         tape.clone(),
         Rc::new(Env::new(training.clone(), weights, folding)),

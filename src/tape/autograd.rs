@@ -181,7 +181,10 @@ impl Tensor {
 
     pub(in crate::tape) fn made_by(self, History(node): History) -> Tensor {
         match node {
-            Some(node) => self.given_edge(Edge { node, output: 0 }),
+            Some(node) => {
+                self.core().note_result(&self);
+                self.given_edge(Edge { node, output: 0 })
+            }
             None => self,
         }
     }
@@ -201,6 +204,9 @@ impl Tensor {
     fn all_made_by(node: &Rc<Node>, outputs: Vec<Tensor>) -> Vec<Tensor> {
         let n = outputs.len();
         node.buffer.borrow_mut().resize(n, None);
+        if let Some(first) = outputs.first() {
+            first.core().note_result(first);
+        }
         outputs
             .into_iter()
             .enumerate()

@@ -87,7 +87,10 @@ impl Core {
     pub(in crate::tape) fn pack(self: &Rc<Self>, tensor: &Tensor) -> Saved {
         let hook = self.hooks.borrow().last().cloned();
         Saved(match hook {
-            None => Holder::Kept(tensor.detach()),
+            None => {
+                self.note_kept(tensor);
+                Holder::Kept(tensor.detach())
+            }
             Some(Hook::Checkpoint(frame)) => {
                 let place = frame.saved.get();
                 frame.saved.set(place + 1);
@@ -99,6 +102,7 @@ impl Core {
                 list.push(Some(tensor.detach()));
                 let done = list.len() >= frame.saved.get();
                 drop(remade);
+                self.note_kept(tensor);
                 if done {
                     // PyTorch raises here to leave the segment; we let it run on without recording.
                     self.muted.set(true);

@@ -22,6 +22,21 @@ impl DType {
         }
     }
 
+    /// As PyTorch names it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Bool => "bool",
+            Self::U8 => "uint8",
+            Self::I32 => "int32",
+            Self::I64 => "int64",
+            Self::U64 => "uint64",
+            Self::F16 => "float16",
+            Self::BF16 => "bfloat16",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+        }
+    }
+
     pub const fn is_floating(self) -> bool {
         matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
     }

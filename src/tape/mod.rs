@@ -8,6 +8,7 @@ mod dtype;
 pub mod fold;
 mod kernels;
 mod layout;
+mod notes;
 pub mod ops;
 mod param;
 mod software;
@@ -22,6 +23,7 @@ pub use checkpoint::{Checkpointed, Keep};
 pub use dtype::DType;
 pub use fold::Folding;
 pub use layout::{Dims, Layout, broadcast};
+pub use notes::Note;
 pub use param::{Hook, Param};
 pub use software::{AdamStep, Logits, Software};
 pub use tensor::Tensor;
@@ -98,6 +100,8 @@ pub(in crate::tape) struct Core {
     /// What nodes hold as plain attributes, not as saved tensors: alive as long as the graph is.
     contexts: RefCell<Vec<Tensor>>,
     params: RefCell<Vec<Rc<Param>>>,
+    /// What tensors look like is noted too, where that is asked for; from this note on it is open what keeps them.
+    noting: Cell<Option<usize>>,
 }
 
 impl std::fmt::Debug for Tape {
@@ -146,6 +150,7 @@ impl Tape {
             hooks: RefCell::default(),
             contexts: RefCell::default(),
             params: RefCell::default(),
+            noting: Cell::new(None),
         }))
     }
 

@@ -99,14 +99,14 @@ impl Core {
         dtype: DType,
         category: Category,
     ) -> Tensor {
-        Tensor(Rc::new(Inner {
+        self.note_made(Tensor(Rc::new(Inner {
             core: self.clone(),
             layout: self.layouts.shared(layout),
             edge: None,
             block: self.block(op, bytes, category),
             dtype,
             view: false,
-        }))
+        })))
     }
 }
 
@@ -249,14 +249,14 @@ impl Tensor {
     pub(in crate::tape) fn another(&self, op: &'static str, dtype: DType) -> Self {
         let core = self.core();
         let bytes = self.numel().saturating_mul(dtype.bytes());
-        Self(Rc::new(Inner {
+        core.note_made(Self(Rc::new(Inner {
             core: core.clone(),
             layout: self.0.layout.clone(),
             edge: None,
             block: core.block(op, bytes, core.natural_category()),
             dtype,
             view: false,
-        }))
+        })))
     }
 }
 

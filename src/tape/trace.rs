@@ -122,6 +122,8 @@ pub struct Trace {
     /// A group did not close as it should: the run must be made again without groups.
     pub broken: bool,
     pub kernels: Vec<Kernel>,
+    /// What tensors look like and what keeps them, where that was asked for.
+    pub notes: Vec<super::Note>,
     pub(super) scopes: Vec<ScopeEntry>,
     /// Names of modules that come from outside the program.
     pub(super) names: Vec<String>,
