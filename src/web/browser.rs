@@ -147,6 +147,22 @@ pub fn store(key: &str, value: &str) -> bool {
     storage().is_some_and(|it| it.set_item(key, value).is_ok())
 }
 
+/// The same for this tab alone.
+pub fn stored_in_tab(key: &str) -> Option<String> {
+    tab_storage()?.get_item(key).ok()?
+}
+
+pub fn store_in_tab(key: &str, value: &str) {
+    if let Some(storage) = tab_storage() {
+        // A tab without storage still has its address.
+        let _ = storage.set_item(key, value);
+    }
+}
+
+fn tab_storage() -> Option<Storage> {
+    window().session_storage().ok().flatten()
+}
+
 fn storage() -> Option<Storage> {
     window().local_storage().ok().flatten()
 }
@@ -314,6 +330,12 @@ pub fn now() -> f64 {
     js_sys::Date::now()
 }
 
+/// The day, such as `2026-01-02`.
+pub fn today() -> String {
+    let now = js_sys::Date::new_0().to_iso_string();
+    now.slice(0, 10).into()
+}
+
 /// Whether this is a worker's copy of the module, which has no page.
 pub fn in_worker() -> bool {
     web_sys::window().is_none()
@@ -393,7 +415,15 @@ fn listener(hear: impl Fn(String) + 'static) -> Function {
         .unchecked_into()
 }
 
+/// Prints, once what paper alone has was written; the browser's own command gives notice by itself.
 pub fn print() {
-    // A browser without printing has no other answer than silence.
-    let _ = window().print();
+    if let Ok(notice) = Event::new("beforeprint") {
+        // Nobody can cancel this notice.
+        let _ = window().dispatch_event(&notice);
+    }
+    spawn_local(async {
+        breathe().await;
+        // A browser without printing has no other answer than silence.
+        let _ = window().print();
+    });
 }

@@ -91,7 +91,10 @@ pub fn Compare(session: Session) -> impl IntoView {
         Some(_) => view! { <Comparison session/> }.into_any(),
     };
     view! {
-        <section class="panel" aria-labelledby="compare-title" data-testid="compare">
+        <section
+            class="panel" class:on-paper=move || session.kept.with(Option::is_some)
+            aria-labelledby="compare-title" data-testid="compare"
+        >
             {shown}
         </section>
     }

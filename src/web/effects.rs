@@ -9,14 +9,15 @@ use super::browser;
 use super::session::Session;
 use crate::scenario::Scenario;
 
-/// Where the latest link is kept in the browser's storage.
+/// Where the latest link is kept in the browser's storage: a tab has its own, and the last of any tab is kept for new ones.
 const DRAFT: &str = "headroom.draft";
 
-/// The scenario the page opens with: the address's, or the one last worked on, or the default.
+/// The scenario the page opens with: the address's, or the one last worked on here or anywhere, or the default.
 pub fn opening() -> Session {
     let session = Session::new(Scenario::default());
     let fragment = browser::fragment();
-    let draft = browser::stored(DRAFT).unwrap_or_default();
+    let draft = browser::stored_in_tab(DRAFT).or_else(|| browser::stored(DRAFT));
+    let draft = draft.unwrap_or_default();
     if fragment.is_empty() {
         session.begin(&draft);
     } else {
@@ -41,6 +42,7 @@ pub fn follow_address(session: Session) {
         // As the browser spells it.
         seen.try_set_value(browser::fragment());
         // Storage is a convenience: where it is refused the address still holds everything.
+        browser::store_in_tab(DRAFT, &link);
         browser::store(DRAFT, &link);
     });
     let write = StoredValue::new_local(write);

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::session::Session;
-use super::{browser, summary, text};
+use super::{browser, text};
 use crate::units::UnitStyle;
 
 #[component]
@@ -29,7 +29,7 @@ pub fn Masthead(session: Session) -> impl IntoView {
                 <span class="divider" aria-hidden="true"></span>
                 <super::open::Open session/>
                 <button type="button" class="plain" on:click=move |_| browser::print()>"Print"</button>
-                <Share session/>
+                <super::sharing::Share session/>
             </div>
         </header>
     }
@@ -78,44 +78,4 @@ fn Theme() -> impl IntoView {
         .map(|(id, label)| view! { <option value=id selected=move || chosen.get() == id>{label}</option> })
         .collect();
     view! { <select class="plain" aria-label="Theme" on:change=choose>{options}</select> }
-}
-
-/// Copies the address that restores this scenario, or the answer in words.
-#[component]
-fn Share(session: Session) -> impl IntoView {
-    let address = move || browser::address(&session.link());
-    let page = move || {
-        session
-            .answer
-            .with(|it| summary::markdown(it, session.units.get(), &address()))
-    };
-    view! {
-        <Copy name="Copy Markdown" class="plain" testid="copy-markdown" what=Signal::derive(move || page().unwrap_or_default())/>
-        <Copy name="Copy link" class="primary" testid="copy-link" what=Signal::derive(address)/>
-    }
-}
-
-/// A button that copies, and says so until what it copies changes.
-#[component]
-fn Copy(
-    name: &'static str,
-    class: &'static str,
-    testid: &'static str,
-    what: Signal<String>,
-) -> impl IntoView {
-    let copied = RwSignal::new(None::<(String, bool)>);
-    let copy = move |_| {
-        let text = what.get_untracked();
-        browser::copy(&text.clone(), move |done| {
-            copied.try_set(Some((text, done)));
-        });
-    };
-    let said = move || match copied.get() {
-        Some((text, true)) if text == what.get() => "Copied",
-        Some((_, false)) => "Copying was refused",
-        _ => name,
-    };
-    view! {
-        <button type="button" class=class data-testid=testid on:click=copy><span aria-live="polite">{said}</span></button>
-    }
 }

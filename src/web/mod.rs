@@ -24,11 +24,14 @@ mod masthead;
 mod measured;
 mod network;
 mod open;
+mod picture;
 mod plans;
+mod printed;
 #[cfg(test)]
 mod sample;
 mod saves;
 mod session;
+mod sharing;
 mod stack;
 mod summary;
 mod sweep;
@@ -83,6 +86,7 @@ pub fn App() -> impl IntoView {
                 <doctor::Doctor session width/>
                 <beside::Beside session/>
                 <Limits session/>
+                <printed::Printed session/>
             </div>
         </div>
         <footer class="colophon"><p>{text::PRIVATE}</p></footer>
@@ -102,9 +106,9 @@ fn Limits(session: session::Session) -> impl IntoView {
             .collect_view()
     };
     view! {
-        <section class="panel" aria-label="What is not modelled">
+        <section class="panel screen-only" aria-label=text::NOT_MODELLED>
             <details class="more">
-                <summary>"What we do not model"</summary>
+                <summary>{text::NOT_MODELLED}</summary>
                 <ul class="plain-list">{items}</ul>
             </details>
         </section>

@@ -77,7 +77,7 @@ pub fn Open(session: Session) -> impl IntoView {
         <label class="button plain">
             "Open a file"
             <input
-                type="file" class="aside" data-testid="open-file" accept=".yaml,.yml,.json,.jsonl,.sh,.txt,.log"
+                type="file" class="aside" data-testid="open-file" accept=".yaml,.yml,.json,.jsonl,.sh,.txt,.log,.svg"
                 on:change=move |event| browser::chosen_file(&event).into_iter().for_each(read)
             />
         </label>

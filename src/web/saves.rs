@@ -3,7 +3,7 @@
 use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
-use super::{browser, chart};
+use super::{browser, chart, picture, sharing};
 
 /// Rows of numbers for other programs, under the names of their columns.
 pub fn csv(head: &str, rows: impl IntoIterator<Item = Vec<String>>) -> String {
@@ -29,7 +29,13 @@ pub fn Saves(
         let file = format!("headroom-{name}.{kind}");
         match (&*kind, drawn()) {
             ("csv", _) => browser::download(&file, "text/csv", &csv.get_untracked()),
-            ("svg", Some(svg)) => browser::download(&file, "image/svg+xml", &svg),
+            ("svg", Some(svg)) => {
+                // The drawing carries the run it is of.
+                let address = browser::address(&browser::fragment());
+                let carried = picture::metadata(&address, &sharing::origin(&browser::today()));
+                let svg = svg.replacen('>', &format!(">{carried}"), 1);
+                browser::download(&file, "image/svg+xml", &svg);
+            }
             ("png", Some(svg)) => browser::download_png(&file, &svg, size.get_untracked()),
             _ => (),
         }

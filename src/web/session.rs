@@ -9,7 +9,7 @@ use super::history::History;
 use super::plans::{self, Plans};
 use crate::estimate::{self, Estimate, Unsupported};
 use crate::scenario::Scenario;
-use crate::scenario::settings::Setting;
+use crate::scenario::settings::{self, Setting};
 use crate::share;
 use crate::strategy::doctor::Calibration;
 use crate::units::UnitStyle;
@@ -208,12 +208,27 @@ impl Session {
         if let Some(data) = opened.other_data {
             notes.push(super::text::other_data(&data));
         }
+        let scenario = known(opened.scenario, &mut notes);
         self.link_notes.set(notes);
         let kept = fragment.split_once(share::VERSUS);
         self.kept
             .set(kept.map(|(_, kept)| share::read(kept).scenario));
-        self.replace(opened.scenario);
+        self.replace(scenario);
     }
+}
+
+/// The scenario with a card and a model that there are: without them nothing could be answered at all.
+fn known(mut scenario: Scenario, notes: &mut Vec<String>) -> Scenario {
+    for path in ["hardware.gpu", "model.id"] {
+        let problems = scenario.check();
+        let found = problems.iter().find(|it| it.field == path);
+        if let (Some(problem), Some(setting)) = (found, settings::find(path)) {
+            notes.push(problem.to_string());
+            // A default is always accepted.
+            let _ = setting.set(&mut scenario, &setting.default());
+        }
+    }
+    scenario
 }
 
 /// The answer to a scenario; where there is none, the one before it, marked as such.
@@ -235,5 +250,33 @@ pub fn answer(scenario: &Scenario, before: Option<&Answer>) -> Answer {
             stale: false,
         },
         Err(Unsupported(why)) => refused(vec![why]),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_keeps_what_can_be_answered() {
+        let check = |change: fn(&mut Scenario), expected: &[&str]| {
+            let mut scenario = Scenario::default();
+            scenario.data.micro_batch = 3;
+            change(&mut scenario);
+            let mut notes = Vec::new();
+            let known = known(scenario, &mut notes);
+            assert_eq!((known.check(), known.data.micro_batch), (vec![], 3));
+            let fields = notes.iter().filter_map(|it| it.split(' ').next());
+            assert_eq!(fields.collect::<Vec<_>>(), expected);
+        };
+        check(|_| (), &[]);
+        check(|it| it.hardware.gpu = "nonsense".into(), &["hardware.gpu"]);
+        check(
+            |it| {
+                it.hardware.gpu = "nonsense".into();
+                it.model.id = "gpt".into();
+            },
+            &["hardware.gpu", "model.id"],
+        );
     }
 }

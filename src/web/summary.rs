@@ -7,7 +7,7 @@ use super::verdict::Sentence;
 use crate::units::UnitStyle;
 
 /// The sentence, the breakdown, and the link that opens the same page.
-pub fn markdown(answer: &Answer, units: UnitStyle, link: &str) -> Option<String> {
+pub fn markdown(answer: &Answer, units: UnitStyle, link: &str, origin: &str) -> Option<String> {
     let estimate = answer.estimate.as_ref()?;
     let about = text::about(&answer.scenario);
     let sentence = Sentence::of(estimate, units).spoken();
@@ -16,7 +16,7 @@ pub fn markdown(answer: &Answer, units: UnitStyle, link: &str) -> Option<String>
         let (_, label, _) = line.piece.words();
         page.push_str(&format!("| {label} | {} | {} |\n", line.bytes, line.share));
     }
-    page.push_str(&format!("\n[{}]({link})\n", text::OPEN_IN));
+    page.push_str(&format!("\n[{}]({link}) ({origin})\n", text::OPEN_IN));
     Some(page)
 }
 
@@ -33,10 +33,19 @@ mod tests {
             estimate: Some(Arc::new(sample::estimate())),
             ..Answer::default()
         };
-        let page = markdown(&answer, UnitStyle::Binary, "https://example.org/#v=1").unwrap();
+        let page = markdown(
+            &answer,
+            UnitStyle::Binary,
+            "https://example.org/#v=1",
+            "Headroom 1",
+        )
+        .unwrap();
         assert!(page.contains("Needs 10.0 GiB (9.50–11.0) of 20.0: fits, 10.0 spare."));
         assert!(page.contains("| Activations | 5.00 GiB | 50 % |"));
-        assert!(page.ends_with("(https://example.org/#v=1)\n"));
-        assert_eq!(markdown(&Answer::default(), UnitStyle::Binary, ""), None);
+        assert!(page.ends_with("(https://example.org/#v=1) (Headroom 1)\n"));
+        assert_eq!(
+            markdown(&Answer::default(), UnitStyle::Binary, "", ""),
+            None
+        );
     }
 }

@@ -44,6 +44,7 @@ pub const PROBE_ABOUT: &str =
     "A file for your training loop that writes a line a step; open its log here.";
 pub const BY_MODULE: &str = "By module";
 pub const TENSORS: &str = "Tensors alive at the peak";
+pub const INSIDE: &str = "Look into a layer";
 pub const OUTSIDE: &str = "outside the model";
 pub const BESIDE_GPU: &str = "Host memory and disk";
 pub const SMALLER: &str = "smaller ones together";
@@ -124,6 +125,11 @@ pub const NOTHING_FITS: &str = "No combination fits.";
 pub const FASTEST: &str = "fastest";
 pub const TOO_LARGE: &str = "too large";
 
+/// Why a tensor lives until backward.
+pub fn kept_for(operations: &str) -> String {
+    format!("backward of {operations}")
+}
+
 pub fn largest_of(name: &str) -> String {
     format!("largest {name}")
 }
@@ -187,6 +193,8 @@ pub fn not_taken(what: &str) -> String {
     format!("not taken: {what}")
 }
 
+pub const NOT_MODELLED: &str = "What we do not model";
+pub const SHARE: &str = "Share as";
 pub const NETWORK: &str = "A network of your own";
 pub const NETWORK_ABOUT: &str = "Declare what the catalogue lacks: sizes with names, parts of layers that may repeat or run again over their weights, \
      and tensors that no layer makes. A size is a number, a name, or an expression such as 4*width.";

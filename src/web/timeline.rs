@@ -80,7 +80,7 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
         ))
     };
     view! {
-        <section class="panel" class:stale=session.stale aria-labelledby="timeline-title">
+        <section class="panel on-paper" class:stale=session.stale aria-labelledby="timeline-title">
             <header>
                 <h2 id="timeline-title">"Allocated memory through one step"</h2>
                 <p class="quiet">{move || Some(text::axis(session.units.get(), estimate.get()?.allocated.expected))}</p>

@@ -20,6 +20,7 @@ pub static LADDER: Panel = Panel {
     head: &["Change", "Costs", "A step takes", "Memory", "Then needs"],
     numbers: 3,
     open: true,
+    sortable: false,
 };
 
 /// Every change that is possible, by itself.
@@ -33,6 +34,7 @@ pub static MOVES: Panel = Panel {
     head: &["Change", "Costs", "A step takes", "Memory", "Then needs"],
     numbers: 3,
     open: false,
+    sortable: false,
 };
 
 /// Runs for a card that is to be so full.
@@ -46,6 +48,7 @@ pub static TIERS: Panel = Panel {
     head: &["Tier", "Changes", "Batch", "A step takes", "Needs"],
     numbers: 3,
     open: false,
+    sortable: false,
 };
 
 /// The same run on every card.
@@ -66,6 +69,7 @@ pub static GPUS: Panel = Panel {
     ],
     numbers: 4,
     open: false,
+    sortable: true,
 };
 
 /// Work that is one piece.
@@ -271,8 +275,9 @@ fn gpus(scenario: &Scenario) -> Result<Sheet, Unsupported> {
                 it.gpu.name.into(),
                 verdict,
                 it.micro_batch.map_or_else(none, |it| it.to_string().into()),
-                it.time
-                    .map_or_else(none, |it| it.expected.to_string().into()),
+                it.time.map_or_else(none, |it| {
+                    Cell::Shown(it.expected.get(), it.expected.to_string())
+                }),
                 it.device.map_or_else(none, |it| Cell::Size(it.expected)),
                 it.usable.map_or_else(none, Cell::Size),
             ],

@@ -19,7 +19,7 @@ use super::session::Session;
 use super::worker::{Helper, Kind};
 use crate::scenario::Scenario;
 use crate::share;
-use sheet::Sheet;
+use sheet::{Heads, Sheet};
 
 /// A table that a worker fills.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub struct Panel {
     pub numbers: usize,
     /// Whether it is asked for unfolded.
     pub open: bool,
+    /// Whether its columns can put it in order.
+    pub sortable: bool,
 }
 
 /// Takes the scenario of the button that was pressed.
@@ -62,13 +64,29 @@ pub fn Advice(session: Session, panel: &'static Panel) -> impl IntoView {
     let helper = Helper::new(panel.kind.id);
     let open = RwSignal::new(panel.open);
     follow(session, helper, move || open.get());
+    let order = RwSignal::new(None);
     let shown = move || {
         helper.reply.with(|reply| {
-            let sheet = Sheet::read(&reply.lines);
-            sheet.html(panel.head, panel.numbers, session.units.get())
+            let mut sheet = Sheet::read(&reply.lines);
+            order.get().into_iter().for_each(|it| sheet.sort(it));
+            let heads = if panel.sortable {
+                Heads::Sort(order.get())
+            } else {
+                Heads::Plain
+            };
+            sheet.html_with(panel.head, panel.numbers, session.units.get(), heads)
         })
     };
     let id = panel.kind.id;
+    let press = move |event: MouseEvent| {
+        apply(session, &event);
+        if let Ok(column) = browser::attribute_under(&event, "data-sort").parse::<usize>() {
+            // The same column again turns the order round.
+            let largest_first = order.get_untracked() == Some((column, false));
+            order.set(Some((column, largest_first)));
+            browser::focus_soon(format!("[data-testid=\"{id}\"] [data-sort=\"{column}\"]"));
+        }
+    };
     let waiting = move || !helper.reply.with(|it| it.done);
     view! {
         <section class="panel" class:stale=session.stale aria-labelledby=format!("{id}-title") data-testid=id>
@@ -77,7 +95,7 @@ pub fn Advice(session: Session, panel: &'static Panel) -> impl IntoView {
                 <p class="quiet">{panel.about}</p>
                 <div
                     class="scroller advice" aria-busy=move || waiting().to_string()
-                    on:click=move |event| apply(session, &event) inner_html=shown
+                    on:click=press inner_html=shown
                 ></div>
             </details>
         </section>

@@ -1,5 +1,8 @@
 //! A table on its way from a worker to the page: as lines of text, and as HTML.
 
+use std::cmp::Ordering;
+
+use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::share;
 use crate::units::{Bytes, UnitStyle};
@@ -16,6 +19,19 @@ pub enum Cell {
     Size(Bytes),
     /// What a quantity was and what it becomes.
     Change(Bytes, Bytes),
+    /// A quantity, and how it is shown.
+    Shown(f64, String),
+}
+
+/// By which column a table's rows stand, and whether the largest comes first.
+pub type Order = (usize, bool);
+
+/// What the heads of a table's columns do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heads {
+    Plain,
+    /// They are buttons that put the rows in order.
+    Sort(Option<Order>),
 }
 
 impl From<&str> for Cell {
@@ -94,8 +110,30 @@ impl Sheet {
         sheet
     }
 
+    /// Puts the rows in order of a column; equal ones stay as they are.
+    pub fn sort(&mut self, (column, largest_first): Order) {
+        let rows = std::mem::take(&mut self.rows);
+        self.rows = sorted(rows, |a, b| {
+            match (a.cells.get(column), b.cells.get(column)) {
+                (Some(a), Some(b)) => in_order(a, b, largest_first),
+                (a, b) => b.is_some().cmp(&a.is_some()),
+            }
+        });
+    }
+
     /// The sentences and the table; the last `numbers` columns are numbers, and buttons stand behind them.
     pub fn html(&self, head: &[&str], numbers: usize, units: UnitStyle) -> String {
+        self.html_with(head, numbers, units, Heads::Plain)
+    }
+
+    /// The same with heads that may do something.
+    pub fn html_with(
+        &self,
+        head: &[&str],
+        numbers: usize,
+        units: UnitStyle,
+        heads: Heads,
+    ) -> String {
         let mut html = String::new();
         for it in &self.says {
             html.push_str(&format!("<p>{}</p>", escape(it)));
@@ -112,7 +150,21 @@ impl Sheet {
         };
         html.push_str("<table class=\"plain-table\"><thead><tr>");
         for (column, name) in head.iter().enumerate() {
-            html.push_str(&format!("<th scope=\"col\"{}>{name}</th>", class(column)));
+            let mut name = (*name).to_string();
+            let mut sorted = String::new();
+            if let Heads::Sort(order) = heads {
+                let sign = match order.filter(|it| it.0 == column) {
+                    Some((_, true)) => "descending",
+                    Some((_, false)) => "ascending",
+                    None => "none",
+                };
+                sorted = format!(" aria-sort=\"{sign}\"");
+                name = format!("<button type=\"button\" data-sort=\"{column}\">{name}</button>");
+            }
+            html.push_str(&format!(
+                "<th scope=\"col\"{sorted}{}>{name}</th>",
+                class(column)
+            ));
         }
         html.push_str("<td></td></tr></thead><tbody>");
         for row in &self.rows {
@@ -166,6 +218,7 @@ impl Cell {
             Self::Note(text, note) => format!("n{}\u{1f}{}", flat(text), flat(note)),
             Self::Size(bytes) => format!("b{}", bytes.get()),
             Self::Change(from, to) => format!("c{}\u{1f}{}", from.get(), to.get()),
+            Self::Shown(value, text) => format!("s{value}\u{1f}{}", flat(text)),
         }
     }
 
@@ -179,13 +232,14 @@ impl Cell {
             ('n', Some((text, note))) => Self::Note(text.into(), note.into()),
             ('b', _) => Self::Size(bytes(rest)?),
             ('c', Some((from, to))) => Self::Change(bytes(from)?, bytes(to)?),
+            ('s', Some((value, text))) => Self::Shown(value.parse().ok()?, text.into()),
             _ => return None,
         })
     }
 
     fn html(&self, units: UnitStyle) -> String {
         match self {
-            Self::Text(text) => escape(text),
+            Self::Text(text) | Self::Shown(_, text) => escape(text),
             Self::Note(text, note) => format!(
                 "{} <span class=\"quiet\">{}</span>",
                 escape(text),
@@ -194,6 +248,27 @@ impl Cell {
             Self::Size(bytes) => bytes.show(units),
             Self::Change(from, to) => compare::change(*from, *to, units),
         }
+    }
+
+    /// What rows are ordered by: a number, or words.
+    fn key(&self) -> (Option<f64>, &str) {
+        match self {
+            Self::Text(text) => (text.parse().ok(), text),
+            Self::Note(text, _) => (None, text),
+            Self::Size(bytes) | Self::Change(_, bytes) => (Some(bytes.get() as f64), ""),
+            Self::Shown(value, _) => (Some(*value), ""),
+        }
+    }
+}
+
+/// Numbers before words, for words in their place say that there is no number.
+fn in_order(a: &Cell, b: &Cell, largest_first: bool) -> Ordering {
+    let turned = |it: Ordering| if largest_first { it.reverse() } else { it };
+    match (a.key(), b.key()) {
+        ((Some(a), _), (Some(b), _)) => turned(a.total_cmp(&b)),
+        ((Some(_), _), _) => Ordering::Less,
+        (_, (Some(_), _)) => Ordering::Greater,
+        ((_, a), (_, b)) => turned(a.cmp(b)),
     }
 }
 
@@ -212,6 +287,7 @@ mod tests {
                 "x".into(),
                 Cell::Size(size),
                 Cell::Change(size, Bytes::gib(1.0)),
+                Cell::Shown(0.5, "half".into()),
             ],
         );
         sheet.row(None, vec!["".into()]);
@@ -234,8 +310,37 @@ mod tests {
     }
 
     #[test]
+    fn rows_stand_in_order_and_what_has_no_number_last() {
+        #[track_caller]
+        fn check(order: Order, expected: &str) {
+            let mut sheet = Sheet::default();
+            for (name, size) in [("b", "10"), ("a", "–"), ("c", "9")] {
+                sheet.row(None, vec![name.into(), size.into()]);
+            }
+            sheet.sort(order);
+            let names = sheet.rows.iter().map(|row| row.cells[0].key().1);
+            assert_eq!(names.collect::<String>(), expected);
+        }
+        check((0, false), "abc");
+        check((0, true), "cba");
+        check((1, false), "cba");
+        check((1, true), "bca");
+        check((7, true), "bac");
+        let mut sheet = sample();
+        sheet.sort((3, true));
+        let html = sheet.html_with(
+            &["a", "b"],
+            1,
+            UnitStyle::Binary,
+            Heads::Sort(Some((1, true))),
+        );
+        assert!(html.contains("aria-sort=\"descending\" class=\"number\"><button"));
+        assert_eq!(html.matches("data-sort").count(), 2);
+    }
+
+    #[test]
     fn a_sheet_is_shown_without_trust() {
-        let html = sample().html(&["a", "b", "c", "d"], 2, UnitStyle::Binary);
+        let html = sample().html(&["a", "b", "c", "d", "e"], 3, UnitStyle::Binary);
         assert!(
             html.contains("a &lt;b&gt;") && html.contains("2.00 GiB") && html.contains("−1.00 GiB")
         );

@@ -20,6 +20,7 @@ pub static SOLVE: Panel = Panel {
     head: &["Question", "Answer", "Needs"],
     numbers: 1,
     open: false,
+    sortable: false,
 };
 
 /// One question, answered with a row.

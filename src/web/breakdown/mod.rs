@@ -1,5 +1,7 @@
 //! The breakdown: the gauge and the table that names its parts, explains each and holds the same numbers.
 
+mod inside;
+
 use std::collections::BTreeMap;
 
 use leptos::prelude::*;
@@ -121,7 +123,7 @@ pub fn Breakdown(session: Session) -> impl IntoView {
     };
     let total = move || Some(estimate.get()?.device.expected.show(session.units.get()));
     view! {
-        <section class="panel" class:stale=session.stale aria-labelledby="breakdown-title">
+        <section class="panel on-paper" class:stale=session.stale aria-labelledby="breakdown-title">
             <header>
                 <h2 id="breakdown-title">"What is on the GPU at the step’s peak"</h2>
                 <p class="quiet">
@@ -214,6 +216,7 @@ fn Modules(session: Session) -> impl IntoView {
         <details class="numbers" data-testid="modules" on:toggle=move |_| open.update(|it| *it = !*it)>
             <summary>{text::BY_MODULE}</summary>
             <div class="scroller" tabindex="0" role="region" aria-label=text::BY_MODULE inner_html=table></div>
+            {move || open.get().then(|| view! { <inside::Inside session/> })}
         </details>
     }
 }

@@ -1,0 +1,156 @@
+//! Handing the answer on: as a link, in words, as a scenario, as a script, as a drawing. Each says when and with what it
+//! was made, and carries the link.
+
+use leptos::ev::MouseEvent;
+use leptos::prelude::*;
+
+use super::session::{Answer, Session};
+use super::{browser, picture, summary, text};
+use crate::export::{self, yaml};
+use crate::scenario::document;
+use crate::share::{self, DATA_VERSION};
+
+/// Who made it, of which data, and when.
+pub fn origin(today: &str) -> String {
+    format!(
+        "Headroom {}, data {DATA_VERSION}, {today}",
+        env!("CARGO_PKG_VERSION")
+    )
+}
+
+/// The scenario as a file that the page and the command line read.
+fn scenario_yaml(answer: &Answer, origin: &str) -> String {
+    let link = share::write(&answer.scenario);
+    let head = yaml::comment(&format!("{origin}\nScenario: #{link}"));
+    format!("{head}{}", yaml::write(&document::write(&answer.scenario)))
+}
+
+/// The script of the first program that can run this, plain PyTorch before all others.
+pub fn script(answer: &Answer, origin: &str) -> Option<String> {
+    let estimate = answer.estimate.as_ref()?;
+    let mut written = export::TARGETS
+        .iter()
+        .filter_map(|it| (it.write)(&answer.scenario, estimate).ok());
+    let script = written.find_map(|files| files.into_iter().find(|it| it.executable))?;
+    let (first, rest) = script.contents.split_once('\n')?;
+    Some(format!("{first}\n# {origin}\n{rest}"))
+}
+
+/// The link one press away, the rest behind it.
+#[component]
+pub fn Share(session: Session) -> impl IntoView {
+    let address = move || browser::address(&session.link());
+    let open = RwSignal::new(false);
+    let save = move |event: MouseEvent| {
+        let origin = origin(&browser::today());
+        let address = untrack(address);
+        let answer = session.answer.get_untracked();
+        match &*browser::attribute_under(&event, "data-share") {
+            "yaml" => {
+                let file = scenario_yaml(&answer, &origin);
+                browser::download("scenario.yaml", "text/plain", &file);
+            }
+            "sh" => {
+                let file = script(&answer, &origin).unwrap_or_default();
+                browser::download("run.sh", "text/plain", &file);
+            }
+            "svg" => {
+                let units = session.units.get_untracked();
+                let file = picture::picture(&answer, units, &address, &origin);
+                browser::download("headroom.svg", "image/svg+xml", &file.unwrap_or_default());
+            }
+            _ => return,
+        }
+        open.set(false);
+    };
+    let page = move || {
+        let origin = origin(&browser::today());
+        let of = |it: &Answer| summary::markdown(it, session.units.get(), &address(), &origin);
+        session.answer.with(of).unwrap_or_default()
+    };
+    let none = move || session.estimate.with(Option::is_none);
+    let no_script =
+        Memo::new(move |_| open.get() && session.answer.with(|it| script(it, "").is_none()));
+    let escape = move |event: leptos::ev::KeyboardEvent| {
+        if event.key() == "Escape" && open.get_untracked() {
+            open.set(false);
+            browser::focus("[data-testid=share] summary");
+        }
+    };
+    view! {
+        <Copy name="Copy link" class="primary" testid="copy-link" what=Signal::derive(address)/>
+        <details
+            class="menu" data-testid="share" open=open on:keydown=escape
+            on:toggle=move |event| open.set(browser::is_open(&event))
+        >
+            <summary>{text::SHARE}</summary>
+            <div class="items" role="group" aria-label=text::SHARE on:click=save>
+                <Copy name="Copy Markdown" class="plain" testid="copy-markdown" what=Signal::derive(page)/>
+                <button type="button" class="plain" data-share="yaml">"Download YAML"</button>
+                <button type="button" class="plain" data-share="sh" disabled=no_script>"Download shell script"</button>
+                <button type="button" class="plain" data-share="svg" disabled=none>"Download drawing (SVG)"</button>
+            </div>
+        </details>
+    }
+}
+
+/// A button that copies, and says so until what it copies changes.
+#[component]
+fn Copy(
+    name: &'static str,
+    class: &'static str,
+    testid: &'static str,
+    what: Signal<String>,
+) -> impl IntoView {
+    let copied = RwSignal::new(None::<(String, bool)>);
+    let copy = move |_| {
+        let text = what.get_untracked();
+        browser::copy(&text.clone(), move |done| {
+            copied.try_set(Some((text, done)));
+        });
+    };
+    let said = move || match copied.get() {
+        Some((text, true)) if text == what.get() => "Copied",
+        Some((_, false)) => "Copying was refused",
+        _ => name,
+    };
+    view! {
+        <button type="button" class=class data-testid=testid on:click=copy><span aria-live="polite">{said}</span></button>
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::web::open::{Opened, opened};
+    use crate::web::sample;
+
+    #[test]
+    fn what_is_shared_says_its_origin_and_opens_again() {
+        let mut scenario = Scenario::default();
+        scenario.data.micro_batch = 3;
+        let answer = Answer {
+            estimate: Some(Arc::new(sample::estimate())),
+            scenario: Arc::new(scenario),
+            ..Answer::default()
+        };
+        let origin = origin("2026-01-02");
+        for file in [
+            scenario_yaml(&answer, &origin),
+            script(&answer, &origin).unwrap(),
+        ] {
+            let line = format!(
+                "# Headroom {}, data 1, 2026-01-02\n",
+                env!("CARGO_PKG_VERSION")
+            );
+            assert!(file.contains(&line), "{file}");
+            match opened(&file) {
+                Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, 3),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
