@@ -5,7 +5,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serve } from "../../scripts/static.mjs";
 import { launch, Visit } from "./browser.mjs";
-import { tests } from "./tests.mjs";
+import { tests } from "./test.mjs";
+import "./tests.mjs";
+import "./acceptance.mjs";
 
 const DIST = new URL("../../dist", import.meta.url).pathname;
 const LIMIT_MS = 90_000;

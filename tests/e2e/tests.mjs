@@ -1,24 +1,9 @@
 // What only a browser shows. Everything else is tested without one.
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import axe from "axe-core";
 import { until } from "./browser.mjs";
-
-export const tests = [];
-const test = (name, run, only) => tests.push({ name, run, only });
-
-/** The command line over the same library; it ends with 1 where the answer is "does not fit". */
-const headroom = (args, input) => {
-  try {
-    return execFileSync(process.env.HEADROOM, args, { input, encoding: "utf8" });
-  } catch (problem) {
-    if (problem.status === 1) return problem.stdout;
-    throw problem;
-  }
-};
-const allocated = (yaml) => JSON.parse(headroom(["estimate", "-", "--json"], yaml)).allocated.expected;
+import { accessible, allocated, dice, headroom, press, test, unfold } from "./test.mjs";
 
 test("the page answers, and says the command line's number for the same scenario", async ({ visit }) => {
   await visit.open();
@@ -113,14 +98,6 @@ test("the page keeps its own policy, and logs no error", async ({ visit }) => {
   assert.deepEqual(await visit.violations(), []);
   assert.deepEqual(visit.heard, []);
 });
-
-/** Opens a folded panel. */
-const unfold = (visit, panel) => visit.page.$eval(`[data-testid="${panel}"] details, details[data-testid="${panel}"]`, (it) => (it.open = true));
-const press = async (visit, selector) => {
-  await visit.page.waitForSelector(selector);
-  // In one go: a part that is still filling is drawn anew again and again.
-  await visit.page.evaluate((it) => document.querySelector(it).click(), selector);
-};
 
 test("advice is worked out in the background, can be taken and taken back", async ({ visit }) => {
   await visit.open();
@@ -285,15 +262,6 @@ test("a system's guide stands beside what is computed", async ({ visit }) => {
   );
 });
 
-/** A small generator, so that a failure can be run again. */
-const dice = (seed) => {
-  let state = seed;
-  return (below) => {
-    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
-    return Math.floor((state / 2 ** 32) * below);
-  };
-};
-
 test("numbers on the screen are the command line's, for fifty scenarios", async ({ visit }) => {
   await visit.open();
   const roll = dice(7);
@@ -386,13 +354,6 @@ test(
   },
   "chrome",
 );
-
-async function accessible(visit, scheme) {
-  await visit.page.evaluate(axe.source);
-  const found = await visit.page.evaluate(() => axe.run(document));
-  const told = found.violations.map((it) => `${scheme} ${it.id}: ${it.help}\n  ${it.nodes.map((node) => node.html).join("\n  ")}`);
-  assert.deepEqual(told, []);
-}
 
 test("axe finds nothing to mend", async ({ visit }) => {
   await visit.open();
