@@ -113,6 +113,11 @@ const RULE: Opt = Opt {
     about: "linear, sqrt or none; the optimizer's own unless said",
 };
 
+const RUNS: Opt = Opt {
+    name: "runs",
+    value: "FILE",
+    about: "with recorded failures: the runs they ended, steps.jsonl beside FILE unless said",
+};
 const STEPS: Opt = Opt {
     name: "steps",
     value: "N",
@@ -221,8 +226,8 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "truth",
         words: &["FILE"],
-        options: &[METRIC, AS, TITLE],
-        about: "score predictions against recorded runs",
+        options: &[METRIC, AS, TITLE, RUNS],
+        about: "score predictions against recorded runs, or diagnoses against recorded failures",
         run: score::truth,
     },
     Command {

@@ -25,7 +25,8 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         None => None,
         Some(scenario) => {
             let scenario = what::named(scenario, args)?;
-            Some(Expectation::from(&estimate(&scenario)?))
+            let estimate = estimate(&scenario)?;
+            Some(Expectation::of(&scenario, &estimate))
         }
     };
     let diagnosis = diagnose(&findings, expected);

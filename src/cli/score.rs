@@ -1,6 +1,7 @@
 //! Commands against recorded runs: `truth`.
 
 use std::fs;
+use std::path::Path;
 
 use super::args::Args;
 use super::{Answer, Refusal};
@@ -11,6 +12,9 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
     let file = args.word(0);
     let records = fs::read_to_string(file)
         .map_err(|error| Problem::new("FILE", file, format!("a readable file ({error})")))?;
+    if truth::are_these(&records) {
+        return diagnosed(file, &records, args);
+    }
     let metric = match args.option("metric") {
         None => Metric::default(),
         Some(id) => Metric::from_id(id).ok_or_else(|| {
@@ -33,6 +37,26 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
         .map_err(|error| Refusal(vec![format!("the report cannot be written: {error}")]))?;
     Ok(Answer {
         text,
+        json: format!("{json}\n"),
+        notes: Vec::new(),
+        fits: true,
+    })
+}
+
+/// Failures with their causes; the runs they ended stand in another file, in the same folder unless said.
+fn diagnosed(file: &str, records: &str, args: &Args) -> Result<Answer, Refusal> {
+    let runs = match args.option("runs") {
+        Some(given) => fs::read_to_string(given)
+            .map_err(|error| Problem::new("--runs", given, format!("a readable file ({error})")))?,
+        None => {
+            fs::read_to_string(Path::new(file).with_file_name("steps.jsonl")).unwrap_or_default()
+        }
+    };
+    let found = truth::diagnoses(records, &runs);
+    let json = serde_json::to_string(&found)
+        .map_err(|error| Refusal(vec![format!("the diagnoses cannot be written: {error}")]))?;
+    Ok(Answer {
+        text: found.to_string(),
         json: format!("{json}\n"),
         notes: Vec::new(),
         fits: true,

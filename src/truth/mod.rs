@@ -1,5 +1,6 @@
 //! Scores predictions against recorded runs; a case's own inputs are all it looks at.
 
+mod diagnoses;
 mod extra;
 mod measured;
 mod page;
@@ -7,6 +8,7 @@ mod score;
 mod simulated;
 mod steps;
 
+pub use diagnoses::{Diagnoses, are_these, diagnoses};
 pub use page::{markdown, plot};
 pub use score::{Report, Row, report};
 pub use simulated::Metric;

@@ -22,6 +22,7 @@ pub use tables::{Smi, SmiCard, SmiProcess, Summary};
 use serde::Serialize;
 
 use crate::estimate::Estimate;
+use crate::scenario::Scenario;
 use crate::units::Bytes;
 
 /// Why memory ran out.
@@ -87,6 +88,19 @@ pub struct Expectation {
     pub peak: Bytes,
     /// Allocated between steps.
     pub between_steps: Bytes,
+    /// Steps between evaluations and between saves; 0 where there are none, or once an epoch.
+    pub eval_every: u64,
+    pub save_every: u64,
+}
+
+impl Expectation {
+    pub fn of(scenario: &Scenario, estimate: &Estimate) -> Self {
+        Self {
+            eval_every: scenario.runtime.eval_every,
+            save_every: scenario.runtime.save_every,
+            ..Self::from(estimate)
+        }
+    }
 }
 
 impl From<&Estimate> for Expectation {
@@ -94,6 +108,8 @@ impl From<&Estimate> for Expectation {
         Self {
             peak: estimate.allocated.expected,
             between_steps: estimate.between_steps,
+            eval_every: 0,
+            save_every: 0,
         }
     }
 }

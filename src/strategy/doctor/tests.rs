@@ -97,6 +97,24 @@ fn another_empty_card_means_the_wrong_one_was_used() {
 }
 
 #[test]
+fn an_evaluation_of_the_scenario_at_the_failed_step_is_suspected() {
+    let text = |step: u64| format!("step {step}\n{}", error(1000, 7000, 900, "", 4400, 1200));
+    let cause = |step: u64, eval_every| {
+        let expected = Expectation {
+            peak: Bytes::mib(3000),
+            between_steps: Bytes::mib(1500),
+            eval_every,
+            save_every: 0,
+        };
+        let findings = Findings::parse(&text(step)).unwrap();
+        diagnose(&findings, Some(expected)).cause
+    };
+    assert_eq!(cause(79, 80), Cause::Schedule);
+    assert_eq!(cause(78, 80), Cause::Leak);
+    assert_eq!(cause(79, 0), Cause::Leak);
+}
+
+#[test]
 fn the_scenario_tells_need_from_fragmentation() {
     let text = format!("step 37\n{}", error(1000, 7000, 900, "", 4400, 1200));
     let findings = Findings::parse(&text).unwrap();
@@ -104,6 +122,8 @@ fn the_scenario_tells_need_from_fragmentation() {
         let expected = Expectation {
             peak: Bytes::mib(peak),
             between_steps: Bytes::mib(1500),
+            eval_every: 0,
+            save_every: 0,
         };
         diagnose(&findings, Some(expected)).cause
     };
@@ -184,6 +204,8 @@ fn a_log_calibrates_the_estimate() {
     let expected = Expectation {
         peak: Bytes::mib(3500),
         between_steps: Bytes::mib(1000),
+        eval_every: 0,
+        save_every: 0,
     };
     let calibration = calibrate(&findings.log.unwrap(), expected).unwrap();
     assert_eq!(calibration.measured, Bytes::mib(3400));

@@ -51,6 +51,7 @@ impl Verdict {
         let peak = expected.peak;
         let later = findings.place.step.is_some_and(|it| it > 1);
         let others: Bytes = failure.processes.iter().map(|it| it.1).sum();
+        self.events(findings, expected);
         if peak > usable && peak <= usable + others {
             self.because(
                 format!(
@@ -109,6 +110,32 @@ impl Verdict {
                     (Cause::Schedule, 0.5),
                 ],
             );
+        }
+    }
+
+    /// Evaluations and saves that the scenario has, and whether one came at this step or before it.
+    fn events(&mut self, findings: &Findings, expected: Expectation) {
+        let Some(step) = findings.place.step else {
+            return;
+        };
+        // Steps are counted from 0, events after so many of them.
+        let comes = |every: u64| every > 0 && (step + 1).is_multiple_of(every);
+        let came = |every: u64| every > 0 && step >= every;
+        for (name, every) in [
+            ("evaluation", expected.eval_every),
+            ("save", expected.save_every),
+        ] {
+            if comes(every) {
+                self.because(
+                    format!("The scenario has one {name} every {every} steps, and one came at step {step}."),
+                    &[(Cause::Schedule, 8.0)],
+                );
+            } else if came(every) {
+                self.because(
+                    format!("There had been a {name} before step {step}, every {every} steps: it may have left something."),
+                    &[(Cause::Schedule, 1.5)],
+                );
+            }
         }
     }
 

@@ -1,0 +1,221 @@
+//! Recorded failures with verified causes: how often the doctor's first cause is right from the message alone, with the scenario
+//! and the number of the step, and with a probe's log.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::steps;
+use crate::allocator::Settings;
+use crate::estimate::Peaks;
+use crate::strategy::doctor::{Cause, Diagnosis, Expectation, Findings, diagnose};
+use crate::units::Bytes;
+
+/// One failure as the doctor saw it, three times.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Failed {
+    pub id: String,
+    /// Any of these is right: a batch too large may be called too large for the card.
+    pub causes: Vec<Cause>,
+    /// From the message, with scenario and step, with a log; absent where the record has none.
+    pub found: [Option<(Cause, f64)>; 3],
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Diagnoses {
+    pub failures: Vec<Failed>,
+}
+
+/// What the doctor is given, in the order of `Failed::found`.
+pub const GIVEN: [&str; 3] = ["message", "scenario and step", "probe log"];
+
+/// Whether the text's first record is a failure with its message.
+pub fn are_these(text: &str) -> bool {
+    let first = text.lines().find(|line| !line.trim().is_empty());
+    let record = first.and_then(|line| serde_json::from_str::<Value>(line).ok());
+    record.is_some_and(|it| it["message"].is_string() && !it["cause_class"].is_null())
+}
+
+/// Diagnoses every record; `runs` are records of whole runs, by whose ids logs are found.
+pub fn diagnoses(text: &str, runs: &str) -> Diagnoses {
+    let records = |text: &str| -> Vec<Value> {
+        let lines = text
+            .lines()
+            .filter_map(|line| serde_json::from_str(line).ok());
+        lines.collect()
+    };
+    let of_id = |it: Value| Some((it["id"].as_str()?.to_string(), it));
+    let runs: BTreeMap<String, Value> = records(runs).into_iter().filter_map(of_id).collect();
+    let failures = records(text)
+        .iter()
+        .map(|it| failed(it, it["id"].as_str().and_then(|id| runs.get(id))))
+        .collect();
+    Diagnoses { failures }
+}
+
+fn failed(record: &Value, run: Option<&Value>) -> Failed {
+    let message = record["message"].as_str().unwrap_or_default();
+    let step = record["step"].as_u64().unwrap_or(0);
+    let seen = |text: &str, expected| {
+        let findings = Findings::parse(text)?;
+        let Diagnosis {
+            cause, confidence, ..
+        } = diagnose(&findings, expected);
+        Some((cause, confidence))
+    };
+    let expected = expectation(record, run);
+    Failed {
+        id: record["id"].as_str().unwrap_or("?").into(),
+        causes: causes(record),
+        found: [
+            seen(message, None),
+            seen(&format!("step {step}\n{message}"), expected),
+            run.and_then(|run| seen(&format!("{}\n{message}", log(record, run)), None)),
+        ],
+    }
+}
+
+/// What the evidence says, and what was configured where it agrees with that.
+fn causes(record: &Value) -> Vec<Cause> {
+    let class = record["cause_class"].as_str().unwrap_or_default();
+    match class {
+        "capacity, largest batch so far" => vec![Cause::Outlier, Cause::Capacity],
+        "capacity" if record["true_cause"].as_str() == Some("outlier batch") => {
+            vec![Cause::Capacity, Cause::Outlier]
+        }
+        "capacity" => vec![Cause::Capacity],
+        "fragmentation" => vec![Cause::Fragmentation],
+        "leak" => vec![Cause::Leak],
+        // An evaluation is an event of the schedule.
+        "schedule" | "eval" | "save" => vec![Cause::Schedule],
+        "other process" => vec![Cause::OtherProcess],
+        _ => vec![Cause::Unknown],
+    }
+}
+
+/// What the run's scenario needs with its largest batch; nothing where the network is not one of ours.
+fn expectation(record: &Value, run: Option<&Value>) -> Option<Expectation> {
+    let config = record["config"].as_object()?;
+    let dims = match run {
+        Some(run) => run["dims"].clone(),
+        None => Value::Object(config.get("ov")?.as_object()?.clone()),
+    };
+    let mut dims = dims.as_object()?.clone();
+    if !dims.contains_key("family") {
+        dims.insert("family".into(), config.get("kind")?.clone());
+    }
+    let most = largest(config.get("dist")?)?;
+    let run = steps::run(config, &Value::Object(dims), most).ok()?;
+    let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
+    let every = |name: &str| config.get(name).and_then(|it| it["every"].as_u64());
+    Some(Expectation {
+        peak: Bytes::new(peaks.highest()?.bytes),
+        between_steps: Bytes::new(peaks.phases.last()?.end),
+        eval_every: every("eval").unwrap_or(0),
+        save_every: every("save").unwrap_or(0),
+    })
+}
+
+/// The largest size of the data.
+fn largest(dist: &Value) -> Option<u64> {
+    let outliers = dist["outlier"].as_object();
+    let outliers = outliers.into_iter().flat_map(Map::values);
+    let listed = dist["list"].as_array().into_iter().flatten();
+    let all = listed.chain(outliers).chain([&dist["n"], &dist["hi"]]);
+    all.filter_map(Value::as_u64).max()
+}
+
+/// The run up to its failure, as the probe writes it.
+fn log(record: &Value, run: &Value) -> String {
+    let failed = record["step"].as_i64().unwrap_or(0);
+    let column = |name: &str| {
+        let names = run["series_cols"].as_array()?;
+        names.iter().position(|it| it == name)
+    };
+    let mut lines = Vec::new();
+    let outside = record["ctx_bytes"].as_u64().unwrap_or(0);
+    let between = run["alloc_after_model"].as_u64().unwrap_or(0);
+    lines.push(json!({"step": -1, "peak_allocated": between, "allocated": between, "reserved": between, "outside": outside}));
+    for row in run["series"].as_array().into_iter().flatten() {
+        let number = |name: &str| column(name).and_then(|at| row[at].as_u64()).unwrap_or(0);
+        if (number("step") as i64) < failed {
+            lines.push(json!({
+                "step": number("step"),
+                "size": number("size"),
+                "peak_allocated": number("peak_allocated"),
+                "allocated": number("allocated_end"),
+                "reserved": number("reserved_end"),
+            }));
+        }
+    }
+    let phase = if record["phase"] == "eval" {
+        "eval"
+    } else {
+        "forward"
+    };
+    lines.push(json!({
+        "oom": true,
+        "step": failed,
+        "size": record["size"],
+        "phase": phase,
+        "requested": record["requested"],
+        "peak_allocated": record["allocated"],
+        "allocated": record["allocated"],
+        "reserved": record["reserved"],
+        "free": record["device_free"],
+        "total": record["device_total"],
+    }));
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    lines.join("\n")
+}
+
+impl Diagnoses {
+    /// Right of how many, and how sure the surest that is wrong.
+    fn score(&self, given: usize) -> (usize, usize, f64) {
+        let (mut right, mut all, mut sure) = (0, 0, 0.0_f64);
+        for failed in &self.failures {
+            let Some((cause, confidence)) = failed.found[given] else {
+                continue;
+            };
+            all += 1;
+            if failed.causes.contains(&cause) {
+                right += 1;
+            } else {
+                sure = sure.max(confidence);
+            }
+        }
+        (right, all, sure)
+    }
+}
+
+impl std::fmt::Display for Diagnoses {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for failed in &self.failures {
+            let causes: Vec<&str> = failed.causes.iter().map(|it| it.id()).collect();
+            write!(f, "{:<28} {:<22}", failed.id, causes.join(" or "))?;
+            for found in failed.found {
+                let words = found.map_or_else(String::new, |(cause, sure)| {
+                    let wrong = if failed.causes.contains(&cause) {
+                        ""
+                    } else {
+                        "!"
+                    };
+                    format!("{wrong}{} {sure:.2}", cause.id())
+                });
+                write!(f, " {words:<22}")?;
+            }
+            writeln!(f)?;
+        }
+        for (given, name) in GIVEN.iter().enumerate() {
+            let (right, all, sure) = self.score(given);
+            let share = 100.0 * right as f64 / all.max(1) as f64;
+            writeln!(
+                f,
+                "{name:<18} right {right} of {all} ({share:.0} %), at most {sure:.2} sure where wrong"
+            )?;
+        }
+        Ok(())
+    }
+}
