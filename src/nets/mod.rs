@@ -7,6 +7,7 @@ mod bert;
 mod bidirectional;
 mod clip;
 mod cx;
+mod deberta;
 mod declared;
 mod decoder;
 mod distilbert;
@@ -75,6 +76,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("bert", bert::build),
     ("clip", clip::build),
     ("clip_text", clip::text),
+    ("deberta", deberta::build),
     ("distilbert", distilbert::build),
     ("esm", esm::build),
     ("gpt2", gpt2::build),

@@ -1,9 +1,9 @@
 //! Picking elements along a dimension by an index of the result's shape.
 
-use super::super::{Grads, Tensor, grads};
+use super::super::{Grads, Saved, Tensor, grads};
 
 impl Tensor {
-    /// `torch.gather(self, dim, index)`: keeps the index; the gradient is scattered into zeros of the whole shape, which
+    /// `torch.gather(self, dim, index)`: keeps both, though of itself only the shape is used; the gradient is scattered into zeros of the whole shape, which
     /// for an expanded tensor is the expanded one (`gather_backward` in FunctionsManual.cpp).
     pub fn gather(&self, index: &Tensor) -> Tensor {
         let (whole, dtype) = (*self.shape(), self.dtype());
@@ -11,12 +11,12 @@ impl Tensor {
         let out = tape.empty("gather", *index.shape(), dtype);
         tape.kernel("gather", dtype, 0.0, 2.0 * out.bytes() as f64);
         out.from_op(&[self], |_| {
-            let kept = index.save();
+            let kept = [self.save(), index.save()];
             Box::new(move |incoming| {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
-                let _index = kept.unpack();
+                let _kept = kept.each_ref().map(Saved::unpack);
                 let tape = g.tape();
                 let zeros = tape.empty("gather_backward", whole, g.dtype());
                 let moved = zeros.bytes().saturating_add(g.bytes()) as f64;

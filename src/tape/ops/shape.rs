@@ -287,6 +287,31 @@ impl Tensor {
         self.expand(shape).contiguous()
     }
 
+    /// `self.repeat(times, 1, …)`: a copy even of one; the gradients of the copies are summed (`repeat_backward`).
+    pub fn tiled(&self, times: u64) -> Tensor {
+        let mut shape = *self.shape();
+        let first = shape.iter().next().copied().unwrap_or(1);
+        let kept = shape;
+        shape = shape.with(0, first.saturating_mul(times));
+        let out = self.tape().empty("repeat", shape, self.dtype());
+        let moved = self.bytes().saturating_add(out.bytes()) as f64;
+        self.tape().kernel("repeat", self.dtype(), 0.0, moved);
+        out.from_op(&[self], |_| {
+            Box::new(move |mut incoming: Grads| {
+                let Some(g) = incoming.pop().flatten() else {
+                    return Grads::new();
+                };
+                if times == 1 {
+                    return grads([Some(g)]);
+                }
+                let split = [&[times], &kept[..]].concat();
+                let split = g.alias(Layout::contiguous(Dims::new(&split)));
+                drop(g);
+                grads([Some(split.sum_to(kept))])
+            })
+        })
+    }
+
     /// `torch.cat(list(self), 0)`: a copy forth, and back by `stack`.
     pub fn listed(&self) -> Tensor {
         let shape = *self.shape();
