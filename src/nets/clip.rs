@@ -9,11 +9,11 @@ use crate::tape::{DType, Tensor};
 
 /// A stack of pre-norm layers.
 #[derive(Clone, Copy, Debug)]
-struct Tower {
+pub(super) struct Tower {
     layers: u64,
-    hidden: u64,
-    heads: u64,
-    ffn: u64,
+    pub(super) hidden: u64,
+    pub(super) heads: u64,
+    pub(super) ffn: u64,
     /// `x * sigmoid(1.702 x)` of OpenAI's models; LAION's use the true one.
     quick: bool,
 }
@@ -65,7 +65,7 @@ pub(super) fn text_states(cx: &Cx, ids: &Tensor, it: TextTower) -> Tensor {
 }
 
 impl Tower {
-    fn new(sizes: &Sizes, names: [&str; 4]) -> Result<Self, String> {
+    pub(super) fn new(sizes: &Sizes, names: [&str; 4]) -> Result<Self, String> {
         let [hidden, layers, heads, ffn] = names;
         let hidden = sizes.need(hidden)?;
         Ok(Self {
@@ -75,6 +75,14 @@ impl Tower {
             ffn: sizes.or(ffn, 4 * hidden),
             quick: !sizes.is_set("gelu"),
         })
+    }
+
+    /// The same with the true activation.
+    pub(super) fn with_gelu(self) -> Self {
+        Self {
+            quick: false,
+            ..self
+        }
     }
 }
 
@@ -284,7 +292,7 @@ impl Tower {
     }
 
     /// `CLIPEncoder`.
-    fn run(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
+    pub(super) fn run(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
         let mask = mask.clone();
         let last = cx.within("encoder", |cx| {
             cx.layers(
@@ -329,7 +337,7 @@ fn quick_gelu(x: &Tensor) -> Tensor {
 }
 
 /// `x / _get_vector_norm(x)`.
-fn unit(x: &Tensor) -> Tensor {
+pub(super) fn unit(x: &Tensor) -> Tensor {
     let norm = {
         let squares = x.pow();
         let sum = squares.sum(&[-1]);

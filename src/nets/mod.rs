@@ -24,8 +24,10 @@ mod mamba;
 mod mmdit;
 mod modernbert;
 mod modules;
+mod multi_head;
 mod recurrent;
 mod seq2seq;
+mod siglip;
 mod sizes;
 mod swin;
 mod systems;
@@ -84,6 +86,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("modernbert", modernbert::build),
     ("litgpt", litgpt::build),
     ("roberta", bert::roberta),
+    ("siglip", siglip::build),
     ("swin", swin::build),
     ("t5", t5::build),
     ("vit", vit::build),
@@ -126,3 +129,6 @@ pub fn build(architecture: &str, sizes: &Sizes) -> Result<Box<dyn Net>, String> 
         None => build(sizes),
     }
 }
+
+#[cfg(test)]
+mod tests;

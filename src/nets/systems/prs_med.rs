@@ -2,6 +2,7 @@
 //! adapters, a TinySAM encoder that is trained, the fusion of both, and a decoder to a mask.
 
 use crate::nets::decoder::Llava;
+use crate::nets::multi_head::multi_head;
 use crate::nets::vision::{TinyVit, place};
 use crate::nets::{Cx, Net, Output, Sizes};
 use crate::scenario::{Checkpointing, Data, Quantization, Training};
@@ -182,7 +183,7 @@ fn cross_attention(cx: &Cx, queries: &Tensor, tokens: &Tensor) -> Tensor {
     let tokens = tokens.to(queries.dtype());
     let asked = cx.layer_norm("norm1", queries);
     let known = cx.layer_norm("norm1", &tokens);
-    let (attended, weights) = cx.within("attn", |cx| multi_head(cx, &asked, &known));
+    let (attended, weights) = cx.within("attn", |cx| multi_head(cx, &asked, &known, 8, 0.1));
     let mut x = cx.dropout(&attended, 0.1).then(|it| queries.add(it));
     let out = cx.layer_norm("norm2", &x).then(|normed| {
         cx.within("mlp", |cx| {
@@ -194,37 +195,6 @@ fn cross_attention(cx: &Cx, queries: &Tensor, tokens: &Tensor) -> Tensor {
     x = cx.dropout(&out, 0.1).then(|it| x.add(it));
     drop((weights, known, asked));
     x
-}
-
-/// `nn.MultiheadAttention(batch_first=True)` with its weights asked for: explicit, in heads of 32.
-fn multi_head(cx: &Cx, queries: &Tensor, tokens: &Tensor) -> (Tensor, Tensor) {
-    const HEADS: u64 = 8;
-    let (b, n, s) = (queries.size(0), queries.size(1), tokens.size(1));
-    let weight = cx.param("in_proj_weight", [3 * FUSED, FUSED]).tensor();
-    let bias = cx.param("in_proj_bias", [3 * FUSED]).tensor();
-    let weights = weight.split(&[FUSED, 2 * FUSED], 0);
-    let biases = bias.split(&[FUSED, 2 * FUSED], 0);
-    let project = |x: &Tensor, i: usize| match (weights.get(i), biases.get(i)) {
-        (Some(weight), bias) => x.transpose(0, 1).linear(weight, bias),
-        _ => x.clone(),
-    };
-    let asked = project(queries, 0);
-    let both = project(tokens, 1)
-        .view(&[s, b, 2, FUSED])
-        .permute(&[2, 0, 1, 3])
-        .contiguous();
-    let part = || both.select(0);
-    let heads = |x: &Tensor, rows: u64| x.view(&[rows, b * HEADS, FUSED / HEADS]).transpose(0, 1);
-    let asked = heads(&asked, n).then(Tensor::scale);
-    let (keys, values) = (heads(&part(), s), heads(&part(), s));
-    let mut scores = asked.bmm(&keys.transpose(1, 2));
-    scores = scores.softmax(None);
-    scores = scores.dropout(cx.rate(0.1));
-    let mut out = scores.bmm(&values).transpose(0, 1);
-    out = out.reshape(&[n * b, FUSED]);
-    out = cx.linear("out_proj", &out, FUSED, true);
-    let averaged = scores.view(&[b, HEADS, n, s]).mean(&[1]);
-    (out.view(&[n, b, FUSED]).transpose(0, 1), averaged)
 }
 
 /// `MaskPredictionModule`: six times twice as large.
