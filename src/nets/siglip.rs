@@ -137,7 +137,7 @@ fn pairs(logits: &Tensor) -> Tensor {
     let signs = {
         let eye = logits.constant("eye", &[n, n], DType::F32);
         let ones = logits.constant("ones_like", &[n, n], logits.dtype());
-        let none = ones.then(|ones| ones.neg());
+        let none = ones.then(Tensor::neg);
         eye.then(Tensor::scale).then(|twice| none.add(twice))
     };
     let signed = signs.mul(logits);
