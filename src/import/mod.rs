@@ -61,6 +61,7 @@ type Reader = (fn(&Document) -> bool, fn(&Document) -> Imported);
 /// Programs whose files are known, those with the surest marks first.
 const READERS: &[Reader] = &[
     (config::recognises, config::read),
+    (config::timm::recognises, config::timm::read),
     (torchtune::recognises, torchtune::read),
     (lightning::recognises, lightning::read),
     (deepspeed::recognises, deepspeed::read),

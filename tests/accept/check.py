@@ -1,17 +1,23 @@
 """Asks a tool's own parser whether it takes a file, and whether it would notice a key that it does not know.
 
-    check.py TOOL FILE...
+    check.py TOOL=FILE...
+
+All files of one environment go through one process: starting a tool takes longer than reading a file.
 
 Many of these parsers pass over keys that they do not know. So the keys are compared with the ones the tool has, and
 each check is made once more with a made-up key, which must be refused.
 """
 
+import contextlib
 import copy
+import io
 import json
 import os
+import runpy
 import subprocess
 import sys
 import tempfile
+import traceback
 
 MADE_UP = "headroom_made_up"
 
@@ -57,11 +63,25 @@ def deepspeed(document, path):
     assert read.zero_config.stage == document["zero_optimization"]["stage"]
 
 
+@contextlib.contextmanager
+def beside(path):
+    """In the file's folder, whose modules are not those of another file's folder."""
+    folder, before = os.path.dirname(os.path.abspath(path)), os.getcwd()
+    sys.modules.pop("train", None)
+    sys.path.insert(0, folder)
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+        sys.path.remove(folder)
+
+
 def trainer(document, path):
     from transformers import HfArgumentParser, TrainingArguments
 
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
-    import train
+    with beside(path):
+        import train
 
     HfArgumentParser((train.Ours, TrainingArguments)).parse_dict(dict(document, use_cpu=True))
 
@@ -115,10 +135,16 @@ def torchtune(document, path):
 
 
 def lightning(document, path):
-    done = subprocess.run([sys.executable, "cli.py", "fit", "--config", os.path.basename(path), "--print_config"],
-                          cwd=os.path.dirname(os.path.abspath(path)), capture_output=True, text=True)
-    if done.returncode:
-        raise ValueError(done.stderr[-300:])
+    said, words = io.StringIO(), sys.argv
+    sys.argv = ["cli.py", "fit", "--config", os.path.basename(path), "--print_config"]
+    try:
+        with beside(path), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+            runpy.run_path("cli.py", run_name="__main__")
+    except SystemExit as left:
+        if left.code:
+            raise ValueError(said.getvalue()[-300:]) from None
+    finally:
+        sys.argv = words
 
 
 def unsloth(document, path):
@@ -201,27 +227,40 @@ def broken(document):
     return document
 
 
-def main():
-    tool, paths = sys.argv[1], sys.argv[2:]
+READERS = {
+    "torchtitan": lambda path: flags(path, "torchtitan.train"), "megatron": lambda path: flags(path, "pretrain_gpt.py"),
+    "allocator": settings_of,
+}
+
+
+def asked(tool, path):
     check = globals()[tool.replace("-", "_")]
-    readers = {
-        "torchtitan": lambda path: flags(path, "torchtitan.train"), "megatron": lambda path: flags(path, "pretrain_gpt.py"),
-        "allocator": settings_of,
-    }
-    for path in paths:
-        document = readers.get(tool, load)(path)
-        check(document, path)
-        with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(os.path.abspath(path)), suffix=os.path.splitext(path)[1]) as file:
-            bad = broken(document)
-            # JSON is YAML.
-            json.dump(bad, file)
-            file.flush()
-            try:
-                check(bad, file.name)
-            except (Exception, SystemExit):
-                print(f"{tool} took {path} and refused a made-up key", flush=True)
-                continue
-        sys.exit(f"{tool} takes {path} with the key {MADE_UP} in it: its word means nothing")
+    document = READERS.get(tool, load)(path)
+    check(document, path)
+    with tempfile.NamedTemporaryFile("w", dir=os.path.dirname(os.path.abspath(path)), suffix=os.path.splitext(path)[1]) as file:
+        bad = broken(document)
+        # JSON is YAML.
+        json.dump(bad, file)
+        file.flush()
+        try:
+            check(bad, file.name)
+        except (Exception, SystemExit):
+            print(f"{tool} took {path} and refused a made-up key", flush=True)
+            return True
+    print(f"{tool} takes {path} with the key {MADE_UP} in it: its word means nothing", flush=True)
+    return False
+
+
+def main():
+    good = True
+    for word in sys.argv[1:]:
+        tool, path = word.split("=", 1)
+        try:
+            good &= asked(tool, path)
+        except (Exception, SystemExit):
+            print(f"{tool} does not take {path}: {traceback.format_exc()[-1500:]}", flush=True)
+            good = False
+    sys.exit(not good)
 
 
 if __name__ == "__main__":

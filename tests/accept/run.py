@@ -1,4 +1,4 @@
-"""Runs what Headroom exports with the real tools: run.py HEADROOM ENVIRONMENTS FIXTURES WORK [--all] [--parse]
+"""Runs what Headroom exports with the real tools: run.py HEADROOM ENVIRONMENTS WORK [--all] [--parse] [WORD]
 
 A run takes the exported files and their launch.sh as they are, but for these overrides, which a machine without a GPU
 and without a hub needs; everything else that a line below changes is part of the scenario:
@@ -20,7 +20,8 @@ import subprocess
 import sys
 import time
 
-HEADROOM, ENVIRONMENTS, FIXTURES, WORK = sys.argv[1:5]
+HEADROOM, ENVIRONMENTS, WORK = sys.argv[1:4]
+FIXTURES = os.path.join(WORK, "fixtures")
 HERE = os.path.dirname(os.path.abspath(__file__))
 SMALL = ["mb=2", "seq=32", "accum=2"]
 
@@ -154,58 +155,74 @@ def prepare(target, folder):
     return words, variables
 
 
+def fixtures():
+    done = subprocess.run([python("core"), os.path.join(HERE, "fixtures.py"), FIXTURES], text=True,
+                          env={**os.environ, "CUDA_VISIBLE_DEVICES": ""}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if done.returncode:
+        raise RuntimeError(f"no fixtures: {done.stdout[-3000:]}")
+
+
 def run(number, environment, target, changes):
+    """Two steps, as a line of RUNS has them."""
     folder = os.path.join(WORK, f"run{number}")
     export(target, changes, folder)
     words, variables = prepare(target, folder)
     path = os.path.dirname(python(environment)) + os.pathsep + os.environ["PATH"]
     variables.update(PATH=path, HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
     done = subprocess.run(["bash", "launch.sh", *words], cwd=folder, env={**os.environ, **variables}, text=True,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900)
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800)
     losses = re.findall(r"['\"](?:train_)?loss['\"]: ['\"]?([0-9.]+)", done.stdout)
     steps = 1 if target == "lightning" else 2
     good = done.returncode == 0 and len(losses) >= steps and all(0 < float(loss) < 20 for loss in losses)
     return good, f"losses {' '.join(losses[:4])}" if good else done.stdout[-3000:]
 
 
-def parse(number, environment, check, lines):
-    """All files of one check in one process: starting a tool takes longer than reading a file."""
-    paths = []
-    for at, (name, target, changes) in enumerate(lines):
+def parse(number, environment, lines):
+    """All files for one environment in one process."""
+    words = []
+    for at, (check, name, target, changes) in enumerate(lines):
         folder = os.path.join(WORK, f"parse{number}-{at}")
         export(target, changes, folder)
-        paths.append(os.path.join(folder, name))
-    variables = {**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONWARNINGS": "ignore"}
-    done = subprocess.run([python(environment), os.path.join(HERE, "check.py"), check, *paths],
-                          env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=900)
-    taken = [f"{check} took {path}" in done.stdout for path in paths]
-    return [(good, name if good else done.stdout[-3000:]) for good, (name, _, _) in zip(taken, lines)]
+        words.append(f"{check}={os.path.join(folder, name)}")
+    variables = {**os.environ, "HF_HUB_OFFLINE": "1", "CUDA_VISIBLE_DEVICES": "", "PYTHONWARNINGS": "ignore", "DS_ACCELERATOR": "cpu"}
+    done = subprocess.run([python(environment), os.path.join(HERE, "check.py"), *words],
+                          env=variables, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800)
+    taken = ["{} took {}".format(*word.split("=", 1)) in done.stdout for word in words]
+    return [(good, line[1] if good else done.stdout[-3000:]) for good, line in zip(taken, lines)]
 
 
 def main():
     everything = "--all" in sys.argv
     more_runs = MORE_RUNS if everything else []
-    only = [word for word in sys.argv[5:] if not word.startswith("--")]
+    only = [word for word in sys.argv[4:] if not word.startswith("--")]
     wanted = lambda environment, target: not only or environment in only or target in only
     runs = [line for line in RUNS + more_runs if wanted(line[0], line[1]) and "--parse" not in sys.argv]
     parses = {}
-    for environment, check, *line in PARSES + (MORE_PARSES if everything else []):
-        if wanted(environment, line[1]):
-            parses.setdefault((environment, check), []).append(line)
-    jobs = [(run, line) for line in runs] + [(parse, (*key, lines)) for key, lines in parses.items()]
+    for environment, *line in PARSES + (MORE_PARSES if everything else []):
+        if wanted(environment, line[2]):
+            parses.setdefault(environment, []).append(line)
+    # Two processes' runs take longest; while the fixtures are made, files are parsed.
+    runs.sort(key=lambda line: "gpus=2" not in line[2])
+    jobs = [(parse, line) for line in parses.items()] + [(run, line) for line in runs]
     passed = failed = 0
 
-    def do(number):
-        kind, line = jobs[number]
-        started = time.monotonic()
-        lines = [line] if kind is run else line[2]
-        try:
-            results = kind(number, *line)
-        except Exception as problem:
-            results = [(False, repr(problem)) for _ in lines]
-        return zip(lines, [results] if kind is run and not isinstance(results, list) else results), time.monotonic() - started
+    # A third worker keeps two cores busy while a launcher waits for its processes.
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        made = pool.submit(fixtures) if runs else None
 
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        def do(number):
+            kind, line = jobs[number]
+            lines = [line] if kind is run else line[1]
+            started = time.monotonic()
+            try:
+                if kind is run:
+                    made.result()
+                    started = time.monotonic()
+                results = kind(number, *line)
+            except Exception as problem:
+                results = [(False, repr(problem)) for _ in lines]
+            return zip(lines, results if isinstance(results, list) else [results]), time.monotonic() - started
+
         for (kind, _), (results, seconds) in zip(jobs, pool.map(do, range(len(jobs)))):
             for line, (good, said) in results:
                 passed, failed = passed + good, failed + (not good)

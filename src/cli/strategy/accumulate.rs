@@ -4,7 +4,7 @@ use super::super::args::Args;
 use super::super::{Answer, Refusal, what};
 use super::{goal, link, number};
 use crate::document::Document;
-use crate::scenario::Problem;
+use crate::scenario::{Batch, Problem};
 use crate::share;
 use crate::strategy::{self, Rule};
 
@@ -23,16 +23,13 @@ pub(in crate::cli) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
     )?;
     let found = strategy::accumulate(&scenario, wanted, goal(args)?)?;
     let mut text = match &found.scenario {
-        Some(run) => format!(
-            "{}{}\n#{}\n",
-            run.batch(),
-            if found.is_exact() {
-                String::new()
-            } else {
-                format!(", the nearest to {wanted}")
-            },
-            share::write(run)
-        ),
+        Some(run) => {
+            let batch = Batch {
+                wanted: Some(wanted),
+                ..run.batch()
+            };
+            format!("{batch}\n#{}\n", share::write(run))
+        }
         None => "not one sample fits\n".into(),
     };
     let mut checks = Vec::new();

@@ -2,6 +2,7 @@
 
 mod keys;
 mod kinds;
+pub mod timm;
 
 use std::collections::BTreeMap;
 

@@ -156,3 +156,22 @@ fn what_a_file_leaves_out_is_as_its_class_has_it() {
         ("bert-base-uncased", 512)
     );
 }
+
+#[test]
+fn a_file_of_timm_names_its_architecture() {
+    let read = |text: &str| timm::read(&json::read(text).unwrap());
+    let imported = read(
+        r#"{"architecture": "resnet50", "num_classes": 37, "num_features": 2048, "global_pool": "avg",
+            "pretrained_cfg": {"tag": "a1_in1k", "input_size": [3, 176, 176]}, "model_args": {}}"#,
+    );
+    assert_eq!(imported.problems, vec![]);
+    assert_eq!(imported.not_taken, ["model_args"]);
+    assert_eq!(imported.scenario.model.id, "resnet-50");
+    let dims = [("classes".to_string(), 37), ("img".to_string(), 176)];
+    assert_eq!(imported.scenario.model.dims, dims.into());
+    let refused = read(r#"{"architecture": "resnet51", "num_classes": 10}"#);
+    assert_eq!(
+        refused.problems[0].to_string(),
+        "architecture is `resnet51`; expected an architecture of timm that Headroom has; the nearest is resnet50"
+    );
+}

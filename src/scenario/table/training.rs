@@ -25,7 +25,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         unit: "",
         kind: Kind::Switch,
         help: "Linear layers multiply in fp8 (torchao float8, Transformer Engine); weights stay as the precision says.",
-        memory: "Inputs and weights of linear layers are cast to one byte an element; what is kept for backward shrinks.",
+        memory: "Inputs and weights of a linear layer are cast to one byte an element while it runs; torchao keeps inputs in 16 bits for backward.",
         access: switch!(training.fp8),
         parent: None,
     },
