@@ -82,6 +82,7 @@ fn html(map: &FitMap, units: UnitStyle) -> String {
     };
     let most = map.cells.iter().flatten().map(|it| it.expected).max();
     let measure = map.usable.or(most).unwrap_or_default();
+    let (_, unit) = units.scale(measure);
     let mut html = format!(
         "<table class=\"fit-map\"><thead><tr><th scope=\"col\">{} \\ {what}</th>",
         text::SAMPLES
@@ -108,13 +109,17 @@ fn html(map: &FitMap, units: UnitStyle) -> String {
                 ""
             };
             match band {
-                None => html.push_str(&format!("<td class=\"{class}\"><span class=\"aside\">{words}</span></td>")),
-                Some(band) => html.push_str(&format!(
-                    "<td class=\"{class}\"><button type=\"button\"{here} data-cell=\"{row} {column}\" \
-                     aria-label=\"{batch} × {size}: {} {words}\">{}</button></td>",
-                    band.expected.show(units),
-                    band.expected.beside(measure, units),
+                None => html.push_str(&format!(
+                    "<td class=\"{class}\"><span class=\"aside\">{words}</span></td>"
                 )),
+                Some(band) => {
+                    // Who speaks to a page says what is written on it: the name holds the written figure.
+                    let figure = band.expected.beside(measure, units);
+                    html.push_str(&format!(
+                        "<td class=\"{class}\"><button type=\"button\"{here} data-cell=\"{row} {column}\" \
+                         aria-label=\"{batch} × {size}: {figure} {unit} {words}\">{figure}</button></td>",
+                    ));
+                }
             }
         }
         html.push_str("</tr>");
