@@ -280,10 +280,19 @@ impl Cx {
         })
     }
 
+    /// What modules checkpoint that do so in training alone, as those of transformers.
+    pub fn checkpointing(&self) -> Checkpointing {
+        if self.tape.evaluating() {
+            Checkpointing::None
+        } else {
+            self.env.training.checkpointing
+        }
+    }
+
     /// Whether a layer is checkpointed, and what it keeps then. With one of `n`, it is the last of each `n`.
     fn checkpoints(&self, i: usize) -> Option<Keep> {
         let training = &self.env.training;
-        let keep = match training.checkpointing {
+        let keep = match self.checkpointing() {
             Checkpointing::None | Checkpointing::Offload => return None,
             Checkpointing::Layers => Keep::Nothing,
             Checkpointing::KeepAttention => Keep::Attention,
@@ -441,6 +450,10 @@ impl Cx {
 
     /// The rate of a dropout layer: none when dropout is switched off.
     pub fn rate(&self, p: f64) -> f64 {
-        if self.env.training.dropout { p } else { 0.0 }
+        if self.env.training.dropout && !self.tape.evaluating() {
+            p
+        } else {
+            0.0
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Swin: attention within windows that shift from layer to layer (transformers/models/swin/modeling_swin.py).
 
+use std::rc::Rc;
+
 use super::attention::{Eager, attend, heads};
 use super::vit::{images_and_labels, patches};
 use super::{Cx, Net, Output, Sizes};
@@ -73,10 +75,12 @@ impl Swin {
         });
         let (stages, this) = (self.depths.len(), self.clone());
         let last = cx.within("encoder", |cx| {
-            let state = vec![embedded.clone()];
-            cx.layers("layers", stages as u64, state, move |cx, state, i| {
-                this.stage(cx, state, i)
-            })
+            one_after_another(
+                cx,
+                ("layers", stages as u64),
+                &embedded,
+                move |cx, input, i| this.stage(cx, input, i),
+            )
         });
         // The encoder's output is held to the end.
         let encoded = last.into_iter().next().unwrap_or(embedded);
@@ -92,8 +96,8 @@ impl Swin {
     }
 
     /// The hidden states after a stage, the same as a grid, and the last probabilities where there are any.
-    fn stage(&self, cx: &Cx, state: &[Tensor], i: usize) -> Vec<Tensor> {
-        let (Some(input), Some(&depth)) = (state.first(), self.depths.get(i)) else {
+    fn stage(&self, cx: &Cx, input: &Tensor, i: usize) -> Vec<Tensor> {
+        let Some(&depth) = self.depths.get(i) else {
             return Vec::new();
         };
         let before: u64 = self.depths.iter().take(i).sum();
@@ -101,8 +105,7 @@ impl Swin {
         let heads = self.heads.get(i).copied().unwrap_or(1);
         let window = self.window.min(side).max(1);
         let shifts = side > self.window;
-        let blocks = vec![input.clone()];
-        let mut state = cx.layers("blocks", depth, blocks, move |cx, state, block| {
+        let mut state = one_after_another(cx, ("blocks", depth), input, move |cx, input, block| {
             let layer = Layer {
                 heads,
                 side,
@@ -110,7 +113,7 @@ impl Swin {
                 shifted: shifts && block % 2 == 1,
                 drops_paths: before + block as u64 > 0,
             };
-            layer.run(cx, state)
+            layer.run(cx, input)
         });
         let Some(hidden) = state.first().cloned() else {
             return state;
@@ -137,10 +140,7 @@ impl Swin {
 }
 
 impl Layer {
-    fn run(self, cx: &Cx, state: &[Tensor]) -> Vec<Tensor> {
-        let Some(input) = state.first() else {
-            return Vec::new();
-        };
+    fn run(self, cx: &Cx, input: &Tensor) -> Vec<Tensor> {
         let Self { side, window, .. } = self;
         let (b, channels) = (input.size(0), input.size(2));
         let padded = side.next_multiple_of(window);
@@ -183,7 +183,7 @@ impl Layer {
 
     /// `SwinDropPath`: one number a sample.
     fn path(self, x: &Tensor) -> Tensor {
-        if !self.drops_paths {
+        if !self.drops_paths || x.tape().evaluating() {
             return x.clone();
         }
         let shape = [x.size(0), 1, 1];
@@ -265,6 +265,27 @@ impl Layer {
             .contiguous()
             .unsqueeze(0)
     }
+}
+
+/// Layers whose first result is the next one's input. What else each returns keeps its name until the next returns, and
+/// is none of that one's input.
+fn one_after_another(
+    cx: &Cx,
+    (name, count): (&'static str, u64),
+    input: &Tensor,
+    layer: impl Fn(&Cx, &Tensor, usize) -> Vec<Tensor> + 'static,
+) -> Vec<Tensor> {
+    let layer = Rc::new(layer);
+    let mut results = vec![input.clone()];
+    for i in 0..count as usize {
+        let state = results.iter().take(1).cloned().collect();
+        let layer = layer.clone();
+        results = cx.layer(name, i, state, move |cx, state| match state.first() {
+            Some(input) => layer(cx, input, i),
+            None => Vec::new(),
+        });
+    }
+    results
 }
 
 /// `window_partition`.

@@ -265,7 +265,7 @@ impl Stack {
             if crossed {
                 let shape = [1, heads, s, k.size(2)];
                 let zeros = q.constant("zeros", &shape, q.dtype());
-                if cx.env.training.checkpointing == Checkpointing::Layers {
+                if cx.checkpointing() == Checkpointing::Layers {
                     zeros.asking_for_gradient()
                 } else {
                     zeros

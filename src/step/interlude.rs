@@ -13,14 +13,11 @@ pub fn evaluate(net: &dyn Net, cx: &Cx, data: &Data, samples: u64, autocast: Opt
         ..data.clone()
     };
     let cx = cx.part(cx.env.weights, |it| {
-        it.dropout = false;
         it.checkpointing = Checkpointing::None;
         it.keep_outputs = false;
-        if let Some(lora) = &mut it.lora {
-            lora.dropout = 0.0;
-        }
     });
     let tape = &cx.tape;
+    tape.evaluate(true);
     let batch = net.batch(&cx, &data);
     for tensor in &batch {
         tensor.set_category(Category::Inputs);
@@ -30,6 +27,7 @@ pub fn evaluate(net: &dyn Net, cx: &Cx, data: &Data, samples: u64, autocast: Opt
     drop((loss, held));
     // What the model held as attributes of a graph that was never made.
     drop(tape.take_graph());
+    tape.evaluate(false);
 }
 
 /// `torch.load(path)` puts what was saved from the device back on the device, and `load_state_dict` copies it into the model:

@@ -34,6 +34,13 @@ pub struct Run {
     pub trainable_bytes: u64,
 }
 
+/// What was last said to the model: `model.train()` or `model.eval()`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Train,
+    Evaluate,
+}
+
 /// How much of a run is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Course {
@@ -46,6 +53,8 @@ pub struct Course {
     pub buckets: Buckets,
     /// Samples of an evaluation after the last step; 0 where nothing is evaluated.
     pub evaluation: u64,
+    /// A script may leave out `model.train()`, forgotten or on purpose: its modules evaluate while it trains them.
+    pub mode: Mode,
     /// After the last step a checkpoint's weights lie on the device beside the model's own, as when a run is resumed.
     pub resumes: bool,
     /// What tensors look like is noted, to be shown.
@@ -61,6 +70,7 @@ impl Course {
             folding: Folding::FromSecond,
             buckets: Buckets::None,
             evaluation: 0,
+            mode: Mode::Train,
             resumes: false,
             noted: false,
         }
@@ -74,6 +84,7 @@ impl Course {
             folding: Folding::FromSecond,
             buckets: Buckets::None,
             evaluation: 0,
+            mode: Mode::Train,
             resumes: false,
             noted: false,
         }
@@ -133,6 +144,7 @@ pub fn run_as(
         folding,
         buckets,
         evaluation,
+        mode,
         resumes,
         noted,
     } = course;
@@ -142,6 +154,7 @@ pub fn run_as(
     if noted {
         tape.keep_notes();
     }
+    tape.evaluate(mode == Mode::Evaluate);
     let cx = Cx::new(
         tape.clone(),
         Rc::new(Env::new(training.clone(), weights, folding)),
@@ -236,6 +249,9 @@ pub fn run_as(
         }
     }
     tape.mark(steps, Phase::Setup);
+    if training.channels_last {
+        tape.lay_out_anew();
+    }
     let params = tape.params();
     let host_states = optimizer::on_host(training.optimizer, &params);
     let bytes = |of: fn(&Param) -> bool| {

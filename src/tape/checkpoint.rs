@@ -69,11 +69,48 @@ pub(in crate::tape) enum Hook {
     Offload,
 }
 
+/// What a segment is given again (`save_inputs`): within another checkpointed segment, place-holders as all that is saved
+/// there, and whether each asked for a gradient.
+enum Inputs {
+    Held(Vec<Tensor>),
+    Saved(Vec<(Saved, bool)>),
+}
+
+impl Inputs {
+    fn of(core: &Rc<Core>, inputs: &[Tensor]) -> Self {
+        let hook = core.hooks.borrow().last().cloned();
+        match hook {
+            Some(Hook::Checkpoint(_) | Hook::Recompute(_)) => Self::Saved(
+                inputs
+                    .iter()
+                    .map(|input| (input.save(), input.requires_grad()))
+                    .collect(),
+            ),
+            _ => Self::Held(inputs.to_vec()),
+        }
+    }
+
+    fn again(&self) -> Vec<Tensor> {
+        let asking = |(saved, asks): &(Saved, bool)| {
+            let input = saved.unpack();
+            if *asks {
+                input.asking_for_gradient()
+            } else {
+                input
+            }
+        };
+        match self {
+            Self::Held(inputs) => inputs.clone(),
+            Self::Saved(inputs) => inputs.iter().map(asking).collect(),
+        }
+    }
+}
+
 /// One run of a checkpointed segment.
 pub(in crate::tape) struct Frame {
     core: Rc<Core>,
     segment: Rc<Segment>,
-    inputs: RefCell<Vec<Tensor>>,
+    inputs: Inputs,
     autocast: Option<DType>,
     keep: Keep,
     kept: RefCell<VecDeque<Tensor>>,
@@ -185,13 +222,13 @@ impl Frame {
 
     fn recompute(self: &Rc<Self>) {
         let core = &self.core;
+        let inputs = self.inputs.again();
         core.hooks.borrow_mut().push(Hook::Recompute(self.clone()));
         let grad = core.grad_mode.replace(true);
         let cast = core.autocast.replace(self.autocast);
         let outer_cache = core.cast_cache.take();
         let scope = core.scope.get();
         let muted = core.muted.get();
-        let inputs = self.inputs.borrow().clone();
         let tape = Tape(core.clone());
         let held = tape.held_with_graph();
         // The recomputed graph is only made to be dropped.
@@ -230,7 +267,7 @@ impl Tape {
         let frame = Rc::new(Frame {
             core: self.0.clone(),
             segment: Rc::new(segment),
-            inputs: RefCell::new(inputs.clone()),
+            inputs: Inputs::of(&self.0, &inputs),
             autocast: self.0.autocast.get(),
             keep,
             kept: RefCell::default(),

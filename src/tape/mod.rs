@@ -11,6 +11,7 @@ mod layout;
 mod notes;
 pub mod ops;
 mod param;
+mod relaid;
 mod software;
 mod tensor;
 mod trace;
@@ -89,6 +90,8 @@ pub(in crate::tape) struct Core {
     /// The group being recorded.
     open: Cell<fold::Open>,
     grad_mode: Cell<bool>,
+    /// Modules are in evaluation mode.
+    evaluating: Cell<bool>,
     /// The engine never sums gradients in place.
     sums_apart: Cell<bool>,
     autocast: Cell<Option<DType>>,
@@ -142,6 +145,7 @@ impl Tape {
             sequence: Cell::new(0),
             open: Cell::default(),
             grad_mode: Cell::new(true),
+            evaluating: Cell::new(false),
             sums_apart: Cell::new(false),
             autocast: Cell::new(None),
             cast_cache: RefCell::default(),
@@ -230,6 +234,15 @@ impl Tape {
         let result = body();
         self.0.grad_mode.set(before);
         result
+    }
+
+    /// `model.eval()` or `model.train()`: dropout, drop paths and the checkpoints of transformers' layers ask for it.
+    pub fn evaluate(&self, on: bool) {
+        self.0.evaluating.set(on);
+    }
+
+    pub fn evaluating(&self) -> bool {
+        self.0.evaluating.get()
     }
 
     /// Makes the engine sum gradients into new tensors, as it does for subclasses of tensors such as `DTensor` and

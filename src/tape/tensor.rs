@@ -146,6 +146,11 @@ impl Tensor {
     pub fn bytes(&self) -> u64 {
         self.numel().saturating_mul(self.dtype().bytes())
     }
+    /// The block its elements lie in.
+    pub(in crate::tape) fn block(&self) -> Option<u32> {
+        self.0.block
+    }
+
     pub fn requires_grad(&self) -> bool {
         self.0.edge.is_some()
     }

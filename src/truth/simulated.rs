@@ -112,6 +112,10 @@ pub fn run_with(
     let machine = machine(knobs);
     let course = step::Course {
         buckets: buckets(knobs),
+        mode: match knobs.get("train_mode").and_then(Value::as_bool) {
+            Some(false) => step::Mode::Evaluate,
+            _ => step::Mode::Train,
+        },
         ..course
     };
     Ok(step::run(&*net, data, training, machine, course))
@@ -256,4 +260,56 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
         ..Training::default()
     };
     Ok((data, training))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Peaks and the end of forward of PyTorch 2.15 on a bookkeeping GPU.
+    #[track_caller]
+    fn check(knobs: &str, dims: &str, expected: [u64; 4]) {
+        let read = |text| serde_json::from_str::<Object>(text).unwrap();
+        let run = run(&read(knobs), &read(dims)).unwrap();
+        let metrics = [
+            Metric::Allocated,
+            Metric::Forward,
+            Metric::Reserved,
+            Metric::Expandable,
+        ];
+        let found = metrics.map(|metric| measured(&run, metric).unwrap());
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert!(found.abs_diff(expected) <= 4096, "{found} for {expected}");
+        }
+    }
+
+    #[test]
+    fn layers_checkpointed_within_checkpointed_stages() {
+        check(
+            r#"{"precision": "amp_bf16", "optim": "sgdm", "mb": 16, "attn": "sdpa", "ckpt": true}"#,
+            r#"{"embed": 96, "depths": [2, 2, 6, 2], "heads": [3, 6, 12, 24], "window": 7, "img": 224, "family": "swin"}"#,
+            [701_901_824, 296_585_728, 966_787_072, 880_803_840],
+        );
+    }
+
+    #[test]
+    fn weights_laid_out_anew_leave_holes() {
+        check(
+            r#"{"model": "resnet18", "precision": "amp_bf16", "optim": "adamw_loop", "mb": 32, "attn": "sdpa",
+                "chlast": true}"#,
+            r#"{"img": 224, "classes": 1000, "family": "tv"}"#,
+            [584_602_624, 572_068_352, 689_963_008, 603_979_776],
+        );
+    }
+
+    #[test]
+    fn modules_that_evaluate_neither_drop_nor_checkpoint() {
+        check(
+            r#"{"precision": "amp_bf16", "optim": "adamw", "mb": 1, "seq": 1024, "attn": "sdpa", "ckpt": true, "accum": 4,
+                "lora": {"r": 8, "targets": ["q_proj", "v_proj"], "drop": 0.05}, "sm": 90, "train_mode": false}"#,
+            r#"{"hidden": 2048, "layers": 1, "heads": 32, "kv": 8, "ffn": 8192, "vocab": 128256, "tied": true,
+                "head_dim": 64, "family": "llama"}"#,
+            [3_615_554_560, 2_563_431_936, 3_944_742_912, 3_909_091_328],
+        );
+    }
 }

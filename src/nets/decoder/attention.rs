@@ -172,8 +172,7 @@ fn one_by_one(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
 
 /// Where keys and values are kept, if they are: a checkpointed layer is given none (`GradientCheckpointingLayer`).
 pub(in crate::nets) fn cache(cx: &Cx) -> Cache {
-    let training = &cx.env.training;
-    let kept = training.use_cache && training.checkpointing != Checkpointing::Layers;
+    let kept = cx.env.training.use_cache && cx.checkpointing() != Checkpointing::Layers;
     kept.then(Default::default)
 }
 

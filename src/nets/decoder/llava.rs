@@ -80,7 +80,7 @@ impl Llava {
         padding: Option<&Tensor>,
     ) -> [Tensor; 3] {
         let (hidden, _features) = cx.within("model", |cx| self.model(cx, ids, pixels, padding));
-        let layers = match cx.env.training.checkpointing {
+        let layers = match cx.checkpointing() {
             Checkpointing::None => self.text.layers,
             _ => 0,
         };

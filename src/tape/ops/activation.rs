@@ -56,7 +56,7 @@ impl Tensor {
 
     /// `F.dropout_(self, p)`: multiplies by noise of the input's own type, which it keeps.
     pub fn dropout_(&self, p: f64) -> Tensor {
-        if p <= 0.0 {
+        if p <= 0.0 || self.tape().evaluating() {
             return self.clone();
         }
         let noise = self.map("bernoulli");
@@ -73,7 +73,7 @@ impl Tensor {
 
     /// Stochastic depth (`torchvision.ops.stochastic_depth`, `timm.layers.drop_path`): one number a sample.
     pub fn drop_path(&self, p: f64) -> Tensor {
-        if p <= 0.0 {
+        if p <= 0.0 || self.tape().evaluating() {
             return self.clone();
         }
         let shape = (1..self.shape().len()).fold(*self.shape(), |all, i| all.with(i, 1));
