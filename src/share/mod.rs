@@ -4,9 +4,11 @@
 //! Published links keep their meaning: each version's defaults are frozen in `scenario::versions`.
 
 mod percent;
+mod squeeze;
 
 use std::collections::BTreeMap;
 
+use crate::scenario::network::LONGEST_TEXT;
 use crate::scenario::settings::{self, Setting};
 use crate::scenario::{Problem, Scenario, filled, stack, versions};
 
@@ -18,6 +20,11 @@ pub const LONGEST: usize = 16_384;
 
 /// Stands between two scenarios in one link: the present one, and the one it is compared with.
 pub const VERSUS: &str = "&vs&";
+
+/// A declared network is written as it is up to this many bytes, and squeezed beyond, under a key of its own.
+const READABLE: usize = 160;
+const NETWORK: &str = "network";
+const SQUEEZED: &str = "net";
 
 /// What a link held.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,9 +47,15 @@ pub fn write(scenario: &Scenario) -> String {
         let is_brought = brought.iter().any(|it| it.setting.path == setting.path);
         if setting.applies(scenario) && (is_brought || value != setting.get(&defaults)) {
             link.push('&');
-            link.push_str(setting.key);
-            link.push('=');
-            percent::encode(&value, &mut link);
+            if setting.key == NETWORK && value.len() > READABLE {
+                link.push_str(SQUEEZED);
+                link.push('=');
+                percent::encode(&squeeze::write(&value), &mut link);
+            } else {
+                link.push_str(setting.key);
+                link.push('=');
+                percent::encode(&value, &mut link);
+            }
         }
     }
     link
@@ -62,6 +75,18 @@ pub fn read(link: &str) -> Opened {
         ""
     };
     let mut given = pairs(fragment, &mut problems);
+    if let Some(value) = given.remove(SQUEEZED) {
+        match squeeze::read(&value, LONGEST_TEXT) {
+            Some(network) => {
+                given.insert(NETWORK.into(), network);
+            }
+            None => problems.push(Problem::new(
+                SQUEEZED,
+                value,
+                "a network as Headroom squeezes it",
+            )),
+        }
+    }
     let version = version(given.remove("v"), &mut problems);
     let other_data = given.remove("data").filter(|data| data != DATA_VERSION);
     let lookup = |setting: &Setting| given.get(setting.key).map(String::as_str);
@@ -190,6 +215,23 @@ mod tests {
             &[("dims", "layers=2,vocab=9")],
             "v=1&data=1&dims=layers=2,vocab=9",
         );
+    }
+
+    #[test]
+    fn a_long_network_travels_squeezed_and_a_broken_one_is_named() {
+        let layers = ";attention,heads=heads;mlp,width=4*hidden".repeat(12);
+        let network = format!("sizes,heads=2,hidden=8;part,name=body{layers}");
+        let mut scenario = Scenario::default();
+        settings::set(&mut scenario, "network", &network).unwrap();
+        let link = write(&scenario);
+        assert!(link.len() < network.len() / 4, "{link}");
+        assert_eq!(read(&link).scenario, scenario);
+        let broken = read("mb=4&net=part~zz");
+        assert_eq!(
+            broken.problems[0].to_string(),
+            "net is `part~zz`; expected a network as Headroom squeezes it"
+        );
+        assert_eq!(broken.scenario.data.micro_batch, 4);
     }
 
     #[test]

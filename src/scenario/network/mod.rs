@@ -17,7 +17,7 @@ use super::Problem;
 use crate::order::sorted;
 use items::Context;
 
-/// The longest text of a network, in bytes: what a link may carry.
+/// The longest text of a network, in bytes: what a link may carry, squeezed or not.
 pub const LONGEST_TEXT: usize = 8192;
 
 /// A declared network: what was said, item by item, each of a known kind with known fields. Whether its sizes fit one
