@@ -26,6 +26,12 @@ pub fn find(id: &str) -> Option<&'static Preset> {
 }
 
 impl Preset {
+    /// The model that it names.
+    pub fn model(&self) -> Option<&'static str> {
+        let named = self.set.iter().find(|(path, _)| *path == "model.id");
+        named.map(|(_, id)| *id)
+    }
+
     pub fn scenario(&self) -> Scenario {
         let mut scenario = Scenario::default();
         for (path, value) in self.set {

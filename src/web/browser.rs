@@ -1,7 +1,8 @@
 //! What a browser owns: the document, the address, the clipboard, storage and files.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
+use super::draft::Shown;
 use js_sys::{Function, Object, Reflect};
 use leptos::prelude::{document, window};
 use leptos::reactive::spawn_local;
@@ -11,7 +12,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{
     Blob, BlobPropertyBag, CanvasRenderingContext2d, DedicatedWorkerGlobalScope, DragEvent, Event,
     File, HtmlAnchorElement, HtmlCanvasElement, HtmlElement, HtmlImageElement, HtmlInputElement,
-    MessageEvent, PointerEvent, Storage, Url, Worker, WorkerOptions, WorkerType,
+    HtmlSelectElement, MessageEvent, PointerEvent, Storage, Url, Worker, WorkerOptions, WorkerType,
 };
 
 /// A panic ends the program; say so on the page as well as in the console.
@@ -197,6 +198,27 @@ pub fn attribute_under(event: &Event, name: &str) -> String {
         .unwrap_or_default()
 }
 
+/// The same of what lies around it.
+pub fn attribute_around(event: &Event, name: &str) -> String {
+    let element = event
+        .target()
+        .and_then(|it| it.dyn_into::<web_sys::Element>().ok());
+    // An attribute's name is a selector.
+    let holder = element.and_then(|it| it.closest(&format!("[{name}]")).ok().flatten());
+    holder
+        .and_then(|it| it.get_attribute(name))
+        .unwrap_or_default()
+}
+
+/// Gives the class to those elements whose attribute has the value, and takes it from the others.
+pub fn mark_only(selector: &str, attribute: &str, value: &str, class: &str) {
+    for it in all(selector) {
+        let is_meant = it.get_attribute(attribute).as_deref() == Some(value);
+        // A class name without spaces is never refused.
+        let _ = it.class_list().toggle_with_force(class, is_meant);
+    }
+}
+
 /// What the field that an event is of holds; a box that can be ticked holds `on` or `off`.
 pub fn value_under(event: &Event) -> String {
     let target = event.target();
@@ -223,6 +245,39 @@ pub fn mark_invalid(selector: &str, ids: &[String]) {
         let wrong = ids.contains(&it.id());
         // An attribute of that name is never refused.
         let _ = it.set_attribute("aria-invalid", if wrong { "true" } else { "false" });
+    }
+}
+
+/// Puts into a field what it shows; the field that is being typed in holds that already.
+pub fn show_field(path: &str, shown: &Shown) {
+    let found = |id: &str| document().get_element_by_id(id);
+    let Some(control) = found(path) else {
+        return;
+    };
+    let problem = shown.problem.as_deref();
+    if let Some(hint) = found(&format!("{path}.hint")) {
+        hint.set_text_content(problem);
+    }
+    // A selector of ours is never refused, and an attribute's name neither.
+    if let Ok(Some(field)) = control.closest(".field") {
+        let _ = field.toggle_attribute_with_force("hidden", !shown.applies);
+        if let Ok(Some(mark)) = field.query_selector(".changed") {
+            let _ = mark.toggle_attribute_with_force("hidden", !shown.changed);
+        }
+    }
+    if let Some(input) = control.dyn_ref::<HtmlInputElement>() {
+        let _ = control.set_attribute(
+            "aria-invalid",
+            if problem.is_some() { "true" } else { "false" },
+        );
+        if input.type_() == "checkbox" {
+            input.set_checked(shown.text == "on");
+        } else if !control.has_attribute("role") && input.value() != shown.text {
+            // A list that searches shows names of its own.
+            input.set_value(&shown.text);
+        }
+    } else if let Some(select) = control.dyn_ref::<HtmlSelectElement>() {
+        select.set_value(&shown.text);
     }
 }
 
@@ -310,6 +365,34 @@ pub fn focus_soon(selector: String) {
     });
 }
 
+/// Keeps the keyboard where it is in a part that is drawn anew; its element is known by its id.
+pub fn keep_focus(part: &str) {
+    let active = document().active_element();
+    let inside = active.filter(|it| matches!(it.closest(part), Ok(Some(_))));
+    if let Some(id) = inside.map(|it| it.id()) {
+        spawn_local(async move {
+            breathe().await;
+            let now = document().active_element();
+            // Anything but the whole page has been chosen meanwhile.
+            if now.is_none_or(|it| it.tag_name() == "BODY") {
+                focus(&format!("[id=\"{id}\"]"));
+            }
+        });
+    }
+}
+
+/// Writes on the button that was pressed.
+pub fn write_on(event: &Event, text: &str) {
+    if let Some(button) = pressed(event) {
+        button.set_text_content(Some(text));
+    }
+}
+
+fn pressed(event: &Event) -> Option<web_sys::Element> {
+    let element = event.target()?.dyn_into::<web_sys::Element>().ok()?;
+    element.closest("button").ok()?
+}
+
 /// Lets the browser draw and take input before the work goes on; a page and a worker both have this timer.
 pub async fn breathe() {
     let soon = js_sys::Promise::new(&mut |resolve, _| {
@@ -323,6 +406,45 @@ pub async fn breathe() {
     });
     // The promise has no way to fail.
     let _ = JsFuture::from(soon).await;
+}
+
+/// A timer that can be set again and again. It has one listener for as long as it lives: a listener for each time would
+/// stay, with all that it holds, until the browser cleans up.
+pub struct Timer {
+    ring: Closure<dyn FnMut()>,
+    delay: i32,
+    set: Cell<Option<i32>>,
+}
+
+impl Timer {
+    /// Rings so many milliseconds after it was set last.
+    pub fn new(delay: i32, ring: Box<dyn FnMut()>) -> Self {
+        Self {
+            ring: Closure::wrap(ring),
+            delay,
+            set: Cell::new(None),
+        }
+    }
+
+    /// Sets it, or sets it anew.
+    pub fn set(&self) {
+        self.stop();
+        let ring = self.ring.as_ref().unchecked_ref();
+        let set = window().set_timeout_with_callback_and_timeout_and_arguments_0(ring, self.delay);
+        self.set.set(set.ok());
+    }
+
+    fn stop(&self) {
+        if let Some(set) = self.set.take() {
+            window().clear_timeout_with_handle(set);
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.stop();
+    }
 }
 
 /// Milliseconds since some moment.

@@ -7,7 +7,8 @@ use super::session::Session;
 use super::text;
 use crate::catalog;
 use crate::catalog::Os;
-use crate::scenario::settings::{Kind, Setting};
+use crate::scenario::network;
+use crate::scenario::settings::{self, Kind, Setting};
 use crate::units::UnitStyle;
 
 /// One thing to choose.
@@ -105,11 +106,20 @@ pub fn Combo(session: Session, setting: &'static Setting) -> impl IntoView {
         active.set(0);
         opened.set(true);
     };
-    let shown = move || {
-        let typed = typed.get();
-        typed.unwrap_or_else(|| name(setting, &session.text(setting)))
+    // A declared network takes the place of the catalogue's.
+    let declared = Memo::new(move |_| {
+        setting.kind == Kind::Model && session.scenario.with(|it| it.model.network.is_some())
+    });
+    let shown = move || match typed.get() {
+        Some(typed) => typed,
+        None if declared.get() => text::OWN_NETWORK.into(),
+        None => name(setting, &session.text(setting)),
     };
     let choose = move |id: &str| {
+        if let Some(network) = settings::find(network::FIELD).filter(|_| declared.get_untracked()) {
+            session.enter(network, "");
+            session.leave(network);
+        }
         session.enter(setting, id);
         session.leave(setting);
         close();
@@ -183,7 +193,6 @@ pub fn Combo(session: Session, setting: &'static Setting) -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::settings;
 
     #[test]
     fn words_find_entries_in_any_order_and_only_one_find_is_meant() {

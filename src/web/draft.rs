@@ -20,7 +20,29 @@ struct Typed {
     problem: Option<String>,
 }
 
+/// What a field shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    pub text: String,
+    pub problem: Option<String>,
+    pub applies: bool,
+    /// Its value is not the default.
+    pub changed: bool,
+}
+
 impl Draft {
+    /// What a field shows; `default` is the setting's value when nobody says otherwise.
+    pub fn shown(&self, setting: &Setting, default: &str) -> Shown {
+        let value = setting.get(&self.scenario);
+        let typed = self.typed.get(setting.path);
+        Shown {
+            applies: setting.applies(&self.scenario),
+            changed: value != default,
+            problem: typed.and_then(|it| it.problem.clone()),
+            text: typed.map_or(value, |it| it.text.clone()),
+        }
+    }
+
     pub fn new(scenario: Scenario) -> Self {
         Self {
             scenario,

@@ -1,7 +1,5 @@
 //! Everything the page does to the outside on its own, each with a name: the address, the keyboard, the window.
 
-use std::time::Duration;
-
 use leptos::ev;
 use leptos::prelude::*;
 
@@ -29,29 +27,45 @@ pub fn opening() -> Session {
     session
 }
 
+/// Acts once what `watch` reads has not changed for so many milliseconds. `watch` is told whether it reads for the first
+/// time, and says whether anything is due. Memos it must read, with nothing done to them if need be: one that nobody has
+/// read yet follows nothing.
+pub fn once_rested(
+    delay: i32,
+    act: impl FnMut() + 'static,
+    watch: impl Fn(bool) -> bool + 'static,
+) {
+    let timer = StoredValue::new_local(browser::Timer::new(delay, Box::new(act)));
+    // The outside here is time.
+    Effect::new(move |before: Option<()>| {
+        if watch(before.is_none()) {
+            timer.with_value(browser::Timer::set);
+        }
+    });
+}
+
 /// The address and the browser's storage follow the scenario, once it has rested for a moment; and the scenario follows
 /// the address: a link pasted over the old one opens.
 pub fn follow_address(session: Session) {
     // What the page last saw there. Anything else is a link that somebody has just opened: it is read, not written over.
     let seen = StoredValue::new(browser::fragment());
-    let write = debounce(Duration::from_millis(250), move |link: String| {
+    let write = move || {
         if seen.try_get_value() != Some(browser::fragment()) {
             return;
         }
+        let link = session.link_untracked();
         browser::replace_fragment(&link);
         // As the browser spells it.
         seen.try_set_value(browser::fragment());
         // Storage is a convenience: where it is refused the address still holds everything.
         browser::store_in_tab(DRAFT, &link);
         browser::store(DRAFT, &link);
-    });
-    let write = StoredValue::new_local(write);
-    Effect::new(move |before: Option<String>| {
-        let link = session.link();
-        if before.is_some_and(|before| before != link) {
-            write.update_value(|write| write(link.clone()));
-        }
-        link
+    };
+    // What the page opened with is not written before something has changed.
+    once_rested(250, write, move |first| {
+        session.scenario.with(|_| ());
+        session.kept.track();
+        !first
     });
     let handle = window_event_listener(ev::hashchange, move |_| {
         let fragment = browser::fragment();

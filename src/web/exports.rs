@@ -1,10 +1,12 @@
 //! The files to run: shown, copied, saved, for the program of choice.
 
+use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
-use super::browser;
 use super::session::{Answer, Session};
+use super::{browser, markup, text};
 use crate::export::{self, File, Files, Target};
+use crate::scenario::Problem;
 
 /// The target's files, or what it cannot express.
 fn files(answer: &Answer, target: &Target) -> Option<Files> {
@@ -19,21 +21,42 @@ pub fn Exports(session: Session) -> impl IntoView {
         let target = chosen.get()?;
         session.answer.with(|answer| files(answer, target))
     });
-    let shown = move || match files.get() {
-        None => ().into_any(),
-        Some(Ok(files)) => {
-            let listings = files.into_iter().enumerate();
-            listings
-                .map(|(index, file)| view! { <Listing file first=index == 0/> })
-                .collect_view()
-                .into_any()
+    let names = Memo::new(move |_| files.with(|it| it.as_ref().map(names)));
+    let shown = move || {
+        names.track();
+        files.with_untracked(|it| it.as_ref().map(html))
+    };
+    // The outside here is the listings: a file that is open stays open while its text changes.
+    Effect::new(move || {
+        files.with(|it| {
+            let all = it.as_ref().and_then(|it| it.as_ref().ok());
+            browser::set_texts("#files pre", |id| {
+                let named = all.and_then(|it| it.iter().find(|it| id == it.name));
+                named.map(|it| it.contents.clone()).unwrap_or_default()
+            });
+        });
+    });
+    let press = move |event: MouseEvent| {
+        let meant = |attribute| {
+            let name = browser::attribute_under(&event, attribute);
+            files.with_untracked(|it| {
+                let all = it.as_ref()?.as_ref().ok()?;
+                all.iter().find(|it| it.name == name).cloned()
+            })
+        };
+        if let Some(file) = meant("data-save") {
+            browser::download(file.name, "text/plain", &file.contents);
         }
-        Some(Err(problems)) => {
-            let items: Vec<_> = problems
-                .iter()
-                .map(|it| view! { <li>{it.to_string()}</li> })
-                .collect();
-            view! { <ul class="problems">{items}</ul> }.into_any()
+        if let Some(file) = meant("data-copy") {
+            let pressed = event.clone();
+            browser::copy(&file.contents, move |done| {
+                let said = if done {
+                    text::COPIED
+                } else {
+                    text::COPY_YOURSELF
+                };
+                browser::write_on(&pressed, said);
+            });
         }
     };
     let all = move |_| {
@@ -64,42 +87,63 @@ pub fn Exports(session: Session) -> impl IntoView {
             <div class="actions">
                 <button type="button" data-testid="export-zip" on:click=all>"All programs (.zip)"</button>
             </div>
-            <div class="files">{shown}</div>
+            <div class="files" id="files" on:click=press inner_html=move || shown().unwrap_or_default()></div>
         </section>
     }
 }
 
-/// One file with its buttons; the first is open.
-#[component]
-fn Listing(file: File, first: bool) -> impl IntoView {
-    let said = RwSignal::new("Copy");
-    let kind = file.name.rsplit('.').next().unwrap_or_default();
-    let copied = file.contents.clone();
-    let copy = move |_| {
-        browser::copy(&copied, move |done| {
-            said.try_set(if done {
-                "Copied"
-            } else {
-                "Select and press Ctrl+C"
-            });
-        });
+/// What the drawing is made anew for: which files there are, or why there are none.
+fn names(files: &Files) -> Result<Vec<&'static str>, Vec<Problem>> {
+    let names = |all: &Vec<File>| all.iter().map(|it| it.name).collect();
+    files.as_ref().map(names).map_err(Clone::clone)
+}
+
+/// The files with their buttons, the first open; or what cannot be written.
+fn html(files: &Files) -> String {
+    let files = match files {
+        Ok(files) => files,
+        Err(problems) => {
+            let item = |it: &Problem| format!("<li>{}</li>", markup::escape(&it.to_string()));
+            let items: String = problems.iter().map(item).collect();
+            return format!("<ul class=\"problems\">{items}</ul>");
+        }
     };
-    let (name, saved) = (file.name, file.contents.clone());
-    let save = move |_| browser::download(name, "text/plain", &saved);
-    view! {
-        <article class="file">
-            <details open=first>
-                <summary>{file.name}</summary>
-                // Focusable, so that the keyboard can scroll it.
-                <pre class="listing" tabindex="0" role="region" aria-label=file.name>{file.contents}</pre>
-            </details>
-            <div class="actions">
-                <button type="button" aria-label=format!("Copy {name}") on:click=copy>{said}</button>
-                <button
-                    type="button" aria-label=format!("Download {name}") data-testid=format!("export-{kind}")
-                    on:click=save
-                >"Download"</button>
-            </div>
-        </article>
+    let mut html = String::new();
+    for (at, File { name, contents, .. }) in files.iter().enumerate() {
+        let kind = name.rsplit('.').next().unwrap_or_default();
+        let open = if at == 0 { " open" } else { "" };
+        // Focusable, so that the keyboard can scroll it.
+        html.push_str(&format!(
+            "<article class=\"file\"><details{open}><summary>{name}</summary>\
+             <pre class=\"listing\" id=\"{name}\" tabindex=\"0\" role=\"region\" aria-label=\"{name}\">{}</pre></details>\
+             <div class=\"actions\"><button type=\"button\" aria-label=\"Copy {name}\" data-copy=\"{name}\">{}</button>\
+             <button type=\"button\" aria-label=\"Download {name}\" data-save=\"{name}\" \
+             data-testid=\"export-{kind}\">Download</button></div></article>",
+            markup::escape(contents),
+            text::COPY
+        ));
+    }
+    html
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_file_has_its_place_and_problems_are_not_trusted() {
+        let file = File {
+            name: "train.py",
+            contents: "<b>".into(),
+            executable: false,
+        };
+        let html = html(&Ok(vec![file]));
+        assert!(
+            html.contains("id=\"train.py\"") && html.contains("export-py"),
+            "{html}"
+        );
+        assert!(html.contains("&lt;b&gt;"));
+        let html = super::html(&Err(vec![Problem::new("a.b", "<i>", "one of <u>")]));
+        assert!(html.starts_with("<ul") && !html.contains("<i>"), "{html}");
     }
 }

@@ -7,7 +7,8 @@ use super::session::Session;
 use super::text;
 use super::worker::{Helper, Kind, Work};
 use crate::guide::{self, Guide, Lab};
-use crate::scenario::{Scenario, presets};
+use crate::scenario::Scenario;
+use crate::scenario::presets::{self, Preset};
 
 /// How a worker computes a guide's claims, one after the other.
 pub const KIND: Kind = Kind {
@@ -23,8 +24,7 @@ pub const KIND: Kind = Kind {
 /// The guide of the system that a scenario runs, whatever its settings.
 fn of(scenario: &Scenario) -> Option<&'static Guide> {
     let same = |it: &&&Guide| {
-        presets::find(it.preset)
-            .is_some_and(|preset| preset.scenario().model.id == scenario.model.id)
+        presets::find(it.preset).and_then(Preset::model) == Some(&*scenario.model.id)
     };
     guide::all().iter().find(same).copied()
 }

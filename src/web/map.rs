@@ -1,7 +1,5 @@
 //! The fit map: micro-batch against sample size, each cell coloured by how it fits; a click takes it.
 
-use std::time::Duration;
-
 use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
@@ -132,17 +130,7 @@ fn html(map: &FitMap, units: UnitStyle) -> String {
 pub fn Map(session: Session) -> impl IntoView {
     let helper = Helper::new(KIND.id);
     let open = RwSignal::new(false);
-    let ask = move |scenario: Scenario| helper.ask(scenario);
-    let ask = StoredValue::new_local(debounce(Duration::from_millis(200), ask));
-    let scenario = move || session.answer.with(|it| it.scenario.clone());
-    // The outside here is the worker.
-    Effect::new(move || {
-        if open.get() {
-            ask.update_value(|ask| ask((*scenario()).clone()));
-        } else {
-            helper.stop();
-        }
-    });
+    super::advice::follow(session, helper, move || open.get());
     let map = Memo::new(move |_| {
         helper
             .reply

@@ -78,6 +78,7 @@ pub fn App() -> impl IntoView {
                 <advice::Advice session panel=&advice::TIERS/>
                 <advice::Advice session panel=&advice::GPUS/>
                 <advice::Fastest session width/>
+                <advice::Steps session width/>
                 <guide::SystemGuide session/>
                 <network::NetworkEditor session/>
                 <compare::Compare session/>

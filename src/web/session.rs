@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 
-use super::draft::Draft;
+use super::draft::{Draft, Shown};
 use super::history::History;
 use super::plans::{self, Plans};
 use crate::estimate::{self, Estimate, Unsupported};
@@ -92,6 +92,16 @@ impl Session {
     /// What a field shows.
     pub fn text(self, setting: &'static Setting) -> String {
         self.draft.with(|draft| draft.text(setting))
+    }
+
+    /// What every field of the form shows; `defaults` are the settings' own, in their order.
+    pub fn shown(self, defaults: &[String]) -> Vec<Shown> {
+        let fields = settings::all().iter().zip(defaults);
+        self.draft.with(|draft| {
+            fields
+                .map(|(it, default)| draft.shown(it, default))
+                .collect()
+        })
     }
 
     pub fn problem(self, setting: &'static Setting) -> Option<String> {

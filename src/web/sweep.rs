@@ -1,10 +1,9 @@
 //! Memory against one setting: the curve, the card's line, and the largest value that still fits.
 
-use std::time::Duration;
-
 use leptos::prelude::*;
 use leptos::reactive::spawn_local;
 
+use super::effects::once_rested;
 use super::session::Session;
 use super::{browser, chart, markup, saves, text};
 use crate::estimate::{Band, Estimate, estimate};
@@ -181,13 +180,16 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
     let path = RwSignal::new("data.micro_batch");
     let curve = RwSignal::new(Curve::default());
     let wanted = StoredValue::new(0_u32);
-    let start = move |(setting, scenario): (&'static Setting, Scenario)| {
-        let Some(mine) = wanted.try_update_value(|it| {
-            *it = it.wrapping_add(1);
-            *it
-        }) else {
+    let swept = move |scenario: &Scenario| {
+        let setting = settings::find(path.get_untracked());
+        setting.filter(|it| it.applies(scenario))
+    };
+    let start = move || {
+        let scenario = session.answer.with_untracked(|it| (*it.scenario).clone());
+        let Some(setting) = swept(&scenario) else {
             return;
         };
+        let mine = wanted.get_value();
         let tell = move |found| {
             curve.try_set(found);
         };
@@ -195,14 +197,12 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
             wanted.try_get_value() == Some(mine)
         }));
     };
-    let start = StoredValue::new_local(debounce(Duration::from_millis(150), start));
-    // The outside here is time: the curve is worked out while the person is not typing.
-    Effect::new(move || {
-        let scenario = session.answer.with(|it| (*it.scenario).clone());
-        let swept = settings::find(path.get()).filter(|it| it.applies(&scenario));
-        if let Some(setting) = swept {
-            start.update_value(|start| start((setting, scenario)));
-        }
+    // The curve is worked out while the person is not typing: what is under way ends at the next key.
+    once_rested(150, start, move |_| {
+        session.answer.with(|_| ());
+        path.track();
+        wanted.update_value(|it| *it = it.wrapping_add(1));
+        true
     });
     let setting = move || settings::find(path.get());
     let options = move || {
@@ -218,6 +218,13 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
     };
     let drawing =
         move || curve.with(|it| chart::curve(it, session.units.get(), chart::size(width.get())));
+    let open = RwSignal::new(false);
+    let numbers = move || {
+        if !open.get() {
+            return String::new();
+        }
+        curve.with(|it| table(it, setting(), session.units.get()))
+    };
     let file = move || curve.with(numbers_of);
     let largest = move || {
         let setting = setting()?;
@@ -255,9 +262,9 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
                 </ul>
             </figure>
             <div class="actions largest" aria-live="polite">{largest}</div>
-            <details class="numbers">
+            <details class="numbers" on:toggle=move |event| open.set(browser::is_open(&event))>
                 <summary>"The same in numbers"</summary>
-                <div inner_html=move || curve.with(|it| table(it, setting(), session.units.get()))></div>
+                <div inner_html=numbers></div>
                 <saves::Saves
                     name="sweep" svg=Signal::derive(drawing)
                     size=Signal::derive(move || chart::size(width.get())) csv=Signal::derive(file)

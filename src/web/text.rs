@@ -101,7 +101,16 @@ pub const COSTS_NOTHING: &str = "nothing";
 pub const COSTS_TIME: &str = "time";
 pub const CHANGES_RESULTS: &str = "results differ";
 pub const NOT_OFFERED: &str = "not offered";
+pub const WORKING: &str = "Working…";
+pub const MANY_STEPS: &str = "What is held over many steps";
+pub const MANY_STEPS_ABOUT: &str = "Batches of the sizes that the data has, one after the other through the allocator: what it keeps beyond \
+     what is allocated is fragmentation.";
+pub const LEAST_MEMORY: &str = "least memory it runs in";
+pub const OWN_NETWORK: &str = "A network of your own";
 pub const APPLY: &str = "Apply";
+pub const COPY: &str = "Copy";
+pub const COPIED: &str = "Copied";
+pub const COPY_YOURSELF: &str = "Select and press Ctrl+C";
 pub const EVERY_CHANGE: &str = "Every change, by itself";
 pub const EVERY_CHANGE_ABOUT: &str = "What each would do to this run: computed, so it may be nothing, or less than nothing. \
      At the end what people also try, and what it really does.";
@@ -124,6 +133,27 @@ pub const STOP: &str = "Stop";
 pub const NOTHING_FITS: &str = "No combination fits.";
 pub const FASTEST: &str = "fastest";
 pub const TOO_LARGE: &str = "too large";
+
+pub fn many_steps(count: usize, allocated: Bytes, held: Bytes) -> String {
+    let ratio = held.get() as f64 / allocated.get().max(1) as f64;
+    format!("{count} steps hold {ratio:.2} times what they allocate.")
+}
+
+pub fn step_fails(step: usize, retries: u64) -> String {
+    format!(
+        "On this card step {step} fails, after the allocator gave everything back {retries} times."
+    )
+}
+
+pub fn steps_run(retries: u64) -> String {
+    format!("On this card all of them run; the allocator gives everything back {retries} times.")
+}
+
+pub fn steps_axis(points: &[(Bytes, f64, bool)], units: UnitStyle) -> Option<String> {
+    let most = points.iter().map(|it| it.0).max()?;
+    let (_, unit) = units.scale(most);
+    Some(format!("{unit} held (dark) and allocated (light), by step"))
+}
 
 /// Why a tensor lives until backward.
 pub fn kept_for(operations: &str) -> String {
@@ -266,8 +296,13 @@ pub fn more(section: &str) -> String {
     format!("More: {}", section.to_ascii_lowercase())
 }
 
-pub fn changed(count: usize) -> Option<String> {
-    (count > 0).then(|| format!("{count} changed"))
+pub const CHANGED_SETTING: &str = "changed";
+
+pub fn changed(count: usize) -> String {
+    match count {
+        0 => String::new(),
+        _ => format!("{count} changed"),
+    }
 }
 
 pub fn choices(label: &str) -> String {

@@ -1,10 +1,9 @@
 //! The timeline: allocated memory over one step, and what is there where you point.
 
-use std::time::Duration;
-
 use leptos::ev::PointerEvent;
 use leptos::prelude::*;
 
+use super::effects::once_rested;
 use super::session::Session;
 use super::{browser, chart, markup, saves, text};
 use crate::estimate::{self, Estimate, Held, Instant, Part, Phase};
@@ -55,9 +54,10 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
                 .unwrap_or(peak),
         )
     });
+    let open = RwSignal::new(false);
     let numbers = move || {
+        let estimate = open.get().then(|| estimate.get()).flatten();
         estimate
-            .get()
             .map(|it| table(&it, session.units.get()))
             .unwrap_or_default()
     };
@@ -100,7 +100,7 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
                 <figcaption class="readout">{said}</figcaption>
             </figure>
             <Alive session at/>
-            <details class="numbers">
+            <details class="numbers" on:toggle=move |event| open.set(browser::is_open(&event))>
                 <summary>"The same in numbers"</summary>
                 <div inner_html=numbers></div>
                 <saves::Saves name="timeline" svg=Signal::derive(move || drawing.get()) size=Signal::derive(size) csv=Signal::derive(file)/>
@@ -114,14 +114,10 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
 fn Alive(session: Session, at: Memo<Option<usize>>) -> impl IntoView {
     let open = RwSignal::new(false);
     let rested = RwSignal::new(None::<usize>);
-    let rest = debounce(Duration::from_millis(120), move |it| {
-        rested.try_set(it);
-    });
-    let rest = StoredValue::new_local(rest);
-    // The outside here is time.
-    Effect::new(move || {
-        let now = at.get();
-        rest.update_value(|rest| rest(now));
+    let rest = move || rested.set(at.get_untracked());
+    once_rested(120, rest, move |_| {
+        at.with(|_| ());
+        open.get()
     });
     let shown = move || {
         let at = rested.get().filter(|_| open.get())?;

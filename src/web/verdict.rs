@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::effects::once_rested;
 use super::session::{Answer, Session};
 use super::text;
 use crate::estimate::{self, Estimate};
@@ -208,14 +209,12 @@ fn measures(estimate: &Estimate, units: UnitStyle, batch: String) -> String {
 #[component]
 fn Announcement(sentence: Memo<Option<Sentence>>) -> impl IntoView {
     let said = RwSignal::new(String::new());
-    let say = debounce(std::time::Duration::from_millis(500), move |it: String| {
-        said.try_set(it);
-    });
-    let say = StoredValue::new_local(say);
+    let spoken = move |it: &Option<Sentence>| it.as_ref().map(Sentence::spoken).unwrap_or_default();
     // The outside here is a person's ears.
-    Effect::new(move || {
-        let spoken = sentence.with(|it| it.as_ref().map(Sentence::spoken).unwrap_or_default());
-        say.update_value(|say| say(spoken));
+    let say = move || said.set(sentence.with_untracked(spoken));
+    once_rested(500, say, move |_| {
+        sentence.with(|_| ());
+        true
     });
     view! { <p class="aside" role="status" aria-live="polite">{said}</p> }
 }

@@ -10,7 +10,8 @@ import "./tests.mjs";
 import "./acceptance.mjs";
 
 const DIST = new URL("../../dist", import.meta.url).pathname;
-const LIMIT_MS = 90_000;
+// Ten times what a test takes here: a slow machine is no failure. A test that works through thousands says its own.
+const LIMIT_MS = 180_000;
 
 const [kind, executable, words = ""] = process.argv.slice(2);
 const scratch = mkdtempSync(join(tmpdir(), "headroom-e2e-"));
@@ -25,7 +26,7 @@ const copyOfDist = (name) => {
 
 let passed = 0;
 let failed = 0;
-for (const { name, only, run } of tests) {
+for (const { name, only, limit: own = LIMIT_MS, run } of tests) {
   if ((only && only !== kind) || !name.includes(words)) continue;
   // Below a path, as a project's page on a shared host is.
   const site = await serve(DIST, 0, "/some/where/");
@@ -33,7 +34,7 @@ for (const { name, only, run } of tests) {
   const started = Date.now();
   let timer;
   const limit = new Promise((_, late) => {
-    timer = setTimeout(() => late(new Error(`not done after ${LIMIT_MS / 1000} s`)), LIMIT_MS);
+    timer = setTimeout(() => late(new Error(`not done after ${own / 1000} s`)), own);
   });
   try {
     await Promise.race([run({ kind, visit, site, copyOfDist }), limit]);

@@ -4,7 +4,8 @@ import { execFileSync } from "node:child_process";
 import axe from "axe-core";
 
 export const tests = [];
-export const test = (name, run, only) => tests.push({ name, run, only });
+/** `only` names the one browser that it is for, `limit` how many milliseconds it may take where that is more than usual. */
+export const test = (name, run, only, limit) => tests.push({ name, run, only, limit });
 
 /** The command line over the same library; it ends with 1 where the answer is "does not fit". */
 export const headroom = (args, input) => {

@@ -73,14 +73,14 @@ pub static GPUS: Panel = Panel {
 };
 
 /// Work that is one piece.
-struct Once {
+pub struct Once {
     scenario: Scenario,
     work: fn(&Scenario) -> Result<Sheet, Unsupported>,
     found: Option<Sheet>,
 }
 
 impl Once {
-    fn start(
+    pub fn start(
         scenario: &Scenario,
         work: fn(&Scenario) -> Result<Sheet, Unsupported>,
     ) -> Box<dyn Work> {

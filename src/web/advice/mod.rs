@@ -4,20 +4,20 @@ mod jobs;
 mod search;
 mod sheet;
 mod solve;
+mod steps;
 
 pub use jobs::{GPUS, LADDER, MOVES, TIERS};
 pub use search::{Fastest, KIND as SEARCH};
 pub use solve::SOLVE;
-
-use std::time::Duration;
+pub use steps::{KIND as STEPS, Steps};
 
 use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
-use super::browser;
+use super::effects::once_rested;
 use super::session::Session;
 use super::worker::{Helper, Kind};
-use crate::scenario::Scenario;
+use super::{browser, text};
 use crate::share;
 use sheet::{Heads, Sheet};
 
@@ -45,17 +45,21 @@ fn apply(session: Session, event: &MouseEvent) {
 }
 
 /// Asks the worker about the scenario on the screen, once it has rested, for as long as `wanted` says so.
-fn follow(session: Session, helper: Helper, wanted: impl Fn() -> bool + 'static) {
-    let ask = move |scenario: Scenario| helper.ask(scenario);
-    let ask = StoredValue::new_local(debounce(Duration::from_millis(250), ask));
-    // The outside here is the worker.
-    Effect::new(move || {
-        if wanted() {
-            let scenario = session.answer.with(|it| (*it.scenario).clone());
-            ask.update_value(|ask| ask(scenario));
+pub fn follow(session: Session, helper: Helper, wanted: impl Fn() -> bool + Copy + 'static) {
+    let ask = move || {
+        if untrack(wanted) {
+            let scenario = session.answer.with_untracked(|it| (*it.scenario).clone());
+            helper.ask(scenario);
+        }
+    };
+    once_rested(250, ask, move |_| {
+        let wanted = wanted();
+        if wanted {
+            session.answer.with(|_| ());
         } else {
             helper.stop();
         }
+        wanted
     });
 }
 
@@ -88,11 +92,14 @@ pub fn Advice(session: Session, panel: &'static Panel) -> impl IntoView {
         }
     };
     let waiting = move || !helper.reply.with(|it| it.done);
+    // A table that comes in one piece says that it will.
+    let nothing_yet = move || !helper.reply.with(|it| it.done || !it.lines.is_empty());
     view! {
         <section class="panel" class:stale=session.stale aria-labelledby=format!("{id}-title") data-testid=id>
             <details class="more" open=panel.open on:toggle=move |event| open.set(browser::is_open(&event))>
                 <summary><h2 id=format!("{id}-title")>{panel.title}</h2></summary>
                 <p class="quiet">{panel.about}</p>
+                <p hidden=move || !nothing_yet()>{text::WORKING}</p>
                 <div
                     class="scroller advice" aria-busy=move || waiting().to_string()
                     on:click=press inner_html=shown

@@ -4,7 +4,7 @@ use super::Panel;
 use super::jobs::refused;
 use super::sheet::{Cell, Sheet};
 use crate::catalog;
-use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::estimate::{self, Estimate, Unsupported, estimate};
 use crate::scenario::{Scenario, settings};
 use crate::strategy::{self, Goal, Slope, Unknown};
 use crate::web::text;
@@ -25,7 +25,7 @@ pub static SOLVE: Panel = Panel {
 
 /// One question, answered with a row.
 type Question = Box<dyn Fn(&Scenario) -> Result<Vec<Answer>, Unsupported>>;
-type Answer = (String, String, Option<Scenario>);
+type Answer = (String, Cell, Option<Scenario>);
 
 struct Job {
     scenario: Scenario,
@@ -36,6 +36,7 @@ struct Job {
 impl Job {
     fn new(scenario: &Scenario) -> Self {
         let mut questions: Vec<Question> = vec![
+            Box::new(smallest_memory),
             Box::new(smallest_card),
             Box::new(fewest_cards),
             Box::new(fewest_checkpoints),
@@ -80,7 +81,7 @@ fn largest(
     let solved = strategy::solve(scenario, unknown, Goal::default(), multiple)?;
     let answer = match (solved.value, solved.slope) {
         (_, Slope::Level) => return Ok(Vec::new()),
-        (Some(value), _) => value.to_string(),
+        (Some(value), _) => value.to_string().into(),
         (None, _) => text::NONE_FITS.into(),
     };
     let run = solved.value.is_some().then_some(solved.scenario);
@@ -95,11 +96,19 @@ fn smallest_card(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     Ok(vec![(text::SMALLEST_CARD.into(), answer.into(), run)])
 }
 
+/// Below what the run reserves, for an allocator that is refused gives back what it does not use.
+fn smallest_memory(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
+    let found = estimate::smallest_card(scenario)?;
+    let answer = found.map_or(text::NONE_FITS.into(), |it| Cell::Size(it.usable));
+    Ok(vec![(text::LEAST_MEMORY.into(), answer, None)])
+}
+
 fn fewest_cards(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     let found = strategy::fewest_gpus(scenario, Goal::default())?;
-    let answer = found
-        .as_ref()
-        .map_or_else(|| text::NONE_FITS.into(), |it| it.hardware.gpus.to_string());
+    let answer = found.as_ref().map_or_else(
+        || text::NONE_FITS.into(),
+        |it| it.hardware.gpus.to_string().into(),
+    );
     Ok(vec![(text::FEWEST_CARDS.into(), answer, found)])
 }
 
@@ -110,9 +119,10 @@ fn fewest_checkpoints(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
         return Ok(Vec::new());
     }
     let found = strategy::checkpointing(scenario, Goal::default())?;
-    let answer = found
-        .as_ref()
-        .map_or_else(|| text::NONE_FITS.into(), text::checkpointed);
+    let answer = found.as_ref().map_or_else(
+        || text::NONE_FITS.into(),
+        |it| text::checkpointed(it).into(),
+    );
     Ok(vec![(text::FEWEST_CHECKPOINTS.into(), answer, found)])
 }
 
@@ -122,10 +132,10 @@ fn wanted_batch(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
         wanted => wanted,
     };
     let found = strategy::accumulate(scenario, wanted, Goal::default())?;
-    let answer = found
-        .scenario
-        .as_ref()
-        .map_or_else(|| text::NONE_FITS.into(), |it| it.batch().to_string());
+    let answer = found.scenario.as_ref().map_or_else(
+        || text::NONE_FITS.into(),
+        |it| it.batch().to_string().into(),
+    );
     Ok(vec![(text::batch_of(wanted), answer, found.scenario)])
 }
 
@@ -144,11 +154,7 @@ impl Work for Job {
                     let needs = |it: &Scenario| estimate(it).ok();
                     let needs = run.as_ref().and_then(needs);
                     let size = |it: Estimate| Cell::Size(it.device.expected);
-                    let cells = vec![
-                        question.into(),
-                        answer.into(),
-                        needs.map_or("–".into(), size),
-                    ];
+                    let cells = vec![question.into(), answer, needs.map_or("–".into(), size)];
                     self.sheet.row(run.as_ref(), cells);
                 }
             }
@@ -181,7 +187,7 @@ mod tests {
     fn each_question_has_an_answer() {
         let answers = asked(|_| {});
         assert_eq!(answers[0].0, Cell::Text(text::largest_of("micro-batch")));
-        assert_eq!(answers.len(), 6, "{answers:?}");
+        assert_eq!(answers.len(), 7, "{answers:?}");
         assert!(
             answers
                 .iter()

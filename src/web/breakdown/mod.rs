@@ -4,11 +4,12 @@ mod inside;
 
 use std::collections::BTreeMap;
 
+use leptos::ev::{MouseEvent, PointerEvent};
 use leptos::prelude::*;
 
 use super::gauge::{GaugeView, Piece, pieces};
-use super::session::Session;
-use super::{markup, text};
+use super::session::{Answer, Session};
+use super::{browser, markup, text};
 use crate::estimate::{self, Estimate, Held};
 use crate::order::sorted;
 use crate::scenario::Scenario;
@@ -110,16 +111,34 @@ pub fn share(part: Bytes, whole: Bytes) -> String {
 #[component]
 pub fn Breakdown(session: Session) -> impl IntoView {
     let pointed = RwSignal::new(String::new());
-    let opened = RwSignal::new(None::<Piece>);
+    let opened = RwSignal::new(String::new());
     let estimate = session.estimate;
     let rows = move || {
         let units = session.units.get();
-        let estimate = estimate.get()?;
-        let rows = lines(&estimate, units).into_iter();
-        Some(
-            rows.map(|line| row(session, line, pointed, opened))
-                .collect_view(),
-        )
+        let all = estimate.with(|it| it.as_ref().map(|it| lines(it, units)));
+        let row = |line: &Line| {
+            let (id, _, why) = line.piece.words();
+            let open = opened.with(|it| it == id);
+            let tensors = |it: &Answer| tensors(&it.scenario, line.piece, units);
+            let why = open.then(|| (why, session.answer.with(tensors)));
+            row(line, why)
+        };
+        browser::keep_focus(".breakdown");
+        all.iter().flatten().map(row).collect::<String>()
+    };
+    // The outside here is the table: it is not drawn anew for a pointer.
+    Effect::new(move || {
+        pointed.with(|it| browser::mark_only(".breakdown [data-part]", "data-part", it, "pointed"));
+    });
+    let point = move |event: PointerEvent| {
+        pointed.set(browser::attribute_around(&event, "data-part"));
+    };
+    let toggle = move |event: MouseEvent| {
+        let id = browser::attribute_around(&event, "data-open");
+        if !id.is_empty() {
+            let same = opened.with_untracked(|it| *it == id);
+            opened.set(if same { String::new() } else { id });
+        }
     };
     let total = move || Some(estimate.get()?.device.expected.show(session.units.get()));
     view! {
@@ -140,7 +159,9 @@ pub fn Breakdown(session: Session) -> impl IntoView {
                         <th scope="col" class="number">"Share"</th>
                     </tr>
                 </thead>
-                <tbody>{rows}</tbody>
+                <tbody
+                    inner_html=rows on:click=toggle on:pointerover=point on:pointerleave=move |_| pointed.set(String::new())
+                ></tbody>
                 <tfoot>
                     <tr>
                         <th scope="row">"On the device"</th>
@@ -154,49 +175,34 @@ pub fn Breakdown(session: Session) -> impl IntoView {
     }
 }
 
-fn row(
-    session: Session,
-    line: Line,
-    pointed: RwSignal<String>,
-    opened: RwSignal<Option<Piece>>,
-) -> impl IntoView {
-    let piece = line.piece;
-    let (id, label, why) = piece.words();
-    let open = move || opened.get() == Some(piece);
-    let toggle = move |_| {
-        opened.update(|it| {
-            *it = if *it == Some(piece) {
-                None
-            } else {
-                Some(piece)
-            }
-        });
-    };
-    view! {
-        <tr
-            data-part=id class:pointed=move || pointed.with(|it| it == id)
-            on:pointerenter=move |_| pointed.set(id.into()) on:pointerleave=move |_| pointed.set(String::new())
-        >
-            <th scope="row">
-                <button type="button" aria-expanded=move || open().to_string() on:click=toggle>
-                    <svg class="swatch" viewBox="0 0 12 12" aria-hidden="true">
-                        <rect width="12" height="12" class=format!("part-{id}")/>
-                    </svg>
-                    {label}
-                </button>
-            </th>
-            <td class="number">{line.bytes}</td>
-            <td class="number">{line.share}</td>
-        </tr>
-        {move || open().then(|| view! {
-            <tr class="why">
-                <td colspan="3">
-                    <p>{why}</p>
-                    <Tensors session piece/>
-                </td>
-            </tr>
-        })}
+/// A part's row, and beneath it, where it is open, why it is there and what it is made of.
+fn row(line: &Line, why: Option<(&str, Option<Vec<Vec<String>>>)>) -> String {
+    let Line {
+        piece,
+        bytes,
+        share,
+    } = line;
+    let (id, label, _) = piece.words();
+    let open = why.is_some();
+    let mut html = format!(
+        "<tr data-part=\"{id}\"><th scope=\"row\">\
+         <button type=\"button\" id=\"part-{id}\" data-open=\"{id}\" aria-expanded=\"{open}\">\
+         <svg class=\"swatch\" viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect width=\"12\" height=\"12\" \
+         class=\"part-{id}\"/></svg>{label}</button></th>\
+         <td class=\"number\">{bytes}</td><td class=\"number\">{share}</td></tr>"
+    );
+    if let Some((why, tensors)) = why {
+        let head = ["Made by", "In", "Tensors", "Together"];
+        let table = tensors.map(|rows| markup::table("tensors", &head, 2, &rows));
+        html.push_str(&format!(
+            "<tr class=\"why\"><td colspan=\"3\"><p>{}</p><div class=\"scroller\" tabindex=\"0\" role=\"region\" \
+             aria-label=\"{}\">{}</div></td></tr>",
+            markup::escape(why),
+            text::TENSORS,
+            table.unwrap_or_default()
+        ));
     }
+    html
 }
 
 /// The same memory by module, worked out when it is opened.
@@ -219,21 +225,6 @@ fn Modules(session: Session) -> impl IntoView {
             {move || open.get().then(|| view! { <inside::Inside session/> })}
         </details>
     }
-}
-
-/// What the part is made of, from the trace itself.
-#[component]
-fn Tensors(session: Session, piece: Piece) -> impl IntoView {
-    let table = move || {
-        let units = session.units.get();
-        let rows = session
-            .answer
-            .with(|it| tensors(&it.scenario, piece, units));
-        let head = ["Made by", "In", "Tensors", "Together"];
-        rows.map(|rows| markup::table("tensors", &head, 2, &rows))
-            .unwrap_or_default()
-    };
-    view! { <div class="scroller" tabindex="0" role="region" aria-label=text::TENSORS inner_html=table></div> }
 }
 
 #[cfg(test)]

@@ -5,11 +5,13 @@ mod front;
 mod measured;
 mod paper;
 mod plot;
+mod steps;
 mod timeline;
 
 pub use curve::curve;
 pub use front::front;
 pub use measured::measured;
+pub use steps::steps;
 pub use timeline::{cursor_at, instant_at, peak, timeline};
 
 use plotters::style::RGBColor;

@@ -22,6 +22,7 @@ const KINDS: &[Kind] = &[
     advice::GPUS.kind,
     advice::SOLVE.kind,
     advice::SEARCH,
+    advice::STEPS,
     super::map::KIND,
     super::guide::KIND,
 ];
