@@ -261,7 +261,8 @@ fn what_to_change_is_said_in_words_and_as_json() {
     );
     refused(
         &["solve", "gpt2-small", "--for", "peaks"],
-        "headroom: --for is `peaks`; expected gpu, gpus, checkpointing, a whole number",
+        "headroom: --for is `peaks`; expected gpu, gpus, checkpointing, a whole number of the scenario, such as \
+         data.sequence, or a dimension of the model: layers, hidden,",
     );
     refused(
         &["search", "gpt2-small", "--cost", "love"],

@@ -3,6 +3,7 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod card;
 mod device;
+mod divided;
 mod drawn;
 mod expand;
 mod explain;
@@ -192,21 +193,14 @@ fn peaks(run: &Run, scenario: &Scenario) -> Peaks {
     Peaks::replayed(&run.trace, &settings(&scenario.runtime))
 }
 
-fn not_modelled(uncertainty: uncertainty::Uncertainty, scenario: &Scenario) -> Vec<String> {
+fn not_modelled(
+    uncertainty: uncertainty::Uncertainty,
+    elsewhere: Bytes,
+    scenario: &Scenario,
+) -> Vec<String> {
     let mut missing = uncertainty.not_modelled();
-    let layout = &scenario.parallel;
-    let missed = match layout.strategy {
-        Parallelism::None | Parallelism::Ddp => None,
-        _ => Some("what each GPU saves where states, gradients or weights are divided"),
-    };
-    missing.extend(
-        missed
-            .filter(|_| scenario.hardware.gpus > 1)
-            .map(Into::into),
-    );
-    if layout.tp.max(layout.pp).max(layout.cp).max(layout.ep) > 1 {
-        missing.push("tensor, pipeline, context and expert parallelism".into());
-    }
+    missing.extend(divided::not_modelled(elsewhere, scenario));
+    missing.extend(divided::not_split(scenario));
     if scenario.data.padding_mask && scenario.training.attention == Attention::Flash2 {
         missing.push("the copies that FlashAttention 2 makes to leave padding out".into());
     }
@@ -242,10 +236,16 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
     .band(Bytes::new(peaks.reserved));
     let device = device::band(scenario, gpu, reserved);
     let usable = device::usable(&scenario.hardware, gpu);
+    let breakdown = largest_first(with_rest(
+        by_category(&run.trace, &alive),
+        Category::Rounding,
+        highest.bytes,
+    ));
+    let elsewhere = divided::elsewhere(&breakdown, scenario);
     Estimate {
-        allocated,
-        reserved,
-        device,
+        allocated: divided::widened(allocated, elsewhere),
+        reserved: divided::widened(reserved, elsewhere),
+        device: divided::widened(device, elsewhere),
         phase: highest.mark.phase,
         phases: PHASES
             .into_iter()
@@ -256,11 +256,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
                 })
             })
             .collect(),
-        breakdown: largest_first(with_rest(
-            by_category(&run.trace, &alive),
-            Category::Rounding,
-            highest.bytes,
-        )),
+        breakdown,
         modules: largest_first(with_rest(
             by_module(&run.trace, &alive),
             "the allocator".to_string(),
@@ -283,7 +279,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
             let allowed = device::allowed(scenario, gpu);
             device.expected <= usable && allowed.is_none_or(|allowed| reserved.expected <= allowed)
         }),
-        not_modelled: not_modelled(uncertainty, scenario),
+        not_modelled: not_modelled(uncertainty, elsewhere, scenario),
     }
 }
 

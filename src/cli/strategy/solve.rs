@@ -4,6 +4,7 @@ use super::super::args::Args;
 use super::super::estimate::{band, verdict};
 use super::super::{Answer, Refusal, what};
 use super::{goal, link, number};
+use crate::catalog;
 use crate::document::Document;
 use crate::scenario::{Checkpointing, Problem, Scenario};
 use crate::share;
@@ -42,7 +43,10 @@ pub(in crate::cli) fn solve(args: &Args) -> Result<Answer, Refusal> {
         _ => {}
     }
     let Some(unknown) = Unknown::named(name, &scenario) else {
-        let expected = "gpu, gpus, checkpointing, a whole number of the scenario, such as data.sequence, or a dimension of the model";
+        let expected = format!(
+            "gpu, gpus, checkpointing, a whole number of the scenario, such as data.sequence, or a dimension of the model: {}",
+            dimensions(&scenario).join(", ")
+        );
         return Err(Problem::new("--for", name, expected).into());
     };
     let multiple = number(args, "multiple", 1)?;
@@ -72,6 +76,16 @@ pub(in crate::cli) fn solve(args: &Args) -> Result<Answer, Refusal> {
     let mut answer = Answer::new(text, &document);
     answer.fits = solved.value.is_some();
     Ok(answer)
+}
+
+/// What the scenario's network lets change.
+fn dimensions(scenario: &Scenario) -> Vec<&str> {
+    if let Some(network) = &scenario.model.network {
+        return network.sizes();
+    }
+    let sizes = catalog::model(&scenario.model.id).map(catalog::ModelEntry::sizes);
+    let names = sizes.unwrap_or_default().into_iter();
+    names.map(|(name, _)| name).collect()
 }
 
 fn smallest_gpu(scenario: &Scenario, goal: Goal) -> Answer {
