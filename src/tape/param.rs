@@ -57,7 +57,43 @@ impl std::fmt::Debug for Param {
     }
 }
 
+/// A point in the order in which a model's parameters are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Made {
+    params: usize,
+    setup: usize,
+}
+
 impl Tape {
+    pub fn made(&self) -> Made {
+        Made {
+            params: self.0.params.borrow().len(),
+            setup: self.0.trace.borrow().setup.len(),
+        }
+    }
+
+    /// What was made between two points is made here: the constructor comes to that module later than forward does.
+    pub fn make_now(&self, from: Made, to: Made) {
+        let params = to.params.saturating_sub(from.params);
+        if params == 0 {
+            return;
+        }
+        if let Some(rest) = self.0.params.borrow_mut().get_mut(from.params..) {
+            rest.rotate_left(params);
+        }
+        let events = to.setup.saturating_sub(from.setup);
+        let mut trace = self.0.trace.borrow_mut();
+        if let Some(rest) = trace.setup.get_mut(from.setup..) {
+            rest.rotate_left(events);
+        }
+        for group in trace.setup_groups.iter_mut() {
+            if group.start >= to.setup {
+                group.start -= events;
+                group.end -= events;
+            }
+        }
+    }
+
     /// A parameter in the current scope; it exists before the first step.
     pub fn param(
         &self,

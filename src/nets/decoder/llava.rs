@@ -97,7 +97,9 @@ impl Llava {
         pixels: &Tensor,
         padding: Option<&Tensor>,
     ) -> (Tensor, Tensor) {
+        let before = cx.tape.made();
         let mut embeddings = cx.within("language_model", |cx| self.text.embeddings(cx, ids));
+        let after = cx.tape.made();
         let (projected, _states) = if self.stored.is_some() {
             let projected = cx.within("multi_modal_projector", |cx| self.project(cx, pixels));
             (projected, None)
@@ -111,6 +113,7 @@ impl Llava {
             drop(pooled);
             (projected, Some((read, last)))
         };
+        cx.tape.make_now(before, after);
         // A list of images, joined to one row of features.
         let count = projected.size(0) * projected.size(1);
         let joined = projected.listed().reshape(&[count, self.text.hidden]);

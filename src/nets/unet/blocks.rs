@@ -131,11 +131,14 @@ pub fn residual_block(cx: &Cx, input: &Tensor, embedding: Option<&Tensor>, width
     let mut hidden = cx.group_norm("norm1", input, GROUPS);
     hidden = hidden.silu();
     hidden = cx.conv2d("conv1", &hidden, width, 3, conv, true);
-    if let Some(embedding) = embedding {
+    // Has a name to the end.
+    let shift = embedding.map(|embedding| {
         let mut shift = embedding.silu();
         shift = cx.linear("time_emb_proj", &shift, width, true);
-        shift = shift.unsqueeze(-1).unsqueeze(-1);
-        hidden = hidden.add(&shift);
+        shift.unsqueeze(-1).unsqueeze(-1)
+    });
+    if let Some(shift) = &shift {
+        hidden = hidden.add(shift);
     }
     hidden = cx.group_norm("norm2", &hidden, GROUPS);
     hidden = hidden.silu();

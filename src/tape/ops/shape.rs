@@ -1,6 +1,7 @@
 //! Views, copies between layouts, and operations that move elements.
 
 use super::super::{DType, Dims, Grads, Layout, Tensor, grads};
+use super::conv::suggests_channels_last;
 
 impl Tensor {
     /// A view with history: backward is the inverse view of the gradient.
@@ -225,9 +226,14 @@ impl Tensor {
             .iter()
             .fold(first.dtype(), |wide, t| wide.promote(t.dtype()));
         let sizes: Vec<u64> = all.iter().map(|t| t.size(dim)).collect();
-        let out = first
-            .tape()
-            .empty("cat", first.shape().with(at, sizes.iter().sum()), dtype);
+        let shape = first.shape().with(at, sizes.iter().sum());
+        // `cat_compute_output_memory_format`: channels last where all are.
+        let layout = if all.iter().all(|t| suggests_channels_last(t)) {
+            Layout::channels_last(shape)
+        } else {
+            Layout::contiguous(shape)
+        };
+        let out = first.tape().empty_as("cat", layout, dtype);
         first
             .tape()
             .kernel("cat", dtype, 0.0, 2.0 * out.bytes() as f64);
