@@ -86,7 +86,7 @@ impl Tape {
         if let Some(rest) = trace.setup.get_mut(from.setup..) {
             rest.rotate_left(events);
         }
-        for group in trace.setup_groups.iter_mut() {
+        for group in &mut trace.setup_groups {
             if group.start >= to.setup {
                 group.start -= events;
                 group.end -= events;
