@@ -275,8 +275,9 @@ impl Tower {
                 embedded.dtype(),
             )),
         };
-        let mut last = self.run(cx, &embedded, &mask);
-        last = cx.layer_norm("final_layer_norm", &last);
+        // The encoder's output is held to the end.
+        let encoded = self.run(cx, &embedded, &mask);
+        let last = cx.layer_norm("final_layer_norm", &encoded);
         let rows = ids.constant("arange", &[ids.size(0)], DType::I64);
         let columns = {
             let small = ids.constant("to", ids.shape(), DType::I32);

@@ -200,9 +200,12 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
         "muon" => Optimizer::Muon,
         other => return Err(format!("optimizer `{other}` is not known")),
     };
+    // The recorder tells T5 and Swin nothing of attention, which leaves them at the libraries' default.
+    let untold = ["t5-", "swin-"];
+    let told = !untold.iter().any(|name| text("model").starts_with(name));
     let attention = match text("attn") {
-        "sdpa" => Attention::Sdpa,
-        "eager" => Attention::Eager,
+        "eager" if told => Attention::Eager,
+        "sdpa" | "eager" => Attention::Sdpa,
         other => return Err(format!("attention `{other}` is not known")),
     };
     let names = |value: Option<&Value>| -> Vec<String> {

@@ -120,9 +120,12 @@ impl VisionTransformer {
         // `forward_features` holds the patches until `_pos_embed` returns.
         drop(embedded);
         let this = *self;
-        let last = cx.layers("blocks", self.shape.layers, vec![x], move |cx, state, _| {
+        // `x` stays what it was until `self.blocks(x)` returns.
+        let state = vec![x.clone()];
+        let last = cx.layers("blocks", self.shape.layers, state, move |cx, state, _| {
             state.iter().map(|x| this.timm_block(cx, x)).collect()
         });
+        drop(x);
         let Some(mut x) = last.into_iter().next() else {
             return image.clone();
         };
