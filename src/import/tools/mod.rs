@@ -4,13 +4,15 @@
 //! Their keys overlap and do not contradict each other, so one reader serves them all.
 
 mod keys;
+mod words;
 
 use super::take::Take;
 use super::{Imported, deepspeed};
 use crate::catalog;
 use crate::document::Document;
-use crate::scenario::{Parallelism, Precision};
+use crate::scenario::Parallelism;
 use keys::{ADAPTERS, COPIES, PRECISION, SWITCHES, WITHOUT_EFFECT};
+use words::{optimizer, precision};
 
 /// Whether the document is a file of one of these tools.
 pub fn recognises(document: &Document) -> bool {
@@ -284,61 +286,6 @@ fn layout(take: &mut Take) {
             "deepspeed_config.offload_param_device",
         );
     }
-}
-
-fn optimizer(name: &str) -> Option<&'static str> {
-    Some(match name {
-        "adamw_torch" => "adamw",
-        "adamw_torch_fused" => "adamw-fused",
-        "sgd" => "sgd",
-        "adafactor" => "adafactor-hf",
-        "adagrad" => "adagrad",
-        "rmsprop" => "rmsprop",
-        "adamw_bnb_8bit" | "adamw_8bit" => "adamw-8bit",
-        "paged_adamw_32bit" | "paged_adamw" => "adamw-paged",
-        "paged_adamw_8bit" => "adamw-paged-8bit",
-        "adamw_torch_8bit" => "adamw-8bit-ao",
-        "adamw_torch_4bit" => "adamw-4bit-ao",
-        _ => return None,
-    })
-}
-
-/// Autocast or not, over weights of which format: said by several keys together.
-fn precision(document: &Document, has_adapters: bool) -> Option<Precision> {
-    let on = |key: &str| match document.get(key) {
-        Some(Document::Bool(it)) => *it,
-        Some(Document::Text(it)) => it == "auto" || it == "true",
-        _ => false,
-    };
-    let word = |key: &str| match document.get(key) {
-        Some(Document::Text(it)) => it.as_str(),
-        _ => "",
-    };
-    let given = PRECISION.iter().any(|key| document.get(key).is_some());
-    let loads = |format: &str| [word("dtype"), word("torch_dtype")].contains(&format);
-    let is_axolotl = document.get("base_model").is_some();
-    let is_factory = document.get("finetuning_type").is_some();
-    let bf16_weights = loads("bfloat16") || is_axolotl || (is_factory && has_adapters);
-    let precision = if on("bfloat16") || on("pure_bf16") {
-        Precision::Bf16
-    } else if on("float16") {
-        Precision::Fp16
-    } else if on("bf16") || word("mixed_precision") == "bf16" {
-        if bf16_weights {
-            Precision::AmpBf16OnBf16
-        } else {
-            Precision::AmpBf16
-        }
-    } else if on("fp16") || word("mixed_precision") == "fp16" {
-        Precision::AmpFp16
-    } else if loads("bfloat16") {
-        Precision::Bf16
-    } else if loads("float16") {
-        Precision::Fp16
-    } else {
-        Precision::Fp32
-    };
-    given.then_some(precision)
 }
 
 #[cfg(test)]
