@@ -127,7 +127,7 @@ pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
     if !imported.problems.is_empty() {
         return Err(imported.problems.into());
     }
-    let note = |key: &String| format!("{key} is not taken: a scenario has no word for it");
+    let note = |key: &String| format!("{key} is not taken: {}", import::why_not(key));
     let notes = imported.not_taken.iter().map(note).collect();
     Ok(shown(&imported.scenario, notes))
 }

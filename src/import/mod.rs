@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod deepspeed;
+mod hub;
 pub mod json;
 pub mod lightning;
 mod take;
@@ -23,6 +24,16 @@ pub struct Imported {
     pub problems: Vec<Problem>,
     /// Keys that say something for which a scenario has no word.
     pub not_taken: Vec<String>,
+}
+
+/// Why a key was not taken.
+pub fn why_not(key: &str) -> &'static str {
+    match key {
+        "model_name_or_path" | "base_model" | "model" => {
+            "no model of the catalogue has that name, so the default stands in"
+        }
+        _ => "a scenario has no word for it",
+    }
 }
 
 /// The scenario of a file that Headroom wrote, from the link in its head: exact, whatever the file's form.

@@ -1,8 +1,8 @@
 //! The file of `unsloth train`.
 
 use super::Imported;
+use super::hub;
 use super::take::Take;
-use crate::catalog;
 use crate::document::Document;
 
 /// Whether the document is such a file.
@@ -18,12 +18,7 @@ pub fn recognises(document: &Document) -> bool {
 pub fn read(document: &Document) -> Imported {
     let mut take = Take::new(document);
     if let Some(name) = take.text("model") {
-        let same = |it: &&catalog::ModelEntry| it.hf_id.eq_ignore_ascii_case(name);
-        match catalog::models()
-            .iter()
-            .find(same)
-            .or_else(|| catalog::model(name))
-        {
+        match hub::model(name) {
             Some(entry) => take.set("model.id", entry.id),
             None => take.leave("model"),
         }

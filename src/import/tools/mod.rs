@@ -7,7 +7,7 @@ mod keys;
 mod words;
 
 use super::take::Take;
-use super::{Imported, deepspeed};
+use super::{Imported, deepspeed, hub};
 use crate::catalog;
 use crate::document::Document;
 use crate::scenario::Parallelism;
@@ -63,6 +63,15 @@ pub fn read(document: &Document) -> Imported {
             _ => take.copy(key, field),
         }
     }
+    if has_adapters && document.get("finetuning_type").is_some() {
+        // What LLaMA-Factory takes where nothing is said.
+        if !ranked {
+            take.set("training.lora.rank", "8");
+        }
+        if document.get("lora_target").is_none() {
+            every_linear(&mut take, "lora_target");
+        }
+    }
     if take.switch("lora_target_linear") == Some(true) && has_adapters {
         every_linear(&mut take, "lora_target_linear");
     }
@@ -77,9 +86,16 @@ pub fn read(document: &Document) -> Imported {
         match take.text(key) {
             Some("eager" | "disabled") => take.set("training.attention", "eager"),
             Some("sdpa" | "auto") => take.set("training.attention", "sdpa"),
+            Some("flash_attention_2" | "fa2" | "flash_attn") => {
+                take.set("training.attention", "flash_attention_2");
+            }
             Some(_) => take.leave(key),
             None => {}
         }
+    }
+    // Axolotl's former word.
+    if take.switch("flash_attention") == Some(true) {
+        take.set("training.attention", "flash_attention_2");
     }
     for key in [
         "gradient_checkpointing",
@@ -97,11 +113,14 @@ pub fn read(document: &Document) -> Imported {
             take.leave(key);
         }
     }
-    if let Some(off) = take.switch("disable_gradient_checkpointing") {
-        take.set(
-            "training.checkpointing",
-            if off { "none" } else { "layers" },
-        );
+    // LLaMA-Factory and ms-swift checkpoint every layer unless they are told not to.
+    let checkpoints = document.get("finetuning_type").is_some()
+        || document.get("tuner_type").is_some() && document.get("gradient_checkpointing").is_none();
+    let off = take.switch("disable_gradient_checkpointing");
+    if off.is_some() || checkpoints {
+        let layers = off != Some(true);
+        let found = if layers { "layers" } else { "none" };
+        take.set("training.checkpointing", found);
     }
     take.clip("max_grad_norm");
     take.clip("gradient_clipping");
@@ -137,9 +156,7 @@ fn adapters(value: &Document) -> bool {
 fn model(take: &mut Take) {
     for key in ["model_name_or_path", "base_model", "model"] {
         let Some(name) = take.text(key) else { continue };
-        let same = |it: &&catalog::ModelEntry| it.hf_id.eq_ignore_ascii_case(name);
-        let found = catalog::models().iter().find(same);
-        match found.or_else(|| catalog::model(name)) {
+        match hub::model(name) {
             Some(entry) => take.set("model.id", entry.id),
             None => take.leave(key),
         }
@@ -235,8 +252,12 @@ fn lengths(take: &mut Take) {
     {
         take.leave("packing_strategy");
     }
-    if take.switch("sample_packing") == Some(true) {
-        take.leave("sample_packing");
+    // Axolotl's attention keeps packed samples apart without a mask; unpacked, it pads.
+    if let Some(packed) = take.switch("sample_packing") {
+        take.set("data.packing", if packed { "on" } else { "off" });
+        if packed {
+            take.set("data.padding_mask", "off");
+        }
     }
     take.switch("pad_to_sequence_len");
 }
@@ -368,6 +389,40 @@ mod tests {
                 "optim": "lomo", "fsdp_config": {"odd": 1}}"#,
             &[("mb", "4"), ("precision", "amp-fp16")],
             &["deepspeed", "optim", "fsdp_config.odd"],
+        );
+        // As the tools' own examples are.
+        check(
+            r#"{"model_name_or_path": "meta-llama/Meta-Llama-3-8B-Instruct", "trust_remote_code": true, "stage": "sft",
+                "do_train": true, "finetuning_type": "lora", "template": "llama3", "cutoff_len": 2048, "max_samples": 1000,
+                "preprocessing_num_workers": 16, "overwrite_output_dir": true, "per_device_train_batch_size": 1,
+                "gradient_accumulation_steps": 8, "bf16": true, "ddp_timeout": 180000000, "flash_attn": "fa2"}"#,
+            &[
+                ("model", "llama-3-8b"),
+                ("mb", "1"),
+                ("accum", "8"),
+                ("seq", "2048"),
+                ("lora", "on"),
+                ("lora_rank", "8"),
+                (
+                    "lora_targets",
+                    "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj",
+                ),
+                ("attn", "flash_attention_2"),
+                ("ckpt", "layers"),
+                ("precision", "amp-bf16-on-bf16"),
+            ],
+            &[],
+        );
+        check(
+            r#"{"base_model": "my/model", "adapter": "lora", "sequence_len": 512, "sample_packing": true,
+                "eval_sample_packing": true, "flash_attention": true, "tf32": false, "wandb_project": null}"#,
+            &[
+                ("seq", "512"),
+                ("lora", "on"),
+                ("packing", "on"),
+                ("attn", "flash_attention_2"),
+            ],
+            &["base_model"],
         );
     }
 }
