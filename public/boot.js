@@ -35,7 +35,9 @@ async function keepOffline() {
   const watch = (worker, first) =>
     worker.addEventListener("statechange", () => {
       if (worker.state === "installed" && !first) offer(worker);
-      if (worker.state === "activated" && first) show("offline-notice");
+      if (worker.state !== "activated" || !first) return;
+      show("offline-notice");
+      setTimeout(() => document.getElementById("offline-notice")?.setAttribute("hidden", ""), 20_000);
     });
   workers.addEventListener("controllerchange", () => accepted && location.reload());
   if (registration.waiting && registration.active) offer(registration.waiting);

@@ -1,6 +1,5 @@
 //! Scenario in, estimate out.
 
-#[cfg(not(target_arch = "wasm32"))]
 mod card;
 mod device;
 mod divided;
@@ -20,7 +19,6 @@ mod steps;
 pub mod time;
 mod uncertainty;
 
-#[cfg(not(target_arch = "wasm32"))]
 pub use card::{SmallestCard, smallest_card};
 pub use drawn::{edges, over_steps, sized};
 pub use expand::{Expansion, Single};

@@ -32,7 +32,7 @@ test("a link of each version opens as it was meant", async ({ visit }) => {
       const expected = said.join("=").replaceAll("%20", " ").replaceAll("%26", "&");
       // A catalogue's entry is shown by its name.
       if (["model.id", "hardware.gpu"].includes(path) && (await value(visit, path)) !== expected) continue;
-      await until(`${path} to be ${expected} of ${link}`, async () => Number(await value(visit, path)) === Number(expected) || (await value(visit, path)) === expected, 5000);
+      await until(`${path} to be ${expected} of ${link}`, async () => Number(await value(visit, path)) === Number(expected) || (await value(visit, path)) === expected);
     }
   }
   assert.equal(await visit.page.$eval("#crashed", (it) => it.hidden), true);
@@ -69,9 +69,9 @@ test("everything can be reached and worked by keyboard alone", async ({ visit })
   const { keyboard } = page;
   await visit.open(`${visit.site.url}#v=1&dims=layers=2,hidden=128,heads=2&seq=64`);
   await page.evaluate(() => document.querySelectorAll("details:not(.menu)").forEach((it) => (it.open = true)));
-  await page.waitForSelector('[data-testid="gpus"] [aria-busy=false] tbody tr', { timeout: 60_000 });
-  await page.waitForSelector('[data-testid="moves"] [aria-busy=false] tbody tr', { timeout: 60_000 });
-  await page.waitForFunction(() => /Search again/.test(document.querySelector('[data-testid="search"]').innerText), { timeout: 60_000 });
+  await page.waitForSelector('[data-testid="gpus"] [aria-busy=false] tbody tr');
+  await page.waitForSelector('[data-testid="moves"] [aria-busy=false] tbody tr');
+  await page.waitForFunction(() => /Search again/.test(document.querySelector('[data-testid="search"]').innerText));
 
   // Tab goes through every control that shows, in the order of the page, and lets go of each.
   const reached = await page.evaluate(() => {
@@ -118,7 +118,7 @@ test("everything can be reached and worked by keyboard alone", async ({ visit })
   await page.focus('[name="training.lora"]');
   await keyboard.press("Space");
   await visit.address("lora=on");
-  await page.waitForSelector('[data-testid="gpus"] [aria-busy=false] [data-sort="0"]', { timeout: 60_000 });
+  await page.waitForSelector('[data-testid="gpus"] [aria-busy=false] [data-sort="0"]');
   await page.focus('[data-testid="gpus"] [data-sort="0"]');
   await keyboard.press("Enter");
   await page.waitForSelector('[data-testid="gpus"] th[aria-sort="ascending"]');
@@ -218,7 +218,7 @@ test("at 320 pixels, and at twice the size, nothing scrolls sideways and nothing
     await fits(visit, `${width} as opened`);
     await page.evaluate(() => document.querySelectorAll("details").forEach((it) => (it.open = true)));
     await page.waitForSelector("#network-rows li");
-    await page.waitForSelector('[data-testid="gpus"] [aria-busy=false] tbody tr', { timeout: 60_000 });
+    await page.waitForSelector('[data-testid="gpus"] [aria-busy=false] tbody tr');
     await fits(visit, `${width} unfolded`);
     // The answer stays in sight while the questions scroll.
     if (width <= 800) {
@@ -236,7 +236,7 @@ test("axe finds nothing to mend in panels that are full", async ({ visit }) => {
   await press(visit, '[data-example="1"]');
   await page.type("#doctor", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.00 GiB is free.");
   for (const panel of ["moves", "tiers", "gpus", "solve"]) {
-    await page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`, { timeout: 80_000 });
+    await page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`);
   }
   await accessible(visit, "full");
   assert.deepEqual(visit.heard, []);

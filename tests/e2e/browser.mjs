@@ -24,8 +24,11 @@ export function launch(kind, executablePath) {
   });
 }
 
+// A wait ends when what it waits for is there; only a failure takes this long, so that a slow machine is none.
+const LONGEST_WAIT = 90_000;
+
 /** Waits until `ask` gives something true, and gives that. */
-export async function until(what, ask, limit = 30_000) {
+export async function until(what, ask, limit = LONGEST_WAIT) {
   const end = Date.now() + limit;
   for (;;) {
     const answer = await ask();
@@ -53,6 +56,7 @@ export class Visit {
   async newPage() {
     const page = await this.context.newPage();
     await page.setViewport({ width: 1280, height: 900 });
+    page.setDefaultTimeout(LONGEST_WAIT);
     page.on("console", (it) => {
       if (it.type() === "error") this.heard.push(it.text());
     });

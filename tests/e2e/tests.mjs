@@ -114,10 +114,12 @@ test("advice is worked out in the background, can be taken and taken back", asyn
 
 test("every panel of advice fills, and a search can be stopped", async ({ visit }) => {
   await visit.open(`${visit.site.url}#v=1&dims=layers=2,hidden=128,heads=2&seq=64`);
-  for (const panel of ["moves", "tiers", "gpus", "solve", "search"]) await unfold(visit, panel);
+  for (const panel of ["moves", "tiers", "gpus", "solve", "search", "steps"]) await unfold(visit, panel);
   for (const panel of ["moves", "tiers", "gpus", "solve"]) {
-    await visit.page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`, { timeout: 60_000 });
+    await visit.page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`);
   }
+  await visit.page.waitForSelector('[data-testid="steps"] tbody tr');
+  await visit.page.waitForSelector('[data-testid="steps"] .plot .line-soft');
   await visit.page.waitForFunction(() => /combinations/.test(document.querySelector('[data-testid="search"]').innerText));
   await press(visit, '[data-testid="search"] .actions button');
   await visit.page.waitForFunction(() => /Search again/.test(document.querySelector('[data-testid="search"]').innerText));
@@ -136,7 +138,8 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
   };
   const agrees = async (text) => {
     const link = await visit.address(text);
-    assert.equal(await visit.bytes(), allocated(headroom(["open", link])), link);
+    const bytes = allocated(headroom(["open", link]));
+    await until(`${link} to need ${bytes}`, async () => (await visit.bytes()) === bytes);
   };
   await into("#network > summary", "Enter");
   await into('[data-example="2"]', "Enter");
@@ -258,7 +261,6 @@ test("a system's guide stands beside what is computed", async ({ visit }) => {
       const rows = [...document.querySelectorAll('[data-testid="guide"] tbody tr')];
       return rows.length > 5 && rows.every((it) => it.children[1].innerText !== "…");
     },
-    { timeout: 60_000 },
   );
 });
 
@@ -281,7 +283,7 @@ test("numbers on the screen are the command line's, for fifty scenarios", async 
     const fragment = parts.join("&");
     await visit.page.evaluate((it) => (location.hash = it), fragment);
     const expected = allocated(headroom(["open", `#${fragment}`]));
-    await until(`${fragment} to need ${expected}`, async () => (await visit.bytes()) === expected, 10_000);
+    await until(`${fragment} to need ${expected}`, async () => (await visit.bytes()) === expected);
   }
 });
 
@@ -301,10 +303,18 @@ test(
       return link;
     };
     const links = Array.from({ length: 2000 }, damaged);
-    const slowest = await visit.page.evaluate(async (all) => {
+    const open = async (all) => {
       let most = 0;
       for (const link of all) {
-        const heard = new Promise((done) => addEventListener("hashchange", () => setTimeout(done), { once: true }));
+        // The answer is there a turn of the event loop later; timers in a row would wait four milliseconds more.
+        const heard = new Promise((done) => {
+          const turn = () => {
+            const { port1, port2 } = new MessageChannel();
+            port1.onmessage = () => done(port1.close());
+            port2.postMessage(0);
+          };
+          addEventListener("hashchange", turn, { once: true });
+        });
         const before = location.hash;
         const started = performance.now();
         location.hash = link;
@@ -312,7 +322,11 @@ test(
         most = Math.max(most, performance.now() - started);
       }
       return most;
-    }, links);
+    };
+    let slowest = 0;
+    for (let at = 0; at < links.length; at += 250) {
+      slowest = Math.max(slowest, await visit.page.evaluate(open, links.slice(at, at + 250)));
+    }
     console.log(`     the slowest of 2000 damaged links took ${slowest.toFixed(0)} ms`);
     assert.equal(await visit.page.$eval("#crashed", (it) => it.hidden), true);
     assert.deepEqual(visit.heard, []);
@@ -343,6 +357,8 @@ test(
         const { default: init } = await import(new URL(document.querySelector("script[data-js]").dataset.js, document.baseURI));
         return (await init()).memory.buffer.byteLength;
       }, times);
+    // Nothing is laid out: the module's memory is what is measured, and the browser's work would take most of the time.
+    await visit.page.evaluate(() => (document.querySelector("#app").hidden = true));
     // What a rest works out in the background needs memory too, and keeps what it once had.
     await edit(100);
     await new Promise((rest) => setTimeout(rest, 2000));
