@@ -136,15 +136,19 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
     await page.focus(selector);
     for (const key of keys) await keyboard.press(key);
   };
-  const agrees = async (text) => {
-    const link = await visit.address(text);
+  const agrees = async (said) => {
+    // A long network travels squeezed, so the command line reads it.
+    const link = await until(`a link whose network says ${said}`, async () => {
+      const link = await page.evaluate(() => location.href);
+      return said.test(headroom(["open", link])) && link;
+    });
     const bytes = allocated(headroom(["open", link]));
     await until(`${link} to need ${bytes}`, async () => (await visit.bytes()) === bytes);
   };
   await into("#network > summary", "Enter");
   await into('[data-example="2"]', "Enter");
   await page.waitForSelector("#network-rows [data-field=kernel]");
-  await agrees("network=sizes,width=64");
+  await agrees(/width: 64/);
 
   // A wrong value stays in its field, which says so; what was right before stays answered, and marked.
   await into("#net-0-value0", "End", "Backspace", "Backspace");
@@ -171,7 +175,7 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
   await into('[data-do=up][data-row="6"]', "Enter");
   await until("the button to have moved with its row", () => page.evaluate(() => document.activeElement.matches('[data-do=up][data-row="5"]')));
   assert.equal(await kinds(), before.replace("activation", "dropout activation"));
-  await agrees("dropout");
+  await agrees(/layer: dropout/);
   await into('[data-do=remove][data-row="5"]', "Enter");
   await until("the row to go", async () => (await kinds()) === before);
   await page.$$eval(".tools button", (all) => all.find((it) => it.textContent === "Undo").click());
@@ -183,7 +187,7 @@ test("a network is declared by keyboard, checked as it is typed, and taken back"
     it.dispatchEvent(new Event("input", { bubbles: true }));
   });
   await until("the rows of the text", async () => (await kinds()) === "input part mlp");
-  await agrees("passes=8");
+  await agrees(/passes: 8/);
   await accessible(visit, "a network");
   assert.deepEqual(visit.heard, []);
 });
