@@ -126,7 +126,10 @@ fn built(scenario: &Scenario) -> Result<(Box<dyn Net>, &'static str), Unsupporte
     let mut sizes = Sizes::from_entry(entry);
     sizes.extend(&scenario.model.dims);
     let net = nets::build(entry.arch, &sizes).map_err(Unsupported)?;
-    Ok((net, entry.arch))
+    match net.refusal(&scenario.data) {
+        Some(refusal) => Err(Unsupported(refusal)),
+        None => Ok((net, entry.arch)),
+    }
 }
 
 /// The gradient buckets of data parallelism on several GPUs.

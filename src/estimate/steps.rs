@@ -22,6 +22,8 @@ pub struct StepMemory {
     pub size: u64,
     /// The most allocated in this step.
     pub allocated: Bytes,
+    /// What lasts beyond its end.
+    pub left: Bytes,
     /// Held when it ends, and the most held in it.
     pub reserved: Bytes,
     pub highest: Bytes,
@@ -113,6 +115,7 @@ pub fn many_steps<E>(
         found.steps.push(StepMemory {
             size,
             allocated: counters.allocated.peak,
+            left: counters.allocated.current,
             reserved: counters.reserved.current,
             highest: counters.reserved.peak,
         });

@@ -67,6 +67,10 @@ pub trait Net {
     /// The tensors of one micro-batch, made before forward.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor>;
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output;
+    /// Why batches of this kind are not gone through: where each place of a sequence is run by itself.
+    fn refusal(&self, _data: &Data) -> Option<String> {
+        None
+    }
 }
 
 type Build = fn(&Sizes) -> Result<Box<dyn Net>, String>;
@@ -121,11 +125,8 @@ pub fn build(architecture: &str, sizes: &Sizes) -> Result<Box<dyn Net>, String> 
             "no forward function for the architecture `{architecture}`"
         ));
     };
-    match sizes.too_many() {
-        Some((name, value)) => Err(format!(
-            "{name} is {value}: expected at most {}",
-            sizes::MOST_MODULES
-        )),
+    match sizes.too_large() {
+        Some(problem) => Err(problem),
         None => build(sizes),
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! cuDNN fuses the steps and keeps less; what it reserves is not published, so this is the upper bound.
 
+use super::sizes::MOST_RUNS;
 use super::vision::place;
 use super::{Build, Cx, Net, Output, Sizes};
 use crate::scenario::Data;
@@ -52,6 +53,15 @@ fn build(sizes: &Sizes, cell: Cell) -> Result<Box<dyn Net>, String> {
 }
 
 impl Net for Recurrent {
+    fn refusal(&self, data: &Data) -> Option<String> {
+        let most = MOST_RUNS / self.layers.max(1);
+        let value = data.sequence;
+        (value > most).then(|| {
+            let layers = self.layers;
+            format!("data.sequence is {value}: expected at most {most} through {layers} recurrent layers")
+        })
+    }
+
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         super::inputs::token_ids_and_labels(cx, data)
     }

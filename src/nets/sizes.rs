@@ -3,15 +3,36 @@ use std::collections::BTreeMap;
 use super::Irreps;
 
 /// Most modules in a row: each is run, so this bounds the time and the memory that a size can cost.
-pub const MOST_MODULES: u64 = 1_000;
-/// How the names of sizes end that say how many modules there are, or how often they run.
-const COUNTS: [&str; 6] = [
+const MOST_MODULES: u64 = 1_000;
+/// Most modules that run one after the other where several sizes multiply their number.
+pub const MOST_RUNS: u64 = 20_000;
+/// Most of what is only counted, and most of any other size. Forward functions multiply a few sizes of their own, which must
+/// stay within a `u64` (what the tape multiplies saturates); ten layers of matrices of this width are 10^15 parameters.
+const MOST_COUNTED: u64 = 1_000_000_000;
+const MOST: u64 = 10_000_000;
+const COUNTED: [&str; 9] = [
+    "vocab",
+    "buckets",
+    "ctx",
+    "nodes",
+    "edges",
+    "bonded",
+    "nonbonded",
+    "angles",
+    "dihedrals",
+];
+/// How the names of sizes end that say how many modules or heads there are, or how often they run.
+const COUNTS: [&str; 10] = [
     "layers",
     "layers_per_block",
     "depth",
     "depths",
     "steps",
     "ion_types",
+    "experts",
+    "spectra",
+    "heads",
+    "encoders",
 ];
 
 /// A model's dimensions by name; most are one number, some (stages of a vision model) a list.
@@ -31,14 +52,22 @@ impl Sizes {
         self.0.keys().map(String::as_str)
     }
 
-    /// A size that counts modules and would have more of them run than anybody trains.
-    pub fn too_many(&self) -> Option<(&str, u64)> {
-        let counts = |name: &str| COUNTS.iter().any(|end| name.ends_with(end));
-        let sizes = self.0.iter().filter(|(name, _)| counts(name));
-        let largest = sizes.map(|(name, all)| (name.as_str(), all.iter().copied().max()));
-        largest
-            .filter_map(|(name, value)| Some((name, value?)))
-            .find(|(_, value)| *value > MOST_MODULES)
+    /// A size beyond what is run: one that counts modules soonest, since each of them costs time and memory.
+    pub fn too_large(&self) -> Option<String> {
+        // Irreps bound the sum of their sizes themselves.
+        let mut others = self.0.iter().filter(|(name, _)| !Irreps::names(name));
+        others.find_map(|(name, all)| {
+            let counts = COUNTS.iter().any(|end| name.ends_with(end));
+            let most = if counts {
+                MOST_MODULES
+            } else if COUNTED.contains(&name.as_str()) {
+                MOST_COUNTED
+            } else {
+                MOST
+            };
+            let value = all.iter().find(|it| **it > most)?;
+            Some(format!("{name} is {value}: expected at most {most}"))
+        })
     }
 
     /// A dimension that must be there.

@@ -260,12 +260,11 @@ pub fn run_as(
         sizes.fold(0, u64::saturating_add)
     };
     let (all_bytes, trainable_bytes) = (bytes(|_| true), bytes(|param| param.trainable));
-    let parameters = params.iter().map(|param| param.count).sum();
-    let trainable = params
-        .iter()
-        .filter(|param| param.trainable)
-        .map(|param| param.count)
-        .sum();
+    let count = |of: fn(&Param) -> bool| {
+        let chosen = params.iter().filter(|param| of(param));
+        chosen.map(|param| param.count).fold(0, u64::saturating_add)
+    };
+    let (parameters, trainable) = (count(|_| true), count(|param| param.trainable));
     drop(params);
     Run {
         trace: tape.finish(),

@@ -118,10 +118,12 @@ impl Gsa {
             v = cx.within("value_gate", |cx| gated(cx, &v, x));
         }
         let tables = cx.within("rotary_emb", |cx| {
-            cx.buffer("inv_freq", [d / 2], DType::F32);
+            // Casting the model casts its buffers too; in fp32 they would meet values of another type.
+            let kept = cx.env.weights;
+            cx.buffer("inv_freq", [d / 2], kept);
             ["cos_cached", "sin_cached"].map(|name| {
-                cx.buffer(name, [self.positions, d], DType::F32);
-                positions.constant("index", &[b, s, d], DType::F32)
+                cx.buffer(name, [self.positions, d], kept);
+                positions.constant("index", &[b, s, d], kept)
             })
         });
         let [cos, sin] = tables.map(|table| table.unsqueeze(2));

@@ -3,6 +3,7 @@
 
 mod loss;
 
+use crate::nets::sizes::MOST_RUNS;
 use crate::nets::{Cx, Net, Output, Sizes};
 use crate::scenario::{Checkpointing, Data};
 use crate::tape::{DType, Tensor};
@@ -36,16 +37,27 @@ pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
         return Err("the model needs `hidden` of at least 64".into());
     }
     let places = sizes.need("places")?;
+    let (supervision, latent) = (
+        sizes.need("supervision_steps")?,
+        sizes.need("latent_steps")?,
+    );
+    let layers = sizes.need("decoder_layers")?;
+    let runs = supervision * (latent + 1) * layers;
+    if runs > MOST_RUNS {
+        return Err(format!(
+            "supervision_steps × (latent_steps + 1) × decoder_layers is {runs}: expected at most {MOST_RUNS}"
+        ));
+    }
     Ok(Box::new(PepTrm {
         hidden,
         heads: sizes.need("heads")?.max(1),
         encoder_layers: sizes.need("encoder_layers")?,
-        decoder_layers: sizes.need("decoder_layers")?,
+        decoder_layers: layers,
         peaks: sizes.need("peaks")?,
         places,
         vocab: sizes.need("vocab")?,
-        supervision: sizes.need("supervision_steps")?,
-        latent: sizes.need("latent_steps")?,
+        supervision,
+        latent,
         horizon: sizes.or("horizon", 0),
         whole_steps: sizes.is_set("checkpoint_supervision"),
         // One peak for each cut between residues, of which the first and the last place hold none, and ion type.
