@@ -1,6 +1,6 @@
 //! Batches of sizes drawn from a scenario's distribution, and many steps of them.
 
-use super::{Joined, SHOWN, Spread, course};
+use super::{Besides, Joined, SHOWN, Spread, course};
 use super::{ManySteps, Plan, Unsupported, built, device, machine, many_steps, settings};
 use crate::allocator::Card;
 use crate::catalog;
@@ -36,6 +36,7 @@ pub fn over_steps(
         card,
         beginning: if scenario.hardware.gpus > 1 { 2 } else { 1 },
         empty_every: 0,
+        besides: Besides::default(),
     };
     many_steps(&plan, &mut |size| {
         let scenario = sized(scenario, edges, size);
@@ -72,12 +73,32 @@ fn drawn(scenario: &Scenario, count: usize) -> Vec<u64> {
         };
         return vec![size; count];
     };
-    (0..count)
+    let mut sizes: Vec<u64> = (0..count)
         .map(|step| {
             let share = (0.5 + step as f64 * 0.618_033_988_749_894_9).fract();
             spread.at(share, batch, joined).max(1.0) as u64
         })
-        .collect()
+        .collect();
+    few(&mut sizes);
+    sizes
+}
+
+/// Each size is a run of its own: of more than so many some are taken, and the others become the next larger one.
+fn few(sizes: &mut [u64]) {
+    const MOST: usize = 64;
+    let mut all: Vec<u64> = sizes.to_vec();
+    all.sort_unstable();
+    all.dedup();
+    if all.len() <= MOST {
+        return;
+    }
+    for size in sizes {
+        let place = all.partition_point(|it| it < size);
+        // The largest of each equal share of them.
+        let share = place * MOST / all.len();
+        let last = ((share + 1) * all.len()).div_ceil(MOST) - 1;
+        *size = all.get(last).copied().unwrap_or(*size);
+    }
 }
 
 /// A size of the model as the scenario has it.

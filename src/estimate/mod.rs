@@ -29,7 +29,7 @@ pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use software::software;
 pub use spread::{Joined, Spread, at_least_once};
-pub use steps::{ManySteps, Plan, SHOWN, StepMemory, many_steps};
+pub use steps::{Besides, Kept as KeptEachStep, ManySteps, Plan, SHOWN, StepMemory, many_steps};
 pub use uncertainty::Doubts;
 
 use std::collections::BTreeMap;

@@ -62,6 +62,23 @@ pub struct Plan<'a> {
     pub beginning: u32,
     /// `torch.cuda.empty_cache()` after every so many steps; 0 for never.
     pub empty_every: usize,
+    pub besides: Besides,
+}
+
+/// What happens beside the steps.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Besides {
+    /// Another process takes so much before this step.
+    pub taken: Option<(usize, Bytes)>,
+    pub kept: Option<Kept>,
+}
+
+/// Every step leaves a tensor behind: of a fixed part and one that grows with its size; the last so many are kept.
+#[derive(Clone, Copy, Debug)]
+pub struct Kept {
+    pub fixed: Bytes,
+    pub each: Bytes,
+    pub last: usize,
 }
 
 /// Goes through the steps. `run_of` makes a run of `SHOWN` steps from the start with batches of one size.
@@ -84,8 +101,15 @@ pub fn many_steps<E>(
     // Two ranges of names take turns: what a step leaves behind, the next one lets go.
     let widest = kinds.values().map(|it| it.handles).max().unwrap_or(0);
     let mut allocator = Allocator::new(plan.settings.clone(), plan.card);
+    let kept_names = start.handles.saturating_add(widest.saturating_mul(2));
     for (step, &size) in plan.sizes.iter().enumerate() {
         allocator.reset_peaks();
+        if let Some((_, others)) = plan.besides.taken.filter(|it| it.0 == step) {
+            allocator.set_card(Card {
+                others,
+                ..plan.card
+            });
+        }
         let names = start.handles.saturating_add((step as u32 % 2) * widest);
         let done = if step == 0 {
             replay(&mut allocator, &start.events, 0, &mut Vec::new())
@@ -103,6 +127,10 @@ pub fn many_steps<E>(
         } else {
             Ok(())
         };
+        let done = done.and_then(|()| match plan.besides.kept {
+            Some(kept) => keep(&mut allocator, kept, step, size, kept_names),
+            None => Ok(()),
+        });
         if plan.empty_every > 0 && (step + 1).is_multiple_of(plan.empty_every) {
             allocator.empty_cache();
         }
@@ -121,6 +149,23 @@ pub fn many_steps<E>(
         });
     }
     Ok(found)
+}
+
+/// What a step leaves behind; where only the last are kept, the oldest goes once the new one is there.
+fn keep(
+    allocator: &mut Allocator,
+    kept: Kept,
+    step: usize,
+    size: u64,
+    names: u32,
+) -> Result<(), Oom> {
+    let name = |step: usize| names.saturating_add(step as u32);
+    let bytes = kept.fixed + kept.each * size;
+    allocator.malloc(name(step), bytes)?;
+    if let Some(oldest) = step.checked_sub(kept.last) {
+        allocator.free(name(oldest));
+    }
+    Ok(())
 }
 
 #[derive(Clone, Copy, Debug)]

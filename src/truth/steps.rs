@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::score::Row;
 use super::simulated::{self, Metric};
 use crate::allocator::{Card, Settings};
-use crate::estimate::{ManySteps, Plan, SHOWN, many_steps};
+use crate::estimate::{Besides, KeptEachStep, ManySteps, Plan, SHOWN, many_steps};
 use crate::step::{self, Course};
 use crate::units::Bytes;
 
@@ -48,25 +48,84 @@ pub fn row(record: &Value, id: &str, metric: Metric) -> Row {
     }
 }
 
-/// What happens in some runs beside their steps, which a scenario does not say.
-const EVENTS: [&str; 6] = ["leak", "sched", "eval", "save", "other", "side_stream"];
+/// The first step that is not like the others in a way that nothing here runs, and what happens then.
+fn unlike(config: &Map<String, Value>) -> Option<(u64, &'static str)> {
+    let set = |name: &str| {
+        let absent = |it: &&Value| it.is_null() || **it == Value::Bool(false);
+        config.get(name).filter(|it| !absent(it))
+    };
+    let kind = |it: &Value| it["kind"].as_str().map(str::to_owned).unwrap_or_default();
+    // The sizes tell longer samples themselves.
+    let schedule = set("sched").filter(|it| !["seq_mult", "bs"].contains(&kind(it).as_str()));
+    // What is copied to the host leaves the card as it was.
+    let save = set("save").filter(|it| it["mode"] != "cpu");
+    let last_of = |it: &Value| {
+        it["every"]
+            .as_u64()
+            .map_or(0, |every| every.saturating_sub(1))
+    };
+    let all = [
+        schedule.map(|it| (it["step"].as_u64().unwrap_or(0), "sched")),
+        set("eval").map(|it| (last_of(it), "eval")),
+        save.map(|it| (last_of(it), "save")),
+        set("leak")
+            .filter(|it| kind(it) == "logits")
+            .map(|_| (0, "leak")),
+        set("side_stream").map(|_| (0, "side_stream")),
+    ];
+    all.into_iter().flatten().min()
+}
+
+/// What is kept of each step, and what another process takes.
+fn besides(record: &Value) -> Besides {
+    const ID: u64 = 8;
+    let config = &record["config"];
+    let (leak, batch) = (&config["leak"], config["mb"].as_u64().unwrap_or(1));
+    let kept = |fixed, each, last| KeptEachStep {
+        fixed: Bytes::new(fixed),
+        each: Bytes::new(each),
+        last,
+    };
+    Besides {
+        taken: config["other"]["step"]
+            .as_u64()
+            .zip(record["other_took_bytes"].as_u64())
+            .map(|(step, bytes)| (step as usize, Bytes::new(bytes))),
+        kept: match leak["kind"].as_str() {
+            Some("loss_detached") => Some(kept(4, 0, usize::MAX)),
+            Some("logits_argmax") => Some(kept(0, ID * batch, usize::MAX)),
+            Some("window") => Some(kept(
+                leak["bytes"].as_u64().unwrap_or(0),
+                0,
+                leak["n"].as_u64().unwrap_or(0) as usize,
+            )),
+            _ => None,
+        },
+    }
+}
+
+/// Sizes of steps after which batches are larger are told from others by this bit.
+const LARGER: u64 = 1 << 40;
 
 /// The record's steps, on its card.
 pub fn replayed(record: &Value) -> Result<ManySteps, String> {
     let config = record["config"].as_object().ok_or("no settings")?;
-    for event in EVENTS {
-        let absent = |it: &Value| it.is_null() || *it == Value::Bool(false);
-        if !config.get(event).is_none_or(absent) {
-            return Err(format!("something happens between its steps (`{event}`)"));
-        }
-    }
     if config.get("on_oom").and_then(Value::as_str) == Some("skip") {
         return Err("it goes on after a failure".into());
     }
-    let sizes: Vec<u64> = record["sizes"]
+    let mut sizes: Vec<u64> = record["sizes"]
         .as_array()
         .map(|all| all.iter().filter_map(Value::as_u64).collect())
         .unwrap_or_default();
+    let schedule = &config.get("sched").cloned().unwrap_or_default();
+    let multiple = match schedule["kind"].as_str() {
+        Some("bs") => schedule["mult"].as_u64().unwrap_or(1),
+        _ => 1,
+    };
+    if multiple > 1 {
+        let from = schedule["step"].as_u64().unwrap_or(0) as usize;
+        sizes.iter_mut().skip(from).for_each(|it| *it |= LARGER);
+    }
     let (settings, _) = Settings::parse(
         config
             .get("alloc")
@@ -95,8 +154,21 @@ pub fn replayed(record: &Value) -> Result<ManySteps, String> {
             .get("empty_every")
             .and_then(Value::as_u64)
             .unwrap_or(0) as usize,
+        besides: besides(record),
     };
-    many_steps(&plan, &mut |size| run(config, &record["dims"], size))
+    let mut larger = config.clone();
+    let batch = config.get("mb").and_then(Value::as_u64).unwrap_or(1);
+    larger.insert("mb".into(), batch.saturating_mul(multiple).into());
+    let found = many_steps(&plan, &mut |size| {
+        let knobs = if size & LARGER == 0 { config } else { &larger };
+        run(knobs, &record["dims"], size & !LARGER)
+    })?;
+    match unlike(config) {
+        // It had failed before.
+        Some((step, _)) if found.failure.is_some_and(|it| (it.0 as u64) < step) => Ok(found),
+        Some((_, event)) => Err(format!("something happens between its steps (`{event}`)")),
+        None => Ok(found),
+    }
 }
 
 /// Some steps with batches of this size.
