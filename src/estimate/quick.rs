@@ -111,12 +111,16 @@ impl Sum<'_> {
     fn repeated(&mut self, events: &[Event], times: u32) {
         let (mut change, mut highest) = (0, 0);
         for event in events {
-            let bytes = self
-                .blocks
-                .get(event.block() as usize)
-                .map_or(0, |block| i128::from(block.rounded()));
-            change += if event.is_free() { -bytes } else { bytes };
-            highest = highest.max(change);
+            let Some(block) = self.blocks.get(event.block() as usize) else {
+                continue;
+            };
+            let bytes = i128::from(block.rounded());
+            if event.is_free() {
+                change -= bytes;
+            } else {
+                change += bytes;
+                highest = highest.max(change);
+            }
         }
         let times = i128::from(times);
         self.peak = self

@@ -34,7 +34,7 @@ impl Average {
             tape.setting_up(|| {
                 let mut copies = Vec::new();
                 tape.each(&tape.params(), |param| {
-                    let copy = tape.empty_as("ema", *param.data.layout(), param.data.dtype());
+                    let copy = param.data.another("ema", param.data.dtype());
                     copy.set_category(Category::Ema);
                     copies.push(copy);
                 });

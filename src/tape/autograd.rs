@@ -94,6 +94,9 @@ impl Drop for Node {
     /// Takes long chains down one by one: a deep graph must not exhaust the stack.
     fn drop(&mut self) {
         self.backward.take();
+        if self.edges.get_mut().is_empty() {
+            return;
+        }
         let mut pending: Vec<Rc<Node>> = self
             .edges
             .take()
@@ -116,6 +119,26 @@ impl Drop for Node {
     }
 }
 
+thread_local! {
+    /// Nodes that have run and that nobody holds: places for others, as there are for tensors.
+    static SPARE: RefCell<Vec<Rc<Node>>> = const { RefCell::new(Vec::new()) };
+}
+
+const MOST_SPARE: usize = 256;
+
+/// Keeps the place of a node that has run.
+fn keep_spare(mut node: Rc<Node>) {
+    if Rc::get_mut(&mut node).is_some() {
+        // Where the thread ends, so do its spare places.
+        let _ = SPARE.try_with(|all| {
+            let mut all = all.borrow_mut();
+            if all.len() < MOST_SPARE {
+                all.push(node);
+            }
+        });
+    }
+}
+
 /// What an operation leaves in the graph, if anything.
 pub(in crate::tape) struct History(Option<Rc<Node>>);
 
@@ -135,7 +158,11 @@ fn edges_of(inputs: &[&Tensor]) -> Option<Edges> {
     if !core.grad_mode.get() || !inputs.iter().any(|input| input.requires_grad()) {
         return None;
     }
-    Some(inputs.iter().map(|input| input.edge()).collect())
+    let mut edges = Edges::new();
+    for input in inputs {
+        edges.push(input.edge());
+    }
+    Some(edges)
 }
 
 #[inline(never)]
@@ -143,13 +170,22 @@ fn node_with(inputs: &[&Tensor], edges: Edges, backward: Backward) -> Option<Rc<
     let core = inputs.first()?.core();
     let sequence = core.sequence.get();
     core.sequence.set(sequence + 1);
-    Some(Rc::new(Node::with(
+    let node = Node::with(
         sequence,
         core.scope.get(),
         core.open.get().fold(),
         edges,
         Some(backward),
-    )))
+    );
+    let spare = SPARE.try_with(|all| all.borrow_mut().pop()).ok().flatten();
+    let Some(mut place) = spare else {
+        return Some(Rc::new(node));
+    };
+    match Rc::get_mut(&mut place) {
+        Some(done) => *done = node,
+        None => place = Rc::new(node),
+    }
+    Some(place)
 }
 
 /// Which inputs of an operation need a gradient.
@@ -340,6 +376,7 @@ impl Tape {
                     ready.push(Ready(edge.node));
                 }
             }
+            keep_spare(node);
         }
         drop(leaves);
         if outer_fold.is_none() {
@@ -374,9 +411,7 @@ fn add_to_buffer(edge: &Edge, gradient: Tensor) {
     }
     buffer[place] = Some(match buffer[place].take() {
         None => gradient,
-        Some(old)
-            if old.is_sole_owner() && old.layout().is_dense() && !old.core().sums_apart.get() =>
-        {
+        Some(old) if old.is_sole_owner() && old.is_dense() && !old.core().sums_apart.get() => {
             old.add_in_place(&gradient)
         }
         Some(old) => old.plus(&gradient),
@@ -396,7 +431,7 @@ impl Param {
                     tape.break_folds();
                 }
                 let steals = gradient.is_last_handle()
-                    && gradient.layout().is_dense()
+                    && gradient.is_dense()
                     && gradient.layout().lies_like(self.data.layout());
                 let new = if steals {
                     gradient

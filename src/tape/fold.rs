@@ -54,7 +54,7 @@ struct Flowing {
 impl Flowing {
     fn at(node: &Node) -> SmallVec<[(u32, Self); 2]> {
         let of = |tensor: &Tensor| {
-            let alone = tensor.is_sole_owner() && tensor.layout().is_dense();
+            let alone = tensor.is_sole_owner() && tensor.is_dense();
             let bytes = tensor.bytes();
             tensor.storage_id().map(|id| (id, Self { bytes, alone }))
         };

@@ -1,6 +1,6 @@
 //! Shapes and strides: which reshapes are views and which copy.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
 use std::rc::Rc;
@@ -102,29 +102,48 @@ impl From<&[u64]> for Dims {
     }
 }
 
-/// The layouts met last, so that tensors alike share one.
-#[derive(Default)]
-pub(super) struct Recent {
-    all: RefCell<[Option<Rc<Layout>>; Self::KEPT]>,
-    next: Cell<usize>,
+/// A layout as tensors share it, with what is asked of it most.
+pub(super) struct Shared {
+    pub layout: Layout,
+    pub numel: u64,
+    pub contiguous: bool,
+    pub dense: bool,
+    /// Strides are those of `Layout::contiguous`, where a dimension has one element too.
+    pub row_major: bool,
+}
+
+/// The layouts met last, each in the place its sizes lead to, so that tensors alike share one.
+pub(super) struct Recent(RefCell<[Option<Rc<Shared>>; Self::PLACES]>);
+
+impl Default for Recent {
+    fn default() -> Self {
+        Self(RefCell::new([const { None }; Self::PLACES]))
+    }
 }
 
 impl Recent {
-    const KEPT: usize = 8;
+    const PLACES: usize = 128;
 
-    pub fn shared(&self, layout: Layout) -> Rc<Layout> {
-        let mut all = self.all.borrow_mut();
-        let found = all.iter().flatten().find(|it| ***it == layout);
-        if let Some(found) = found {
-            return found.clone();
+    pub fn shared(&self, layout: Layout) -> Rc<Shared> {
+        let mut all = self.0.borrow_mut();
+        let place = &mut all[layout.mixed() % Self::PLACES];
+        match place {
+            Some(known) if known.layout == layout => known.clone(),
+            _ => place.insert(Rc::new(Shared::new(layout))).clone(),
         }
-        let new = Rc::new(layout);
-        let next = self.next.get();
-        if let Some(place) = all.get_mut(next) {
-            *place = Some(new.clone());
+    }
+}
+
+impl Shared {
+    fn new(layout: Layout) -> Self {
+        let contiguous = layout.is_contiguous();
+        Self {
+            numel: layout.numel(),
+            contiguous,
+            dense: contiguous || layout.is_dense(),
+            row_major: contiguous && layout == Layout::row_major(layout.shape),
+            layout,
         }
-        self.next.set((next + 1) % Self::KEPT);
-        new
     }
 }
 
@@ -148,6 +167,14 @@ impl Layout {
             step = step.saturating_mul(shape[i].max(1));
         }
         Self { shape, strides }
+    }
+
+    /// A number that layouts seldom have in common.
+    fn mixed(&self) -> usize {
+        // The multiplier is 2^64 divided by the golden ratio; its high bits are the well mixed ones.
+        let mix = |all: u64, n: &u64| (all.rotate_left(7) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let all = self.shape.iter().chain(&*self.strides).fold(0, mix);
+        (all >> 40) as usize
     }
 
     /// `torch.channels_last`: the second dimension lies innermost. Falls back to contiguous below three dimensions.

@@ -187,9 +187,7 @@ impl Tape {
     }
 
     pub fn empty_as(&self, op: &'static str, layout: Layout, dtype: DType) -> Tensor {
-        let bytes = layout.numel().saturating_mul(dtype.bytes());
-        self.0
-            .tensor(op, bytes, layout, dtype, self.0.natural_category())
+        self.0.empty(op, layout, dtype)
     }
 
     /// Scratch memory a kernel takes and gives back.
@@ -201,23 +199,14 @@ impl Tape {
     }
 
     pub fn kernel(&self, op: &'static str, dtype: DType, flops: f64, bytes_moved: f64) {
-        self.launches(op, dtype, [flops, bytes_moved], 1);
+        self.0.kernel(op, dtype, [flops, bytes_moved], 1);
     }
 
     /// The same work in as many launches: FLOPs and bytes are of all together.
     pub fn launches(&self, op: &'static str, dtype: DType, work: [f64; 2], count: u32) {
-        if !self.0.muted.get() {
-            let phase = self.0.phase.get();
-            let each = |of_all: f64| of_all / f64::from(count.max(1));
-            self.0.trace.borrow_mut().kernels.push(Kernel {
-                op,
-                flops: each(work[0]),
-                bytes_moved: each(work[1]),
-                dtype,
-                phase,
-                times: self.0.open.get().times().saturating_mul(count.max(1)),
-            });
-        }
+        let count = count.max(1);
+        let each = work.map(|of_all| of_all / f64::from(count));
+        self.0.kernel(op, dtype, each, count);
     }
 
     /// Runs `body` with memory that exists before the first step: weights, buffers, averages.
@@ -351,6 +340,20 @@ impl Tape {
 }
 
 impl Core {
+    fn kernel(&self, op: &'static str, dtype: DType, work: [f64; 2], count: u32) {
+        if self.muted.get() {
+            return;
+        }
+        self.trace.borrow_mut().kernels.push(Kernel {
+            op,
+            flops: work[0],
+            bytes_moved: work[1],
+            dtype,
+            phase: self.phase.get(),
+            times: self.open.get().times().saturating_mul(count),
+        });
+    }
+
     fn natural_category(&self) -> Category {
         match self.phase.get() {
             Phase::Setup | Phase::Resume => Category::Inputs,

@@ -1,19 +1,32 @@
 //! Symbolic tensors: a shape over shared storage, alive while a handle is.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
 use super::autograd::Edge;
+use super::layout::Shared;
 use super::{Block, Category, Core, DType, Dims, Event, Layout, Tape};
 
 /// A handle on a tensor; cloning it is taking one more Python reference, dropping it is `del`.
 #[derive(Clone)]
-pub struct Tensor(Rc<Inner>);
+pub struct Tensor(Rc<Slot>);
+
+/// A place for a tensor: empty only once its last handle has gone.
+type Slot = Option<Inner>;
+
+thread_local! {
+    /// Places that are empty. A run takes and leaves thousands, and asking the system for each costs more than the run.
+    static SPARE: RefCell<Vec<Rc<Slot>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A hundred kilobytes' worth; what is beyond goes back to the system.
+const MOST_SPARE: usize = 1024;
 
 /// Small, for there are hundreds: layouts are shared, and who shares memory is counted at its block.
 struct Inner {
     core: Rc<Core>,
-    layout: Rc<Layout>,
+    layout: Rc<Shared>,
     edge: Option<Edge>,
     /// The block its elements lie in; none where it has no memory.
     block: Option<u32>,
@@ -22,9 +35,50 @@ struct Inner {
     view: bool,
 }
 
-impl Drop for Inner {
+impl From<Inner> for Tensor {
+    fn from(inner: Inner) -> Self {
+        let spare = SPARE.try_with(|all| all.borrow_mut().pop()).ok().flatten();
+        let mut place = spare.unwrap_or_default();
+        match Rc::get_mut(&mut place) {
+            Some(empty) => *empty = Some(inner),
+            None => place = Rc::new(Some(inner)),
+        }
+        Self(place)
+    }
+}
+
+impl Drop for Tensor {
     fn drop(&mut self) {
-        self.core.release(self.block);
+        if self.is_last_handle() {
+            self.leave();
+        }
+    }
+}
+
+impl Tensor {
+    /// Goes, and leaves its place to another.
+    #[inline(never)]
+    fn leave(&mut self) {
+        let Some(inner) = Rc::get_mut(&mut self.0).and_then(Option::take) else {
+            return;
+        };
+        inner.core.release(inner.block);
+        drop(inner);
+        // Where the thread ends, so do its spare places.
+        let _ = SPARE.try_with(|all| {
+            let mut all = all.borrow_mut();
+            if all.len() < MOST_SPARE {
+                all.push(self.0.clone());
+            }
+        });
+    }
+
+    fn inner(&self) -> &Inner {
+        match &*self.0 {
+            Some(inner) => inner,
+            // A handle is what keeps it: there is none on an empty place.
+            None => std::process::abort(),
+        }
     }
 }
 
@@ -99,14 +153,37 @@ impl Core {
         dtype: DType,
         category: Category,
     ) -> Tensor {
-        self.note_made(Tensor(Rc::new(Inner {
+        self.note_made(Tensor::from(Inner {
             core: self.clone(),
             layout: self.layouts.shared(layout),
             edge: None,
             block: self.block(op, bytes, category),
             dtype,
             view: false,
-        })))
+        }))
+    }
+
+    /// A new tensor in memory of its own.
+    pub(in crate::tape) fn empty(
+        self: &Rc<Self>,
+        op: &'static str,
+        layout: Layout,
+        dtype: DType,
+    ) -> Tensor {
+        let layout = self.layouts.shared(layout);
+        self.laid_out(op, layout, dtype)
+    }
+
+    fn laid_out(self: &Rc<Self>, op: &'static str, layout: Rc<Shared>, dtype: DType) -> Tensor {
+        let bytes = layout.numel.saturating_mul(dtype.bytes());
+        self.note_made(Tensor::from(Inner {
+            core: self.clone(),
+            layout,
+            edge: None,
+            block: self.block(op, bytes, self.natural_category()),
+            dtype,
+            view: false,
+        }))
     }
 }
 
@@ -115,13 +192,26 @@ impl Tensor {
         Tape(self.core().clone())
     }
     pub(in crate::tape) fn core(&self) -> &Rc<Core> {
-        &self.0.core
+        &self.inner().core
     }
     pub fn layout(&self) -> &Layout {
-        &self.0.layout
+        &self.inner().layout.layout
+    }
+    pub(in crate::tape) fn is_contiguous(&self) -> bool {
+        self.inner().layout.contiguous
+    }
+    pub(in crate::tape) fn is_dense(&self) -> bool {
+        self.inner().layout.dense
+    }
+    /// Whether it lies as `Layout::contiguous` says, to the last stride.
+    pub(in crate::tape) fn is_row_major(&self) -> bool {
+        self.inner().layout.row_major
+    }
+    pub(in crate::tape) fn shared_layout(&self) -> &Rc<Shared> {
+        &self.inner().layout
     }
     pub fn shape(&self) -> &Dims {
-        &self.0.layout.shape
+        &self.inner().layout.layout.shape
     }
     /// The size of a dimension, counted from the end when negative; 1 where there is none.
     pub fn size(&self, dim: isize) -> u64 {
@@ -138,36 +228,36 @@ impl Tensor {
         .ok()
     }
     pub fn dtype(&self) -> DType {
-        self.0.dtype
+        self.inner().dtype
     }
     pub fn numel(&self) -> u64 {
-        self.layout().numel()
+        self.inner().layout.numel
     }
     pub fn bytes(&self) -> u64 {
         self.numel().saturating_mul(self.dtype().bytes())
     }
     /// The block its elements lie in.
     pub(in crate::tape) fn block(&self) -> Option<u32> {
-        self.0.block
+        self.inner().block
     }
 
     pub fn requires_grad(&self) -> bool {
-        self.0.edge.is_some()
+        self.inner().edge.is_some()
     }
     pub(in crate::tape) fn edge(&self) -> Option<Edge> {
-        self.0.edge.clone()
+        self.inner().edge.clone()
     }
     pub(in crate::tape) fn is_view(&self) -> bool {
-        self.0.view
+        self.inner().view
     }
     /// Whether its gradient goes to a leaf of the graph: it is a parameter as forward code sees it.
     pub(in crate::tape) fn is_leaf_param(&self) -> bool {
-        let edge = self.0.edge.as_ref();
+        let edge = self.inner().edge.as_ref();
         edge.is_some_and(|edge| edge.node.is_leaf())
     }
     /// A name for the storage that no other living storage has.
     pub(in crate::tape) fn storage_id(&self) -> Option<u32> {
-        self.0.block
+        self.inner().block
     }
     /// Whether nobody else holds this memory, so that a sum may be written into it. A view never is alone:
     /// it holds its base (`can_accumulate_inplace` in input_buffer.cpp).
@@ -204,19 +294,19 @@ impl Tensor {
     }
 
     /// The same memory seen otherwise.
-    fn sharing(&self, layout: Rc<Layout>, edge: Option<Edge>, view: bool) -> Self {
+    fn sharing(&self, layout: Rc<Shared>, edge: Option<Edge>, view: bool) -> Self {
         let Inner {
             core, block, dtype, ..
-        } = &*self.0;
+        } = self.inner();
         core.hold(*block);
-        Self(Rc::new(Inner {
+        Self::from(Inner {
             core: core.clone(),
             layout,
             edge,
             block: *block,
             dtype: *dtype,
             view,
-        }))
+        })
     }
 
     /// The same memory seen otherwise, without history.
@@ -231,17 +321,17 @@ impl Tensor {
 
     /// The same memory without history: `detach()`.
     pub fn detach(&self) -> Self {
-        self.sharing(self.0.layout.clone(), None, true)
+        self.sharing(self.inner().layout.clone(), None, true)
     }
 
     /// The same tensor with another history; an in-place operation returns this.
     pub(in crate::tape) fn with_edge(&self, edge: Option<Edge>) -> Self {
-        self.sharing(self.0.layout.clone(), edge, self.0.view)
+        self.sharing(self.inner().layout.clone(), edge, self.inner().view)
     }
 
     /// `with_edge` for a tensor nobody else holds yet, which spares an allocation.
     pub(in crate::tape) fn given_edge(mut self, edge: Edge) -> Self {
-        match Rc::get_mut(&mut self.0) {
+        match Rc::get_mut(&mut self.0).and_then(Option::as_mut) {
             Some(inner) => {
                 inner.edge = Some(edge);
                 self
@@ -251,17 +341,8 @@ impl Tensor {
     }
 
     /// New memory in the same layout.
-    pub(in crate::tape) fn another(&self, op: &'static str, dtype: DType) -> Self {
-        let core = self.core();
-        let bytes = self.numel().saturating_mul(dtype.bytes());
-        core.note_made(Self(Rc::new(Inner {
-            core: core.clone(),
-            layout: self.0.layout.clone(),
-            edge: None,
-            block: core.block(op, bytes, core.natural_category()),
-            dtype,
-            view: false,
-        })))
+    pub fn another(&self, op: &'static str, dtype: DType) -> Self {
+        self.core().laid_out(op, self.inner().layout.clone(), dtype)
     }
 }
 

@@ -15,7 +15,7 @@ pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
             tape.empty_as("col_var", reduced(param, 2), dtype),
         ]
     } else {
-        vec![tape.empty_as("variance", *param.data.layout(), dtype)]
+        vec![param.data.another("variance", dtype)]
     }
 }
 
@@ -34,14 +34,14 @@ pub fn torch(tape: &Tape, params: &[Rc<Param>], states: Option<&[Vec<Tensor>]>) 
         let estimate = if data.shape().len() > 1 {
             drop(row_mean.replace(data.mean(&[-1])));
             drop(column_mean.replace(data.mean(&[-2])));
-            let product = tape.empty_as("matmul", *data.layout(), dtype);
+            let product = data.another("matmul", dtype);
             tape.cublas_workspace();
             let rows = states.and_then(|all| all.get(at)).and_then(|it| it.first());
             drop(rows.map(|rows| rows.mean(&[-2])));
             product
         } else {
-            drop(square.replace(tape.empty_as("mul", *data.layout(), dtype)));
-            tape.empty_as("clone", *data.layout(), dtype)
+            drop(square.replace(data.another("mul", dtype)));
+            data.another("clone", dtype)
         };
         // `update` is `var_estimate` changed in place: the old one goes when both names are bound again.
         norm(update.insert(estimate));

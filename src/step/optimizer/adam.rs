@@ -33,8 +33,8 @@ pub fn two_lists(tape: &Tape, params: &[Rc<Param>]) {
 pub fn for_loop(tape: &Tape, params: &[Rc<Param>]) {
     let mut denominator: Option<Tensor> = None;
     tape.each(params, |param| {
-        let root = same(tape, param);
-        let quotient = same(tape, param);
+        let root = same(param);
+        let quotient = same(param);
         drop(root);
         drop(denominator.replace(quotient));
     });

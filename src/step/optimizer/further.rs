@@ -8,8 +8,8 @@ use crate::tape::{Layout, Param, Tape, Tensor};
 /// `update_fn` of lion_pytorch.py: a copy of the average and its sum with the gradient.
 pub fn lion(tape: &Tape, params: &[Rc<Param>]) {
     tape.each(params, |param| {
-        let copy = same(tape, param);
-        let update = same(tape, param);
+        let copy = same(param);
+        let update = same(param);
         drop((copy, update));
     });
 }
@@ -71,7 +71,7 @@ fn rows(tape: &Tape, param: &Param) -> u64 {
 /// The states of Adam-mini: a moment like the parameter and a mean square for each block.
 pub fn adam_mini_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let means = tape.empty("vmean", [rows(tape, param)], param.data.dtype());
-    vec![same(tape, param), means]
+    vec![same(param), means]
 }
 
 /// `Adam_mini.step`: squares, then an update and its negative; the last names of a round live into the next.
@@ -82,7 +82,7 @@ pub fn adam_mini(tape: &Tape, params: &[Rc<Param>]) {
         let small = || tape.empty("mean", [rows(tape, param)], param.data.dtype());
         match block(tape, param) {
             Block::Head | Block::Row => {
-                let squares = same(tape, param);
+                let squares = same(param);
                 drop(means[0].replace(small()));
                 drop(squares);
                 let root = small();
@@ -91,14 +91,14 @@ pub fn adam_mini(tape: &Tape, params: &[Rc<Param>]) {
                 let inverse = small();
                 drop(means[2].replace(small()));
                 drop(inverse);
-                drop(update.replace(same(tape, param)));
+                drop(update.replace(same(param)));
                 // `p.add_(-update)`.
-                drop(same(tape, param));
+                drop(same(param));
             }
             Block::Plain | Block::Whole => {
-                let squares = same(tape, param);
+                let squares = same(param);
                 drop(squares);
-                drop(update.replace(same(tape, param)));
+                drop(update.replace(same(param)));
             }
         }
     });
@@ -124,11 +124,11 @@ pub fn came_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let shape = *param.data.shape();
     let n = shape.len();
     if n < 2 {
-        return vec![same(tape, param), same(tape, param)];
+        return vec![same(param), same(param)];
     }
     let row = || tape.empty("row", shape.removed(n - 1), dtype);
     let column = || tape.empty("column", shape.removed(n - 2), dtype);
-    vec![same(tape, param), row(), column(), row(), column()]
+    vec![same(param), row(), column(), row(), column()]
 }
 
 /// `_step_foreach` of came.py: vectors first, then matrices with their updates and residuals all at once.
@@ -174,7 +174,7 @@ fn low_rank(param: &Param) -> [Layout; 2] {
 
 pub fn galore_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     if !projected(tape, param) {
-        return vec![same(tape, param), same(tape, param)];
+        return vec![same(param), same(param)];
     }
     let dtype = param.data.dtype();
     let [low, projector] = low_rank(param);
@@ -193,8 +193,8 @@ pub fn galore(tape: &Tape, params: &[Rc<Param>]) {
         .partition(|param| projected(tape, param));
     let mut names: [Option<Tensor>; 3] = [None, None, None];
     tape.each(&plain, |param| {
-        drop(names[0].replace(same(tape, param)));
-        drop(names[1].replace(same(tape, param)));
+        drop(names[0].replace(same(param)));
+        drop(names[1].replace(same(param)));
     });
     tape.each(&low, |param| {
         let dtype = param.data.dtype();
@@ -202,8 +202,8 @@ pub fn galore(tape: &Tape, params: &[Rc<Param>]) {
         drop(names[2].replace(tape.empty_as("matmul", layout, dtype)));
         drop(names[0].replace(tape.empty_as("sqrt", layout, dtype)));
         drop(names[1].replace(tape.empty_as("div", layout, dtype)));
-        let full = same(tape, param);
-        drop(names[1].replace(same(tape, param)));
+        let full = same(param);
+        drop(names[1].replace(same(param)));
         drop(full);
     });
 }

@@ -155,18 +155,18 @@ fn orthogonal(tape: &Tape, param: &Param) -> bool {
 /// The states of one parameter, in the order its `_init_group` makes them.
 fn fresh(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> {
     let states = match kind {
-        Optimizer::MuonAdamW if orthogonal(tape, param) => vec![same(tape, param)],
+        Optimizer::MuonAdamW if orthogonal(tape, param) => vec![same(param)],
         Optimizer::AdamW
         | Optimizer::AdamWTwoLists
         | Optimizer::AdamWLoop
         | Optimizer::ScheduleFree
         | Optimizer::Adopt
-        | Optimizer::MuonAdamW => vec![same(tape, param), same(tape, param)],
+        | Optimizer::MuonAdamW => vec![same(param), same(param)],
         // The fused kernel reads its step count on the device.
         Optimizer::AdamWFused => vec![
             tape.empty("step", [0; 0], DType::F32),
-            same(tape, param),
-            same(tape, param),
+            same(param),
+            same(param),
         ],
         Optimizer::SgdMomentum
         | Optimizer::Lion
@@ -175,7 +175,7 @@ fn fresh(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> {
         | Optimizer::RmsProp
         | Optimizer::Muon
         | Optimizer::LionLoop => {
-            vec![same(tape, param)]
+            vec![same(param)]
         }
         Optimizer::AdamW8bit | Optimizer::PagedAdamW | Optimizer::PagedAdamW8bit => {
             quantised::bitsandbytes(kind, tape, param)
@@ -186,7 +186,7 @@ fn fresh(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> {
         // torchao's `CPUOffloadOptimizer` keeps tensors of fewer than 4096 elements on the device.
         Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients => {
             if param.data.numel() < 4096 {
-                vec![same(tape, param), same(tape, param)]
+                vec![same(param), same(param)]
             } else {
                 Vec::new()
             }

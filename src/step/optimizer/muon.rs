@@ -10,12 +10,12 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
     const ROUNDS: usize = 5;
     let mut update: Option<Tensor> = None;
     tape.each(params, |param| {
-        let momentum = same(tape, param);
+        let momentum = same(param);
         // `update` of the round before goes when `grad.lerp` takes its name.
         drop(update.replace(momentum));
         let (n, m) = (param.data.size(0), param.data.size(1));
         let small = n.min(m);
-        let mut orthogonal = tape.empty_as("to", *param.data.layout(), DType::BF16);
+        let mut orthogonal = param.data.another("to", DType::BF16);
         let norm = orthogonal.mean_all();
         drop(norm.then(|norm| norm.constant("clamp", &[0; 0], DType::BF16)));
         let mut gram: Option<Tensor> = None;

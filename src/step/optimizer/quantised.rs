@@ -20,7 +20,7 @@ pub fn bitsandbytes(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> 
     let dtype = if eight { DType::U8 } else { DType::F32 };
     let mut all = Vec::new();
     if !paged {
-        all.extend([(); 2].map(|()| tape.empty_as("zeros_like", *param.data.layout(), dtype)));
+        all.extend([(); 2].map(|()| param.data.another("zeros_like", dtype)));
     }
     if eight {
         all.extend([(); 2].map(|()| tape.empty("absmax", [n.div_ceil(BLOCK)], DType::F32)));
@@ -60,7 +60,7 @@ pub fn torchao(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> {
         _ => (1, 256, 256),
     };
     if n < 4096 || !n.is_multiple_of(block) {
-        return vec![same(tape, param), same(tape, param)];
+        return vec![same(param), same(param)];
     }
     let one = || {
         let mut parts = vec![

@@ -9,17 +9,14 @@ impl Tensor {
     }
 
     pub(in crate::tape) fn map_to(&self, op: &'static str, dtype: DType) -> Tensor {
-        let out = if self.layout().is_dense() {
+        let out = if self.is_dense() {
             self.another(op, dtype)
         } else {
-            self.tape().empty_as(op, self.layout().preserved(), dtype)
+            self.core().empty(op, self.layout().preserved(), dtype)
         };
-        self.tape().kernel(
-            op,
-            dtype,
-            self.numel() as f64,
-            self.bytes() as f64 + out.bytes() as f64,
-        );
+        let moved = self.bytes() as f64 + out.bytes() as f64;
+        let core = self.core();
+        core.kernel(op, dtype, [self.numel() as f64, moved], 1);
         out
     }
 
@@ -29,21 +26,21 @@ impl Tensor {
     }
 
     pub(in crate::tape) fn zip_to(&self, other: &Tensor, op: &'static str, dtype: DType) -> Tensor {
-        let shape = broadcast(self.shape(), other.shape());
-        let layout = match () {
-            () if *self.shape() == shape && !self.layout().is_contiguous() => {
-                self.layout().like(shape)
-            }
-            () if *other.shape() == shape && *self.shape() != shape => other.layout().like(shape),
-            () => Layout::contiguous(shape),
+        let core = self.core();
+        let alike = *self.shape() == *other.shape();
+        let out = if alike && self.is_row_major() {
+            self.another(op, dtype)
+        } else {
+            let shape = broadcast(self.shape(), other.shape());
+            let layout = match () {
+                () if *self.shape() == shape && !self.is_contiguous() => self.layout().like(shape),
+                () if !alike && *other.shape() == shape => other.layout().like(shape),
+                () => Layout::contiguous(shape),
+            };
+            core.empty(op, layout, dtype)
         };
-        let out = self.tape().empty_as(op, layout, dtype);
-        self.tape().kernel(
-            op,
-            dtype,
-            out.numel() as f64,
-            self.bytes() as f64 + other.bytes() as f64 + out.bytes() as f64,
-        );
+        let moved = self.bytes() as f64 + other.bytes() as f64 + out.bytes() as f64;
+        core.kernel(op, dtype, [out.numel() as f64, moved], 1);
         out
     }
 

@@ -15,9 +15,9 @@ impl Tensor {
                 let Some(g) = incoming.into_iter().next().flatten() else {
                     return Grads::new();
                 };
-                let whole = g.copied("new_empty_strided", Layout::contiguous(base.shape));
+                let whole = g.copied("new_empty_strided", Layout::contiguous(*base.shape()));
                 drop(g);
-                let taken = whole.constant("clone", &part.shape, base.dtype);
+                let taken = whole.constant("clone", part.shape(), base.dtype);
                 let for_part = needs[1].then(|| taken.conform(part));
                 grads([needs[0].then_some(whole), for_part])
             })

@@ -17,7 +17,7 @@ impl Tensor {
         let input = self.lowered();
         if let Some(bias) = &bias
             && input.shape().len() > 2
-            && !input.layout().is_contiguous()
+            && !input.is_contiguous()
         {
             // Rows that do not lie together are multiplied first; the bias is added in place (`linear` in Linear.cpp).
             let product = affine(&input, &weight.noted(), None, out);
@@ -45,7 +45,7 @@ impl Tensor {
         match &bias {
             // Rows that do not lie one after the other are copied for a plain product; the bias is added in place
             // (aten/src/ATen/native/Linear.cpp).
-            Some(bias) if input.shape().len() > 2 && !input.layout().is_contiguous() => {
+            Some(bias) if input.shape().len() > 2 && !input.is_contiguous() => {
                 let weight = if weight.requires_grad() {
                     weight.noted()
                 } else {

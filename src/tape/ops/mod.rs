@@ -38,29 +38,39 @@ pub use attention::{AttentionMask, repeat_heads};
 pub use conv::Conv;
 pub use softmax::log_softmax;
 
+use std::rc::Rc;
+
+use super::layout::Shared;
 use super::{DType, Dims, Tensor};
 
-/// What a gradient must look like to flow into an input.
-#[derive(Clone, Copy)]
+/// What a gradient must look like to flow into an input. Small, for every backward keeps some.
+#[derive(Clone)]
 pub(super) struct Meta {
-    pub(super) shape: Dims,
+    like: Rc<Shared>,
     dtype: DType,
+}
+
+impl Meta {
+    pub(super) fn shape(&self) -> &Dims {
+        &self.like.layout.shape
+    }
 }
 
 impl Tensor {
     pub(super) fn meta(&self) -> Meta {
         Meta {
-            shape: *self.shape(),
+            like: self.shared_layout().clone(),
             dtype: self.dtype(),
         }
     }
 
     /// `validate_outputs`: summed to the input's shape, then cast to its type.
     pub(super) fn conform(self, meta: Meta) -> Tensor {
-        let summed = if *self.shape() == meta.shape {
+        let alike = Rc::ptr_eq(self.shared_layout(), &meta.like) || *self.shape() == *meta.shape();
+        let summed = if alike {
             self
         } else {
-            self.then(|whole| whole.sum_to(meta.shape))
+            self.then(|whole| whole.sum_to(*meta.shape()))
         };
         if summed.dtype() == meta.dtype {
             summed

@@ -71,7 +71,7 @@ impl Tensor {
                     let Some(g) = incoming[0].as_ref() else {
                         return Grads::new();
                     };
-                    let wide = g.alias(g.layout().expanded(meta.shape));
+                    let wide = g.alias(g.layout().expanded(*meta.shape()));
                     grads([Some(wide.conform(meta))])
                 })
             })

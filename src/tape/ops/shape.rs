@@ -103,7 +103,7 @@ impl Tensor {
 
     /// `self.contiguous()`: the same tensor where it is so already.
     pub fn contiguous(&self) -> Tensor {
-        if self.layout().is_contiguous() {
+        if self.is_contiguous() {
             return self.clone();
         }
         self.copied("contiguous", Layout::contiguous(*self.shape()))
