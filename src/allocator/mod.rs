@@ -471,11 +471,12 @@ impl Allocator {
         if other == NONE {
             return 0;
         }
-        let gone = self.blocks[other as usize];
-        let into = &mut self.blocks[block as usize];
-        if gone.state != into.state {
+        // Most neighbours are in use: those are left without a copy.
+        if self.blocks[other as usize].state != self.blocks[block as usize].state {
             return 0;
         }
+        let gone = self.blocks[other as usize];
+        let into = &mut self.blocks[block as usize];
         into.size += gone.size;
         if into.previous == other {
             into.address = gone.address;

@@ -41,63 +41,124 @@ impl<'a> Expansion<'a> {
 
     /// What happens before the first step.
     pub fn setup(&self, mut each: impl FnMut(Single)) {
-        self.stretch(
-            &self.trace.setup,
-            0,
-            self.trace.setup.len(),
-            &self.trace.setup_groups,
-            &mut each,
-        );
+        self.stretch(&self.before(), &mut each);
     }
 
     /// The events of the steps with positions from `start` to `end`.
     pub fn events(&self, start: usize, end: usize, mut each: impl FnMut(Single)) {
-        self.stretch(
-            &self.trace.events,
-            start,
-            end,
-            &self.trace.groups,
-            &mut each,
-        );
+        self.stretch(&self.between(start, end), &mut each);
     }
 
-    fn stretch(
-        &self,
-        events: &[Event],
-        start: usize,
-        end: usize,
-        groups: &[Group],
-        each: &mut dyn FnMut(Single),
-    ) {
-        let mut at = start;
-        let first = groups.partition_point(|group| group.start < start);
-        for group in groups
-            .iter()
-            .skip(first)
-            .take_while(|group| group.end <= end)
-        {
-            self.plain(events.get(at..group.start), each);
-            self.repeated(events.get(group.start..group.end), group, each);
+    /// How many events those are, told one by one.
+    pub fn count(&self, start: usize, end: usize) -> usize {
+        let mut left = usize::MAX;
+        self.tally(&self.between(start, end), &mut left, &mut |_, _| {});
+        usize::MAX - left
+    }
+
+    /// How many copies there are of each block after the first `left` of the events from `start` to `end`. What a row's
+    /// repeats hand on counts under the names of both, the one in the other's debt.
+    pub fn copies_after(&self, start: usize, end: usize, left: usize) -> Vec<i64> {
+        let mut copies = vec![0_i64; self.trace.blocks.len()];
+        let mut change = |event: Event, times: i64| {
+            if let Some(place) = copies.get_mut(event.block() as usize) {
+                *place += if event.is_free() { -times } else { times };
+            }
+        };
+        let mut all = usize::MAX;
+        self.tally(&self.before(), &mut all, &mut change);
+        self.tally(&self.between(0, start), &mut all, &mut change);
+        let mut left = left;
+        self.tally(&self.between(start, end), &mut left, &mut change);
+        copies
+    }
+
+    fn before(&self) -> Stretch<'a> {
+        Stretch {
+            events: &self.trace.setup,
+            start: 0,
+            end: self.trace.setup.len(),
+            groups: &self.trace.setup_groups,
+        }
+    }
+
+    fn between(&self, start: usize, end: usize) -> Stretch<'a> {
+        let groups = &self.trace.groups;
+        let from = groups.partition_point(|group| group.start < start);
+        let inside = groups.get(from..).unwrap_or_default();
+        let count = inside.iter().take_while(|it| it.end <= end).count();
+        Stretch {
+            events: &self.trace.events,
+            start,
+            end,
+            groups: inside.get(..count).unwrap_or_default(),
+        }
+    }
+
+    fn stretch(&self, stretch: &Stretch, each: &mut dyn FnMut(Single)) {
+        let mut at = stretch.start;
+        let mut course = Vec::new();
+        for group in stretch.groups {
+            self.plain(stretch.part(at, group.start), each);
+            self.repeated(
+                stretch.part(group.start, group.end),
+                group,
+                &mut course,
+                each,
+            );
             at = group.end;
         }
-        self.plain(events.get(at..end), each);
+        self.plain(stretch.part(at, stretch.end), each);
+    }
+
+    /// Says of each event how often it happens among the first `left`, which it counts down, without telling one by one.
+    fn tally(&self, stretch: &Stretch, left: &mut usize, say: &mut dyn FnMut(Event, i64)) {
+        type Say<'a> = &'a mut dyn FnMut(Event, i64);
+        let plain = |events: &[Event], left: &mut usize, say: Say| {
+            for event in events {
+                let times = (self.copies(*event) as usize).min(*left);
+                *left -= times;
+                say(*event, times as i64);
+            }
+        };
+        let mut at = stretch.start;
+        for group in stretch.groups {
+            plain(stretch.part(at, group.start), left, say);
+            at = group.end;
+            let events = stretch.part(group.start, group.end);
+            let whole = (group.times as usize).min(*left / events.len().max(1));
+            *left -= whole * events.len();
+            // The turn that is broken off, if there is one.
+            let more = if whole < group.times as usize {
+                *left
+            } else {
+                0
+            }
+            .min(events.len());
+            *left -= more;
+            for (place, event) in events.iter().enumerate() {
+                say(*event, whole as i64 + i64::from(place < more));
+            }
+        }
+        plain(stretch.part(at, stretch.end), left, say);
     }
 
     /// Outside groups an event is of all copies at once; only what a group will carry on is made singly.
-    fn plain(&self, events: Option<&[Event]>, each: &mut dyn FnMut(Single)) {
-        for event in events.unwrap_or_default() {
+    fn copies(&self, event: Event) -> u32 {
+        match self.trace.blocks.get(event.block() as usize) {
+            Some(entry) if entry.carried && !event.is_free() => 1,
+            Some(entry) => entry.copies,
+            None => 0,
+        }
+    }
+
+    fn plain(&self, events: &[Event], each: &mut dyn FnMut(Single)) {
+        for event in events {
             let block = event.block();
-            let Some(entry) = self.trace.blocks.get(block as usize) else {
-                continue;
-            };
-            let copies = if entry.carried && !event.is_free() {
-                1
-            } else {
-                entry.copies
-            };
-            for copy in 0..copies {
+            let first = self.handle(block, 0);
+            for copy in 0..self.copies(*event) {
                 each(Single {
-                    handle: self.handle(block, copy),
+                    handle: first + copy,
                     block,
                     is_free: event.is_free(),
                 });
@@ -105,68 +166,79 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn repeated(&self, events: Option<&[Event]>, group: &Group, each: &mut dyn FnMut(Single)) {
-        let events = events.unwrap_or_default();
+    /// `course` is room for the group's events as they are told: what does not change from turn to turn is found once.
+    fn repeated(
+        &self,
+        events: &[Event],
+        group: &Group,
+        course: &mut Vec<(Single, Turns)>,
+        each: &mut dyn FnMut(Single),
+    ) {
+        course.clear();
+        course.extend(events.iter().filter_map(|event| self.turns(*event, group)));
         // What a repeat holds of its neighbour, when that is not kept: two spare handles take turns.
         let mut held: Vec<u32> = group
             .carries
             .iter()
             .map(|(received, _)| self.handle(*received, 0))
             .collect();
+        let mut passed = held.clone();
         for turn in 0..group.times {
             let copy = if group.reversed {
                 group.times - 1 - turn
             } else {
                 turn
             };
-            let last = turn + 1 == group.times;
-            let mut passed: Vec<Option<u32>> = vec![None; group.carries.len()];
-            for event in events {
-                let block = event.block();
-                let Some(entry) = self.trace.blocks.get(block as usize) else {
-                    continue;
-                };
-                let carry = group.carries.iter().position(|(received, out)| {
-                    if event.is_free() {
-                        *received == block
-                    } else {
-                        *out == block
-                    }
-                });
-                let handle = match carry {
-                    Some(i) if event.is_free() && entry.copies == 1 => {
-                        held.get(i).copied().unwrap_or(u32::MAX)
-                    }
-                    Some(i) if !event.is_free() => {
-                        let received = group.carries.get(i).map_or(block, |carry| carry.0);
-                        let kept = self
-                            .trace
-                            .blocks
-                            .get(received as usize)
-                            .is_some_and(|entry| entry.copies > 1);
-                        let handle = match (last, kept) {
-                            (true, _) => self.handle(block, 0),
-                            (false, true) => self.handle(received, copy + 1),
-                            (false, false) => self.handles + 2 * i as u32 + turn % 2,
+            for (single, turns) in course.iter() {
+                let handle = match turns {
+                    Turns::Same => single.handle,
+                    Turns::Own => single.handle + copy,
+                    Turns::Received(i) => held.get(*i).copied().unwrap_or(u32::MAX),
+                    Turns::Passed(i, kept) => {
+                        let handle = match kept {
+                            _ if turn + 1 == group.times => single.handle,
+                            Some(received) => self.handle(*received, copy + 1),
+                            None => self.handles + 2 * *i as u32 + turn % 2,
                         };
-                        if let Some(place) = passed.get_mut(i) {
-                            *place = Some(handle);
+                        if let Some(place) = passed.get_mut(*i) {
+                            *place = handle;
                         }
                         handle
                     }
-                    _ if entry.copies > 1 => self.handle(block, copy),
-                    _ => self.handle(block, 0),
                 };
-                each(Single {
-                    handle,
-                    block,
-                    is_free: event.is_free(),
-                });
+                each(Single { handle, ..*single });
             }
-            for (place, passed) in held.iter_mut().zip(passed) {
-                *place = passed.unwrap_or(*place);
-            }
+            held.clone_from(&passed);
         }
+    }
+
+    /// How an event of a group is told: under its first handle, and what becomes of that from turn to turn.
+    fn turns(&self, event: Event, group: &Group) -> Option<(Single, Turns)> {
+        let block = event.block();
+        let entry = self.trace.blocks.get(block as usize)?;
+        let is_free = event.is_free();
+        let carry = group.carries.iter().position(|(received, out)| {
+            let named = if is_free { *received } else { *out };
+            named == block
+        });
+        let turns = match carry {
+            Some(i) if is_free && entry.copies == 1 => Turns::Received(i),
+            Some(i) if !is_free => {
+                let received = group.carries.get(i).map_or(block, |carry| carry.0);
+                let of_received = self.trace.blocks.get(received as usize);
+                let kept = of_received.is_some_and(|entry| entry.copies > 1);
+                Turns::Passed(i, kept.then_some(received))
+            }
+            _ if entry.copies > 1 => Turns::Own,
+            _ => Turns::Same,
+        };
+        let handle = self.handle(block, 0);
+        let single = Single {
+            handle,
+            block,
+            is_free,
+        };
+        Some((single, turns))
     }
 
     fn handle(&self, block: u32, copy: u32) -> u32 {
@@ -174,6 +246,31 @@ impl<'a> Expansion<'a> {
             .get(block as usize)
             .map_or(u32::MAX, |base| base + copy)
     }
+}
+
+/// Events from one position to another, with the groups among them.
+struct Stretch<'a> {
+    events: &'a [Event],
+    start: usize,
+    end: usize,
+    groups: &'a [Group],
+}
+
+impl<'a> Stretch<'a> {
+    fn part(&self, from: usize, to: usize) -> &'a [Event] {
+        self.events.get(from..to).unwrap_or_default()
+    }
+}
+
+/// What becomes of an event's handle from turn to turn of its group.
+enum Turns {
+    Same,
+    /// Each copy has its own.
+    Own,
+    /// What the neighbour passed on, by the place among what is carried.
+    Received(usize),
+    /// What the next turn receives, and the block under whose handles it is kept, where it is.
+    Passed(usize, Option<u32>),
 }
 
 #[cfg(test)]

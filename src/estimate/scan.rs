@@ -51,14 +51,13 @@ impl Peaks {
 
     fn following(trace: &Trace, mut follow: impl FnMut(Single, &Block) -> u64) -> Self {
         let expansion = Expansion::new(trace);
-        let mut follow = |event: Single, live: u64| {
-            trace
-                .blocks
-                .get(event.block as usize)
-                .map_or(live, |block| follow(event, block))
-        };
         let mut live = 0;
-        expansion.setup(|event| live = follow(event, live));
+        let mut follow = |event: Single, live: &mut u64| {
+            if let Some(block) = trace.blocks.get(event.block as usize) {
+                *live = follow(event, block);
+            }
+        };
+        expansion.setup(|event| follow(event, &mut live));
         let setup = live;
         let last_step = trace
             .marks
@@ -80,11 +79,16 @@ impl Peaks {
                 end: live,
                 until,
             };
-            let mut curve = Vec::new();
             let drawn = Some(mark.step) == last_step;
+            let drawn_events = if drawn {
+                expansion.count(mark.at, until)
+            } else {
+                0
+            };
+            let mut curve = Vec::with_capacity(drawn_events);
             let mut happened = 0;
             expansion.events(mark.at, until, |event| {
-                live = follow(event, live);
+                follow(event, &mut live);
                 happened += 1;
                 if drawn {
                     curve.push(live);
@@ -169,22 +173,8 @@ pub type Alive = Vec<(u32, u64)>;
 
 /// What is alive at a peak.
 pub fn alive_at(trace: &Trace, peak: &PhasePeak) -> Alive {
-    let mut copies = vec![0_i64; trace.blocks.len()];
-    let mut count = |event: Single| {
-        if let Some(place) = copies.get_mut(event.block as usize) {
-            *place += if event.is_free { -1 } else { 1 };
-        }
-    };
     let expansion = Expansion::new(trace);
-    expansion.setup(&mut count);
-    expansion.events(0, peak.mark.at, &mut count);
-    let mut left = peak.at;
-    expansion.events(peak.mark.at, peak.until, |event| {
-        if left > 0 {
-            left -= 1;
-            count(event);
-        }
-    });
+    let mut copies = expansion.copies_after(peak.mark.at, peak.until, peak.at);
     settle(trace, &mut copies);
     (0..)
         .zip(copies)
