@@ -4,10 +4,14 @@ use std::io::Read;
 
 use super::args::Args;
 use super::{Answer, Refusal, what};
+use crate::allocator::Card;
 use crate::document::Document;
-use crate::estimate::estimate;
-use crate::scenario::Problem;
-use crate::strategy::doctor::{Diagnosis, Expectation, Findings, PROBE, diagnose};
+use crate::estimate::{Unsupported, estimate, over_steps_on};
+use crate::scenario::{Problem, Scenario};
+use crate::strategy::doctor::{
+    Diagnosis, Expectation, Failure, Findings, PROBE, Replayed, diagnose,
+};
+use crate::units::Bytes;
 
 /// Ranks the causes of the failure a text tells of; without a file the text is standard input.
 pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
@@ -26,7 +30,11 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         Some(scenario) => {
             let scenario = what::named(scenario, args)?;
             let estimate = estimate(&scenario)?;
-            Some(Expectation::of(&scenario, &estimate))
+            let expected = Expectation::of(&scenario, &estimate);
+            Some(Expectation {
+                replayed: replayed(&findings, &scenario, expected.peak)?,
+                ..expected
+            })
         }
     };
     let diagnosis = diagnose(&findings, expected);
@@ -38,6 +46,27 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         notes: Vec::new(),
         fits: true,
     })
+}
+
+/// The scenario's steps up to the failed one, with the memory that the failed process could have had.
+fn replayed(
+    findings: &Findings,
+    scenario: &Scenario,
+    peak: Bytes,
+) -> Result<Option<Replayed>, Unsupported> {
+    const FEWEST: u64 = 10;
+    const MOST: u64 = 300;
+    let usable = findings.failure.as_ref().and_then(Failure::usable);
+    let Some(usable) = usable.filter(|it| *it >= peak) else {
+        return Ok(None);
+    };
+    let steps = findings.place.step.unwrap_or(0).saturating_add(1);
+    let steps = steps.clamp(FEWEST, MOST) as usize;
+    let found = over_steps_on(scenario, steps, Card::usable(usable))?;
+    Ok(Some(Replayed {
+        steps,
+        failed: found.failure,
+    }))
 }
 
 /// Prints the module that writes probe logs.

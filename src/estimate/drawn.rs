@@ -29,6 +29,15 @@ pub fn over_steps(
             ..Card::UNLIMITED
         },
     };
+    over_steps_on(scenario, count, card)
+}
+
+/// The same on any card.
+pub fn over_steps_on(
+    scenario: &Scenario,
+    count: usize,
+    card: Card,
+) -> Result<ManySteps, Unsupported> {
     let edges = edges(scenario);
     let plan = Plan {
         sizes: &drawn(scenario, count),

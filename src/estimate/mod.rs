@@ -20,7 +20,7 @@ pub mod time;
 mod uncertainty;
 
 pub use card::{SmallestCard, smallest_card};
-pub use drawn::{edges, over_steps, sized};
+pub use drawn::{edges, over_steps, over_steps_on, sized};
 pub use expand::{Expansion, Single};
 pub use explain::{Held, Kept, held_at_instant, held_at_peak, kept_in};
 pub use host::{Disk, Host, HostPart, HostUse};

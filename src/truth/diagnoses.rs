@@ -115,6 +115,7 @@ fn expectation(record: &Value, run: Option<&Value>) -> Option<Expectation> {
         between_steps: Bytes::new(peaks.phases.last()?.end),
         eval_every: every("eval").unwrap_or(0),
         save_every: every("save").unwrap_or(0),
+        replayed: None,
     })
 }
 

@@ -21,6 +21,7 @@ pub use tables::{Smi, SmiCard, SmiProcess, Summary};
 
 use serde::Serialize;
 
+use crate::allocator::Oom;
 use crate::estimate::Estimate;
 use crate::scenario::Scenario;
 use crate::units::Bytes;
@@ -91,6 +92,17 @@ pub struct Expectation {
     /// Steps between evaluations and between saves; 0 where there are none, or once an epoch.
     pub eval_every: u64,
     pub save_every: u64,
+    /// Its steps, gone through with as much memory as the failed process could have had.
+    pub replayed: Option<Replayed>,
+}
+
+/// What became of steps that were gone through with the memory of a failed run.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Replayed {
+    /// How many were asked for.
+    pub steps: usize,
+    /// The one that was refused, counted from 0, and the request.
+    pub failed: Option<(usize, Oom)>,
 }
 
 impl Expectation {
@@ -110,6 +122,7 @@ impl From<&Estimate> for Expectation {
             between_steps: estimate.between_steps,
             eval_every: 0,
             save_every: 0,
+            replayed: None,
         }
     }
 }

@@ -105,6 +105,7 @@ fn an_evaluation_of_the_scenario_at_the_failed_step_is_suspected() {
             between_steps: Bytes::mib(1500),
             eval_every,
             save_every: 0,
+            replayed: None,
         };
         let findings = Findings::parse(&text(step)).unwrap();
         diagnose(&findings, Some(expected)).cause
@@ -112,6 +113,30 @@ fn an_evaluation_of_the_scenario_at_the_failed_step_is_suspected() {
     assert_eq!(cause(79, 80), Cause::Schedule);
     assert_eq!(cause(78, 80), Cause::Leak);
     assert_eq!(cause(79, 0), Cause::Leak);
+}
+
+#[test]
+fn steps_that_run_in_the_same_memory_speak_against_fragmentation() {
+    let text = format!("step 37\n{}", error(1000, 7000, 900, "", 4400, 1200));
+    let schedule = |replayed| {
+        let expected = Expectation {
+            peak: Bytes::mib(5600),
+            between_steps: Bytes::mib(1500),
+            eval_every: 0,
+            save_every: 0,
+            replayed,
+        };
+        let findings = Findings::parse(&text).unwrap();
+        let found = diagnose(&findings, Some(expected));
+        let ranked = found.ranking.iter();
+        let share = |it: &Ranked| (it.cause == Cause::Schedule).then_some(it.confidence);
+        ranked.filter_map(share).sum::<f64>()
+    };
+    let all_run = Replayed {
+        steps: 38,
+        failed: None,
+    };
+    assert!(schedule(Some(all_run)) > 3.0 * schedule(None));
 }
 
 #[test]
@@ -124,6 +149,7 @@ fn the_scenario_tells_need_from_fragmentation() {
             between_steps: Bytes::mib(1500),
             eval_every: 0,
             save_every: 0,
+            replayed: None,
         };
         diagnose(&findings, Some(expected)).cause
     };
@@ -206,6 +232,7 @@ fn a_log_calibrates_the_estimate() {
         between_steps: Bytes::mib(1000),
         eval_every: 0,
         save_every: 0,
+        replayed: None,
     };
     let calibration = calibrate(&findings.log.unwrap(), expected).unwrap();
     assert_eq!(calibration.measured, Bytes::mib(3400));

@@ -52,6 +52,7 @@ impl Verdict {
         let later = findings.place.step.is_some_and(|it| it > 1);
         let others: Bytes = failure.processes.iter().map(|it| it.1).sum();
         self.events(findings, expected);
+        self.replayed(usable, expected);
         if peak > usable && peak <= usable + others {
             self.because(
                 format!(
@@ -110,6 +111,34 @@ impl Verdict {
                     (Cause::Schedule, 0.5),
                 ],
             );
+        }
+    }
+
+    /// Whether the scenario's own steps are refused where so much memory can be had.
+    fn replayed(&mut self, usable: Bytes, expected: Expectation) {
+        let Some(replayed) = expected.replayed.filter(|_| expected.peak <= usable) else {
+            return;
+        };
+        match replayed.failed {
+            Some((step, oom)) => self.because(
+                format!(
+                    "Replayed with {usable}, step {step} of the scenario is refused {} with {} allocated and {} held: what is \
+                     free lies in pieces.",
+                    oom.tried, oom.allocated, oom.reserved
+                ),
+                &[(Cause::Fragmentation, 3.0)],
+            ),
+            None => self.because(
+                format!(
+                    "Replayed with {usable}, {} of the scenario's steps run: fragmentation alone does not stop them.",
+                    replayed.steps
+                ),
+                &[
+                    (Cause::Fragmentation, 0.15),
+                    (Cause::Leak, 2.0),
+                    (Cause::Schedule, 2.0),
+                ],
+            ),
         }
     }
 
