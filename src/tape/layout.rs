@@ -214,6 +214,10 @@ impl Layout {
     }
 
     pub fn is_contiguous(&self) -> bool {
+        // A network whose shapes do not match can give one of a lower rank the strides of another; it is no memory in order.
+        if self.shape.len() != self.strides.len() {
+            return false;
+        }
         let mut step: u64 = 1;
         for i in (0..self.shape.len()).rev() {
             if self.shape[i] != 1 {
@@ -256,6 +260,9 @@ impl Layout {
 
     /// Whether each element has a place of its own and there are no holes (`is_non_overlapping_and_dense`).
     pub fn is_dense(&self) -> bool {
+        if self.shape.len() != self.strides.len() {
+            return false;
+        }
         if self.is_contiguous() {
             return true;
         }
