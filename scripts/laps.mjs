@@ -62,7 +62,6 @@ try {
   }
   const worst = Math.max(...grown);
   console.log(`most memory a model's prediction adds: ${(worst / 2 ** 20).toFixed(1)} MiB (budget 4 MiB), number ${grown.indexOf(worst)} of the catalogue`);
-  if (process.env.ALL) console.log(grown.map((it, at) => [it, at]).sort((a, b) => b[0] - a[0]).slice(0, 40).map(([it, at]) => `${at}: ${(it / 2 ** 20).toFixed(1)}`).join("\n"));
   console.log(`models that add more than 4 MiB: ${grown.filter((it) => it > 4 * 2 ** 20).length}`);
 } finally {
   await browser.close();

@@ -8,6 +8,9 @@ use crate::allocator::{Allocator, Card, Settings};
 use crate::tape::{Block, Mark, Scope, Trace};
 use crate::units::Bytes;
 
+/// Into how many instants the course of a step is thinned, about.
+const INSTANTS: usize = 400;
+
 /// The peaks of one phase of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhasePeak {
@@ -28,8 +31,18 @@ pub struct Peaks {
     pub phases: Vec<PhasePeak>,
     /// What the allocator holds at most.
     pub reserved: u64,
-    /// Allocated after each event of the last step, phase by phase.
-    curves: Vec<(Phase, Vec<u64>)>,
+    /// The course of the last step, thinned: of each stretch of events the highest, so that no peak is lost.
+    course: Vec<Point>,
+}
+
+/// The highest of a stretch of events, the earliest where several are equal.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    /// Its place among the phases.
+    phase: usize,
+    /// How many events of the phase have happened.
+    at: usize,
+    bytes: u64,
 }
 
 impl Peaks {
@@ -65,13 +78,19 @@ impl Peaks {
             .filter(|mark| mark.phase == Phase::Optimizer)
             .map(|mark| mark.step)
             .max();
+        let ends = trace.marks.iter().skip(1).map(|next| next.at);
+        let ends: Vec<usize> = ends.chain([trace.events.len()]).collect();
+        let drawn = |mark: &Mark| Some(mark.step) == last_step;
+        let last = trace
+            .marks
+            .iter()
+            .zip(&ends)
+            .filter(|(mark, _)| drawn(mark));
+        let events: usize = last.map(|(mark, end)| expansion.count(mark.at, *end)).sum();
+        let stretch = events.div_ceil(INSTANTS).max(1);
         let mut phases = Vec::with_capacity(trace.marks.len());
-        let mut curves = Vec::new();
-        for (i, mark) in trace.marks.iter().enumerate() {
-            let until = trace
-                .marks
-                .get(i + 1)
-                .map_or(trace.events.len(), |next| next.at);
+        let mut course: Vec<Point> = Vec::with_capacity(INSTANTS + 8);
+        for (phase, (mark, &until)) in trace.marks.iter().zip(&ends).enumerate() {
             let mut peak = PhasePeak {
                 mark: *mark,
                 at: 0,
@@ -79,20 +98,26 @@ impl Peaks {
                 end: live,
                 until,
             };
-            let drawn = Some(mark.step) == last_step;
-            let drawn_events = if drawn {
-                expansion.count(mark.at, until)
-            } else {
-                0
-            };
-            let mut curve = Vec::with_capacity(drawn_events);
+            let drawn = drawn(mark);
             let mut happened = 0;
             expansion.events(mark.at, until, |event| {
                 follow(event, &mut live);
-                happened += 1;
                 if drawn {
-                    curve.push(live);
+                    let point = Point {
+                        phase,
+                        at: happened + 1,
+                        bytes: live,
+                    };
+                    match course.last_mut() {
+                        Some(last) if happened % stretch != 0 => {
+                            if live > last.bytes {
+                                *last = point;
+                            }
+                        }
+                        _ => course.push(point),
+                    }
                 }
+                happened += 1;
                 if live > peak.bytes {
                     peak.bytes = live;
                     peak.at = happened;
@@ -100,13 +125,12 @@ impl Peaks {
             });
             peak.end = live;
             phases.push(peak);
-            curves.push((mark.phase, curve));
         }
         Self {
             setup,
             phases,
             reserved: 0,
-            curves,
+            course,
         }
     }
 
@@ -124,47 +148,21 @@ impl Peaks {
             .reduce(|best, next| if next.bytes > best.bytes { next } else { best })
     }
 
-    /// How many events of the last step make one instant of its timeline.
-    fn stretch(&self) -> usize {
-        const INSTANTS: usize = 400;
-        let total: usize = self.curves.iter().map(|(_, curve)| curve.len()).sum();
-        total.div_ceil(INSTANTS).max(1)
-    }
-
     /// Where among the events an instant of the timeline lies.
     pub fn instant(&self, index: usize) -> Option<PhasePeak> {
-        let stretch = self.stretch();
-        let mut left = index;
-        for (phase, (_, curve)) in self.phases.iter().zip(&self.curves) {
-            let count = curve.len().div_ceil(stretch);
-            if left >= count {
-                left -= count;
-                continue;
-            }
-            let from = left * stretch;
-            let part = curve.iter().skip(from).take(stretch).enumerate();
-            // The earliest of the highest, as a peak is.
-            let (at, bytes) = part.rev().max_by_key(|(_, bytes)| **bytes)?;
-            return Some(PhasePeak {
-                at: from + at + 1,
-                bytes: *bytes,
-                ..*phase
-            });
-        }
-        None
+        let Point { phase, at, bytes } = *self.course.get(index)?;
+        let phase = *self.phases.get(phase)?;
+        Some(PhasePeak { at, bytes, ..phase })
     }
 
-    /// The course of the last step, thinned: of each stretch of events the highest, so that no peak is lost.
+    /// The course of the last step, an instant a stretch of events.
     pub fn timeline(&self) -> Vec<Instant> {
-        let stretch = self.stretch();
-        let highest = |phase: Phase, part: &[u64]| Instant {
-            phase,
-            bytes: Bytes::new(part.iter().copied().max().unwrap_or(0)),
+        let shown = |point: &Point| {
+            let phase = self.phases.get(point.phase)?.mark.phase;
+            let bytes = Bytes::new(point.bytes);
+            Some(Instant { phase, bytes })
         };
-        self.curves
-            .iter()
-            .flat_map(|(phase, curve)| curve.chunks(stretch).map(move |part| highest(*phase, part)))
-            .collect()
+        self.course.iter().filter_map(shown).collect()
     }
 }
 

@@ -105,6 +105,9 @@ pub(in crate::tape) struct Core {
     params: RefCell<Vec<Rc<Param>>>,
     /// What tensors look like is noted too, where that is asked for; from this note on it is open what keeps them.
     noting: Cell<Option<usize>>,
+    /// The operation whose kernel was launched last.
+    last_op: Cell<&'static str>,
+    launched: trace::Launched,
 }
 
 impl std::fmt::Debug for Tape {
@@ -155,6 +158,8 @@ impl Tape {
             contexts: RefCell::default(),
             params: RefCell::default(),
             noting: Cell::new(None),
+            last_op: Cell::new(""),
+            launched: trace::Launched::default(),
         }))
     }
 
@@ -344,14 +349,16 @@ impl Core {
         if self.muted.get() {
             return;
         }
-        self.trace.borrow_mut().kernels.push(Kernel {
+        self.last_op.set(op);
+        let kernel = Kernel {
             op,
             flops: work[0],
             bytes_moved: work[1],
             dtype,
             phase: self.phase.get(),
             times: self.open.get().times().saturating_mul(count),
-        });
+        };
+        self.trace.borrow_mut().launch(kernel, &self.launched);
     }
 
     fn natural_category(&self) -> Category {

@@ -30,8 +30,7 @@ impl Core {
     /// A tensor is kept by an operation that runs now; its result says which.
     pub(in crate::tape) fn note_kept(&self, tensor: &Tensor) {
         if self.noting.get().is_some() && !self.muted.get() {
-            let op = self.trace.borrow().kernels.last().map(|it| it.op);
-            self.note(tensor, op.unwrap_or_default());
+            self.note(tensor, self.last_op.get());
         }
     }
 

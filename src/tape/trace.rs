@@ -1,5 +1,7 @@
 //! What a run leaves behind: allocation events, and what each block was for.
 
+use std::cell::Cell;
+
 use crate::estimate::{Category, Phase};
 
 /// One allocation or release, by block number.
@@ -97,7 +99,7 @@ pub struct Mark {
     pub phase: Phase,
 }
 
-/// One kernel launch, for the time estimate.
+/// Launches of one kernel with one amount of work, for the time estimate.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel {
     pub op: &'static str,
@@ -106,6 +108,14 @@ pub struct Kernel {
     pub dtype: super::DType,
     pub phase: Phase,
     pub times: u32,
+}
+
+impl Kernel {
+    fn same(&self, other: &Self) -> bool {
+        let work = |it: &Self| (it.flops.to_bits(), it.bytes_moved.to_bits());
+        let what = |it: &Self| (it.dtype, it.phase);
+        work(self) == work(other) && what(self) == what(other) && self.op == other.op
+    }
 }
 
 /// Everything recorded.
@@ -129,7 +139,47 @@ pub struct Trace {
     pub(super) names: Vec<String>,
 }
 
+/// Where kernels were put lately, by what they do.
+#[derive(Debug)]
+pub(super) struct Launched([Cell<u32>; Self::PLACES]);
+
+impl Launched {
+    const PLACES: usize = 64;
+
+    fn place(&self, kernel: &Kernel) -> Option<&Cell<u32>> {
+        const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+        let work = kernel.flops.to_bits() ^ kernel.bytes_moved.to_bits().rotate_left(17);
+        let mixed = work.wrapping_mul(GOLDEN) >> (u64::BITS - Self::PLACES.ilog2());
+        self.0.get(mixed as usize)
+    }
+}
+
+impl Default for Launched {
+    fn default() -> Self {
+        Self([const { Cell::new(u32::MAX) }; Self::PLACES])
+    }
+}
+
 impl Trace {
+    /// A launch like one since the last mark is counted with it: a loop over thousands of positions launches the same few.
+    pub(super) fn launch(&mut self, kernel: Kernel, launched: &Launched) {
+        let since = self.marks.last().map_or(0, |mark| mark.kernels);
+        let Some(place) = launched.place(&kernel) else {
+            return;
+        };
+        let before = self.kernels.get_mut(since..).unwrap_or_default();
+        let like = (place.get() as usize).checked_sub(since);
+        match like.and_then(|at| before.get_mut(at)) {
+            Some(like) if like.same(&kernel) => {
+                like.times = like.times.saturating_add(kernel.times);
+            }
+            _ => {
+                place.set(u32::try_from(self.kernels.len()).unwrap_or(u32::MAX));
+                self.kernels.push(kernel);
+            }
+        }
+    }
+
     /// The dotted path of a scope, such as `transformer.h.3.attn`.
     pub fn path(&self, scope: Scope) -> String {
         let mut parts = Vec::new();
