@@ -72,11 +72,13 @@ impl Tape {
         }
     }
 
-    /// What was made between two points is made here: the constructor comes to that module later than forward does.
-    pub fn make_now(&self, from: Made, to: Made) {
+    /// What was made between two points is made here: the constructor comes to that module later than forward does. Returns
+    /// the point from which it is made now.
+    pub fn make_now(&self, from: Made, to: Made) -> Made {
         let params = to.params.saturating_sub(from.params);
+        let now = self.made();
         if params == 0 {
-            return;
+            return now;
         }
         if let Some(rest) = self.0.params.borrow_mut().get_mut(from.params..) {
             rest.rotate_left(params);
@@ -91,6 +93,10 @@ impl Tape {
                 group.start -= events;
                 group.end -= events;
             }
+        }
+        Made {
+            params: now.params - params,
+            setup: now.setup - events,
         }
     }
 

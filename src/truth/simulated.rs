@@ -315,4 +315,14 @@ mod tests {
             [3_615_554_560, 2_563_431_936, 3_944_742_912, 3_909_091_328],
         );
     }
+
+    #[test]
+    fn optimizers_meet_parameters_in_the_constructors_order() {
+        check(
+            r#"{"precision": "amp_bf16", "optim": "adafactor", "mb": 4, "seq": 128, "attn": "eager"}"#,
+            r#"{"hidden": 3072, "layers": 1, "heads": 24, "kv": 8, "ffn": 8192, "vocab": 128256, "tied": true,
+                "head_dim": 128, "family": "llama"}"#,
+            [5_612_878_336, 3_346_449_408, 6_457_131_008, 7_178_551_296],
+        );
+    }
 }

@@ -15,7 +15,9 @@ impl Decoder {
         shared: &Shared,
     ) -> (Tensor, Option<Tensor>) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
+        let start = cx.tape.made();
         let (joint, [mut q, mut k, mut v]) = self.projections(cx, x);
+        let projected = cx.tape.made();
         let mut names = Vec::new();
         if let (Some(tables), Positions::Rotary(turn)) = (&shared.rope, self.traits.positions) {
             if cx.env.training.kernels == Kernels::Library {
@@ -48,6 +50,10 @@ impl Decoder {
             self.hidden,
             self.traits.out_bias,
         );
+        if self.traits.names.joint == "qkv_proj" && joint.is_some() {
+            // `Phi3Attention` makes its `o_proj` first.
+            cx.tape.make_now(start, projected);
+        }
         if self.traits.dropout.inside {
             out = self.dropped(cx, &out);
         }

@@ -41,11 +41,16 @@ impl Decoder {
             Placement::After => (false, true),
             _ => (true, false),
         };
+        // These constructors make attention, then what feeds forward, then the norms.
+        let norms_last = names.attention == "self_attn" && names.first_norm == "input_layernorm";
+        let start = cx.tape.made();
         let mut hidden = input.clone();
         if before {
             hidden = self.norm(cx, names.first_norm, &hidden);
         }
+        let normed = cx.tape.made();
         let (attended, weights) = self.attended(cx, &hidden, shared);
+        let norms = norms_last.then(|| cx.tape.make_now(start, normed));
         let kept = (self.traits.placement == Placement::BeforeKept).then(|| attended.clone());
         hidden = attended;
         if after {
@@ -65,7 +70,11 @@ impl Decoder {
             };
             hidden = self.norm(cx, name, &hidden);
         }
+        let normed = cx.tape.made();
         hidden = self.feed(cx, &hidden);
+        if let Some(norms) = norms {
+            cx.tape.make_now(norms, normed);
+        }
         if after {
             hidden = self.norm(cx, "post_feedforward_layernorm", &hidden);
         }
