@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::estimate::Category;
+use crate::order::sorted;
 use crate::tape::{DType, Hook, Param, Tape, Tensor};
 
 /// How a GPU's gradients meet those of the others.
@@ -79,7 +80,9 @@ impl Reducer {
             made.set_category(Category::Gradients);
             made
         };
-        for param in tape.params().iter().rev().filter(|param| param.trainable) {
+        // The last that forward meets is the first whose gradient comes.
+        let params = sorted(tape.params(), |a, b| b.met().cmp(&a.met()));
+        for param in params.iter().filter(|param| param.trainable) {
             let (filled, cap) = open.entry(param.data.dtype()).or_insert((0, first));
             for _ in 0..param.copies() {
                 *filled = filled.saturating_add(param.data.bytes());

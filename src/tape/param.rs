@@ -33,6 +33,12 @@ impl Param {
         self.fold.map_or(1, |fold| fold.times().into())
     }
 
+    /// The place of its memory among all that was made: on the tape a parameter is made where forward first meets it,
+    /// whatever place its constructor gives it among the others.
+    pub fn met(&self) -> Option<u32> {
+        self.data.storage_id()
+    }
+
     /// The tensor as forward code sees it.
     pub fn tensor(&self) -> Tensor {
         if !self.trainable {
