@@ -100,29 +100,31 @@ impl Peaks {
             };
             let drawn = drawn(mark);
             let mut happened = 0;
+            // The stretch that is under way: its highest, and the event with which it ends.
+            let mut point = Point {
+                phase,
+                at: 1,
+                bytes: 0,
+            };
+            let mut closes = if drawn { stretch } else { usize::MAX };
             expansion.events(mark.at, until, |event| {
                 follow(event, &mut live);
-                if drawn {
-                    let point = Point {
-                        phase,
-                        at: happened + 1,
-                        bytes: live,
-                    };
-                    match course.last_mut() {
-                        Some(last) if happened % stretch != 0 => {
-                            if live > last.bytes {
-                                *last = point;
-                            }
-                        }
-                        _ => course.push(point),
+                happened += 1;
+                if live > point.bytes {
+                    (point.at, point.bytes) = (happened, live);
+                    if live > peak.bytes {
+                        (peak.at, peak.bytes) = (happened, live);
                     }
                 }
-                happened += 1;
-                if live > peak.bytes {
-                    peak.bytes = live;
-                    peak.at = happened;
+                if happened == closes {
+                    course.push(point);
+                    (point.at, point.bytes) = (happened + 1, 0);
+                    closes += stretch;
                 }
             });
+            if drawn && closes != happened + stretch {
+                course.push(point);
+            }
             peak.end = live;
             phases.push(peak);
         }

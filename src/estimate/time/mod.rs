@@ -3,13 +3,17 @@
 //!
 //! It is a band, never one number: the same product runs at 40 % of the data sheet in one shape and at 85 % in another.
 
+mod pace;
+
+pub use pace::{Busy, Pace, pace};
+
 use serde::Serialize;
 
 use super::{Phase, Unsupported, outline_of, steady};
-use crate::catalog::{self, Rate, Speeds, speeds};
+use crate::catalog::{self, Speeds, speeds};
 use crate::scenario::{Checkpointing, Precision, Scenario};
 use crate::step::Run;
-use crate::tape::{DType, Kernel};
+use crate::tape::Kernel;
 use crate::units::{Flops, Seconds};
 
 /// A duration and its uncertainty; `low` is the shortest.
@@ -173,214 +177,10 @@ fn steps(run: &Run) -> f64 {
     f64::from(last.max(1))
 }
 
-/// A step's time in the parts that change independently: what `parts` adds up for a search.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Pace {
-    pub forward: Busy,
-    pub backward: Busy,
-    pub optimizer: Busy,
-    /// Sending all gradients around once.
-    pub sending: [f64; 3],
-    /// Backward passes of a step: gradients are sent beside the last.
-    pub passes: f64,
-}
-
-/// The card's busy time at the best, the expected and the worst speed, by what it does, and the time to launch it all.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Busy {
-    seconds: [[f64; 3]; 5],
-    launching: [f64; 3],
-}
-
-impl Busy {
-    fn at(&self, speed: usize) -> f64 {
-        let card: f64 = self.seconds.iter().map(|kind| kind[speed]).sum();
-        card.max(self.launching[speed])
-    }
-
-    pub fn span(&self) -> Span {
-        Span {
-            low: Seconds::new(self.at(0)),
-            expected: Seconds::new(self.at(1)),
-            high: Seconds::new(self.at(2)),
-        }
-    }
-
-    fn scale(&mut self, factor: f64) {
-        let all = self.seconds.iter_mut().flatten().chain(&mut self.launching);
-        all.for_each(|it| *it *= factor);
-    }
-}
-
-impl Pace {
-    /// The part of sending that backward does not hide: all but the last of DDP's buckets goes beside it.
-    fn exposed(&self, speed: usize) -> f64 {
-        const LAST_BUCKET: f64 = 0.1;
-        let beside = self.backward.at(speed) / self.passes.max(1.0);
-        (self.sending[speed] - beside).max(LAST_BUCKET * self.sending[speed])
-    }
-
-    fn communication(&self) -> Span {
-        Span {
-            low: Seconds::new(self.exposed(0)),
-            expected: Seconds::new(self.exposed(1)),
-            high: Seconds::new(self.exposed(2)),
-        }
-    }
-
-    pub fn step(&self) -> Span {
-        let at = |speed: usize| {
-            Seconds::new(
-                self.forward.at(speed)
-                    + self.backward.at(speed)
-                    + self.optimizer.at(speed)
-                    + self.exposed(speed),
-            )
-        };
-        Span {
-            low: at(0),
-            expected: at(1),
-            high: at(2),
-        }
-    }
-
-    fn spent(&self) -> Spent {
-        let mut shares = [0.0; 5];
-        for busy in [&self.forward, &self.backward, &self.optimizer] {
-            for (share, kind) in shares.iter_mut().zip(&busy.seconds) {
-                *share += kind[1];
-            }
-        }
-        let all = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-        let [products, attention, convolutions, traffic, host] = shares.map(|it| it / all);
-        Spent {
-            products,
-            attention,
-            convolutions,
-            traffic,
-            host,
-        }
-    }
-
-    fn waiting(&self) -> f64 {
-        let idle: f64 = [&self.forward, &self.backward, &self.optimizer]
-            .iter()
-            .map(|busy| {
-                let card: f64 = busy.seconds.iter().map(|kind| kind[1]).sum();
-                (busy.launching[1] - card).max(0.0)
-            })
-            .sum();
-        idle / self.step().expected.get().max(f64::MIN_POSITIVE)
-    }
-}
-
-/// Adds up a run's kernels for a whole step of the scenario.
-pub fn pace(run: &Run, scenario: &Scenario, speeds: &Speeds) -> Pace {
-    let mut pace = Pace {
-        sending: sending(run, scenario, speeds),
-        passes: scenario.training.accumulation as f64,
-        ..Pace::default()
-    };
-    for (kernel, times) in weighted(run, scenario) {
-        let busy = match kernel.phase {
-            // Not in every step, so not in a step's time.
-            Phase::Evaluation | Phase::Resume => continue,
-            Phase::Setup | Phase::Forward => &mut pace.forward,
-            Phase::Backward => &mut pace.backward,
-            Phase::Optimizer => &mut pace.optimizer,
-        };
-        let (kind, seconds) = of_kernel(kernel, speeds);
-        let launch = [
-            speeds.launch.low,
-            speeds.launch.expected,
-            speeds.launch.high,
-        ];
-        for speed in 0..3 {
-            busy.seconds[kind][speed] += seconds[speed] * times;
-            busy.launching[speed] += launch[speed] * times;
-        }
-    }
-    let each = 1.0 / steps(run);
-    pace.forward.scale(each);
-    pace.backward.scale(each);
-    pace.optimizer.scale(each);
-    pace
-}
-
-const PRODUCTS: usize = 0;
-const ATTENTION: usize = 1;
-const CONVOLUTIONS: usize = 2;
-const TRAFFIC: usize = 3;
-const HOST: usize = 4;
-
-/// What a kernel is, and how long it runs at the best, the expected and the worst speed.
-fn of_kernel(kernel: &Kernel, speeds: &Speeds) -> (usize, [f64; 3]) {
-    let half = matches!(kernel.dtype, DType::F16 | DType::BF16);
-    let (kind, arithmetic) = match kernel.op {
-        "linear" | "linear_4bit" | "bmm" | "grouped_mm" | "linear_cross_entropy" => (
-            PRODUCTS,
-            if half {
-                speeds.products_half
-            } else {
-                speeds.products_fp32
-            },
-        ),
-        "flash_attention" | "efficient_attention" if half => (ATTENTION, speeds.attention_forward),
-        "flash_backward" | "efficient_backward" if half => (ATTENTION, speeds.attention_backward),
-        "flash_attention" | "efficient_attention" | "flash_backward" | "efficient_backward" => {
-            (ATTENTION, speeds.products_fp32)
-        }
-        "convolution" | "convolution_backward" => (
-            CONVOLUTIONS,
-            if half {
-                speeds.convolutions_half
-            } else {
-                speeds.convolutions_fp32
-            },
-        ),
-        "save_on_cpu" | "load_from_cpu" | "host_step" => {
-            return (HOST, over(kernel.bytes_moved, speeds.host));
-        }
-        _ => {
-            let least = kernel.flops / speeds.arithmetic;
-            let traffic = over(kernel.bytes_moved, speeds.bandwidth);
-            return (TRAFFIC, traffic.map(|it| it.max(least)));
-        }
-    };
-    // Double precision runs at half the rate of single precision at best.
-    let flops = if kernel.dtype == DType::F64 {
-        2.0 * kernel.flops
-    } else {
-        kernel.flops
-    };
-    let compute = over(flops, arithmetic);
-    let traffic = over(kernel.bytes_moved, speeds.bandwidth);
-    let longer = [0, 1, 2].map(|speed| compute[speed].max(traffic[speed]));
-    (kind, longer)
-}
-
-fn over(amount: f64, rate: Rate) -> [f64; 3] {
-    [rate.high, rate.expected, rate.low].map(|rate| amount / rate.max(f64::MIN_POSITIVE))
-}
-
-/// A ring sends every gradient twice but for its own share.
-fn sending(run: &Run, scenario: &Scenario, speeds: &Speeds) -> [f64; 3] {
-    let gpus = f64::from(scenario.hardware.gpus.max(1));
-    let Some(links) = speeds.links.filter(|_| gpus > 1.0) else {
-        return [0.0; 3];
-    };
-    let each = match scenario.training.precision {
-        Precision::Bf16 | Precision::Fp16 => 2.0,
-        _ => 4.0,
-    };
-    let bytes = run.trainable as f64 * each;
-    over(2.0 * (gpus - 1.0) / gpus * bytes, links)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{presets, settings};
+    use crate::scenario::settings;
 
     fn time(changes: &[(&str, &str)]) -> StepTime {
         let mut scenario = Scenario::default();
@@ -427,36 +227,6 @@ mod tests {
             ],
             8192.0 / 5762.0,
         );
-    }
-
-    /// Tensor cores reach above a hundred operations for each byte; what runs elsewhere does a few at most.
-    #[test]
-    fn nothing_with_much_arithmetic_counts_as_traffic() {
-        for (preset, changes) in [
-            ("gpt2-small", [("optim", "muon"), ("precision", "bf16")]),
-            (
-                "llama-8b-lora-24gb",
-                [("attn", "eager"), ("lora_dropout", "0.1")],
-            ),
-            ("llama-1b-qlora-8gb", [("mb", "4"), ("seq", "512")]),
-            ("mixtral-lora-141gb", [("mb", "2"), ("seq", "512")]),
-            ("sd-1.5-lora-8gb", [("mb", "2"), ("attn", "sdpa")]),
-            ("resnet-50-16gb", [("mb", "2"), ("precision", "fp32")]),
-            ("lstm-wikitext2-8gb", [("mb", "2"), ("precision", "fp32")]),
-            ("rna-3e-ffi", [("mb", "2"), ("precision", "fp32")]),
-            ("gsa-512m", [("mb", "1"), ("precision", "fp32")]),
-        ] {
-            let mut scenario = presets::find(preset).unwrap().scenario();
-            for (name, value) in changes {
-                settings::set(&mut scenario, name, value).unwrap();
-            }
-            let run = steady(&scenario).unwrap();
-            for kernel in &run.trace.kernels {
-                let (kind, _) = of_kernel(kernel, &Speeds::a100());
-                let much = kernel.flops > 16.0 * kernel.bytes_moved;
-                assert!(kind != TRAFFIC || !much, "{preset}: {kernel:?}");
-            }
-        }
     }
 
     #[test]
