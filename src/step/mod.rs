@@ -180,6 +180,9 @@ pub fn run_as(
             } else {
                 forward()
             };
+            if step == 0 && place == 0 {
+                tape.complete(training.channels_last);
+            }
             hooks::install(&tape, training, warm);
             reducer.wrap(&tape);
             reducer.meets(place + 1 == micro.len());
@@ -249,9 +252,6 @@ pub fn run_as(
         }
     }
     tape.mark(steps, Phase::Setup);
-    if training.channels_last {
-        tape.lay_out_anew();
-    }
     let params = tape.params();
     let host_states = optimizer::on_host(training.optimizer, &params);
     let bytes = |of: fn(&Param) -> bool| {

@@ -25,7 +25,7 @@ pub use dtype::DType;
 pub use fold::Folding;
 pub use layout::{Dims, Layout, broadcast};
 pub use notes::Note;
-pub use param::{Hook, Param};
+pub use param::{Hook, Made, Param};
 pub use software::{AdamStep, Logits, Software};
 pub use tensor::Tensor;
 pub use trace::{Block, Event, Group, Kernel, Mark, Scope, Trace, rounded};
@@ -103,6 +103,8 @@ pub(in crate::tape) struct Core {
     /// What nodes hold as plain attributes, not as saved tensors: alive as long as the graph is.
     contexts: RefCell<Vec<Tensor>>,
     params: RefCell<Vec<Rc<Param>>>,
+    /// Blocks of those that come to the model once all else is there, and the types they have at first.
+    later: RefCell<Vec<(u32, DType)>>,
     /// What tensors look like is noted too, where that is asked for; from this note on it is open what keeps them.
     noting: Cell<Option<usize>>,
     /// The operation whose kernel was launched last.
@@ -157,6 +159,7 @@ impl Tape {
             hooks: RefCell::default(),
             contexts: RefCell::default(),
             params: RefCell::default(),
+            later: RefCell::default(),
             noting: Cell::new(None),
             last_op: Cell::new(""),
             launched: trace::Launched::default(),

@@ -89,6 +89,16 @@ impl Tape {
         if let Some(rest) = self.0.params.borrow_mut().get_mut(from.params..) {
             rest.rotate_left(params);
         }
+        let events = self.make_first(from, to);
+        Made {
+            params: now.params - params,
+            setup: now.setup - events,
+        }
+    }
+
+    /// What was made since `to` has its memory before what was made from `from` to there, though the model lists it after:
+    /// it is made outside and handed to the constructor. Returns how many events moved.
+    pub fn make_first(&self, from: Made, to: Made) -> usize {
         let events = to.setup.saturating_sub(from.setup);
         let mut trace = self.0.trace.borrow_mut();
         if let Some(rest) = trace.setup.get_mut(from.setup..) {
@@ -100,10 +110,7 @@ impl Tape {
                 group.end -= events;
             }
         }
-        Made {
-            params: now.params - params,
-            setup: now.setup - events,
-        }
+        events
     }
 
     /// A parameter in the current scope; it exists before the first step.

@@ -325,4 +325,12 @@ mod tests {
             [5_612_878_336, 3_346_449_408, 6_457_131_008, 7_178_551_296],
         );
     }
-}
+    #[test]
+    fn what_shrinks_a_blocks_input_is_made_before_the_block() {
+        check(
+            r#"{"model": "timm:resnet50", "precision": "fp32", "optim": "sgd", "mb": 2, "attn": "sdpa", "ckpt": true,
+                "dropout": false, "hold_outputs": true, "chlast": true, "sm": 90}"#,
+            r#"{"img": 224, "classes": 1000, "family": "timm"}"#,
+            [276_496_384, 168_472_576, 325_058_560, 291_504_128],
+        );
+    }}

@@ -2,8 +2,8 @@
 
 use super::{Body, classifier};
 use crate::nets::{Cx, Net, Sizes};
-use crate::tape::Tensor;
 use crate::tape::ops::Conv;
+use crate::tape::{Made, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 pub struct ResNet {
@@ -89,7 +89,7 @@ impl Body for ResNet {
 impl ResNet {
     fn bottleneck(&self, cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
         let width = planes * self.width_per_group / 64 * self.groups;
-        let identity = x.clone();
+        let (start, identity) = (cx.tape.made(), x.clone());
         let mut out = cx.conv2d("conv1", x, width, 1, Conv::default(), false);
         out = cx.batch_norm("bn1", &out);
         out = out.relu_();
@@ -99,28 +99,32 @@ impl ResNet {
         out = out.relu_();
         out = cx.conv2d("conv3", &out, 4 * planes, 1, Conv::default(), false);
         out = cx.batch_norm("bn3", &out);
-        joined(cx, &out, identity, 4 * planes, stride)
+        joined(cx, start, [&out, &identity], 4 * planes, stride)
     }
 }
 
 fn basic(cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
-    let identity = x.clone();
+    let (start, identity) = (cx.tape.made(), x.clone());
     let mut out = cx.conv2d("conv1", x, planes, 3, Conv::stride(stride).padded(1), false);
     out = cx.batch_norm("bn1", &out);
     out = out.relu_();
     out = cx.conv2d("conv2", &out, planes, 3, Conv::stride(1).padded(1), false);
     out = cx.batch_norm("bn2", &out);
-    joined(cx, &out, identity, planes, stride)
+    joined(cx, start, [&out, &identity], planes, stride)
 }
 
 /// The end of a block: the input, brought to the output's size where it must be, is added.
-fn joined(cx: &Cx, out: &Tensor, mut identity: Tensor, channels: u64, stride: u64) -> Tensor {
+fn joined(cx: &Cx, start: Made, [out, input]: [&Tensor; 2], channels: u64, stride: u64) -> Tensor {
+    let mut identity = input.clone();
     if stride != 1 || identity.size(1) != channels {
+        let made = cx.tape.made();
         identity = cx.within("downsample", |cx| {
             let mut y = cx.conv2d("0", &identity, channels, 1, Conv::stride(stride), false);
             y = cx.batch_norm("1", &y);
             y
         });
+        // `_make_layer` makes it before the block.
+        cx.tape.make_first(start, made);
     }
     out.add_(&identity).then(Tensor::relu_)
 }
