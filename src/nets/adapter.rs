@@ -1,45 +1,23 @@
-//! Low-rank adapters as PEFT inserts them (peft/tuners/lora/layer.py, `Linear.forward`).
+//! Low-rank adapters as PEFT inserts them (peft/tuners/lora/layer.py).
+
+use std::rc::Rc;
 
 use super::Cx;
-use crate::tape::{DType, Tensor};
+use crate::scenario::Lora;
+use crate::tape::{DType, Param, Tensor};
 
-/// The result of a linear layer `name` with its adapter's share added, where it has one.
+/// The result of a linear layer `name` with its adapter's share added, where it has one (`Linear.forward`).
 pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
-    let Some(lora) = cx.env.training.lora.as_ref() else {
+    let Some(lora) = meant(cx, name) else {
         return y;
     };
-    // A target is the end of a path, such as `q_proj` or `to_out.0`.
-    let is_meant = |target: &String| match target.rsplit_once('.') {
-        None => target == name,
-        Some((_, last)) => {
-            last == name && format!(".{}", cx.path()).ends_with(&format!(".{target}"))
-        }
-    };
-    if !lora.targets.iter().any(is_meant) {
-        return y;
-    }
-    if !lora.exclude.is_empty() {
-        let path = cx.path();
-        if lora.exclude.iter().any(|part| path.contains(part.as_str())) {
-            return y;
-        }
-    }
-    let dtype = if lora.fp32_adapters && cx.env.weights.is_half() {
-        DType::F32
-    } else {
-        cx.env.weights
-    };
-    let a = cx.within("lora_A", |cx| {
-        cx.param_as("weight", [lora.rank, x.size(-1)], dtype, |_| true)
-    });
-    let b = cx.within("lora_B", |cx| {
-        cx.param_as("weight", [y.size(-1), lora.rank], dtype, |_| true)
-    });
+    let a = made(cx, name, "lora_A", [lora.rank, x.size(-1)], lora);
+    let b = made(cx, name, "lora_B", [y.size(-1), lora.rank], lora);
     // Adapters of quantised layers leave casts to autocast where there is one (peft/tuners/lora/bnb.py, gptq.py).
     let cast = if cx.quantised(name) && cx.tape.autocast_dtype().is_some() {
         x.clone()
     } else {
-        x.to(dtype)
+        x.to(a.data.dtype())
     };
     let share = cast
         .dropout(lora.dropout)
@@ -50,4 +28,73 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
     let sum = y.then(|y| y.add(&share));
     drop(share);
     sum.to(dtype)
+}
+
+/// The result of a table `name` for `ids` with its adapter's share added, where it has one: rows of the first matrix's
+/// transpose, times the second (`Embedding.forward`). The table may itself multiply by a factor.
+pub fn adapted_rows(
+    cx: &Cx,
+    name: &str,
+    [ids, y]: [&Tensor; 2],
+    rows: u64,
+    factor: Option<&Tensor>,
+) -> Tensor {
+    let mut result = y.clone();
+    let Some(lora) = meant(cx, name) else {
+        return result;
+    };
+    let a = made(cx, name, "lora_embedding_A", [lora.rank, rows], lora);
+    let b = made(cx, name, "lora_embedding_B", [y.size(-1), lora.rank], lora);
+    // Both have names to the end.
+    let low = a.tensor().transpose(0, 1).embedding(ids);
+    let mut share = low.linear(&b.tensor(), None).then(Tensor::scale);
+    if let Some(factor) = factor {
+        let factor = factor.to(share.dtype());
+        share = share.mul(&factor);
+    }
+    result = result.add(&share);
+    result = result.to(y.dtype());
+    drop((low, share));
+    result
+}
+
+/// The run's adapters, where the layer `name` is to have one.
+fn meant<'a>(cx: &'a Cx, name: &str) -> Option<&'a Lora> {
+    let lora = cx.env.training.lora.as_ref()?;
+    // A target is the end of a path, such as `q_proj` or `to_out.0`.
+    let is_meant = |target: &String| match target.rsplit_once('.') {
+        None => target == name,
+        Some((_, last)) => {
+            last == name && format!(".{}", cx.path()).ends_with(&format!(".{target}"))
+        }
+    };
+    if !lora.targets.iter().any(is_meant) {
+        return None;
+    }
+    if !lora.exclude.is_empty() {
+        let path = cx.path();
+        if lora.exclude.iter().any(|part| path.contains(part.as_str())) {
+            return None;
+        }
+    }
+    Some(lora)
+}
+
+/// One of an adapter's matrices.
+fn made(cx: &Cx, module: &str, name: &'static str, shape: [u64; 2], lora: &Lora) -> Rc<Param> {
+    let dtype = if lora.fp32_adapters && cx.env.weights.is_half() {
+        DType::F32
+    } else {
+        cx.env.weights
+    };
+    let param = cx.within(name, |cx| cx.param_as("weight", shape, dtype, |_| true));
+    // It comes in the type of the layer it adapts, if that is one of floating point, and is cast when all are there
+    // (`_move_adapter_to_device_of_base_layer`, `cast_adapter_dtype`).
+    let first = if cx.quantised(module) {
+        dtype
+    } else {
+        cx.env.weights
+    };
+    cx.tape.comes_later(&param, first);
+    param
 }

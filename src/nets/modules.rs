@@ -1,7 +1,7 @@
 //! Layers with parameters.
 
 use super::Cx;
-use super::adapter::adapted;
+use super::adapter::{adapted, adapted_rows};
 use crate::scenario::{Checkpointing, Kernels, Quantization};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Dims, Tensor};
@@ -156,10 +156,15 @@ impl Cx {
     /// `nn.Embedding`.
     pub fn embedding(&self, name: &'static str, indices: &Tensor, rows: u64, width: u64) -> Tensor {
         self.within(name, |cx| {
-            cx.param("weight", Dims::from([rows, width]))
-                .tensor()
-                .embedding(indices)
+            let found = cx.table(indices, rows, width);
+            adapted_rows(cx, name, [indices, &found], rows, None)
         })
+    }
+
+    /// Rows of this module's table.
+    fn table(&self, indices: &Tensor, rows: u64, width: u64) -> Tensor {
+        let weight = self.param("weight", Dims::from([rows, width]));
+        weight.tensor().embedding(indices)
     }
 
     /// The embedding of token ids.
@@ -170,7 +175,26 @@ impl Cx {
         rows: u64,
         width: u64,
     ) -> Tensor {
-        self.asks_for_gradient(self.embedding(name, ids, rows, width))
+        self.within(name, |cx| {
+            let found = cx.asks_for_gradient(cx.table(ids, rows, width));
+            adapted_rows(cx, name, [ids, &found], rows, None)
+        })
+    }
+
+    /// The same with a factor in a tensor, which the module multiplies by itself.
+    pub fn scaled_embedding(
+        &self,
+        name: &'static str,
+        ids: &Tensor,
+        rows: u64,
+        width: u64,
+    ) -> Tensor {
+        self.within(name, |cx| {
+            let found = cx.table(ids, rows, width);
+            let factor = cx.buffer("embed_scale", [0; 0], cx.env.weights);
+            let scaled = cx.asks_for_gradient(found.then(|found| found.mul(&factor)));
+            adapted_rows(cx, name, [ids, &scaled], rows, Some(&factor))
+        })
     }
 
     /// The result of a module that `get_input_embeddings` names. Checkpointing makes it ask for a gradient, trained or

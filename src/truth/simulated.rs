@@ -326,6 +326,17 @@ mod tests {
         );
     }
     #[test]
+    fn a_table_is_adapted_by_rows_of_a_transpose() {
+        check(
+            r#"{"precision": "bf16", "optim": "adamw", "mb": 4, "seq": 1024, "attn": "sdpa",
+                "lora": {"r": 8, "targets": ["embed_tokens", "q_proj"]}}"#,
+            r#"{"hidden": 2048, "layers": 2, "heads": 32, "kv": 8, "ffn": 8192, "vocab": 128256, "tied": true,
+                "head_dim": 64, "family": "llama"}"#,
+            [7_810_285_568, 3_607_625_728, 9_024_045_056, 8_980_004_864],
+        );
+    }
+
+    #[test]
     fn what_shrinks_a_blocks_input_is_made_before_the_block() {
         check(
             r#"{"model": "timm:resnet50", "precision": "fp32", "optim": "sgd", "mb": 2, "attn": "sdpa", "ckpt": true,

@@ -238,11 +238,7 @@ impl Decoder {
             Embedding::Scaled => cx
                 .input_embedding(name, ids, self.vocab, self.hidden)
                 .then(Tensor::scale),
-            Embedding::ScaledByTensor => {
-                let found = cx.embedding(name, ids, self.vocab, self.hidden);
-                let factor = cx.within(name, |cx| cx.buffer("embed_scale", [0; 0], cx.env.weights));
-                cx.asks_for_gradient(found.mul(&factor))
-            }
+            Embedding::ScaledByTensor => cx.scaled_embedding(name, ids, self.vocab, self.hidden),
         }
     }
 
