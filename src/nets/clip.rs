@@ -135,19 +135,25 @@ impl Net for Clip {
         let [ids, image] = batch else {
             return Output::nothing(cx);
         };
+        let before = cx.tape.made();
         let scale = cx.param("logit_scale", [0; 0]);
+        let start = cx.tape.made();
         let (seen, image_features) = {
             let (last, pooled) = cx.within("vision_model", |cx| self.vision(cx, image));
             let projected = cx.linear("visual_projection", &pooled, self.projection, false);
             (last, projected)
         };
+        let after = cx.tape.made();
         let (read, text_features) = {
             let (last, pooled) = cx.within("text_model", |cx| {
                 self.text.read(cx, ids, self.vocab, self.context)
             });
+            // The constructor makes the text's model first, and the scale, which it lists first, last.
+            cx.tape.make_now(start, after);
             let projected = cx.linear("text_projection", &pooled, self.projection, false);
             (last, projected)
         };
+        cx.tape.make_first(before, start);
         let image = unit(&image_features);
         let text = unit(&text_features);
         let mut logits = text.linear(&image, None);
@@ -252,8 +258,11 @@ impl Clip {
         drop(grid);
         let class = class.tensor().expand(&[image.size(0), 1, hidden]);
         let embedded = Tensor::cat(&class, &[&patches], 1);
+        let start = cx.tape.made();
         let ids = cx.buffer("position_ids", [1, side * side + 1], DType::I64);
+        let made = cx.tape.made();
         let places = cx.embedding("position_embedding", &ids, side * side + 1, hidden);
+        cx.tape.make_now(start, made);
         embedded.add(&places)
     }
 }
@@ -263,8 +272,11 @@ impl Tower {
     fn read(self, cx: &Cx, ids: &Tensor, vocab: u64, context: u64) -> (Tensor, Tensor) {
         let embedded = cx.within("embeddings", |cx| {
             let words = cx.input_embedding("token_embedding", ids, vocab, self.hidden);
+            let start = cx.tape.made();
             let places = cx.buffer("position_ids", [1, context], DType::I64);
+            let made = cx.tape.made();
             let places = cx.embedding("position_embedding", &places, context, self.hidden);
+            cx.tape.make_now(start, made);
             words.add(&places)
         });
         let mask = match cx.env.training.attention {
@@ -307,23 +319,34 @@ impl Tower {
     }
 
     fn layer(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
+        // The constructor makes each norm after what follows it, and queries after keys and values.
+        let start = cx.tape.made();
         let mut hidden = cx.layer_norm("layer_norm1", input);
+        let normed = cx.tape.made();
         let (attended, _weights) = cx.within("self_attn", |cx| self.attention(cx, &hidden, mask));
+        cx.tape.make_now(start, normed);
         hidden = attended;
         hidden = input.add(&hidden);
         let residual = hidden.clone();
+        let start = cx.tape.made();
         hidden = cx.layer_norm("layer_norm2", &hidden);
+        let normed = cx.tape.made();
         hidden = cx.within("mlp", |cx| {
             let mut x = cx.linear("fc1", &hidden, self.ffn, true);
             x = if self.quick { quick_gelu(&x) } else { x.gelu() };
             cx.linear("fc2", &x, self.hidden, true)
         });
+        cx.tape.make_now(start, normed);
         residual.add(&hidden)
     }
 
     fn attention(self, cx: &Cx, x: &Tensor, mask: &AttentionMask) -> (Tensor, Option<Tensor>) {
-        let [q, k, v] = ["q_proj", "k_proj", "v_proj"]
-            .map(|name| heads(&cx.linear(name, x, self.hidden, true), self.heads));
+        let project = |name| heads(&cx.linear(name, x, self.hidden, true), self.heads);
+        let start = cx.tape.made();
+        let q = project("q_proj");
+        let made = cx.tape.made();
+        let (k, v) = (project("k_proj"), project("v_proj"));
+        cx.tape.make_now(start, made);
         let form = Eager { in_fp32: true };
         let (mut out, weights) = attend(cx, [&q, &k, &v], mask, 0.0, form);
         out = out.reshape(&[x.size(0), x.size(1), self.hidden]);

@@ -337,6 +337,22 @@ mod tests {
     }
 
     #[test]
+    fn clips_constructor_makes_the_texts_model_first() {
+        let sizes = r#"{"v_hidden": 768, "v_layers": 3, "v_heads": 12, "v_ffn": 3072, "img": 224, "patch": 32, "t_hidden": 512,
+            "t_layers": 3, "t_heads": 8, "t_ffn": 2048, "vocab": 49408, "ctx": 77, "proj": 512, "family": "clip"}"#;
+        check(
+            r#"{"precision": "amp_bf16", "optim": "adamw", "mb": 64, "attn": "sdpa", "freeze": ["all_but", "projection"]}"#,
+            sizes,
+            [397_228_544, 282_332_672, 436_207_616, 419_430_400],
+        );
+        check(
+            r#"{"precision": "fp32", "optim": "adamw_loop", "mb": 16, "attn": "sdpa"}"#,
+            &sizes.replace(r#""v_layers": 3"#, r#""v_layers": 4"#),
+            [1_277_757_440, 1_164_011_520, 1_656_750_080, 1_402_994_688],
+        );
+    }
+
+    #[test]
     fn what_shrinks_a_blocks_input_is_made_before_the_block() {
         check(
             r#"{"model": "timm:resnet50", "precision": "fp32", "optim": "sgd", "mb": 2, "attn": "sdpa", "ckpt": true,
