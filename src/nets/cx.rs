@@ -78,6 +78,8 @@ pub struct Cx {
     scope: Scope,
     /// The module is frozen, whatever its path.
     frozen: bool,
+    /// It checkpoints in evaluation mode too.
+    in_any_mode: bool,
 }
 
 impl Cx {
@@ -88,6 +90,7 @@ impl Cx {
             env,
             scope,
             frozen: false,
+            in_any_mode: false,
         }
     }
 
@@ -144,6 +147,15 @@ impl Cx {
     pub fn freezing(&self) -> Self {
         Self {
             frozen: true,
+            ..self.clone()
+        }
+    }
+
+    /// This module where it checkpoints whatever the mode, as those of diffusers and timm do: they ask whether gradients are
+    /// wanted at all.
+    pub fn checkpointing_in_any_mode(&self) -> Self {
+        Self {
+            in_any_mode: true,
             ..self.clone()
         }
     }
@@ -280,9 +292,9 @@ impl Cx {
         })
     }
 
-    /// What modules checkpoint that do so in training alone, as those of transformers.
+    /// What modules checkpoint: most do so in training alone, as those of transformers.
     pub fn checkpointing(&self) -> Checkpointing {
-        if self.tape.evaluating() {
+        if self.tape.evaluating() && !self.in_any_mode {
             Checkpointing::None
         } else {
             self.env.training.checkpointing

@@ -85,7 +85,7 @@ impl Dit {
         });
         let condition = [timestep.clone(), labels.clone()];
         let given = condition.clone();
-        let state = cx.layers(
+        let state = cx.checkpointing_in_any_mode().layers(
             "transformer_blocks",
             self.layers,
             vec![hidden],

@@ -360,4 +360,14 @@ mod tests {
             r#"{"img": 224, "classes": 1000, "family": "timm"}"#,
             [276_496_384, 168_472_576, 325_058_560, 291_504_128],
         );
-    }}
+    }
+    #[test]
+    fn diffusers_checkpoints_in_any_mode() {
+        check(
+            r#"{"precision": "bf16", "optim": "sgd", "mb": 4, "attn": "sdpa", "ckpt": true, "train_mode": false}"#,
+            r#"{"img": 32, "channels": 4, "ctx_len": 77, "ctx_dim": 64, "block_out": [64, 64, 128, 128],
+                "layers_per_block": 2, "heads": 8, "family": "unet"}"#,
+            [73_599_488, 43_627_520, 77_594_624, 77_594_624],
+        );
+    }
+}

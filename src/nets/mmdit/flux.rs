@@ -84,7 +84,8 @@ impl Net for Flux {
             ("single_transformer_blocks", self.single_layers, true),
         ] {
             let (joint, emb) = (joint.clone(), emb.clone());
-            state = cx.layers(name, count, state, move |cx, state, _| match state {
+            let outer = cx.checkpointing_in_any_mode();
+            state = outer.layers(name, count, state, move |cx, state, _| match state {
                 [hidden, text] if single => joint.single(cx, hidden, text, &emb).to_vec(),
                 [hidden, text] => joint.block(cx, hidden, text, &emb).to_vec(),
                 _ => Vec::new(),

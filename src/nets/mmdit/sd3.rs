@@ -78,7 +78,7 @@ impl Net for Sd3 {
         let text = cx.linear("context_embedder", text, width, true);
         let this = *self;
         let given = emb.clone();
-        let state = cx.layers(
+        let state = cx.checkpointing_in_any_mode().layers(
             "transformer_blocks",
             self.layers,
             vec![hidden, text],

@@ -109,7 +109,8 @@ impl Net for UNet {
             return Output::nothing(cx);
         };
         let known = cx.tape.params().len();
-        let predicted = self.model(cx, &sample, timestep, &context, added);
+        let inner = cx.checkpointing_in_any_mode();
+        let predicted = self.model(&inner, &sample, timestep, &context, added);
         if cx.tape.params().len() > known {
             cx.tape.arrange_params(place_in_model);
         }

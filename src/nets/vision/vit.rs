@@ -122,7 +122,8 @@ impl VisionTransformer {
         let this = *self;
         // `x` stays what it was until `self.blocks(x)` returns.
         let state = vec![x.clone()];
-        let last = cx.layers("blocks", self.shape.layers, state, move |cx, state, _| {
+        let outer = cx.checkpointing_in_any_mode();
+        let last = outer.layers("blocks", self.shape.layers, state, move |cx, state, _| {
             state.iter().map(|x| this.timm_block(cx, x)).collect()
         });
         drop(x);
