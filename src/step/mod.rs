@@ -164,7 +164,8 @@ pub fn run_as(
     let mut average = training.ema.then(|| Average::new(training.ema_on_host));
     // A script that keeps `outputs` frees the one before only when the name is bound again.
     let mut kept: Option<Vec<Tensor>> = None;
-    // The same goes for its `loss`, and with it what the graph holds.
+    // The same goes for its `loss`, and with the outputs for what the graph holds.
+    let mut kept_loss: Option<Tensor> = None;
     let mut graph: Vec<Tensor> = Vec::new();
     for step in 0..steps {
         tape.mark(step, Phase::Setup);
@@ -180,6 +181,7 @@ pub fn run_as(
             } else {
                 forward()
             };
+            drop(kept_loss.take());
             if step == 0 && place == 0 {
                 tape.complete(training.channels_last);
             }
@@ -206,6 +208,7 @@ pub fn run_as(
                 }
             }
             tape.mark(step, Phase::Backward);
+            kept_loss = training.keep_outputs.then(|| loss.clone());
             loss.backward();
             graph = tape.take_graph();
             if !training.keep_outputs {

@@ -333,7 +333,6 @@ impl Tape {
         let outer_cast = self.0.autocast.replace(None);
         let outer_fold = self.0.open.get().fold();
         let mut border = Border::default();
-        // A leaf that is no parameter lives as long as the graph does.
         let mut leaves = Vec::new();
         while let Some(Ready(node)) = ready.pop() {
             node.seen.set(false);
@@ -351,7 +350,7 @@ impl Tape {
                         after(&param);
                     }
                 }
-                leaves.push(node);
+                leaves.push(param);
                 continue;
             }
             self.enter(node.scope);
@@ -377,6 +376,10 @@ impl Tape {
                 }
             }
             keep_spare(node);
+        }
+        // A leaf that is no parameter lives as long as the graph does, and its gradient with it.
+        for param in leaves.iter().filter(|it: &&Rc<Param>| it.is_passing()) {
+            self.hold_with_graph(&param.tensor());
         }
         drop(leaves);
         if outer_fold.is_none() {

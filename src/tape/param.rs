@@ -33,6 +33,11 @@ impl Param {
         self.fold.map_or(1, |fold| fold.times().into())
     }
 
+    /// Whether it is no parameter of the model but a tensor that asks for a gradient.
+    pub(in crate::tape) fn is_passing(&self) -> bool {
+        self.count == 0
+    }
+
     /// The place of its memory among all that was made: on the tape a parameter is made where forward first meets it,
     /// whatever place its constructor gives it among the others.
     pub fn met(&self) -> Option<u32> {

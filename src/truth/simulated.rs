@@ -370,4 +370,15 @@ mod tests {
             [73_599_488, 43_627_520, 77_594_624, 77_594_624],
         );
     }
+    #[test]
+    fn kept_outputs_keep_the_leaves_of_their_graph() {
+        check(
+            r#"{"precision": "amp_bf16", "optim": "adafactor", "mb": 3, "seq": 333, "attn": "sdpa", "mask": true, "ckpt": true,
+                "lora": {"r": 64, "drop": 0.05, "targets": ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj",
+                "down_proj"]}, "dropout": false, "hold_outputs": true}"#,
+            r#"{"hidden": 1024, "layers": 2, "heads": 16, "kv": 8, "ffn": 3072, "vocab": 151936, "tied": true, "head_dim": 128,
+                "family": "qwen3"}"#,
+            [3_212_997_632, 1_997_370_880, 4_139_778_048, 3_869_245_440],
+        );
+    }
 }
