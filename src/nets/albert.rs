@@ -56,11 +56,7 @@ impl Net for Albert {
         } else {
             self.tokens(cx, &sequence)
         };
-        let loss = cx.within("loss", |_| {
-            let classes = logits.size(-1);
-            let rows = logits.view(&[logits.numel() / classes.max(1), classes]);
-            rows.cross_entropy(&labels.view(&[labels.numel()]))
-        });
+        let loss = super::losses::class_loss(cx, &logits, labels);
         Output {
             loss,
             held: vec![logits],

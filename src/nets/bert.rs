@@ -88,13 +88,7 @@ impl Net for Bert {
             (Head::Classifier, true) => (self.roberta_classes(cx, &sequence), None),
             (Head::MaskedLanguageModel, _) => (self.tokens(cx, name, &sequence), None),
         };
-        let loss = cx.within("loss", |_| {
-            let classes = logits.size(-1);
-            let rows = logits.numel() / classes.max(1);
-            logits
-                .view(&[rows, classes])
-                .cross_entropy(&labels.view(&[rows]))
-        });
+        let loss = super::losses::class_loss(cx, &logits, labels);
         Output {
             loss,
             held: vec![logits],

@@ -57,13 +57,7 @@ impl Net for Deberta {
         } else {
             self.tokens(cx, &sequence)
         };
-        let loss = cx.within("loss", |_| {
-            let classes = logits.size(-1);
-            let rows = labels.numel();
-            logits
-                .view(&[rows, classes])
-                .cross_entropy(&labels.view(&[rows]))
-        });
+        let loss = super::losses::class_loss(cx, &logits, labels);
         Output {
             loss,
             held: vec![logits],

@@ -1,5 +1,6 @@
 //! Losses as the libraries compute them.
 
+use super::cx::Cx;
 use crate::tape::{DType, Logits, Tensor};
 
 /// How a loss goes over all logits.
@@ -18,6 +19,15 @@ impl Entropy {
             Self::InPlace => rows.cross_entropy_liger(labels),
         }
     }
+}
+
+/// `CrossEntropyLoss()(logits.view(-1, classes), labels.view(-1))`, as encoders' heads compute it.
+pub fn class_loss(cx: &Cx, logits: &Tensor, labels: &Tensor) -> Tensor {
+    cx.within("loss", |_| {
+        let classes = logits.size(-1);
+        let rows = logits.view(&[logits.numel() / classes.max(1), classes]);
+        rows.cross_entropy(&labels.view(&[labels.numel()]))
+    })
 }
 
 /// `ForCausalLMLoss` of transformers: cross-entropy of fp32 logits with the next token, with the copies that the version in

@@ -16,7 +16,7 @@ struct Renewed {
 impl Tape {
     /// Notes a parameter that comes to the model once all else is there, first in a type of its own.
     pub fn comes_later(&self, param: &Param, first: DType) {
-        let Some(block) = param.data.block() else {
+        let Some(block) = param.met() else {
             return;
         };
         let mut later = self.0.later.borrow_mut();
@@ -57,7 +57,7 @@ impl Tape {
     fn renewed(&self, of: &dyn Fn(&Param, u32) -> Option<u64>) -> Vec<Renewed> {
         let params = self.0.params.borrow();
         let chosen = params.iter().filter_map(|param| {
-            let block = param.data.block()?;
+            let block = param.met()?;
             Some(Renewed {
                 block,
                 fold: param.fold,

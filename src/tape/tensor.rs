@@ -236,11 +236,6 @@ impl Tensor {
     pub fn bytes(&self) -> u64 {
         self.numel().saturating_mul(self.dtype().bytes())
     }
-    /// The block its elements lie in.
-    pub(in crate::tape) fn block(&self) -> Option<u32> {
-        self.inner().block
-    }
-
     pub fn requires_grad(&self) -> bool {
         self.inner().edge.is_some()
     }
