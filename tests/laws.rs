@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::panic;
 use std::time::{Duration, Instant};
 
+use headroom::allocator::Card;
 use headroom::catalog;
 use headroom::estimate::{self, estimate, quick_peak};
 use headroom::scenario::settings::{self, Kind};
@@ -233,7 +234,8 @@ fn parts_are_the_whole_and_what_stays_is_what_lasts() {
             .filter(|it| lasting.contains(&it.what))
             .map(|it| it.bytes)
             .sum();
-        let many = estimate::over_steps(&scenario, 5, false).unwrap();
+        let walk = estimate::walk(&scenario, 5).unwrap();
+        let many = walk.on(Card::UNLIMITED, &scenario.runtime);
         let ends: Vec<Bytes> = many.steps.iter().skip(1).map(|it| it.left).collect();
         let same = ends.windows(2).all(|it| it[0] == it[1]);
         broken.unless(same, &format!("{ends:?}"), &scenario);

@@ -6,7 +6,7 @@ use super::args::Args;
 use super::{Answer, Refusal, what};
 use crate::allocator::Card;
 use crate::document::Document;
-use crate::estimate::{Unsupported, estimate, over_steps_on};
+use crate::estimate::{Unsupported, estimate, walk};
 use crate::scenario::{Problem, Scenario};
 use crate::strategy::doctor::{
     Diagnosis, Expectation, Failure, Findings, PROBE, Replayed, diagnose,
@@ -62,7 +62,7 @@ fn replayed(
     };
     let steps = findings.place.step.unwrap_or(0).saturating_add(1);
     let steps = steps.clamp(FEWEST, MOST) as usize;
-    let found = over_steps_on(scenario, steps, Card::usable(usable))?;
+    let found = walk(scenario, steps)?.on(Card::usable(usable), &scenario.runtime);
     Ok(Some(Replayed {
         steps,
         failed: found.failure,

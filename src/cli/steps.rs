@@ -2,8 +2,9 @@
 
 use super::args::Args;
 use super::{Answer, Refusal, what};
+use crate::allocator::Card;
 use crate::document::Document;
-use crate::estimate::{ManySteps, over_steps};
+use crate::estimate::{ManySteps, own_card, walk};
 use crate::scenario::Problem;
 use crate::units::Bytes;
 
@@ -20,11 +21,12 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
             .filter(|it| (1..=MOST).contains(it))
             .ok_or_else(|| Problem::new("--steps", given, format!("1 to {MOST}")))?,
     };
-    let native = over_steps(&scenario, count, false)?;
-    let mut other = scenario.clone();
-    other.runtime.expandable_segments = !scenario.runtime.expandable_segments;
-    let other = over_steps(&other, count, false)?;
-    let on_card = over_steps(&scenario, count, true)?;
+    let walk = walk(&scenario, count)?;
+    let native = walk.on(Card::UNLIMITED, &scenario.runtime);
+    let mut other = scenario.runtime.clone();
+    other.expandable_segments = !other.expandable_segments;
+    let other = walk.on(Card::UNLIMITED, &other);
+    let on_card = walk.on(own_card(&scenario), &scenario.runtime);
     let (own, switched) = if scenario.runtime.expandable_segments {
         ("expandable segments", "plain segments")
     } else {

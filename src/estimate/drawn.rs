@@ -1,53 +1,24 @@
 //! Batches of sizes drawn from a scenario's distribution, and many steps of them.
 
 use super::{Besides, Joined, SHOWN, Spread, course};
-use super::{ManySteps, Plan, Unsupported, built, device, machine, many_steps, settings};
+use super::{ManySteps, Plan, Unsupported, Walk, built, device, machine, settings};
 use crate::allocator::Card;
 use crate::catalog;
-use crate::scenario::Scenario;
+use crate::scenario::{Runtime, Scenario};
 use crate::step::{self, Course};
 
 /// Sizes that stand for edges, and those that grow with them, in networks over graphs.
 const EDGES: [&str; 2] = ["nonbonded", "edges"];
 const WITH_EDGES: [&str; 4] = ["nodes", "bonded", "angles", "dihedrals"];
 
-/// Goes through so many steps with batches as they come: on a card without end, or on the scenario's own, which may refuse.
+/// So many steps with batches as they come.
 ///
 /// Sizes are taken evenly from the distribution (multiples of the golden ratio, whose fractions fill the unit interval evenly),
 /// so the same scenario gives the same steps; real runs are as varied, in another order.
-pub fn over_steps(
-    scenario: &Scenario,
-    count: usize,
-    on_card: bool,
-) -> Result<ManySteps, Unsupported> {
-    let gpu = catalog::gpu(&scenario.hardware.gpu);
-    let card = match device::usable(&scenario.hardware, gpu).filter(|_| on_card) {
-        None => Card::UNLIMITED,
-        Some(usable) => Card {
-            total: Some(usable),
-            context: device::band(scenario, gpu, super::Band::default()).expected,
-            ..Card::UNLIMITED
-        },
-    };
-    over_steps_on(scenario, count, card)
-}
-
-/// The same on any card.
-pub fn over_steps_on(
-    scenario: &Scenario,
-    count: usize,
-    card: Card,
-) -> Result<ManySteps, Unsupported> {
+pub fn walk(scenario: &Scenario, count: usize) -> Result<Walk, Unsupported> {
     let edges = edges(scenario);
-    let plan = Plan {
-        sizes: &drawn(scenario, count),
-        settings: &settings(&scenario.runtime),
-        card,
-        beginning: if scenario.hardware.gpus > 1 { 2 } else { 1 },
-        empty_every: 0,
-        besides: Besides::default(),
-    };
-    many_steps(&plan, &mut |size| {
+    let beginning = if scenario.hardware.gpus > 1 { 2 } else { 1 };
+    Walk::of(drawn(scenario, count), beginning, &mut |size| {
         let scenario = sized(scenario, edges, size);
         let (net, _) = built(&scenario)?;
         let course = Course {
@@ -63,6 +34,29 @@ pub fn over_steps_on(
             machine,
             course,
         ))
+    })
+}
+
+impl Walk {
+    /// Goes through the steps on a card, with the allocator as it is set.
+    pub fn on(&self, card: Card, runtime: &Runtime) -> ManySteps {
+        self.through(&Plan {
+            settings: &settings(runtime),
+            card,
+            empty_every: 0,
+            besides: Besides::default(),
+        })
+    }
+}
+
+/// The scenario's own card, which may refuse; without end where its size is not known.
+pub fn own_card(scenario: &Scenario) -> Card {
+    let gpu = catalog::gpu(&scenario.hardware.gpu);
+    let usable = device::usable(&scenario.hardware, gpu);
+    usable.map_or(Card::UNLIMITED, |usable| Card {
+        total: Some(usable),
+        context: device::band(scenario, gpu, super::Band::default()).expected,
+        ..Card::UNLIMITED
     })
 }
 
@@ -171,6 +165,10 @@ mod tests {
         ("max", "1024"),
     ];
 
+    fn gone(scenario: &Scenario, count: usize, card: Card) -> ManySteps {
+        walk(scenario, count).unwrap().on(card, &scenario.runtime)
+    }
+
     #[test]
     fn steps_of_one_size_are_the_steps_of_an_estimate() {
         for changes in [
@@ -183,7 +181,7 @@ mod tests {
         ] {
             let scenario = gpt2(changes);
             let one = estimate(&scenario).unwrap();
-            let many = over_steps(&scenario, 8, false).unwrap();
+            let many = gone(&scenario, 8, Card::UNLIMITED);
             assert_eq!(many.allocated(), one.allocated.expected, "{changes:?}");
             assert_eq!(many.reserved(), one.reserved.expected, "{changes:?}");
             let last = many.steps.last().map(|it| it.reserved);
@@ -193,7 +191,7 @@ mod tests {
 
     #[test]
     fn varying_sizes_hold_more_than_any_step_allocates() {
-        let many = over_steps(&gpt2(&VARYING), 60, false).unwrap();
+        let many = gone(&gpt2(&VARYING), 60, Card::UNLIMITED);
         assert_eq!(many.steps.len(), 60);
         assert!(
             many.steps
@@ -203,7 +201,7 @@ mod tests {
         let ratio = |it: &ManySteps| it.reserved().get() as f64 / it.allocated().get() as f64;
         let mut expandable = gpt2(&VARYING);
         expandable.runtime.expandable_segments = true;
-        let grown = over_steps(&expandable, 60, false).unwrap();
+        let grown = gone(&expandable, 60, Card::UNLIMITED);
         assert!(
             ratio(&grown) < ratio(&many),
             "{} {}",
@@ -215,13 +213,13 @@ mod tests {
     #[test]
     fn a_card_that_is_too_small_fails_at_a_large_batch() {
         let mut scenario = gpt2(&VARYING);
-        let free = over_steps(&scenario, 60, true).unwrap();
+        let free = gone(&scenario, 60, own_card(&scenario));
         assert_eq!((free.failure, free.steps.len()), (None, 60));
         let context = estimate(&scenario).unwrap();
         let outside = context.device.expected - context.reserved.expected;
         let enough = (free.allocated() + outside).scale(0.8).get() / Bytes::mib(1).get();
         scenario.hardware.memory_mib = enough;
-        let tight = over_steps(&scenario, 60, true).unwrap();
+        let tight = gone(&scenario, 60, own_card(&scenario));
         let (step, oom) = tight.failure.unwrap();
         assert_eq!(tight.steps.len(), step);
         assert!(tight.retries > 0 && oom.free < oom.tried);

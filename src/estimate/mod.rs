@@ -20,7 +20,7 @@ pub mod time;
 mod uncertainty;
 
 pub use card::{SmallestCard, smallest_card};
-pub use drawn::{edges, over_steps, over_steps_on, sized};
+pub use drawn::{edges, own_card, sized, walk};
 pub use expand::{Expansion, Single};
 pub use explain::{Held, Kept, held_at_instant, held_at_peak, kept_in};
 pub use host::{Disk, Host, HostPart, HostUse};
@@ -29,7 +29,7 @@ pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use software::software;
 pub use spread::{Joined, Spread, at_least_once};
-pub use steps::{Besides, Kept as KeptEachStep, ManySteps, Plan, SHOWN, StepMemory, many_steps};
+pub use steps::{Besides, Kept as KeptEachStep, ManySteps, Plan, SHOWN, StepMemory, Walk};
 pub use uncertainty::Doubts;
 
 use std::collections::BTreeMap;

@@ -55,11 +55,8 @@ impl ManySteps {
 /// How the steps are gone through.
 #[derive(Clone, Debug)]
 pub struct Plan<'a> {
-    pub sizes: &'a [u64],
     pub settings: &'a Settings,
     pub card: Card,
-    /// Steps of the first size that stand for the beginning: 2 where the second still makes what stays, as DDP's buckets.
-    pub beginning: u32,
     /// `torch.cuda.empty_cache()` after every so many steps; 0 for never.
     pub empty_every: usize,
     pub besides: Besides,
@@ -81,74 +78,103 @@ pub struct Kept {
     pub last: usize,
 }
 
-/// Goes through the steps. `run_of` makes a run of `SHOWN` steps from the start with batches of one size.
-pub fn many_steps<E>(
-    plan: &Plan,
-    run_of: &mut dyn FnMut(u64) -> Result<Run, E>,
-) -> Result<ManySteps, E> {
-    let mut found = ManySteps::default();
-    let Some(&first) = plan.sizes.first() else {
-        return Ok(found);
-    };
-    let beginning = run_of(first)?;
-    let mut kinds: BTreeMap<u64, Steady> = BTreeMap::new();
-    for &size in plan.sizes {
-        if let Entry::Vacant(place) = kinds.entry(size) {
-            place.insert(Steady::of(&run_of(size)?.trace));
+/// The steps of a run in their order, for any allocator to go through.
+#[derive(Debug)]
+pub struct Walk {
+    sizes: Vec<u64>,
+    start: Start,
+    /// What the beginning leaves that the step after it lets go.
+    left: Vec<u32>,
+    kinds: BTreeMap<u64, Steady>,
+}
+
+impl Walk {
+    /// `run_of` makes a run of `SHOWN` steps from the start with batches of one size. So many steps of the first size stand for
+    /// the beginning: 2 where the second still makes what stays, as DDP's buckets.
+    pub fn of<E>(
+        sizes: Vec<u64>,
+        beginning: u32,
+        run_of: &mut dyn FnMut(u64) -> Result<Run, E>,
+    ) -> Result<Self, E> {
+        let (start, left) = match sizes.first() {
+            Some(&first) => Start::of(&run_of(first)?.trace, beginning),
+            None => Default::default(),
+        };
+        let mut kinds: BTreeMap<u64, Steady> = BTreeMap::new();
+        for &size in &sizes {
+            if let Entry::Vacant(place) = kinds.entry(size) {
+                place.insert(Steady::of(&run_of(size)?.trace));
+            }
         }
+        Ok(Self {
+            sizes,
+            start,
+            left,
+            kinds,
+        })
     }
-    let (start, mut left) = Start::of(&beginning.trace, plan.beginning);
-    // Two ranges of names take turns: what a step leaves behind, the next one lets go.
-    let widest = kinds.values().map(|it| it.handles).max().unwrap_or(0);
-    let mut allocator = Allocator::new(plan.settings.clone(), plan.card);
-    let kept_names = start.handles.saturating_add(widest.saturating_mul(2));
-    for (step, &size) in plan.sizes.iter().enumerate() {
-        allocator.reset_peaks();
-        if let Some((_, others)) = plan.besides.taken.filter(|it| it.0 == step) {
-            allocator.set_card(Card {
-                others,
-                ..plan.card
+
+    pub fn through(&self, plan: &Plan) -> ManySteps {
+        let mut found = ManySteps::default();
+        let Self {
+            sizes,
+            start,
+            kinds,
+            ..
+        } = self;
+        let mut left = self.left.clone();
+        // Two ranges of names take turns: what a step leaves behind, the next one lets go.
+        let widest = kinds.values().map(|it| it.handles).max().unwrap_or(0);
+        let mut allocator = Allocator::new(plan.settings.clone(), plan.card);
+        let kept_names = start.handles.saturating_add(widest.saturating_mul(2));
+        for (step, &size) in sizes.iter().enumerate() {
+            allocator.reset_peaks();
+            if let Some((_, others)) = plan.besides.taken.filter(|it| it.0 == step) {
+                allocator.set_card(Card {
+                    others,
+                    ..plan.card
+                });
+            }
+            let names = start.handles.saturating_add((step as u32 % 2) * widest);
+            let done = if step == 0 {
+                replay(&mut allocator, &start.events, 0, &mut Vec::new())
+            } else if let Some(steady) = kinds.get(&size) {
+                let done = replay(&mut allocator, &steady.events, names, &mut left);
+                for handle in &left {
+                    allocator.free(*handle);
+                }
+                left = steady
+                    .left
+                    .iter()
+                    .map(|it| names.saturating_add(*it))
+                    .collect();
+                done
+            } else {
+                Ok(())
+            };
+            let done = done.and_then(|()| match plan.besides.kept {
+                Some(kept) => keep(&mut allocator, kept, step, size, kept_names),
+                None => Ok(()),
+            });
+            if plan.empty_every > 0 && (step + 1).is_multiple_of(plan.empty_every) {
+                allocator.empty_cache();
+            }
+            let counters = *allocator.counters();
+            found.retries = counters.retries;
+            if let Err(oom) = done {
+                found.failure = Some((step, oom));
+                break;
+            }
+            found.steps.push(StepMemory {
+                size,
+                allocated: counters.allocated.peak,
+                left: counters.allocated.current,
+                reserved: counters.reserved.current,
+                highest: counters.reserved.peak,
             });
         }
-        let names = start.handles.saturating_add((step as u32 % 2) * widest);
-        let done = if step == 0 {
-            replay(&mut allocator, &start.events, 0, &mut Vec::new())
-        } else if let Some(steady) = kinds.get(&size) {
-            let done = replay(&mut allocator, &steady.events, names, &mut left);
-            for handle in &left {
-                allocator.free(*handle);
-            }
-            left = steady
-                .left
-                .iter()
-                .map(|it| names.saturating_add(*it))
-                .collect();
-            done
-        } else {
-            Ok(())
-        };
-        let done = done.and_then(|()| match plan.besides.kept {
-            Some(kept) => keep(&mut allocator, kept, step, size, kept_names),
-            None => Ok(()),
-        });
-        if plan.empty_every > 0 && (step + 1).is_multiple_of(plan.empty_every) {
-            allocator.empty_cache();
-        }
-        let counters = *allocator.counters();
-        found.retries = counters.retries;
-        if let Err(oom) = done {
-            found.failure = Some((step, oom));
-            break;
-        }
-        found.steps.push(StepMemory {
-            size,
-            allocated: counters.allocated.peak,
-            left: counters.allocated.current,
-            reserved: counters.reserved.current,
-            highest: counters.reserved.peak,
-        });
+        found
     }
-    Ok(found)
 }
 
 /// What a step leaves behind; where only the last are kept, the oldest goes once the new one is there.
@@ -199,6 +225,7 @@ fn replay(
 }
 
 /// All up to the end of the first step or two.
+#[derive(Debug, Default)]
 struct Start {
     events: Vec<Happening>,
     handles: u32,
@@ -227,6 +254,7 @@ impl Start {
 }
 
 /// A step like all later ones: the last that the run shows.
+#[derive(Debug)]
 struct Steady {
     events: Vec<Happening>,
     /// What it leaves to the next.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::score::Row;
 use super::simulated::{self, Metric};
 use crate::allocator::{Card, Settings};
-use crate::estimate::{Besides, KeptEachStep, ManySteps, Plan, SHOWN, many_steps};
+use crate::estimate::{Besides, KeptEachStep, ManySteps, Plan, SHOWN, Walk};
 use crate::step::{self, Course};
 use crate::units::Bytes;
 
@@ -139,7 +139,6 @@ pub fn replayed(record: &Value) -> Result<ManySteps, String> {
     let context = config.get("ctx_mb").and_then(Value::as_u64).unwrap_or(0);
     let context = Bytes::mib(context);
     let plan = Plan {
-        sizes: &sizes,
         settings: &settings,
         card: match record["usable_bytes"].as_u64() {
             None => Card::UNLIMITED,
@@ -149,7 +148,6 @@ pub fn replayed(record: &Value) -> Result<ManySteps, String> {
                 ..Card::UNLIMITED
             },
         },
-        beginning: 1,
         empty_every: config
             .get("empty_every")
             .and_then(Value::as_u64)
@@ -159,10 +157,11 @@ pub fn replayed(record: &Value) -> Result<ManySteps, String> {
     let mut larger = config.clone();
     let batch = config.get("mb").and_then(Value::as_u64).unwrap_or(1);
     larger.insert("mb".into(), batch.saturating_mul(multiple).into());
-    let found = many_steps(&plan, &mut |size| {
+    let walk = Walk::of(sizes, 1, &mut |size| {
         let knobs = if size & LARGER == 0 { config } else { &larger };
         run(knobs, &record["dims"], size & !LARGER)
     })?;
+    let found = walk.through(&plan);
     match unlike(config) {
         // It had failed before.
         Some((step, _)) if found.failure.is_some_and(|it| (it.0 as u64) < step) => Ok(found),

@@ -5,7 +5,8 @@ use leptos::prelude::*;
 use super::follow;
 use super::jobs::Once;
 use super::sheet::{Cell, Sheet};
-use crate::estimate::{Unsupported, over_steps};
+use crate::allocator::Card;
+use crate::estimate::{Unsupported, own_card, walk};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 use crate::web::session::Session;
@@ -22,10 +23,11 @@ const STEPS: usize = 40;
 
 /// The steps in which more came to be held as rows, and all of them as points: what is held is marked.
 fn gone_through(scenario: &Scenario) -> Result<Sheet, Unsupported> {
-    let all = over_steps(scenario, STEPS, false)?;
+    let walk = walk(scenario, STEPS)?;
+    let all = walk.on(Card::UNLIMITED, &scenario.runtime);
     let mut sheet = Sheet::default();
     sheet.say(text::many_steps(STEPS, all.allocated(), all.reserved()));
-    let on_card = over_steps(scenario, STEPS, true)?;
+    let on_card = walk.on(own_card(scenario), &scenario.runtime);
     sheet.say(match on_card.failure {
         Some((step, _)) => text::step_fails(step + 1, on_card.retries),
         None => text::steps_run(on_card.retries),
