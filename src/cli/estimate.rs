@@ -6,7 +6,7 @@ use super::args::Args;
 use super::{Answer, Refusal, what};
 use crate::document::Document;
 use crate::estimate::{
-    Band, Disk, Estimate, Host, SmallestCard, estimate as predict, smallest_card,
+    Band, Disk, Estimate, Fit, Host, SmallestCard, estimate as predict, smallest_card,
 };
 use crate::scenario::{Scenario, stack};
 use crate::strategy;
@@ -294,17 +294,17 @@ pub(super) fn verdict(estimate: &Estimate) -> String {
         high,
     } = estimate.device;
     let needs = format!("needs {expected} ({low} to {high})");
-    match (estimate.usable, estimate.fits) {
-        (Some(usable), Some(true)) => {
-            format!(
-                "{needs} of {usable}: fits, {} spare",
-                usable.saturating_sub(expected)
-            )
+    let (Some(usable), Some(fit)) = (estimate.usable, estimate.fit()) else {
+        return format!("{needs}; the GPU's memory is not known");
+    };
+    let words = fit.words();
+    match fit {
+        Fit::Fits | Fit::Probably => {
+            format!("{needs} of {usable}: {words}, {} spare", usable - expected)
         }
-        (Some(usable), Some(false)) => {
-            let missing: Bytes = expected.saturating_sub(usable);
-            format!("{needs} of {usable}: does not fit, {missing} missing")
-        }
-        _ => format!("{needs}; the GPU's memory is not known"),
+        Fit::ProbablyNot | Fit::No => format!(
+            "{needs} of {usable}: {words}, {} missing",
+            expected - usable
+        ),
     }
 }

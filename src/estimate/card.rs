@@ -33,7 +33,7 @@ pub fn smallest_card(scenario: &Scenario) -> Result<Option<SmallestCard>, Unsupp
         SmallestCard {
             allocator,
             usable,
-            runs: device::usable(&scenario.hardware, gpu).map(|it| usable <= it),
+            runs: device::usable(scenario, gpu).map(|it| usable <= it),
         }
     }))
 }

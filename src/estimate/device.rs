@@ -40,8 +40,20 @@ pub fn band(scenario: &Scenario, gpu: Option<&Gpu>, reserved: Band) -> Band {
         })
 }
 
+/// What this process may take: what is left to programs, or less where `runtime.memory_fraction` limits what the allocator may
+/// reserve.
+pub fn usable(scenario: &Scenario, gpu: Option<&Gpu>) -> Option<Bytes> {
+    let left = left(&scenario.hardware, gpu)?;
+    let fraction = scenario.runtime.memory_fraction;
+    if fraction >= 1.0 {
+        return Some(left);
+    }
+    let allowed = total(&scenario.hardware, gpu)?.scale(fraction.max(0.0));
+    Some(left.min(allowed + band(scenario, gpu, Band::default()).expected))
+}
+
 /// What the driver and the desktop leave to programs.
-pub fn usable(hardware: &Hardware, gpu: Option<&Gpu>) -> Option<Bytes> {
+pub fn left(hardware: &Hardware, gpu: Option<&Gpu>) -> Option<Bytes> {
     let total = total(hardware, gpu)?;
     let desktop = if hardware.display {
         catalog::desktop(gpu, hardware.os).expected
@@ -58,13 +70,6 @@ fn total(hardware: &Hardware, gpu: Option<&Gpu>) -> Option<Bytes> {
     }
 }
 
-/// What the allocator may reserve, where `runtime.memory_fraction` sets a limit.
-pub fn allowed(scenario: &Scenario, gpu: Option<&Gpu>) -> Option<Bytes> {
-    let fraction = scenario.runtime.memory_fraction;
-    let total = total(&scenario.hardware, gpu)?;
-    (fraction < 1.0).then(|| total.scale(fraction.max(0.0)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -78,7 +83,7 @@ mod tests {
                 settings::set(&mut scenario, name, value).unwrap();
             }
             let gpu = catalog::gpu(&scenario.hardware.gpu);
-            let usable = usable(&scenario.hardware, gpu);
+            let usable = usable(&scenario, gpu);
             (usable, band(&scenario, gpu, Band::default()).expected)
         };
         let plain = with(&[]);
@@ -89,6 +94,8 @@ mod tests {
         );
         assert_eq!(with(&[("gpu", "mine")]).0, None);
         assert!(with(&[("display", "on")]).0 < plain.0);
+        let half = [("mem", "20000"), ("fraction", "0.5")];
+        assert_eq!(with(&half).0, Some(Bytes::mib(10_000) + plain.1));
         assert!(with(&[("os", "wsl")]).0 >= plain.0);
         assert!(with(&[("gpus", "2")]).1 > plain.1);
     }

@@ -52,9 +52,9 @@ impl Walk {
 /// The scenario's own card, which may refuse; without end where its size is not known.
 pub fn own_card(scenario: &Scenario) -> Card {
     let gpu = catalog::gpu(&scenario.hardware.gpu);
-    let usable = device::usable(&scenario.hardware, gpu);
-    usable.map_or(Card::UNLIMITED, |usable| Card {
-        total: Some(usable),
+    let left = device::left(&scenario.hardware, gpu);
+    left.map_or(Card::UNLIMITED, |left| Card {
+        total: Some(left),
         context: device::band(scenario, gpu, super::Band::default()).expected,
         ..Card::UNLIMITED
     })

@@ -25,7 +25,7 @@ pub use expand::{Expansion, Single};
 pub use explain::{Held, Kept, held_at_instant, held_at_peak, kept_in};
 pub use host::{Disk, Host, HostPart, HostUse};
 pub use names::{unmatched, warnings};
-pub use outcome::{Band, Category, Estimate, Instant, Part, Phase, Unsupported};
+pub use outcome::{Band, Category, Estimate, Fit, Instant, Part, Phase, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use software::software;
 pub use spread::{Joined, Spread, at_least_once};
@@ -236,7 +236,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
     .uncertainty()
     .band(Bytes::new(peaks.reserved));
     let device = device::band(scenario, gpu, reserved);
-    let usable = device::usable(&scenario.hardware, gpu);
+    let usable = device::usable(scenario, gpu);
     let breakdown = largest_first(with_rest(
         by_category(&run.trace, &alive),
         Category::Rounding,
@@ -276,10 +276,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
         host,
         disk,
         usable,
-        fits: usable.map(|usable| {
-            let allowed = device::allowed(scenario, gpu);
-            device.expected <= usable && allowed.is_none_or(|allowed| reserved.expected <= allowed)
-        }),
+        fits: usable.map(|usable| device.expected <= usable),
         not_modelled: not_modelled(uncertainty, elsewhere, scenario),
     }
 }

@@ -13,6 +13,42 @@ pub struct Band {
     pub high: Bytes,
 }
 
+/// How what is needed stands to what there is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fit {
+    /// Even the upper end of the range fits.
+    Fits,
+    /// The range reaches over the edge, but what is expected fits.
+    Probably,
+    /// What is expected does not fit, but the lower end of the range does.
+    ProbablyNot,
+    /// Not even the lower end of the range fits.
+    No,
+}
+
+impl Fit {
+    pub fn of(need: Band, usable: Bytes) -> Self {
+        if need.high <= usable {
+            Self::Fits
+        } else if need.expected <= usable {
+            Self::Probably
+        } else if need.low <= usable {
+            Self::ProbablyNot
+        } else {
+            Self::No
+        }
+    }
+
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Fits => "fits",
+            Self::Probably => "probably fits",
+            Self::ProbablyNot => "probably does not fit",
+            Self::No => "does not fit",
+        }
+    }
+}
+
 /// The part of a training step in which an instant lies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -103,6 +139,13 @@ pub struct Estimate {
     pub fits: Option<bool>,
     /// What this estimate leaves out, in words.
     pub not_modelled: Vec<String>,
+}
+
+impl Estimate {
+    /// How it stands to the card; `None` where none was named.
+    pub fn fit(&self) -> Option<Fit> {
+        Some(Fit::of(self.device, self.usable?))
+    }
 }
 
 /// Why there is no estimate.

@@ -17,6 +17,13 @@ impl Goal {
         Self { margin }
     }
 
+    /// What a run like this has to leave so that even the upper end of its estimate fits.
+    pub fn sure(estimate: &Estimate) -> Self {
+        let beyond = estimate.device.high - estimate.device.expected;
+        let margin = |usable: Bytes| beyond.get() as f64 / usable.get().max(1) as f64;
+        Self::with_margin(estimate.usable.map_or(0.0, margin).min(0.99))
+    }
+
     /// Whether the run fits and leaves the margin.
     pub fn met(self, estimate: &Estimate) -> bool {
         let within = |usable: Bytes| estimate.device.expected <= usable.scale(1.0 - self.margin);

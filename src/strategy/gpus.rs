@@ -7,7 +7,7 @@ use super::micro::{all, first_that_fits, with_batch};
 use super::solve::on;
 use crate::catalog::{self, Gpu};
 use crate::estimate::time::{Span, step_time};
-use crate::estimate::{Band, Estimate, estimate, quick_peak};
+use crate::estimate::{Band, Estimate, Fit, estimate, quick_peak};
 use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::units::Bytes;
@@ -35,17 +35,12 @@ impl Verdict {
 
     fn of(estimate: &Estimate) -> Self {
         const SPARE: f64 = 0.95;
-        match (estimate.usable, estimate.fits) {
-            (Some(usable), Some(true)) => {
-                let close = estimate.device.expected > usable.scale(SPARE);
-                if close || estimate.device.high > usable {
-                    Self::Tight
-                } else {
-                    Self::Fits
-                }
-            }
-            (Some(_), Some(false)) => Self::No,
-            _ => Self::Unknown,
+        let close = |usable: Bytes| estimate.device.expected > usable.scale(SPARE);
+        match estimate.fit() {
+            Some(Fit::Fits) if !estimate.usable.is_some_and(close) => Self::Fits,
+            Some(Fit::Fits | Fit::Probably) => Self::Tight,
+            Some(Fit::ProbablyNot | Fit::No) => Self::No,
+            None => Self::Unknown,
         }
     }
 }

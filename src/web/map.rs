@@ -4,9 +4,10 @@ use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
 use super::session::Session;
+use super::verdict::Tone;
 use super::worker::{Helper, Kind, Work};
 use super::{browser, text};
-use crate::estimate::Band;
+use crate::estimate::{Band, Fit};
 use crate::scenario::Scenario;
 use crate::strategy::{FitMap, Size};
 use crate::units::{Bytes, UnitStyle};
@@ -66,9 +67,10 @@ fn cell(band: Option<&Band>, usable: Option<Bytes>) -> (&'static str, &'static s
     match (band, usable) {
         (None, _) => ("none", "cannot run"),
         (Some(_), None) => ("open", "no card"),
-        (Some(it), Some(usable)) if it.high <= usable => ("fits", "fits"),
-        (Some(it), Some(usable)) if it.low > usable => ("over", "does not fit"),
-        (Some(_), Some(_)) => ("close", "close"),
+        (Some(it), Some(usable)) => {
+            let fit = Fit::of(*it, usable);
+            (Tone::of_fit(fit).id(), fit.words())
+        }
     }
 }
 

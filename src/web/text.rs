@@ -93,6 +93,10 @@ pub const WHAT_TO_CHANGE: &str = "What to change";
 pub const LADDER_ABOUT: &str =
     "The fewest changes that make it fit, the cheapest kind first, with the same effective batch.";
 pub const FITS_AS_IT_IS: &str = "Nothing needs to change: it fits.";
+pub const FITS_PROBABLY: &str =
+    "It probably fits as it is. So that the upper end of the range fits too:";
+pub const FITS_PROBABLY_AT_BEST: &str =
+    "It probably fits as it is; all of these together do not make it sure.";
 pub const LADDER: &str = "One after the other; each is computed for this run.";
 pub const LADDER_FAILS: &str =
     "All of these together are not enough: take a larger card or a smaller model.";

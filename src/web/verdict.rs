@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use super::effects::once_rested;
 use super::session::{Answer, Session};
 use super::text;
-use crate::estimate::{self, Estimate};
+use crate::estimate::{self, Estimate, Fit};
 use crate::units::{Bytes, UnitStyle};
 
 /// How good the answer is; the colour of everything that says so.
@@ -23,11 +23,14 @@ pub enum Tone {
 
 impl Tone {
     pub fn of(estimate: &Estimate) -> Self {
-        match estimate.usable {
-            None => Self::Open,
-            Some(usable) if estimate.device.high <= usable => Self::Fits,
-            Some(usable) if estimate.device.low > usable => Self::Over,
-            Some(_) => Self::Close,
+        estimate.fit().map_or(Self::Open, Self::of_fit)
+    }
+
+    pub const fn of_fit(fit: Fit) -> Self {
+        match fit {
+            Fit::Fits => Self::Fits,
+            Fit::Probably | Fit::ProbablyNot => Self::Close,
+            Fit::No => Self::Over,
         }
     }
 
@@ -64,21 +67,27 @@ impl Sentence {
         let measure = estimate.usable.unwrap_or(device.expected);
         let (_, unit) = units.scale(measure);
         let number = |bytes: Bytes| bytes.beside(measure, units);
-        let spare = number(usable.saturating_sub(device.expected));
-        let short = number(device.expected.saturating_sub(usable));
         Self {
             tone,
             needs: format!("{} {unit}", number(device.expected)),
             range: format!("{}–{}", number(device.low), number(device.high)),
             usable: estimate.usable.map(number),
-            outcome: match tone {
-                Tone::Open => String::new(),
-                Tone::Fits => format!("fits, {spare} spare"),
-                Tone::Close if device.expected <= usable => {
-                    format!("probably fits, {spare} spare")
+            outcome: match estimate.fit() {
+                None => String::new(),
+                Some(fit @ (Fit::Fits | Fit::Probably)) => {
+                    format!(
+                        "{}, {} spare",
+                        fit.words(),
+                        number(usable - device.expected)
+                    )
                 }
-                Tone::Close => format!("probably does not fit, {short} short"),
-                Tone::Over => format!("does not fit, {short} short"),
+                Some(fit @ (Fit::ProbablyNot | Fit::No)) => {
+                    format!(
+                        "{}, {} short",
+                        fit.words(),
+                        number(device.expected - usable)
+                    )
+                }
             },
         }
     }
