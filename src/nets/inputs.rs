@@ -105,13 +105,7 @@ pub(super) fn allowed(ids: &Tensor, padding: Option<&Tensor>, windowed: bool) ->
         drop(first);
         mask
     };
-    let not_padding = || {
-        // Each index is copied to the common shape, where it has not that shape already.
-        let places = (index(b * s), (b > 1).then(|| index(b * s)));
-        let columns = ids.constant("index", &[b, 1, 1, s], DType::Bool);
-        drop(places);
-        columns
-    };
+    let not_padding = || read_rows(ids, DType::Bool);
     let both = |a: Tensor, other: &dyn Fn() -> Tensor, batch: u64| {
         let other = other();
         let joint = ids.constant("bitwise_and", &[batch, 1, s, s], DType::Bool);
@@ -136,6 +130,17 @@ pub(super) fn allowed(ids: &Tensor, padding: Option<&Tensor>, windowed: bool) ->
     mask
 }
 
+/// `table[batch_idx, idx]` for a table `[B, S]` like the ids: each index is copied to the common shape, where it has not that
+/// shape already.
+pub(super) fn read_rows(ids: &Tensor, dtype: DType) -> Tensor {
+    let (b, s) = (ids.size(0), ids.size(1));
+    let index = || ids.constant("arange", &[b * s], DType::I64);
+    let places = (index(), (b > 1).then(index));
+    let rows = ids.constant("index", &[b, 1, 1, s], dtype);
+    drop(places);
+    rows
+}
+
 /// `eager_mask`: zeros where allowed, the least number elsewhere.
 pub(super) fn additive(mask: &Tensor, batch: u64, dtype: DType) -> Tensor {
     let zero = mask.constant("tensor", &[0; 0], dtype);
@@ -157,7 +162,7 @@ fn all_true_probe(padding: &Tensor) {
 }
 
 /// `find_packed_sequence_indices`: whether positions start over somewhere.
-fn packed_sequence_probe(ids: &Tensor) {
+pub(super) fn packed_sequence_probe(ids: &Tensor) {
     let (b, s) = (ids.size(0), ids.size(1));
     let first = ids.constant("sub", &[b, 1], DType::I64);
     let joined = ids.constant("cat", &[b, s + 1], DType::I64);

@@ -5,6 +5,7 @@ mod albert;
 mod attention;
 mod bert;
 mod bidirectional;
+mod blocks;
 mod clip;
 mod cx;
 mod deberta;

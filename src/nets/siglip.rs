@@ -9,12 +9,18 @@ use crate::scenario::Data;
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
 
+/// The image tower.
 #[derive(Clone, Copy, Debug)]
-struct Siglip {
-    vision: Tower,
-    text: Tower,
+pub(super) struct Eye {
+    tower: Tower,
     image: u64,
     patch: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Siglip {
+    vision: Eye,
+    text: Tower,
     vocab: u64,
     context: u64,
     projection: u64,
@@ -23,10 +29,8 @@ struct Siglip {
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
     let text = Tower::new(sizes, ["t_hidden", "t_layers", "t_heads", "t_ffn"])?.with_gelu();
     Ok(Box::new(Siglip {
-        vision: Tower::new(sizes, ["v_hidden", "v_layers", "v_heads", "v_ffn"])?.with_gelu(),
+        vision: Eye::new(sizes)?,
         text,
-        image: sizes.or("img", 224),
-        patch: sizes.need("patch")?.max(1),
         vocab: sizes.need("vocab")?,
         context: sizes.or("ctx", 64),
         projection: sizes.or("proj", text.hidden),
@@ -36,10 +40,9 @@ pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
 impl Net for Siglip {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let n = data.micro_batch;
-        let image = [n, 3, self.image, self.image];
         vec![
             cx.tape.empty("input_ids", [n, self.context], DType::I64),
-            cx.tape.empty("pixel_values", image, cx.env.weights),
+            self.vision.pixels(cx, n),
         ]
     }
 
@@ -72,10 +75,29 @@ impl Net for Siglip {
     }
 }
 
-impl Siglip {
-    /// `SiglipVisionModel`: last hidden states and what the pooling head makes of them.
-    fn see(&self, cx: &Cx, image: &Tensor) -> (Tensor, Tensor) {
-        let hidden = self.vision.hidden;
+impl Eye {
+    pub(super) fn new(sizes: &Sizes) -> Result<Self, String> {
+        let tower = Tower::new(sizes, ["v_hidden", "v_layers", "v_heads", "v_ffn"])?;
+        Ok(Self {
+            tower: tower.with_gelu(),
+            image: sizes.or("img", 224),
+            patch: sizes.need("patch")?.max(1),
+        })
+    }
+
+    pub(super) fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
+        let shape = [count, 3, self.image, self.image];
+        cx.tape.empty("pixel_values", shape, cx.env.weights)
+    }
+
+    /// How many patches lie along an image's side.
+    pub(super) fn side(&self) -> u64 {
+        self.image / self.patch
+    }
+
+    /// `SiglipVisionModel` without its head: last hidden states.
+    pub(super) fn states(&self, cx: &Cx, image: &Tensor) -> Tensor {
+        let hidden = self.tower.hidden;
         let embedded = cx.within("embeddings", |cx| {
             let size = Conv::stride(self.patch);
             let grid = cx.conv2d("patch_embedding", image, hidden, self.patch, size, true);
@@ -89,8 +111,16 @@ impl Siglip {
             let places = cx.embedding("position_embedding", &ids, count, hidden);
             patches.add(&places)
         });
-        let mut last = self.vision.run(cx, &embedded, &AttentionMask::None);
+        let mut last = self.tower.run(cx, &embedded, &AttentionMask::None);
         last = cx.layer_norm("post_layernorm", &last);
+        last
+    }
+}
+
+impl Siglip {
+    /// `SiglipVisionModel`: last hidden states and what the pooling head makes of them.
+    fn see(&self, cx: &Cx, image: &Tensor) -> (Tensor, Tensor) {
+        let last = self.vision.states(cx, image);
         let pooled = cx.within("head", |cx| self.pooled(cx, &last));
         (last, pooled)
     }
@@ -99,7 +129,7 @@ impl Siglip {
     fn pooled(&self, cx: &Cx, states: &Tensor) -> Tensor {
         let Tower {
             hidden, heads, ffn, ..
-        } = self.vision;
+        } = self.vision.tower;
         let probe = cx.param("probe", [1, 1, hidden]).tensor();
         let probe = probe.tiled(states.size(0));
         let (residual, weights) =

@@ -132,6 +132,13 @@ pub(super) const KINDS: &[Kind] = &[
         "layers=26 hidden=2304 heads=8 kv=4 head_dim=256 ffn=9216 vocab=256000 ctx=8192 tied=1 window=4096",
         UNBIASED,
     ),
+    Kind {
+        parts: &[
+            ("text_config", "gemma3_text", ""),
+            ("vision_config", "siglip_vision_model", "v_"),
+        ],
+        ..kind("gemma3", "gemma3", "", "image_tokens=256", "")
+    },
     kind(
         "gemma3_text",
         "gemma3_text",
@@ -257,6 +264,13 @@ pub(super) const KINDS: &[Kind] = &[
         "layers=12 hidden=768 heads=12 ffn=3072 vocab=50272 ctx=2048 tied=1 pre_norm=1",
         "enable_bias=true layer_norm_elementwise_affine=true _remove_final_layer_norm=false",
     ),
+    Kind {
+        parts: &[
+            ("text_config", "gemma", ""),
+            ("vision_config", "siglip_vision_model", "v_"),
+        ],
+        ..kind("paligemma", "paligemma", "", "proj=2048", "")
+    },
     kind(
         "phi",
         "phi",
@@ -300,6 +314,13 @@ pub(super) const KINDS: &[Kind] = &[
         "attention_bias=false use_sliding_window=false decoder_sparse_step=1",
     ),
     kind("roberta", "roberta", "gelu", BERT, ENCODER),
+    kind(
+        "siglip_vision_model",
+        "",
+        TANH,
+        "layers=12 hidden=768 heads=12 ffn=3072 img=224 patch=16",
+        "num_channels=3",
+    ),
     kind(
         "smollm3",
         "smollm3",

@@ -134,6 +134,18 @@ fn what_a_file_leaves_out_is_as_its_class_has_it() {
         &[],
     );
     assert_eq!(scenario.model.id, "llava-1.5-7b");
+    // As the file of Gemma 3 4B.
+    let scenario = check(
+        r#"{"model_type": "gemma3", "boi_token_index": 255999, "mm_tokens_per_image": 256,
+            "text_config": {"model_type": "gemma3_text", "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34,
+            "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024},
+            "vision_config": {"model_type": "siglip_vision_model", "hidden_size": 1152, "image_size": 896, "intermediate_size": 4304,
+            "num_attention_heads": 16, "num_hidden_layers": 27, "patch_size": 14, "vision_use_head": false}}"#,
+        &[],
+        &[],
+    );
+    assert_eq!(scenario.model.id, "gemma-3-4b");
+    assert!(scenario.model.dims.is_empty());
     let scenario = check(
         r#"{"model_type": "mistral", "sliding_window": null, "max_position_embeddings": 32768}"#,
         &[],

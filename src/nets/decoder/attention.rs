@@ -5,7 +5,7 @@ use super::traits::{HeadNorms, Positions, Projection};
 use super::{Cache, Decoder, Shared, rope};
 use crate::scenario::{Attention, Checkpointing, Kernels};
 use crate::tape::ops::{AttentionMask, repeat_heads};
-use crate::tape::{DType, Tensor};
+use crate::tape::{DType, Made, Tensor};
 
 impl Decoder {
     pub(super) fn attention(
@@ -16,7 +16,7 @@ impl Decoder {
     ) -> (Tensor, Option<Tensor>) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let start = cx.tape.made();
-        let (joint, [mut q, mut k, mut v]) = self.projections(cx, x);
+        let (joint, [mut q, mut k, mut v], normed) = self.projections(cx, x);
         let projected = cx.tape.made();
         let mut names = Vec::new();
         if let (Some(tables), Positions::Rotary(turn)) = (&shared.rope, self.traits.positions) {
@@ -50,9 +50,11 @@ impl Decoder {
             self.hidden,
             self.traits.out_bias,
         );
-        if self.traits.names.joint == "qkv_proj" && joint.is_some() {
-            // `Phi3Attention` makes its `o_proj` first.
+        if self.traits.out_made_first {
             cx.tape.make_now(start, projected);
+        } else if let Some(norms) = normed {
+            // Constructors make the norms of heads last.
+            cx.tape.make_now(norms, projected);
         }
         if self.traits.dropout.inside {
             out = self.dropped(cx, &out);
@@ -61,8 +63,9 @@ impl Decoder {
         (out, weights)
     }
 
-    /// Queries, keys and values `[B, H, S, D]`, and what the block's names keep alive besides.
-    fn projections(&self, cx: &Cx, x: &Tensor) -> (Option<Tensor>, [Tensor; 3]) {
+    /// What the block's names keep alive besides, queries, keys and values `[B, H, S, D]`, and the point from which norms of
+    /// heads were made where they came last.
+    fn projections(&self, cx: &Cx, x: &Tensor) -> (Option<Tensor>, [Tensor; 3], Option<Made>) {
         let bias = self.traits.qkv_bias;
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let (h, k) = (self.heads, self.kv_heads);
@@ -71,35 +74,35 @@ impl Decoder {
         let joint = || cx.linear(self.traits.names.joint, x, whole, bias);
         match self.traits.projection {
             Projection::Apart | Projection::Together | Projection::QueryFirst => {
-                (None, self.apart_projections(cx, x))
+                let (all, norms) = self.apart_projections(cx, x);
+                (None, all, norms)
             }
             Projection::Joint => {
                 let joint = joint();
                 let [q, keys, v] = [h, k, k].map(|n| joint.narrow(-1, n * d));
-                (Some(joint), [heads(&q, h), heads(&keys, k), heads(&v, k)])
+                let all = [heads(&q, h), heads(&keys, k), heads(&v, k)];
+                (Some(joint), all, None)
             }
             Projection::ByHead => {
                 let mut all = joint();
                 all = all.view(&[b, s, h, 3 * d]).transpose(1, 2);
                 let parts = all.split(&[d; 3], -1);
                 let parts = parts.try_into();
-                (
-                    Some(all.clone()),
-                    parts.unwrap_or_else(|_| [0; 3].map(|_| all.clone())),
-                )
+                let parts = parts.unwrap_or_else(|_| [0; 3].map(|_| all.clone()));
+                (Some(all), parts, None)
             }
             Projection::OneKey => {
                 let parts = joint().unsqueeze(1).split(&[h * d, k * d, k * d], 3);
                 let [q, keys, v]: [Tensor; 3] = match parts.try_into() {
                     Ok(parts) => parts,
-                    Err(_) => return (None, [0; 3].map(|_| x.clone())),
+                    Err(_) => return (None, [0; 3].map(|_| x.clone()), None),
                 };
-                (None, [heads(&q, h), keys, v])
+                (None, [heads(&q, h), keys, v], None)
             }
         }
     }
 
-    fn apart_projections(&self, cx: &Cx, x: &Tensor) -> [Tensor; 3] {
+    fn apart_projections(&self, cx: &Cx, x: &Tensor) -> ([Tensor; 3], Option<Made>) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let names = self.traits.names;
         let kind = self.traits.head_norms;
@@ -140,8 +143,10 @@ impl Decoder {
                 [queries, keys, split(project("v_proj", None, k), None, k)]
             }
         };
+        let mut norms = None;
         match kind {
             HeadNorms::EachMoved => {
+                norms = Some(cx.tape.made());
                 queries = normed(HeadNorms::EachMoved, queries, q_norm);
                 keys = normed(HeadNorms::EachMoved, keys, k_norm);
             }
@@ -151,7 +156,7 @@ impl Decoder {
             }
             _ => {}
         }
-        [queries, keys, values]
+        ([queries, keys, values], norms)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::{Build, Net, Sizes};
 use super::Decoder;
 use super::experts::{Common, Mixture, Router};
+use super::gemma_vision::{self, Projector};
 use super::traits::{
     Activation, Dropout, Embedding, Feed, HeadNorms, Names, Norm, Placement, Positions, Projection,
     Traits, Turn,
@@ -17,6 +18,9 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("gemma", |sizes| build(sizes, GEMMA)),
     ("gemma2", |sizes| build(sizes, GEMMA2)),
     ("gemma3_text", |sizes| build(sizes, GEMMA3)),
+    ("gemma3", |sizes| {
+        gemma_vision::build(sizes, GEMMA3_PICTURED, Projector::Pooled)
+    }),
     ("granite", |sizes| build(sizes, GRANITE)),
     ("smollm3", |sizes| build(sizes, SMOLLM3)),
     ("olmo", |sizes| build(sizes, OLMO)),
@@ -37,11 +41,16 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("qwen3_moe", |sizes| build(sizes, QWEN3_MOE)),
     ("deepseek_v2", |sizes| build(sizes, DEEPSEEK_V2)),
     ("deepseek_v3", |sizes| build(sizes, DEEPSEEK_V3)),
+    ("paligemma", |sizes| {
+        gemma_vision::build(sizes, PALIGEMMA, Projector::Linear)
+    }),
     ("llava", |sizes| super::llava::build(sizes, LLAMA)),
 ];
 
 pub(super) const LLAMA: Traits = Traits {
     names: &LLAMA_NAMES,
+    norms_made_last: true,
+    out_made_first: false,
     qkv_bias: false,
     out_bias: false,
     mlp_bias: false,
@@ -142,6 +151,7 @@ const COHERE: Traits = Traits {
     ..LLAMA
 };
 const PHI3: Traits = Traits {
+    out_made_first: true,
     projection: Projection::Joint,
     feed: Feed::GatedJoint,
     positions: Positions::Rotary(Turn::PartJoined),
@@ -166,6 +176,20 @@ const GEMMA3: Traits = Traits {
     full_attention_every: 6,
     window: 512,
     ..GEMMA2
+};
+/// A text model inside a larger one.
+const INSIDE: Names = Names {
+    inner: Some("language_model"),
+    ..LLAMA_NAMES
+};
+const GEMMA3_PICTURED: Traits = Traits {
+    names: &INSIDE,
+    window: 1024,
+    ..GEMMA3
+};
+const PALIGEMMA: Traits = Traits {
+    names: &INSIDE,
+    ..GEMMA
 };
 
 fn stablelm(sizes: &Sizes) -> Traits {
@@ -286,6 +310,7 @@ const FALCON: Traits = Traits {
 };
 const GPT_BIGCODE: Traits = Traits {
     plain_loss: true,
+    norms_made_last: false,
     names: &Names {
         model: "transformer",
         embed: "wte",
@@ -326,6 +351,7 @@ fn opt(sizes: &Sizes) -> Traits {
             down: "fc2",
             ..LLAMA_NAMES
         },
+        norms_made_last: false,
         activation: Activation::Relu,
         placement: if sizes.or("pre_norm", 1) == 0 {
             Placement::AfterSum

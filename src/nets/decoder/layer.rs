@@ -41,8 +41,6 @@ impl Decoder {
             Placement::After => (false, true),
             _ => (true, false),
         };
-        // These constructors make attention, then what feeds forward, then the norms.
-        let norms_last = names.attention == "self_attn" && names.first_norm == "input_layernorm";
         let start = cx.tape.made();
         let mut hidden = input.clone();
         if before {
@@ -50,7 +48,10 @@ impl Decoder {
         }
         let normed = cx.tape.made();
         let (attended, weights) = self.attended(cx, &hidden, shared);
-        let norms = norms_last.then(|| cx.tape.make_now(start, normed));
+        let norms = self
+            .traits
+            .norms_made_last
+            .then(|| cx.tape.make_now(start, normed));
         let kept = (self.traits.placement == Placement::BeforeKept).then(|| attended.clone());
         hidden = attended;
         if after {

@@ -3,7 +3,7 @@
 use super::super::clip::{Clip, image_tower};
 use super::super::losses::{Entropy, causal_lm_loss};
 use super::super::{Cx, Net, Output, Sizes, inputs};
-use super::{Decoder, Traits};
+use super::{Decoder, Given, Traits};
 use crate::scenario::{Checkpointing, Data};
 use crate::tape::{DType, Tensor};
 
@@ -122,7 +122,11 @@ impl Llava {
         let mask = ids.constant("eq", ids.shape(), DType::Bool).unsqueeze(-1);
         embeddings = embeddings.masked_scatter(&mask, &features);
         let hidden = cx.within("language_model", |cx| {
-            self.text.run(cx, embeddings.clone(), ids, padding, &None)
+            let given = Given {
+                padding,
+                ..Given::default()
+            };
+            self.text.run(cx, embeddings.clone(), ids, given, &None)
         });
         drop((mask, projected));
         (hidden, features)

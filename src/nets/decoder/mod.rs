@@ -6,6 +6,7 @@ mod experts;
 mod falcon;
 mod families;
 mod feed;
+mod gemma_vision;
 mod latent;
 mod layer;
 mod llava;
@@ -71,6 +72,15 @@ pub(super) use attention::{cache, cached};
 
 /// Keys and values a `DynamicCache` holds.
 pub(super) type Cache = Option<Rc<RefCell<Vec<Tensor>>>>;
+
+/// What comes with embeddings. What is not given the model makes by itself.
+#[derive(Default)]
+struct Given<'a> {
+    padding: Option<&'a Tensor>,
+    /// That of layers that see everything, and that of those that see a window.
+    masks: Option<[AttentionMask; 2]>,
+    positions: Option<Tensor>,
+}
 
 /// What a layer is given.
 #[derive(Clone)]
@@ -144,9 +154,16 @@ impl Net for Decoder {
             Some(inner) => cx.within(inner, |cx| self.model(cx, ids, batch.get(2), &cache)),
             None => self.model(cx, ids, batch.get(2), &cache),
         });
+        self.output(cx, &hidden, labels, cache)
+    }
+}
+
+impl Decoder {
+    /// The loss of the last hidden states, and what the output holds besides.
+    fn output(&self, cx: &Cx, hidden: &Tensor, labels: &Tensor, cache: Cache) -> Output {
         let mut output = head::loss(
             cx,
-            &hidden,
+            hidden,
             labels,
             self.traits.plain_loss,
             || self.head_weight(cx),
@@ -157,12 +174,14 @@ impl Net for Decoder {
             .extend(cache.map(|cache| cache.take()).unwrap_or_default());
         output
     }
-}
 
-impl Decoder {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, cache: &Cache) -> Tensor {
         let embeddings = self.embeddings(cx, ids);
-        self.run(cx, embeddings, ids, padding, cache)
+        let given = Given {
+            padding,
+            ..Given::default()
+        };
+        self.run(cx, embeddings, ids, given, cache)
     }
 
     /// The model from its input embeddings on.
@@ -171,12 +190,17 @@ impl Decoder {
         cx: &Cx,
         embeddings: Tensor,
         ids: &Tensor,
-        padding: Option<&Tensor>,
+        given: Given,
         cache: &Cache,
     ) -> Tensor {
-        let (positions, counted) = self.positions(ids, padding);
+        let (positions, counted) = match given.positions {
+            Some(positions) => (positions, None),
+            None => self.positions(ids, given.padding),
+        };
         let every = self.full_every;
-        let [mask, windowed] = self.masks(cx, ids, padding, embeddings.dtype());
+        let [mask, windowed] = given
+            .masks
+            .unwrap_or_else(|| self.masks(cx, ids, given.padding, embeddings.dtype()));
         let (start, kept) = self.started(cx, embeddings, &positions);
         let ropes = self.ropes(cx, &positions, start.dtype());
         let unturned = self.traits.unturned_every;

@@ -23,7 +23,7 @@ impl Decoder {
 }
 
 /// `Gemma2RMSNorm.forward`.
-fn gemma(x: &Tensor, weight: &Tensor) -> Tensor {
+pub(super) fn gemma(x: &Tensor, weight: &Tensor) -> Tensor {
     let wide = x.to(DType::F32);
     let scale = wide
         .pow()

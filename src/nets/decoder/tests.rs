@@ -115,6 +115,26 @@ fn every_family_has_its_own_peak() {
         ("head_dim", 256),
     ];
     family("gemma3_text", &gemma3, 826_750_464);
+    let eye = [
+        ("hidden", 512),
+        ("layers", 2),
+        ("heads", 4),
+        ("head_dim", 256),
+        ("ffn", 1024),
+        ("vocab", 8064),
+        tied,
+        ("v_layers", 2),
+        ("v_hidden", 288),
+        ("v_heads", 4),
+        ("v_ffn", 512),
+        ("img", 224),
+        ("patch", 14),
+    ];
+    let windows = [("kv", 2), ("image_tokens", 64), ("window", 128)];
+    let pictured = [&eye[..], &windows, &[("global_every", 2)]].concat();
+    family("gemma3", &pictured, 236_704_256);
+    let pictured = [&eye[..], &[("kv", 1), ("proj", 512)]].concat();
+    family("paligemma", &pictured, 186_441_216);
     family("phi", &[wide, ("rotary", 32)], 383_151_616);
     family("gpt_neox", &[wide, ("rotary", 16)], 324_402_176);
     family("gpt_bigcode", &[tied, wide, ("kv", 1)], 287_530_496);

@@ -7,6 +7,10 @@ use super::experts::Mixture;
 #[allow(clippy::struct_excessive_bools)] // Each is a yes or no about a published model.
 pub(super) struct Traits {
     pub names: &'static Names,
+    /// A layer's constructor makes attention, then what feeds forward, then the norms.
+    pub norms_made_last: bool,
+    /// Attention's constructor makes the projection of its result first.
+    pub out_made_first: bool,
     /// The query, key and value projections have a bias.
     pub qkv_bias: bool,
     pub out_bias: bool,

@@ -107,7 +107,7 @@ pub(super) fn encoder(scenario: &Scenario) -> Option<&'static str> {
         return None;
     }
     match catalog::model(&scenario.model.id)?.arch {
-        "llava" => Some("vision_tower"),
+        "llava" | "gemma3" | "paligemma" => Some("vision_tower"),
         "dreams" if scenario.model.dim("fingerprint") > Some(0) => Some("backbone"),
         _ => None,
     }

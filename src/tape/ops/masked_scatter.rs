@@ -23,7 +23,15 @@ impl Tensor {
                 let for_self = needs[0].then(|| g.zip_to(&mask, "masked_fill", dtype));
                 let for_source = needs[1].then(|| {
                     // The mask is made whole to be counted and read.
-                    drop(g.tape().empty("masked_select", shape, DType::Bool));
+                    let whole = g.tape().empty("masked_select", shape, DType::Bool);
+                    let count = g.tape().empty("masked_select", [0; 0], DType::I32);
+                    let elements = whole.numel();
+                    if elements > 4096 {
+                        g.tape().workspace("masked_select", 4607);
+                    }
+                    g.tape()
+                        .workspace("masked_select", selection_workspace(elements));
+                    drop((count, whole));
                     // What the mask selects is joined to zeros where it is shorter than the source.
                     let selected = g.tape().empty("masked_select", source_shape, dtype);
                     let joined = selected.map("cat");
@@ -35,6 +43,12 @@ impl Tensor {
             })
         })
     }
+}
+
+/// cub's `DeviceSelect`: sixteen bytes for each tile of 4608 elements and for the 32 before the first.
+fn selection_workspace(count: u64) -> u64 {
+    const TILE: u64 = 4608;
+    (16 * (count.div_ceil(TILE) + 32)).next_multiple_of(256) + 255
 }
 
 /// cub's `DeviceScan`: sixteen bytes for each tile of 896 elements and for the 32 before the first.

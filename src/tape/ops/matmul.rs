@@ -15,46 +15,52 @@ impl Tensor {
         let weight = weight.lowered();
         let out = weight.size(0);
         let input = self.lowered();
-        if let Some(bias) = &bias
-            && input.shape().len() > 2
-            && !input.is_contiguous()
-        {
-            // Rows that do not lie together are multiplied first; the bias is added in place (`linear` in Linear.cpp).
-            let product = affine(&input, &weight.noted(), None, out);
-            return product.then(|product| product.add_(bias));
-        }
-        // Without a bias the transposed weight's node is older than that of the flattened input: it runs after it.
-        let weight = if bias.is_none() && weight.requires_grad() {
+        // Rows that do not lie together are multiplied first; the bias is added in place (`linear` in Linear.cpp).
+        let scattered = input.shape().len() > 2 && !input.is_contiguous();
+        // Without a bias in the product the transposed weight's node is older than that of the flattened input: it runs after it.
+        let weight = if (bias.is_none() || scattered) && weight.requires_grad() {
             weight.noted()
         } else {
             weight
         };
-        // Rows that do not lie one after the other are not joined where that spares a copy and no gradient of the weight
-        // would be made for each of them (`should_fold` in LinearAlgebra.cpp).
-        let flat = [input.numel() / input.size(-1).max(1), input.size(-1)];
-        if input.shape().len() > 2
-            && !weight.requires_grad()
-            && input.layout().viewed(Dims::from(flat)).is_none()
-        {
-            let product = input.matmul(&weight.transpose(0, 1));
-            return match &bias {
-                Some(bias) => product.add_(bias),
-                None => product,
-            };
-        }
-        match &bias {
-            // Rows that do not lie one after the other are copied for a plain product; the bias is added in place
-            // (aten/src/ATen/native/Linear.cpp).
-            Some(bias) if input.shape().len() > 2 && !input.is_contiguous() => {
-                let weight = if weight.requires_grad() {
-                    weight.noted()
-                } else {
-                    weight
-                };
-                affine(&input, &weight, None, out).add_(bias)
+        match bias {
+            Some(bias) if !scattered => affine(&input, &weight, Some(&bias), out),
+            bias => {
+                let product = input
+                    .unfolded(&weight, true)
+                    .unwrap_or_else(|| affine(&input, &weight, None, out));
+                match bias {
+                    Some(bias) => product.then(|product| product.add_(&bias)),
+                    None => product,
+                }
             }
-            _ => affine(&input, &weight, bias.as_ref(), out),
         }
+    }
+
+    /// `torch.matmul(self, weight)` with a weight of `[in, out]`.
+    pub fn matmul_by(&self, weight: &Tensor) -> Tensor {
+        let weight = weight.lowered();
+        let input = self.lowered();
+        input
+            .unfolded(&weight, false)
+            .unwrap_or_else(|| affine(&input, &weight, None, weight.size(1)))
+    }
+
+    /// Rows that do not lie one after the other are not joined where that spares a copy and no gradient of the weight
+    /// would be made for each of them (`should_fold` in LinearAlgebra.cpp): the product with the weight, or its transpose.
+    fn unfolded(&self, weight: &Tensor, transposed: bool) -> Option<Tensor> {
+        let flat = [self.numel() / self.size(-1).max(1), self.size(-1)];
+        let apart = self.shape().len() > 2
+            && !weight.requires_grad()
+            && self.layout().viewed(Dims::from(flat)).is_none();
+        if !apart {
+            return None;
+        }
+        Some(if transposed {
+            self.matmul(&weight.transpose(0, 1))
+        } else {
+            self.matmul(weight)
+        })
     }
 
     /// `torch.addmm(bias, self, weight)` with a weight of `[in, out]`: the `Conv1D` of GPT-2.

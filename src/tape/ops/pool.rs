@@ -92,10 +92,10 @@ fn input_gradient<T>(incoming: &Grads, input: &Tensor, op: &'static str, held: T
         return Grads::new();
     };
     let format = suggests_channels_last(input);
-    let g = g.contiguous_in(format);
     let out = g
         .tape()
         .empty_as(op, input.layout_of(*input.shape()), input.dtype());
+    let g = g.contiguous_in(format);
     pooled(op, &g, &out);
     drop((g, held));
     grads([Some(out)])
