@@ -1,0 +1,214 @@
+//! What takes more than one key of a file to be known.
+
+use super::super::take::Take;
+use super::super::{deepspeed, hub};
+use crate::catalog;
+use crate::document::Document;
+use crate::scenario::Parallelism;
+
+/// The catalogue's id of a model that the hub knows by this name.
+pub fn model(take: &mut Take) {
+    for key in ["model_name_or_path", "base_model", "model"] {
+        let Some(name) = take.text(key) else { continue };
+        match hub::model(name) {
+            Some(entry) => take.set("model.id", entry.id),
+            None => take.leave(key),
+        }
+    }
+}
+
+/// Adapters on every linear layer, where it is known how the model calls them.
+pub fn every_linear(take: &mut Take, key: &str) {
+    const KNOWN: &[&str] = &["llama", "mistral", "qwen2", "qwen3"];
+    let model = catalog::model(&take.imported.scenario.model.id);
+    if model.is_some_and(|it| KNOWN.contains(&it.arch)) {
+        let targets = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj";
+        take.set("training.lora.targets", targets);
+    } else {
+        take.leave(key);
+    }
+}
+
+/// How attention is computed.
+pub fn attention(take: &mut Take) {
+    for key in ["attn_implementation", "attn_impl", "flash_attn"] {
+        match take.text(key) {
+            Some("eager" | "disabled") => take.set("training.attention", "eager"),
+            Some("sdpa" | "auto") => take.set("training.attention", "sdpa"),
+            Some("flash_attention_2" | "fa2" | "flash_attn") => {
+                take.set("training.attention", "flash_attention_2");
+            }
+            Some(_) => take.leave(key),
+            None => {}
+        }
+    }
+    // Axolotl's former word.
+    if take.switch("flash_attention") == Some(true) {
+        take.set("training.attention", "flash_attention_2");
+    }
+}
+
+/// What is made again in backward.
+pub fn checkpointing(take: &mut Take, document: &Document) {
+    for key in [
+        "gradient_checkpointing",
+        "activation_checkpointing",
+        "fsdp_config.fsdp_activation_checkpointing",
+        "fsdp_config.activation_checkpointing",
+    ] {
+        // One of them on is enough: FSDP's own stands in for the trainer's.
+        if take.switch(key) == Some(true) {
+            take.checkpointing(key);
+        } else if take
+            .value(key)
+            .is_some_and(|it| !matches!(it, Document::Bool(_)))
+        {
+            take.leave(key);
+        }
+    }
+    // LLaMA-Factory and ms-swift checkpoint every layer unless they are told not to.
+    let checkpoints = document.get("finetuning_type").is_some()
+        || document.get("tuner_type").is_some() && document.get("gradient_checkpointing").is_none();
+    let off = take.switch("disable_gradient_checkpointing");
+    if off.is_some() || checkpoints {
+        let layers = off != Some(true);
+        let found = if layers { "layers" } else { "none" };
+        take.set("training.checkpointing", found);
+    }
+}
+
+/// Weights in four bits, where bitsandbytes keeps them.
+pub fn four_bits(take: &mut Take) {
+    let method = take
+        .text("quantization_method")
+        .or_else(|| take.text("quant_method"));
+    let bits = take
+        .value("quantization_bit")
+        .or_else(|| take.value("quant_bits"));
+    let loaded = take.switch("load_in_4bit") == Some(true);
+    if !loaded && bits != Some(&Document::Int(4)) {
+        return;
+    }
+    if method.is_some_and(|it| it != "bnb") {
+        take.leave("quantization_method");
+        return take.leave("quant_method");
+    }
+    let mut kind = "nf4";
+    // Axolotl quantises scales unless it is told not to.
+    if take.value("base_model").is_some() {
+        kind = "nf4-double";
+    }
+    for key in [
+        "bnb_4bit_use_double_quant",
+        "use_bnb_nested_quant",
+        "double_quantization",
+        "bnb_config_kwargs.bnb_4bit_use_double_quant",
+    ] {
+        if let Some(double) = take.switch(key) {
+            kind = if double { "nf4-double" } else { "nf4" };
+        }
+    }
+    for key in ["bnb_4bit_quant_type", "quantization_type"] {
+        if take.text(key).is_some_and(|it| it != "nf4") {
+            take.leave(key);
+        }
+    }
+    take.set("training.quantization", kind);
+}
+
+/// Liger's kernels, whole or one by one.
+pub fn liger(take: &mut Take) {
+    let whole = [
+        "use_liger_kernel",
+        "enable_liger_kernel",
+        "liger_fused_linear_cross_entropy",
+    ];
+    let on = whole.map(|key| take.switch(key) == Some(true));
+    if on.contains(&true) {
+        take.set("training.loss", "liger-linear");
+    }
+    let parts = ["liger_rope", "liger_rms_norm", "liger_glu_activation"];
+    let parts = parts.map(|key| take.switch(key) == Some(true));
+    if on[0] || on[1] || parts == [true; 3] {
+        take.set("training.kernels", "liger");
+    }
+    if on[2] {
+        take.value("plugins");
+    }
+}
+
+/// How texts fill the rows of a batch.
+pub fn lengths(take: &mut Take) {
+    let factory = take.value("cutoff_len").is_some();
+    for key in ["packing", "join_texts"] {
+        if let Some(full) = take.switch(key) {
+            take.set("data.padding_mask", if full { "off" } else { "on" });
+            if full && factory {
+                // LLaMA-Factory takes one token off where it packs.
+                let sequence = &mut take.imported.scenario.data.sequence;
+                *sequence = sequence.saturating_sub(1).max(1);
+            }
+        }
+    }
+    if take
+        .text("packing_strategy")
+        .is_some_and(|it| it != "wrapped")
+    {
+        take.leave("packing_strategy");
+    }
+    // Axolotl's attention keeps packed samples apart without a mask; unpacked, it pads.
+    if let Some(packed) = take.switch("sample_packing") {
+        take.set("data.packing", if packed { "on" } else { "off" });
+        if packed {
+            take.set("data.padding_mask", "off");
+        }
+    }
+    take.switch("pad_to_sequence_len");
+}
+
+/// How the GPUs share the work.
+pub fn layout(take: &mut Take) {
+    let kind = take.text("distributed_type");
+    match kind {
+        Some("NO") => take.set("hardware.gpus", "1"),
+        Some("MULTI_GPU") => take.set("parallel.strategy", "ddp"),
+        Some("FSDP" | "DEEPSPEED") | None => {}
+        Some(_) => take.leave("distributed_type"),
+    }
+    let version = take
+        .value("fsdp_config.fsdp_version")
+        .or_else(|| take.value("fsdp_version"));
+    let version = version.or_else(|| take.value("fsdp_config.version"));
+    let fsdp = kind == Some("FSDP") || version.is_some() || take.switch("fsdp") == Some(true);
+    if fsdp {
+        let first = version == Some(&Document::Int(1));
+        take.set("parallel.strategy", if first { "fsdp1" } else { "fsdp2" });
+        for key in [
+            "fsdp_config.fsdp_reshard_after_forward",
+            "fsdp_config.reshard_after_forward",
+        ] {
+            take.copy(key, "parallel.reshard");
+        }
+        for key in [
+            "fsdp_config.fsdp_offload_params",
+            "fsdp_config.offload_params",
+            "fsdp_config.cpu_offload",
+        ] {
+            if take.switch(key) == Some(true) {
+                take.set("parallel.offload", "parameters");
+            }
+        }
+    }
+    if kind == Some("DEEPSPEED") && take.imported.scenario.parallel.strategy == Parallelism::Ddp {
+        take.copy(
+            "deepspeed_config.gradient_accumulation_steps",
+            "training.accumulation",
+        );
+        deepspeed::zero(take, "deepspeed_config.zero_stage");
+        deepspeed::offload(
+            take,
+            "deepspeed_config.offload_optimizer_device",
+            "deepspeed_config.offload_param_device",
+        );
+    }
+}
