@@ -85,11 +85,11 @@ impl Swin {
         // The encoder's output is held to the end.
         let encoded = last.into_iter().next().unwrap_or(embedded);
         let sequence = cx.layer_norm("layernorm", &encoded);
-        // `AdaptiveAvgPool1d(1)` is a mean.
+        // `AdaptiveAvgPool1d(1)` pools a plane of one row.
         let pooled = sequence
             .transpose(1, 2)
             .unsqueeze(2)
-            .mean(&[-1, -2])
+            .adaptive_avg_pool2d(1)
             .squeeze(2)
             .squeeze(2);
         (sequence, pooled)
@@ -144,7 +144,10 @@ impl Layer {
         let Self { side, window, .. } = self;
         let (b, channels) = (input.size(0), input.size(2));
         let padded = side.next_multiple_of(window);
+        // The constructor makes the attention before the norms.
+        let start = cx.tape.made();
         let mut hidden = cx.layer_norm("layernorm_before", input);
+        let normed = cx.tape.made();
         hidden = hidden.view(&[b, side, side, channels]);
         hidden = hidden.pad_to(&[b, padded, padded, channels]);
         let windows = {
@@ -156,6 +159,7 @@ impl Layer {
         let (attended, weights) = cx.within("attention", |cx| {
             self.attention(cx, &windows, mask.as_ref())
         });
+        cx.tape.make_now(start, normed);
         let mut back = {
             let count = attended.size(0);
             attended.view(&[count, window, window, channels])
@@ -232,7 +236,9 @@ impl Layer {
         let width = x.size(2);
         let [q, k, v] = ["q_proj", "k_proj", "v_proj"]
             .map(|name| heads(&cx.linear(name, x, width, true), self.heads));
+        let start = cx.tape.made();
         let bias = cx.within("relative_position_bias", |cx| self.bias(cx));
+        let biased = cx.tape.made();
         let area = x.size(1);
         let (combined, _wide) = match mask {
             None => (bias.clone(), None),
@@ -250,7 +256,9 @@ impl Layer {
         let form = Eager { in_fp32: true };
         let (mut out, weights) = attend(cx, [&q, &k, &v], &combined, 0.0, form);
         out = out.reshape(&[x.size(0), area, width]);
-        (cx.linear("o_proj", &out, width, true), weights)
+        out = cx.linear("o_proj", &out, width, true);
+        cx.tape.make_now(start, biased);
+        (out, weights)
     }
 
     /// `SwinRelativePositionBias`.
@@ -322,6 +330,10 @@ fn merge_patches(cx: &Cx, x: &Tensor, side: u64) -> Tensor {
         Tensor::cat(&first, &rest.each_ref(), -1)
     };
     merged = merged.view(&[b, (even / 2) * (even / 2), 4 * c]);
+    let start = cx.tape.made();
     merged = cx.layer_norm("norm", &merged);
-    cx.linear("reduction", &merged, 2 * c, false)
+    let normed = cx.tape.made();
+    merged = cx.linear("reduction", &merged, 2 * c, false);
+    cx.tape.make_now(start, normed);
+    merged
 }

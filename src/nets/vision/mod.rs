@@ -10,6 +10,9 @@ mod tiny_vit;
 mod vgg;
 mod vit;
 
+#[cfg(test)]
+mod tests;
+
 use vit::Shape;
 
 pub(super) use layers::place;
@@ -113,6 +116,7 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("tv:efficientnet_b7", |s| {
         efficientnet::build(s, 20, 31, 0.5)
     }),
+    ("tinyvit", tiny_vit::of_sizes),
     ("dinov2", vit::dinov2),
     ("tv:vit_b_16", |s| Ok(vit::torchvision(s, Shape::BASE))),
     ("tv:vit_b_32", |s| {

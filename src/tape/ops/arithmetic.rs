@@ -442,15 +442,17 @@ impl Tensor {
         op: &'static str,
         backward: fn(&Tensor, &Tensor) -> Tensor,
     ) -> Tensor {
-        self.map(op).from_op(&[self], |_| {
+        // Inputs are kept before the kernel runs: a segment that is run again ends there.
+        let history = Tensor::history(&[self], |_| {
             let kept = self.save();
-            Box::new(move |incoming| {
+            Box::new(move |incoming: Grads| {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
                 grads([Some(backward(g, &kept.unpack()))])
             })
-        })
+        });
+        self.map(op).made_by(history)
     }
 
     /// An element-wise operation that keeps its result.

@@ -2,6 +2,7 @@
 
 use super::super::{DType, Grads, Saved, Tensor, grads};
 use super::embedding::radix_sort_workspace;
+use super::index::summed_by_index;
 
 impl Tensor {
     /// `torch.topk(self, k, -1)`: values and indices; the gradient is scattered into zeros.
@@ -53,7 +54,7 @@ impl Tensor {
                 };
                 let places = kept.unpack();
                 let out = g.tape().empty("new_zeros", whole, g.dtype());
-                index_put_scratch(&places, whole.first().copied().unwrap_or(0));
+                summed_by_index(g, &places, whole.first().copied().unwrap_or(0));
                 grads([Some(out)])
             })
         });
@@ -77,7 +78,7 @@ impl Tensor {
                 };
                 let places = kept.unpack();
                 let out = g.tape().empty("new_zeros", whole, g.dtype());
-                index_put_scratch(&places, rows);
+                summed_by_index(g, &places, rows);
                 grads([Some(out)])
             })
         });
@@ -154,23 +155,4 @@ impl Tensor {
             })
         })
     }
-}
-
-/// `index_put_` with accumulation (`index_put_with_sort_kernel` in Indexing.cu): indices are sorted to sum equal ones in order.
-fn index_put_scratch(places: &Tensor, rows: u64) {
-    /// Fewer indices are sorted by one block.
-    const ONE_TILE: u64 = 3840;
-    let tape = places.tape();
-    let count = places.numel();
-    let index = || tape.empty("index_put", [count], DType::I64);
-    let linear = index();
-    drop(index());
-    let (sorted, original, range) = (index(), index(), index());
-    let scratch = if count <= ONE_TILE {
-        1
-    } else {
-        radix_sort_workspace(count, rows)
-    };
-    tape.workspace("index_put", scratch);
-    drop((range, original, sorted, linear));
 }

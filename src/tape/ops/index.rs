@@ -1,6 +1,7 @@
 //! Look-ups by index tensors.
 
-use super::super::{Grads, Layout, Tensor, grads};
+use super::super::{DType, Grads, Layout, Tensor, grads};
+use super::embedding::radix_sort_workspace;
 
 impl Tensor {
     /// `self[rows, columns]` with one index each a row: keeps the indices; the gradient is put into zeros of the whole shape.
@@ -37,8 +38,9 @@ impl Tensor {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
-                let _indices = kept.unpack();
+                let indices = kept.unpack();
                 let out = g.tape().empty("index_put", whole, dtype);
+                summed_by_index(g, &indices, whole.first().copied().unwrap_or(0));
                 g.tape()
                     .kernel("index_put", dtype, 0.0, 2.0 * g.bytes() as f64);
                 grads([Some(out)])
@@ -88,8 +90,9 @@ impl Tensor {
                 let Some(g) = incoming[0].as_ref() else {
                     return Grads::new();
                 };
-                let _indices = kept.unpack();
+                let indices = kept.unpack();
                 let out = g.tape().empty("index_put", whole, dtype);
+                summed_by_index(g, &indices, out.numel());
                 g.tape()
                     .kernel("index_put", dtype, 0.0, 2.0 * g.bytes() as f64);
                 grads([Some(out)])
@@ -120,4 +123,26 @@ impl Tensor {
             })
         })
     }
+}
+
+/// The scratch memory of `index_put_` with accumulation (`index_put_with_sort_kernel` in Indexing.cu): indices are sorted to
+/// sum equal ones in order, of so many there may be.
+pub(super) fn summed_by_index(gradient: &Tensor, indices: &Tensor, different: u64) {
+    /// cub sorts fewer in one block of 256 threads, nine pairs of 64 bits each (`SingleTilePolicy`).
+    const ONE_TILE: u64 = 2304;
+    let tape = indices.tape();
+    let count = indices.numel();
+    let index = || tape.empty("index_put", [count], DType::I64);
+    let linear = index();
+    drop(index());
+    let copied = (!gradient.layout().is_contiguous())
+        .then(|| tape.empty("contiguous", *gradient.shape(), gradient.dtype()));
+    let (sorted, original, range) = (index(), index(), index());
+    let scratch = if count <= ONE_TILE {
+        1
+    } else {
+        radix_sort_workspace(count, different.saturating_sub(1))
+    };
+    tape.workspace("index_put", scratch);
+    drop((range, original, sorted, copied, linear));
 }

@@ -1,5 +1,9 @@
 //! TinyViT as TinySAM's image encoder: inverted residuals, then attention in windows with a convolution in each block
-//! (github.com/xinghaochen/TinySAM, `tinysam/modeling/tiny_vit_sam.py`).
+//! (github.com/xinghaochen/TinySAM, `tinysam/modeling/tiny_vit_sam.py`); beside it the same network as timm has it.
+
+mod timm;
+
+pub use timm::of_sizes;
 
 use crate::nets::{Cx, Sizes};
 use crate::scenario::Checkpointing;
@@ -132,7 +136,7 @@ fn conv_norm(
 ) -> Tensor {
     cx.within(name, |cx| {
         let conv = Conv::stride(stride).padded(kernel / 2).grouped(groups);
-        let y = cx.conv2d("c", x, out, kernel, conv, false);
+        let y = cx.conv2d("conv", x, out, kernel, conv, false);
         y.then(|y| cx.batch_norm("bn", y))
     })
 }
@@ -140,14 +144,18 @@ fn conv_norm(
 /// `MBConv`: four times as wide inside.
 fn inverted(cx: &Cx, input: &Tensor) -> Tensor {
     let width = input.size(1);
-    let wide = 4 * width;
-    let mut x = conv_norm(cx, "conv1", input, wide, 1, (1, 1));
-    x = x.gelu();
-    x = conv_norm(cx, "conv2", &x, wide, 3, (1, wide));
-    x = x.gelu();
-    x = conv_norm(cx, "conv3", &x, width, 1, (1, 1));
+    let mut x = bottleneck(cx, input, [4 * width, width], 1);
     x = x.add_(input);
     x.gelu()
+}
+
+/// The three convolutions of `MBConv` and `PatchMerging`, the middle one over each channel by itself.
+fn bottleneck(cx: &Cx, input: &Tensor, [inside, out]: [u64; 2], stride: u64) -> Tensor {
+    let mut x = conv_norm(cx, "conv1", input, inside, 1, (1, 1));
+    x = x.gelu();
+    x = conv_norm(cx, "conv2", &x, inside, 3, (stride, inside));
+    x = x.gelu();
+    conv_norm(cx, "conv3", &x, out, 1, (1, 1))
 }
 
 /// `PatchMerging`: to rows `[B, L, C]` of the next width.
@@ -159,11 +167,7 @@ fn merged(cx: &Cx, input: &Tensor, side: u64, out: u64) -> Tensor {
             .permute(&[0, 3, 1, 2]);
     }
     let stride = if keeps_grid(out) { 1 } else { 2 };
-    x = conv_norm(cx, "conv1", &x, out, 1, (1, 1));
-    x = x.gelu();
-    x = conv_norm(cx, "conv2", &x, out, 3, (stride, out));
-    x = x.gelu();
-    x = conv_norm(cx, "conv3", &x, out, 1, (1, 1));
+    x = bottleneck(cx, &x, [out, out], stride);
     let places = x.size(2) * x.size(3);
     x.view(&[x.size(0), out, places]).transpose(1, 2)
 }
@@ -199,13 +203,24 @@ fn windowed(cx: &Cx, input: &Tensor, side: u64, heads: u64, window: u64) -> Tens
     x = x.transpose(1, 2).reshape(&[b, width, side, side]);
     x = conv_norm(cx, "local_conv", &x, width, 3, (1, width));
     x = x.view(&[b, width, places]).transpose(1, 2);
-    let inner = cx.within("mlp", |cx| {
-        let mut y = cx.layer_norm("norm", &x);
-        y = cx.linear("fc1", &y, 4 * width, true);
-        y = y.gelu();
-        cx.linear("fc2", &y, width, true)
-    });
+    let inner = cx.within("mlp", |cx| feed_forward(cx, &x));
     x.add(&inner)
+}
+
+fn feed_forward(cx: &Cx, x: &Tensor) -> Tensor {
+    let width = x.size(-1);
+    let mut y = cx.layer_norm("norm", x);
+    y = cx.linear("fc1", &y, 4 * width, true);
+    y = y.gelu();
+    cx.linear("fc2", &y, width, true)
+}
+
+/// A learnt number for each distance within a window, for each pair of places.
+fn distances(cx: &Cx, heads: u64, window: u64) -> Tensor {
+    let area = window * window;
+    let biases = cx.param("attention_biases", [heads, area]).tensor();
+    let places = cx.buffer("attention_bias_idxs", [area, area], DType::I64);
+    biases.columns(&places)
 }
 
 /// Attention within windows, with a learnt bias for each distance.
@@ -219,11 +234,9 @@ fn attention(cx: &Cx, input: &Tensor, heads: u64, window: u64) -> Tensor {
         return x;
     };
     let [q, k, v] = [q, k, v].map(|part| part.permute(&[0, 2, 1, 3]));
-    let biases = cx.param("attention_biases", [heads, window * window]);
-    let places = cx.buffer("attention_bias_idxs", [n, n], DType::I64);
     let mut weights = {
         let scores = q.matmul(&k.transpose(2, 3)).then(Tensor::scale);
-        let bias = biases.tensor().columns(&places);
+        let bias = distances(cx, heads, window);
         scores.add(&bias)
     };
     weights = weights.softmax(None);

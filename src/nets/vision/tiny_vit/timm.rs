@@ -1,0 +1,172 @@
+//! TinyViT as a classifier (timm/models/tiny_vit.py): images stay grids, and attention is the fused kernel.
+
+use super::{Slide, bottleneck, conv_norm, distances, feed_forward};
+use crate::nets::vision::{Body, classifier};
+use crate::nets::{Cx, Net, Sizes};
+use crate::tape::Tensor;
+use crate::tape::ops::AttentionMask;
+
+#[derive(Clone, Debug)]
+struct Timm {
+    depths: Vec<u64>,
+    dims: Vec<u64>,
+    heads: Vec<u64>,
+    windows: Vec<u64>,
+    /// The chance with which the last block is skipped.
+    depth: f64,
+}
+
+/// One block's place.
+#[derive(Clone, Copy, Debug)]
+struct Block {
+    heads: u64,
+    window: u64,
+    skipped: f64,
+}
+
+const ONCE: Slide = (2, 1);
+
+/// A network of the catalogue: heads and windows are those of the stages after the first.
+pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    let list = |name| sizes.list(name).map(<[u64]>::to_vec);
+    let body = Timm {
+        depths: list("depths")?,
+        dims: list("dims")?,
+        heads: list("heads")?,
+        windows: list("window")?,
+        depth: sizes.or("drop_path_percent", 0) as f64 / 100.0,
+    };
+    let stages = body.depths.len();
+    if stages == 0 || body.dims.len() != stages || body.heads.len() + 1 != stages {
+        return Err("the lists `depths`, `dims` and `heads` do not belong together; expected one of each a stage, and no heads for the first".into());
+    }
+    Ok(classifier(sizes, body))
+}
+
+impl Body for Timm {
+    fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
+        let first = self.dims.first().copied().unwrap_or(1);
+        let mut x = cx.within("patch_embed", |cx| {
+            let mut x = conv_norm(cx, "conv1", image, first / 2, 3, ONCE);
+            x = x.gelu();
+            conv_norm(cx, "conv2", &x, first, 3, ONCE)
+        });
+        let this = self.clone();
+        x = cx.within("stages", |cx| {
+            cx.blocks(self.depths.len(), &x, move |cx, x, i| this.stage(cx, x, i))
+        });
+        cx.within("head", |cx| {
+            let mut x = x.adaptive_avg_pool2d(1);
+            x = x.permute(&[0, 2, 3, 1]);
+            x = cx.layer_norm("norm", &x);
+            x = x.permute(&[0, 3, 1, 2]);
+            x = x.flattened_from_one();
+            cx.linear("fc", &x, classes, true)
+        })
+    }
+}
+
+impl Timm {
+    fn stage(&self, cx: &Cx, input: &Tensor, i: usize) -> Tensor {
+        let at = |list: &[u64], i: usize| list.get(i).copied().unwrap_or(1).max(1);
+        let total: u64 = self.depths.iter().sum();
+        let before: u64 = self.depths.iter().take(i).sum();
+        let mut x = input.clone();
+        if i > 0 {
+            let out = at(&self.dims, i);
+            x = cx.within("downsample", |cx| bottleneck(cx, &x, [out, out], 2));
+            x = x.permute(&[0, 2, 3, 1]);
+        }
+        // `nn.Sequential` holds on to what it was given.
+        let given = x.clone();
+        for j in 0..at(&self.depths, i) {
+            let skipped = self.depth * (before + j) as f64 / total.saturating_sub(1).max(1) as f64;
+            x = cx.nth("blocks", j as usize, |cx| {
+                if i == 0 {
+                    return inverted(cx, &x, skipped);
+                }
+                let block = Block {
+                    heads: at(&self.heads, i - 1),
+                    window: at(&self.windows, i - 1),
+                    skipped,
+                };
+                block.run(cx, &x)
+            });
+        }
+        drop(given);
+        if i > 0 { x.permute(&[0, 3, 1, 2]) } else { x }
+    }
+}
+
+/// `MBConv`.
+fn inverted(cx: &Cx, input: &Tensor, skipped: f64) -> Tensor {
+    let width = input.size(1);
+    let mut x = bottleneck(cx, input, [4 * width, width], 1);
+    x = x.drop_path(skipped);
+    x = x.add_(input);
+    x.gelu()
+}
+
+impl Block {
+    /// `TinyVitBlock`, on grids `[B, H, W, C]`.
+    fn run(self, cx: &Cx, input: &Tensor) -> Tensor {
+        let Self {
+            window, skipped, ..
+        } = self;
+        let (b, h, w, width) = (input.size(0), input.size(1), input.size(2), input.size(3));
+        let mut x = input.clone();
+        if h == window && w == window {
+            x = x.reshape(&[b, h * w, width]);
+            x = cx.within("attn", |cx| self.attention(cx, &x));
+            x = x.view(&[b, h, w, width]);
+        } else {
+            let (high, wide) = (h.next_multiple_of(window), w.next_multiple_of(window));
+            let (down, across) = (high / window, wide / window);
+            if (high, wide) != (h, w) {
+                x = x.pad_to(&[b, high, wide, width]);
+            }
+            x = x
+                .view(&[b, down, window, across, window, width])
+                .transpose(2, 3)
+                .reshape(&[b * down * across, window * window, width]);
+            x = cx.within("attn", |cx| self.attention(cx, &x));
+            x = x
+                .view(&[b, down, across, window, window, width])
+                .transpose(2, 3)
+                .reshape(&[b, high, wide, width]);
+            if (high, wide) != (h, w) {
+                x = x.narrow(1, h).narrow(2, w).contiguous();
+            }
+        }
+        x = x.drop_path(skipped).then(|path| input.add(path));
+        x = x.permute(&[0, 3, 1, 2]);
+        let start = cx.tape.made();
+        x = conv_norm(cx, "local_conv", &x, width, 3, (1, width));
+        let convolved = cx.tape.made();
+        x = x.reshape(&[b, width, h * w]).transpose(1, 2);
+        let path = cx
+            .within("mlp", |cx| feed_forward(cx, &x))
+            .then(|fed| fed.drop_path(skipped));
+        // The constructor makes the convolution last.
+        cx.tape.make_now(start, convolved);
+        x = x.add(&path);
+        drop(path);
+        x.view(&[b, h, w, width])
+    }
+
+    fn attention(self, cx: &Cx, input: &Tensor) -> Tensor {
+        let (rows, n, width) = (input.size(0), input.size(1), input.size(2));
+        let d = width / self.heads;
+        let bias = AttentionMask::Given(distances(cx, self.heads, self.window).unsqueeze(0));
+        let mut x = cx.layer_norm("norm", input);
+        let qkv = cx.linear("qkv", &x, 3 * width, true);
+        let parts = qkv.view(&[rows, n, self.heads, 3 * d]).split(&[d, d, d], 3);
+        let [q, k, v] = parts.as_slice() else {
+            return x;
+        };
+        let [q, k, v] = [q, k, v].map(|part| part.permute(&[0, 2, 1, 3]));
+        x = q.attention(&k, &v, &bias, 0.0);
+        x = x.transpose(1, 2).reshape(&[rows, n, width]);
+        cx.linear("proj", &x, width, true)
+    }
+}
