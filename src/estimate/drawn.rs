@@ -4,6 +4,7 @@ use super::{Besides, Joined, SHOWN, Spread, course};
 use super::{ManySteps, Plan, Unsupported, Walk, built, device, machine, settings};
 use crate::allocator::Card;
 use crate::catalog;
+use crate::order::sorted;
 use crate::scenario::{Runtime, Scenario};
 use crate::step::{self, Course};
 
@@ -89,8 +90,7 @@ fn drawn(scenario: &Scenario, count: usize) -> Vec<u64> {
 /// Each size is a run of its own: of more than so many some are taken, and the others become the next larger one.
 fn few(sizes: &mut [u64]) {
     const MOST: usize = 64;
-    let mut all: Vec<u64> = sizes.to_vec();
-    all.sort_unstable();
+    let mut all = sorted(sizes.iter().copied(), Ord::cmp);
     all.dedup();
     if all.len() <= MOST {
         return;

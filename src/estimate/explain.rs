@@ -106,9 +106,8 @@ pub fn kept_in(scenario: &Scenario, module: &str) -> Result<Vec<Kept>, Unsupport
             continue;
         }
         let notes = notes.get(&id).map_or(&[][..], |it| it);
-        let mut kept_for: Vec<_> = notes.iter().map(|it| it.kept_for).collect();
-        kept_for.retain(|it| !it.is_empty());
-        kept_for.sort_unstable();
+        let kept_for = notes.iter().map(|it| it.kept_for);
+        let mut kept_for = sorted(kept_for.filter(|it| !it.is_empty()), Ord::cmp);
         kept_for.dedup();
         let made = notes.first();
         let kind = Kept {

@@ -75,7 +75,10 @@ pub(super) fn nothing_trained(scenario: &Scenario) -> Unsupported {
 fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
     let matches = paths.iter().any(|path| path.contains(part));
     (!matches).then(|| {
-        let parts: BTreeSet<&str> = paths.iter().flat_map(|it| it.split('.')).collect();
+        let mut parts = BTreeSet::new();
+        for path in paths {
+            parts.extend(path.split('.'));
+        }
         let named = parts
             .iter()
             .copied()
