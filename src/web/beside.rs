@@ -2,8 +2,9 @@
 
 use leptos::prelude::*;
 
+use super::part::Part;
 use super::session::Session;
-use super::text;
+use super::{markup, text};
 use crate::estimate::Estimate;
 use crate::units::{Bytes, UnitStyle};
 
@@ -23,22 +24,17 @@ fn lines(estimate: &Estimate, units: UnitStyle) -> Vec<String> {
     host.chain(saved).collect()
 }
 
-#[component]
-pub fn Beside(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let items = move || {
         let units = session.units.get();
         let all = session.estimate.get().map(|it| lines(&it, units));
-        all.into_iter()
-            .flatten()
-            .map(|it| view! { <li>{it}</li> })
-            .collect_view()
+        markup::items(&all.unwrap_or_default())
     };
-    view! {
-        <section class="panel" aria-label=text::BESIDE_GPU>
-            <details class="more">
-                <summary>{text::BESIDE_GPU}</summary>
-                <ul class="plain-list">{items}</ul>
-            </details>
-        </section>
-    }
+    let title = text::BESIDE_GPU;
+    Part::new(&format!(
+        r#"<section class="panel" aria-label="{title}">
+            <details class="more"><summary>{title}</summary><ul class="plain-list"></ul></details>
+        </section>"#
+    ))
+    .html("ul", items)
 }

@@ -12,7 +12,8 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::{
     Blob, BlobPropertyBag, CanvasRenderingContext2d, DedicatedWorkerGlobalScope, DragEvent, Event,
     File, HtmlAnchorElement, HtmlCanvasElement, HtmlElement, HtmlImageElement, HtmlInputElement,
-    HtmlSelectElement, MessageEvent, PointerEvent, Storage, Url, Worker, WorkerOptions, WorkerType,
+    HtmlSelectElement, KeyboardEvent, MessageEvent, PointerEvent, Storage, Url, Worker,
+    WorkerOptions, WorkerType,
 };
 
 /// A panic ends the program; say so on the page as well as in the console.
@@ -181,7 +182,8 @@ pub fn set_theme(theme: &str) {
 }
 
 /// Where in the listening element's width a pointer is, from 0 to 1.
-pub fn across(event: &PointerEvent) -> Option<f64> {
+pub fn across(event: &Event) -> Option<f64> {
+    let event: &PointerEvent = event.unchecked_ref();
     let element: web_sys::Element = event.current_target()?.dyn_into().ok()?;
     let bounds = element.get_bounding_client_rect();
     let share = (f64::from(event.client_x()) - bounds.left()) / bounds.width();
@@ -219,6 +221,17 @@ pub fn mark_only(selector: &str, attribute: &str, value: &str, class: &str) {
     }
 }
 
+/// Selects the element of that id, and no other that the selector finds.
+pub fn select_only(selector: &str, id: &str) {
+    for it in all(selector) {
+        // An attribute of that name is never refused.
+        let _ = it.set_attribute(
+            "aria-selected",
+            if it.id() == id { "true" } else { "false" },
+        );
+    }
+}
+
 /// What the field that an event is of holds; a box that can be ticked holds `on` or `off`.
 pub fn value_under(event: &Event) -> String {
     let target = event.target();
@@ -230,6 +243,17 @@ pub fn value_under(event: &Event) -> String {
         Some(_) => "off".into(),
         None => leptos::prelude::event_target_value(event),
     }
+}
+
+/// The key that an event of the keyboard is of.
+pub fn key(event: &Event) -> String {
+    event.unchecked_ref::<KeyboardEvent>().key()
+}
+
+/// Puts a value into a field of any kind.
+pub fn set_value(field: &web_sys::Element, value: &str) {
+    // What has no value ignores it.
+    let _ = Reflect::set(field, &"value".into(), &value.into());
 }
 
 /// All elements that the selector finds.

@@ -1,10 +1,13 @@
 //! A field that searches a catalogue: type a part of a name, choose with the arrow keys.
 
-use leptos::ev::KeyboardEvent;
 use leptos::prelude::*;
+use web_sys::Event;
 
+use super::markup::escape;
+use super::part::Part;
 use super::session::Session;
-use super::text;
+use super::signals::{memo, whenever};
+use super::{browser, text};
 use crate::catalog;
 use crate::catalog::Os;
 use crate::scenario::network;
@@ -84,14 +87,13 @@ pub fn meant(all: &[Entry], typed: &str) -> Option<&'static str> {
     }
 }
 
-#[component]
-pub fn Combo(session: Session, setting: &'static Setting) -> impl IntoView {
-    let all = Memo::new(move |_| entries(setting, session.units.get()));
+pub fn view(session: Session, setting: &'static Setting) -> Part {
+    let all = memo(move || entries(setting, session.units.get()));
     let opened = RwSignal::new(false);
     // What is being typed; the value's own name until then.
     let typed = RwSignal::new(None::<String>);
     let active = RwSignal::new(0_usize);
-    let list = Memo::new(move |_| {
+    let list = memo(move || {
         if opened.get() {
             all.with(|all| found(all, &typed.get().unwrap_or_default()))
         } else {
@@ -107,7 +109,7 @@ pub fn Combo(session: Session, setting: &'static Setting) -> impl IntoView {
         opened.set(true);
     };
     // A declared network takes the place of the catalogue's.
-    let declared = Memo::new(move |_| {
+    let declared = memo(move || {
         setting.kind == Kind::Model && session.scenario.with(|it| it.model.network.is_some())
     });
     let shown = move || match typed.get() {
@@ -125,15 +127,15 @@ pub fn Combo(session: Session, setting: &'static Setting) -> impl IntoView {
         close();
     };
     let commit = move |event| {
-        let text = event_target_value(&event);
+        let text = browser::value_under(&event);
         let id = all
             .with_untracked(|all| meant(all, &text))
             .map_or(text, String::from);
         choose(&id);
     };
-    let keys = move |event: KeyboardEvent| {
+    let keys = move |event: Event| {
         let length = list.with_untracked(Vec::len);
-        match event.key().as_str() {
+        match browser::key(&event).as_str() {
             "ArrowDown" if !opened.get_untracked() => open_all(),
             "ArrowDown" => active.update(|at| *at = (*at + 1).min(length.saturating_sub(1))),
             "ArrowUp" => active.update(|at| *at = at.saturating_sub(1)),
@@ -149,45 +151,70 @@ pub fn Combo(session: Session, setting: &'static Setting) -> impl IntoView {
         }
         event.prevent_default();
     };
-    let list_id = format!("{}.list", setting.path);
+    let path = setting.path;
     let open = move || list.with(|it| !it.is_empty());
-    let option_id = move |index: usize| format!("{}.option.{index}", setting.path);
     let items = move || {
-        let items: Vec<_> = list
-            .get()
-            .into_iter()
-            .enumerate()
-            .map(|(index, entry)| {
-                let id = entry.id;
-                view! {
-                    <li
-                        id=option_id(index) role="option" aria-selected=move || (active.get() == index).to_string()
-                        on:pointerdown=move |event| { event.prevent_default(); choose(id); }
-                        on:pointerenter=move |_| active.set(index)
-                    >{entry.name}<span class="quiet">{entry.detail}</span></li>
-                }
-            })
-            .collect();
-        items
+        let at = active.get_untracked();
+        let item = |(index, entry): (usize, &Entry)| {
+            let (name, detail) = (escape(entry.name), escape(&entry.detail));
+            let chosen = index == at;
+            format!(
+                "<li id=\"{path}.option.{index}\" role=\"option\" data-at=\"{index}\" aria-selected=\"{chosen}\">\
+                 {name}<span class=\"quiet\">{detail}</span></li>"
+            )
+        };
+        list.with(|it| it.iter().enumerate().map(item).collect())
     };
-    view! {
-        <div class="combo">
-            <input
-                id=setting.path name=setting.path type="text" role="combobox" autocomplete="off" spellcheck="false"
-                aria-expanded=move || open().to_string() aria-controls=list_id.clone() aria-autocomplete="list"
-                aria-activedescendant=move || open().then(|| option_id(active.get()))
-                aria-describedby=format!("{0}.hint {0}.help", setting.path)
-                aria-invalid=move || session.problem(setting).is_some().to_string()
-                prop:value=shown
-                on:click=move |_| open_all()
-                on:input=move |event| { open_all(); typed.set(Some(event_target_value(&event))); }
-                on:change=commit
-                on:blur=move |_| close()
-                on:keydown=keys
-            />
-            <ul id=list_id role="listbox" aria-label=text::choices(setting.label) hidden=move || !open()>{items}</ul>
-        </div>
-    }
+    let option = move || format!("{path}.option.{}", active.get());
+    let under = |event: &Event| {
+        browser::attribute_around(event, "data-at")
+            .parse::<usize>()
+            .ok()
+    };
+    let press = move |event: Event| {
+        event.prevent_default();
+        let id = under(&event).and_then(|at| list.with_untracked(|it| it.get(at).map(|it| it.id)));
+        id.into_iter().for_each(choose);
+    };
+    let point = move |event: Event| {
+        if let Some(at) = under(&event).filter(|it| *it != active.get_untracked()) {
+            active.set(at);
+        }
+    };
+    let typing = move |event: Event| {
+        open_all();
+        typed.set(Some(browser::value_under(&event)));
+    };
+    let attributes = format!(
+        r#"autocomplete="off" spellcheck="false" aria-controls="{path}.list" aria-describedby="{path}.hint {path}.help""#
+    );
+    let part = Part::new(&format!(
+        r#"<div class="combo">
+            <input id="{path}" name="{path}" type="text" role="combobox" aria-autocomplete="list" {attributes}>
+            <ul id="{path}.list" role="listbox" aria-label="{}"></ul>
+        </div>"#,
+        escape(&text::choices(setting.label))
+    ))
+    .attribute("input", "aria-expanded", move || open().to_string())
+    .attribute("input", "aria-activedescendant", move || {
+        open().then(option).unwrap_or_default()
+    })
+    .attribute("input", "aria-invalid", move || session.problem(setting).is_some().to_string())
+    .value("input", shown)
+    .on("input", "click", move |_| open_all())
+    .on("input", "input", typing)
+    .on("input", "change", commit)
+    .on("input", "blur", move |_| close())
+    .on("input", "keydown", keys)
+    .flag("ul", "hidden", move || !open())
+    .html("ul", items)
+    .on("ul", "pointerdown", press)
+    .on("ul", "pointerover", point);
+    // The outside here is the list: it is not drawn anew for a key or a pointer.
+    whenever(move |_| {
+        browser::select_only(&format!("[id=\"{path}.list\"] [role=option]"), &option());
+    });
+    part
 }
 
 #[cfg(test)]

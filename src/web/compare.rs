@@ -3,7 +3,9 @@
 use leptos::prelude::*;
 
 use super::gauge::{Piece, pieces};
+use super::part::Part;
 use super::session::{Answer, Session};
+use super::signals::memo;
 use super::{markup, text};
 use crate::estimate::Estimate;
 use crate::scenario::{Scenario, settings};
@@ -84,35 +86,32 @@ fn bar(estimate: &Estimate, longest: Bytes) -> Vec<(&'static str, f64, f64)> {
 }
 
 /// Keeps the present scenario as A, or shows what has changed since.
-#[component]
-pub fn Compare(session: Session) -> impl IntoView {
-    let shown = move || match session.kept.get() {
-        None => view! { <Keep session/> }.into_any(),
-        Some(_) => view! { <Comparison session/> }.into_any(),
-    };
-    view! {
-        <section
-            class="panel" class:on-paper=move || session.kept.with(Option::is_some)
-            aria-labelledby="compare-title" data-testid="compare"
-        >
-            {shown}
-        </section>
-    }
+pub fn view(session: Session) -> Part {
+    let kept = memo(move || session.kept.with(Option::is_some));
+    Part::new(r#"<section class="panel" aria-labelledby="compare-title" data-testid="compare"></section>"#)
+        .class("", "on-paper", move || kept.get())
+        .shows("", move || {
+            Some(if kept.get() {
+                comparison(session)
+            } else {
+                keep(session)
+            })
+        })
 }
 
-#[component]
-fn Keep(session: Session) -> impl IntoView {
-    view! {
-        <header>
-            <h2 id="compare-title">"Compare"</h2>
-            <button type="button" data-testid="keep" on:click=move |_| session.keep()>"Keep this as A"</button>
+fn keep(session: Session) -> Part {
+    Part::new(&format!(
+        r#"<header>
+            <h2 id="compare-title">Compare</h2>
+            <button type="button" data-testid="keep">Keep this as A</button>
         </header>
-        <p class="quiet">{text::COMPARE}</p>
-    }
+        <p class="quiet">{}</p>"#,
+        text::COMPARE
+    ))
+    .on("button", "click", move |_| session.keep())
 }
 
-#[component]
-fn Comparison(session: Session) -> impl IntoView {
+fn comparison(session: Session) -> Part {
     let both = move || {
         let kept = session.kept_answer.with(|it| it.estimate.clone())?;
         Some((kept, session.estimate.get()?))
@@ -137,18 +136,23 @@ fn Comparison(session: Session) -> impl IntoView {
             &rows,
         ))
     };
-    view! {
-        <header>
-            <h2 id="compare-title">"Compared with A"</h2>
-            <button type="button" on:click=move |_| session.swap()>"Swap"</button>
-            <button type="button" on:click=move |_| session.kept.set(None)>"Stop comparing"</button>
+    Part::new(
+        r#"<header>
+            <h2 id="compare-title">Compared with A</h2>
+            <button type="button" class="swap">Swap</button>
+            <button type="button" class="stop">Stop comparing</button>
         </header>
-        <div inner_html=move || drawn().unwrap_or_default()></div>
+        <div class="drawn"></div>
         <div class="pair">
-            <div inner_html=named></div>
-            <div inner_html=move || weighed().unwrap_or_default()></div>
-        </div>
-    }
+            <div class="named"></div>
+            <div class="weighed"></div>
+        </div>"#,
+    )
+    .on(".swap", "click", move |_| session.swap())
+    .on(".stop", "click", move |_| session.kept.set(None))
+    .html(".drawn", move || drawn().unwrap_or_default())
+    .html(".named", named)
+    .html(".weighed", move || weighed().unwrap_or_default())
 }
 
 /// Both on one scale; the tables beneath hold the numbers.

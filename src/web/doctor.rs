@@ -3,8 +3,9 @@
 use leptos::prelude::*;
 
 use super::markup::escape;
+use super::part::Part;
 use super::session::Session;
-use super::{browser, text};
+use super::{browser, measured, text};
 use crate::estimate::Estimate;
 use crate::strategy::doctor::{Diagnosis, Findings, PROBE, diagnose};
 
@@ -49,8 +50,7 @@ fn shown(diagnosis: &Diagnosis) -> String {
     )
 }
 
-#[component]
-pub fn Doctor(session: Session, width: ReadSignal<u32>) -> impl IntoView {
+pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
     let pasted = session.pasted;
     let report = move || {
         pasted.with(|it| {
@@ -60,22 +60,29 @@ pub fn Doctor(session: Session, width: ReadSignal<u32>) -> impl IntoView {
         })
     };
     let save_probe = move |_| browser::download("headroom_probe.py", "text/x-python", PROBE);
-    view! {
-        <section class="panel" aria-labelledby="doctor-title" data-testid="doctor">
-            <header><h2 id="doctor-title">"Ran out of memory?"</h2></header>
-            <label class="quiet" for="doctor">{text::PASTE}</label>
-            <textarea
-                id="doctor" class="listing" rows="4" spellcheck="false" prop:value=move || pasted.get()
-                on:input=move |event| pasted.set(event_target_value(&event))
-            ></textarea>
-            <div class="report" role="status" aria-live="polite" inner_html=report></div>
-            <super::measured::Measured session width/>
+    Part::new(&format!(
+        r#"<section class="panel" aria-labelledby="doctor-title" data-testid="doctor">
+            <header><h2 id="doctor-title">Ran out of memory?</h2></header>
+            <label class="quiet" for="doctor">{}</label>
+            <textarea id="doctor" class="listing" rows="4" spellcheck="false"></textarea>
+            <div class="report" role="status" aria-live="polite"></div>
+            <slot name="measured"></slot>
             <div class="actions">
-                <button type="button" data-testid="probe" on:click=save_probe>{text::SAVE_PROBE}</button>
-                <p class="quiet">{text::PROBE_ABOUT}</p>
+                <button type="button" data-testid="probe">{}</button>
+                <p class="quiet">{}</p>
             </div>
-        </section>
-    }
+        </section>"#,
+        text::PASTE,
+        text::SAVE_PROBE,
+        text::PROBE_ABOUT
+    ))
+    .value("textarea", move || pasted.get())
+    .on("textarea", "input", move |event| {
+        pasted.set(browser::value_under(&event));
+    })
+    .html(".report", report)
+    .on("button", "click", save_probe)
+    .put("measured", measured::view(session, width))
 }
 
 #[cfg(test)]

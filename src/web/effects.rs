@@ -5,6 +5,7 @@ use leptos::prelude::*;
 
 use super::browser;
 use super::session::Session;
+use super::signals::whenever;
 use crate::scenario::Scenario;
 
 /// Where the latest link is kept in the browser's storage: a tab has its own, and the last of any tab is kept for new ones.
@@ -35,10 +36,14 @@ pub fn once_rested(
     act: impl FnMut() + 'static,
     watch: impl Fn(bool) -> bool + 'static,
 ) {
-    let timer = StoredValue::new_local(browser::Timer::new(delay, Box::new(act)));
+    rest(delay, Box::new(act), Box::new(watch));
+}
+
+fn rest(delay: i32, act: Box<dyn FnMut()>, watch: Box<dyn Fn(bool) -> bool>) {
+    let timer = StoredValue::new_local(browser::Timer::new(delay, act));
     // The outside here is time.
-    Effect::new(move |before: Option<()>| {
-        if watch(before.is_none()) {
+    whenever(move |first| {
+        if watch(first) {
             timer.with_value(browser::Timer::set);
         }
     });

@@ -1,9 +1,11 @@
 //! The files to run: shown, copied, saved, for the program of choice.
 
-use leptos::ev::MouseEvent;
 use leptos::prelude::*;
+use web_sys::Event;
 
+use super::part::Part;
 use super::session::{Answer, Session};
+use super::signals::{memo, whenever};
 use super::{browser, markup, text};
 use crate::export::{self, File, Files, Target};
 use crate::scenario::Problem;
@@ -14,20 +16,19 @@ fn files(answer: &Answer, target: &Target) -> Option<Files> {
     Some((target.write)(&answer.scenario, estimate))
 }
 
-#[component]
-pub fn Exports(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let chosen = RwSignal::new(export::TARGETS.first());
-    let files = Memo::new(move |_| {
+    let files = memo(move || {
         let target = chosen.get()?;
         session.answer.with(|answer| files(answer, target))
     });
-    let names = Memo::new(move |_| files.with(|it| it.as_ref().map(names)));
+    let names = memo(move || files.with(|it| it.as_ref().map(names)));
     let shown = move || {
         names.track();
-        files.with_untracked(|it| it.as_ref().map(html))
+        files.with_untracked(|it| it.as_ref().map(html).unwrap_or_default())
     };
     // The outside here is the listings: a file that is open stays open while its text changes.
-    Effect::new(move || {
+    whenever(move |_| {
         files.with(|it| {
             let all = it.as_ref().and_then(|it| it.as_ref().ok());
             browser::set_texts("#files pre", |id| {
@@ -36,7 +37,7 @@ pub fn Exports(session: Session) -> impl IntoView {
             });
         });
     });
-    let press = move |event: MouseEvent| {
+    let press = move |event: Event| {
         let meant = |attribute| {
             let name = browser::attribute_under(&event, attribute);
             files.with_untracked(|it| {
@@ -68,28 +69,31 @@ pub fn Exports(session: Session) -> impl IntoView {
             browser::download_bytes("headroom.zip", "application/zip", &archive);
         }
     };
-    let checked = move || chosen.get().map(|it| it.versions);
-    let options: Vec<_> = export::TARGETS
-        .iter()
-        .map(|it| view! { <option value=it.id>{it.title}</option> })
-        .collect();
-    view! {
-        <section class="panel" class:stale=session.stale aria-labelledby="exports-title">
+    let checked = move || chosen.get().map_or("", |it| it.versions).into();
+    let option = |it: &Target| format!("<option value=\"{}\">{}</option>", it.id, it.title);
+    let options: String = export::TARGETS.iter().map(option).collect();
+    Part::new(&format!(
+        r#"<section class="panel" aria-labelledby="exports-title">
             <header>
-                <h2 id="exports-title">"What to run"</h2>
-                <label class="quiet" for="export-target">"Written for"</label>
-                <select
-                    id="export-target" class="plain"
-                    on:change=move |event| chosen.set(export::target(&event_target_value(&event)))
-                >{options}</select>
+                <h2 id="exports-title">What to run</h2>
+                <label class="quiet" for="export-target">Written for</label>
+                <select id="export-target" class="plain">{options}</select>
             </header>
-            <p class="quiet checked">{checked}</p>
+            <p class="quiet checked"></p>
             <div class="actions">
-                <button type="button" data-testid="export-zip" on:click=all>"All programs (.zip)"</button>
+                <button type="button" data-testid="export-zip">All programs (.zip)</button>
             </div>
-            <div class="files" id="files" on:click=press inner_html=move || shown().unwrap_or_default()></div>
-        </section>
-    }
+            <div class="files" id="files"></div>
+        </section>"#
+    ))
+    .class("", "stale", move || session.stale.get())
+    .on("select", "change", move |event| {
+        chosen.set(export::target(&browser::value_under(&event)));
+    })
+    .text(".checked", checked)
+    .on(".actions", "click", all)
+    .on("#files", "click", press)
+    .html("#files", shown)
 }
 
 /// What the drawing is made anew for: which files there are, or why there are none.

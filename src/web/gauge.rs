@@ -1,9 +1,12 @@
 //! The gauge: everything on the device, drawn to scale inside the card's memory, with the room that is left.
 
-use leptos::ev::PointerEvent;
+use std::sync::Arc;
+
 use leptos::prelude::*;
+use web_sys::Event;
 
 use super::browser;
+use super::part::Part;
 use super::session::Session;
 use super::text;
 use super::verdict::Tone;
@@ -224,31 +227,39 @@ impl Gauge {
 }
 
 /// The drawing. `pointed` names the piece the person points at, here or in the table beneath.
-#[component]
-pub fn GaugeView(session: Session, pointed: RwSignal<String>) -> impl IntoView {
-    let gauge = Memo::new(move |_| {
-        let units = session.units.get();
+pub fn view(session: Session, pointed: RwSignal<String>) -> Part {
+    let tone = move || {
+        let tone = |it: &Arc<Estimate>| Tone::of(it).id();
         session
             .estimate
-            .with(|it| it.as_ref().map(|it| Gauge::of(it, units)))
-    });
-    let tone = move || gauge.with(|it| it.as_ref().map_or("open", |it| it.tone.id()));
-    let drawing = move || gauge.with(|it| it.as_ref().map(Gauge::svg).unwrap_or_default());
-    let point =
-        move |event: PointerEvent| pointed.set(browser::attribute_under(&event, "data-part"));
-    view! {
-        <figure class="gauge" data-tone=tone data-pointed=pointed>
-            // The table beneath holds the same numbers for those who do not see this.
-            <svg aria-hidden="true" on:pointermove=point on:pointerleave=move |_| pointed.set(String::new())>
+            .with(|it| it.as_ref().map_or("open", tone).into())
+    };
+    let drawing = move || {
+        let units = session.units.get();
+        let drawn = |it: &Arc<Estimate>| Gauge::of(it, units).svg();
+        session
+            .estimate
+            .with(|it| it.as_ref().map(drawn).unwrap_or_default())
+    };
+    let point = move |event: Event| pointed.set(browser::attribute_under(&event, "data-part"));
+    // The table beneath holds the same numbers for those who do not see this.
+    Part::new(
+        r#"<figure class="gauge">
+            <svg aria-hidden="true">
                 <defs>
                     <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
-                        <rect width="2" height="6" class="too-much"/>
+                        <rect width="2" height="6" class="too-much"></rect>
                     </pattern>
                 </defs>
-                <g inner_html=drawing></g>
+                <g></g>
             </svg>
-        </figure>
-    }
+        </figure>"#,
+    )
+    .attribute("", "data-tone", tone)
+    .attribute("", "data-pointed", move || pointed.get())
+    .html("g", drawing)
+    .on("svg", "pointermove", point)
+    .on("svg", "pointerleave", move |_| pointed.set(String::new()))
 }
 
 #[cfg(test)]

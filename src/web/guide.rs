@@ -3,7 +3,9 @@
 use leptos::prelude::*;
 
 use super::markup::escape;
+use super::part::Part;
 use super::session::Session;
+use super::signals::{memo, whenever};
 use super::text;
 use super::worker::{Helper, Kind, Work};
 use crate::guide::{self, Guide, Lab};
@@ -104,37 +106,43 @@ fn knobs(guide: &Guide) -> String {
     html
 }
 
-#[component]
-pub fn SystemGuide(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let helper = Helper::new(KIND.id);
-    let found = Memo::new(move |_| session.scenario.with(|it| of(it).map(|it| it.preset)));
+    let found = memo(move || session.scenario.with(|it| of(it).map(|it| it.preset)));
     let guide = move || found.get().and_then(guide::find);
     let open = RwSignal::new(false);
     // The outside here is the worker.
-    Effect::new(move || {
+    whenever(move |_| {
         let preset = found.get().and_then(presets::find);
         match preset.filter(|_| open.get()) {
             Some(preset) => helper.ask(preset.scenario()),
             None => helper.stop(),
         }
     });
-    let document = move || guide().map(|it| it.document);
+    let document = move || guide().map_or("", |it| it.document).into();
     let told = move || {
         let guide = guide().filter(|_| open.get());
         guide.map(|it| helper.reply.with(|reply| claims(it, &reply.lines)))
     };
     let wired = move || guide().filter(|_| open.get()).map(knobs);
-    view! {
-        <section class="panel" hidden=move || found.get().is_none() aria-labelledby="guide-title" data-testid="guide">
-            <details class="more" on:toggle=move |_| open.update(|it| *it = !*it)>
-                <summary><h2 id="guide-title">{text::GUIDE}</h2></summary>
-                <p class="quiet">{document}</p>
-                <div class="scroller" tabindex="0" role="region" aria-labelledby="guide-title" inner_html=move || told().unwrap_or_default()></div>
-                <h3>{text::KNOBS}</h3>
-                <dl class="knobs" inner_html=move || wired().unwrap_or_default()></dl>
+    Part::new(&format!(
+        r#"<section class="panel" aria-labelledby="guide-title" data-testid="guide">
+            <details class="more">
+                <summary><h2 id="guide-title">{}</h2></summary>
+                <p class="quiet"></p>
+                <div class="scroller" tabindex="0" role="region" aria-labelledby="guide-title"></div>
+                <h3>{}</h3>
+                <dl class="knobs"></dl>
             </details>
-        </section>
-    }
+        </section>"#,
+        text::GUIDE,
+        text::KNOBS
+    ))
+    .flag("", "hidden", move || found.get().is_none())
+    .tells_open("details", open)
+    .text("p", document)
+    .html(".scroller", move || told().unwrap_or_default())
+    .html(".knobs", move || wired().unwrap_or_default())
 }
 
 #[cfg(test)]

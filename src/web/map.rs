@@ -1,9 +1,11 @@
 //! The fit map: micro-batch against sample size, each cell coloured by how it fits; a click takes it.
 
-use leptos::ev::MouseEvent;
 use leptos::prelude::*;
+use web_sys::Event;
 
+use super::part::Part;
 use super::session::Session;
+use super::signals::memo;
 use super::verdict::Tone;
 use super::worker::{Helper, Kind, Work};
 use super::{browser, text};
@@ -128,18 +130,17 @@ fn html(map: &FitMap, units: UnitStyle) -> String {
     html
 }
 
-#[component]
-pub fn Map(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let helper = Helper::new(KIND.id);
     let open = RwSignal::new(false);
     super::advice::follow(session, helper, move || open.get());
-    let map = Memo::new(move |_| {
+    let map = memo(move || {
         helper
             .reply
             .with(|it| helper.about.with(|about| filled(about, &it.lines)))
     });
     let drawn = move || map.with(|it| html(it, session.units.get()));
-    let take = move |event: MouseEvent| {
+    let take = move |event: Event| {
         let place = browser::attribute_under(&event, "data-cell");
         let found = place.split_once(' ').and_then(|(row, column)| {
             map.with_untracked(|it| it.at(row.parse().ok()?, column.parse().ok()?))
@@ -148,15 +149,24 @@ pub fn Map(session: Session) -> impl IntoView {
             session.replace(scenario);
         }
     };
-    view! {
-        <section class="panel" class:stale=session.stale aria-labelledby="map-title" data-testid="map">
-            <details class="more" on:toggle=move |_| open.update(|it| *it = !*it)>
-                <summary><h2 id="map-title">"Which batch fits at which length"</h2></summary>
-                <p class="quiet">{move || text::map_axis(session.units.get(), map.with(|it| it.usable))}</p>
-                <div class="scroller" on:click=take inner_html=drawn></div>
+    let axis = move || {
+        let axis = text::map_axis(session.units.get(), map.with(|it| it.usable));
+        axis.unwrap_or_default()
+    };
+    Part::new(
+        r#"<section class="panel" aria-labelledby="map-title" data-testid="map">
+            <details class="more">
+                <summary><h2 id="map-title">Which batch fits at which length</h2></summary>
+                <p class="quiet"></p>
+                <div class="scroller"></div>
             </details>
-        </section>
-    }
+        </section>"#,
+    )
+    .class("", "stale", move || session.stale.get())
+    .tells_open("details", open)
+    .text("p", axis)
+    .html(".scroller", drawn)
+    .on(".scroller", "click", take)
 }
 
 #[cfg(test)]

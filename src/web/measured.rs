@@ -2,7 +2,9 @@
 
 use leptos::prelude::*;
 
+use super::part::Part;
 use super::session::Session;
+use super::signals::memo;
 use super::{chart, markup, saves, text};
 use crate::strategy::doctor::{Calibration, Log, calibrate};
 use crate::units::{Bytes, UnitStyle};
@@ -32,13 +34,12 @@ fn table(found: &Calibration, units: UnitStyle) -> String {
 }
 
 /// Shown where the doctor was given a probe's log.
-#[component]
-pub fn Measured(session: Session, width: ReadSignal<u32>) -> impl IntoView {
-    let log = Memo::new(move |_| session.pasted.with(|it| Log::parse(it)));
+pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
+    let log = memo(move || session.pasted.with(|it| Log::parse(it)));
     let expected = move || session.estimate.get().map(|it| (&*it).into());
-    let found = Memo::new(move |_| log.with(|it| calibrate(it.as_ref()?, expected()?)));
+    let found = memo(move || log.with(|it| calibrate(it.as_ref()?, expected()?)));
     let size = move || chart::size(width.get());
-    let drawing = Memo::new(move |_| {
+    let drawing = memo(move || {
         let predicted = found.get()?.predicted;
         let points = log.with(|it| it.as_ref().map(points))?;
         chart::measured(&points, predicted, session.units.get(), size())
@@ -50,39 +51,53 @@ pub fn Measured(session: Session, width: ReadSignal<u32>) -> impl IntoView {
         saves::csv("step,peak_allocated_bytes", points.iter().map(row))
     };
     let take = move |_| session.calibration.set(found.get_untracked());
-    view! {
-        <div hidden=move || found.get().is_none() data-testid="measured">
-            <h3>{text::PREDICTED_AND_MEASURED}</h3>
+    let axis = move || {
+        let axis = |it: Calibration| {
+            text::measured_axis(session.units.get(), it.measured.max(it.predicted))
+        };
+        found.get().map(axis).unwrap_or_default()
+    };
+    Part::new(&format!(
+        r#"<div data-testid="measured">
+            <h3>{}</h3>
             <figure class="chart">
-                <p class="quiet">{move || found.get().map(|it| text::measured_axis(session.units.get(), it.measured.max(it.predicted)))}</p>
-                <div class="plot" aria-hidden="true" inner_html=move || drawing.get().unwrap_or_default()></div>
+                <p class="quiet"></p>
+                <div class="plot" aria-hidden="true"></div>
             </figure>
-            <div inner_html=move || numbers().unwrap_or_default()></div>
-            <div class="actions">
-                <button type="button" on:click=take>{text::CALIBRATE}</button>
-            </div>
-            <saves::Saves
-                name="measured" svg=Signal::derive(move || drawing.get()) size=Signal::derive(size) csv=Signal::derive(file)
-            />
-        </div>
-    }
+            <div class="table"></div>
+            <div class="actions"><button type="button">{}</button></div>
+            <slot name="saves"></slot>
+        </div>"#,
+        text::PREDICTED_AND_MEASURED,
+        text::CALIBRATE
+    ))
+    .flag("", "hidden", move || found.get().is_none())
+    .text("p", axis)
+    .html(".plot", move || drawing.get().unwrap_or_default())
+    .html(".table", move || numbers().unwrap_or_default())
+    .on("button", "click", take)
+    .put(
+        "saves",
+        saves::view("measured", move || drawing.get(), size, file),
+    )
 }
 
 /// The answer with this machine's offset, for as long as it is kept.
-#[component]
-pub fn Calibrated(session: Session) -> impl IntoView {
-    let shown = move || {
+pub fn calibrated(session: Session) -> Part {
+    let words = move || {
         let found = session.calibration.get()?;
         let device = session.estimate.get()?.device.expected;
-        let words = text::calibrated(&found, device, session.units.get());
-        Some(view! {
-            <p class="quiet" data-testid="calibrated">
-                {words}
-                <button type="button" class="plain" on:click=move |_| session.calibration.set(None)>{text::REMOVE}</button>
-            </p>
-        })
+        Some(text::calibrated(&found, device, session.units.get()))
     };
-    view! { {shown} }
+    Part::new(r#"<div class="contents"></div>"#).shows("", move || {
+        let html = format!(
+            r#"<p class="quiet" data-testid="calibrated">{}<button type="button" class="plain">{}</button></p>"#,
+            markup::escape(&words()?),
+            text::REMOVE
+        );
+        let remove = move |_| session.calibration.set(None);
+        Some(Part::new(&html).on("button", "click", remove))
+    })
 }
 
 #[cfg(test)]

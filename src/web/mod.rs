@@ -1,4 +1,4 @@
-//! The page: Leptos views over the pure core; only `browser` touches what a browser owns.
+//! The page: parts of markup that follow signals over the pure core; only `browser` and `part` touch what a browser owns.
 //!
 //! One `Session` holds the state; each view takes it and gives markup. What a view shows is worked out in pure
 //! functions beside it, which are tested without a browser.
@@ -24,6 +24,7 @@ mod masthead;
 mod measured;
 mod network;
 mod open;
+mod part;
 mod picture;
 mod plans;
 mod printed;
@@ -32,6 +33,7 @@ mod sample;
 mod saves;
 mod session;
 mod sharing;
+mod signals;
 mod stack;
 mod summary;
 mod sweep;
@@ -42,6 +44,8 @@ mod worker;
 
 use leptos::prelude::*;
 
+use self::part::Part;
+
 /// Draws the page in the place of the static greeting in `index.html`.
 pub fn start() {
     if browser::in_worker() {
@@ -50,68 +54,70 @@ pub fn start() {
     }
     browser::report_panics();
     if let Some(place) = browser::clear("app") {
-        leptos::mount::mount_to(place, App).forget();
+        let home = place.clone();
+        leptos::mount::mount_to(place, move || page().fill(&home)).forget();
         worker::start();
     }
 }
 
 /// The whole page.
-#[component]
-pub fn App() -> impl IntoView {
+fn page() -> Part {
     let session = effects::opening();
     effects::follow_address(session);
     effects::listen_to_keys(session);
     let width = effects::watch_width();
-    view! {
-        <masthead::Masthead session/>
+    let answers = Part::all([
+        verdict::view(session),
+        breakdown::view(session),
+        advice::view(session, &advice::LADDER),
+        timeline::view(session, width),
+        sweep::view(session, width),
+        map::view(session),
+        advice::view(session, &advice::SOLVE),
+        advice::view(session, &advice::MOVES),
+        advice::view(session, &advice::TIERS),
+        advice::view(session, &advice::GPUS),
+        advice::fastest(session, width),
+        advice::steps(session, width),
+        guide::view(session),
+        network::view(session),
+        compare::view(session),
+        stack::view(session),
+        exports::view(session),
+        doctor::view(session, width),
+        beside::view(session),
+        limits(session),
+        printed::view(session),
+    ]);
+    Part::new(&format!(
+        r#"<slot name="masthead"></slot>
         <div class="page">
-            <form::Questions session/>
-            <div class="answers" id="answers">
-                <verdict::Verdict session/>
-                <breakdown::Breakdown session/>
-                <advice::Advice session panel=&advice::LADDER/>
-                <timeline::Timeline session width/>
-                <sweep::Sweep session width/>
-                <map::Map session/>
-                <advice::Advice session panel=&advice::SOLVE/>
-                <advice::Advice session panel=&advice::MOVES/>
-                <advice::Advice session panel=&advice::TIERS/>
-                <advice::Advice session panel=&advice::GPUS/>
-                <advice::Fastest session width/>
-                <advice::Steps session width/>
-                <guide::SystemGuide session/>
-                <network::NetworkEditor session/>
-                <compare::Compare session/>
-                <stack::Brought session/>
-                <exports::Exports session/>
-                <doctor::Doctor session width/>
-                <beside::Beside session/>
-                <Limits session/>
-                <printed::Printed session/>
-            </div>
+            <slot name="questions"></slot>
+            <div class="answers" id="answers"><slot name="answers"></slot></div>
         </div>
-        <footer class="colophon"><p>{text::PRIVATE}</p></footer>
-    }
+        <footer class="colophon"><p>{}</p></footer>"#,
+        text::PRIVATE
+    ))
+    .put("masthead", masthead::view(session))
+    .put("questions", form::view(session))
+    .put("answers", answers)
 }
 
 /// What the numbers leave out, always one click away.
-#[component]
-fn Limits(session: session::Session) -> impl IntoView {
+fn limits(session: session::Session) -> Part {
     let items = move || {
-        let all = session
-            .answer
-            .with(|it| it.estimate.as_ref().map(|it| it.not_modelled.clone()));
-        all.into_iter()
-            .flatten()
-            .map(|it| view! { <li>{it}</li> })
-            .collect_view()
+        session.answer.with(|it| {
+            let estimate = it.estimate.as_ref();
+            estimate
+                .map(|it| markup::items(&it.not_modelled))
+                .unwrap_or_default()
+        })
     };
-    view! {
-        <section class="panel screen-only" aria-label=text::NOT_MODELLED>
-            <details class="more">
-                <summary>{text::NOT_MODELLED}</summary>
-                <ul class="plain-list">{items}</ul>
-            </details>
-        </section>
-    }
+    let title = text::NOT_MODELLED;
+    Part::new(&format!(
+        r#"<section class="panel screen-only" aria-label="{title}">
+            <details class="more"><summary>{title}</summary><ul class="plain-list"></ul></details>
+        </section>"#
+    ))
+    .html("ul", items)
 }

@@ -1,7 +1,8 @@
 //! Opening a file: a scenario, another tool's settings, a model's `config.json`, saved plans, or a run's log.
 
-use leptos::prelude::*;
+use leptos::prelude::Set;
 
+use super::part::Part;
 use super::plans::{self, Plans};
 use super::session::Session;
 use super::{browser, text};
@@ -64,8 +65,7 @@ pub fn take(session: Session, file: &str) {
 }
 
 /// A button for files; a file may also be dropped anywhere on the page.
-#[component]
-pub fn Open(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let read = move |file| {
         browser::read_file(file, LONGEST, move |read| match read {
             Some(text) => take(session, &text),
@@ -73,15 +73,14 @@ pub fn Open(session: Session) -> impl IntoView {
         });
     };
     browser::on_drop(read);
-    view! {
-        <label class="button plain">
-            "Open a file"
-            <input
-                type="file" class="aside" data-testid="open-file" accept=".yaml,.yml,.json,.jsonl,.sh,.txt,.log,.svg"
-                on:change=move |event| browser::chosen_file(&event).into_iter().for_each(read)
-            />
-        </label>
-    }
+    Part::new(
+        r#"<label class="button plain">Open a file
+            <input type="file" class="aside" data-testid="open-file" accept=".yaml,.yml,.json,.jsonl,.sh,.txt,.log,.svg">
+        </label>"#,
+    )
+    .on("input", "change", move |event| {
+        browser::chosen_file(&event).into_iter().for_each(read);
+    })
 }
 
 #[cfg(test)]

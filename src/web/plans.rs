@@ -1,9 +1,10 @@
 //! Saved plans: scenarios by name, kept in this browser, and all of them as one file.
 
-use leptos::ev::MouseEvent;
 use leptos::prelude::*;
+use web_sys::Event;
 
 use super::markup::escape;
+use super::part::Part;
 use super::session::Session;
 use super::{browser, text};
 use crate::document::{Document, Entry};
@@ -102,8 +103,7 @@ pub fn keep(session: Session, plans: &Plans) {
     }
 }
 
-#[component]
-pub fn Saved(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let name = RwSignal::new(String::new());
     let change = move |change: &dyn Fn(&mut Plans)| {
         // Another tab may have saved meanwhile.
@@ -116,7 +116,7 @@ pub fn Saved(session: Session) -> impl IntoView {
         change(&|it| it.save(&name.get_untracked(), link.clone()));
         name.set(String::new());
     };
-    let press = move |event: MouseEvent| {
+    let press = move |event: Event| {
         let open = browser::attribute_under(&event, "data-open");
         if let Some(link) = session.plans.with_untracked(|it| it.link(&open)) {
             session.open(&link);
@@ -132,21 +132,31 @@ pub fn Saved(session: Session) -> impl IntoView {
     };
     let none = move || session.plans.with(|it| it.0.is_empty());
     let unnamed = move || name.with(|it| it.trim().is_empty());
-    view! {
-        <details class="plans" data-testid="plans">
-            <summary>{text::PLANS}</summary>
-            <ul on:click=press inner_html=move || session.plans.with(Plans::html)></ul>
+    Part::new(&format!(
+        r#"<details class="plans" data-testid="plans">
+            <summary>{}</summary>
+            <ul></ul>
             <div class="actions">
-                <input
-                    type="text" aria-label=text::PLAN_NAME placeholder=text::PLAN_NAME autocomplete="off"
-                    prop:value=move || name.get() on:input=move |event| name.set(event_target_value(&event))
-                />
-                <button type="button" disabled=unnamed on:click=save>"Save"</button>
-                <button type="button" class="plain" disabled=none on:click=all>"Save all as a file"</button>
+                <input type="text" aria-label="{named}" placeholder="{named}" autocomplete="off">
+                <button type="button" data-do="save">Save</button>
+                <button type="button" class="plain" data-do="all">Save all as a file</button>
             </div>
-            <p class="quiet">{text::PLANS_ARE_LOCAL}</p>
-        </details>
-    }
+            <p class="quiet">{}</p>
+        </details>"#,
+        text::PLANS,
+        text::PLANS_ARE_LOCAL,
+        named = text::PLAN_NAME,
+    ))
+    .html("ul", move || session.plans.with(Plans::html))
+    .on("ul", "click", press)
+    .value("input", move || name.get())
+    .on("input", "input", move |event| {
+        name.set(browser::value_under(&event));
+    })
+    .flag("[data-do=save]", "disabled", unnamed)
+    .on("[data-do=save]", "click", save)
+    .flag("[data-do=all]", "disabled", none)
+    .on("[data-do=all]", "click", all)
 }
 
 #[cfg(test)]

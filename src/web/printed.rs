@@ -2,6 +2,7 @@
 
 use leptos::prelude::*;
 
+use super::part::Part;
 use super::session::{Answer, Session};
 use super::sharing::{self, origin};
 use super::{browser, markup, text};
@@ -44,8 +45,7 @@ pub fn html(answer: &Answer, units: UnitStyle, address: &str, origin: &str) -> S
 }
 
 /// Written only when the browser is about to print.
-#[component]
-pub fn Printed(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let shown = RwSignal::new(String::new());
     let handle = window_event_listener_untyped("beforeprint", move |_| {
         let address = browser::address(&session.link_untracked());
@@ -54,7 +54,7 @@ pub fn Printed(session: Session) -> impl IntoView {
         shown.set(session.answer.with_untracked(of));
     });
     on_cleanup(move || handle.remove());
-    view! { <section class="print-only printed" inner_html=shown></section> }
+    Part::new(r#"<section class="print-only printed"></section>"#).html("", move || shown.get())
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! A chart as a file: the drawing, a picture of it, and its numbers.
 
-use leptos::ev::MouseEvent;
-use leptos::prelude::*;
+use leptos::prelude::untrack;
 
+use super::part::Part;
 use super::{browser, chart, picture, sharing};
 
 /// Rows of numbers for other programs, under the names of their columns.
@@ -16,19 +16,45 @@ pub fn csv(head: &str, rows: impl IntoIterator<Item = Vec<String>>) -> String {
 }
 
 /// Three buttons; `name` is the files' name without its end.
-#[component]
-pub fn Saves(
+pub fn view(
     name: &'static str,
-    svg: Signal<Option<String>>,
-    size: Signal<(u32, u32)>,
-    csv: Signal<String>,
-) -> impl IntoView {
-    let drawn = move || svg.get_untracked().map(|it| chart::standing_alone(&it));
-    let save = move |event: MouseEvent| {
+    svg: impl Fn() -> Option<String> + 'static,
+    size: impl Fn() -> (u32, u32) + 'static,
+    csv: impl Fn() -> String + 'static,
+) -> Part {
+    let chart = Chart {
+        name,
+        svg: Box::new(svg),
+        size: Box::new(size),
+        csv: Box::new(csv),
+    };
+    Part::new(&format!(
+        r#"<div class="actions" data-testid="save-{name}">
+            <button type="button" data-as="svg">Download SVG</button>
+            <button type="button" data-as="png">Download PNG</button>
+            <button type="button" data-as="csv">Download CSV</button>
+        </div>"#
+    ))
+    .on("", "click", move |event| {
         let kind = browser::attribute_under(&event, "data-as");
-        let file = format!("headroom-{name}.{kind}");
-        match (&*kind, drawn()) {
-            ("csv", _) => browser::download(&file, "text/csv", &csv.get_untracked()),
+        untrack(|| chart.save(&kind));
+    })
+}
+
+/// What can be saved.
+struct Chart {
+    name: &'static str,
+    svg: Box<dyn Fn() -> Option<String>>,
+    size: Box<dyn Fn() -> (u32, u32)>,
+    csv: Box<dyn Fn() -> String>,
+}
+
+impl Chart {
+    fn save(&self, kind: &str) {
+        let file = format!("headroom-{}.{kind}", self.name);
+        let drawn = (self.svg)().map(|it| chart::standing_alone(&it));
+        match (kind, drawn) {
+            ("csv", _) => browser::download(&file, "text/csv", &(self.csv)()),
             ("svg", Some(svg)) => {
                 // The drawing carries the run it is of.
                 let address = browser::address(&browser::fragment());
@@ -36,16 +62,9 @@ pub fn Saves(
                 let svg = svg.replacen('>', &format!(">{carried}"), 1);
                 browser::download(&file, "image/svg+xml", &svg);
             }
-            ("png", Some(svg)) => browser::download_png(&file, &svg, size.get_untracked()),
+            ("png", Some(svg)) => browser::download_png(&file, &svg, (self.size)()),
             _ => (),
         }
-    };
-    view! {
-        <div class="actions" data-testid=format!("save-{name}") on:click=save>
-            <button type="button" data-as="svg">"Download SVG"</button>
-            <button type="button" data-as="png">"Download PNG"</button>
-            <button type="button" data-as="csv">"Download CSV"</button>
-        </div>
     }
 }
 

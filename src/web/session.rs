@@ -7,6 +7,7 @@ use leptos::prelude::*;
 use super::draft::{Draft, Shown};
 use super::history::History;
 use super::plans::{self, Plans};
+use super::signals::{memo, memo_after};
 use crate::estimate::{self, Estimate, Unsupported};
 use crate::scenario::Scenario;
 use crate::scenario::settings::{self, Setting};
@@ -57,19 +58,19 @@ pub struct Answer {
 impl Session {
     pub fn new(scenario: Scenario) -> Self {
         let draft = RwSignal::new(Draft::new(scenario));
-        let scenario = Memo::new(move |_| draft.with(|draft| draft.scenario.clone()));
-        let right = Memo::new(move |_| draft.with(Draft::is_right));
+        let scenario = memo(move || draft.with(|draft| draft.scenario.clone()));
+        let right = memo(move || draft.with(Draft::is_right));
         let result =
-            Memo::new(move |before: Option<&Answer>| scenario.with(|it| answer(it, before)));
-        let answer = Memo::new(move |_| {
+            memo_after(move |before: Option<&Answer>| scenario.with(|it| answer(it, before)));
+        let answer = memo(move || {
             let mut answer = result.get();
             answer.stale |= !right.get();
             answer
         });
-        let estimate = Memo::new(move |_| answer.with(|it| it.estimate.clone()));
-        let stale = Memo::new(move |_| answer.with(|it| it.stale));
+        let estimate = memo(move || answer.with(|it| it.estimate.clone()));
+        let stale = memo(move || answer.with(|it| it.stale));
         let kept = RwSignal::new(None);
-        let kept_answer = Memo::new(move |_| kept.with(|it| super::compare::answer(it.as_ref())));
+        let kept_answer = memo(move || kept.with(|it| super::compare::answer(it.as_ref())));
         Self {
             draft,
             history: RwSignal::default(),

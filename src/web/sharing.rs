@@ -1,9 +1,12 @@
 //! Handing the answer on: as a link, in words, as a scenario, as a script, as a drawing. Each says when and with what it
 //! was made, and carries the link.
 
-use leptos::ev::MouseEvent;
-use leptos::prelude::*;
+use std::rc::Rc;
 
+use leptos::prelude::*;
+use web_sys::Event;
+
+use super::part::Part;
 use super::session::{Answer, Session};
 use super::{browser, picture, summary, text};
 use crate::export::{self, yaml};
@@ -37,11 +40,10 @@ pub fn script(answer: &Answer, origin: &str) -> Option<String> {
 }
 
 /// The link one press away, the rest behind it.
-#[component]
-pub fn Share(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let address = move || browser::address(&session.link());
     let open = RwSignal::new(false);
-    let save = move |event: MouseEvent| {
+    let save = move |event: Event| {
         let origin = origin(&browser::today());
         let address = untrack(address);
         let answer = session.answer.get_untracked();
@@ -69,54 +71,62 @@ pub fn Share(session: Session) -> impl IntoView {
         session.answer.with(of).unwrap_or_default()
     };
     let none = move || session.estimate.with(Option::is_none);
-    let no_script =
-        Memo::new(move |_| open.get() && session.answer.with(|it| script(it, "").is_none()));
-    let escape = move |event: leptos::ev::KeyboardEvent| {
-        if event.key() == "Escape" && open.get_untracked() {
+    let no_script = move || open.get() && session.answer.with(|it| script(it, "").is_none());
+    let escape = move |event: Event| {
+        if browser::key(&event) == "Escape" && open.get_untracked() {
             open.set(false);
             browser::focus("[data-testid=share] summary");
         }
     };
-    view! {
-        <Copy name="Copy link" class="primary" testid="copy-link" what=Signal::derive(address)/>
-        <details
-            class="menu" data-testid="share" open=open on:keydown=escape
-            on:toggle=move |event| open.set(browser::is_open(&event))
-        >
-            <summary>{text::SHARE}</summary>
-            <div class="items" role="group" aria-label=text::SHARE on:click=save>
-                <Copy name="Copy Markdown" class="plain" testid="copy-markdown" what=Signal::derive(page)/>
-                <button type="button" class="plain" data-share="yaml">"Download YAML"</button>
-                <button type="button" class="plain" data-share="sh" disabled=no_script>"Download shell script"</button>
-                <button type="button" class="plain" data-share="svg" disabled=none>"Download drawing (SVG)"</button>
+    let share = text::SHARE;
+    Part::new(&format!(
+        r#"<slot name="link"></slot>
+        <details class="menu" data-testid="share">
+            <summary>{share}</summary>
+            <div class="items" role="group" aria-label="{share}">
+                <slot name="page"></slot>
+                <button type="button" class="plain" data-share="yaml">Download YAML</button>
+                <button type="button" class="plain" data-share="sh">Download shell script</button>
+                <button type="button" class="plain" data-share="svg">Download drawing (SVG)</button>
             </div>
-        </details>
-    }
+        </details>"#
+    ))
+    .flag("details", "open", move || open.get())
+    .tells_open("details", open)
+    .on("details", "keydown", escape)
+    .on(".items", "click", save)
+    .flag("[data-share=sh]", "disabled", no_script)
+    .flag("[data-share=svg]", "disabled", none)
+    .put(
+        "link",
+        copy("Copy link", "primary", "copy-link", Rc::new(address)),
+    )
+    .put(
+        "page",
+        copy("Copy Markdown", "plain", "copy-markdown", Rc::new(page)),
+    )
 }
 
 /// A button that copies, and says so until what it copies changes.
-#[component]
-fn Copy(
-    name: &'static str,
-    class: &'static str,
-    testid: &'static str,
-    what: Signal<String>,
-) -> impl IntoView {
+fn copy(name: &'static str, class: &str, testid: &str, what: Rc<dyn Fn() -> String>) -> Part {
     let copied = RwSignal::new(None::<(String, bool)>);
+    let now = what.clone();
     let copy = move |_| {
-        let text = what.get_untracked();
+        let text = untrack(|| now());
         browser::copy(&text.clone(), move |done| {
             copied.try_set(Some((text, done)));
         });
     };
     let said = move || match copied.get() {
-        Some((text, true)) if text == what.get() => "Copied",
-        Some((_, false)) => "Copying was refused",
-        _ => name,
+        Some((text, true)) if text == what() => text::COPIED.into(),
+        Some((_, false)) => "Copying was refused".into(),
+        _ => name.into(),
     };
-    view! {
-        <button type="button" class=class data-testid=testid on:click=copy><span aria-live="polite">{said}</span></button>
-    }
+    Part::new(&format!(
+        r#"<button type="button" class="{class}" data-testid="{testid}"><span aria-live="polite"></span></button>"#
+    ))
+    .text("span", said)
+    .on("", "click", copy)
 }
 
 #[cfg(test)]

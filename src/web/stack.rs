@@ -2,7 +2,9 @@
 
 use leptos::prelude::*;
 
+use super::part::Part;
 use super::session::Session;
+use super::signals::memo;
 use super::{markup, text};
 use crate::scenario::{Scenario, stack};
 
@@ -25,22 +27,23 @@ fn rows(scenario: &Scenario) -> Vec<Vec<String>> {
 }
 
 /// Folded, and absent where the loop is one's own.
-#[component]
-pub fn Brought(session: Session) -> impl IntoView {
-    let rows = Memo::new(move |_| session.scenario.with(rows));
+pub fn view(session: Session) -> Part {
+    let rows = memo(move || session.scenario.with(rows));
     let none = move || rows.with(Vec::is_empty);
     let head = ["Setting", "By default", "Here", "From", "Note", "Read in"];
-    view! {
-        <section class="panel" hidden=none aria-label=text::BROUGHT data-testid="brought">
+    let title = text::BROUGHT;
+    Part::new(&format!(
+        r#"<section class="panel" aria-label="{title}" data-testid="brought">
             <details class="more">
-                <summary>{text::BROUGHT}</summary>
-                <div
-                    class="scroller" tabindex="0" role="region" aria-label=text::BROUGHT
-                    inner_html=move || rows.with(|it| markup::table("plain-table", &head, 0, it))
-                ></div>
+                <summary>{title}</summary>
+                <div class="scroller" tabindex="0" role="region" aria-label="{title}"></div>
             </details>
-        </section>
-    }
+        </section>"#
+    ))
+    .flag("", "hidden", none)
+    .html(".scroller", move || {
+        rows.with(|it| markup::table("plain-table", &head, 0, it))
+    })
 }
 
 #[cfg(test)]

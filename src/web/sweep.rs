@@ -4,6 +4,7 @@ use leptos::prelude::*;
 use leptos::reactive::spawn_local;
 
 use super::effects::once_rested;
+use super::part::Part;
 use super::session::Session;
 use super::{browser, chart, markup, saves, text};
 use crate::estimate::{Band, Estimate, estimate};
@@ -175,8 +176,7 @@ async fn work(
     tell(curve);
 }
 
-#[component]
-pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
+pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
     let path = RwSignal::new("data.micro_batch");
     let curve = RwSignal::new(Curve::default());
     let wanted = StoredValue::new(0_u32);
@@ -206,13 +206,27 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
     });
     let setting = move || settings::find(path.get());
     let options = move || {
-        let all = session.scenario.with(sweepable);
-        all.into_iter()
-            .map(|it| view! { <option value=it.path selected=it.path == path.get_untracked()>{it.label}</option> })
-            .collect_view()
+        let option = |it: &&Setting| {
+            let chosen = if it.path == path.get_untracked() {
+                " selected"
+            } else {
+                ""
+            };
+            format!(
+                "<option value=\"{}\"{chosen}>{}</option>",
+                it.path,
+                markup::escape(it.label)
+            )
+        };
+        session
+            .scenario
+            .with(sweepable)
+            .iter()
+            .map(option)
+            .collect()
     };
     let choose = move |event| {
-        if let Some(setting) = settings::find(&event_target_value(&event)) {
+        if let Some(setting) = settings::find(&browser::value_under(&event)) {
             path.set(setting.path);
         }
     };
@@ -226,53 +240,94 @@ pub fn Sweep(session: Session, width: ReadSignal<u32>) -> impl IntoView {
         curve.with(|it| table(it, setting(), session.units.get()))
     };
     let file = move || curve.with(numbers_of);
+    // The words, and what a button may take.
     let largest = move || {
         let setting = setting()?;
         let largest = curve.with(|it| it.largest);
-        let said = text::largest(setting, largest)?;
         let value = match largest {
             Largest::Value(value) => Some(value),
             _ => None,
         };
-        let apply = value.map(|value| {
-            let apply = move |_| {
-                session.enter(setting, &value.to_string());
-                session.leave(setting);
-            };
-            view! { <button type="button" data-testid="use-largest" on:click=apply>{format!("Use {value}")}</button> }
-        });
-        Some(view! { <p>{said}</p> {apply} })
+        Some((setting, text::largest(setting, largest)?, value))
     };
-    view! {
-        <section class="panel" class:stale=session.stale aria-labelledby="sweep-title">
+    let said = move || {
+        let Some((_, said, value)) = largest() else {
+            return String::new();
+        };
+        let button =
+            |it| format!("<button type=\"button\" data-testid=\"use-largest\">Use {it}</button>");
+        format!(
+            "<p>{}</p>{}",
+            markup::escape(&said),
+            value.map(button).unwrap_or_default()
+        )
+    };
+    let apply = move |event| {
+        let pressed = browser::attribute_under(&event, "data-testid") == "use-largest";
+        if let Some((setting, _, Some(value))) = untrack(largest).filter(|_| pressed) {
+            session.enter(setting, &value.to_string());
+            session.leave(setting);
+        }
+    };
+    let axis = move || {
+        curve.with(|it| text::sweep_axis(setting(), it, session.units.get()).unwrap_or_default())
+    };
+    let key =
+        KEY.map(|(drawn, name)| format!("<li><svg viewBox=\"0 0 16 12\">{drawn}</svg>{name}</li>"));
+    Part::new(&format!(
+        r#"<section class="panel" aria-labelledby="sweep-title">
             <header>
-                <h2 id="sweep-title">"Memory on the device against"</h2>
-                <select class="plain" aria-labelledby="sweep-title" data-testid="sweep" on:change=choose>{options}</select>
-                <p class="quiet push">
-                    {move || curve.with(|it| text::sweep_axis(setting(), it, session.units.get()))}
-                </p>
+                <h2 id="sweep-title">Memory on the device against</h2>
+                <select class="plain" aria-labelledby="sweep-title" data-testid="sweep"></select>
+                <p class="quiet push"></p>
             </header>
             <figure class="chart" data-testid="sweep-chart">
-                <div class="plot" aria-hidden="true" inner_html=move || drawing().unwrap_or_default()></div>
-                <ul class="key" aria-hidden="true">
-                    <li><svg viewBox="0 0 16 12"><path class="line-main" d="M0 6h16" stroke-width="2"/></svg>"expected"</li>
-                    <li><svg viewBox="0 0 16 12"><rect class="fill-main" y="1" width="16" height="10"/></svg>"range"</li>
-                    <li><svg viewBox="0 0 16 12"><path class="line-limit" d="M0 6h16" stroke-width="2"/></svg>"usable on the card"</li>
-                    <li><svg viewBox="0 0 16 12"><circle class="fill-peak" cx="8" cy="6" r="4"/></svg>"this scenario"</li>
-                </ul>
+                <div class="plot" aria-hidden="true"></div>
+                <ul class="key" aria-hidden="true">{}</ul>
             </figure>
-            <div class="actions largest" aria-live="polite">{largest}</div>
-            <details class="numbers" on:toggle=move |event| open.set(browser::is_open(&event))>
-                <summary>"The same in numbers"</summary>
-                <div inner_html=numbers></div>
-                <saves::Saves
-                    name="sweep" svg=Signal::derive(drawing)
-                    size=Signal::derive(move || chart::size(width.get())) csv=Signal::derive(file)
-                />
+            <div class="actions largest" aria-live="polite"></div>
+            <details class="numbers">
+                <summary>The same in numbers</summary>
+                <div></div>
+                <slot name="saves"></slot>
             </details>
-        </section>
-    }
+        </section>"#,
+        key.concat()
+    ))
+    .class("", "stale", move || session.stale.get())
+    .html("select", options)
+    .on("select", "change", choose)
+    .text(".push", axis)
+    .html(".plot", move || drawing().unwrap_or_default())
+    .html(".largest", said)
+    .on(".largest", "click", apply)
+    .tells_open("details", open)
+    .html("details div", numbers)
+    .put(
+        "saves",
+        saves::view("sweep", drawing, move || chart::size(width.get()), file),
+    )
 }
+
+/// What the drawing's marks mean.
+const KEY: [(&str, &str); 4] = [
+    (
+        r#"<path class="line-main" d="M0 6h16" stroke-width="2"/>"#,
+        "expected",
+    ),
+    (
+        r#"<rect class="fill-main" y="1" width="16" height="10"/>"#,
+        "range",
+    ),
+    (
+        r#"<path class="line-limit" d="M0 6h16" stroke-width="2"/>"#,
+        "usable on the card",
+    ),
+    (
+        r#"<circle class="fill-peak" cx="8" cy="6" r="4"/>"#,
+        "this scenario",
+    ),
+];
 
 /// Every point, for other programs.
 fn numbers_of(curve: &Curve) -> String {

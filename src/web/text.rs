@@ -19,6 +19,7 @@ pub const DEVICE: &str = "on the device";
 pub const PARAMETERS: &str = "parameters";
 pub const TRAINED: &str = "trained";
 pub const OPEN_IN: &str = "Open in Headroom";
+pub const BACK_TO_YOURS: &str = "Back to yours";
 pub const SHARED: &str = "This is a shared scenario. ";
 pub const WHOLE: &str = "On the device";
 pub const COMPARE: &str = "Keep this scenario, change the questions, and see both on one scale.";

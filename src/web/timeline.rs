@@ -1,12 +1,14 @@
 //! The timeline: allocated memory over one step, and what is there where you point.
 
-use leptos::ev::PointerEvent;
 use leptos::prelude::*;
+use web_sys::Event;
 
 use super::effects::once_rested;
+use super::part::Part;
 use super::session::Session;
+use super::signals::memo;
 use super::{browser, chart, markup, saves, text};
-use crate::estimate::{self, Estimate, Held, Instant, Part, Phase};
+use crate::estimate::{self, Estimate, Held, Instant, Phase};
 use crate::scenario::Scenario;
 use crate::units::{Bytes, UnitStyle};
 
@@ -31,11 +33,10 @@ fn numbers_of(instants: &[Instant]) -> String {
     saves::csv("instant,phase,allocated_bytes", rows)
 }
 
-#[component]
-pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
+pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
     let estimate = session.estimate;
     let size = move || chart::size(width.get());
-    let drawing = Memo::new(move |_| {
+    let drawing = memo(move || {
         let estimate = estimate.get()?;
         let before = session.ghost();
         let before = before.as_ref().map_or(&[][..], |it| &it.timeline);
@@ -44,7 +45,7 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
     let count = move || estimate.with(|it| it.as_ref().map_or(0, |it| it.timeline.len()));
     // Where nobody points, the cursor rests on the peak.
     let pointed = RwSignal::new(None::<usize>);
-    let at = Memo::new(move |_| {
+    let at = memo(move || {
         let estimate = estimate.get()?;
         let (peak, _) = chart::peak(&estimate.timeline)?;
         Some(
@@ -68,50 +69,69 @@ pub fn Timeline(session: Session, width: ReadSignal<u32>) -> impl IntoView {
             .unwrap_or_default()
     };
     let said = move || readout(&estimate.get()?.timeline, at.get()?, session.units.get());
-    let point = move |event: PointerEvent| {
+    let point = move |event: Event| {
         let index = browser::across(&event).and_then(|it| chart::instant_at(it, count(), size().0));
         pointed.set(index);
     };
-    let scrub = move |event| pointed.set(event_target_value(&event).parse().ok());
+    let said = move || said().unwrap_or_default();
+    let scrub = move |event| pointed.set(browser::value_under(&event).parse().ok());
     let cursor = move || {
-        Some(format!(
-            "{:.3}%",
-            chart::cursor_at(at.get()?, count(), size().0)
-        ))
+        let at = at.get().map(|it| chart::cursor_at(it, count(), size().0));
+        format!("{:.3}%", at.unwrap_or_default())
     };
-    view! {
-        <section class="panel on-paper" class:stale=session.stale aria-labelledby="timeline-title">
+    let axis = move || {
+        let whole = estimate.with(|it| it.as_ref().map(|it| it.allocated.expected));
+        whole
+            .map(|it| text::axis(session.units.get(), it))
+            .unwrap_or_default()
+    };
+    Part::new(
+        r#"<section class="panel on-paper" aria-labelledby="timeline-title">
             <header>
-                <h2 id="timeline-title">"Allocated memory through one step"</h2>
-                <p class="quiet">{move || Some(text::axis(session.units.get(), estimate.get()?.allocated.expected))}</p>
+                <h2 id="timeline-title">Allocated memory through one step</h2>
+                <p class="quiet"></p>
             </header>
             <figure class="chart" data-testid="timeline">
-                <div class="plot" aria-hidden="true" on:pointermove=point on:pointerleave=move |_| pointed.set(None)>
-                    <div inner_html=move || drawing.get().unwrap_or_default()></div>
-                    <svg class="overlay"><line class="cursor" x1=cursor x2=cursor y1="0" y2="100%"/></svg>
+                <div class="plot" aria-hidden="true">
+                    <div></div>
+                    <svg class="overlay"><line class="cursor" y1="0" y2="100%"></line></svg>
                 </div>
-                <input
-                    class="scrubber" type="range" min="0" aria-label="Instant of the step"
-                    max=move || count().saturating_sub(1).to_string()
-                    prop:value=move || at.get().unwrap_or_default().to_string()
-                    aria-valuetext=move || said().unwrap_or_default()
-                    on:input=scrub
-                />
-                <figcaption class="readout">{said}</figcaption>
+                <input class="scrubber" type="range" min="0" aria-label="Instant of the step">
+                <figcaption class="readout"></figcaption>
             </figure>
-            <Alive session at/>
-            <details class="numbers" on:toggle=move |event| open.set(browser::is_open(&event))>
-                <summary>"The same in numbers"</summary>
-                <div inner_html=numbers></div>
-                <saves::Saves name="timeline" svg=Signal::derive(move || drawing.get()) size=Signal::derive(size) csv=Signal::derive(file)/>
+            <slot name="alive"></slot>
+            <details class="numbers same">
+                <summary>The same in numbers</summary>
+                <div></div>
+                <slot name="saves"></slot>
             </details>
-        </section>
-    }
+        </section>"#,
+    )
+    .class("", "stale", move || session.stale.get())
+    .text("p", axis)
+    .html(".plot div", move || drawing.get().unwrap_or_default())
+    .on(".plot", "pointermove", point)
+    .on(".plot", "pointerleave", move |_| pointed.set(None))
+    .attribute(".cursor", "x1", cursor)
+    .attribute(".cursor", "x2", cursor)
+    .attribute("input", "max", move || {
+        count().saturating_sub(1).to_string()
+    })
+    .value("input", move || at.get().unwrap_or_default().to_string())
+    .attribute("input", "aria-valuetext", said)
+    .on("input", "input", scrub)
+    .text(".readout", said)
+    .tells_open(".same", open)
+    .html(".same div", numbers)
+    .put("alive", alive_then(session, at))
+    .put(
+        "saves",
+        saves::view("timeline", move || drawing.get(), size, file),
+    )
 }
 
 /// What is alive at the instant, once the pointer rests.
-#[component]
-fn Alive(session: Session, at: Memo<Option<usize>>) -> impl IntoView {
+fn alive_then(session: Session, at: Memo<Option<usize>>) -> Part {
     let open = RwSignal::new(false);
     let rested = RwSignal::new(None::<usize>);
     let rest = move || rested.set(at.get_untracked());
@@ -124,12 +144,15 @@ fn Alive(session: Session, at: Memo<Option<usize>>) -> impl IntoView {
         let units = session.units.get();
         session.answer.with(|it| alive(&it.scenario, at, units))
     };
-    view! {
-        <details class="numbers" data-testid="alive" on:toggle=move |_| open.update(|it| *it = !*it)>
-            <summary>{text::ALIVE}</summary>
-            <div class="scroller" tabindex="0" role="region" aria-label=text::ALIVE inner_html=move || shown().unwrap_or_default()></div>
-        </details>
-    }
+    let title = text::ALIVE;
+    Part::new(&format!(
+        r#"<details class="numbers" data-testid="alive">
+            <summary>{title}</summary>
+            <div class="scroller" tabindex="0" role="region" aria-label="{title}"></div>
+        </details>"#
+    ))
+    .tells_open("", open)
+    .html("div", move || shown().unwrap_or_default())
 }
 
 /// The largest kinds of tensors at an instant.
@@ -171,7 +194,7 @@ fn alive(scenario: &Scenario, at: usize, units: UnitStyle) -> Option<String> {
 /// Each phase's peak: the instants with names.
 fn table(estimate: &Estimate, units: UnitStyle) -> String {
     let line = |name: String, bytes: Bytes| vec![name, bytes.show(units)];
-    let peak = |it: &Part<Phase>| line(text::peak_in(it.what), it.bytes);
+    let peak = |it: &estimate::Part<Phase>| line(text::peak_in(it.what), it.bytes);
     let mut rows: Vec<_> = estimate.phases.iter().map(peak).collect();
     rows.push(line(text::FORWARD_END.into(), estimate.forward_end));
     rows.push(line(text::BETWEEN.into(), estimate.between_steps));

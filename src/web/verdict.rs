@@ -3,8 +3,10 @@
 use leptos::prelude::*;
 
 use super::effects::once_rested;
+use super::part::Part;
 use super::session::{Answer, Session};
-use super::text;
+use super::signals::memo;
+use super::{markup, text};
 use crate::estimate::{self, Estimate, Fit};
 use crate::units::{Bytes, UnitStyle};
 
@@ -117,59 +119,81 @@ impl Sentence {
 }
 
 /// The sentence, what it is about, and the three measures that must not be mixed.
-#[component]
-pub fn Verdict(session: Session) -> impl IntoView {
-    let sentence = Memo::new(move |_| {
+pub fn view(session: Session) -> Part {
+    let sentence = memo(move || {
         let units = session.units.get();
-        let of =
-            |it: &super::session::Answer| it.estimate.as_ref().map(|it| Sentence::of(it, units));
+        let of = |it: &Answer| it.estimate.as_ref().map(|it| Sentence::of(it, units));
         session.answer.with(of)
     });
-    let shown =
-        Memo::new(move |_| sentence.with(|it| it.as_ref().map(Sentence::html).unwrap_or_default()));
-    let tone = move || sentence.with(|it| it.as_ref().map_or("open", |it| it.tone.id()));
-    view! {
-        <section class="verdict" class:stale=session.stale data-tone=tone aria-label=text::VERDICT>
-            <p class="about">{move || session.answer.with(|it| text::about(&it.scenario))}</p>
-            <p class="sentence" id="verdict" inner_html=shown></p>
-            {move || session.stale.get().then(|| view! { <p class="quiet">{text::STALE}</p> })}
-            <super::measured::Calibrated session/>
-            <Problems session/>
-            <Measures session/>
+    let shown = move || sentence.with(|it| it.as_ref().map(Sentence::html).unwrap_or_default());
+    let tone = move || sentence.with(|it| it.as_ref().map_or("open", |it| it.tone.id()).into());
+    Part::new(&format!(
+        r#"<section class="verdict" aria-label="{}">
+            <p class="about"></p>
+            <p class="sentence" id="verdict"></p>
+            <p class="quiet from" hidden>{}</p>
+            <slot name="calibrated"></slot>
+            <slot name="problems"></slot>
+            <dl class="three"></dl>
         </section>
-        <div class="verdict-bar" data-tone=tone aria-hidden="true">
-            <p inner_html=shown></p>
-        </div>
-        <Announcement sentence/>
-    }
+        <div class="verdict-bar" aria-hidden="true"><p></p></div>
+        <p class="aside" role="status" aria-live="polite" id="spoken"></p>"#,
+        text::VERDICT,
+        text::STALE
+    ))
+    .class("", "stale", move || session.stale.get())
+    .attribute("", "data-tone", tone)
+    .text(".about", move || {
+        session.answer.with(|it| text::about(&it.scenario))
+    })
+    .html("#verdict", shown)
+    .flag(".from", "hidden", move || !session.stale.get())
+    .html(".three", measured(session))
+    .attribute(".verdict-bar", "data-tone", tone)
+    .html(".verdict-bar p", shown)
+    .text("#spoken", announced(sentence))
+    .put("calibrated", super::measured::calibrated(session))
+    .put("problems", problems(session))
 }
 
 /// What cannot be answered, what was likely not meant, and what a link held that is not known.
-#[component]
-fn Problems(session: Session) -> impl IntoView {
-    let list = |lines: Vec<String>, class: &'static str| {
-        let items: Vec<_> = lines
-            .into_iter()
-            .map(|it| view! { <li>{it}</li> })
-            .collect();
-        (!items.is_empty()).then(|| view! { <ul class=class role="status">{items}</ul> })
-    };
-    let back = move || {
-        let yours = session.yours.get()?;
-        let open = move |_| {
+fn problems(session: Session) -> Part {
+    let open = move |_| {
+        if let Some(yours) = session.yours.get_untracked() {
             session.yours.set(None);
             session.open(&yours);
-        };
-        Some(view! {
-            <p class="quiet screen-only">{text::SHARED}<button type="button" class="plain" on:click=open>"Back to yours"</button></p>
-        })
+        }
     };
-    view! {
-        {back}
-        {move || list(session.answer.with(|it| it.problems.clone()), "problems")}
-        {move || list(session.answer.with(warnings), "problems link-notes")}
-        {move || list(session.link_notes.get(), "problems link-notes")}
-    }
+    let list = |class: &str, lines: &[String]| match lines {
+        [] => String::new(),
+        _ => format!(
+            "<ul class=\"{class}\" role=\"status\">{}</ul>",
+            markup::items(lines)
+        ),
+    };
+    let lists = move || {
+        [
+            session.answer.with(|it| list("problems", &it.problems)),
+            session
+                .answer
+                .with(|it| list("problems link-notes", &warnings(it))),
+            session
+                .link_notes
+                .with(|it| list("problems link-notes", it)),
+        ]
+        .concat()
+    };
+    Part::new(&format!(
+        r#"<p class="quiet screen-only yours">{}<button type="button" class="plain">{}</button></p>
+        <div class="contents lists"></div>"#,
+        text::SHARED,
+        text::BACK_TO_YOURS
+    ))
+    .flag(".yours", "hidden", move || {
+        session.yours.with(Option::is_none)
+    })
+    .on("button", "click", open)
+    .html(".lists", lists)
 }
 
 /// What the scenario that was estimated most likely does not mean.
@@ -182,16 +206,14 @@ fn warnings(answer: &Answer) -> Vec<String> {
 }
 
 /// Allocated, reserved and device, each by its name, and how many parameters there are.
-#[component]
-fn Measures(session: Session) -> impl IntoView {
-    let shown = move || {
+fn measured(session: Session) -> impl Fn() -> String {
+    move || {
         let batch = session.answer.with(|it| it.scenario.batch().to_string());
         let estimate = session.estimate.get();
         estimate
             .map(|it| measures(&it, session.units.get(), batch))
             .unwrap_or_default()
-    };
-    view! { <dl class="three" inner_html=shown></dl> }
+    }
 }
 
 fn measures(estimate: &Estimate, units: UnitStyle, batch: String) -> String {
@@ -215,8 +237,7 @@ fn measures(estimate: &Estimate, units: UnitStyle, batch: String) -> String {
 }
 
 /// Says the sentence to screen readers, once it has rested for half a second.
-#[component]
-fn Announcement(sentence: Memo<Option<Sentence>>) -> impl IntoView {
+fn announced(sentence: Memo<Option<Sentence>>) -> impl Fn() -> String {
     let said = RwSignal::new(String::new());
     let spoken = move |it: &Option<Sentence>| it.as_ref().map(Sentence::spoken).unwrap_or_default();
     // The outside here is a person's ears.
@@ -225,7 +246,7 @@ fn Announcement(sentence: Memo<Option<Sentence>>) -> impl IntoView {
         sentence.with(|_| ());
         true
     });
-    view! { <p class="aside" role="status" aria-live="polite">{said}</p> }
+    move || said.get()
 }
 
 #[cfg(test)]

@@ -7,14 +7,15 @@ mod solve;
 mod steps;
 
 pub use jobs::{GPUS, LADDER, MOVES, TIERS};
-pub use search::{Fastest, KIND as SEARCH};
+pub use search::{KIND as SEARCH, view as fastest};
 pub use solve::SOLVE;
-pub use steps::{KIND as STEPS, Steps};
+pub use steps::{KIND as STEPS, view as steps};
 
-use leptos::ev::MouseEvent;
 use leptos::prelude::*;
+use web_sys::Event;
 
 use super::effects::once_rested;
+use super::part::Part;
 use super::session::Session;
 use super::worker::{Helper, Kind};
 use super::{browser, text};
@@ -37,7 +38,7 @@ pub struct Panel {
 }
 
 /// Takes the scenario of the button that was pressed.
-fn apply(session: Session, event: &MouseEvent) {
+fn apply(session: Session, event: &Event) {
     let link = browser::attribute_under(event, "data-link");
     if !link.is_empty() {
         session.try_out(share::read(&link).scenario);
@@ -63,8 +64,7 @@ pub fn follow(session: Session, helper: Helper, wanted: impl Fn() -> bool + Copy
     });
 }
 
-#[component]
-pub fn Advice(session: Session, panel: &'static Panel) -> impl IntoView {
+pub fn view(session: Session, panel: &'static Panel) -> Part {
     let helper = Helper::new(panel.kind.id);
     let open = RwSignal::new(panel.open);
     follow(session, helper, move || open.get());
@@ -82,7 +82,7 @@ pub fn Advice(session: Session, panel: &'static Panel) -> impl IntoView {
         })
     };
     let id = panel.kind.id;
-    let press = move |event: MouseEvent| {
+    let press = move |event: Event| {
         apply(session, &event);
         if let Ok(column) = browser::attribute_under(&event, "data-sort").parse::<usize>() {
             // The same column again turns the order round.
@@ -94,17 +94,22 @@ pub fn Advice(session: Session, panel: &'static Panel) -> impl IntoView {
     let waiting = move || !helper.reply.with(|it| it.done);
     // A table that comes in one piece says that it will.
     let nothing_yet = move || !helper.reply.with(|it| it.done || !it.lines.is_empty());
-    view! {
-        <section class="panel" class:stale=session.stale aria-labelledby=format!("{id}-title") data-testid=id>
-            <details class="more" open=panel.open on:toggle=move |event| open.set(browser::is_open(&event))>
-                <summary><h2 id=format!("{id}-title")>{panel.title}</h2></summary>
-                <p class="quiet">{panel.about}</p>
-                <p hidden=move || !nothing_yet()>{text::WORKING}</p>
-                <div
-                    class="scroller advice" aria-busy=move || waiting().to_string()
-                    on:click=press inner_html=shown
-                ></div>
+    let (title, about, working) = (panel.title, panel.about, text::WORKING);
+    let unfolded = if panel.open { " open" } else { "" };
+    Part::new(&format!(
+        r#"<section class="panel" aria-labelledby="{id}-title" data-testid="{id}">
+            <details class="more"{unfolded}>
+                <summary><h2 id="{id}-title">{title}</h2></summary>
+                <p class="quiet">{about}</p>
+                <p class="working">{working}</p>
+                <div class="scroller advice"></div>
             </details>
-        </section>
-    }
+        </section>"#
+    ))
+    .class("", "stale", move || session.stale.get())
+    .tells_open("details", open)
+    .flag(".working", "hidden", move || !nothing_yet())
+    .attribute(".advice", "aria-busy", move || waiting().to_string())
+    .html(".advice", shown)
+    .on(".advice", "click", press)
 }

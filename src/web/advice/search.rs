@@ -8,9 +8,11 @@ use super::{apply, follow};
 use crate::estimate::Unsupported;
 use crate::scenario::Scenario;
 use crate::strategy::{Candidate, Cost, Goal, Search};
+use crate::web::part::Part;
 use crate::web::session::Session;
+use crate::web::signals::memo;
 use crate::web::worker::{Helper, Kind, Work};
-use crate::web::{browser, chart, saves, text};
+use crate::web::{chart, saves, text};
 
 pub const KIND: Kind = Kind {
     id: "search",
@@ -111,15 +113,14 @@ impl Work for Job {
 
 const HEAD: &[&str] = &["Changes", "Costs", "Batch", "A step takes", "Needs"];
 
-#[component]
-pub fn Fastest(session: Session, width: ReadSignal<u32>) -> impl IntoView {
+pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
     let helper = Helper::new(KIND.id);
     let wanted = RwSignal::new(false);
     follow(session, helper, move || wanted.get());
-    let sheet = Memo::new(move |_| helper.reply.with(|it| Sheet::read(&it.lines)));
+    let sheet = memo(move || helper.reply.with(|it| Sheet::read(&it.lines)));
     let usable = move || session.estimate.get().and_then(|it| it.usable);
     let size = move || chart::size(width.get());
-    let drawing = Memo::new(move |_| {
+    let drawing = memo(move || {
         sheet.with(|it| chart::front(&it.points, usable(), session.units.get(), size()))
     });
     let shown = move || sheet.with(|it| it.html(HEAD, 3, session.units.get()));
@@ -140,26 +141,39 @@ pub fn Fastest(session: Session, width: ReadSignal<u32>) -> impl IntoView {
             wanted.set(true);
         }
     };
-    let name = move || if running() { text::STOP } else { text::SEARCH };
-    view! {
-        <section class="panel" class:stale=session.stale aria-labelledby="search-title" data-testid="search">
-            <details class="more" on:toggle=move |event| wanted.set(browser::is_open(&event))>
-                <summary><h2 id="search-title">{text::FASTEST_THAT_FITS}</h2></summary>
-                <p class="quiet">{text::SEARCH_ABOUT}</p>
-                <div class="actions"><button type="button" on:click=press>{name}</button></div>
+    let name = move || if running() { text::STOP } else { text::SEARCH }.into();
+    let axis = move || {
+        sheet.with(|it| text::front_axis(&it.points, session.units.get()).unwrap_or_default())
+    };
+    Part::new(&format!(
+        r#"<section class="panel" aria-labelledby="search-title" data-testid="search">
+            <details class="more">
+                <summary><h2 id="search-title">{}</h2></summary>
+                <p class="quiet">{}</p>
+                <div class="actions"><button type="button"></button></div>
                 <figure class="chart">
-                    <p class="quiet">{move || sheet.with(|it| text::front_axis(&it.points, session.units.get()))}</p>
-                    <div class="plot" aria-hidden="true" inner_html=move || drawing.get().unwrap_or_default()></div>
+                    <p class="quiet"></p>
+                    <div class="plot" aria-hidden="true"></div>
                 </figure>
-                <div
-                    class="scroller advice" role="status" on:click=move |event| apply(session, &event) inner_html=shown
-                ></div>
-                <saves::Saves
-                    name="pareto" svg=Signal::derive(move || drawing.get()) size=Signal::derive(size) csv=Signal::derive(file)
-                />
+                <div class="scroller advice" role="status"></div>
+                <slot name="saves"></slot>
             </details>
-        </section>
-    }
+        </section>"#,
+        text::FASTEST_THAT_FITS,
+        text::SEARCH_ABOUT
+    ))
+    .class("", "stale", move || session.stale.get())
+    .tells_open("details", wanted)
+    .text("button", name)
+    .on("button", "click", press)
+    .text("figure p", axis)
+    .html(".plot", move || drawing.get().unwrap_or_default())
+    .html(".advice", shown)
+    .on(".advice", "click", move |event| apply(session, &event))
+    .put(
+        "saves",
+        saves::view("pareto", move || drawing.get(), size, file),
+    )
 }
 
 #[cfg(test)]

@@ -9,9 +9,11 @@ use crate::allocator::Card;
 use crate::estimate::{Unsupported, own_card, walk};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
+use crate::web::part::Part;
 use crate::web::session::Session;
+use crate::web::signals::memo;
 use crate::web::worker::{Helper, Kind};
-use crate::web::{browser, chart, saves, text};
+use crate::web::{chart, saves, text};
 
 pub const KIND: Kind = Kind {
     id: "steps",
@@ -49,15 +51,14 @@ fn gone_through(scenario: &Scenario) -> Result<Sheet, Unsupported> {
 
 const HEAD: &[&str] = &["Step", "Size of the batch", "Allocated", "Held"];
 
-#[component]
-pub fn Steps(session: Session, width: ReadSignal<u32>) -> impl IntoView {
+pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
     let helper = Helper::new(KIND.id);
     let open = RwSignal::new(false);
     follow(session, helper, move || open.get());
-    let sheet = Memo::new(move |_| helper.reply.with(|it| Sheet::read(&it.lines)));
+    let sheet = memo(move || helper.reply.with(|it| Sheet::read(&it.lines)));
     let usable = move || session.estimate.get().and_then(|it| it.usable);
     let size = move || chart::size(width.get());
-    let drawing = Memo::new(move |_| {
+    let drawing = memo(move || {
         sheet.with(|it| chart::steps(&it.points, usable(), session.units.get(), size()))
     });
     let shown = move || {
@@ -73,22 +74,34 @@ pub fn Steps(session: Session, width: ReadSignal<u32>) -> impl IntoView {
         };
         sheet.with(|it| saves::csv("step,measure,bytes", it.points.iter().map(row)))
     };
-    view! {
-        <section class="panel" class:stale=session.stale aria-labelledby="steps-title" data-testid="steps">
-            <details class="more" on:toggle=move |event| open.set(browser::is_open(&event))>
-                <summary><h2 id="steps-title">{text::MANY_STEPS}</h2></summary>
-                <p class="quiet">{text::MANY_STEPS_ABOUT}</p>
+    let axis = move || {
+        sheet.with(|it| text::steps_axis(&it.points, session.units.get()).unwrap_or_default())
+    };
+    Part::new(&format!(
+        r#"<section class="panel" aria-labelledby="steps-title" data-testid="steps">
+            <details class="more">
+                <summary><h2 id="steps-title">{}</h2></summary>
+                <p class="quiet">{}</p>
                 <figure class="chart">
-                    <p class="quiet">{move || sheet.with(|it| text::steps_axis(&it.points, session.units.get()))}</p>
-                    <div class="plot" aria-hidden="true" inner_html=move || drawing.get().unwrap_or_default()></div>
+                    <p class="quiet"></p>
+                    <div class="plot" aria-hidden="true"></div>
                 </figure>
-                <div class="scroller advice" role="status" inner_html=shown></div>
-                <saves::Saves
-                    name="steps" svg=Signal::derive(move || drawing.get()) size=Signal::derive(size) csv=Signal::derive(file)
-                />
+                <div class="scroller advice" role="status"></div>
+                <slot name="saves"></slot>
             </details>
-        </section>
-    }
+        </section>"#,
+        text::MANY_STEPS,
+        text::MANY_STEPS_ABOUT
+    ))
+    .class("", "stale", move || session.stale.get())
+    .tells_open("details", open)
+    .text("figure p", axis)
+    .html(".plot", move || drawing.get().unwrap_or_default())
+    .html(".advice", shown)
+    .put(
+        "saves",
+        saves::view("steps", move || drawing.get(), size, file),
+    )
 }
 
 #[cfg(test)]

@@ -8,16 +8,17 @@ use crate::estimate::{self, Held, Kept};
 use crate::scenario::Scenario;
 use crate::tape::DType;
 use crate::units::{Bytes, UnitStyle};
+use crate::web::part::Part;
 use crate::web::session::Session;
-use crate::web::{markup, text};
+use crate::web::signals::memo;
+use crate::web::{browser, markup, text};
 
 /// One module's or one layer's tensors, as they look.
-#[component]
-pub fn Inside(session: Session) -> impl IntoView {
-    let places = Memo::new(move |_| session.answer.with(|it| places(&it.scenario)));
+pub fn view(session: Session) -> Part {
+    let places = memo(move || session.answer.with(|it| places(&it.scenario)));
     let chosen = RwSignal::new(String::new());
     // Another network has other modules: the first is then as good as any.
-    let module = Memo::new(move |_| {
+    let module = memo(move || {
         let chosen = chosen.get();
         places.with(|all| {
             let known = all.iter().find(|it| **it == chosen);
@@ -57,16 +58,17 @@ pub fn Inside(session: Session) -> impl IntoView {
         rows.map(|rows| markup::table("tensors", &head, 2, &rows))
             .unwrap_or_default()
     };
-    view! {
-        <p class="actions inside">
-            <label for="inside">{text::INSIDE}</label>
-            <select
-                id="inside" class="plain" inner_html=options
-                on:change=move |event| chosen.set(event_target_value(&event))
-            ></select>
+    let title = text::INSIDE;
+    Part::new(&format!(
+        r#"<p class="actions inside">
+            <label for="inside">{title}</label>
+            <select id="inside" class="plain"></select>
         </p>
-        <div class="scroller" tabindex="0" role="region" aria-label=text::INSIDE data-testid="inside" inner_html=table></div>
-    }
+        <div class="scroller" tabindex="0" role="region" aria-label="{title}" data-testid="inside"></div>"#
+    ))
+    .html("select", options)
+    .on("select", "change", move |event| chosen.set(browser::value_under(&event)))
+    .html(".scroller", table)
 }
 
 /// Where one can look: each layer of a row of equal ones, and every module that holds something.

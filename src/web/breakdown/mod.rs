@@ -4,11 +4,13 @@ mod inside;
 
 use std::collections::BTreeMap;
 
-use leptos::ev::{MouseEvent, PointerEvent};
 use leptos::prelude::*;
+use web_sys::Event;
 
-use super::gauge::{GaugeView, Piece, pieces};
+use super::gauge::{self, Piece, pieces};
+use super::part::Part;
 use super::session::{Answer, Session};
+use super::signals::whenever;
 use super::{browser, markup, text};
 use crate::estimate::{self, Estimate, Held};
 use crate::order::sorted;
@@ -108,8 +110,7 @@ pub fn share(part: Bytes, whole: Bytes) -> String {
     }
 }
 
-#[component]
-pub fn Breakdown(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let pointed = RwSignal::new(String::new());
     let opened = RwSignal::new(String::new());
     let estimate = session.estimate;
@@ -127,52 +128,69 @@ pub fn Breakdown(session: Session) -> impl IntoView {
         all.iter().flatten().map(row).collect::<String>()
     };
     // The outside here is the table: it is not drawn anew for a pointer.
-    Effect::new(move || {
+    whenever(move |_| {
         pointed.with(|it| browser::mark_only(".breakdown [data-part]", "data-part", it, "pointed"));
     });
-    let point = move |event: PointerEvent| {
+    let point = move |event: Event| {
         pointed.set(browser::attribute_around(&event, "data-part"));
     };
-    let toggle = move |event: MouseEvent| {
+    let toggle = move |event: Event| {
         let id = browser::attribute_around(&event, "data-open");
         if !id.is_empty() {
             let same = opened.with_untracked(|it| *it == id);
             opened.set(if same { String::new() } else { id });
         }
     };
-    let total = move || Some(estimate.get()?.device.expected.show(session.units.get()));
-    view! {
-        <section class="panel on-paper" class:stale=session.stale aria-labelledby="breakdown-title">
+    let total = move || {
+        let whole = session
+            .estimate
+            .with(|it| it.as_ref().map(|it| it.device.expected));
+        whole
+            .map(|it| it.show(session.units.get()))
+            .unwrap_or_default()
+    };
+    let peak = move || {
+        let phase = session.estimate.with(|it| it.as_ref().map(|it| it.phase));
+        let peak = |it| format!("peak in {}", text::phase(it).to_ascii_lowercase());
+        phase.map(peak).unwrap_or_default()
+    };
+    Part::new(
+        r#"<section class="panel on-paper" aria-labelledby="breakdown-title">
             <header>
-                <h2 id="breakdown-title">"What is on the GPU at the step’s peak"</h2>
-                <p class="quiet">
-                    {move || Some(format!("peak in {}", text::phase(estimate.get()?.phase).to_ascii_lowercase()))}
-                </p>
+                <h2 id="breakdown-title">What is on the GPU at the step’s peak</h2>
+                <p class="quiet"></p>
             </header>
-            <GaugeView session pointed/>
+            <slot name="gauge"></slot>
             <table class="breakdown" data-testid="breakdown">
-                <caption class="aside">"Parts of the memory on the device at the peak"</caption>
+                <caption class="aside">Parts of the memory on the device at the peak</caption>
                 <thead>
                     <tr>
-                        <th scope="col">"Part"</th>
-                        <th scope="col" class="number">"Size"</th>
-                        <th scope="col" class="number">"Share"</th>
+                        <th scope="col">Part</th>
+                        <th scope="col" class="number">Size</th>
+                        <th scope="col" class="number">Share</th>
                     </tr>
                 </thead>
-                <tbody
-                    inner_html=rows on:click=toggle on:pointerover=point on:pointerleave=move |_| pointed.set(String::new())
-                ></tbody>
+                <tbody></tbody>
                 <tfoot>
                     <tr>
-                        <th scope="row">"On the device"</th>
-                        <td class="number">{total}</td>
-                        <td class="number">"100 %"</td>
+                        <th scope="row">On the device</th>
+                        <td class="number total"></td>
+                        <td class="number">100 %</td>
                     </tr>
                 </tfoot>
             </table>
-            <Modules session/>
-        </section>
-    }
+            <slot name="modules"></slot>
+        </section>"#,
+    )
+    .class("", "stale", move || session.stale.get())
+    .text("p", peak)
+    .html("tbody", rows)
+    .on("tbody", "click", toggle)
+    .on("tbody", "pointerover", point)
+    .on("tbody", "pointerleave", move |_| pointed.set(String::new()))
+    .text(".total", total)
+    .put("gauge", gauge::view(session, pointed))
+    .put("modules", by_module(session))
 }
 
 /// A part's row, and beneath it, where it is open, why it is there and what it is made of.
@@ -206,8 +224,7 @@ fn row(line: &Line, why: Option<(&str, Option<Vec<Vec<String>>>)>) -> String {
 }
 
 /// The same memory by module, worked out when it is opened.
-#[component]
-fn Modules(session: Session) -> impl IntoView {
+fn by_module(session: Session) -> Part {
     let open = RwSignal::new(false);
     let table = move || {
         let units = session.units.get();
@@ -218,13 +235,19 @@ fn Modules(session: Session) -> impl IntoView {
         let table = |rows: Vec<_>| markup::table("tensors", &head, 3, &rows);
         rows.flatten().map(table).unwrap_or_default()
     };
-    view! {
-        <details class="numbers" data-testid="modules" on:toggle=move |_| open.update(|it| *it = !*it)>
-            <summary>{text::BY_MODULE}</summary>
-            <div class="scroller" tabindex="0" role="region" aria-label=text::BY_MODULE inner_html=table></div>
-            {move || open.get().then(|| view! { <inside::Inside session/> })}
-        </details>
-    }
+    let title = text::BY_MODULE;
+    Part::new(&format!(
+        r#"<details class="numbers" data-testid="modules">
+            <summary>{title}</summary>
+            <div class="scroller" tabindex="0" role="region" aria-label="{title}"></div>
+            <div class="contents"></div>
+        </details>"#
+    ))
+    .tells_open("", open)
+    .html(".scroller", table)
+    .shows(".contents", move || {
+        open.get().then(|| inside::view(session))
+    })
 }
 
 #[cfg(test)]

@@ -26,12 +26,25 @@ pub fn field(setting: &Setting) -> String {
     format!("<div class=\"field{class}\" data-path=\"{path}\">{label}{control}{notes}</div>")
 }
 
-pub fn label(Setting { path, label, .. }: &Setting) -> String {
+/// A setting whose values are a catalogue: what searches it goes into the slot of its section.
+pub fn searched(setting: &Setting) -> String {
+    let class = match setting.kind {
+        Kind::Gpu => "long",
+        _ => "wide",
+    };
+    let (label, notes) = (label(setting), notes(setting));
+    let (path, slot) = (setting.path, setting.section());
+    format!(
+        "<div class=\"field {class}\" data-path=\"{path}\">{label}<slot name=\"{slot}\"></slot>{notes}</div>"
+    )
+}
+
+fn label(Setting { path, label, .. }: &Setting) -> String {
     let (label, changed) = (escape(label), text::CHANGED_SETTING);
     format!("<label for=\"{path}\">{label}<span class=\"changed\" hidden>{changed}</span></label>")
 }
 
-pub fn notes(Setting { path, help, .. }: &Setting) -> String {
+fn notes(Setting { path, help, .. }: &Setting) -> String {
     let help = escape(help);
     format!(
         "<p class=\"aside\" id=\"{path}.help\">{help}</p><p class=\"hint wrong\" id=\"{path}.hint\"></p>"

@@ -2,13 +2,15 @@
 
 mod html;
 
-use leptos::ev::{Event, FocusEvent};
 use leptos::prelude::*;
+use web_sys::Event;
 
-use super::combo::Combo;
 use super::draft::Shown;
+use super::markup::escape;
+use super::part::Part;
 use super::session::Session;
-use super::{browser, text};
+use super::signals::{memo, whenever};
+use super::{browser, combo, plans, text};
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
 use crate::scenario::settings::{self, Kind, SECTIONS, Setting};
@@ -45,34 +47,26 @@ fn is_searched(setting: &Setting) -> bool {
 }
 
 /// The form. What the focused field means is said in one quiet place beneath it.
-#[component]
-pub fn Questions(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let asked = RwSignal::new(None::<&'static Setting>);
-    let groups: Vec<_> = FRONT
-        .iter()
-        .map(|(title, paths)| {
-            let all: Vec<_> = paths.iter().filter_map(|it| settings::find(it)).collect();
-            let searched: Vec<_> = all
-                .iter()
-                .filter(|it| is_searched(it))
-                .map(|setting| view! { <Searched session setting/> })
-                .collect();
-            let others = all.iter().filter(|it| !is_searched(it));
-            let others: String = others.map(|it| html::field(it)).collect();
-            view! {
-                <fieldset>
-                    <legend>{*title}</legend>
-                    <div class="fields">{searched}<div class="contents" inner_html=others></div></div>
-                </fieldset>
-            }
-        })
-        .collect();
+    let field = |setting: &&Setting| {
+        if is_searched(setting) {
+            html::searched(setting)
+        } else {
+            html::field(setting)
+        }
+    };
+    let group = |(title, paths): &(&str, &[&str])| {
+        let all: Vec<_> = paths.iter().filter_map(|it| settings::find(it)).collect();
+        let fields: String = all.iter().map(field).collect();
+        format!("<fieldset><legend>{title}</legend><div class=\"fields\">{fields}</div></fieldset>")
+    };
+    let groups: String = FRONT.iter().map(group).collect();
     let rooms: String = SECTIONS
         .iter()
         .filter(|(id, _)| folded(id).next().is_some())
         .map(|(id, title)| html::room(id, title, folded(id)))
         .collect();
-    follow(session);
     let on = move |event: &Event| settings::find(&browser::attribute_under(event, "name"));
     // A list that searches listens for itself.
     let written = move |event: &Event| on(event).filter(|it| !is_searched(it));
@@ -90,28 +84,39 @@ pub fn Questions(session: Session) -> impl IntoView {
             session.leave(setting);
         }
     };
-    let ask = move |event: FocusEvent| {
+    let ask = move |event: Event| {
         if let Some(setting) = on(&event) {
             asked.set(Some(setting));
         }
     };
-    view! {
-        <form
-            class="questions" aria-label="The training run" on:submit=move |event| event.prevent_default()
-            on:input=typed on:change=left on:focusin=ask
-        >
-            <Presets session/>
-            <super::plans::Saved session/>
+    let explained = move || {
+        let explain = |it: &Setting| {
+            let [label, help, memory] = [it.label, it.help, it.memory].map(escape);
+            format!("<p><strong>{label}</strong> {help}</p><p class=\"quiet\">{memory}</p>")
+        };
+        asked.get().map(explain).unwrap_or_default()
+    };
+    let searched = settings::all().iter().filter(|it| is_searched(it));
+    let form = Part::new(&format!(
+        r#"<form class="questions" aria-label="The training run">
+            <slot name="presets"></slot>
+            <slot name="plans"></slot>
             {groups}
-            <div class="rooms" inner_html=rooms></div>
-            <div class="explainer" aria-hidden="true">
-                {move || asked.get().map(|setting| view! {
-                    <p><strong>{setting.label}</strong>" "{setting.help}</p>
-                    <p class="quiet">{setting.memory}</p>
-                })}
-            </div>
-        </form>
-    }
+            <div class="rooms">{rooms}</div>
+            <div class="explainer" aria-hidden="true"></div>
+        </form>"#
+    ))
+    .on("", "submit", |event| event.prevent_default())
+    .on("", "input", typed)
+    .on("", "change", left)
+    .on("", "focusin", ask)
+    .html(".explainer", explained)
+    .put("presets", start_from(session))
+    .put("plans", plans::view(session));
+    follow(session);
+    searched.fold(form, |form, it| {
+        form.put(it.section(), combo::view(session, it))
+    })
 }
 
 /// Whether a setting is chosen at once, and not typed.
@@ -123,10 +128,10 @@ fn is_chosen(setting: &Setting) -> bool {
 fn follow(session: Session) {
     let defaults: Vec<_> = settings::all().iter().map(Setting::default).collect();
     // The outside here is the fields.
-    Effect::new(move |before: Option<Vec<Shown>>| {
+    let mut before: Vec<Shown> = Vec::new();
+    whenever(move |first| {
         let now = session.shown(&defaults);
-        let before = before.unwrap_or_default();
-        let mut counts = before.is_empty();
+        let mut counts = first;
         for (at, (setting, shown)) in settings::all().iter().zip(&now).enumerate() {
             let was = before.get(at);
             if was != Some(shown) {
@@ -137,7 +142,7 @@ fn follow(session: Session) {
         if counts {
             show_counts(&now);
         }
-        now
+        before = now;
     });
 }
 
@@ -156,52 +161,33 @@ fn show_counts(all: &[Shown]) {
 }
 
 /// Scenarios to start from; choosing one can be undone.
-#[component]
-fn Presets(session: Session) -> impl IntoView {
-    let options: Vec<_> = presets::all()
-        .iter()
-        .map(|it| view! { <option value=it.id>{it.title}</option> })
-        .collect();
+fn start_from(session: Session) -> Part {
+    let option = |it: &Preset| format!("<option value=\"{}\">{}</option>", it.id, escape(it.title));
+    let options: String = presets::all().iter().map(option).collect();
     let scenarios: Vec<_> = presets::all().iter().map(Preset::scenario).collect();
-    let at = Memo::new(move |_| {
+    let at = memo(move || {
         let same = |now: &Scenario| scenarios.iter().position(|it| it == now);
         let at = session.scenario.with(same)?;
         presets::all().get(at).map(|it| (it.id, it.about))
     });
     let start = move |event| {
-        if let Some(preset) = presets::find(&event_target_value(&event)) {
+        if let Some(preset) = presets::find(&browser::value_under(&event)) {
             session.replace(preset.scenario());
         }
     };
-    view! {
-        <div class="field presets">
-            <label for="preset">"Start from"</label>
-            <select
-                id="preset" data-testid="presets" on:change=start
-                prop:value=move || at.get().map_or("", |(id, _)| id)
-            >
-                <option value="" disabled>"Your own scenario"</option>
+    Part::new(&format!(
+        r#"<div class="field presets">
+            <label for="preset">Start from</label>
+            <select id="preset" data-testid="presets">
+                <option value="" disabled>Your own scenario</option>
                 {options}
             </select>
-            <p class="hint">{move || at.get().map(|(_, about)| about)}</p>
-        </div>
-    }
-}
-
-/// A setting whose values are a catalogue.
-#[component]
-fn Searched(session: Session, setting: &'static Setting) -> impl IntoView {
-    let class = match setting.kind {
-        Kind::Gpu => "field long",
-        _ => "field wide",
-    };
-    view! {
-        <div class=class data-path=setting.path>
-            <div class="contents" inner_html=html::label(setting)></div>
-            <Combo session setting/>
-            <div class="contents" inner_html=html::notes(setting)></div>
-        </div>
-    }
+            <p class="hint"></p>
+        </div>"#
+    ))
+    .on("select", "change", start)
+    .value("select", move || at.get().map_or("", |(id, _)| id).into())
+    .text("p", move || at.get().map_or("", |(_, about)| about).into())
 }
 
 #[cfg(test)]

@@ -4,12 +4,14 @@ mod examples;
 mod html;
 mod rows;
 
-use leptos::ev::{Event, FocusEvent, MouseEvent};
 use leptos::prelude::*;
+use web_sys::Event;
 
 use self::examples::EXAMPLES;
 use self::rows::Mark;
+use super::part::Part;
 use super::session::Session;
+use super::signals::{memo, memo_after, whenever};
 use super::{browser, text};
 use crate::scenario::settings::{self, Setting};
 use crate::scenario::{Scenario, network};
@@ -27,7 +29,7 @@ struct Editor {
 impl Editor {
     fn new(session: Session) -> Option<Self> {
         let setting = settings::find(network::FIELD)?;
-        let marks = Memo::new(move |_| {
+        let marks = memo(move || {
             let text = session.text(setting);
             let of = |it: &Scenario| {
                 let data = &it.data;
@@ -75,7 +77,7 @@ impl Editor {
     }
 
     /// A button was pressed; the keyboard stays where the work goes on.
-    fn pressed(self, event: &MouseEvent) {
+    fn pressed(self, event: &Event) {
         let under = |name| browser::attribute_under(event, name);
         let (what, kind) = (under("data-do"), under("data-kind"));
         let at: usize = under("data-row").parse().unwrap_or(0);
@@ -143,25 +145,29 @@ impl Editor {
     }
 }
 
-#[component]
-pub fn NetworkEditor(session: Session) -> impl IntoView {
+pub fn view(session: Session) -> Part {
     let open = RwSignal::new(untrack(|| {
         session.scenario.with(|it| it.model.network.is_some())
     }));
     let editor = Editor::new(session);
-    view! {
-        <section class="panel screen-only" aria-labelledby="network-title" data-testid="network">
-            <details class="more" id="network" open=open on:toggle=move |event| open.set(browser::is_open(&event))>
-                <summary><h2 id="network-title">{text::NETWORK}</h2></summary>
-                {move || editor.filter(|_| open.get()).map(|editor| view! { <Rows editor/> })}
+    Part::new(&format!(
+        r#"<section class="panel screen-only" aria-labelledby="network-title" data-testid="network">
+            <details class="more" id="network">
+                <summary><h2 id="network-title">{}</h2></summary>
+                <div class="contents"></div>
             </details>
-        </section>
-    }
+        </section>"#,
+        text::NETWORK
+    ))
+    .flag("details", "open", move || open.get())
+    .tells_open("details", open)
+    .shows(".contents", move || {
+        editor.filter(|_| open.get()).as_ref().map(in_rows)
+    })
 }
 
-#[component]
-fn Rows(editor: Editor) -> impl IntoView {
-    let shown = Memo::new(move |before: Option<&String>| {
+fn in_rows(&editor: &Editor) -> Part {
+    let shown = memo_after(move |before: Option<&String>| {
         let text = editor.text();
         match before {
             Some(before) if editor.own.get_value().as_ref() == Some(&text) => before.clone(),
@@ -177,9 +183,9 @@ fn Rows(editor: Editor) -> impl IntoView {
         }
     });
     // The outside here is the fields: they are not drawn anew while they are typed in.
-    Effect::new(move || editor.show_marks());
+    whenever(move |_| editor.show_marks());
     let about = RwSignal::new("");
-    let explain = move |event: FocusEvent| {
+    let explain = move |event: Event| {
         let at = browser::attribute_under(&event, "data-row").parse::<usize>();
         let row = at.ok().and_then(|at| editor.rows().into_iter().nth(at));
         about.set(row.and_then(|it| it.known()).map_or("", |it| it.about));
@@ -188,46 +194,52 @@ fn Rows(editor: Editor) -> impl IntoView {
         let of = |it: &Mark| it.row.is_none().then(|| it.says.clone());
         editor.marks.with(|it| it.iter().find_map(of))
     };
-    let empty = Memo::new(move |_| editor.text().is_empty());
-    let start = move |event: MouseEvent| {
+    let empty = memo(move || editor.text().is_empty());
+    let start = move |event: Event| {
         let at = browser::attribute_under(&event, "data-example").parse::<usize>();
         if let Some((_, text)) = at.ok().and_then(|at| EXAMPLES.get(at)) {
             editor.start(text);
         }
     };
-    let examples: Vec<_> = (0..)
-        .zip(EXAMPLES)
-        .map(|(at, (name, _)): (usize, _)| view! { <button type="button" data-example=at.to_string()>{name}</button> })
-        .collect();
-    view! {
-        <p class="quiet">{text::NETWORK_ABOUT}</p>
-        <div class="actions" on:click=start role="group" aria-label=text::EXAMPLES>
-            <span class="quiet">{text::EXAMPLES}</span>
+    let example = |(at, (name, _)): (usize, &(&str, &str))| {
+        format!("<button type=\"button\" data-example=\"{at}\">{name}</button>")
+    };
+    let examples: String = EXAMPLES.iter().enumerate().map(example).collect();
+    Part::new(&format!(
+        r#"<p class="quiet">{}</p>
+        <div class="actions" role="group" aria-label="{named}">
+            <span class="quiet">{named}</span>
             {examples}
-            <button type="button" class="plain" hidden=move || empty.get() on:click=move |_| editor.start("")>
-                {text::BACK_TO_CATALOGUE}
-            </button>
+            <button type="button" class="plain">{}</button>
         </div>
         <div class="network">
             <div>
-                <ol
-                    id="network-rows" class="rows" hidden=move || empty.get() inner_html=shown
-                    on:input=move |event| editor.typed(&event)
-                    on:change=move |_| editor.session.rest()
-                    on:click=move |event| editor.pressed(&event)
-                    on:focusin=explain
-                ></ol>
-                <p class="hint wrong" role="status">{whole}</p>
-                <p class="quiet" aria-hidden="true">{about}</p>
+                <ol id="network-rows" class="rows"></ol>
+                <p class="hint wrong" role="status"></p>
+                <p class="quiet about-row" aria-hidden="true"></p>
             </div>
-            <AsText editor/>
-        </div>
-    }
+            <slot name="text"></slot>
+        </div>"#,
+        text::NETWORK_ABOUT,
+        text::BACK_TO_CATALOGUE,
+        named = text::EXAMPLES,
+    ))
+    .on(".actions", "click", start)
+    .flag(".plain", "hidden", move || empty.get())
+    .on(".plain", "click", move |_| editor.start(""))
+    .flag("ol", "hidden", move || empty.get())
+    .html("ol", move || shown.get())
+    .on("ol", "input", move |event| editor.typed(&event))
+    .on("ol", "change", move |_| editor.session.rest())
+    .on("ol", "click", move |event| editor.pressed(&event))
+    .on("ol", "focusin", explain)
+    .text(".network .wrong", move || whole().unwrap_or_default())
+    .text(".about-row", move || about.get().into())
+    .put("text", as_text(&editor))
 }
 
 /// The compact text, a statement a line.
-#[component]
-fn AsText(editor: Editor) -> impl IntoView {
+fn as_text(&editor: &Editor) -> Part {
     let own = StoredValue::new(None::<String>);
     let shown = move || {
         let text = editor.text();
@@ -238,19 +250,21 @@ fn AsText(editor: Editor) -> impl IntoView {
         }
     };
     let typed = move |event| {
-        let text = event_target_value(&event);
+        let text = browser::value_under(&event);
         own.set_value(Some(text.clone()));
         editor.own.set_value(None);
         editor.session.enter(editor.setting, &text);
     };
-    view! {
-        <label class="as-text">
-            <span class="quiet">{text::AS_TEXT}</span>
-            <textarea
-                class="listing" rows="14" spellcheck="false" id="network-text"
-                aria-invalid=move || editor.marks.with(|it| !it.is_empty()).to_string()
-                prop:value=shown on:input=typed on:change=move |_| editor.session.rest()
-            ></textarea>
-        </label>
-    }
+    let wrong = move || editor.marks.with(|it| !it.is_empty()).to_string();
+    Part::new(&format!(
+        r#"<label class="as-text">
+            <span class="quiet">{}</span>
+            <textarea class="listing" rows="14" spellcheck="false" id="network-text"></textarea>
+        </label>"#,
+        text::AS_TEXT
+    ))
+    .attribute("textarea", "aria-invalid", wrong)
+    .value("textarea", shown)
+    .on("textarea", "input", typed)
+    .on("textarea", "change", move |_| editor.session.rest())
 }
