@@ -11,15 +11,7 @@ impl Allocator {
         let was_split = block.previous != NONE || block.next != NONE;
         let counts_splits = !self.settings.expandable_segments;
         let remaining = block.size - size;
-        let split = if block.pool & 1 == 0 || self.settings.expandable_segments {
-            remaining >= MIN_BLOCK
-        } else {
-            let splittable = self
-                .settings
-                .max_split_size
-                .is_none_or(|limit| size < limit.get());
-            splittable && remaining > SMALL
-        };
+        let split = self.splits(block.pool, size, remaining);
         let handed_out = if split {
             let front = self.new_block(Block {
                 size,
@@ -61,23 +53,67 @@ impl Allocator {
         handed_out
     }
 
+    /// Whether what remains of a block is worth a block of its own.
+    #[inline]
+    fn splits(&self, pool: u16, size: u64, remaining: u64) -> bool {
+        if pool & 1 == 0 || self.settings.expandable_segments {
+            return remaining >= MIN_BLOCK;
+        }
+        let limit = self.settings.max_split_size;
+        remaining > SMALL && limit.is_none_or(|limit| size < limit.get())
+    }
+
+    /// What a request for so much is given where it leaves no trace once it is freed: when a cached block serves it.
+    pub(super) fn taken_for_a_moment(&mut self, requested: u64) -> Option<u64> {
+        let ages = self.collects || !self.pending.is_empty();
+        if requested == 0 || ages || self.settings.max_split_size.is_some() {
+            return None;
+        }
+        let size = self.settings.round(requested);
+        let pool = self.pool_for(size, 0);
+        let list = &self.pools[usize::from(pool)].free;
+        let found = list.get(list.at_least(size)?);
+        if self.growth(found.block) > 0 {
+            return None;
+        }
+        let remaining = found.size - size;
+        if !self.splits(pool, size, remaining) {
+            return Some(found.size);
+        }
+        let block = &self.blocks[found.block as usize];
+        if block.previous == NONE && block.next == NONE && !self.settings.expandable_segments {
+            self.counters.inactive_split.add(remaining);
+            self.counters.inactive_split.take(remaining);
+        }
+        Some(size)
+    }
+
     /// Returns an allocated or pending block to its pool, merged with its free neighbours.
     #[inline]
     pub(super) fn release_block(&mut self, block: u32) {
-        let Block {
+        let Some(&Block {
             size,
             requested,
             previous,
             next,
             ..
-        } = self.blocks[block as usize];
-        self.blocks[block as usize].state = State::Free;
-        let merged = self.merge(block, previous) + self.merge(block, next);
+        }) = self.blocks.get(block as usize)
+        else {
+            return;
+        };
+        let mut merged = 0;
+        if self.is_free(previous) {
+            merged += self.merge(block, previous);
+        }
+        if self.is_free(next) {
+            merged += self.merge(block, next);
+        }
+        let now = &mut self.blocks[block as usize];
+        now.state = State::Free;
+        let is_split = now.previous != NONE || now.next != NONE;
+        let after = if is_split { now.size } else { 0 };
         self.insert_free(block);
         if !self.settings.expandable_segments {
-            let now = &self.blocks[block as usize];
-            let is_split = now.previous != NONE || now.next != NONE;
-            let after = if is_split { now.size } else { 0 };
             if after >= merged {
                 self.counters.inactive_split.add(after - merged);
             } else {
@@ -88,17 +124,24 @@ impl Allocator {
         self.counters.requested.take(requested);
     }
 
-    /// Joins `other`, a neighbour, to `block` where both are free or both unmapped, and says how much that added.
-    /// `block` is in no list, and `other` leaves its own.
     #[inline]
-    pub(super) fn merge(&mut self, block: u32, other: u32) -> u64 {
-        if other == NONE {
-            return 0;
+    fn is_free(&self, block: u32) -> bool {
+        let block = self.blocks.get(block as usize);
+        block.is_some_and(|it| it.state == State::Free)
+    }
+
+    /// Joins `other` to `block` where both are free or both unmapped.
+    pub(super) fn merge_alike(&mut self, block: u32, other: u32) {
+        let other_state = self.blocks.get(other as usize).map(|it| it.state);
+        if other_state == Some(self.blocks[block as usize].state) {
+            self.merge(block, other);
         }
-        // Most neighbours are in use: those are left without a copy.
-        if self.blocks[other as usize].state != self.blocks[block as usize].state {
-            return 0;
-        }
+    }
+
+    /// Joins `other`, a neighbour in the same state, to `block`, and says how much that added.
+    /// `block` is in no list, and `other` leaves its own.
+    #[inline(never)]
+    fn merge(&mut self, block: u32, other: u32) -> u64 {
         let gone = self.blocks[other as usize];
         let into = &mut self.blocks[block as usize];
         into.size += gone.size;
@@ -114,14 +157,17 @@ impl Allocator {
                 self.blocks[gone.next as usize].previous = block;
             }
         }
-        self.take_from_list(&gone);
+        self.take_from_list(other, &gone);
         self.spare.push(other);
         gone.size
     }
 
+    #[inline]
     pub(super) fn insert_free(&mut self, block: u32) {
         let it = &mut self.blocks[block as usize];
-        it.freed_at = self.searches[usize::from(it.pool & 1)];
+        if self.collects {
+            it.freed_at = self.searches[usize::from(it.pool & 1)];
+        }
         self.pools[usize::from(it.pool)].free.insert(Entry {
             size: it.size,
             address: it.address,
@@ -129,12 +175,17 @@ impl Allocator {
         });
     }
 
-    pub(super) fn take_from_list(&mut self, block: &Block) {
+    #[inline]
+    pub(super) fn take_from_list(&mut self, number: u32, block: &Block) {
         let pool = &mut self.pools[usize::from(block.pool)];
         if block.state == State::Unmapped {
             pool.unmapped.retain(|it| it.0 != block.address);
         } else {
-            pool.free.remove(block.size, block.address);
+            pool.free.remove(Entry {
+                size: block.size,
+                address: block.address,
+                block: number,
+            });
         }
     }
 

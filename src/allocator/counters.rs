@@ -45,6 +45,19 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Adds and takes again what is handed out for a moment, and says how much is allocated in between.
+    #[inline]
+    pub(super) fn pass(&mut self, size: u64, requested: u64) -> u64 {
+        for (stat, bytes) in [
+            (&mut self.allocated, size),
+            (&mut self.active, size),
+            (&mut self.requested, requested),
+        ] {
+            stat.peak = stat.peak.max(stat.current + Bytes::new(bytes));
+        }
+        (self.allocated.current + Bytes::new(size)).get()
+    }
+
     /// As `torch.cuda.reset_peak_memory_stats`.
     pub(super) fn reset_peaks(&mut self) {
         for stat in [

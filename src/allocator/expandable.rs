@@ -21,7 +21,7 @@ impl Allocator {
             block = next;
         }
         let found = self.blocks[block as usize];
-        self.take_from_list(&found);
+        self.take_from_list(block, &found);
         Some(block)
     }
 
@@ -76,7 +76,7 @@ impl Allocator {
         if self.counters.reserved.current.get().saturating_add(mapped) > self.room {
             return None;
         }
-        self.take_from_list(&before);
+        self.take_from_list(block, &before);
         if mapped < before.size {
             let rest = self.new_block(Block {
                 address: before.address + mapped,
@@ -94,8 +94,8 @@ impl Allocator {
         now.size = mapped;
         now.state = State::Free;
         let (previous, next) = (now.previous, now.next);
-        self.merge(block, previous);
-        self.merge(block, next);
+        self.merge_alike(block, previous);
+        self.merge_alike(block, next);
         self.insert_free(block);
         self.counters.reserved.add(mapped);
         if let Some(calls) = &mut self.calls {
@@ -116,7 +116,7 @@ impl Allocator {
         if start >= end {
             return;
         }
-        self.take_from_list(&before);
+        self.take_from_list(block, &before);
         let now = &mut self.blocks[block as usize];
         now.address = start;
         now.size = end - start;
@@ -148,8 +148,8 @@ impl Allocator {
             self.insert_free(tail);
         }
         let Block { previous, next, .. } = self.blocks[block as usize];
-        self.merge(block, previous);
-        self.merge(block, next);
+        self.merge_alike(block, previous);
+        self.merge_alike(block, next);
         self.counters.reserved.take(end - start);
         if let Some(calls) = &mut self.calls {
             calls.push(DriverCall::Unmap {

@@ -26,7 +26,7 @@ pub use counters::{Counters, Stat};
 pub use replay::{Event, Report, replay, smallest_card};
 pub use settings::{Divisions, Settings, SettingsProblem};
 
-use freelist::{ADDRESS_LIMIT, FreeList, SIZE_LIMIT};
+use freelist::{ADDRESS_LIMIT, Cursor, FreeList, SIZE_LIMIT};
 
 use crate::units::Bytes;
 
@@ -241,6 +241,17 @@ impl Allocator {
         }
     }
 
+    /// Hands out memory and takes it back at once, and says how much is allocated in between.
+    pub fn pass(&mut self, handle: u32, bytes: Bytes) -> Result<u64, Oom> {
+        if let Some(taken) = self.taken_for_a_moment(bytes.get()) {
+            return Ok(self.counters.pass(taken, bytes.get()));
+        }
+        self.malloc(handle, bytes)?;
+        let top = self.counters.allocated.current.get();
+        self.free(handle);
+        Ok(top)
+    }
+
     /// Takes memory back that another stream was told of (`record_stream`): it is active until the next request,
     /// by which time the other stream is taken to have finished.
     pub fn free_later(&mut self, handle: u32) {
@@ -268,24 +279,16 @@ impl Allocator {
         if self.collects {
             self.searches[usize::from(pool & 1)] += 1;
         }
-        let list = &self.pools[usize::from(pool)].free;
-        let mut at = list.at_least(size)?;
-        if self.settings.expandable_segments {
-            // A block at the growing end counts as large as it can become.
-            let room = |at| {
-                let block = &self.blocks[list.get(at).block as usize];
-                match self.blocks.get(block.next as usize) {
-                    Some(next) if next.state == State::Unmapped => block.size + next.size,
-                    _ => block.size,
-                }
-            };
-            while let Some(next) = list.next(at)
-                && room(next) < room(at)
-            {
-                at = next;
-            }
+        let list = &mut self.pools[usize::from(pool)].free;
+        if !self.settings.expandable_segments && self.settings.max_split_size.is_none() {
+            return list.take_at_least(size);
         }
-        let found = list.get(at);
+        let mut at = list.at_least(size)?;
+        let mut found = list.get(at);
+        if self.growth(found.block) > 0 {
+            at = self.least_room(pool, size)?;
+            found = self.pools[usize::from(pool)].free.get(at);
+        }
         if let Some(limit) = self.settings.max_split_size {
             let limit = limit.get();
             // Oversize blocks are kept for oversize requests, and those may not waste much of one.
@@ -302,6 +305,33 @@ impl Allocator {
         }
         self.pools[usize::from(pool)].free.remove_at(at);
         Some(found.block)
+    }
+
+    /// What a block at the growing end of its segment can still gain.
+    fn growth(&self, block: u32) -> u64 {
+        let next = self.blocks.get(self.blocks[block as usize].next as usize);
+        next.map_or(0, |next| match next.state {
+            State::Unmapped => next.size,
+            _ => 0,
+        })
+    }
+
+    /// The smallest of the free blocks that will do, where each counts as large as it can become.
+    #[cold]
+    fn least_room(&mut self, pool: u16, size: u64) -> Option<Cursor> {
+        self.pools[usize::from(pool)].free.settle();
+        let list = &self.pools[usize::from(pool)].free;
+        let room = |at| {
+            let entry = list.get(at);
+            entry.size + self.growth(entry.block)
+        };
+        let mut at = list.at_least(size)?;
+        while let Some(next) = list.next(at)
+            && room(next) < room(at)
+        {
+            at = next;
+        }
+        Some(at)
     }
 
     /// A block from the driver, giving back cached memory where that helps.

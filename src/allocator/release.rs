@@ -50,7 +50,7 @@ impl Allocator {
         let clock = self.searches[1];
         let mut candidates: Vec<(u32, u64)> = self
             .pools
-            .iter()
+            .iter_mut()
             .skip(1)
             .step_by(2)
             .flat_map(|pool| pool.free.iter())
@@ -106,7 +106,7 @@ impl Allocator {
     /// `cudaFree`.
     fn release_segment(&mut self, block: u32) {
         let gone = self.blocks[block as usize];
-        self.take_from_list(&gone);
+        self.take_from_list(block, &gone);
         self.spare.push(block);
         self.counters.reserved.take(gone.size);
         self.counters.segments = self.counters.segments.saturating_sub(1);

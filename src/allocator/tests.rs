@@ -158,7 +158,7 @@ const ALL_SETTINGS: [&str; 8] = [
 
 /// Blocks of a segment follow each other without gap or overlap, and what is mapped is what is reserved.
 #[track_caller]
-fn check_blocks(allocator: &Allocator) {
+fn check_blocks(allocator: &mut Allocator) {
     let blocks = &allocator.blocks;
     let gone = |it: &usize| allocator.spare.contains(&(*it as u32));
     let mut reserved = 0;
@@ -180,11 +180,11 @@ fn check_blocks(allocator: &Allocator) {
     for pair in ranges.windows(2) {
         assert!(pair[0].0 + pair[0].1 <= pair[1].0, "{pair:?} overlap");
     }
-    let counters = allocator.counters();
+    let counters = *allocator.counters();
     assert_eq!(reserved, counters.reserved.current.get());
     let free: u64 = allocator
         .pools
-        .iter()
+        .iter_mut()
         .flat_map(|it| it.free.iter())
         .map(|it| it.size)
         .sum();
@@ -211,11 +211,11 @@ fn blocks_tile_their_segments_and_everything_merges_back() {
                     Event::ResetPeaks => allocator.reset_peaks(),
                 }
                 if place % 97 == 0 && allocator.pending.is_empty() {
-                    check_blocks(&allocator);
+                    check_blocks(&mut allocator);
                 }
             }
             allocator.release_pending();
-            check_blocks(&allocator);
+            check_blocks(&mut allocator);
             let counters = *allocator.counters();
             assert_eq!(counters.allocated.current, Bytes::ZERO);
             assert_eq!(counters.requested.current, Bytes::ZERO);
@@ -226,6 +226,36 @@ fn blocks_tile_their_segments_and_everything_merges_back() {
             allocator.empty_cache();
             assert_eq!(allocator.counters().reserved.current, Bytes::ZERO);
             assert_eq!(allocator.free_blocks(), 0);
+        }
+    }
+}
+
+/// What is taken for a moment counts as if it had been taken and freed, and changes nothing that comes after.
+#[test]
+fn a_moments_use_leaves_what_a_request_and_a_free_leave() {
+    for (seed, text) in (1..).zip(ALL_SETTINGS) {
+        let (settings, _) = Settings::parse(text);
+        let [mut two, mut one] =
+            [(); 2].map(|()| Allocator::new(settings.clone(), Card::usable(Bytes::gib(1.5))));
+        let mut random = Random(seed);
+        for event in program(seed, 1) {
+            let magnitude = 1 + random.below(25);
+            let moment = Bytes::new(random.below(1 << magnitude));
+            let taken = two
+                .malloc(4000, moment)
+                .map(|()| two.counters().allocated.current.get());
+            two.free(4000);
+            assert_eq!(one.pass(4000, moment), taken, "{text}");
+            for allocator in [&mut two, &mut one] {
+                match event {
+                    Event::Malloc { handle, bytes, .. } => drop(allocator.malloc(handle, bytes)),
+                    Event::Free { handle } => allocator.free(handle),
+                    Event::FreeLater { handle } => allocator.free_later(handle),
+                    Event::EmptyCache => allocator.empty_cache(),
+                    Event::ResetPeaks => allocator.reset_peaks(),
+                }
+            }
+            assert_eq!(one.counters(), two.counters(), "{text}");
         }
     }
 }

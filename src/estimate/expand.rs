@@ -1,6 +1,6 @@
 //! A folded trace, event by event: every repeat of every group with blocks of its own.
 
-use crate::tape::{Event, Group, Trace};
+use crate::tape::{Block, Event, Group, Trace};
 
 /// One event of the unfolded course.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +8,11 @@ pub struct Single {
     /// Names this very copy of the block.
     pub handle: u32,
     pub block: u32,
+    /// What is asked for.
+    pub bytes: u64,
     pub is_free: bool,
+    /// It is freed at once: the event that says so is not told.
+    pub goes: bool,
 }
 
 /// Gives every copy of every block a number, and tells the events one by one.
@@ -18,6 +22,8 @@ pub struct Expansion<'a> {
     /// The first handle of each block.
     base: Vec<u32>,
     handles: u32,
+    /// What is made and freed at once is told in one.
+    briefly: bool,
 }
 
 impl<'a> Expansion<'a> {
@@ -36,6 +42,15 @@ impl<'a> Expansion<'a> {
             trace,
             base,
             handles,
+            briefly: false,
+        }
+    }
+
+    /// The same, where what is freed as soon as it is made is told as one event that `goes`.
+    pub fn brief(trace: &'a Trace) -> Self {
+        Self {
+            briefly: true,
+            ..Self::new(trace)
         }
     }
 
@@ -153,16 +168,46 @@ impl<'a> Expansion<'a> {
     }
 
     fn plain(&self, events: &[Event], each: &mut dyn FnMut(Single)) {
-        for event in events {
-            let block = event.block();
-            let first = self.handle(block, 0);
-            for copy in 0..self.copies(*event) {
+        let mut rest = events;
+        while let [event, after @ ..] = rest {
+            let copies = self.copies(*event);
+            let goes = self.goes(*event, after, &[]);
+            rest = after.get(usize::from(goes)..).unwrap_or_default();
+            let first = self.single(*event, goes);
+            for copy in 0..copies {
                 each(Single {
-                    handle: first + copy,
-                    block,
-                    is_free: event.is_free(),
+                    handle: first.handle + copy,
+                    ..first
                 });
             }
+        }
+    }
+
+    /// Whether what this event makes is freed by the next, and nobody takes it over in between.
+    fn goes(&self, event: Event, after: &[Event], carries: &[(u32, u32)]) -> bool {
+        let block = event.block();
+        let next = after.first().filter(|_| self.briefly && !event.is_free());
+        next.is_some_and(|next| next.is_free() && next.block() == block)
+            && self
+                .entry(block)
+                .is_some_and(|it| it.copies == 1 && !it.carried)
+            && carries
+                .iter()
+                .all(|(received, out)| *received != block && *out != block)
+    }
+
+    fn entry(&self, block: u32) -> Option<&Block> {
+        self.trace.blocks.get(block as usize)
+    }
+
+    fn single(&self, event: Event, goes: bool) -> Single {
+        let block = event.block();
+        Single {
+            handle: self.handle(block, 0),
+            block,
+            bytes: self.entry(block).map_or(0, |it| it.bytes),
+            is_free: event.is_free(),
+            goes,
         }
     }
 
@@ -175,7 +220,12 @@ impl<'a> Expansion<'a> {
         each: &mut dyn FnMut(Single),
     ) {
         course.clear();
-        course.extend(events.iter().filter_map(|event| self.turns(*event, group)));
+        let mut rest = events;
+        while let [event, after @ ..] = rest {
+            let goes = self.goes(*event, after, &group.carries);
+            course.extend(self.turns(*event, goes, group));
+            rest = after.get(usize::from(goes)..).unwrap_or_default();
+        }
         // What a repeat holds of its neighbour, when that is not kept: two spare handles take turns.
         let mut held: Vec<u32> = group
             .carries
@@ -213,7 +263,7 @@ impl<'a> Expansion<'a> {
     }
 
     /// How an event of a group is told: under its first handle, and what becomes of that from turn to turn.
-    fn turns(&self, event: Event, group: &Group) -> Option<(Single, Turns)> {
+    fn turns(&self, event: Event, goes: bool, group: &Group) -> Option<(Single, Turns)> {
         let block = event.block();
         let entry = self.trace.blocks.get(block as usize)?;
         let is_free = event.is_free();
@@ -232,13 +282,7 @@ impl<'a> Expansion<'a> {
             _ if entry.copies > 1 => Turns::Own,
             _ => Turns::Same,
         };
-        let handle = self.handle(block, 0);
-        let single = Single {
-            handle,
-            block,
-            is_free,
-        };
-        Some((single, turns))
+        Some((self.single(event, goes), turns))
     }
 
     fn handle(&self, block: u32, copy: u32) -> u32 {

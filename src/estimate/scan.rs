@@ -48,29 +48,10 @@ struct Point {
 impl Peaks {
     /// Follows the events through the caching allocator: blocks are what it hands out.
     pub fn replayed(trace: &Trace, settings: &Settings) -> Self {
+        let expansion = Expansion::brief(trace);
         let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
-        let mut peaks = Self::following(trace, |event, block| {
-            if event.is_free {
-                allocator.free(event.handle);
-            } else {
-                // A card without limit never refuses.
-                let _ = allocator.malloc(event.handle, Bytes::new(block.bytes));
-            }
-            allocator.counters().allocated.current.get()
-        });
-        peaks.reserved = allocator.counters().reserved.peak.get();
-        peaks
-    }
-
-    fn following(trace: &Trace, mut follow: impl FnMut(Single, &Block) -> u64) -> Self {
-        let expansion = Expansion::new(trace);
         let mut live = 0;
-        let mut follow = |event: Single, live: &mut u64| {
-            if let Some(block) = trace.blocks.get(event.block as usize) {
-                *live = follow(event, block);
-            }
-        };
-        expansion.setup(|event| follow(event, &mut live));
+        expansion.setup(|event| live = follow(&mut allocator, event).1);
         let setup = live;
         let last_step = trace
             .marks
@@ -107,13 +88,12 @@ impl Peaks {
                 bytes: 0,
             };
             let mut closes = if drawn { stretch } else { usize::MAX };
-            expansion.events(mark.at, until, |event| {
-                follow(event, &mut live);
+            let mut happens = |now: u64| {
                 happened += 1;
-                if live > point.bytes {
-                    (point.at, point.bytes) = (happened, live);
-                    if live > peak.bytes {
-                        (peak.at, peak.bytes) = (happened, live);
+                if now > point.bytes {
+                    (point.at, point.bytes) = (happened, now);
+                    if now > peak.bytes {
+                        (peak.at, peak.bytes) = (happened, now);
                     }
                 }
                 if happened == closes {
@@ -121,6 +101,14 @@ impl Peaks {
                     (point.at, point.bytes) = (happened + 1, 0);
                     closes += stretch;
                 }
+            };
+            expansion.events(mark.at, until, |event| {
+                let (top, after) = follow(&mut allocator, event);
+                happens(top);
+                if event.goes {
+                    happens(after);
+                }
+                live = after;
             });
             if drawn && closes != happened + stretch {
                 course.push(point);
@@ -131,7 +119,7 @@ impl Peaks {
         Self {
             setup,
             phases,
-            reserved: 0,
+            reserved: allocator.counters().reserved.peak.get(),
             course,
         }
     }
@@ -166,6 +154,24 @@ impl Peaks {
         };
         self.course.iter().filter_map(shown).collect()
     }
+}
+
+/// How much is allocated when an event has happened, and when what goes at once has gone.
+#[inline]
+fn follow(allocator: &mut Allocator, event: Single) -> (u64, u64) {
+    let bytes = Bytes::new(event.bytes);
+    // A card without limit never refuses.
+    let top = if event.is_free {
+        allocator.free(event.handle);
+        None
+    } else if event.goes {
+        allocator.pass(event.handle, bytes).ok()
+    } else {
+        let _ = allocator.malloc(event.handle, bytes);
+        None
+    };
+    let now = allocator.counters().allocated.current.get();
+    (top.unwrap_or(now), now)
 }
 
 /// Blocks alive at an instant, each with how many copies of it there are.
