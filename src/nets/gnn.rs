@@ -1,4 +1,4 @@
-//! Graph networks of PyTorch Geometric: graph convolution and graph attention over a list of edges.
+//! Graph networks of PyTorch Geometric: graph convolution, graph attention and GraphSAGE over a list of edges.
 
 use super::vision::place;
 use super::{Build, Cx, Net, Output, Sizes};
@@ -8,12 +8,14 @@ use crate::tape::{DType, Tensor};
 pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("gcn", |sizes| build(sizes, Kind::Convolution)),
     ("gat", |sizes| build(sizes, Kind::Attention)),
+    ("sage", |sizes| build(sizes, Kind::Mean)),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Convolution,
     Attention,
+    Mean,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -82,6 +84,7 @@ impl Net for Graph {
                 cx.within(place(i as usize), |cx| match self.kind {
                     Kind::Convolution => convolution(cx, &x, &edges, width),
                     Kind::Attention => attention(cx, &x, &edges, width, heads),
+                    Kind::Mean => mean(cx, &x, &edges, width),
                 })
             });
             if !last {
@@ -110,6 +113,20 @@ fn convolution(cx: &Cx, x: &Tensor, edges: &Edges, width: u64) -> Tensor {
         messages.scatter_add(edges.index, nodes)
     };
     out = out.add(&bias);
+    out
+}
+
+/// `SAGEConv`: the mean of a node's neighbours and the node itself, each through a layer of its own (`sage_conv.py`).
+fn mean(cx: &Cx, x: &Tensor, edges: &Edges, width: u64) -> Tensor {
+    let mut out = {
+        let neighbours = x.index_select(edges.index, edges.count);
+        neighbours.scatter_mean(edges.index, x.size(0))
+    };
+    out = cx.linear("lin_l", &out, width, true);
+    let own = cx.linear("lin_r", x, width, false);
+    let sum = out.add(&own);
+    drop(own);
+    out = sum;
     out
 }
 

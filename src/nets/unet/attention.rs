@@ -71,8 +71,26 @@ fn block(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64) -> Tensor {
     fed.add(&hidden)
 }
 
-/// `AttnProcessor2_0`.
+/// The attention of blocks without a text: it normalises what it takes, and adds that to what it gives.
+pub fn among_pixels(cx: &Cx, residual: &Tensor, heads: u64) -> Tensor {
+    let [n, c, h, w] = [0, 1, 2, 3].map(|i| residual.size(i));
+    let mut normed = residual.view(&[n, c, h * w]);
+    normed = cx.group_norm("group_norm", &normed, GROUPS);
+    // Has a name to the end, as `encoder_hidden_states`.
+    normed = normed.transpose(1, 2);
+    let mut hidden = attended(cx, &normed, &normed, heads, true);
+    hidden = hidden.transpose(-1, -2).reshape(&[n, c, h, w]);
+    hidden = hidden.add(residual);
+    hidden.scale()
+}
+
+/// `AttnProcessor2_0` for rows.
 pub fn attention(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64, bias: bool) -> Tensor {
+    attended(cx, hidden, context, heads, bias).then(Tensor::scale)
+}
+
+/// `AttnProcessor2_0` from the projections to the last.
+fn attended(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64, bias: bool) -> Tensor {
     let width = hidden.size(-1);
     let size = width / heads;
     let split = |x: &Tensor| {
@@ -89,8 +107,7 @@ pub fn attention(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64, bias: b
     let (b, s) = (hidden.size(0), hidden.size(2));
     hidden = hidden.transpose(1, 2).reshape(&[b, s, width]);
     hidden = hidden.to(query.dtype());
-    hidden = cx.within("to_out", |cx| cx.linear("0", &hidden, width, true));
-    hidden.scale()
+    cx.within("to_out", |cx| cx.linear("0", &hidden, width, true))
 }
 
 /// `FeedForward` with `GEGLU`.

@@ -1,7 +1,7 @@
 //! The stages of the U-Net (diffusers/models/unets/unet_2d_blocks.py) and `ResnetBlock2D`.
 
 use super::GROUPS;
-use super::attention::transformer;
+use super::attention::{among_pixels, transformer};
 use crate::nets::Cx;
 use crate::nets::vision::place;
 use crate::scenario::Checkpointing;
@@ -15,17 +15,19 @@ pub struct Stage {
     pub heads: u64,
     pub depth: u64,
     pub linear: bool,
+    /// What the convolution that halves the image pads on all sides; 0 pads one row and one column before it.
+    pub padding: u64,
 }
 
 impl Stage {
-    /// `CrossAttnDownBlock2D` or `DownBlock2D`.
+    /// `CrossAttnDownBlock2D`, `AttnDownBlock2D` or `DownBlock2D`.
     #[allow(clippy::too_many_arguments)]
     pub fn down(
         self,
         cx: &Cx,
         hidden: &Tensor,
         embedding: &Tensor,
-        context: &Tensor,
+        context: Option<&Tensor>,
         layers: u64,
         shrink: bool,
         skipped: &mut Vec<Tensor>,
@@ -39,7 +41,11 @@ impl Stage {
         if shrink {
             hidden = cx.within("downsamplers", |cx| {
                 cx.within("0", |cx| {
-                    let conv = Conv::stride(2).padded(1);
+                    let conv = Conv::stride(2).padded(self.padding);
+                    if self.padding == 0 {
+                        let [n, c, h, w] = [0, 1, 2, 3].map(|i| hidden.size(i));
+                        hidden = hidden.pad_to(&[n, c, h + 1, w + 1]);
+                    }
                     cx.conv2d("conv", &hidden, self.width, 3, conv, true)
                 })
             });
@@ -48,8 +54,14 @@ impl Stage {
         hidden
     }
 
-    /// `UNetMidBlock2DCrossAttn`; its first residual block is never checkpointed.
-    pub fn middle(self, cx: &Cx, hidden: &Tensor, embedding: &Tensor, context: &Tensor) -> Tensor {
+    /// `UNetMidBlock2DCrossAttn` or `UNetMidBlock2D`; its first residual block is never checkpointed.
+    pub fn middle(
+        self,
+        cx: &Cx,
+        hidden: &Tensor,
+        embedding: &Tensor,
+        context: Option<&Tensor>,
+    ) -> Tensor {
         let mut hidden = cx.within("resnets", |cx| {
             cx.within("0", |cx| {
                 residual_block(cx, hidden, Some(embedding), self.width)
@@ -59,13 +71,13 @@ impl Stage {
         self.resnet(cx, 1, &hidden, embedding)
     }
 
-    /// `CrossAttnUpBlock2D` or `UpBlock2D`.
+    /// `CrossAttnUpBlock2D`, `AttnUpBlock2D` or `UpBlock2D`.
     pub fn up(
         self,
         cx: &Cx,
         hidden: &Tensor,
         embedding: &Tensor,
-        context: &Tensor,
+        context: Option<&Tensor>,
         skipped: &[Tensor],
         grow: bool,
     ) -> Tensor {
@@ -93,12 +105,15 @@ impl Stage {
         hidden
     }
 
-    fn attend(self, cx: &Cx, i: usize, hidden: &Tensor, context: &Tensor) -> Tensor {
+    fn attend(self, cx: &Cx, i: usize, hidden: &Tensor, context: Option<&Tensor>) -> Tensor {
         if self.depth == 0 {
             return hidden.clone();
         }
         cx.within("attentions", |cx| {
-            cx.within(place(i), |cx| transformer(cx, hidden, context, self))
+            cx.within(place(i), |cx| match context {
+                Some(context) => transformer(cx, hidden, context, self),
+                None => among_pixels(cx, hidden, self.heads),
+            })
         })
     }
 

@@ -1,8 +1,9 @@
 //! What makes latents of images and states of texts, frozen: `AutoencoderKL.encode` (diffusers/models/autoencoders/vae.py)
 //! and CLIP's text towers, which examples/text_to_image/train_text_to_image*.py of diffusers run in each step.
 
+use super::GROUPS;
+use super::attention::among_pixels;
 use super::blocks::residual_block;
-use super::{GROUPS, attention};
 use crate::nets::clip::{TextTower, text_states};
 use crate::nets::vision::place;
 use crate::nets::{Cx, Sizes};
@@ -150,14 +151,7 @@ fn moments(cx: &Cx, pixels: &Tensor) -> Tensor {
     let width = WIDTHS[last];
     hidden = cx.within("mid_block", |cx| {
         let before = cx.within("first", |cx| residual_block(cx, &hidden, None, width));
-        let attended = cx.within("attentions", |cx| {
-            let (n, h, w) = (before.size(0), before.size(2), before.size(3));
-            let normed = cx.group_norm("group_norm", &before, GROUPS);
-            let rows = normed.permute(&[0, 2, 3, 1]).reshape(&[n, h * w, width]);
-            let rows = attention(cx, &rows, &rows, 1, true);
-            let image = rows.reshape(&[n, h, w, width]).permute(&[0, 3, 1, 2]);
-            image.add(&before)
-        });
+        let attended = cx.within("attentions", |cx| among_pixels(cx, &before, 1));
         drop(before);
         cx.within("second", |cx| residual_block(cx, &attended, None, width))
     });

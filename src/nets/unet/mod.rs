@@ -1,9 +1,11 @@
-//! U-Nets of latent diffusion (diffusers/models/unets/unet_2d_condition.py): Stable Diffusion 1.5 and XL.
+//! U-Nets of diffusion: of latents with a text (diffusers/models/unets/unet_2d_condition.py), Stable Diffusion 1.5 and XL, and
+//! of pixels without.
 
 mod attention;
 mod blocks;
 mod encoders;
 mod time;
+mod unconditional;
 
 pub(super) use attention::attention;
 pub(super) use time::sinusoids;
@@ -14,7 +16,11 @@ use crate::scenario::Data;
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
 
-pub(super) const FAMILIES: &[(&str, Build)] = &[("unet", build), ("UNet2DConditionModel", build)];
+pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("unet", build),
+    ("UNet2DConditionModel", build),
+    ("unet2d", unconditional::build),
+];
 
 const GROUPS: u64 = 32;
 
@@ -108,12 +114,7 @@ impl Net for UNet {
         let Some(([sample, target, context], timestep, added)) = self.read(cx, batch) else {
             return Output::nothing(cx);
         };
-        let known = cx.tape.params().len();
-        let inner = cx.checkpointing_in_any_mode();
-        let predicted = self.model(&inner, &sample, timestep, &context, added);
-        if cx.tape.params().len() > known {
-            cx.tape.arrange_params(place_in_model);
-        }
+        let predicted = fix_order(cx, |cx| self.model(cx, &sample, timestep, &context, added));
         let loss = cx.within("loss", |_| {
             let target = target.to(DType::F32);
             predicted
@@ -125,6 +126,16 @@ impl Net for UNet {
             held: vec![predicted],
         }
     }
+}
+
+/// The model's own part of forward, which gives its parameters the order of `parameters()` where it makes them.
+fn fix_order(cx: &Cx, model: impl FnOnce(&Cx) -> Tensor) -> Tensor {
+    let known = cx.tape.params().len();
+    let predicted = model(&cx.checkpointing_in_any_mode());
+    if cx.tape.params().len() > known {
+        cx.tape.arrange_params(place_in_model);
+    }
+    predicted
 }
 
 impl UNet {
@@ -161,6 +172,7 @@ impl UNet {
             heads: at(&self.heads, 8).max(1),
             depth: at(&self.depths, 0),
             linear: self.linear,
+            padding: 1,
         }
     }
 
@@ -187,7 +199,7 @@ impl UNet {
                         cx,
                         &sample,
                         &embedding,
-                        context,
+                        Some(context),
                         self.layers,
                         down,
                         &mut skipped,
@@ -198,7 +210,7 @@ impl UNet {
         sample = cx.within("mid_block", |cx| {
             let mut middle = self.stage(stages.saturating_sub(1));
             middle.depth = self.middle;
-            middle.middle(cx, &sample, &embedding, context)
+            middle.middle(cx, &sample, &embedding, Some(context))
         });
         // What the last stage took is held to the end, as the loop's variable holds it.
         let mut taken = Vec::new();
@@ -210,7 +222,7 @@ impl UNet {
             sample = cx.within("up_blocks", |cx| {
                 cx.within(place(i), |cx| {
                     let stage = self.stage(stages - 1 - i);
-                    stage.up(cx, &sample, &embedding, context, &taken, up)
+                    stage.up(cx, &sample, &embedding, Some(context), &taken, up)
                 })
             });
         }

@@ -43,6 +43,19 @@ impl Tensor {
         })
     }
 
+    /// `torch_geometric.utils.scatter(self, index, reduce="mean")` into `rows` rows: how many there are of each is counted, and
+    /// kept where the sums are divided by it.
+    pub fn scatter_mean(&self, index: &Tensor, rows: u64) -> Tensor {
+        let zeros = self.constant("zeros", &[rows, 1], self.dtype());
+        drop(self.constant("ones", &[self.size(0)], self.dtype()));
+        let counted = self.constant("clamp", &[rows, 1], self.dtype());
+        drop(zeros);
+        let sums = self.scatter_add(index, rows);
+        let out = sums.div(&counted);
+        drop(counted);
+        out
+    }
+
     /// `scatter(self.detach(), index, reduce="max")` into `rows` rows.
     pub fn scatter_max(&self, rows: u64) -> Tensor {
         self.moved("scatter_reduce_", rows)

@@ -1,0 +1,135 @@
+//! U-Nets of pixels without a text (diffusers/models/unets/unet_2d.py), as DDPM's.
+
+use super::blocks::Stage;
+use super::{GROUPS, fix_order, place, time};
+use crate::nets::{Cx, Net, Output, Sizes};
+use crate::scenario::Data;
+use crate::tape::ops::Conv;
+use crate::tape::{DType, Tensor};
+
+#[derive(Clone, Debug)]
+struct UNet2D {
+    image: u64,
+    channels: u64,
+    widths: Vec<u64>,
+    layers: u64,
+    /// Which stages attend, on the way down and on the way up.
+    down: Vec<u64>,
+    up: Vec<u64>,
+    /// Width of an attention's head; the whole width where none is given.
+    head: Option<u64>,
+    /// What a convolution that halves the image pads on all sides; 0 pads one row and one column before it.
+    padding: u64,
+}
+
+/// The class's defaults are attention in all stages but the first that goes down and the last that goes up.
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    let widths = sizes.list("block_out")?.to_vec();
+    let stages = widths.len();
+    let attends = |name: &str, not: usize| match sizes.list(name) {
+        Ok(list) => list.to_vec(),
+        Err(_) => (0..stages).map(|i| u64::from(i != not)).collect(),
+    };
+    Ok(Box::new(UNet2D {
+        image: sizes.need("img")?,
+        channels: sizes.or("channels", 3),
+        layers: sizes.or("layers_per_block", 2),
+        down: attends("down_attention", 0),
+        up: attends("up_attention", stages.saturating_sub(1)),
+        head: sizes.get("head_dim"),
+        padding: sizes.or("down_padding", 1),
+        widths,
+    }))
+}
+
+impl Net for UNet2D {
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let shape = [data.micro_batch, self.channels, self.image, self.image];
+        let image = |name| cx.tape.empty(name, shape, cx.env.weights);
+        let all = [image("sample"), image("noise")];
+        let mut all = Vec::from(all);
+        all.push(cx.tape.empty("timestep", [data.micro_batch], DType::I64));
+        all
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [sample, noise, timestep] = batch else {
+            return Output::nothing(cx);
+        };
+        let predicted = fix_order(cx, |cx| self.model(cx, sample, timestep));
+        let loss = cx.within("loss", |_| {
+            let noise = noise.to(DType::F32);
+            predicted
+                .to(DType::F32)
+                .then(|predicted| predicted.mse_loss(&noise))
+        });
+        Output {
+            loss,
+            held: vec![predicted],
+        }
+    }
+}
+
+impl UNet2D {
+    fn stage(&self, i: usize, attends: bool) -> Stage {
+        let width = self.widths.get(i).copied().unwrap_or(GROUPS).max(1);
+        Stage {
+            width,
+            heads: (width / self.head.unwrap_or(width).max(1)).max(1),
+            depth: u64::from(attends),
+            linear: false,
+            padding: self.padding,
+        }
+    }
+
+    fn model(&self, cx: &Cx, image: &Tensor, timestep: &Tensor) -> Tensor {
+        let same = Conv::stride(1).padded(1);
+        let first = self.widths.first().copied().unwrap_or(GROUPS);
+        // The constructor makes it before what embeds the time step.
+        cx.within("conv_in", |cx| {
+            drop(cx.param("weight", [first, image.size(1), 3, 3]));
+            drop(cx.param("bias", [first]));
+        });
+        let steps = {
+            let ones = timestep.constant("ones", &[timestep.size(0)], DType::I64);
+            timestep.mul(&ones)
+        };
+        let [embedding, _waves] = time::embed(cx, &steps, first, &[], 0, image.dtype());
+        let mut sample = cx.conv2d("conv_in", image, first, 3, same, true);
+        let mut skipped = vec![sample.clone()];
+        let stages = self.widths.len();
+        let attends = |list: &[u64], i: usize| list.get(i).is_some_and(|it| *it > 0);
+        for i in 0..stages {
+            let shrinks = i + 1 < stages;
+            sample = cx.within("down_blocks", |cx| {
+                cx.within(place(i), |cx| {
+                    let stage = self.stage(i, attends(&self.down, i));
+                    let layers = self.layers;
+                    stage.down(cx, &sample, &embedding, None, layers, shrinks, &mut skipped)
+                })
+            });
+        }
+        sample = cx.within("mid_block", |cx| {
+            let stage = self.stage(stages.saturating_sub(1), true);
+            stage.middle(cx, &sample, &embedding, None)
+        });
+        // What the last stage took is held to the end, as the loop's variable holds it.
+        let mut taken = Vec::new();
+        for i in 0..stages {
+            let kept = skipped.len().saturating_sub(self.layers as usize + 1);
+            let before = std::mem::replace(&mut taken, skipped.split_off(kept));
+            drop(before);
+            sample = cx.within("up_blocks", |cx| {
+                cx.within(place(i), |cx| {
+                    let stage = self.stage(stages - 1 - i, attends(&self.up, i));
+                    stage.up(cx, &sample, &embedding, None, &taken, i + 1 < stages)
+                })
+            });
+        }
+        sample = cx.group_norm("conv_norm_out", &sample, GROUPS);
+        sample = sample.silu();
+        sample = cx.conv2d("conv_out", &sample, self.channels, 3, same, true);
+        drop(taken);
+        sample
+    }
+}
