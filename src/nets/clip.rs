@@ -341,12 +341,13 @@ impl Tower {
     }
 
     fn attention(self, cx: &Cx, x: &Tensor, mask: &AttentionMask) -> (Tensor, Option<Tensor>) {
-        let project = |name| heads(&cx.linear(name, x, self.hidden, true), self.heads);
+        let project = |name| cx.linear(name, x, self.hidden, true);
         let start = cx.tape.made();
         let q = project("q_proj");
         let made = cx.tape.made();
         let (k, v) = (project("k_proj"), project("v_proj"));
         cx.tape.make_now(start, made);
+        let [q, k, v] = [q, k, v].map(|rows| heads(&rows, self.heads));
         let form = Eager { in_fp32: true };
         let (mut out, weights) = attend(cx, [&q, &k, &v], mask, 0.0, form);
         out = out.reshape(&[x.size(0), x.size(1), self.hidden]);

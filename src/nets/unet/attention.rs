@@ -78,19 +78,22 @@ pub fn among_pixels(cx: &Cx, residual: &Tensor, heads: u64) -> Tensor {
     normed = cx.group_norm("group_norm", &normed, GROUPS);
     // Has a name to the end, as `encoder_hidden_states`.
     normed = normed.transpose(1, 2);
-    let mut hidden = attended(cx, &normed, &normed, heads, true);
-    hidden = hidden.transpose(-1, -2).reshape(&[n, c, h, w]);
-    hidden = hidden.add(residual);
-    hidden.scale()
+    processed(cx, [&normed, &normed], heads, true, Some(residual))
 }
 
 /// `AttnProcessor2_0` for rows.
 pub fn attention(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64, bias: bool) -> Tensor {
-    attended(cx, hidden, context, heads, bias).then(Tensor::scale)
+    processed(cx, [hidden, context], heads, bias, None)
 }
 
-/// `AttnProcessor2_0` from the projections to the last.
-fn attended(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64, bias: bool) -> Tensor {
+/// `AttnProcessor2_0`; its names keep what they stand for until the result is there.
+fn processed(
+    cx: &Cx,
+    [hidden, context]: [&Tensor; 2],
+    heads: u64,
+    bias: bool,
+    residual: Option<&Tensor>,
+) -> Tensor {
     let width = hidden.size(-1);
     let size = width / heads;
     let split = |x: &Tensor| {
@@ -107,7 +110,12 @@ fn attended(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64, bias: bool) 
     let (b, s) = (hidden.size(0), hidden.size(2));
     hidden = hidden.transpose(1, 2).reshape(&[b, s, width]);
     hidden = hidden.to(query.dtype());
-    cx.within("to_out", |cx| cx.linear("0", &hidden, width, true))
+    hidden = cx.within("to_out", |cx| cx.linear("0", &hidden, width, true));
+    if let Some(residual) = residual {
+        hidden = hidden.transpose(-1, -2).reshape(residual.shape());
+        hidden = hidden.add(residual);
+    }
+    hidden.scale()
 }
 
 /// `FeedForward` with `GEGLU`.
