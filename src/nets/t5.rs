@@ -208,8 +208,11 @@ impl Stack {
             out.push(bias);
         }
         hidden = cx.nth("layer", 1 + usize::from(self.decoder), |cx| {
+            let start = cx.tape.made();
             let mut fed = rms_norm(cx, "layer_norm", &hidden);
+            let normed = cx.tape.made();
             fed = cx.within("DenseReluDense", |cx| self.feed_forward(cx, &fed));
+            cx.tape.make_now(start, normed);
             let fed = cx.dropout(&fed, 0.1);
             hidden.add(&fed)
         });
@@ -227,10 +230,13 @@ impl Stack {
         given: Given,
     ) -> (Tensor, Tensor) {
         let crossed = name == "EncDecAttention";
+        let start = cx.tape.made();
         let normed = rms_norm(cx, "layer_norm", hidden);
+        let made = cx.tape.made();
         let keys = if crossed { others } else { &normed };
         let (attended, bias, _weights) =
             cx.within(name, |cx| self.attention(cx, &normed, keys, crossed, given));
+        cx.tape.make_now(start, made);
         let dropped = cx.dropout(&attended, 0.1);
         (hidden.add(&dropped), bias)
     }
@@ -261,6 +267,7 @@ impl Stack {
         let k = project("k", others);
         let v = project("v", others);
         let (k, v) = cached(cache, k, v);
+        let start = cx.tape.made();
         let bias = bias.cloned().unwrap_or_else(|| {
             if crossed {
                 let shape = [1, heads, s, k.size(2)];
@@ -274,6 +281,7 @@ impl Stack {
                 self.relative_bias(cx, s)
             }
         });
+        let made = cx.tape.made();
         let (mut out, weights) = match cx.env.training.attention {
             Attention::Sdpa | Attention::Flash2 => {
                 let mask = if self.decoder && !crossed && s > 1 {
@@ -299,6 +307,7 @@ impl Stack {
         };
         out = out.reshape(&[b, s, heads * head_dim]);
         out = cx.linear("o", &out, self.net.hidden, false);
+        cx.tape.make_now(start, made);
         (out, bias, weights)
     }
 
