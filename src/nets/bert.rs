@@ -116,19 +116,25 @@ impl Bert {
         let zeros = cx.buffer("token_type_ids", [1, self.positions], DType::I64);
         let types = zeros.constant("gather", positions.shape(), DType::I64);
         let words = cx.input_embedding("word_embeddings", ids, self.vocab, self.hidden);
-        cx.within("position_embeddings", |cx| {
-            cx.param("weight", [self.positions, self.hidden])
-        });
+        if !self.roberta {
+            cx.within("position_embeddings", |cx| {
+                cx.param("weight", [self.positions, self.hidden])
+            });
+        }
         let of_types = cx.embedding("token_type_embeddings", &types, self.types, self.hidden);
         let mut all = words.add(&of_types);
+        let start = cx.tape.made();
         let places = cx.embedding(
             "position_embeddings",
             positions,
             self.positions,
             self.hidden,
         );
+        let made = cx.tape.made();
         all = all.add(&places);
         all = cx.layer_norm("LayerNorm", &all);
+        // `RobertaEmbeddings` makes it after its norm.
+        cx.tape.make_now(start, made);
         cx.dropout(&all, 0.1)
     }
 

@@ -93,10 +93,14 @@ impl Vit {
     fn embeddings(&self, cx: &Cx, image: &Tensor) -> Tensor {
         let side = self.image / self.patch;
         let token = cx.param("cls_token", [1, 1, self.hidden]);
+        let start = cx.tape.made();
         let positions = cx.param("position_embeddings", [1, side * side + 1, self.hidden]);
+        let made = cx.tape.made();
         let mut embedded = cx.within("patch_embeddings", |cx| {
             patches(cx, "projection", image, self.hidden, self.patch)
         });
+        // The constructor makes the table last; what a module holds itself is listed first.
+        cx.tape.make_first(start, made);
         let tokens = token.tensor().expand(&[image.size(0), 1, self.hidden]);
         embedded = Tensor::cat(&tokens, &[&embedded], 1);
         embedded = embedded.add(&positions.tensor());
@@ -104,8 +108,11 @@ impl Vit {
     }
 
     fn layer(&self, cx: &Cx, input: &Tensor) -> Tensor {
+        let start = cx.tape.made();
         let mut hidden = cx.layer_norm("layernorm_before", input);
+        let normed = cx.tape.made();
         let (attended, _weights) = cx.within("attention", |cx| self.attention(cx, &hidden));
+        cx.tape.make_now(start, normed);
         hidden = attended;
         hidden = cx.dropout(&hidden, self.dropout);
         hidden = hidden.add(input);

@@ -37,10 +37,13 @@ impl Tape {
 
     /// The buffers with which thread blocks share one reduction.
     pub(super) fn reduce_workspace(&self, reduction: Reduction) {
-        if let Some((buffer, semaphores)) = reduction.shared_memory(self.machine()) {
-            let buffer = self.0.block("reduce", buffer, super::Category::Workspace);
-            self.workspace("reduce", semaphores);
-            self.0.release(buffer);
+        let (parts, each) = reduction.parts();
+        for _ in 0..parts {
+            if let Some((buffer, semaphores)) = each.shared_memory(self.machine()) {
+                let buffer = self.0.block("reduce", buffer, super::Category::Workspace);
+                self.workspace("reduce", semaphores);
+                self.0.release(buffer);
+            }
         }
     }
 }
@@ -58,6 +61,28 @@ pub(super) struct Reduction {
 }
 
 impl Reduction {
+    /// What lies further apart than 32 bits can tell is halved along its longest stride until it does not
+    /// (`with_32bit_indexing` of aten/src/ATen/TensorIterator.cpp): how many kernels run, and what each of them does.
+    fn parts(self) -> (u64, Self) {
+        const MOST_PARTS: u64 = 64;
+        let mut each = self;
+        let mut parts = 1;
+        let bytes = |it: &Self| {
+            let count = it.outputs.saturating_mul(it.inputs_per_output);
+            count.saturating_mul(it.dtype.bytes())
+        };
+        while bytes(&each) > i32::MAX as u64 && parts < MOST_PARTS {
+            parts *= 2;
+            let longest = if each.innermost && !each.flat {
+                &mut each.outputs
+            } else {
+                &mut each.inputs_per_output
+            };
+            *longest = longest.div_ceil(2);
+        }
+        (parts, each)
+    }
+
     /// Bytes of the global buffer and of the semaphores, where the work is shared between thread blocks.
     fn shared_memory(self, machine: Machine) -> Option<(u64, u64)> {
         const MAX_THREADS: u64 = 512;

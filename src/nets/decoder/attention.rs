@@ -16,7 +16,7 @@ impl Decoder {
     ) -> (Tensor, Option<Tensor>) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let start = cx.tape.made();
-        let (joint, [mut q, mut k, mut v], normed) = self.projections(cx, x);
+        let (joint, [mut q, mut k, mut v], norms) = self.projections(cx, x);
         let projected = cx.tape.made();
         let mut names = Vec::new();
         if let (Some(tables), Positions::Rotary(turn)) = (&shared.rope, self.traits.positions) {
@@ -52,9 +52,8 @@ impl Decoder {
         );
         if self.traits.out_made_first {
             cx.tape.make_now(start, projected);
-        } else if let Some(norms) = normed {
-            // Constructors make the norms of heads last.
-            cx.tape.make_now(norms, projected);
+        } else if let Some([from, to]) = norms {
+            cx.tape.make_now(from, to);
         }
         if self.traits.dropout.inside {
             out = self.dropped(cx, &out);
@@ -63,9 +62,9 @@ impl Decoder {
         (out, weights)
     }
 
-    /// What the block's names keep alive besides, queries, keys and values `[B, H, S, D]`, and the point from which norms of
-    /// heads were made where they came last.
-    fn projections(&self, cx: &Cx, x: &Tensor) -> (Option<Tensor>, [Tensor; 3], Option<Made>) {
+    /// What the block's names keep alive besides; queries, keys and values `[B, H, S, D]`; the norms of heads, which
+    /// constructors make after the last projection.
+    fn projections(&self, cx: &Cx, x: &Tensor) -> (Option<Tensor>, [Tensor; 3], Option<[Made; 2]>) {
         let bias = self.traits.qkv_bias;
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let (h, k) = (self.heads, self.kv_heads);
@@ -75,7 +74,7 @@ impl Decoder {
         match self.traits.projection {
             Projection::Apart | Projection::Together | Projection::QueryFirst => {
                 let (all, norms) = self.apart_projections(cx, x);
-                (None, all, norms)
+                (None, all, Some(norms))
             }
             Projection::Joint => {
                 let joint = joint();
@@ -102,7 +101,7 @@ impl Decoder {
         }
     }
 
-    fn apart_projections(&self, cx: &Cx, x: &Tensor) -> ([Tensor; 3], Option<Made>) {
+    fn apart_projections(&self, cx: &Cx, x: &Tensor) -> ([Tensor; 3], [Made; 2]) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let names = self.traits.names;
         let kind = self.traits.head_norms;
@@ -110,43 +109,50 @@ impl Decoder {
             Some(norm) if at == kind => self.norm(cx, norm, &t),
             _ => t,
         };
-        let project = |name, norm, n: u64| {
-            let t = cx.linear(name, x, n * d, self.traits.qkv_bias);
-            normed(HeadNorms::Whole, t, norm)
-        };
+        let project = |name, n: u64| cx.linear(name, x, n * d, self.traits.qkv_bias);
+        let whole = |t, norm| normed(HeadNorms::Whole, t, norm);
         let split = |t: Tensor, norm, n| {
             let t = normed(HeadNorms::Each, t.view(&[b, s, n, d]), norm);
             t.transpose(1, 2)
         };
         let (h, k) = (self.heads, self.kv_heads);
         let (q_norm, k_norm) = (Some(names.query_norm), Some(names.key_norm));
-        let [mut queries, mut keys, values] = match self.traits.projection {
+        let mut queries = project("q_proj", h);
+        let mut start = cx.tape.made();
+        let [mut keys, values] = match self.traits.projection {
             Projection::Together => {
-                let queries = project("q_proj", q_norm, h);
-                let keys = project("k_proj", k_norm, k);
-                let values = project("v_proj", None, k);
-                let queries = split(queries, q_norm, h);
-                let keys = split(keys, k_norm, k);
-                [queries, keys, split(values, None, k)]
+                queries = whole(queries, q_norm);
+                let made = cx.tape.made();
+                let mut keys = project("k_proj", k);
+                start = cx.tape.make_now(start, made);
+                keys = whole(keys, k_norm);
+                let made = cx.tape.made();
+                let values = project("v_proj", k);
+                start = cx.tape.make_now(start, made);
+                queries = split(queries, q_norm, h);
+                keys = split(keys, k_norm, k);
+                [keys, split(values, None, k)]
             }
             Projection::QueryFirst => {
-                let scaled = project("q_proj", None, h).then(Tensor::scale);
-                let queries = split(scaled, None, h);
-                let keys = project("k_proj", None, k);
-                let values = project("v_proj", None, k);
-                let keys = split(keys, None, k);
-                [queries, keys, split(values, None, k)]
+                queries = split(queries.then(Tensor::scale), None, h);
+                let keys = project("k_proj", k);
+                let values = project("v_proj", k);
+                [split(keys, None, k), split(values, None, k)]
             }
             _ => {
-                let queries = split(project("q_proj", q_norm, h), q_norm, h);
-                let keys = split(project("k_proj", k_norm, k), k_norm, k);
-                [queries, keys, split(project("v_proj", None, k), None, k)]
+                queries = split(whole(queries, q_norm), q_norm, h);
+                let made = cx.tape.made();
+                let keys = project("k_proj", k);
+                start = cx.tape.make_now(start, made);
+                let keys = split(whole(keys, k_norm), k_norm, k);
+                let made = cx.tape.made();
+                let values = project("v_proj", k);
+                start = cx.tape.make_now(start, made);
+                [keys, split(values, None, k)]
             }
         };
-        let mut norms = None;
         match kind {
             HeadNorms::EachMoved => {
-                norms = Some(cx.tape.made());
                 queries = normed(HeadNorms::EachMoved, queries, q_norm);
                 keys = normed(HeadNorms::EachMoved, keys, k_norm);
             }
@@ -156,7 +162,7 @@ impl Decoder {
             }
             _ => {}
         }
-        ([queries, keys, values], norms)
+        ([queries, keys, values], [start, cx.tape.made()])
     }
 }
 
