@@ -1,9 +1,7 @@
 //! The tensors behind the numbers.
 
-use std::collections::BTreeMap;
-
 use super::{Category, Peaks, PhasePeak, Unsupported, alive_at};
-use crate::order::sorted;
+use crate::order::{Map, sorted};
 use crate::scenario::Scenario;
 use crate::tape::{DType, Note, Scope};
 use crate::units::Bytes;
@@ -47,17 +45,15 @@ fn held(
     let Some(peak) = when(&super::peaks(&run, scenario)) else {
         return Ok(Vec::new());
     };
-    let mut names: BTreeMap<Scope, String> = BTreeMap::new();
-    let mut kinds: BTreeMap<(Category, String, &str, u64), u64> = BTreeMap::new();
+    let mut names: Map<Scope, String> = Map::new();
+    let mut kinds: Map<(Category, String, &str, u64), u64> = Map::new();
     for (block, copies) in alive_at(&run.trace, &peak) {
         let Some(block) = run.trace.blocks.get(block as usize) else {
             continue;
         };
-        let name = names
-            .entry(block.scope)
-            .or_insert_with(|| numberless(&run.trace.path(block.scope)));
+        let name = names.or_insert_with(block.scope, || numberless(&run.trace.path(block.scope)));
         let kind = (block.category, name.clone(), block.op, block.rounded());
-        *kinds.entry(kind).or_default() += copies;
+        *kinds.or_default(kind) += copies;
     }
     let held = kinds
         .into_iter()
@@ -91,9 +87,9 @@ pub fn kept_in(scenario: &Scenario, module: &str) -> Result<Vec<Kept>, Unsupport
     let Some(peak) = peaks.highest() else {
         return Ok(Vec::new());
     };
-    let mut notes: BTreeMap<u32, Vec<&Note>> = BTreeMap::new();
+    let mut notes: Map<u32, Vec<&Note>> = Map::new();
     for note in &trace.notes {
-        notes.entry(note.block).or_default().push(note);
+        notes.or_default(note.block).push(note);
     }
     let mut kinds: Vec<Kept> = Vec::new();
     for (id, copies) in alive_at(trace, peak) {

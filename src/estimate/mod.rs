@@ -32,12 +32,10 @@ pub use spread::{Joined, Spread, at_least_once};
 pub use steps::{Besides, Kept as KeptEachStep, ManySteps, Plan, SHOWN, StepMemory, Walk};
 pub use uncertainty::Doubts;
 
-use std::collections::BTreeMap;
-
 use crate::allocator::{Divisions, Settings};
 use crate::catalog;
 use crate::nets::{self, Net, Sizes};
-use crate::order::sorted;
+use crate::order::{Map, sorted};
 use crate::scenario::{Attention, Parallelism, Runtime, Scenario};
 use crate::step::{self, Buckets, Course, Run};
 use crate::tape::Machine;
@@ -282,7 +280,7 @@ fn of_net(net: &dyn Net, architecture: &str, scenario: &Scenario) -> Estimate {
 }
 
 /// Adds what the allocator hands out beyond the sum of the parts.
-fn with_rest<K: Ord>(mut parts: BTreeMap<K, u64>, rest: K, whole: u64) -> BTreeMap<K, u64> {
+fn with_rest<K: Ord>(mut parts: Map<K, u64>, rest: K, whole: u64) -> Map<K, u64> {
     let sum = parts
         .values()
         .fold(0, |sum: u64, part| sum.saturating_add(*part));
@@ -292,7 +290,7 @@ fn with_rest<K: Ord>(mut parts: BTreeMap<K, u64>, rest: K, whole: u64) -> BTreeM
     parts
 }
 
-fn largest_first<K: Ord>(parts: BTreeMap<K, u64>) -> Vec<Part<K>> {
+fn largest_first<K: Ord>(parts: Map<K, u64>) -> Vec<Part<K>> {
     let parts = parts.into_iter().map(|(what, bytes)| Part {
         what,
         bytes: Bytes::new(bytes),

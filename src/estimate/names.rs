@@ -1,10 +1,10 @@
 //! Names of layers and parameters that a scenario gives, held against those that its network has.
 
-use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use super::{Unsupported, built};
 use crate::nets::{Cx, Env};
+use crate::order::distinct;
 use crate::scenario::{Data, Problem, Scenario, Training, nearest, settings};
 use crate::tape::{DType, Folding, Machine, Tape};
 
@@ -25,7 +25,7 @@ pub fn unmatched(scenario: &Scenario) -> Result<Vec<Problem>, Unsupported> {
     if let Some(lora) = lora {
         let layers = layers(&paths);
         for target in &lora.targets {
-            if !layers.contains(target.as_str()) {
+            if !layers.contains(&target.as_str()) {
                 let near = nearest(target, layers.iter().copied());
                 let expected = match near {
                     Some(near) => format!("a layer of the model; did you mean {near}?"),
@@ -75,10 +75,7 @@ pub(super) fn nothing_trained(scenario: &Scenario) -> Unsupported {
 fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
     let matches = paths.iter().any(|path| path.contains(part));
     (!matches).then(|| {
-        let mut parts = BTreeSet::new();
-        for path in paths {
-            parts.extend(path.split('.'));
-        }
+        let parts = distinct(paths.iter().flat_map(|it| it.split('.')));
         let named = parts
             .iter()
             .copied()
@@ -95,15 +92,12 @@ fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
 }
 
 /// The names of modules with a matrix of their own.
-fn layers(paths: &[String]) -> BTreeSet<&str> {
-    paths
-        .iter()
-        .filter_map(|path| path.strip_suffix(".weight"))
-        .filter_map(|module| module.rsplit('.').next())
-        .collect()
+fn layers(paths: &[String]) -> Vec<&str> {
+    let modules = paths.iter().filter_map(|it| it.strip_suffix(".weight"));
+    distinct(modules.filter_map(|it| it.rsplit('.').next()))
 }
 
-fn some(layers: &BTreeSet<&str>) -> String {
+fn some(layers: &[&str]) -> String {
     let shown: Vec<&str> = layers
         .iter()
         .copied()

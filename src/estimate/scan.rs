@@ -1,10 +1,9 @@
 //! Reads a trace: how much is allocated when, and what is alive then.
 
-use std::collections::BTreeMap;
-
 use super::expand::{Expansion, Single};
 use super::{Category, Instant, Phase};
 use crate::allocator::{Allocator, Card, Settings};
+use crate::order::Map;
 use crate::tape::{Block, Mark, Scope, Trace};
 use crate::units::Bytes;
 
@@ -211,14 +210,14 @@ fn settle(trace: &Trace, copies: &mut [i64]) {
 }
 
 /// Bytes of what is alive by category.
-pub fn by_category(trace: &Trace, alive: &Alive) -> BTreeMap<Category, u64> {
+pub fn by_category(trace: &Trace, alive: &Alive) -> Map<Category, u64> {
     sums(trace, alive, |block| block.category)
 }
 
 /// Bytes of what is alive by the module it belongs to.
-pub fn by_module(trace: &Trace, alive: &Alive) -> BTreeMap<String, u64> {
-    let by_scope: BTreeMap<Scope, u64> = sums(trace, alive, |block| block.scope);
-    let mut all = BTreeMap::new();
+pub fn by_module(trace: &Trace, alive: &Alive) -> Map<String, u64> {
+    let by_scope: Map<Scope, u64> = sums(trace, alive, |block| block.scope);
+    let mut all = Map::new();
     for (scope, bytes) in by_scope {
         let path = trace.path(scope);
         let name = if path.is_empty() {
@@ -226,19 +225,19 @@ pub fn by_module(trace: &Trace, alive: &Alive) -> BTreeMap<String, u64> {
         } else {
             path
         };
-        let sum: &mut u64 = all.entry(name).or_default();
+        let sum: &mut u64 = all.or_default(name);
         *sum = sum.saturating_add(bytes);
     }
     all
 }
 
-fn sums<K: Ord>(trace: &Trace, alive: &Alive, key: impl Fn(&Block) -> K) -> BTreeMap<K, u64> {
-    let mut all = BTreeMap::new();
+fn sums<K: Ord>(trace: &Trace, alive: &Alive, key: impl Fn(&Block) -> K) -> Map<K, u64> {
+    let mut all = Map::new();
     for (block, copies) in alive {
         let Some(block) = trace.blocks.get(*block as usize) else {
             continue;
         };
-        let sum: &mut u64 = all.entry(key(block)).or_default();
+        let sum: &mut u64 = all.or_default(key(block));
         *sum = sum.saturating_add(block.rounded().saturating_mul(*copies));
     }
     all

@@ -1,13 +1,11 @@
 //! Many steps whose batches differ in size, one after the other through the allocator: what it comes to hold beyond what one
 //! step needs, and whether a card of a given size sees the last of them.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
-
 use serde::Serialize;
 
 use super::expand::{Expansion, Single};
 use crate::allocator::{Allocator, Card, Oom, Settings};
+use crate::order::Map;
 use crate::step::Run;
 use crate::tape::Trace;
 use crate::units::Bytes;
@@ -85,7 +83,7 @@ pub struct Walk {
     start: Start,
     /// What the beginning leaves that the step after it lets go.
     left: Vec<u32>,
-    kinds: BTreeMap<u64, Steady>,
+    kinds: Map<u64, Steady>,
 }
 
 impl Walk {
@@ -100,10 +98,10 @@ impl Walk {
             Some(&first) => Start::of(&run_of(first)?.trace, beginning),
             None => Default::default(),
         };
-        let mut kinds: BTreeMap<u64, Steady> = BTreeMap::new();
+        let mut kinds: Map<u64, Steady> = Map::new();
         for &size in &sizes {
-            if let Entry::Vacant(place) = kinds.entry(size) {
-                place.insert(Steady::of(&run_of(size)?.trace));
+            if !kinds.contains_key(&size) {
+                kinds.insert(size, Steady::of(&run_of(size)?.trace));
             }
         }
         Ok(Self {

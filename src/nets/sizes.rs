@@ -1,6 +1,5 @@
-use std::collections::BTreeMap;
-
 use super::Irreps;
+use crate::order::Map;
 
 /// Most modules in a row: each is run, so this bounds the time and the memory that a size can cost.
 const MOST_MODULES: u64 = 1_000;
@@ -37,7 +36,7 @@ const COUNTS: [&str; 10] = [
 
 /// A model's dimensions by name; most are one number, some (stages of a vision model) a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sizes(BTreeMap<String, Vec<u64>>);
+pub struct Sizes(Map<String, Vec<u64>>);
 
 impl Sizes {
     pub fn set(&mut self, name: &str, value: u64) {
@@ -108,7 +107,7 @@ impl Sizes {
     }
 
     /// Takes these dimensions instead of its own. Irreps come all together: with one given, the others are gone.
-    pub fn extend(&mut self, over: &BTreeMap<String, u64>) {
+    pub fn extend(&mut self, over: &Map<String, u64>) {
         if over.keys().any(|name| Irreps::names(name)) {
             self.0.retain(|name, _| !Irreps::names(name));
         }

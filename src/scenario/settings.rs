@@ -1,13 +1,12 @@
 //! One definition for each field of a scenario, and everything that is derived from it.
 
-use std::collections::BTreeMap;
-
 use super::decimal::decimal;
 use super::network::Network;
 use super::problem::nearest;
 pub use super::values::{LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME};
 use super::values::{is_key, name, sizes, switch, version, whole, words};
 use super::{Choice, Problem, Scenario};
+use crate::order::Map;
 
 /// All settings, in the order in which people meet them.
 pub fn all() -> &'static [Setting] {
@@ -130,8 +129,8 @@ pub(super) enum Access {
         fn(&mut Scenario, Option<Network>),
     ),
     Sizes(
-        fn(&Scenario) -> BTreeMap<String, u64>,
-        fn(&mut Scenario, BTreeMap<String, u64>),
+        fn(&Scenario) -> Map<String, u64>,
+        fn(&mut Scenario, Map<String, u64>),
     ),
 }
 
@@ -143,7 +142,7 @@ pub enum Value {
     Switch(bool),
     Text(String),
     Words(Vec<String>),
-    Sizes(BTreeMap<String, u64>),
+    Sizes(Map<String, u64>),
     Network(Option<Network>),
 }
 

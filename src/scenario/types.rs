@@ -1,13 +1,12 @@
 //! The parts of a scenario and what they are when nobody says otherwise.
 
-use std::collections::BTreeMap;
-
 use super::network::Network;
 use super::{
     Attention, Checkpointing, Distribution, Kernels, LossKernel, Offload, Optimizer, Parallelism,
     Precision, Quantization, Trainer,
 };
 use crate::catalog::{self, ModelEntry, Os};
+use crate::order::Map;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -47,7 +46,7 @@ pub struct Model {
     /// A catalogue id, such as `gpt2`.
     pub id: String,
     /// Dimensions that differ from the catalogue's (`layers`, `vocab`, `hidden`, ...).
-    pub dims: BTreeMap<String, u64>,
+    pub dims: Map<String, u64>,
     /// A network of one's own, in place of the catalogue's.
     pub network: Option<Network>,
 }
@@ -254,7 +253,7 @@ impl Default for Model {
     fn default() -> Self {
         Self {
             id: "gpt2".into(),
-            dims: BTreeMap::new(),
+            dims: Map::new(),
             network: None,
         }
     }

@@ -1,8 +1,7 @@
 //! Text of links, files and flags as values, each within bounds.
 
-use std::collections::BTreeMap;
-
 use crate::nets::Irreps;
+use crate::order::Map;
 
 /// Longest name of a model, a GPU or a module: bounds what links and files can make the program hold.
 pub const LONGEST_NAME: usize = 100;
@@ -53,7 +52,7 @@ pub(super) fn words(text: &str) -> Option<Vec<String>> {
 }
 
 /// Sizes by name. Irreps stand for a size of each kind of feature: `irreps=16x0e+8x1o` is `0e=16,1o=8`.
-pub(super) fn sizes(text: &str) -> Option<BTreeMap<String, u64>> {
+pub(super) fn sizes(text: &str) -> Option<Map<String, u64>> {
     let pairs = words(&text.replace(" + ", "+"))?;
     let pair = |pair: &String| {
         let (key, value) = pair.split_once('=')?;
@@ -61,8 +60,7 @@ pub(super) fn sizes(text: &str) -> Option<BTreeMap<String, u64>> {
         let key = key.trim();
         is_key(key).then(|| (key.to_string(), value))
     };
-    // Inserting each, where collecting would bring a sort of its own into the page.
-    let mut sizes = BTreeMap::new();
+    let mut sizes = Map::new();
     for it in &pairs {
         if let Some(text) = it.strip_prefix("irreps=") {
             sizes.extend(Irreps::parse(text).ok()?.sizes());

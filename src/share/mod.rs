@@ -6,8 +6,7 @@
 mod percent;
 mod squeeze;
 
-use std::collections::BTreeMap;
-
+use crate::order::Map;
 use crate::scenario::network::LONGEST_TEXT;
 use crate::scenario::settings::{self, Setting};
 use crate::scenario::{Problem, Scenario, filled, stack, versions};
@@ -105,8 +104,8 @@ pub fn read(link: &str) -> Opened {
 }
 
 /// Keys and decoded values; of a key given twice the last counts, as in a form.
-fn pairs(fragment: &str, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
-    let mut given = BTreeMap::new();
+fn pairs(fragment: &str, problems: &mut Vec<Problem>) -> Map<String, String> {
+    let mut given = Map::new();
     for pair in fragment.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match (percent::decode(key), percent::decode(value)) {

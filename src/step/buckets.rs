@@ -1,11 +1,10 @@
 //! Gradient buckets of `DistributedDataParallel` (torch/csrc/distributed/c10d/reducer.cpp).
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::estimate::Category;
-use crate::order::sorted;
+use crate::order::{Map, sorted};
 use crate::tape::{DType, Hook, Param, Tape, Tensor};
 
 /// How a GPU's gradients meet those of the others.
@@ -73,7 +72,7 @@ impl Reducer {
 
     /// `compute_bucket_assignment_by_size`: a bucket is closed once it has reached its limit; each type has its own.
     fn made(tape: &Tape, first: u64, limit: u64) -> Vec<Tensor> {
-        let mut open: BTreeMap<DType, (u64, u64)> = BTreeMap::new();
+        let mut open: Map<DType, (u64, u64)> = Map::new();
         let mut all = Vec::new();
         let bucket = |bytes: u64| {
             let made = tape.empty("bucket", [bytes], DType::U8);
@@ -83,7 +82,7 @@ impl Reducer {
         // The last that forward meets is the first whose gradient comes.
         let params = sorted(tape.params(), |a, b| b.met().cmp(&a.met()));
         for param in params.iter().filter(|param| param.trainable) {
-            let (filled, cap) = open.entry(param.data.dtype()).or_insert((0, first));
+            let (filled, cap) = open.or_insert(param.data.dtype(), (0, first));
             for _ in 0..param.copies() {
                 *filled = filled.saturating_add(param.data.bytes());
                 if *filled >= *cap {

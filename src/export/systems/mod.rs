@@ -7,14 +7,13 @@ mod peptrm;
 mod prs_med;
 mod rna;
 
-use std::collections::BTreeMap;
-
 use super::common::{exports, file, script};
 use super::header::header;
 use super::{File, Target, shell, yaml};
 use crate::catalog;
 use crate::estimate::Estimate;
 use crate::guide::{self, Wiring};
+use crate::order::Map;
 use crate::scenario::{Problem, Scenario, presets, settings};
 
 pub(super) const DREAMS: Target = dreams::TARGET;
@@ -52,7 +51,7 @@ const DESCRIPTIONS: &[&str] = &[
 /// What a system was asked for.
 struct Asked {
     /// Every dimension of its model, changed ones included.
-    sizes: BTreeMap<String, u64>,
+    sizes: Map<String, u64>,
     /// Lines that say which change to the system's code this needs.
     needs: String,
 }
@@ -92,7 +91,7 @@ impl System {
                 problems.push(Problem::new(path, value, expected));
             }
         }
-        let mut sizes = BTreeMap::new();
+        let mut sizes = Map::new();
         for (name, values) in model.sizes() {
             sizes.insert(name.to_string(), values[0]);
         }

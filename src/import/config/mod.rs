@@ -4,18 +4,17 @@ mod keys;
 mod kinds;
 pub mod timm;
 
-use std::collections::BTreeMap;
-
 use self::keys::{ACTIVATIONS, ALIKE, SIZES, WITHOUT_EFFECT};
 use self::kinds::{KINDS, Kind, pairs};
 use super::Imported;
 use crate::catalog::{self, ModelEntry};
 use crate::document::Document;
 use crate::nets;
+use crate::order::Map;
 use crate::scenario::{Problem, Scenario, nearest, settings};
 
 /// Sizes by the catalogue's names.
-type Wanted = BTreeMap<String, u64>;
+type Wanted = Map<String, u64>;
 
 /// Counts of what a model may have none of.
 const MAY_BE_ZERO: &[&str] = &[
@@ -188,28 +187,22 @@ impl Reading<'_> {
             }
         }
         if let Some(it) = text(document, "feed_forward_proj") {
-            given
-                .entry("gated".into())
-                .or_insert(u64::from(it.starts_with("gated")));
+            given.or_insert("gated".into(), u64::from(it.starts_with("gated")));
         }
         // What a class derives where it is not given is derived from what is.
         let get = |sizes: &Wanted, name: &str| given.get(name).or_else(|| sizes.get(name)).copied();
         if let (Some(hidden), Some(heads)) = (get(&sizes, "hidden"), get(&sizes, "heads")) {
-            sizes.entry("kv".into()).or_insert(heads);
-            sizes
-                .entry("head_dim".into())
-                .or_insert(hidden / heads.max(1));
-            sizes
-                .entry("ffn".into())
-                .or_insert(hidden.saturating_mul(4));
+            sizes.or_insert("kv".into(), heads);
+            sizes.or_insert("head_dim".into(), hidden / heads.max(1));
+            sizes.or_insert("ffn".into(), hidden.saturating_mul(4));
             if kind.arch == "opt" {
-                sizes.entry("proj".into()).or_insert(hidden);
+                sizes.or_insert("proj".into(), hidden);
             }
         }
         if kind.arch == "t5"
             && let Some(layers) = get(&sizes, "layers")
         {
-            sizes.entry("decoder_layers".into()).or_insert(layers);
+            sizes.or_insert("decoder_layers".into(), layers);
         }
         if let Some(hidden) = get(&sizes, "hidden").filter(|_| kind.arch == "mamba") {
             sizes.insert("inner".into(), hidden.saturating_mul(2));
@@ -228,7 +221,7 @@ impl Reading<'_> {
         }
         if let (Some(each), Some(number)) = (sizes.get("moe_ffn"), sizes.get("shared_experts")) {
             let shared = each.saturating_mul(*number);
-            sizes.entry("shared_ffn".into()).or_insert(shared);
+            sizes.or_insert("shared_ffn".into(), shared);
         }
         if let Some(part) = turned {
             let part = rotary_part(document).unwrap_or(part);
@@ -282,7 +275,7 @@ fn rotary_part(document: &Document) -> Option<f64> {
 }
 
 /// The sizes in which the entry is not what is wanted.
-fn differences(entry: &ModelEntry, wanted: &Wanted) -> BTreeMap<String, u64> {
+fn differences(entry: &ModelEntry, wanted: &Wanted) -> Map<String, u64> {
     let sizes = entry.sizes();
     let has = |name: &str| {
         let found = sizes.iter().find(|(it, _)| *it == name);
@@ -290,7 +283,7 @@ fn differences(entry: &ModelEntry, wanted: &Wanted) -> BTreeMap<String, u64> {
             .and_then(|(_, values)| values.first().copied())
             .unwrap_or(0)
     };
-    let mut differences = BTreeMap::new();
+    let mut differences = Map::new();
     for (name, size) in wanted {
         if has(name) != *size {
             differences.insert(name.clone(), *size);

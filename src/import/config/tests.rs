@@ -27,7 +27,7 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
         assert_eq!(imported.not_taken, Vec::<String>::new(), "{id}");
         assert_eq!(
             imported.scenario.model.dims,
-            BTreeMap::new(),
+            Map::new(),
             "{id} as {}",
             imported.scenario.model.id
         );

@@ -11,10 +11,8 @@ mod tests;
 pub use items::{Field, Item, Kind, Place, Takes, kinds};
 pub use plan::{Attention, Conv, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan, PlannedTensor};
 
-use std::collections::BTreeMap;
-
 use super::Problem;
-use crate::order::sorted;
+use crate::order::{Map, sorted};
 use items::Context;
 
 /// The longest text of a network, in bytes: what a link may carry, squeezed or not.
@@ -161,12 +159,7 @@ fn read(at: &str, statement: &str) -> Result<Item, Problem> {
 }
 
 /// What is wrong with a text: of each statement the first thing, and where all can be read, what does not fit.
-pub fn problems(
-    text: &str,
-    changed: &BTreeMap<String, u64>,
-    batch: u64,
-    sequence: u64,
-) -> Vec<Problem> {
+pub fn problems(text: &str, changed: &Map<String, u64>, batch: u64, sequence: u64) -> Vec<Problem> {
     let unread = statements(text).filter_map(|(at, it)| read(&at, it).err());
     let unread: Vec<Problem> = unread.collect();
     if !unread.is_empty() {

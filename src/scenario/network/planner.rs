@@ -2,11 +2,10 @@
 
 mod layers;
 
-use std::collections::BTreeMap;
-
 use super::items::{Item, Place};
 use super::plan::{Input, Lifetime, Loss, Part, Plan, PlannedTensor};
 use super::{Network, expression};
+use crate::order::Map;
 use crate::scenario::Problem;
 use crate::tape::DType;
 
@@ -22,11 +21,11 @@ impl Network {
     /// Works the sizes out; the first thing that does not fit is named.
     pub fn plan(
         &self,
-        changed: &BTreeMap<String, u64>,
+        changed: &Map<String, u64>,
         batch: u64,
         sequence: u64,
     ) -> Result<Plan, Problem> {
-        let mut sizes = BTreeMap::new();
+        let mut sizes = Map::new();
         for (_, item) in self.items().filter(|(_, item)| item.kind.name == "sizes") {
             for (name, value) in item.fields() {
                 sizes.insert(name.clone(), value.parse().unwrap_or(0));
@@ -48,7 +47,7 @@ impl Network {
 }
 
 struct Planner {
-    sizes: BTreeMap<String, u64>,
+    sizes: Map<String, u64>,
     /// What flows at the moment.
     shape: Vec<u64>,
     tokens: bool,

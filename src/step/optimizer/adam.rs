@@ -1,6 +1,6 @@
 //! Adam and AdamW (torch/optim/adam.py).
 
-use std::collections::BTreeMap;
+use crate::order::Map;
 use std::rc::Rc;
 
 use super::lists::{list, same};
@@ -8,12 +8,9 @@ use crate::tape::{DType, Param, Tape, Tensor};
 
 /// `_multi_tensor_adam`: `exp_avg_sq_sqrt` of all parameters of one type exists at once.
 pub fn foreach(tape: &Tape, params: &[Rc<Param>]) {
-    let mut groups: BTreeMap<DType, Vec<Rc<Param>>> = BTreeMap::new();
+    let mut groups: Map<DType, Vec<Rc<Param>>> = Map::new();
     for param in params {
-        groups
-            .entry(param.data.dtype())
-            .or_default()
-            .push(param.clone());
+        groups.or_default(param.data.dtype()).push(param.clone());
     }
     let mut roots: Vec<Tensor> = Vec::new();
     for group in groups.values() {

@@ -1,10 +1,9 @@
 //! One module or one layer: its tensors at the peak, what they look like, and what keeps them.
 
-use std::collections::BTreeSet;
-
 use leptos::prelude::*;
 
 use crate::estimate::{self, Held, Kept};
+use crate::order::distinct;
 use crate::scenario::Scenario;
 use crate::tape::DType;
 use crate::units::{Bytes, UnitStyle};
@@ -74,15 +73,10 @@ pub fn view(session: Session) -> Part {
 /// Where one can look: each layer of a row of equal ones, and every module that holds something.
 pub fn places(scenario: &Scenario) -> Vec<String> {
     let held = estimate::held_at_peak(scenario).unwrap_or_default();
-    let mut places = BTreeSet::new();
-    for Held { module, .. } in held {
-        if let Some((layers, _)) = module.split_once(".*.") {
-            places.insert(format!("{layers}.*"));
-        }
-        places.insert(module);
-    }
-    places.remove("");
-    places.into_iter().collect()
+    let around = |it: &str| Some(format!("{}.*", it.split_once(".*.")?.0));
+    let both = |Held { module, .. }| [around(&module), Some(module)];
+    let places = held.into_iter().flat_map(both).flatten();
+    distinct(places.filter(|it| !it.is_empty()))
 }
 
 /// What is alive inside a module at the peak: what it looks like, and why it is there.

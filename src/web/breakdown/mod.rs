@@ -2,8 +2,6 @@
 
 mod inside;
 
-use std::collections::BTreeMap;
-
 use leptos::prelude::*;
 use web_sys::Event;
 
@@ -13,7 +11,7 @@ use super::session::{Answer, Session};
 use super::signals::whenever;
 use super::{browser, markup, text};
 use crate::estimate::{self, Estimate, Held};
-use crate::order::sorted;
+use crate::order::{Map, sorted};
 use crate::scenario::Scenario;
 use crate::units::{Bytes, UnitStyle};
 
@@ -73,11 +71,11 @@ pub fn tensors(scenario: &Scenario, piece: Piece, units: UnitStyle) -> Option<Ve
 /// The tensors by module, the largest first; layers that differ only by their number count as one.
 pub fn modules(scenario: &Scenario, units: UnitStyle) -> Option<Vec<Vec<String>>> {
     const MOST: usize = 16;
-    let mut modules: BTreeMap<String, (u64, Bytes)> = BTreeMap::new();
+    let mut modules: Map<String, (u64, Bytes)> = Map::new();
     let mut whole = Bytes::ZERO;
     for kind in estimate::held_at_peak(scenario).ok()? {
         whole += kind.all();
-        let (count, bytes) = modules.entry(kind.module.clone()).or_default();
+        let (count, bytes) = modules.or_default(kind.module.clone());
         *count += kind.count;
         *bytes += kind.all();
     }
