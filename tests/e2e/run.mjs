@@ -6,7 +6,10 @@ import { join } from "node:path";
 import { serve } from "../../scripts/static.mjs";
 import { launch, Visit } from "./browser.mjs";
 import { tests } from "./test.mjs";
-import "./tests.mjs";
+import "./answers.mjs";
+import "./site.mjs";
+import "./panels.mjs";
+import "./access.mjs";
 import "./acceptance.mjs";
 
 const DIST = new URL("../../dist", import.meta.url).pathname;

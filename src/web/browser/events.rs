@@ -1,0 +1,100 @@
+//! What an event tells: where it happened, and what was typed, pressed or dropped there.
+
+use leptos::prelude::window;
+use wasm_bindgen::JsCast;
+use wasm_bindgen::prelude::Closure;
+use web_sys::{DragEvent, Element, Event, File, HtmlInputElement, KeyboardEvent, PointerEvent};
+
+/// Where in the listening element's width a pointer is, from 0 to 1.
+pub fn across(event: &Event) -> Option<f64> {
+    let event: &PointerEvent = event.unchecked_ref();
+    let element: Element = event.current_target()?.dyn_into().ok()?;
+    let bounds = element.get_bounding_client_rect();
+    let share = (f64::from(event.client_x()) - bounds.left()) / bounds.width();
+    share.is_finite().then_some(share.clamp(0.0, 1.0))
+}
+
+/// An attribute of what a pointer is on; empty where it has none.
+pub fn attribute_under(event: &Event, name: &str) -> String {
+    let element = event.target().and_then(|it| it.dyn_into::<Element>().ok());
+    element
+        .and_then(|it| it.get_attribute(name))
+        .unwrap_or_default()
+}
+
+/// The same of what lies around it.
+pub fn attribute_around(event: &Event, name: &str) -> String {
+    let element = event.target().and_then(|it| it.dyn_into::<Element>().ok());
+    // An attribute's name is a selector.
+    let holder = element.and_then(|it| it.closest(&format!("[{name}]")).ok().flatten());
+    holder
+        .and_then(|it| it.get_attribute(name))
+        .unwrap_or_default()
+}
+
+/// The key that an event of the keyboard is of.
+pub fn key(event: &Event) -> String {
+    event.unchecked_ref::<KeyboardEvent>().key()
+}
+
+/// What the field that an event is of holds; a box that can be ticked holds `on` or `off`.
+pub fn value_under(event: &Event) -> String {
+    let target = event.target();
+    let field = target
+        .as_ref()
+        .and_then(|it| it.dyn_ref::<HtmlInputElement>());
+    match field.filter(|it| it.type_() == "checkbox") {
+        Some(it) if it.checked() => "on".into(),
+        Some(_) => "off".into(),
+        None => leptos::prelude::event_target_value(event),
+    }
+}
+
+/// Whether the folded part that an event is of is open now.
+pub fn is_open(event: &Event) -> bool {
+    let part = event.target().and_then(|it| it.dyn_into::<Element>().ok());
+    part.is_some_and(|it| it.has_attribute("open"))
+}
+
+/// The file that was chosen in a file field; the field forgets it, so that it can be chosen again.
+pub fn chosen_file(event: &Event) -> Option<File> {
+    let field: HtmlInputElement = event.target()?.dyn_into().ok()?;
+    let file = field.files()?.get(0);
+    field.set_value("");
+    file
+}
+
+/// Hears of files that are dropped anywhere on the page.
+pub fn on_drop(hear: impl Fn(File) + 'static) {
+    let allow = |event: DragEvent| event.prevent_default();
+    let dropped = move |event: DragEvent| {
+        event.prevent_default();
+        let files = event.data_transfer().and_then(|it| it.files());
+        files.and_then(|it| it.get(0)).into_iter().for_each(&hear);
+    };
+    let listen = |name: &str, heard: Closure<dyn Fn(DragEvent)>| {
+        let heard = heard.into_js_value().unchecked_into();
+        // A window that takes no listeners takes no files.
+        let _ = window().add_event_listener_with_callback(name, &heard);
+    };
+    listen("dragover", Closure::new(allow));
+    listen("drop", Closure::new(dropped));
+}
+
+/// Whether an event happened in a field, which has undo and keys of its own.
+pub fn in_field(event: &Event) -> bool {
+    let target = event.target().and_then(|it| it.dyn_into::<Element>().ok());
+    target.is_some_and(|it| matches!(it.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
+}
+
+/// Writes on the button that was pressed.
+pub fn write_on(event: &Event, text: &str) {
+    if let Some(button) = pressed(event) {
+        button.set_text_content(Some(text));
+    }
+}
+
+fn pressed(event: &Event) -> Option<Element> {
+    let element = event.target()?.dyn_into::<Element>().ok()?;
+    element.closest("button").ok()?
+}

@@ -1,0 +1,105 @@
+//! Files and the clipboard.
+
+use leptos::prelude::{document, window};
+use leptos::reactive::spawn_local;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+use web_sys::{
+    Blob, BlobPropertyBag, CanvasRenderingContext2d, File, HtmlAnchorElement, HtmlCanvasElement,
+    HtmlImageElement, Url,
+};
+
+/// Puts text on the clipboard, then says whether that worked.
+pub fn copy(text: &str, done: impl FnOnce(bool) + 'static) {
+    let promise = window().navigator().clipboard().write_text(text);
+    spawn_local(async move { done(JsFuture::from(promise).await.is_ok()) });
+}
+
+/// Hands a file to the person.
+pub fn download(name: &str, kind: &str, contents: &str) {
+    // Each step can only fail where the browser forbids files; then nothing is saved and the browser says so.
+    let _ = try_download(name, kind, contents);
+}
+
+/// Hands a file that is no text to the person.
+pub fn download_bytes(name: &str, kind: &str, contents: &[u8]) {
+    // As for text.
+    let _ = try_download_bytes(name, kind, contents);
+}
+
+fn try_download_bytes(name: &str, kind: &str, contents: &[u8]) -> Result<(), JsValue> {
+    let bytes = js_sys::Uint8Array::new_from_slice(contents);
+    let parts = js_sys::Array::of1(&bytes);
+    let options = BlobPropertyBag::new();
+    options.set_type(kind);
+    let blob = Blob::new_with_u8_array_sequence_and_options(&parts, &options)?;
+    let url = Url::create_object_url_with_blob(&blob)?;
+    save(name, &url)?;
+    Url::revoke_object_url(&url)
+}
+
+fn try_download(name: &str, kind: &str, contents: &str) -> Result<(), JsValue> {
+    let url = blob_url(contents, kind)?;
+    save(name, &url)?;
+    Url::revoke_object_url(&url)
+}
+
+fn blob_url(contents: &str, kind: &str) -> Result<String, JsValue> {
+    let parts = js_sys::Array::of1(&JsValue::from_str(contents));
+    let options = BlobPropertyBag::new();
+    options.set_type(kind);
+    let blob = Blob::new_with_str_sequence_and_options(&parts, &options)?;
+    Url::create_object_url_with_blob(&blob)
+}
+
+fn save(name: &str, address: &str) -> Result<(), JsValue> {
+    let link: HtmlAnchorElement = document().create_element("a")?.dyn_into()?;
+    link.set_href(address);
+    link.set_download(name);
+    link.click();
+    Ok(())
+}
+
+/// Hands a picture of a drawing to the person, twice as large as it is shown, for sharp screens and paper.
+pub fn download_png(name: &str, svg: &str, size: (u32, u32)) {
+    let (name, svg) = (name.to_string(), svg.to_string());
+    // As for a file.
+    spawn_local(async move {
+        let _ = try_download_png(&name, &svg, size).await;
+    });
+}
+
+async fn try_download_png(
+    name: &str,
+    svg: &str,
+    (width, height): (u32, u32),
+) -> Result<(), JsValue> {
+    let url = blob_url(svg, "image/svg+xml")?;
+    let image = HtmlImageElement::new()?;
+    image.set_src(&url);
+    let decoded = JsFuture::from(image.decode()).await;
+    Url::revoke_object_url(&url)?;
+    decoded?;
+    let canvas: HtmlCanvasElement = document().create_element("canvas")?.dyn_into()?;
+    canvas.set_width(2 * width);
+    canvas.set_height(2 * height);
+    let Some(paper) = canvas.get_context("2d")? else {
+        return Ok(());
+    };
+    let paper: CanvasRenderingContext2d = paper.dyn_into()?;
+    let (across, down) = (f64::from(2 * width), f64::from(2 * height));
+    paper.draw_image_with_html_image_element_and_dw_and_dh(&image, 0.0, 0.0, across, down)?;
+    save(name, &canvas.to_data_url()?)
+}
+
+/// Reads a file of at most so many bytes as text.
+pub fn read_file(file: File, most: usize, then: impl FnOnce(Option<String>) + 'static) {
+    if file.size() > most as f64 {
+        then(None);
+        return;
+    }
+    spawn_local(async move {
+        let read = JsFuture::from(file.text()).await;
+        then(read.ok().and_then(|it| it.as_string()));
+    });
+}

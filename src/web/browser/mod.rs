@@ -1,0 +1,120 @@
+//! What a browser owns: the document, the address, storage, the window. The rooms beside this hold the rest.
+
+mod elements;
+mod events;
+mod files;
+mod time;
+mod worker;
+
+pub use elements::*;
+pub use events::*;
+pub use files::*;
+pub use time::*;
+pub use worker::*;
+
+use leptos::prelude::{document, window};
+use leptos::reactive::spawn_local;
+use wasm_bindgen::{JsCast, JsValue};
+use web_sys::{Event, HtmlElement, Storage};
+
+/// A panic ends the program; say so on the page as well as in the console.
+pub fn report_panics() {
+    std::panic::set_hook(Box::new(|info| {
+        console_error_panic_hook::hook(info);
+        if let Some(note) = document().get_element_by_id("crashed") {
+            // A note that cannot be shown leaves the console's message.
+            let _ = note.remove_attribute("hidden");
+        }
+    }));
+}
+
+/// Empties the element of that id and hands it over.
+pub fn clear(id: &str) -> Option<HtmlElement> {
+    let place = document().get_element_by_id(id)?;
+    place.set_inner_html("");
+    place.dyn_into().ok()
+}
+
+/// The address's fragment, without its `#`.
+pub fn fragment() -> String {
+    let hash = window().location().hash().unwrap_or_default();
+    hash.trim_start_matches('#').to_string()
+}
+
+/// Writes the fragment without a new entry in the browser's history.
+pub fn replace_fragment(fragment: &str) {
+    let address = format!("#{fragment}");
+    if let Ok(history) = window().history() {
+        // A browser that refuses (too many writes in a row) keeps the older link until the next change.
+        let _ = history.replace_state_with_url(&JsValue::NULL, "", Some(&address));
+    }
+}
+
+/// The whole address with this fragment.
+pub fn address(fragment: &str) -> String {
+    let href = window().location().href().unwrap_or_default();
+    let page = href.split('#').next().unwrap_or_default();
+    format!("{page}#{fragment}")
+}
+
+/// Small settings of the page itself; absent where storage is blocked.
+pub fn stored(key: &str) -> Option<String> {
+    storage()?.get_item(key).ok()?
+}
+
+/// Keeps a small setting; `false` where the browser refuses.
+pub fn store(key: &str, value: &str) -> bool {
+    storage().is_some_and(|it| it.set_item(key, value).is_ok())
+}
+
+/// The same for this tab alone.
+pub fn stored_in_tab(key: &str) -> Option<String> {
+    tab_storage()?.get_item(key).ok()?
+}
+
+pub fn store_in_tab(key: &str, value: &str) {
+    if let Some(storage) = tab_storage() {
+        // A tab without storage still has its address.
+        let _ = storage.set_item(key, value);
+    }
+}
+
+fn tab_storage() -> Option<Storage> {
+    window().session_storage().ok().flatten()
+}
+
+fn storage() -> Option<Storage> {
+    window().local_storage().ok().flatten()
+}
+
+/// Chooses light or dark for the whole document; anything else leaves it to the system.
+pub fn set_theme(theme: &str) {
+    let Some(root) = document().document_element() else {
+        return;
+    };
+    // Both calls only fail for names that are not attribute names.
+    let _ = match theme {
+        "light" | "dark" => root.set_attribute("data-theme", theme),
+        _ => root.remove_attribute("data-theme"),
+    };
+}
+
+/// The window's width in steps, so that a drawing is made anew only now and then.
+pub fn width() -> u32 {
+    const STEP: f64 = 40.0;
+    let width = window().inner_width().ok().and_then(|it| it.as_f64());
+    ((width.unwrap_or(1280.0) / STEP).floor() * STEP) as u32
+}
+
+/// Prints, once what paper alone has was written; the browser's own command gives notice by itself.
+pub fn print() {
+    if let Ok(notice) = Event::new("beforeprint") {
+        // Nobody can cancel this notice.
+        let _ = window().dispatch_event(&notice);
+    }
+    spawn_local(async {
+        breathe().await;
+        // A browser without printing has no other answer than silence.
+        let _ = window().print();
+    });
+}

@@ -1,0 +1,74 @@
+//! Timers and the clock.
+
+use std::cell::Cell;
+
+use js_sys::{Function, Reflect};
+use leptos::prelude::window;
+use wasm_bindgen::prelude::Closure;
+use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::JsFuture;
+
+/// Lets the browser draw and take input before the work goes on; a page and a worker both have this timer.
+pub async fn breathe() {
+    let soon = js_sys::Promise::new(&mut |resolve, _| {
+        let timer = Reflect::get(&js_sys::global(), &"setTimeout".into());
+        let set = timer.and_then(JsCast::dyn_into::<Function>);
+        // Without a timer the work goes on at the next turn anyway.
+        let _ = match set {
+            Ok(set) => set.call1(&JsValue::NULL, &resolve),
+            Err(_) => resolve.call0(&JsValue::NULL),
+        };
+    });
+    // The promise has no way to fail.
+    let _ = JsFuture::from(soon).await;
+}
+
+/// A timer that can be set again and again. It has one listener for as long as it lives: a listener for each time would
+/// stay, with all that it holds, until the browser cleans up.
+pub struct Timer {
+    ring: Closure<dyn FnMut()>,
+    delay: i32,
+    set: Cell<Option<i32>>,
+}
+
+impl Timer {
+    /// Rings so many milliseconds after it was set last.
+    pub fn new(delay: i32, ring: Box<dyn FnMut()>) -> Self {
+        Self {
+            ring: Closure::wrap(ring),
+            delay,
+            set: Cell::new(None),
+        }
+    }
+
+    /// Sets it, or sets it anew.
+    pub fn set(&self) {
+        self.stop();
+        let ring = self.ring.as_ref().unchecked_ref();
+        let set = window().set_timeout_with_callback_and_timeout_and_arguments_0(ring, self.delay);
+        self.set.set(set.ok());
+    }
+
+    fn stop(&self) {
+        if let Some(set) = self.set.take() {
+            window().clear_timeout_with_handle(set);
+        }
+    }
+}
+
+impl Drop for Timer {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Milliseconds since some moment.
+pub fn now() -> f64 {
+    js_sys::Date::now()
+}
+
+/// The day, such as `2026-01-02`.
+pub fn today() -> String {
+    let now = js_sys::Date::new_0().to_iso_string();
+    now.slice(0, 10).into()
+}

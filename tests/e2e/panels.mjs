@@ -1,0 +1,174 @@
+// Each panel at its work.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { until } from "./browser.mjs";
+import { accessible, allocated, headroom, press, test, unfold } from "./test.mjs";
+
+test("advice is worked out in the background, can be taken and taken back", async ({ visit }) => {
+  await visit.open();
+  await visit.set("data.micro_batch", "64");
+  const before = await visit.bytes();
+  await press(visit, '[data-testid="ladder"] [data-link]');
+  await until("the advice to be taken", async () => (await visit.bytes()) < before);
+  assert.match(await visit.page.$eval("#verdict", (it) => it.innerText), /fits/);
+  // What was before stays to be seen behind what is.
+  await visit.page.waitForSelector('[data-testid="timeline"] .line-ghost');
+  await visit.page.$$eval(".tools button", (all) => all.find((it) => it.textContent === "Undo").click());
+  await until("the run before", async () => (await visit.bytes()) === before);
+});
+
+test("every panel of advice fills, and a search can be stopped", async ({ visit }) => {
+  await visit.open(`${visit.site.url}#v=1&dims=layers=2,hidden=128,heads=2&seq=64`);
+  for (const panel of ["moves", "tiers", "gpus", "solve", "search", "steps"]) await unfold(visit, panel);
+  for (const panel of ["moves", "tiers", "gpus", "solve"]) {
+    await visit.page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`);
+  }
+  await visit.page.waitForSelector('[data-testid="steps"] tbody tr');
+  await visit.page.waitForSelector('[data-testid="steps"] .plot .line-soft');
+  await visit.page.waitForFunction(() => /combinations/.test(document.querySelector('[data-testid="search"]').innerText));
+  await press(visit, '[data-testid="search"] .actions button');
+  await visit.page.waitForFunction(() => /Search again/.test(document.querySelector('[data-testid="search"]').innerText));
+  assert.deepEqual(visit.heard, []);
+});
+
+test("a network is declared by keyboard, checked as it is typed, and taken back", async ({ visit }) => {
+  const { page } = visit;
+  const { keyboard } = page;
+  await visit.open();
+  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.dataset.do);
+  const into = async (selector, ...keys) => {
+    await page.waitForSelector(selector);
+    await page.focus(selector);
+    for (const key of keys) await keyboard.press(key);
+  };
+  const agrees = async (said) => {
+    // A long network travels squeezed, so the command line reads it.
+    const link = await until(`a link whose network says ${said}`, async () => {
+      const link = await page.evaluate(() => location.href);
+      return said.test(headroom(["open", link])) && link;
+    });
+    const bytes = allocated(headroom(["open", link]));
+    await until(`${link} to need ${bytes}`, async () => (await visit.bytes()) === bytes);
+  };
+  await into("#network > summary", "Enter");
+  await into('[data-example="2"]', "Enter");
+  await page.waitForSelector("#network-rows [data-field=kernel]");
+  await agrees(/width: 64/);
+
+  // A wrong value stays in its field, which says so; what was right before stays answered, and marked.
+  await into("#net-0-value0", "End", "Backspace", "Backspace");
+  await keyboard.type("6x");
+  await page.waitForSelector("#net-0-value0[aria-invalid=true]");
+  assert.match(await page.$eval("#net-0-", (it) => it.innerText), /expected a new name and a whole number/);
+  assert.equal(await focused(), "net-0-value0");
+  assert.equal(await page.$eval("#net-0-value0", (it) => it.value), "6x");
+  await keyboard.press("Backspace");
+  await keyboard.type("4");
+  await page.waitForSelector("#net-0-value0[aria-invalid=false]");
+
+  // What reads well and does not fit is said where it stands.
+  await into("#net-2-repeat");
+  await keyboard.type("2");
+  await page.waitForFunction(() => /cannot go in again/.test(document.querySelector("#net-2-").innerText));
+  await keyboard.press("Backspace");
+
+  // Rows come, move and go, and the keyboard stays with them.
+  const kinds = () => page.$$eval("#network-rows legend", (all) => all.map((it) => it.firstChild.data.trim()).join(" "));
+  const before = await kinds();
+  await into('[data-do=add][data-row="2"][data-kind=dropout]', "Enter");
+  await until("the field of the new row to be focused", async () => (await focused()) === "net-6-p");
+  await into('[data-do=up][data-row="6"]', "Enter");
+  await until("the button to have moved with its row", () => page.evaluate(() => document.activeElement.matches('[data-do=up][data-row="5"]')));
+  assert.equal(await kinds(), before.replace("activation", "dropout activation"));
+  await agrees(/layer: dropout/);
+  await into('[data-do=remove][data-row="5"]', "Enter");
+  await until("the row to go", async () => (await kinds()) === before);
+  await page.$$eval(".tools button", (all) => all.find((it) => it.textContent === "Undo").click());
+  await until("the row to be back", async () => (await kinds()) === before.replace("activation", "dropout activation"));
+
+  // The text beside them is the same network.
+  await page.$eval("#network-text", (it) => {
+    it.value = "input,kind=values,shape=batch:64:256;\npart,name=core,passes=8;\nmlp,width=1024";
+    it.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await until("the rows of the text", async () => (await kinds()) === "input part mlp");
+  await agrees(/passes: 8/);
+  await accessible(visit, "a network");
+  assert.deepEqual(visit.heard, []);
+});
+
+test("a cell of the fit map is the run it shows", async ({ visit }) => {
+  await visit.open();
+  await unfold(visit, "map");
+  await press(visit, '[data-testid="map"] [data-cell="0 0"]');
+  await visit.address("seq=128");
+  assert.equal(await visit.page.$eval('[name="data.micro_batch"]', (it) => it.value), "1");
+});
+
+test("plans are kept by name, and come back from their file", async ({ visit }) => {
+  await visit.open();
+  await visit.set("data.micro_batch", "3");
+  await unfold(visit, "plans");
+  await visit.page.type('[data-testid="plans"] input', "three <b>");
+  const buttons = '[data-testid="plans"] .actions button';
+  await press(visit, buttons);
+  await visit.page.waitForSelector('[data-testid="plans"] [data-open]');
+  const { name } = await visit.download(`${buttons}:last-child`);
+  assert.equal(name, "headroom-plans.json");
+
+  await press(visit, '[data-testid="plans"] [data-forget]');
+  await until("no plans", async () => (await visit.page.$('[data-testid="plans"] [data-open]')) === null);
+  await visit.set("data.micro_batch", "5");
+  await (await visit.page.$('[data-testid="open-file"]')).uploadFile(join(visit.downloads, name));
+  await visit.page.waitForSelector('[data-testid="plans"] [data-open]');
+  assert.equal(await visit.page.$eval('[data-testid="plans"] [data-open]', (it) => it.innerText), "three <b>");
+  await press(visit, '[data-testid="plans"] [data-open]');
+  await visit.address("mb=3");
+});
+
+test("a file of ours opens as the run it was written for", async ({ visit }) => {
+  await visit.open();
+  await visit.set("data.micro_batch", "3");
+  const bytes = await visit.bytes();
+  const { name } = await visit.download('[data-testid="export-yaml"]');
+  await visit.set("data.micro_batch", "5");
+  await (await visit.page.$('[data-testid="open-file"]')).uploadFile(join(visit.downloads, name));
+  await until("the run of the file", async () => (await visit.bytes()) === bytes);
+});
+
+test("charts are saved as drawing, picture and numbers", async ({ visit }) => {
+  await visit.open();
+  await visit.page.$eval('[data-testid="timeline"] ~ details:last-of-type', (it) => (it.open = true));
+  const save = (kind) => visit.download(`[data-testid="save-timeline"] [data-as="${kind}"]`);
+  assert.match((await save("svg")).text, /^<svg /);
+  assert.match((await save("csv")).text, /^instant,phase,allocated_bytes\n1,/);
+  const { name, text } = await save("png");
+  assert.ok(name.endsWith(".png") && text.includes("PNG"), name);
+  assert.deepEqual(await visit.violations(), []);
+});
+
+test("a probe's log is drawn beside the prediction, and its difference can be laid on the answer", async ({ visit }) => {
+  await visit.open();
+  const line = (step) => JSON.stringify({ step, peak_allocated: 2 ** 34, allocated: 2 ** 31, reserved: 2 ** 34 });
+  await visit.page.type("#doctor", `${[0, 1, 2].map(line).join("\n")}\n`);
+  await visit.page.waitForSelector('[data-testid="measured"]:not([hidden]) svg .line-ghost');
+  assert.match(await visit.page.$eval('[data-testid="measured"] table', (it) => it.innerText), /16\.0 GiB/);
+  await press(visit, '[data-testid="measured"] .actions button');
+  await press(visit, '[data-testid="calibrated"] button');
+  await until("the difference to go", async () => (await visit.page.$('[data-testid="calibrated"]')) === null);
+  const { name } = await visit.download('[data-testid="probe"]');
+  assert.equal(name, "headroom_probe.py");
+});
+
+test("a system's guide stands beside what is computed", async ({ visit }) => {
+  await visit.open();
+  await visit.page.select("#preset", "dreams");
+  await visit.page.waitForSelector('[data-testid="guide"]:not([hidden])');
+  await unfold(visit, "guide");
+  await visit.page.waitForFunction(
+    () => {
+      const rows = [...document.querySelectorAll('[data-testid="guide"] tbody tr')];
+      return rows.length > 5 && rows.every((it) => it.children[1].innerText !== "…");
+    },
+  );
+});

@@ -1,0 +1,113 @@
+// What the page has to do with its server: nothing once it has loaded, and no change behind its back.
+import assert from "node:assert/strict";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { until } from "./browser.mjs";
+import { allocated, headroom, test } from "./test.mjs";
+
+test("with the server gone, a reload still works and exports", async ({ visit, site }) => {
+  await visit.open();
+  await visit.set("data.micro_batch", "2");
+  await visit.address("mb=2");
+  await visit.kept();
+  const screen = await visit.screen();
+  await site.close();
+
+  await visit.reload();
+  assert.deepEqual(await visit.screen(), screen);
+  await visit.set("data.sequence", "256");
+  const { name, text } = await visit.download('[data-testid="export-yaml"]');
+  assert.match(name, /\.ya?ml$/);
+  assert.match(text, /256/);
+  // The file carries the link, and the link is the screen.
+  const link = /\S*#\S+/.exec(text)?.[0];
+  assert.ok(link, `expected a link in\n${text}`);
+  assert.equal(allocated(headroom(["open", link])), await visit.bytes());
+});
+
+test("the first visit says that the page works offline", async ({ visit }) => {
+  await visit.open();
+  await visit.visible("#offline-notice");
+});
+
+test("no request leaves the page after it has loaded", async ({ visit, site }) => {
+  await visit.open();
+  await visit.kept();
+  await visit.visible("#offline-notice");
+  const [served, asked] = [site.requests.length, visit.asked.length];
+
+  await visit.set("data.micro_batch", "5");
+  await visit.set("training.precision", "bf16");
+  await visit.download('[data-testid="export-yaml"]');
+  await visit.page.click('[data-testid="copy-link"]');
+  await visit.address("bf16");
+
+  // A browser looks for a newer offline copy in its own time (Firefox a second after a load): no page asks for that.
+  const browsers = (it) => it.endsWith("/sw.js");
+  assert.deepEqual(site.requests.slice(served).filter((it) => !browsers(it)), []);
+  // What the browser asks of its offline copy (its tab's icon, say) reaches no network; nothing may go elsewhere.
+  const elsewhere = (it) => !/^(blob|data):/.test(it) && !it.startsWith(site.url);
+  assert.deepEqual(visit.asked.slice(asked).filter(elsewhere), []);
+});
+
+test("the page keeps its own policy, and logs no error", async ({ visit }) => {
+  await visit.open();
+  await visit.kept();
+  const policy = await visit.page.$eval("meta[http-equiv=Content-Security-Policy]", (it) => it.content);
+  assert.ok(policy.startsWith("default-src 'none'") && !policy.includes("unsafe-inline"), policy);
+  await visit.set("data.micro_batch", "4");
+  await visit.set("training.optimizer", "sgd");
+  await visit.download('[data-testid="export-yaml"]');
+  await visit.page.click('[data-testid="copy-link"]');
+  assert.deepEqual(await visit.violations(), []);
+  assert.deepEqual(visit.heard, []);
+});
+
+test("a new version waits until the person takes it", async ({ visit, site, copyOfDist }) => {
+  await visit.open();
+  await visit.kept();
+  const old = await visit.page.title();
+
+  site.folder = copyOfDist("newer");
+  change(join(site.folder, "index.html"), "<title>", "<title>Newer ");
+  change(join(site.folder, "sw.js"), 'VERSION = "', 'VERSION = "newer-');
+  await visit.reload();
+  await visit.visible("#update-notice");
+  await visit.reload();
+  await visit.visible("#update-notice");
+  assert.equal(await visit.page.title(), old);
+
+  await visit.page.click("#update-accept");
+  // The page goes away while it is asked for its title.
+  await until("the new version", async () => (await visit.page.title().catch(() => "")) === `Newer ${old}`);
+  await visit.started();
+});
+
+test("a changed module is refused, and the page says so", async ({ visit, site, copyOfDist }) => {
+  site.folder = copyOfDist("tampered");
+  const module = join(site.folder, readdirSync(site.folder).find((it) => it.endsWith(".wasm")));
+  const bytes = readFileSync(module);
+  bytes[bytes.length - 1] ^= 1;
+  writeFileSync(module, bytes);
+  await visit.page.goto(site.url);
+  await visit.visible("#failed");
+  assert.equal(await visit.page.$("#verdict"), null);
+});
+
+test(
+  "without scripts the page says what it is and what it needs",
+  async ({ visit, site }) => {
+    await visit.page.setJavaScriptEnabled(false);
+    await visit.page.goto(site.url);
+    const text = await visit.page.$eval("body", (it) => it.innerText);
+    assert.match(text, /Headroom/);
+    assert.match(text, /needs JavaScript/);
+  },
+  "chrome",
+);
+
+function change(file, from, to) {
+  const text = readFileSync(file, "utf8");
+  assert.ok(text.includes(from), `${file}: expected ${from}`);
+  writeFileSync(file, text.replace(from, to));
+}
