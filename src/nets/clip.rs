@@ -356,7 +356,7 @@ impl Tower {
 }
 
 /// `QuickGELUActivation`.
-fn quick_gelu(x: &Tensor) -> Tensor {
+pub(super) fn quick_gelu(x: &Tensor) -> Tensor {
     let gate = x.scale().then(Tensor::sigmoid);
     x.mul(&gate)
 }

@@ -35,6 +35,8 @@ const fn kind(
 const BERT: &str = "layers=12 hidden=768 heads=12 ffn=3072 vocab=30522 ctx=512 types=2";
 const ENCODER: &str = "position_embedding_type=absolute is_decoder=false add_cross_attention=false";
 const UNBIASED: &str = "attention_bias=false";
+const QWEN_VL_TEXT: &str =
+    "layers=80 hidden=8192 heads=64 kv=8 ffn=29568 vocab=152064 ctx=32768 tied=0";
 const TANH: &str = "gelu_pytorch_tanh gelu_new";
 
 /// Defaults as in the configuration classes of transformers 5.23 (models/*/configuration_*.py).
@@ -292,12 +294,66 @@ pub(super) const KINDS: &[Kind] = &[
         "layers=32 hidden=4096 heads=32 kv=32 ffn=22016 vocab=151936 ctx=32768 tied=0",
         "use_sliding_window=false",
     ),
+    Kind {
+        parts: &[
+            ("text_config", "qwen2_vl_text", ""),
+            ("vision_config", "qwen2_5_vl_vision", "v_"),
+        ],
+        ..kind(
+            "qwen2_5_vl",
+            "qwen2_5_vl",
+            "silu",
+            "",
+            "use_sliding_window=false",
+        )
+    },
+    kind(
+        "qwen2_5_vl_text",
+        "",
+        "silu",
+        QWEN_VL_TEXT,
+        "use_sliding_window=false",
+    ),
+    kind(
+        "qwen2_5_vl_vision",
+        "",
+        "silu",
+        "layers=32 hidden=1280 heads=16 ffn=3420 patch=14 merge=2 temporal=2 v_window=112",
+        "in_channels=3",
+    ),
     kind(
         "qwen2_moe",
         "qwen2_moe",
         "silu",
         "layers=24 hidden=2048 heads=16 kv=16 ffn=5632 vocab=151936 ctx=32768 tied=0 experts=60 topk=4 moe_ffn=1408 shared_ffn=5632",
         "use_sliding_window=false decoder_sparse_step=1 norm_topk_prob=false qkv_bias=true",
+    ),
+    Kind {
+        parts: &[
+            ("text_config", "qwen2_vl_text", ""),
+            ("vision_config", "qwen2_vl_vision", "v_"),
+        ],
+        ..kind(
+            "qwen2_vl",
+            "qwen2_vl",
+            "silu",
+            "",
+            "use_sliding_window=false",
+        )
+    },
+    kind(
+        "qwen2_vl_text",
+        "",
+        "silu",
+        QWEN_VL_TEXT,
+        "use_sliding_window=false",
+    ),
+    kind(
+        "qwen2_vl_vision",
+        "",
+        "quick_gelu",
+        "layers=32 hidden=1280 heads=16 patch=14 merge=2 temporal=2",
+        "in_channels=3",
     ),
     kind(
         "qwen3",

@@ -100,7 +100,9 @@ impl Reading<'_> {
     fn part(&mut self, document: &Document, kind: &Kind, prefix: &str, wanted: &mut Wanted) {
         for (key, usual, prefix) in kind.parts {
             let inner = document.get(key).cloned().unwrap_or_default();
-            let given = text(&inner, "model_type").unwrap_or(usual);
+            // A part may bear the name of the whole (Qwen2-VL).
+            let named = text(&inner, "model_type").filter(|it| *it != kind.model_type);
+            let given = named.unwrap_or(usual);
             let outer = std::mem::replace(&mut self.path, format!("{key}."));
             if let Some(kind) = covered(&format!("{key}.model_type"), given, self.problems) {
                 self.part(&inner, kind, prefix, wanted);

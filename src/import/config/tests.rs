@@ -146,6 +146,18 @@ fn what_a_file_leaves_out_is_as_its_class_has_it() {
     );
     assert_eq!(scenario.model.id, "gemma-3-4b");
     assert!(scenario.model.dims.is_empty());
+    // As the file of Qwen2-VL 7B, which has its text model's sizes beside the others.
+    let scenario = check(
+        r#"{"model_type": "qwen2_vl", "hidden_act": "silu", "hidden_size": 3584, "intermediate_size": 18944, "num_attention_heads": 28,
+            "num_hidden_layers": 28, "num_key_value_heads": 4, "max_position_embeddings": 32768, "vocab_size": 152064,
+            "use_sliding_window": false, "sliding_window": 32768, "tie_word_embeddings": false, "vision_token_id": 151654,
+            "vision_config": {"depth": 32, "embed_dim": 1280, "mlp_ratio": 4, "num_heads": 16, "in_chans": 3, "hidden_size": 3584,
+            "patch_size": 14, "spatial_merge_size": 2, "spatial_patch_size": 14, "temporal_patch_size": 2, "model_type": "qwen2_vl"}}"#,
+        &[],
+        &[],
+    );
+    assert_eq!(scenario.model.id, "qwen2-vl-7b");
+    assert!(scenario.model.dims.is_empty());
     let scenario = check(
         r#"{"model_type": "mistral", "sliding_window": null, "max_position_embeddings": 32768}"#,
         &[],

@@ -4,6 +4,7 @@ use super::super::{Build, Net, Sizes};
 use super::Decoder;
 use super::experts::{Common, Mixture, Router};
 use super::gemma_vision::{self, Projector};
+use super::qwen_vision;
 use super::traits::{
     Activation, Dropout, Embedding, Feed, HeadNorms, Names, Norm, Placement, Positions, Projection,
     Traits, Turn,
@@ -43,6 +44,12 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("deepseek_v3", |sizes| build(sizes, DEEPSEEK_V3)),
     ("paligemma", |sizes| {
         gemma_vision::build(sizes, PALIGEMMA, Projector::Linear)
+    }),
+    ("qwen2_vl", |sizes| {
+        qwen_vision::build(sizes, QWEN2_VL, false)
+    }),
+    ("qwen2_5_vl", |sizes| {
+        qwen_vision::build(sizes, QWEN2_VL, true)
     }),
     ("llava", |sizes| super::llava::build(sizes, LLAMA)),
 ];
@@ -190,6 +197,11 @@ const GEMMA3_PICTURED: Traits = Traits {
 const PALIGEMMA: Traits = Traits {
     names: &INSIDE,
     ..GEMMA
+};
+const QWEN2_VL: Traits = Traits {
+    names: &INSIDE,
+    projection: Projection::Together,
+    ..QWEN2
 };
 
 fn stablelm(sizes: &Sizes) -> Traits {

@@ -12,6 +12,8 @@ mod layer;
 mod llava;
 mod norm;
 mod positions;
+mod qwen_tower;
+mod qwen_vision;
 mod rope;
 mod router;
 mod traits;
@@ -89,8 +91,8 @@ struct Shared {
     /// Cosines and sines of the rotary embedding.
     rope: Option<[Tensor; 2]>,
     cache: Cache,
-    /// Used by no layer, but a checkpointed one keeps all it is given.
-    _positions: Tensor,
+    /// Used by no layer, but a checkpointed one keeps all it is given: those of text.
+    _positions: Option<Tensor>,
 }
 
 impl Decoder {
@@ -215,7 +217,7 @@ impl Decoder {
                     .filter(|_| !nth(unturned))
                     .cloned(),
                 cache: cache.clone(),
-                _positions: positions.clone(),
+                _positions: (positions.shape().len() == 2).then(|| positions.clone()),
             };
             let mut this = *self;
             if (i as u64) < self.dense_layers {

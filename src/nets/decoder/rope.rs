@@ -30,6 +30,12 @@ pub fn tables(
                 let scaled = polar.scale();
                 return [scaled.clone(), scaled];
             }
+            if angles.shape().len() > 3 {
+                let cos = angles.cos().then(Tensor::scale);
+                let sin = angles.sin().then(Tensor::scale);
+                let [cos, sin] = [cos, sin].map(|table| by_sections(&table));
+                return [cos.to(dtype), sin.to(dtype)];
+            }
             let both = match turn {
                 Turn::WideNeighbours => repeated(&angles),
                 _ => Tensor::cat(&angles, &[&angles], -1),
@@ -44,6 +50,23 @@ pub fn tables(
     })
 }
 
+/// `recomposition_frequencies` of Qwen2-VL: of the tables for time, height and width `[3, B, S, D / 2]` a quarter and three
+/// eighths each, side by side and twice.
+fn by_sections(table: &Tensor) -> Tensor {
+    let half = table.size(-1);
+    let eighths = half / 8 * 3;
+    let parts = table.split(&[half.saturating_sub(2 * eighths), eighths, eighths], -1);
+    let parts: Vec<Tensor> = parts.iter().map(|part| part.select(0)).collect();
+    let all: Vec<&Tensor> = parts.iter().collect();
+    match all.split_first() {
+        Some((first, rest)) => {
+            let joined = Tensor::cat(first, rest, -1);
+            Tensor::cat(&joined, &[&joined], -1)
+        }
+        None => table.clone(),
+    }
+}
+
 /// Tables for models that are no decoders.
 pub(in crate::nets) fn plain_tables(
     cx: &Cx,
@@ -53,6 +76,18 @@ pub(in crate::nets) fn plain_tables(
     buffers: [&'static str; 2],
 ) -> [Tensor; 2] {
     tables(cx, positions, dim, dtype, Turn::Whole, buffers)
+}
+
+/// `apply_rotary_pos_emb_vision` of Qwen2-VL: queries and keys `[N, H, D]` by tables `[N, D]`, in fp32.
+pub(super) fn turned_rows([q, k]: [&Tensor; 2], tables: &[Tensor; 2]) -> [Tensor; 2] {
+    let (wide_q, wide_k) = (q.to(DType::F32), k.to(DType::F32));
+    let tables = tables.each_ref().map(|table| table.unsqueeze(-2));
+    let both = [&wide_q, &wide_k].map(|x| turned(x, &tables, rotate_half));
+    let [mut turned_q, mut turned_k] = both;
+    turned_q = turned_q.to(q.dtype());
+    turned_k = turned_k.to(k.dtype());
+    drop((wide_q, wide_k));
+    [turned_q, turned_k]
 }
 
 /// `(x.float() * cos) + (rotate_half(x.float()) * sin)`.

@@ -135,6 +135,25 @@ fn every_family_has_its_own_peak() {
     family("gemma3", &pictured, 236_704_256);
     let pictured = [&eye[..], &[("kv", 1), ("proj", 512)]].concat();
     family("paligemma", &pictured, 186_441_216);
+    let rows = [
+        ("hidden", 512),
+        ("layers", 2),
+        ("heads", 4),
+        ("kv", 2),
+        ("head_dim", 128),
+        ("ffn", 1024),
+        ("vocab", 8064),
+        tied,
+        ("v_layers", 2),
+        ("v_hidden", 320),
+        ("v_heads", 4),
+        ("v_ffn", 640),
+        ("img", 252),
+        ("patch", 14),
+    ];
+    family("qwen2_vl", &rows, 187_841_536);
+    let windows = [&rows[..], &[("v_global_layers", 1)]].concat();
+    family("qwen2_5_vl", &windows, 194_467_840);
     family("phi", &[wide, ("rotary", 32)], 383_151_616);
     family("gpt_neox", &[wide, ("rotary", 16)], 324_402_176);
     family("gpt_bigcode", &[tied, wide, ("kv", 1)], 287_530_496);

@@ -108,6 +108,7 @@ pub(super) fn encoder(scenario: &Scenario) -> Option<&'static str> {
     }
     match catalog::model(&scenario.model.id)?.arch {
         "llava" | "gemma3" | "paligemma" => Some("vision_tower"),
+        "qwen2_vl" | "qwen2_5_vl" => Some("visual"),
         "dreams" if scenario.model.dim("fingerprint") > Some(0) => Some("backbone"),
         _ => None,
     }

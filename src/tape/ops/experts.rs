@@ -61,6 +61,27 @@ impl Tensor {
         tape.empty("index", shape, self.dtype()).made_by(history)
     }
 
+    /// The same by `count` indices on the host, which are copied to the device forth and back.
+    pub fn rows_by_list(&self, count: u64) -> Tensor {
+        let whole = *self.shape();
+        let history = Tensor::history(&[self], |_| {
+            Box::new(move |incoming: Grads| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let out = g.tape().empty("new_zeros", whole, g.dtype());
+                let places = g.tape().empty("index_put", [count], DType::I64);
+                summed_by_index(g, &places, whole.first().copied().unwrap_or(0));
+                grads([Some(out)])
+            })
+        });
+        let places = self.tape().empty("index", [count], DType::I64);
+        let shape = whole.with(0, count);
+        let out = self.tape().empty("index", shape, self.dtype());
+        drop(places);
+        out.made_by(history)
+    }
+
     /// `self[..., [n], ...]`: one slice of a dimension by a list of one index, which is copied to the device.
     pub fn one_of(&self, dim: isize) -> Tensor {
         let whole = *self.shape();
