@@ -27,6 +27,7 @@ mod modernbert;
 mod modules;
 mod multi_head;
 mod recurrent;
+mod sam;
 mod seq2seq;
 mod siglip;
 mod sizes;
@@ -109,6 +110,7 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(recurrent::FAMILIES)
         .chain(dit::FAMILIES)
         .chain(mmdit::FAMILIES)
+        .chain(sam::FAMILIES)
         .chain(systems::FAMILIES);
     all.find(|(name, _)| *name == architecture)
         .map(|(_, build)| *build)

@@ -32,7 +32,7 @@ impl Tape {
 
 impl Tensor {
     /// The tensor as an operation of the `lower_precision_fp` list takes it.
-    pub(in crate::tape) fn lowered(&self) -> Tensor {
+    pub fn lowered(&self) -> Tensor {
         match self.core().autocast.get() {
             Some(low)
                 if self.dtype().is_floating()

@@ -5,7 +5,7 @@ use crate::allocator::Settings;
 use crate::catalog::model;
 use crate::estimate::Peaks;
 use crate::nets::{Sizes, build};
-use crate::scenario::{Checkpointing, Data, Optimizer, Precision, Training};
+use crate::scenario::{Attention, Checkpointing, Data, Optimizer, Precision, Training};
 use crate::step::{Course, run};
 use crate::tape::Machine;
 
@@ -61,4 +61,16 @@ fn tiny_vit_skips_blocks_where_its_name_says_so() {
 fn swin_sums_the_gradients_of_biases_by_their_index() {
     let frozen = |training: &mut Training| training.freeze.push("embeddings".into());
     check("swin-tiny", &[], 8, frozen, 1_195_941_376);
+}
+
+#[test]
+fn segment_anything_looks_through_windows_and_at_the_whole() {
+    let small = [("img", 512), ("layers", 4), ("global_layers", 1)];
+    check("sam-vit-b", &small, 2, checkpointed, 696_225_792);
+    let eager = |training: &mut Training| {
+        training.optimizer = Optimizer::Sgd;
+        training.attention = Attention::Eager;
+    };
+    let small = [("img", 512), ("layers", 4), ("global_layers", 2)];
+    check("sam-vit-b", &small, 2, eager, 1_032_552_960);
 }

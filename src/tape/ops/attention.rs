@@ -249,6 +249,9 @@ fn efficient(
     let state = || (dropout <= 0.0).then(|| tape.empty("efficient_attention", [0; 0], DType::I64));
     let (seed, offset) = (state(), state());
     let flops = attention_flops(query, key, mask);
+    // `should_compute_logsumexp` in sdp_utils_cpp.h: nobody asks for the sums where nothing asks for a gradient.
+    let asked = [query, key, value].iter().any(|it| it.requires_grad());
+    let asked = asked && query.core().grad_mode.get();
     let [out, sums] = query.core().selective(Kind::Attention, || {
         tape.kernel(
             "efficient_attention",
@@ -257,8 +260,8 @@ fn efficient(
             2.0 * query.bytes() as f64 + key.bytes() as f64 + value.bytes() as f64,
         );
         let out = heads_inside(&tape, "efficient_attention", b, h, s, value_dim, dtype);
-        let shape = [b, h, s.next_multiple_of(32)];
-        let sums = tape.empty("efficient_attention", shape, DType::F32);
+        let rows = if asked { s.next_multiple_of(32) } else { 0 };
+        let sums = tape.empty("efficient_attention", [b, h, rows], DType::F32);
         if dtype.is_half() && d.max(value_dim) > 128 {
             // `kNeedsOutputAccumulatorBuffer` in mem_eff_attention/kernel_forward.h.
             // By the wider of the two: one kernel serves both.

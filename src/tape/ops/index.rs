@@ -48,6 +48,33 @@ impl Tensor {
         })
     }
 
+    /// `self[indices]` with indices of a shape on the host, which are copied each time they are used.
+    pub fn rows_from_host(&self, indices: &[u64]) -> Tensor {
+        let tape = self.tape();
+        let count = indices.iter().product();
+        let (whole, dtype) = (*self.shape(), self.dtype());
+        let row = whole.get(1..).unwrap_or_default();
+        let shape = [indices, row].concat();
+        let indices = tape.empty("index_to_device", [count], DType::I64);
+        let out = tape.empty("index", &shape[..], dtype);
+        drop(indices);
+        tape.kernel("index", dtype, 0.0, 2.0 * out.bytes() as f64);
+        out.from_op(&[self], |_| {
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let tape = g.tape();
+                let out = tape.empty("index_put", whole, dtype);
+                // They are joined to one index on the host.
+                let linear = tape.empty("index_to_device", [count], DType::I64);
+                sorted_by_index(g, linear, whole.first().copied().unwrap_or(0));
+                tape.kernel("index_put", dtype, 0.0, 2.0 * g.bytes() as f64);
+                grads([Some(out)])
+            })
+        })
+    }
+
     /// These columns among `width` others that are zero: `index_copy` into zeros, which may copy them first. Its backward
     /// takes the source's shape from the source, and so keeps it (derivatives.yaml: `expand_as(source)`).
     pub fn in_zeros(&self, width: u64, copies: bool) -> Tensor {
@@ -128,13 +155,19 @@ impl Tensor {
 /// The scratch memory of `index_put_` with accumulation (`index_put_with_sort_kernel` in Indexing.cu): indices are sorted to
 /// sum equal ones in order, of so many there may be.
 pub(super) fn summed_by_index(gradient: &Tensor, indices: &Tensor, different: u64) {
-    /// cub sorts fewer in one block of 256 threads, nine pairs of 64 bits each (`SingleTilePolicy`).
-    const ONE_TILE: u64 = 2304;
-    let tape = indices.tape();
-    let count = indices.numel();
-    let index = || tape.empty("index_put", [count], DType::I64);
+    let index = || indices.constant("index_put", &[indices.numel()], DType::I64);
     let linear = index();
     drop(index());
+    sorted_by_index(gradient, linear, different);
+}
+
+/// The same from one index for each place on.
+fn sorted_by_index(gradient: &Tensor, linear: Tensor, different: u64) {
+    /// cub sorts fewer in one block of 256 threads, nine pairs of 64 bits each (`SingleTilePolicy`).
+    const ONE_TILE: u64 = 2304;
+    let tape = linear.tape();
+    let count = linear.numel();
+    let index = || linear.constant("index_put", &[count], DType::I64);
     let copied = (!gradient.layout().is_contiguous())
         .then(|| tape.empty("contiguous", *gradient.shape(), gradient.dtype()));
     let (sorted, original, range) = (index(), index(), index());

@@ -42,4 +42,26 @@ impl Tensor {
             })
         })
     }
+
+    /// `F.interpolate(self, size, mode="linear")` of `[B, C, L]`: keeps nothing.
+    pub fn stretched(&self, length: u64) -> Tensor {
+        let from = *self.shape();
+        let tape = self.tape();
+        let out = tape.empty("interpolate", from.with(2, length), self.dtype());
+        let bytes = self.bytes() as f64 + out.bytes() as f64;
+        tape.kernel("interpolate", self.dtype(), out.numel() as f64, bytes);
+        out.from_op(&[self], |_| {
+            Box::new(move |incoming| {
+                let Some(g) = incoming[0].as_ref() else {
+                    return Grads::new();
+                };
+                let dense = g.contiguous_in(false);
+                let out = g.tape().empty("interpolate_backward", from, g.dtype());
+                g.tape()
+                    .kernel("interpolate_backward", g.dtype(), 0.0, bytes);
+                drop(dense);
+                grads([Some(out)])
+            })
+        })
+    }
 }

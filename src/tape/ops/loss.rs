@@ -1,7 +1,7 @@
 //! Losses.
 
 use super::super::kernels::Reduction;
-use super::super::{Grads, Layout, Tensor, grads};
+use super::super::{Layout, Tensor, grads};
 
 impl Tensor {
     /// `F.cross_entropy(self, target)` with class indices: `log_softmax` in its own type, then `nll_loss`,
@@ -63,18 +63,16 @@ impl Tensor {
     /// `F.binary_cross_entropy_with_logits(self, target)`.
     pub fn bce_with_logits(&self, target: &Tensor) -> Tensor {
         let (a, b) = (self.raised(), target.raised());
-        // max(x, 0) - x*t + log1p(exp(-|x|)), as a chain of temporaries of which two are alive at once.
-        let product = a.zip(&b, "bce_with_logits");
+        // (1 - t) * x - log_sigmoid(x), the product and the difference in place (Loss.cpp).
         let log = a.map("log_sigmoid");
-        let sum = product.zip(&log, "bce_with_logits");
-        drop((product, log));
-        sum.scalar_mean().from_op(&[&a], |_| {
+        let sum = b.map("rsub");
+        let mean = sum.scalar_mean();
+        drop((sum, log));
+        mean.from_op(&[&a], |_| {
             let kept = [a.save(), b.save()];
             Box::new(move |_| {
-                let (a, b) = (kept[0].unpack(), kept[1].unpack());
-                let sigmoid = a.map("sigmoid");
-                let out: Grads = grads([Some(sigmoid.zip(&b, "bce_with_logits_backward"))]);
-                out
+                let [a, _target] = kept.each_ref().map(super::super::Saved::unpack);
+                grads([Some(a.map("sigmoid"))])
             })
         })
     }

@@ -1,0 +1,218 @@
+//! `SamMaskDecoder`: tokens and image look at each other, and each mask token becomes a filter over the image.
+
+use super::vision::layer_norm_2d;
+use crate::nets::attention::{Eager, attend, heads};
+use crate::nets::{Cx, Sizes};
+use crate::tape::Tensor;
+use crate::tape::ops::{AttentionMask, Conv};
+
+#[derive(Clone, Copy, Debug)]
+pub struct Decoder {
+    layers: u64,
+    pub hidden: u64,
+    heads: u64,
+    ffn: u64,
+    /// How much narrower attention between tokens and image is.
+    downsample: u64,
+    masks: u64,
+    score_layers: u64,
+    score_hidden: u64,
+}
+
+/// What a layer is given besides its state: where tokens and places of the image are.
+type Places<'a> = [&'a Tensor; 2];
+
+impl Decoder {
+    pub fn new(sizes: &Sizes) -> Result<Self, String> {
+        Ok(Self {
+            layers: sizes.or("d_layers", 2),
+            hidden: sizes.need("d_hidden")?.max(8),
+            heads: sizes.or("d_heads", 8).max(1),
+            ffn: sizes.or("d_ffn", 2048),
+            downsample: sizes.or("d_downsample", 2).max(1),
+            masks: sizes.or("masks", 3),
+            score_layers: sizes.or("iou_layers", 3),
+            score_hidden: sizes.or("iou_hidden", 256),
+        })
+    }
+
+    /// One mask `[B, 1, 1, 4 side, 4 side]`, and its score.
+    pub fn decode(
+        &self,
+        cx: &Cx,
+        [features, places]: [&Tensor; 2],
+        corners: &Tensor,
+        dense: &Tensor,
+    ) -> (Tensor, Tensor) {
+        let width = self.hidden;
+        let (b, h, w) = (features.size(0), features.size(2), features.size(3));
+        let count = self.masks + 1;
+        let [score, masks] = [("iou_token", 1), ("mask_tokens", count)]
+            .map(|(name, rows)| cx.within(name, |cx| cx.param("weight", [rows, width]).tensor()));
+        let mut own = Tensor::cat(&score, &[&masks], 0);
+        own = own.view(&[1, 1, 1 + count, width]).tiled(b);
+        let tokens = Tensor::cat(&own, &[corners], 2);
+        let mut image = features.add(dense);
+        image = image
+            .unsqueeze(1)
+            .then(|it| it.repeated(&[b, 1, width, h, w]))
+            .view(&[b, width, h, w]);
+        let places = places.unsqueeze(1).cloned().view(&[b, width, h, w]);
+        let [read, seen] = cx.within("transformer", |cx| {
+            self.transformer(cx, &tokens, [&image, &places])
+        });
+        let score = read.select(2);
+        let masks = read.narrow(2, count);
+        image = seen.transpose(2, 3).reshape(&[b, width, h, w]);
+        let twice = Conv {
+            transposed: Some(0),
+            ..Conv::stride(2)
+        };
+        let mut large = cx.conv2d("upscale_conv1", &image, width / 4, 2, twice, true);
+        let start = cx.tape.made();
+        large = layer_norm_2d(cx, "upscale_layer_norm", &large).then(Tensor::gelu);
+        let normed = cx.tape.made();
+        large = cx
+            .conv2d("upscale_conv2", &large, width / 8, 2, twice, true)
+            .then(Tensor::gelu);
+        cx.tape.make_now(start, normed);
+        let filters: Vec<Tensor> = (0..count as usize)
+            .map(|i| {
+                cx.nth("output_hypernetworks_mlps", i, |cx| {
+                    feed_forward(cx, &masks.select(2), 3, [width, width / 8])
+                })
+            })
+            .collect();
+        let Some(stacked) = Tensor::stack(&filters, 2) else {
+            return (large, score);
+        };
+        let (high, wide) = (large.size(2), large.size(3));
+        large = large.reshape(&[b, 1, width / 8, high * wide]);
+        let all = stacked.matmul(&large).reshape(&[b, 1, count, high, wide]);
+        let scores = cx.within("iou_prediction_head", |cx| {
+            feed_forward(cx, &score, self.score_layers, [self.score_hidden, count])
+        });
+        (all.narrow(2, 1), scores.narrow(2, 1))
+    }
+
+    /// `SamTwoWayTransformer`: what was read into the tokens, and into the image as rows.
+    fn transformer(&self, cx: &Cx, tokens: &Tensor, [image, places]: [&Tensor; 2]) -> [Tensor; 2] {
+        let rows = |grid: &Tensor| {
+            let (b, c) = (grid.size(0), grid.size(1));
+            let flat = grid.reshape(&[b, c, grid.size(2) * grid.size(3)]);
+            flat.transpose(1, 2).unsqueeze(1)
+        };
+        let (image, places) = (rows(image), rows(places));
+        let mut queries = tokens.clone();
+        let mut keys = image.clone();
+        // The loop's `_` is what the image read last.
+        let mut read = None;
+        for i in 0..self.layers as usize {
+            let last;
+            [queries, keys, last] = cx.nth("layers", i, |cx| {
+                self.layer(cx, [&queries, &keys], [tokens, &places], i == 0)
+            });
+            read = Some(last);
+        }
+        let query = queries.add(tokens);
+        let key = keys.add(&places);
+        let attended = cx.within("final_attn_token_to_image", |cx| {
+            self.attention(cx, [&query, &key, &keys], self.downsample)
+        });
+        drop(read);
+        queries = queries.add(&attended);
+        queries = cx.layer_norm("layer_norm_final_attn", &queries);
+        [queries, keys]
+    }
+
+    /// `SamTwoWayAttentionBlock`.
+    fn layer(
+        &self,
+        cx: &Cx,
+        [queries, keys]: [&Tensor; 2],
+        [tokens, places]: Places,
+        first: bool,
+    ) -> [Tensor; 3] {
+        let attend = |cx: &Cx, name: &'static str, all: [&Tensor; 3], narrower: u64| {
+            cx.within(name, |cx| self.attention(cx, all, narrower))
+        };
+        let (mut queries, mut keys) = (queries.clone(), keys.clone());
+        let mut before = None;
+        if first {
+            queries = attend(cx, "self_attn", [&queries, &queries, &queries], 1);
+        } else {
+            let query = queries.add(tokens);
+            let attended = attend(cx, "self_attn", [&query, &query, &queries], 1);
+            queries = queries.add(&attended);
+            before = Some((query, attended));
+        }
+        queries = cx.layer_norm("layer_norm1", &queries);
+        let mut query = queries.add(tokens);
+        // The names of the first attention stand until the second takes them.
+        let before = before.map(|(_, attended)| attended);
+        let mut key = keys.add(places);
+        let mut attended = attend(
+            cx,
+            "cross_attn_token_to_image",
+            [&query, &key, &keys],
+            self.downsample,
+        );
+        drop(before);
+        queries = queries.add(&attended);
+        queries = cx.layer_norm("layer_norm2", &queries);
+        let fed = cx.within("mlp", |cx| {
+            let mut x = cx.linear("lin1", &queries, self.ffn, true);
+            x = x.relu();
+            cx.linear("lin2", &x, self.hidden, true)
+        });
+        queries = queries.add(&fed);
+        queries = cx.layer_norm("layer_norm3", &queries);
+        query = queries.add(tokens);
+        key = keys.add(places);
+        let start = cx.tape.made();
+        attended = attend(
+            cx,
+            "cross_attn_image_to_token",
+            [&key, &query, &queries],
+            self.downsample,
+        );
+        let crossed = cx.tape.made();
+        keys = keys.add(&attended);
+        keys = cx.layer_norm("layer_norm4", &keys);
+        cx.tape.make_now(start, crossed);
+        [queries, keys, attended]
+    }
+
+    /// `SamAttention`, as wide as the state or narrower.
+    fn attention(&self, cx: &Cx, [query, key, value]: [&Tensor; 3], narrower: u64) -> Tensor {
+        let width = self.hidden / narrower;
+        let (b, n) = (query.size(0), query.size(2));
+        let projected = [("q_proj", query), ("k_proj", key), ("v_proj", value)]
+            .map(|(name, x)| cx.linear(name, x, width, true));
+        let [q, k, v] = projected.map(|x| heads(&x.reshape(&[b, x.size(2), width]), self.heads));
+        let form = Eager { in_fp32: true };
+        let (mut out, _weights) = attend(cx, [&q, &k, &v], &AttentionMask::None, 0.0, form);
+        out = out.reshape(&[b, 1, n, width]);
+        cx.linear("out_proj", &out, self.hidden, true)
+    }
+}
+
+/// `SamFeedForward`.
+fn feed_forward(cx: &Cx, x: &Tensor, layers: u64, [inside, out]: [u64; 2]) -> Tensor {
+    let mut y = cx.linear("proj_in", x, inside, true);
+    y = y.relu();
+    let start = cx.tape.made();
+    for i in 0..layers.saturating_sub(2) as usize {
+        y = cx.nth("layers", i, |cx| {
+            // A list's entry is the linear layer itself.
+            let weight = cx.param("weight", [inside, y.size(-1)]).tensor();
+            let bias = cx.param("bias", [inside]).tensor();
+            y.linear(&weight, Some(&bias))
+        });
+        y = y.relu();
+    }
+    let between = cx.tape.made();
+    y = cx.linear("proj_out", &y, out, true);
+    cx.tape.make_now(start, between);
+    y
+}

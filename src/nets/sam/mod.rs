@@ -1,0 +1,83 @@
+//! Segment Anything: an image's features, a prompt and the masks both lead to (transformers/models/sam/modeling_sam.py).
+//! A sample is an image with a box, one mask is asked for, and the loss is binary cross-entropy with it.
+
+mod decoder;
+mod prompt;
+mod vision;
+
+use super::{Build, Cx, Net, Output, Sizes};
+use crate::scenario::Data;
+use crate::tape::{DType, Tensor};
+use decoder::Decoder;
+use vision::Encoder;
+
+pub(super) const FAMILIES: &[(&str, Build)] = &[("sam", build)];
+
+struct Sam {
+    encoder: Encoder,
+    decoder: Decoder,
+    /// Channels between a mask given as a prompt and the features.
+    mask_channels: u64,
+    /// Kinds of points that have an embedding.
+    points: u64,
+}
+
+fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    for name in ["masks", "points", "d_layers", "iou_layers"] {
+        if let Some(many) = sizes.get(name).filter(|many| *many > 1000) {
+            return Err(format!("{name} is {many}; expected at most 1000"));
+        }
+    }
+    Ok(Box::new(Sam {
+        encoder: Encoder::new(sizes)?,
+        decoder: Decoder::new(sizes)?,
+        mask_channels: sizes.or("mask_channels", 16),
+        points: sizes.or("points", 4),
+    }))
+}
+
+impl Net for Sam {
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        let (n, side) = (data.micro_batch, self.encoder.image);
+        let wanted = 4 * self.encoder.side();
+        let make = |name, shape: &[u64], dtype| cx.tape.empty(name, shape, dtype);
+        vec![
+            make("pixel_values", &[n, 3, side, side], cx.env.weights),
+            make("input_boxes", &[n, 1, 4], cx.env.weights),
+            make("masks", &[n, 1, wanted, wanted], DType::F32),
+        ]
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let [image, boxes, wanted] = batch else {
+            return Output::nothing(cx);
+        };
+        let (masks, scores) = self.masks(cx, image, boxes);
+        let loss = cx.within("loss", |_| masks.squeeze(1).bce_with_logits(wanted));
+        Output {
+            loss,
+            held: vec![masks, scores],
+        }
+    }
+}
+
+impl Sam {
+    fn masks(&self, cx: &Cx, image: &Tensor, boxes: &Tensor) -> (Tensor, Tensor) {
+        let width = self.decoder.hidden;
+        let places = prompt::grid(cx, image, self.encoder.side(), width).tiled(image.size(0));
+        let features = cx.within("vision_encoder", |cx| self.encoder.encode(cx, image));
+        let corners = prompt::corners(cx, boxes, width);
+        let nothing = cx.within("prompt_encoder", |cx| {
+            prompt::embeddings(cx, [self.mask_channels, self.points], width)
+        });
+        let corners = prompt::told_apart(&corners, &nothing.corners);
+        let dense = nothing
+            .mask
+            .reshape(&[1, width, 1, 1])
+            .expand(features.shape());
+        cx.within("mask_decoder", |cx| {
+            self.decoder
+                .decode(cx, [&features, &places], &corners, &dense)
+        })
+    }
+}
