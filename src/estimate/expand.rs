@@ -82,7 +82,9 @@ impl<'a> Expansion<'a> {
         };
         let mut all = usize::MAX;
         self.tally(&self.before(), &mut all, &mut change);
-        self.tally(&self.between(0, start), &mut all, &mut change);
+        let idle = self.trace.without_trace(start);
+        self.tally(&self.between(0, idle.start), &mut all, &mut change);
+        self.tally(&self.between(idle.end, start), &mut all, &mut change);
         let mut left = left;
         self.tally(&self.between(start, end), &mut left, &mut change);
         copies

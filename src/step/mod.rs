@@ -167,7 +167,13 @@ pub fn run_as(
     // The same goes for its `loss`, and with the outputs for what the graph holds.
     let mut kept_loss: Option<Tensor> = None;
     let mut graph: Vec<Tensor> = Vec::new();
+    // What is done once, after the last step, needs what a step leaves.
+    let alike = evaluation == 0 && !resumes;
     for step in 0..steps {
+        // The first makes what stays, and DDP lays its buckets out anew in the second.
+        if step > 1 && alike && tape.again(step) {
+            continue;
+        }
         tape.mark(step, Phase::Setup);
         let (micro, _waiting) = micro_batches(net, &cx, data, training.accumulation.max(1));
         for (place, batch) in micro.iter().enumerate() {

@@ -1,6 +1,7 @@
 //! The tape: symbolic tensors whose handles live and die like Python references, and an autograd engine
 //! that saves, frees and accumulates as PyTorch's does. It knows operations, never models.
 
+mod again;
 mod autocast;
 mod autograd;
 mod checkpoint;

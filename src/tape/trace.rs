@@ -134,6 +134,7 @@ pub struct Trace {
     pub kernels: Vec<Kernel>,
     /// What tensors look like and what keeps them, where that was asked for.
     pub notes: Vec<super::Note>,
+    pub(super) alike: Option<super::again::Alike>,
     pub(super) scopes: Vec<ScopeEntry>,
     /// Names of modules that come from outside the program.
     pub(super) names: Vec<String>,
