@@ -14,8 +14,11 @@ async function start() {
   const { js, wasm } = document.querySelector("script[data-wasm]").dataset;
   // Browsers ignore the integrity of a preload, so the request that is used must carry the hash itself.
   const { integrity } = document.querySelector("link[rel=preload][as=fetch]");
+  const fetched = () => fetch(at(wasm), { integrity });
+  // The module is made ready while the script beside it is read. A host that gives it a wrong type costs that head start.
+  const compiled = WebAssembly.compileStreaming(fetched()).catch(() => undefined);
   const { default: init } = await import(at(js).href);
-  await init({ module_or_path: fetch(at(wasm), { integrity }) });
+  await init({ module_or_path: (await compiled) ?? fetched() });
   document.documentElement.dataset.started = "";
 }
 
@@ -45,9 +48,13 @@ async function keepOffline() {
   registration.addEventListener("updatefound", () => watch(registration.installing, !registration.active));
 }
 
-start().catch((problem) => {
-  console.error(problem);
-  show("failed");
-});
-// Refused storage (a private window, a policy) costs only the offline copy.
-keepOffline().catch((problem) => console.warn("no offline copy:", problem));
+// The offline copy comes after the page, whether that started or not: a later build may. Refused storage (a private
+// window, a policy) costs only the copy.
+const soon = window.requestIdleCallback ?? setTimeout;
+const keep = () => keepOffline().catch((problem) => console.warn("no offline copy:", problem));
+start()
+  .catch((problem) => {
+    console.error(problem);
+    show("failed");
+  })
+  .then(() => soon(keep));

@@ -66,41 +66,46 @@ fn page() -> Part {
     effects::follow_address(session);
     effects::listen_to_keys(session);
     let width = effects::watch_width();
-    let answers = Part::all([
-        verdict::view(session),
-        breakdown::view(session),
-        advice::view(session, &advice::LADDER),
-        timeline::view(session, width),
-        sweep::view(session, width),
-        map::view(session),
-        advice::view(session, &advice::SOLVE),
-        advice::view(session, &advice::MOVES),
-        advice::view(session, &advice::TIERS),
-        advice::view(session, &advice::GPUS),
-        advice::fastest(session, width),
-        advice::steps(session, width),
-        guide::view(session),
-        network::view(session),
-        compare::view(session),
-        stack::view(session),
-        exports::view(session),
-        doctor::view(session, width),
-        beside::view(session),
-        limits(session),
-        printed::view(session),
-    ]);
+    // What lies beneath the answer is made once that is painted.
+    let rest = move || {
+        Part::all([
+            advice::view(session, &advice::LADDER),
+            timeline::view(session, width),
+            sweep::view(session, width),
+            map::view(session),
+            advice::view(session, &advice::SOLVE),
+            advice::view(session, &advice::MOVES),
+            advice::view(session, &advice::TIERS),
+            advice::view(session, &advice::GPUS),
+            advice::fastest(session, width),
+            advice::steps(session, width),
+            guide::view(session),
+            network::view(session),
+            compare::view(session),
+            stack::view(session),
+            exports::view(session),
+            doctor::view(session, width),
+            beside::view(session),
+            limits(session),
+            printed::view(session),
+        ])
+    };
     Part::new(&format!(
         r#"<slot name="masthead"></slot>
         <div class="page">
             <slot name="questions"></slot>
-            <div class="answers" id="answers"><slot name="answers"></slot></div>
+            <div class="answers" id="answers">
+                <slot name="verdict"></slot><slot name="breakdown"></slot><slot name="rest"></slot>
+            </div>
         </div>
         <footer class="colophon"><p>{}</p></footer>"#,
         text::PRIVATE
     ))
     .put("masthead", masthead::view(session))
     .put("questions", form::view(session))
-    .put("answers", answers)
+    .put("verdict", verdict::view(session))
+    .put("breakdown", breakdown::view(session))
+    .put_soon("rest", rest)
 }
 
 /// What the numbers leave out, always one click away.

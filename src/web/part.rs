@@ -2,9 +2,10 @@
 //! selector; an empty one names the part's first element. Leptos keeps the signals and owns what follows them; its typed
 //! elements would cost the download several times as much.
 
-use leptos::prelude::{GetUntracked, RwSignal, Set, StoredValue, document};
+use leptos::prelude::{GetUntracked, Owner, RwSignal, Set, StoredValue, document};
 use leptos::reactive::diagnostics::SpecialNonReactiveZone;
 use leptos::reactive::effect::RenderEffect;
+use leptos::reactive::spawn_local;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
 use web_sys::{Element, Event};
@@ -86,10 +87,25 @@ impl Part {
 
     /// The part of that name, in the place of its slot.
     pub fn put(self, name: &str, part: Self) -> Self {
-        if let Some(slot) = self.at(&format!("slot[name={name}]")) {
+        if let Some(slot) = self.slot(name) {
             part.replace(&slot);
         }
         self
+    }
+
+    /// The same, but made only when what is there already has been painted.
+    pub fn put_soon(self, name: &str, make: impl FnOnce() -> Self + 'static) -> Self {
+        if let Some((slot, owner)) = self.slot(name).zip(Owner::current()) {
+            spawn_local(async move {
+                browser::painted().await;
+                owner.with(|| make().replace(&slot));
+            });
+        }
+        self
+    }
+
+    fn slot(&self, name: &str) -> Option<Element> {
+        self.at(&format!("slot[name={name}]"))
     }
 
     /// Text that follows what it reads.

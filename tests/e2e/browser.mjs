@@ -85,6 +85,8 @@ export class Visit {
   async started() {
     await this.page.waitForSelector("html[data-started]");
     await this.page.waitForSelector('[data-testid="allocated-bytes"][data-bytes]');
+    // The panels beneath the answer come when it has been painted.
+    await this.page.waitForFunction(() => !document.querySelector("#answers > slot"));
   }
 
   /** The offline copy is whole, and this page is served from it. */

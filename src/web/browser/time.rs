@@ -23,6 +23,19 @@ pub async fn breathe() {
     let _ = JsFuture::from(soon).await;
 }
 
+/// Waits until the browser has painted what is on the page; in a tab that nobody looks at, until somebody does.
+pub async fn painted() {
+    let next = js_sys::Promise::new(&mut |resolve, _| {
+        // Without frames there is nothing to wait for.
+        if window().request_animation_frame(&resolve).is_err() {
+            let _ = resolve.call0(&JsValue::NULL);
+        }
+    });
+    // As below: the frame is drawn behind what its notice calls.
+    let _ = JsFuture::from(next).await;
+    breathe().await;
+}
+
 /// A timer that can be set again and again. It has one listener for as long as it lives: a listener for each time would
 /// stay, with all that it holds, until the browser cleans up.
 pub struct Timer {
