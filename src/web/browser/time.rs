@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use js_sys::{Function, Reflect};
-use leptos::prelude::window;
+use leptos::prelude::{document, window};
 use wasm_bindgen::prelude::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
@@ -23,8 +23,11 @@ pub async fn breathe() {
     let _ = JsFuture::from(soon).await;
 }
 
-/// Waits until the browser has painted what is on the page; in a tab that nobody looks at, until somebody does.
+/// Waits until the browser has painted what is on the page, which it does where somebody looks at it.
 pub async fn painted() {
+    if document().hidden() {
+        return breathe().await;
+    }
     let next = js_sys::Promise::new(&mut |resolve, _| {
         // Without frames there is nothing to wait for.
         if window().request_animation_frame(&resolve).is_err() {
