@@ -1,9 +1,11 @@
 //! The page in a real browser: what needs a document, and no server.
 #![cfg(target_arch = "wasm32")]
 
-use leptos::prelude::document;
+use js_sys::Promise;
+use leptos::prelude::{document, window};
 use leptos::task::tick;
 use wasm_bindgen::JsCast;
+use wasm_bindgen_futures::JsFuture;
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 use web_sys::{Element, Event, EventInit, HtmlElement, HtmlInputElement};
 
@@ -14,6 +16,16 @@ async fn settled() {
     for _ in 0..4 {
         tick().await;
     }
+}
+
+/// Lets the browser paint, and run what waits for that.
+async fn pause() {
+    let later = Promise::new(&mut |resolve, _| {
+        window()
+            .set_timeout_with_callback_and_timeout_and_arguments_0(&resolve, 10)
+            .unwrap();
+    });
+    JsFuture::from(later).await.unwrap();
 }
 
 /// A page of its own, from the default scenario, that goes when the test ends.
@@ -27,6 +39,10 @@ impl Page {
         document().body().unwrap().append_child(&home).unwrap();
         headroom::web::start();
         let page = Self(home);
+        // The panels beneath the answer come when it has been painted.
+        while page.0.query_selector("#answers > slot").unwrap().is_some() {
+            pause().await;
+        }
         page.button("Reset").click();
         settled().await;
         page
