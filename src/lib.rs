@@ -12,6 +12,7 @@ pub mod estimate;
 pub mod export;
 pub mod guide;
 pub mod import;
+mod list;
 pub mod nets;
 pub mod order;
 pub mod scenario;

@@ -2,6 +2,7 @@
 
 use super::freelist::Entry;
 use super::{Allocator, Block, MIN_BLOCK, NONE, SMALL, State};
+use crate::list::push;
 
 impl Allocator {
     /// Cuts what is not needed off the block and marks it allocated.
@@ -195,7 +196,7 @@ impl Allocator {
             self.blocks[slot as usize] = block;
             return slot;
         }
-        self.blocks.push(block);
+        push(&mut self.blocks, block);
         self.blocks.len() as u32 - 1
     }
 }

@@ -3,6 +3,7 @@
 use super::{Category, Peaks, PhasePeak, Unsupported, alive_at};
 use crate::order::{Map, sorted};
 use crate::scenario::Scenario;
+use crate::step::Told;
 use crate::tape::{DType, Note, Scope};
 use crate::units::Bytes;
 
@@ -81,7 +82,7 @@ pub struct Kept {
 /// What is alive at the peak inside a module, given with `*` for numbers; the largest kind first.
 pub fn kept_in(scenario: &Scenario, module: &str) -> Result<Vec<Kept>, Unsupported> {
     let (net, _) = super::built(scenario)?;
-    let run = super::ran_as(&*net, scenario, true);
+    let run = super::ran_as(&*net, scenario, Told::Notes);
     let trace = &run.trace;
     let peaks = super::peaks(&run, scenario);
     let Some(peak) = peaks.highest() else {

@@ -37,7 +37,7 @@ use crate::catalog;
 use crate::nets::{self, Net, Sizes};
 use crate::order::{Map, sorted};
 use crate::scenario::{Attention, Parallelism, Runtime, Scenario};
-use crate::step::{self, Buckets, Course, Run};
+use crate::step::{self, Buckets, Course, Run, Told};
 use crate::tape::Machine;
 use crate::units::Bytes;
 
@@ -66,7 +66,9 @@ pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
 /// The allocated peak alone, without the allocator's own slack: what a search over thousands of scenarios needs.
 /// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
-    Ok(Bytes::new(quick::peak(&steady(scenario)?.trace)))
+    Ok(Bytes::new(quick::peak(
+        &steady_as(scenario, Told::Memory)?.trace,
+    )))
 }
 
 /// The kernels of a step by name, each once.
@@ -82,14 +84,22 @@ pub fn operations(scenario: &Scenario) -> Result<Vec<&'static str>, Unsupported>
 
 /// One steady step.
 fn steady(scenario: &Scenario) -> Result<Run, Unsupported> {
+    steady_as(scenario, Told::Kernels)
+}
+
+fn steady_as(scenario: &Scenario, told: Told) -> Result<Run, Unsupported> {
     let (net, _) = built(scenario)?;
     let machine = machine(scenario);
+    let steps = Course {
+        told,
+        ..Course::steady(&scenario.training, machine)
+    };
     Ok(step::run(
         &*net,
         &scenario.data,
         &scenario.training,
         machine,
-        course(scenario, Course::steady(&scenario.training, machine)),
+        course(scenario, steps),
     ))
 }
 
@@ -155,10 +165,10 @@ fn machine(scenario: &Scenario) -> Machine {
 }
 
 fn ran(net: &dyn Net, scenario: &Scenario) -> Run {
-    ran_as(net, scenario, false)
+    ran_as(net, scenario, Told::Kernels)
 }
 
-fn ran_as(net: &dyn Net, scenario: &Scenario, noted: bool) -> Run {
+fn ran_as(net: &dyn Net, scenario: &Scenario, told: Told) -> Run {
     let machine = machine(scenario);
     step::run(
         net,
@@ -166,7 +176,7 @@ fn ran_as(net: &dyn Net, scenario: &Scenario, noted: bool) -> Run {
         &scenario.training,
         machine,
         Course {
-            noted,
+            told,
             ..course(scenario, Course::from_the_start(STEPS))
         },
     )

@@ -57,8 +57,18 @@ pub struct Course {
     pub mode: Mode,
     /// After the last step a checkpoint's weights lie on the device beside the model's own, as when a run is resumed.
     pub resumes: bool,
-    /// What tensors look like is noted, to be shown.
-    pub noted: bool,
+    pub told: Told,
+}
+
+/// What a run tells: each of these what those before it do, and more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Told {
+    /// What memory does.
+    Memory,
+    /// Launches of kernels, for the time they take.
+    Kernels,
+    /// What tensors look like, to be shown.
+    Notes,
 }
 
 impl Course {
@@ -72,7 +82,7 @@ impl Course {
             evaluation: 0,
             mode: Mode::Train,
             resumes: false,
-            noted: false,
+            told: Told::Kernels,
         }
     }
 
@@ -86,7 +96,7 @@ impl Course {
             evaluation: 0,
             mode: Mode::Train,
             resumes: false,
-            noted: false,
+            told: Told::Kernels,
         }
     }
 }
@@ -146,13 +156,15 @@ pub fn run_as(
         evaluation,
         mode,
         resumes,
-        noted,
+        told,
     } = course;
     let reducer = Reducer::new(buckets);
     let (weights, autocast) = types(training.precision);
     let tape = Tape::new(machine);
-    if noted {
-        tape.keep_notes();
+    match told {
+        Told::Memory => tape.leave_kernels_out(),
+        Told::Kernels => {}
+        Told::Notes => tape.keep_notes(),
     }
     tape.evaluate(mode == Mode::Evaluate);
     let cx = Cx::new(

@@ -65,7 +65,9 @@ impl Trace {
             end: it.end + later,
             ..it
         }));
+        self.events.reserve_exact(later);
         self.events.extend_from_within(first.at..);
+        self.kernels.reserve_exact(kernels - first.kernels);
         self.kernels.extend_from_within(first.kernels..);
         true
     }
@@ -90,7 +92,7 @@ mod tests {
     use crate::estimate::Expansion;
     use crate::nets::{self, Sizes};
     use crate::scenario::{Checkpointing, Data, Lora, Optimizer, Precision, Training};
-    use crate::step::{self, Course, Run};
+    use crate::step::{self, Course, Run, Told};
     use crate::tape::{Machine, Trace};
 
     /// Bytes, kind and operation of what happens, one by one, and where the phases begin.
@@ -131,14 +133,14 @@ mod tests {
             ..Data::default()
         };
         // What is noted is run step by step.
-        let run = |noted| -> Run {
+        let run = |told| -> Run {
             let course = Course {
-                noted,
+                told,
                 ..Course::from_the_start(3)
             };
             step::run(&*net, &data, &training, Machine::default(), course)
         };
-        let (short, long) = (run(false).trace, run(true).trace);
+        let (short, long) = (run(Told::Kernels).trace, run(Told::Notes).trace);
         assert!(course(&short) == course(&long), "{model} {training:?}");
         let fewer = short.blocks.len() < long.blocks.len();
         assert!(told.is_none_or(|it| it == fewer), "{model} {training:?}");

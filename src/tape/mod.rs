@@ -108,6 +108,8 @@ pub(in crate::tape) struct Core {
     later: RefCell<Vec<(u32, DType)>>,
     /// What tensors look like is noted too, where that is asked for; from this note on it is open what keeps them.
     noting: Cell<Option<usize>>,
+    /// Nobody asks how long kernels take.
+    kernels_left_out: Cell<bool>,
     /// The operation whose kernel was launched last.
     last_op: Cell<&'static str>,
     launched: trace::Launched,
@@ -162,6 +164,7 @@ impl Tape {
             params: RefCell::default(),
             later: RefCell::default(),
             noting: Cell::new(None),
+            kernels_left_out: Cell::new(false),
             last_op: Cell::new(""),
             launched: trace::Launched::default(),
         }))
@@ -169,6 +172,11 @@ impl Tape {
 
     pub fn machine(&self) -> Machine {
         self.0.machine
+    }
+
+    /// Launches of kernels are not told.
+    pub fn leave_kernels_out(&self) {
+        self.0.kernels_left_out.set(true);
     }
 
     /// Marks where a phase of a step begins.
@@ -354,6 +362,9 @@ impl Core {
             return;
         }
         self.last_op.set(op);
+        if self.kernels_left_out.get() {
+            return;
+        }
         let kernel = Kernel {
             op,
             flops: work[0],

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::autograd::Edge;
 use super::layout::Shared;
 use super::{Block, Category, Core, DType, Dims, Event, Layout, Tape};
+use crate::list::push;
 
 /// A handle on a tensor; cloning it is taking one more Python reference, dropping it is `del`.
 #[derive(Clone)]
@@ -88,7 +89,7 @@ impl Core {
         if self.setting_up.get() {
             trace.setup.push(event);
         } else {
-            trace.events.push(event);
+            push(&mut trace.events, event);
         }
     }
 
@@ -104,7 +105,7 @@ impl Core {
         }
         let mut trace = self.trace.borrow_mut();
         let block = trace.blocks.len() as u32;
-        trace.blocks.push(Block {
+        let new = Block {
             bytes,
             category,
             scope: self.scope.get(),
@@ -112,7 +113,8 @@ impl Core {
             copies: 1,
             carried: false,
             holders: 1,
-        });
+        };
+        push(&mut trace.blocks, new);
         drop(trace);
         self.push(Event::alloc(block));
         Some(block)

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use crate::estimate::{Category, Phase};
+use crate::list::push;
 
 /// One allocation or release, by block number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,7 +177,7 @@ impl Trace {
             }
             _ => {
                 place.set(u32::try_from(self.kernels.len()).unwrap_or(u32::MAX));
-                self.kernels.push(kernel);
+                push(&mut self.kernels, kernel);
             }
         }
     }
