@@ -177,6 +177,13 @@ pub(super) const KINDS: &[Kind] = &[
         "use_parallel_residual=true attention_bias=true",
     ),
     kind(
+        "gpt_oss",
+        "gpt_oss",
+        "silu",
+        "layers=36 hidden=2880 heads=64 kv=8 head_dim=64 ffn=2880 vocab=201088 ctx=131072 tied=0 window=128 experts=128 topk=4",
+        "attention_bias=true",
+    ),
+    kind(
         "granite",
         "granite",
         "silu",

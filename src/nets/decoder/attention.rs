@@ -15,6 +15,7 @@ impl Decoder {
         shared: &Shared,
     ) -> (Tensor, Option<Tensor>) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
+        let sinks = self.traits.sinks.then(|| cx.param("sinks", [self.heads]));
         let start = cx.tape.made();
         let (joint, [mut q, mut k, mut v], norms) = self.projections(cx, x);
         let projected = cx.tape.made();
@@ -42,7 +43,12 @@ impl Decoder {
             0.0
         };
         let capped = self.traits.soft_caps;
-        let (mut out, weights) = between(cx, [&q, &k, &v], mask, groups, capped, rate);
+        let (mut out, weights) = match &sinks {
+            Some(sinks) if cx.env.training.attention == Attention::Eager => {
+                with_sinks([&q, &k, &v], mask, groups, &sinks.tensor())
+            }
+            _ => between(cx, [&q, &k, &v], mask, groups, capped, rate),
+        };
         out = out.reshape(&[b, s, self.heads * d]).contiguous();
         out = cx.linear(
             self.traits.names.out,
@@ -273,5 +279,35 @@ fn eager(
     let out = weights
         .matmul(&values)
         .then(|out| out.transpose(1, 2).contiguous());
+    (out, Some(weights))
+}
+
+/// `eager_attention_forward` of GPT-OSS: one score more for each head, which takes its share and is left out.
+fn with_sinks(
+    [q, k, v]: [&Tensor; 3],
+    mask: &AttentionMask,
+    groups: u64,
+    sinks: &Tensor,
+) -> (Tensor, Option<Tensor>) {
+    let (b, h, s) = (q.size(0), q.size(1), q.size(2));
+    let keys = repeat_heads(k, groups);
+    let values = repeat_heads(v, groups);
+    let mut weights = q.matmul(&keys.transpose(2, 3)).then(Tensor::scale);
+    if let AttentionMask::Given(bias) = mask {
+        weights = weights.add(bias);
+    }
+    let column = sinks.view(&[1, h, 1, 1]).expand(&[b, h, s, 1]);
+    let mut scores = Tensor::cat(&weights, &[&column], -1);
+    scores = {
+        let greatest = scores.greatest().unsqueeze(-1);
+        scores.sub(&greatest)
+    };
+    let shares = scores.softmax(Some(scores.dtype()));
+    let kept = shares.narrow(-1, k.size(-2));
+    weights = kept.to(v.dtype());
+    let out = weights
+        .matmul(&values)
+        .then(|out| out.transpose(1, 2).contiguous());
+    drop((keys, values, column, scores, shares, kept));
     (out, Some(weights))
 }

@@ -12,6 +12,8 @@ pub(super) struct Mixture {
     pub router: Router,
     /// One more feed-forward that every token passes.
     pub shared: Common,
+    /// Matrices of experts have biases, stand the other way round, and alternate gate and up (GPT-OSS).
+    pub biased: bool,
 }
 
 /// How experts are chosen.
@@ -24,6 +26,8 @@ pub(super) enum Router {
     Narrow,
     /// Of the groups with the best experts, in fp32 (DeepSeek V2).
     Groups,
+    /// By the logits of the chosen alone (GPT-OSS).
+    Chosen,
     /// By sigmoids with a correction, of the best groups (DeepSeek V3).
     Sigmoid,
 }
@@ -47,21 +51,24 @@ impl Decoder {
                 self.gated_mlp(cx, &hidden, self.shared_ffn)
             })
         });
-        let (logits, weights, chosen) = cx.within("gate", |cx| self.route(cx, &hidden, kind));
+        let router = if kind.router == Router::Chosen {
+            "router"
+        } else {
+            "gate"
+        };
+        let (logits, weights, chosen) = cx.within(router, |cx| self.route(cx, &hidden, kind));
         if kind.shared == Common::After {
             // DeepSeek's router and its block make a view each, one after the other.
             hidden = x.view(hidden.shape());
         }
         let mut out = cx.within("experts", |cx| {
-            if cx.tape.machine().software.looped_experts {
+            if cx.tape.machine().software.looped_experts && !kind.biased {
                 return self.looped_experts(cx, &hidden, &chosen, &weights);
             }
-            let run = if self.batched {
-                Self::batched_experts
-            } else {
-                Self::grouped_experts
-            };
-            run(self, cx, &hidden, &chosen, &weights)
+            if self.batched && !kind.biased {
+                return self.batched_experts(cx, &hidden, &chosen, &weights);
+            }
+            self.grouped_experts(cx, &hidden, &chosen, &weights, kind.biased)
         });
         if let Some(mut shared) = shared {
             shared = cx
@@ -91,6 +98,18 @@ impl Decoder {
             ("down_proj", [self.experts, self.hidden, self.expert_ffn]),
         ]
         .map(|(name, shape)| cx.param(name, shape).tensor())
+    }
+
+    /// The same as `[in, out]`, each with its bias.
+    fn biased_weights(&self, cx: &Cx) -> [Tensor; 4] {
+        let (e, h, f) = (self.experts, self.hidden, self.expert_ffn);
+        let shapes: [(&'static str, &[u64]); 4] = [
+            ("gate_up_proj", &[e, h, 2 * f]),
+            ("gate_up_proj_bias", &[e, 2 * f]),
+            ("down_proj", &[e, f, h]),
+            ("down_proj_bias", &[e, h]),
+        ];
+        shapes.map(|(name, shape)| cx.param(name, shape).tensor())
     }
 
     fn gated_halves(&self, both: &Tensor) -> Tensor {
@@ -183,6 +202,7 @@ impl Decoder {
         hidden: &Tensor,
         chosen: &Tensor,
         weights: &Tensor,
+        biased: bool,
     ) -> Tensor {
         let (tokens, k) = (hidden.size(0), chosen.size(-1));
         let pairs = tokens * k;
@@ -196,10 +216,24 @@ impl Decoder {
         let counts = hidden.constant("histc", &[self.experts], DType::I32);
         let offsets = hidden.constant("cumsum", &[self.experts], DType::I32);
         cx.tape.workspace("cumsum", 1024);
-        let [up_and_gate, down] = self.expert_weights(cx);
-        let mut out = rows.grouped_linear(&up_and_gate, &offsets);
-        out = self.gated_halves(&out);
-        out = out.grouped_linear(&down, &offsets);
+        let mut biases = None;
+        let mut out;
+        if biased {
+            let [up_and_gate, first, down, second] = self.biased_weights(cx);
+            biases = Some(first.rows_at(&sorted));
+            out = added(
+                rows.grouped_product(&up_and_gate, &offsets, false),
+                biases.as_ref(),
+            );
+            out = clamped_halves(&out);
+            biases = Some(second.rows_at(&sorted));
+            out = added(out.grouped_product(&down, &offsets, false), biases.as_ref());
+        } else {
+            let [up_and_gate, down] = self.expert_weights(cx);
+            out = rows.grouped_product(&up_and_gate, &offsets, true);
+            out = self.gated_halves(&out);
+            out = out.grouped_product(&down, &offsets, true);
+        }
         let mut weighted = row_weights.unsqueeze(-1).then(|weights| out.mul(weights));
         let inverse = index("empty_like", pairs);
         drop(index("arange", pairs));
@@ -209,7 +243,27 @@ impl Decoder {
             .then(|parts| parts.sum(&[1]))
             .view(&[tokens, self.hidden]);
         let result = sum.to(hidden.dtype());
-        drop((sorted, order, small, counts, row_weights, rows));
+        drop((sorted, order, small, counts, row_weights, rows, biases));
         result
     }
+}
+
+/// `out.add_(bias)`.
+fn added(out: Tensor, biases: Option<&Tensor>) -> Tensor {
+    match biases {
+        Some(biases) => out.then(|out| out.add_(biases)),
+        None => out,
+    }
+}
+
+/// `GptOssExperts._apply_gate`.
+fn clamped_halves(both: &Tensor) -> Tensor {
+    let [mut gate, mut up] = [0; 2].map(|_| both.every_other());
+    gate = gate.clamp();
+    up = up.clamp_between();
+    let glu = {
+        let open = gate.scale().then(Tensor::sigmoid);
+        gate.mul(&open)
+    };
+    up.shift().then(|up| up.mul(&glu))
 }

@@ -36,6 +36,7 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("falcon", |sizes| build(sizes, FALCON)),
     ("gpt_bigcode", |sizes| build(sizes, GPT_BIGCODE)),
     ("opt", |sizes| build(sizes, opt(sizes))),
+    ("gpt_oss", |sizes| build(sizes, GPT_OSS)),
     ("mixtral", |sizes| build(sizes, MIXTRAL)),
     ("olmoe", |sizes| build(sizes, OLMOE)),
     ("qwen2_moe", |sizes| build(sizes, QWEN2_MOE)),
@@ -68,6 +69,7 @@ pub(super) const LLAMA: Traits = Traits {
     placement: Placement::Before,
     embedding: Embedding::Plain,
     positions: Positions::Rotary(Turn::Whole),
+    sinks: false,
     feed: Feed::Gated,
     activation: Activation::Silu,
     soft_caps: false,
@@ -386,7 +388,7 @@ const MIXTRAL: Traits = Traits {
     mixture: Some(Mixture {
         normalised: true,
         router: Router::Wide,
-        shared: Common::Nothing,
+        ..CHOICE
     }),
     ..LLAMA
 };
@@ -416,6 +418,23 @@ const CHOICE: Mixture = Mixture {
     normalised: false,
     router: Router::Narrow,
     shared: Common::Nothing,
+    biased: false,
+};
+/// Experts have biases, and what passes their gates is clamped.
+const GPT_OSS: Traits = Traits {
+    qkv_bias: true,
+    out_bias: true,
+    norm: Norm::Olmo2,
+    positions: Positions::Rotary(Turn::Halves),
+    sinks: true,
+    full_attention_every: 2,
+    window: 128,
+    mixture: Some(Mixture {
+        router: Router::Chosen,
+        biased: true,
+        ..CHOICE
+    }),
+    ..LLAMA
 };
 const DEEPSEEK_V2: Traits = Traits {
     positions: Positions::Rotary(Turn::Complex),
@@ -423,6 +442,7 @@ const DEEPSEEK_V2: Traits = Traits {
         normalised: false,
         router: Router::Groups,
         shared: Common::After,
+        biased: false,
     }),
     ..LLAMA
 };
@@ -432,6 +452,7 @@ const DEEPSEEK_V3: Traits = Traits {
         normalised: true,
         router: Router::Sigmoid,
         shared: Common::After,
+        biased: false,
     }),
     ..LLAMA
 };

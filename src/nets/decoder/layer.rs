@@ -47,7 +47,7 @@ impl Decoder {
             hidden = self.norm(cx, names.first_norm, &hidden);
         }
         let normed = cx.tape.made();
-        let (attended, weights) = self.attended(cx, &hidden, shared);
+        let (attended, mut weights) = self.attended(cx, &hidden, shared);
         let norms = self
             .traits
             .norms_made_last
@@ -73,6 +73,10 @@ impl Decoder {
         }
         let normed = cx.tape.made();
         hidden = self.feed(cx, &hidden);
+        if self.traits.sinks {
+            // One name stands for the weights of attention and then for those of experts.
+            weights = None;
+        }
         if let Some(norms) = norms {
             cx.tape.make_now(norms, normed);
         }

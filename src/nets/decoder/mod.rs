@@ -28,7 +28,7 @@ pub(super) use rope::{plain_tables, wide_turned};
 use traits::{Embedding, Traits};
 
 use super::{Cx, Net, Output, Sizes, head};
-use crate::scenario::Data;
+use crate::scenario::{Attention, Data};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 
@@ -150,6 +150,15 @@ impl Net for Decoder {
             x.constant("cat", &[x.size(0), x.size(1).saturating_add(n)], x.dtype())
         };
         let (ids, labels) = (&longer(ids), &longer(labels));
+        // Where the family's attention is in no library function it is run an operation at a time.
+        let attention = cx.env.training.attention;
+        let spelled = self.traits.sinks && attention == Attention::Sdpa;
+        let changed = spelled.then(|| {
+            cx.part(cx.env.weights, |training| {
+                training.attention = Attention::Eager;
+            })
+        });
+        let cx = changed.as_ref().unwrap_or(cx);
         let cache = cache(cx);
         let name = self.traits.names.model;
         let hidden = cx.within(name, |cx| match self.traits.names.inner {

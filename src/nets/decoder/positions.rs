@@ -50,7 +50,7 @@ impl Decoder {
     ) -> [AttentionMask; 2] {
         let falcon = self.traits.placement == Placement::Falcon;
         let rules = inputs::MaskRules {
-            probed: self.traits.positions != Positions::Counted && !falcon,
+            probed: self.traits.positions != Positions::Counted && !falcon && !self.traits.sinks,
             always: falcon,
         };
         let make = |window| inputs::mask(cx, ids, padding, dtype, window, rules);

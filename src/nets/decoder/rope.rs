@@ -37,6 +37,7 @@ pub fn tables(
                 return [cos.to(dtype), sin.to(dtype)];
             }
             let both = match turn {
+                Turn::Halves => angles.clone(),
                 Turn::WideNeighbours => repeated(&angles),
                 _ => Tensor::cat(&angles, &[&angles], -1),
             };
@@ -161,6 +162,14 @@ pub fn apply(
             let (q_parts, k_parts) = (parts(q), parts(k));
             let q = interleaved(&q_parts, &tables);
             (q, interleaved(&k_parts, &tables), Vec::new())
+        }
+        Turn::Halves => {
+            let both = [q, k].map(|x| {
+                let halves: Result<[Tensor; 2], _> = x.chunk(2, -1).try_into();
+                halves.map_or_else(|_| x.clone(), |halves| interleaved(&halves, &tables))
+            });
+            let [q, k] = both;
+            (q, k, Vec::new())
         }
         Turn::PartJoined => {
             let (q_parts, k_parts) = (part(q), part(k));

@@ -10,6 +10,14 @@ impl Decoder {
     pub(super) fn route(&self, cx: &Cx, x: &Tensor, kind: Mixture) -> (Tensor, Tensor, Tensor) {
         match kind.router {
             Router::Wide | Router::Narrow => self.softmax_router(cx, x, kind),
+            Router::Chosen => {
+                let table = self.table(cx);
+                let bias = cx.param("bias", [self.experts]).tensor();
+                let logits = x.linear(&table, Some(&bias));
+                let (best, chosen) = logits.topk(self.chosen.min(self.experts));
+                let weights = best.softmax(Some(best.dtype()));
+                (logits, weights, chosen)
+            }
             Router::Groups => self.group_router(cx, x),
             Router::Sigmoid => self.sigmoid_router(cx, x),
         }

@@ -154,6 +154,18 @@ fn every_family_has_its_own_peak() {
     family("qwen2_vl", &rows, 187_841_536);
     let windows = [&rows[..], &[("v_global_layers", 1)]].concat();
     family("qwen2_5_vl", &windows, 194_467_840);
+    let sinks = [
+        ("hidden", 512),
+        ("layers", 2),
+        ("heads", 8),
+        ("kv", 2),
+        ("ffn", 512),
+        ("vocab", 8064),
+        ("window", 128),
+        ("experts", 8),
+        ("topk", 2),
+    ];
+    family("gpt_oss", &sinks, 233_050_112);
     family("phi", &[wide, ("rotary", 32)], 383_151_616);
     family("gpt_neox", &[wide, ("rotary", 16)], 324_402_176);
     family("gpt_bigcode", &[tied, wide, ("kv", 1)], 287_530_496);

@@ -22,6 +22,8 @@ pub(super) struct Traits {
     pub placement: Placement,
     pub embedding: Embedding,
     pub positions: Positions,
+    /// A score for each head that no token has (GPT-OSS).
+    pub sinks: bool,
     pub feed: Feed,
     pub activation: Activation,
     /// Attention scores (where they exist) and logits pass through tanh.
@@ -180,6 +182,8 @@ pub(super) enum Turn {
     Complex,
     /// Neighbours by each other, the firsts joined to the seconds (DeepSeek V3).
     Interleaved,
+    /// The halves by tables of half a head (GPT-OSS).
+    Halves,
 }
 
 /// The feed-forward.

@@ -347,6 +347,15 @@ impl Tensor {
         })
     }
 
+    /// The same with a bound on either side.
+    pub fn clamp_between(&self) -> Tensor {
+        self.from_input("clamp", |g, input| {
+            let masks = [0; 2].map(|_| input.map_to("clamp_mask", DType::Bool));
+            let [mask, _] = &masks;
+            g.zip_to(mask, "where", g.dtype())
+        })
+    }
+
     /// A comparison: a Boolean result, no gradient.
     pub fn compare(&self, other: &Tensor, op: &'static str) -> Tensor {
         self.zip_to(other, op, DType::Bool)

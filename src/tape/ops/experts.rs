@@ -107,12 +107,13 @@ impl Tensor {
             .made_by(history)
     }
 
-    /// `F.grouped_mm(self, weight.transpose(-2, -1), offs)`: rows `[S, K]`, sorted by expert, with each expert's
-    /// `[N, K]` of `weight`. Autocast does not know it: both have one type.
-    pub fn grouped_linear(&self, weight: &Tensor, offsets: &Tensor) -> Tensor {
+    /// `F.grouped_mm(self, weight, offs)`: rows `[S, K]`, sorted by expert, with each expert's `[K, N]` of `weight`, or with
+    /// the transpose of its `[N, K]`. Autocast does not know it: both have one type.
+    pub fn grouped_product(&self, weight: &Tensor, offsets: &Tensor, transposed: bool) -> Tensor {
         let rows = self.to(weight.dtype());
         let tape = self.tape();
-        let (count, k, n) = (rows.size(0), rows.size(-1), weight.size(1));
+        let n = weight.size(if transposed { 1 } else { 2 });
+        let (count, k) = (rows.size(0), rows.size(-1));
         let experts = *weight.shape();
         let dtype = weight.dtype();
         let flops = 2.0 * count as f64 * k as f64 * n as f64;
@@ -133,7 +134,14 @@ impl Tensor {
                     tape.kernel("grouped_mm", dtype, flops, moved);
                     tape.empty("grouped_mm", shape, dtype)
                 };
-                let for_weight = rows.as_ref().map(|_| product(&experts).detach());
+                let for_weight = rows.as_ref().map(|_| {
+                    let gradient = product(&experts);
+                    if transposed {
+                        gradient.detach()
+                    } else {
+                        gradient
+                    }
+                });
                 let for_rows = weight.as_ref().map(|_| product(&[count, k]));
                 drop((unpacked, offsets));
                 grads([for_rows, for_weight])
