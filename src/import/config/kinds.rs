@@ -170,6 +170,13 @@ pub(super) const KINDS: &[Kind] = &[
         "multi_query=true",
     ),
     kind(
+        "gpt_neo",
+        "gpt_neo",
+        "gelu_new",
+        "layers=24 hidden=2048 heads=16 vocab=50257 ctx=2048 tied=1 window=256",
+        "",
+    ),
+    kind(
         "gpt_neox",
         "gpt_neox",
         "gelu",

@@ -1,7 +1,7 @@
 //! Self-attention of the decoder.
 
 use super::super::Cx;
-use super::traits::{HeadNorms, Positions, Projection};
+use super::traits::{HeadNorms, Positions, Projection, Scores};
 use super::{Cache, Decoder, Shared, rope};
 use crate::scenario::{Attention, Checkpointing, Kernels};
 use crate::tape::ops::{AttentionMask, repeat_heads};
@@ -15,7 +15,11 @@ impl Decoder {
         shared: &Shared,
     ) -> (Tensor, Option<Tensor>) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
-        let sinks = self.traits.sinks.then(|| cx.param("sinks", [self.heads]));
+        let own = match self.traits.scores {
+            Scores::Library => None,
+            Scores::Sinks => Some(cx.param("sinks", [self.heads]).tensor()),
+            Scores::Wide => Some(cx.buffer("bias", [self.places, self.places], DType::Bool)),
+        };
         let start = cx.tape.made();
         let (joint, [mut q, mut k, mut v], norms) = self.projections(cx, x);
         let projected = cx.tape.made();
@@ -43,9 +47,13 @@ impl Decoder {
             0.0
         };
         let capped = self.traits.soft_caps;
-        let (mut out, weights) = match &sinks {
-            Some(sinks) if cx.env.training.attention == Attention::Eager => {
-                with_sinks([&q, &k, &v], mask, groups, &sinks.tensor())
+        let (mut out, weights) = match &own {
+            Some(own) if cx.env.training.attention == Attention::Eager => {
+                let spelled = match self.traits.scores {
+                    Scores::Wide => wide,
+                    _ => with_sinks,
+                };
+                spelled([&q, &k, &v], mask, groups, own)
             }
             _ => between(cx, [&q, &k, &v], mask, groups, capped, rate),
         };
@@ -310,4 +318,27 @@ fn with_sinks(
         .then(|out| out.transpose(1, 2).contiguous());
     drop((keys, values, column, scores, shares, kept));
     (out, Some(weights))
+}
+
+/// `_attn` and `_merge_heads` of GPT-Neo: what the block's own triangle leaves out is written over.
+fn wide(
+    [q, k, v]: [&Tensor; 3],
+    mask: &AttentionMask,
+    _groups: u64,
+    triangle: &Tensor,
+) -> (Tensor, Option<Tensor>) {
+    let (query, key) = (q.to(DType::F32), k.to(DType::F32));
+    let mut weights = query.matmul(&key.transpose(2, 3));
+    let seen = triangle.narrow(0, q.size(-2)).narrow(1, k.size(-2));
+    let least = q.constant("tensor", &[0; 0], weights.dtype());
+    weights = weights.masked_fill(&seen);
+    if let AttentionMask::Given(bias) = mask {
+        weights = weights.add(bias);
+    }
+    weights = weights.softmax(None);
+    weights = weights.to(v.dtype());
+    let out = weights.matmul(v);
+    drop((query, key, seen, least));
+    let merged = out.then(|out| out.transpose(1, 2).contiguous());
+    (merged, Some(weights))
 }

@@ -7,7 +7,7 @@ use super::gemma_vision::{self, Projector};
 use super::qwen_vision;
 use super::traits::{
     Activation, Dropout, Embedding, Feed, HeadNorms, Names, Norm, Placement, Positions, Projection,
-    Traits, Turn,
+    Scores, Traits, Turn,
 };
 
 /// Families by the name the catalogue uses.
@@ -35,6 +35,7 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("gpt_neox", |sizes| build(sizes, GPT_NEOX)),
     ("falcon", |sizes| build(sizes, FALCON)),
     ("gpt_bigcode", |sizes| build(sizes, GPT_BIGCODE)),
+    ("gpt_neo", |sizes| build(sizes, GPT_NEO)),
     ("opt", |sizes| build(sizes, opt(sizes))),
     ("gpt_oss", |sizes| build(sizes, GPT_OSS)),
     ("mixtral", |sizes| build(sizes, MIXTRAL)),
@@ -69,7 +70,7 @@ pub(super) const LLAMA: Traits = Traits {
     placement: Placement::Before,
     embedding: Embedding::Plain,
     positions: Positions::Rotary(Turn::Whole),
-    sinks: false,
+    scores: Scores::Library,
     feed: Feed::Gated,
     activation: Activation::Silu,
     soft_caps: false,
@@ -351,6 +352,31 @@ const GPT_BIGCODE: Traits = Traits {
     },
     ..PLAIN
 };
+/// The published configurations drop nothing out.
+const GPT_NEO: Traits = Traits {
+    names: &Names {
+        model: "transformer",
+        embed: "wte",
+        positions: "wpe",
+        layers: "h",
+        last_norm: "ln_f",
+        first_norm: "ln_1",
+        second_norm: "ln_2",
+        attention: "attn.attention",
+        out: "out_proj",
+        up: "c_fc",
+        down: "c_proj",
+        ..LLAMA_NAMES
+    },
+    norms_made_last: false,
+    qkv_bias: false,
+    projection: Projection::Together,
+    placement: Placement::BeforeKept,
+    positions: Positions::Learned,
+    scores: Scores::Wide,
+    activation: Activation::GeluNew,
+    ..PLAIN
+};
 
 fn opt(sizes: &Sizes) -> Traits {
     Traits {
@@ -426,7 +452,7 @@ const GPT_OSS: Traits = Traits {
     out_bias: true,
     norm: Norm::Olmo2,
     positions: Positions::Rotary(Turn::Halves),
-    sinks: true,
+    scores: Scores::Sinks,
     full_attention_every: 2,
     window: 128,
     mixture: Some(Mixture {

@@ -1,7 +1,7 @@
 //! One layer of the decoder: where its norms stand and what is added to what.
 
 use super::super::Cx;
-use super::traits::Placement;
+use super::traits::{Placement, Scores};
 use super::{Decoder, Shared};
 use crate::tape::Tensor;
 
@@ -52,12 +52,15 @@ impl Decoder {
             .traits
             .norms_made_last
             .then(|| cx.tape.make_now(start, normed));
-        let kept = (self.traits.placement == Placement::BeforeKept).then(|| attended.clone());
+        let keeps = self.traits.placement == Placement::BeforeKept;
+        let kept = keeps.then(|| attended.clone());
+        let read = keeps.then(|| hidden.clone());
         hidden = attended;
         if after {
             hidden = self.norm(cx, "post_attention_layernorm", &hidden);
         }
         hidden = self.added(input, &hidden);
+        drop(read);
         let shape = *hidden.shape();
         if names.mlp.is_none() {
             hidden = hidden.reshape(&[hidden.numel() / self.hidden.max(1), self.hidden]);
@@ -72,8 +75,9 @@ impl Decoder {
             hidden = self.norm(cx, name, &hidden);
         }
         let normed = cx.tape.made();
+        let read = keeps.then(|| hidden.clone());
         hidden = self.feed(cx, &hidden);
-        if self.traits.sinks {
+        if self.traits.scores == Scores::Sinks {
             // One name stands for the weights of attention and then for those of experts.
             weights = None;
         }
@@ -84,6 +88,7 @@ impl Decoder {
             hidden = self.norm(cx, "post_feedforward_layernorm", &hidden);
         }
         hidden = self.added(&residual, &hidden);
+        drop(read);
         hidden = hidden.reshape(&shape);
         drop((weights, kept));
         hidden

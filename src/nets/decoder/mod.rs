@@ -25,7 +25,7 @@ pub use families::FAMILIES;
 use latent::Latent;
 pub(in crate::nets) use llava::Llava;
 pub(super) use rope::{plain_tables, wide_turned};
-use traits::{Embedding, Traits};
+use traits::{Embedding, Scores, Traits};
 
 use super::{Cx, Net, Output, Sizes, head};
 use crate::scenario::{Attention, Data};
@@ -152,7 +152,7 @@ impl Net for Decoder {
         let (ids, labels) = (&longer(ids), &longer(labels));
         // Where the family's attention is in no library function it is run an operation at a time.
         let attention = cx.env.training.attention;
-        let spelled = self.traits.sinks && attention == Attention::Sdpa;
+        let spelled = self.traits.scores != Scores::Library && attention == Attention::Sdpa;
         let changed = spelled.then(|| {
             cx.part(cx.env.weights, |training| {
                 training.attention = Attention::Eager;

@@ -1,7 +1,7 @@
 //! What a decoder makes before its first layer: positions, masks, tables.
 
 use super::super::{Cx, inputs};
-use super::traits::{HeadNorms, Placement, Positions};
+use super::traits::{HeadNorms, Placement, Positions, Scores};
 use super::{Decoder, rope};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -50,7 +50,9 @@ impl Decoder {
     ) -> [AttentionMask; 2] {
         let falcon = self.traits.placement == Placement::Falcon;
         let rules = inputs::MaskRules {
-            probed: self.traits.positions != Positions::Counted && !falcon && !self.traits.sinks,
+            probed: self.traits.positions != Positions::Counted
+                && !falcon
+                && self.traits.scores != Scores::Sinks,
             always: falcon,
         };
         let make = |window| inputs::mask(cx, ids, padding, dtype, window, rules);
@@ -83,11 +85,15 @@ impl Decoder {
             }
             Positions::Rotary(_) => (embeddings, Vec::new()),
             Positions::Learned => {
-                // A triangle that no attention reads any more.
-                cx.buffer("bias", [self.places, self.places], DType::Bool);
+                if self.traits.scores == Scores::Library {
+                    // A triangle that no attention reads any more.
+                    cx.buffer("bias", [self.places, self.places], DType::Bool);
+                }
                 let places = cx.embedding(names.positions, positions, self.places, self.hidden);
                 let mut hidden = embeddings.add(&places);
-                hidden = self.dropped(cx, &hidden);
+                if self.traits.dropout.embeddings {
+                    hidden = self.dropped(cx, &hidden);
+                }
                 (hidden, vec![embeddings, places])
             }
             Positions::Counted => {

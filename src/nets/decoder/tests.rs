@@ -166,6 +166,17 @@ fn every_family_has_its_own_peak() {
         ("topk", 2),
     ];
     family("gpt_oss", &sinks, 233_050_112);
+    let triangle = [
+        tied,
+        ("hidden", 512),
+        ("layers", 2),
+        ("heads", 8),
+        ("kv", 8),
+        ("ffn", 2048),
+        ("vocab", 8064),
+        ("ctx", 1024),
+    ];
+    family("gpt_neo", &triangle, 238_504_960);
     family("phi", &[wide, ("rotary", 32)], 383_151_616);
     family("gpt_neox", &[wide, ("rotary", 16)], 324_402_176);
     family("gpt_bigcode", &[tied, wide, ("kv", 1)], 287_530_496);

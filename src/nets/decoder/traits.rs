@@ -22,8 +22,7 @@ pub(super) struct Traits {
     pub placement: Placement,
     pub embedding: Embedding,
     pub positions: Positions,
-    /// A score for each head that no token has (GPT-OSS).
-    pub sinks: bool,
+    pub scores: Scores,
     pub feed: Feed,
     pub activation: Activation,
     /// Attention scores (where they exist) and logits pass through tanh.
@@ -124,7 +123,7 @@ pub(super) enum Norm {
 pub(super) enum Placement {
     /// Before attention and before feed-forward.
     Before,
-    /// The same; what attention adds keeps a name of its own (GPT-BigCode).
+    /// The same; what attention adds keeps a name of its own, and so does what is read until it is added (GPT-BigCode).
     BeforeKept,
     /// The same; so does the normed input (StableLM).
     BeforeNamed,
@@ -160,6 +159,17 @@ pub(super) enum Positions {
     Learned,
     /// A table, read at the count of tokens so far (OPT).
     Counted,
+}
+
+/// How attention weighs tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scores {
+    /// As a function of the library does.
+    Library,
+    /// An operation at a time, with a score for each head that no token has (GPT-OSS).
+    Sinks,
+    /// An operation at a time in fp32, behind a triangle of the block's own (GPT-Neo).
+    Wide,
 }
 
 /// How heads are turned.
