@@ -27,7 +27,10 @@ impl Tensor {
                     let count = g.tape().empty("masked_select", [0; 0], DType::I32);
                     let elements = whole.numel();
                     if elements > 4096 {
-                        g.tape().workspace("masked_select", 4607);
+                        // cub's `DeviceReduce`: eight bytes for each of five blocks on a multiprocessor.
+                        let sums = 40 * g.tape().machine().multiprocessors;
+                        let scratch = sums.next_multiple_of(256) + 255;
+                        g.tape().workspace("masked_select", scratch);
                     }
                     g.tape()
                         .workspace("masked_select", selection_workspace(elements));
