@@ -1,4 +1,4 @@
-//! BERT and RoBERTa (transformers/models/{bert,roberta}/modeling_*.py).
+//! BERT, RoBERTa and ELECTRA (transformers/models/{bert,roberta,electra}/modeling_*.py).
 
 use super::attention::{Eager, attend, heads};
 use super::bidirectional::bidirectional_mask;
@@ -8,9 +8,28 @@ use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Bert,
+    Roberta,
+    Electra,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bert => "bert",
+            Self::Roberta => "roberta",
+            Self::Electra => "electra",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Head {
     /// A token for every position, the table of embeddings its weight.
     MaskedLanguageModel,
+    /// Whether each token is the one that was written: ELECTRA's.
+    Discriminator,
     Classifier,
     /// `BertModel` by itself, which ends in its pooler.
     None,
@@ -18,10 +37,12 @@ enum Head {
 
 #[derive(Clone, Copy, Debug)]
 struct Bert {
-    roberta: bool,
+    kind: Kind,
     head: Head,
     layers: u64,
     hidden: u64,
+    /// Width of the embeddings.
+    embedding: u64,
     heads: u64,
     ffn: u64,
     vocab: u64,
@@ -31,19 +52,25 @@ struct Bert {
 }
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
-    of_kind(sizes, false)
+    of_kind(sizes, Kind::Bert)
 }
 
 pub fn roberta(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
-    of_kind(sizes, true)
+    of_kind(sizes, Kind::Roberta)
 }
 
-fn of_kind(sizes: &Sizes, roberta: bool) -> Result<Box<dyn Net>, String> {
+pub fn electra(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+    of_kind(sizes, Kind::Electra)
+}
+
+fn of_kind(sizes: &Sizes, kind: Kind) -> Result<Box<dyn Net>, String> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(Bert {
-        roberta,
+        kind,
         head: if sizes.is_set("head=cls") {
             Head::Classifier
+        } else if kind == Kind::Electra {
+            Head::Discriminator
         } else if sizes.is_set("head=none") {
             Head::None
         } else {
@@ -51,6 +78,10 @@ fn of_kind(sizes: &Sizes, roberta: bool) -> Result<Box<dyn Net>, String> {
         },
         layers: sizes.need("layers")?,
         hidden,
+        embedding: match kind {
+            Kind::Electra => sizes.or("embedding", hidden),
+            _ => hidden,
+        },
         heads: sizes.need("heads")?.max(1),
         ffn: sizes.or("ffn", 4 * hidden),
         vocab: sizes.need("vocab")?,
@@ -65,7 +96,9 @@ impl Net for Bert {
         let shape = [data.micro_batch, data.sequence];
         let ids = cx.tape.empty("input_ids", shape, DType::I64);
         let labels = match self.head {
-            Head::MaskedLanguageModel => cx.tape.empty("labels", shape, DType::I64),
+            Head::MaskedLanguageModel | Head::Discriminator => {
+                cx.tape.empty("labels", shape, DType::I64)
+            }
             Head::Classifier | Head::None => {
                 cx.tape.empty("labels", [data.micro_batch], DType::I64)
             }
@@ -80,15 +113,23 @@ impl Net for Bert {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let (ids, labels, positions) = (&batch[0], &batch[1], &batch[2]);
-        let name = if self.roberta { "roberta" } else { "bert" };
+        let name = self.kind.name();
         let sequence = cx.within(name, |cx| self.model(cx, ids, positions, batch.get(3)));
-        let (logits, _pooled) = match (self.head, self.roberta) {
-            (Head::None, _) => (self.pooled(cx, name, &sequence), None),
-            (Head::Classifier, false) => self.pooled_classes(cx, name, &sequence),
-            (Head::Classifier, true) => (self.roberta_classes(cx, &sequence), None),
-            (Head::MaskedLanguageModel, _) => (self.tokens(cx, name, &sequence), None),
+        let (logits, _pooled) = match self.head {
+            Head::None => (self.pooled(cx, name, &sequence), None),
+            Head::Classifier if self.kind == Kind::Bert => self.pooled_classes(cx, name, &sequence),
+            Head::Classifier => (self.classes_of_first(cx, &sequence), None),
+            Head::MaskedLanguageModel => (self.tokens(cx, name, &sequence), None),
+            Head::Discriminator => (self.replaced(cx, &sequence), None),
         };
-        let loss = super::losses::class_loss(cx, &logits, labels);
+        let loss = if self.head == Head::Discriminator {
+            cx.within("loss", |_| {
+                let labels = labels.constant("to", labels.shape(), DType::F32);
+                logits.bce_with_logits(&labels)
+            })
+        } else {
+            super::losses::class_loss(cx, &logits, labels)
+        };
         Output {
             loss,
             held: vec![logits],
@@ -98,7 +139,10 @@ impl Net for Bert {
 
 impl Bert {
     fn model(&self, cx: &Cx, ids: &Tensor, positions: &Tensor, padding: Option<&Tensor>) -> Tensor {
-        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, ids, positions));
+        let mut embedded = cx.within("embeddings", |cx| self.embeddings(cx, ids, positions));
+        if self.embedding != self.hidden {
+            embedded = cx.linear("embeddings_project", &embedded, self.hidden, true);
+        }
         let mask = bidirectional_mask(cx, ids.size(1), padding, embedded.dtype());
         let this = *self;
         cx.within("encoder", |cx| {
@@ -115,20 +159,20 @@ impl Bert {
         let _position_ids = cx.buffer("position_ids", [1, self.positions], DType::I64);
         let zeros = cx.buffer("token_type_ids", [1, self.positions], DType::I64);
         let types = zeros.constant("gather", positions.shape(), DType::I64);
-        let words = cx.input_embedding("word_embeddings", ids, self.vocab, self.hidden);
-        if !self.roberta {
+        let words = cx.input_embedding("word_embeddings", ids, self.vocab, self.embedding);
+        if self.kind != Kind::Roberta {
             cx.within("position_embeddings", |cx| {
-                cx.param("weight", [self.positions, self.hidden])
+                cx.param("weight", [self.positions, self.embedding])
             });
         }
-        let of_types = cx.embedding("token_type_embeddings", &types, self.types, self.hidden);
+        let of_types = cx.embedding("token_type_embeddings", &types, self.types, self.embedding);
         let mut all = words.add(&of_types);
         let start = cx.tape.made();
         let places = cx.embedding(
             "position_embeddings",
             positions,
             self.positions,
-            self.hidden,
+            self.embedding,
         );
         let made = cx.tape.made();
         all = all.add(&places);
@@ -181,7 +225,7 @@ impl Bert {
             x = x.gelu();
             cx.layer_norm(norm, &x)
         };
-        let (x, bias) = if self.roberta {
+        let (x, bias) = if self.kind == Kind::Roberta {
             cx.within("lm_head", |cx| {
                 let bias = cx.param("bias", [self.vocab]);
                 (transform(cx, "layer_norm"), bias)
@@ -195,9 +239,16 @@ impl Bert {
                 })
             })
         };
-        cx.within(if self.roberta { "lm_head" } else { "cls" }, |cx| {
-            drop(cx.tied_later([self.vocab, self.hidden]));
-        });
+        cx.within(
+            if self.kind == Kind::Roberta {
+                "lm_head"
+            } else {
+                "cls"
+            },
+            |cx| {
+                drop(cx.tied_later([self.vocab, self.hidden]));
+            },
+        );
         x.linear(&table.tensor(), Some(&bias.tensor()))
     }
 
@@ -224,13 +275,25 @@ impl Bert {
         })
     }
 
-    /// `RobertaClassificationHead`.
-    fn roberta_classes(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
+    /// `ElectraDiscriminatorPredictions`.
+    fn replaced(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
+        cx.within("discriminator_predictions", |cx| {
+            let mut x = cx.linear("dense", sequence, self.hidden, true);
+            x = x.gelu();
+            cx.linear("dense_prediction", &x, 1, true).squeeze(-1)
+        })
+    }
+
+    /// `RobertaClassificationHead`, `ElectraClassificationHead`.
+    fn classes_of_first(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
         cx.within("classifier", |cx| {
             let mut x = sequence.select(1);
             x = cx.dropout(&x, 0.1);
             x = cx.linear("dense", &x, self.hidden, true);
-            x = x.tanh();
+            x = match self.kind {
+                Kind::Electra => x.gelu(),
+                _ => x.tanh(),
+            };
             x = cx.dropout(&x, 0.1);
             cx.linear("out_proj", &x, self.classes, true)
         })

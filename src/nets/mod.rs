@@ -86,6 +86,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("clip_text", clip::text),
     ("deberta", deberta::build),
     ("distilbert", distilbert::build),
+    ("electra", bert::electra),
     ("esm", esm::build),
     ("gpt2", gpt2::build),
     ("mamba", mamba::build),

@@ -4,7 +4,7 @@
 use super::{Sizes, build};
 use crate::allocator::Settings;
 use crate::estimate::Peaks;
-use crate::scenario::{Checkpointing, Data, Lora, Optimizer, Precision, Training};
+use crate::scenario::{Attention, Checkpointing, Data, Lora, Optimizer, Precision, Training};
 use crate::step::{Course, run};
 use crate::tape::Machine;
 
@@ -217,4 +217,26 @@ fn an_adapter_drops_whatever_the_model_does() {
         ..training(Precision::AmpBf16, Optimizer::Adafactor)
     };
     check("gpt2", &gpt2, (1, 200), &head, 419_438_080);
+}
+
+#[test]
+fn tokens_are_told_from_those_that_replaced_them() {
+    let small = [
+        ("layers", 3),
+        ("hidden", 256),
+        ("embedding", 128),
+        ("heads", 4),
+        ("ffn", 1024),
+        ("vocab", 30_522),
+    ];
+    let checkpointed = Training {
+        checkpointing: Checkpointing::Layers,
+        ..training(Precision::AmpBf16, Optimizer::AdamW)
+    };
+    check("electra", &small, (4, 256), &checkpointed, 128_859_648);
+    let eager = Training {
+        attention: Attention::Eager,
+        ..training(Precision::Bf16, Optimizer::Sgd)
+    };
+    check("electra", &small, (4, 256), &eager, 67_634_176);
 }

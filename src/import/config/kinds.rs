@@ -107,6 +107,13 @@ pub(super) const KINDS: &[Kind] = &[
         "sinusoidal_pos_embds=false",
     ),
     kind(
+        "electra",
+        "electra",
+        "gelu",
+        "layers=12 hidden=256 heads=4 ffn=1024 vocab=30522 ctx=512 types=2 embedding=128",
+        ENCODER,
+    ),
+    kind(
         "esm",
         "esm",
         "gelu",

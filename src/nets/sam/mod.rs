@@ -5,16 +5,45 @@ mod decoder;
 mod prompt;
 mod vision;
 
+use super::vision::TinyVit;
 use super::{Build, Cx, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 use decoder::Decoder;
 use vision::Encoder;
 
-pub(super) const FAMILIES: &[(&str, Build)] = &[("sam", build)];
+pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("sam", |sizes| build(sizes, Eye::Vit(Encoder::new(sizes)?))),
+    ("tinysam", |sizes| {
+        build(sizes, Eye::Tiny(TinyVit::new(sizes)?))
+    }),
+];
+
+/// What sees the image: a ViT, or TinyViT as in TinySAM and MobileSAM.
+enum Eye {
+    Vit(Encoder),
+    Tiny(TinyVit),
+}
+
+impl Eye {
+    /// Side of the image, and of the grid of features.
+    fn sides(&self) -> [u64; 2] {
+        match self {
+            Self::Vit(vit) => [vit.image, vit.side()],
+            Self::Tiny(tiny) => [tiny.image, tiny.image / 16],
+        }
+    }
+
+    fn encode(&self, cx: &Cx, image: &Tensor) -> Tensor {
+        match self {
+            Self::Vit(vit) => vit.encode(cx, image),
+            Self::Tiny(tiny) => tiny.encode(cx, image),
+        }
+    }
+}
 
 struct Sam {
-    encoder: Encoder,
+    encoder: Eye,
     decoder: Decoder,
     /// Channels between a mask given as a prompt and the features.
     mask_channels: u64,
@@ -22,14 +51,14 @@ struct Sam {
     points: u64,
 }
 
-fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+fn build(sizes: &Sizes, encoder: Eye) -> Result<Box<dyn Net>, String> {
     for name in ["masks", "points", "d_layers", "iou_layers"] {
         if let Some(many) = sizes.get(name).filter(|many| *many > 1000) {
             return Err(format!("{name} is {many}; expected at most 1000"));
         }
     }
     Ok(Box::new(Sam {
-        encoder: Encoder::new(sizes)?,
+        encoder,
         decoder: Decoder::new(sizes)?,
         mask_channels: sizes.or("mask_channels", 16),
         points: sizes.or("points", 4),
@@ -38,8 +67,9 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
 
 impl Net for Sam {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        let (n, side) = (data.micro_batch, self.encoder.image);
-        let wanted = 4 * self.encoder.side();
+        let n = data.micro_batch;
+        let [side, grid] = self.encoder.sides();
+        let wanted = 4 * grid;
         let make = |name, shape: &[u64], dtype| cx.tape.empty(name, shape, dtype);
         vec![
             make("pixel_values", &[n, 3, side, side], cx.env.weights),
@@ -64,7 +94,8 @@ impl Net for Sam {
 impl Sam {
     fn masks(&self, cx: &Cx, image: &Tensor, boxes: &Tensor) -> (Tensor, Tensor) {
         let width = self.decoder.hidden;
-        let places = prompt::grid(cx, image, self.encoder.side(), width).tiled(image.size(0));
+        let [_, grid] = self.encoder.sides();
+        let places = prompt::grid(cx, image, grid, width).tiled(image.size(0));
         let features = cx.within("vision_encoder", |cx| self.encoder.encode(cx, image));
         let corners = prompt::corners(cx, boxes, width);
         let nothing = cx.within("prompt_encoder", |cx| {

@@ -84,10 +84,12 @@ impl TinyVit {
             cx.param("weight", [width]);
             cx.param("bias", [width]);
         });
-        cx.within("head", |cx| {
-            cx.param("weight", [self.classes, width]);
-            cx.param("bias", [self.classes]);
-        });
+        if self.classes > 0 {
+            cx.within("head", |cx| {
+                cx.param("weight", [self.classes, width]);
+                cx.param("bias", [self.classes]);
+            });
+        }
         x = x
             .view(&[x.size(0), side, side, width])
             .permute(&[0, 3, 1, 2]);
