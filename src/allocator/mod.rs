@@ -225,12 +225,17 @@ impl Allocator {
             None => self.take_new(pool, size)?,
         };
         let block = self.hand_out(block, size, requested);
+        self.name(handle, block);
+        Ok(())
+    }
+
+    #[inline]
+    fn name(&mut self, handle: u32, block: u32) {
         let slot = handle as usize;
         if slot >= self.handles.len() {
             self.handles.resize(slot + 1, NONE);
         }
         self.handles[slot] = block;
-        Ok(())
     }
 
     /// Takes memory back; a handle that is not alive is left alone.
@@ -238,6 +243,15 @@ impl Allocator {
     pub fn free(&mut self, handle: u32) {
         if let Some(block) = self.take_handle(handle) {
             self.release_block(block);
+        }
+    }
+
+    /// What had one name has another from now on.
+    pub fn rename(&mut self, from: u32, to: u32) {
+        let taken = self.handles.get_mut(from as usize);
+        let block = taken.map_or(NONE, |slot| std::mem::replace(slot, NONE));
+        if block != NONE {
+            self.name(to, block);
         }
     }
 

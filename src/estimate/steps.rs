@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::Category;
 use super::expand::{Expansion, Single};
 use crate::allocator::{Allocator, Card, Oom, Settings};
 use crate::order::Map;
@@ -66,6 +67,12 @@ pub struct Besides {
     /// Another process takes so much before this step.
     pub taken: Option<(usize, Bytes)>,
     pub kept: Option<Kept>,
+    /// What every so many steps leave, the first among them, is never let go, as outputs put in a list; 0 for none.
+    pub hoarded_every: usize,
+    /// After every so many steps the weights are copied on the device, and the copy before goes; 0 for never.
+    pub copied_every: usize,
+    /// A step that is refused is let go, with `torch.cuda.empty_cache()`, and the next one begun.
+    pub skips: bool,
 }
 
 /// Every step leaves a tensor behind: of a fixed part and one that grows with its size; the last so many are kept.
@@ -125,6 +132,10 @@ impl Walk {
         let widest = kinds.values().map(|it| it.handles).max().unwrap_or(0);
         let mut allocator = Allocator::new(plan.settings.clone(), plan.card);
         let kept_names = start.handles.saturating_add(widest.saturating_mul(2));
+        let copies = kept_names.saturating_add(sizes.len() as u32);
+        let weights = start.weights.len() as u32;
+        let mut hoard = copies.saturating_add(weights.saturating_mul(2));
+        let besides = plan.besides;
         for (step, &size) in sizes.iter().enumerate() {
             allocator.reset_peaks();
             if let Some((_, others)) = plan.besides.taken.filter(|it| it.0 == step) {
@@ -150,10 +161,38 @@ impl Walk {
             } else {
                 Ok(())
             };
-            let done = done.and_then(|()| match plan.besides.kept {
+            let done = done.and_then(|()| match besides.kept {
                 Some(kept) => keep(&mut allocator, kept, step, size, kept_names),
                 None => Ok(()),
             });
+            if besides.hoarded_every > 0 && step.is_multiple_of(besides.hoarded_every) {
+                for handle in left.drain(..) {
+                    allocator.rename(handle, hoard);
+                    hoard = hoard.saturating_add(1);
+                }
+            }
+            let done = done.and_then(|()| {
+                if besides.copied_every == 0 || !(step + 1).is_multiple_of(besides.copied_every) {
+                    return Ok(());
+                }
+                // Two copies take turns.
+                let turn = ((step + 1) / besides.copied_every % 2) as u32;
+                let [new, old] = [turn, 1 - turn].map(|it| copies.saturating_add(it * weights));
+                for (name, bytes) in (new..).zip(&start.weights) {
+                    allocator.malloc(name, Bytes::new(*bytes))?;
+                }
+                (old..old.saturating_add(weights)).for_each(|name| allocator.free(name));
+                Ok(())
+            });
+            let done = match done {
+                Err(_) if besides.skips && step > 0 => {
+                    (names..names.saturating_add(widest)).for_each(|name| allocator.free(name));
+                    left.drain(..).for_each(|handle| allocator.free(handle));
+                    allocator.empty_cache();
+                    Ok(())
+                }
+                done => done,
+            };
             if plan.empty_every > 0 && (step + 1).is_multiple_of(plan.empty_every) {
                 allocator.empty_cache();
             }
@@ -227,6 +266,8 @@ fn replay(
 struct Start {
     events: Vec<Happening>,
     handles: u32,
+    /// Bytes of each weight.
+    weights: Vec<u64>,
 }
 
 impl Start {
@@ -236,7 +277,16 @@ impl Start {
         let second = begins(trace, steps);
         let mut events = Vec::new();
         let mut made = Made::default();
-        expansion.setup(|it| made.follow(trace, it, 0, &mut events));
+        let mut weights = BTreeMap::new();
+        expansion.setup(|it| {
+            made.follow(trace, it, 0, &mut events);
+            let block = trace.blocks.get(it.block as usize);
+            match block.filter(|block| block.category == Category::Parameters) {
+                Some(block) if !it.is_free => drop(weights.insert(it.handle, block.bytes)),
+                _ => drop(weights.remove(&it.handle)),
+            }
+        });
+        let weights = weights.into_values().collect();
         let before_first = made.handles;
         expansion.events(0, second, |it| made.follow(trace, it, 1, &mut events));
         let handles = made.handles.max(before_first);
@@ -247,7 +297,12 @@ impl Start {
             }
             made.follow(trace, it, 2, &mut Vec::new());
         });
-        (Self { events, handles }, left)
+        let start = Self {
+            events,
+            handles,
+            weights,
+        };
+        (start, left)
     }
 }
 

@@ -58,7 +58,7 @@ fn unlike(config: &Map<String, Value>) -> Option<(u64, &'static str)> {
     // The sizes tell longer samples themselves.
     let schedule = set("sched").filter(|it| !["seq_mult", "bs"].contains(&kind(it).as_str()));
     // What is copied to the host leaves the card as it was.
-    let save = set("save").filter(|it| it["mode"] != "cpu");
+    let save = set("save").filter(|it| it["mode"] != "cpu" && it["mode"] != "gpu_copy");
     let last_of = |it: &Value| {
         it["every"]
             .as_u64()
@@ -68,9 +68,6 @@ fn unlike(config: &Map<String, Value>) -> Option<(u64, &'static str)> {
         schedule.map(|it| (it["step"].as_u64().unwrap_or(0), "sched")),
         set("eval").map(|it| (last_of(it), "eval")),
         save.map(|it| (last_of(it), "save")),
-        set("leak")
-            .filter(|it| kind(it) == "logits")
-            .map(|_| (0, "leak")),
         set("side_stream").map(|_| (0, "side_stream")),
     ];
     all.into_iter().flatten().min()
@@ -101,18 +98,25 @@ fn besides(record: &Value) -> Besides {
             )),
             _ => None,
         },
+        hoarded_every: match leak["kind"].as_str() {
+            Some("logits") => leak["every"].as_u64().unwrap_or(1) as usize,
+            _ => 0,
+        },
+        copied_every: match config["save"]["mode"].as_str() {
+            Some("gpu_copy") => config["save"]["every"].as_u64().unwrap_or(0) as usize,
+            _ => 0,
+        },
+        skips: config["on_oom"] == "skip",
     }
 }
 
-/// Sizes of steps after which batches are larger are told from others by this bit.
+/// Sizes of steps after which batches are larger are told from others by this bit, and of those that keep outputs by that.
 const LARGER: u64 = 1 << 40;
+const HOARDS: u64 = 1 << 41;
 
 /// The record's steps, on its card.
 pub fn replayed(record: &Value) -> Result<ManySteps, String> {
     let config = record["config"].as_object().ok_or("no settings")?;
-    if config.get("on_oom").and_then(Value::as_str) == Some("skip") {
-        return Err("it goes on after a failure".into());
-    }
     let mut sizes: Vec<u64> = record["sizes"]
         .as_array()
         .map(|all| all.iter().filter_map(Value::as_u64).collect())
@@ -125,6 +129,11 @@ pub fn replayed(record: &Value) -> Result<ManySteps, String> {
     if multiple > 1 {
         let from = schedule["step"].as_u64().unwrap_or(0) as usize;
         sizes.iter_mut().skip(from).for_each(|it| *it |= LARGER);
+    }
+    let besides = besides(record);
+    let hoards = besides.hoarded_every.max(1);
+    if besides.hoarded_every > 0 {
+        sizes.iter_mut().step_by(hoards).for_each(|it| *it |= HOARDS);
     }
     let (settings, _) = Settings::parse(
         config
@@ -152,14 +161,18 @@ pub fn replayed(record: &Value) -> Result<ManySteps, String> {
             .get("empty_every")
             .and_then(Value::as_u64)
             .unwrap_or(0) as usize,
-        besides: besides(record),
+        besides,
     };
     let mut larger = config.clone();
     let batch = config.get("mb").and_then(Value::as_u64).unwrap_or(1);
     larger.insert("mb".into(), batch.saturating_mul(multiple).into());
     let walk = Walk::of(sizes, 1, &mut |size| {
         let knobs = if size & LARGER == 0 { config } else { &larger };
-        run(knobs, &record["dims"], size & !LARGER)
+        let mut knobs = knobs.clone();
+        if size & HOARDS != 0 {
+            knobs.insert("hold_outputs".into(), true.into());
+        }
+        run(&knobs, &record["dims"], size & !LARGER & !HOARDS)
     })?;
     let found = walk.through(&plan);
     match unlike(config) {
