@@ -11,6 +11,7 @@ mod names;
 mod outcome;
 pub mod parts;
 mod quick;
+mod replay;
 mod resume;
 mod scan;
 mod software;

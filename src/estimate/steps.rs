@@ -3,12 +3,10 @@
 
 use serde::Serialize;
 
-use super::Category;
-use super::expand::{Expansion, Single};
+use super::replay::{Start, Steady, replay};
 use crate::allocator::{Allocator, Card, Oom, Settings};
 use crate::order::Map;
 use crate::step::Run;
-use crate::tape::Trace;
 use crate::units::Bytes;
 
 /// Steps that a run must show: what the last of them does, all later ones do.
@@ -91,6 +89,8 @@ pub struct Walk {
     /// What the beginning leaves that the step after it lets go.
     left: Vec<u32>,
     kinds: Map<u64, Steady>,
+    /// The step at which a run begins that has more to make, and what its own beginning leaves.
+    again: Option<(usize, Start, Vec<u32>)>,
 }
 
 impl Walk {
@@ -116,7 +116,14 @@ impl Walk {
             start,
             left,
             kinds,
+            again: None,
         })
+    }
+
+    /// At this step everything is made that the first step of `run` makes, as when layers thaw and their states appear.
+    pub fn begins_again(&mut self, step: usize, run: &Run) {
+        let (start, left) = Start::of(&run.trace, 1);
+        self.again = Some((step, start, left));
     }
 
     pub fn through(&self, plan: &Plan) -> ManySteps {
@@ -134,7 +141,9 @@ impl Walk {
         let kept_names = start.handles.saturating_add(widest.saturating_mul(2));
         let copies = kept_names.saturating_add(sizes.len() as u32);
         let weights = start.weights.len() as u32;
-        let mut hoard = copies.saturating_add(weights.saturating_mul(2));
+        let second = copies.saturating_add(weights.saturating_mul(2));
+        let thawed = self.again.as_ref().map_or(0, |it| it.1.handles);
+        let mut hoard = second.saturating_add(thawed);
         let besides = plan.besides;
         for (step, &size) in sizes.iter().enumerate() {
             allocator.reset_peaks();
@@ -145,8 +154,15 @@ impl Walk {
                 });
             }
             let names = start.handles.saturating_add((step as u32 % 2) * widest);
+            let again = self.again.as_ref().filter(|it| it.0 == step);
             let done = if step == 0 {
                 replay(&mut allocator, &start.events, 0, &mut Vec::new())
+            } else if let Some((_, start, leaves)) = again {
+                let events = start.events.get(start.setup..).unwrap_or_default();
+                let done = replay(&mut allocator, events, second, &mut left);
+                left.drain(..).for_each(|handle| allocator.free(handle));
+                left.extend(leaves.iter().map(|it| second.saturating_add(*it)));
+                done
             } else if let Some(steady) = kinds.get(&size) {
                 let done = replay(&mut allocator, &steady.events, names, &mut left);
                 for handle in &left {
@@ -229,150 +245,4 @@ fn keep(
         allocator.free(name(oldest));
     }
     Ok(())
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Happening {
-    Made {
-        handle: u32,
-        bytes: u64,
-    },
-    Freed(u32),
-    /// Something that the step before had made goes.
-    Old,
-}
-
-fn replay(
-    allocator: &mut Allocator,
-    events: &[Happening],
-    names: u32,
-    left: &mut Vec<u32>,
-) -> Result<(), Oom> {
-    for event in events {
-        match *event {
-            Happening::Made { handle, bytes } => {
-                allocator.malloc(names.saturating_add(handle), Bytes::new(bytes))?;
-            }
-            Happening::Freed(handle) => allocator.free(names.saturating_add(handle)),
-            // All that is left goes at about the same time: a loop binds its names again.
-            Happening::Old => left.drain(..).for_each(|handle| allocator.free(handle)),
-        }
-    }
-    Ok(())
-}
-
-/// All up to the end of the first step or two.
-#[derive(Debug, Default)]
-struct Start {
-    events: Vec<Happening>,
-    handles: u32,
-    /// Bytes of each weight.
-    weights: Vec<u64>,
-}
-
-impl Start {
-    /// And what it leaves that the next step lets go.
-    fn of(trace: &Trace, steps: u32) -> (Self, Vec<u32>) {
-        let expansion = Expansion::new(trace);
-        let second = begins(trace, steps);
-        let mut events = Vec::new();
-        let mut made = Made::default();
-        let mut weights = BTreeMap::new();
-        expansion.setup(|it| {
-            made.follow(trace, it, 0, &mut events);
-            let block = trace.blocks.get(it.block as usize);
-            match block.filter(|block| block.category == Category::Parameters) {
-                Some(block) if !it.is_free => drop(weights.insert(it.handle, block.bytes)),
-                _ => drop(weights.remove(&it.handle)),
-            }
-        });
-        let weights = weights.into_values().collect();
-        let before_first = made.handles;
-        expansion.events(0, second, |it| made.follow(trace, it, 1, &mut events));
-        let handles = made.handles.max(before_first);
-        let mut left = Vec::new();
-        expansion.events(second, begins(trace, steps + 1), |it| {
-            if it.is_free && made.of(it.handle) == 1 {
-                left.push(it.handle);
-            }
-            made.follow(trace, it, 2, &mut Vec::new());
-        });
-        let start = Self {
-            events,
-            handles,
-            weights,
-        };
-        (start, left)
-    }
-}
-
-/// A step like all later ones: the last that the run shows.
-#[derive(Debug)]
-struct Steady {
-    events: Vec<Happening>,
-    /// What it leaves to the next.
-    left: Vec<u32>,
-    handles: u32,
-}
-
-impl Steady {
-    fn of(trace: &Trace) -> Self {
-        let expansion = Expansion::new(trace);
-        let last = begins(trace, SHOWN - 1);
-        let mut made = Made::default();
-        let mut events = Vec::new();
-        expansion.setup(|it| made.follow(trace, it, 1, &mut events));
-        expansion.events(0, last, |it| made.follow(trace, it, 1, &mut events));
-        events.clear();
-        expansion.events(last, trace.events.len(), |it| {
-            made.follow(trace, it, 2, &mut events);
-        });
-        let all = made.ages.iter().zip(0..);
-        Self {
-            events,
-            left: all.filter(|(age, _)| **age == 2).map(|it| it.1).collect(),
-            handles: made.handles,
-        }
-    }
-}
-
-/// Where a step begins among the events.
-fn begins(trace: &Trace, step: u32) -> usize {
-    let mark = trace.marks.iter().find(|mark| mark.step == step);
-    mark.map_or(trace.events.len(), |mark| mark.at)
-}
-
-/// When what is alive was made: 0 is not alive, or from before the first step.
-#[derive(Default)]
-struct Made {
-    ages: Vec<u8>,
-    handles: u32,
-}
-
-impl Made {
-    fn of(&self, handle: u32) -> u8 {
-        self.ages.get(handle as usize).copied().unwrap_or(0)
-    }
-
-    /// An event of the given age: a free of what is of another age is one of something old.
-    fn follow(&mut self, trace: &Trace, it: Single, age: u8, events: &mut Vec<Happening>) {
-        let Some(block) = trace.blocks.get(it.block as usize) else {
-            return;
-        };
-        let place = it.handle as usize;
-        if self.ages.len() <= place {
-            self.ages.resize(place + 1, 0);
-        }
-        self.handles = self.handles.max(it.handle.saturating_add(1));
-        let before = std::mem::replace(&mut self.ages[place], if it.is_free { 0 } else { age });
-        events.push(match (it.is_free, before == age) {
-            (false, _) => Happening::Made {
-                handle: it.handle,
-                bytes: block.bytes,
-            },
-            (true, true) => Happening::Freed(it.handle),
-            (true, false) if age < 2 => Happening::Freed(it.handle),
-            (true, false) => Happening::Old,
-        });
-    }
 }

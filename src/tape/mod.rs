@@ -317,7 +317,7 @@ impl Tape {
     }
 
     /// Keeps a tensor as long as the graph of the loss lives.
-    pub(in crate::tape) fn hold_with_graph(&self, tensor: &Tensor) {
+    pub fn hold_with_graph(&self, tensor: &Tensor) {
         self.0.contexts.borrow_mut().push(tensor.clone());
     }
 

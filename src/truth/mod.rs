@@ -1,5 +1,6 @@
 //! Scores predictions against recorded runs; a case's own inputs are all it looks at.
 
+mod auxiliary;
 mod diagnoses;
 mod extra;
 mod measured;

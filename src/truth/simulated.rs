@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::auxiliary::WithAuxiliary;
 use crate::allocator::Settings;
 use crate::estimate::{Peaks, Phase};
 use crate::nets::{self, Sizes};
@@ -120,6 +121,10 @@ pub fn run_with(
         sizes.set("head_dim", width / heads.max(1));
     }
     let net = nets::build(&architecture(family, knobs), &sizes)?;
+    let net = match knobs.get("aux_loss").and_then(Value::as_bool) {
+        Some(true) => Box::new(WithAuxiliary(net)),
+        _ => net,
+    };
     let machine = machine(knobs);
     let course = step::Course {
         buckets: buckets(knobs),
