@@ -65,6 +65,7 @@ fn replayed(
     let found = walk(scenario, steps)?.on(Card::usable(usable), &scenario.runtime);
     Ok(Some(Replayed {
         steps,
+        retries: found.retries,
         failed: found.failure,
     }))
 }

@@ -1,5 +1,5 @@
 //! Recorded failures with verified causes: how often the doctor's first cause is right from the message alone, with the scenario
-//! and the number of the step, and with a probe's log.
+//! and the number of the step, with the scenario's steps replayed on the failed card, and with a probe's log.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::steps;
 use crate::allocator::Settings;
 use crate::estimate::Peaks;
-use crate::strategy::doctor::{Cause, Diagnosis, Expectation, Findings, diagnose};
+use crate::strategy::doctor::{Cause, Diagnosis, Expectation, Findings, Replayed, diagnose};
 use crate::units::Bytes;
 
 /// One failure as the doctor saw it, three times.
@@ -18,8 +18,8 @@ pub struct Failed {
     pub id: String,
     /// Any of these is right: a batch too large may be called too large for the card.
     pub causes: Vec<Cause>,
-    /// From the message, with scenario and step, with a log; absent where the record has none.
-    pub found: [Option<(Cause, f64)>; 3],
+    /// In the order of `GIVEN`; absent where the record has none of it.
+    pub found: [Option<(Cause, f64)>; 4],
 }
 
 /// All of them.
@@ -29,7 +29,12 @@ pub struct Diagnoses {
 }
 
 /// What the doctor is given, in the order of `Failed::found`.
-pub const GIVEN: [&str; 3] = ["message", "scenario and step", "probe log"];
+pub const GIVEN: [&str; 4] = [
+    "message",
+    "scenario and step",
+    "steps replayed",
+    "probe log",
+];
 
 /// Whether the text's first record is a failure with its message.
 pub fn are_these(text: &str) -> bool {
@@ -66,12 +71,22 @@ fn failed(record: &Value, run: Option<&Value>) -> Failed {
         Some((cause, confidence))
     };
     let expected = expectation(record, run);
+    let with_step = format!("step {step}\n{message}");
+    let replayed = run.zip(expected).and_then(|(run, expected)| {
+        let failure = Findings::parse(message)?.failure?;
+        let usable = failure.usable().filter(|it| *it >= expected.peak)?;
+        Some(Expectation {
+            replayed: Some(replayed(record, run, usable, step)?),
+            ..expected
+        })
+    });
     Failed {
         id: record["id"].as_str().unwrap_or("?").into(),
         causes: causes(record),
         found: [
             seen(message, None),
-            seen(&format!("step {step}\n{message}"), expected),
+            seen(&with_step, expected),
+            seen(&with_step, replayed.or(expected)),
             run.and_then(|run| seen(&format!("{}\n{message}", log(record, run)), None)),
         ],
     }
@@ -106,7 +121,12 @@ fn expectation(record: &Value, run: Option<&Value>) -> Option<Expectation> {
     if !dims.contains_key("family") {
         dims.insert("family".into(), config.get("kind")?.clone());
     }
-    let most = largest(config.get("dist")?)?;
+    let mut most = largest(config.get("dist")?)?;
+    // What bounds a distribution says less than the data's longest sample, which is known of a data set.
+    let sizes = run.and_then(|run| run["sizes"].as_array());
+    if let Some(longest) = sizes.and_then(|all| all.iter().filter_map(Value::as_u64).max()) {
+        most = most.min(longest);
+    }
     let run = steps::run(config, &Value::Object(dims), most).ok()?;
     let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
     let every = |name: &str| config.get(name).and_then(|it| it["every"].as_u64());
@@ -116,6 +136,25 @@ fn expectation(record: &Value, run: Option<&Value>) -> Option<Expectation> {
         eval_every: every("eval").unwrap_or(0),
         save_every: every("save").unwrap_or(0),
         replayed: None,
+    })
+}
+
+/// The scenario's own steps with so much memory. Of the sizes only those count that its data has, and backwards: a scenario knows
+/// the distribution that a run drew from, and draws by itself.
+fn replayed(record: &Value, run: &Value, usable: Bytes, failed: u64) -> Option<Replayed> {
+    const FEWEST: usize = 10;
+    let most = largest(&record["config"]["dist"])?;
+    let sizes = run["sizes"].as_array()?.iter().filter_map(Value::as_u64);
+    let count = (failed as usize + 1).max(FEWEST);
+    let mut sizes: Vec<u64> = sizes.filter(|it| *it <= most).take(count).collect();
+    sizes.reverse();
+    let steps = sizes.len();
+    let found = steps::undisturbed(record["config"].as_object()?, &run["dims"], sizes, usable);
+    let found = found.ok()?;
+    Some(Replayed {
+        steps,
+        retries: found.retries,
+        failed: found.failure,
     })
 }
 

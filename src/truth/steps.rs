@@ -150,16 +150,7 @@ pub fn replayed(record: &Value) -> Result<ManySteps, String> {
             .step_by(hoards)
             .for_each(|it| *it |= HOARDS);
     }
-    let (settings, _) = Settings::parse(
-        config
-            .get("alloc")
-            .and_then(Value::as_str)
-            .unwrap_or_default(),
-    );
-    let settings = Settings {
-        memory_fraction: config.get("frac").and_then(Value::as_f64),
-        ..settings
-    };
+    let settings = settings(config);
     let context = config.get("ctx_mb").and_then(Value::as_u64).unwrap_or(0);
     let context = Bytes::mib(context);
     let plan = Plan {
@@ -172,10 +163,7 @@ pub fn replayed(record: &Value) -> Result<ManySteps, String> {
                 ..Card::UNLIMITED
             },
         },
-        empty_every: config
-            .get("empty_every")
-            .and_then(Value::as_u64)
-            .unwrap_or(0) as usize,
+        empty_every: empty_every(config),
         besides,
     };
     let mut run_of = |size: u64| {
@@ -203,6 +191,40 @@ pub fn replayed(record: &Value) -> Result<ManySteps, String> {
         Some((_, event)) => Err(format!("something happens between its steps (`{event}`)")),
         None => Ok(found),
     }
+}
+
+fn settings(config: &Map<String, Value>) -> Settings {
+    let text = config.get("alloc").and_then(Value::as_str);
+    let (settings, _) = Settings::parse(text.unwrap_or_default());
+    Settings {
+        memory_fraction: config.get("frac").and_then(Value::as_f64),
+        ..settings
+    }
+}
+
+fn empty_every(config: &Map<String, Value>) -> usize {
+    let every = config.get("empty_every").and_then(Value::as_u64);
+    every.unwrap_or(0) as usize
+}
+
+/// Steps of these sizes with so much memory, and nothing that happens between them.
+pub fn undisturbed(
+    config: &Map<String, Value>,
+    dims: &Value,
+    sizes: Vec<u64>,
+    usable: Bytes,
+) -> Result<ManySteps, String> {
+    let walk = Walk::of(sizes, 1, &mut |size| run(config, dims, size))?;
+    let settings = Settings {
+        memory_fraction: None,
+        ..settings(config)
+    };
+    Ok(walk.through(&Plan {
+        settings: &settings,
+        card: Card::usable(usable),
+        empty_every: empty_every(config),
+        besides: Besides::default(),
+    }))
 }
 
 /// The sizes of the network that takes batches of this size: a graph's are edges, and so many nodes come with each; an

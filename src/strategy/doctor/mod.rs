@@ -101,6 +101,8 @@ pub struct Expectation {
 pub struct Replayed {
     /// How many were asked for.
     pub steps: usize,
+    /// How often the allocator had to give back what it did not use to go on.
+    pub retries: u64,
     /// The one that was refused, counted from 0, and the request.
     pub failed: Option<(usize, Oom)>,
 }

@@ -1,6 +1,6 @@
 //! What was known before the failure: an earlier peak, the scenario, the steps of a probe log.
 
-use super::{NAMED, SHOWN, Verdict};
+use super::{NAMED, SHOWN, UNSURE, Verdict};
 use crate::strategy::doctor::{Cause, Drift, Expectation, Failure, Findings};
 use crate::units::Bytes;
 
@@ -8,6 +8,9 @@ use crate::units::Bytes;
 const NOTICEABLE: f64 = 0.01;
 /// A need read off a line through earlier steps is this far off, either way.
 const LINE_IS_OFF: f64 = 0.04;
+
+/// As sure as one may be of fragmentation where the same steps in another order just run.
+const TIGHT: f64 = 0.5;
 
 impl Verdict {
     /// A peak that was served before.
@@ -52,7 +55,7 @@ impl Verdict {
         let later = findings.place.step.is_some_and(|it| it > 1);
         let others: Bytes = failure.processes.iter().map(|it| it.1).sum();
         self.events(findings, expected);
-        self.replayed(usable, expected);
+        self.replayed(usable, others, expected);
         if peak > usable && peak <= usable + others {
             self.because(
                 format!(
@@ -115,7 +118,7 @@ impl Verdict {
     }
 
     /// Whether the scenario's own steps are refused where so much memory can be had.
-    fn replayed(&mut self, usable: Bytes, expected: Expectation) {
+    fn replayed(&mut self, usable: Bytes, others: Bytes, expected: Expectation) {
         let Some(replayed) = expected.replayed.filter(|_| expected.peak <= usable) else {
             return;
         };
@@ -126,15 +129,34 @@ impl Verdict {
                      free lies in pieces.",
                     oom.tried, oom.allocated, oom.reserved
                 ),
-                &[(Cause::Fragmentation, 3.0)],
+                // With what other processes hold, they might have run.
+                &[
+                    (Cause::Fragmentation, 3.0),
+                    (Cause::OtherProcess, if others > Bytes::ZERO { 3.0 } else { 1.0 }),
+                ],
             ),
+            None if replayed.retries > 0 => {
+                // Steps in the run's own order may be refused where these are not.
+                if self.ceiling <= UNSURE {
+                    self.ceiling = TIGHT;
+                }
+                self.because(
+                    format!(
+                        "Replayed with {usable}, {} of the scenario's steps run, though only after the allocator gave back \
+                         what it did not use.",
+                        replayed.steps
+                    ),
+                    &[(Cause::Leak, 1.2), (Cause::Schedule, 1.2)],
+                );
+            }
             None => self.because(
                 format!(
-                    "Replayed with {usable}, {} of the scenario's steps run: fragmentation alone does not stop them.",
+                    "Replayed with {usable}, {} of the scenario's steps run and none is refused at first: fragmentation \
+                     alone does not stop them.",
                     replayed.steps
                 ),
                 &[
-                    (Cause::Fragmentation, 0.15),
+                    (Cause::Fragmentation, 0.05),
                     (Cause::Leak, 2.0),
                     (Cause::Schedule, 2.0),
                 ],
