@@ -48,10 +48,9 @@ impl Peaks {
     /// Follows the events through the caching allocator: blocks are what it hands out.
     pub fn replayed(trace: &Trace, settings: &Settings) -> Self {
         let expansion = Expansion::brief(trace);
-        let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
-        let mut live = 0;
-        expansion.setup(|event| live = follow(&mut allocator, event).1);
-        let setup = live;
+        let mut watch = Watch::new(settings);
+        expansion.setup(|event| watch.event(event));
+        let setup = watch.live;
         let last_step = trace
             .marks
             .iter()
@@ -67,59 +66,27 @@ impl Peaks {
             .zip(&ends)
             .filter(|(mark, _)| drawn(mark));
         let events: usize = last.map(|(mark, end)| expansion.count(mark.at, *end)).sum();
-        let stretch = events.div_ceil(INSTANTS).max(1);
+        watch.stretch = events.div_ceil(INSTANTS).max(1);
+        watch.course.reserve_exact(INSTANTS + 8);
         let mut phases = Vec::with_capacity(trace.marks.len());
-        let mut course: Vec<Point> = Vec::with_capacity(INSTANTS + 8);
         for (phase, (mark, &until)) in trace.marks.iter().zip(&ends).enumerate() {
-            let mut peak = PhasePeak {
-                mark: *mark,
-                at: 0,
-                bytes: live,
-                end: live,
-                until,
-            };
             let drawn = drawn(mark);
-            let mut happened = 0;
-            // The stretch that is under way: its highest, and the event with which it ends.
-            let mut point = Point {
-                phase,
-                at: 1,
-                bytes: 0,
-            };
-            let mut closes = if drawn { stretch } else { usize::MAX };
-            let mut happens = |now: u64| {
-                happened += 1;
-                if now > point.bytes {
-                    (point.at, point.bytes) = (happened, now);
-                    if now > peak.bytes {
-                        (peak.at, peak.bytes) = (happened, now);
-                    }
-                }
-                if happened == closes {
-                    course.push(point);
-                    (point.at, point.bytes) = (happened + 1, 0);
-                    closes += stretch;
-                }
-            };
-            expansion.events(mark.at, until, |event| {
-                let (top, after) = follow(&mut allocator, event);
-                happens(top);
-                if event.goes {
-                    happens(after);
-                }
-                live = after;
+            watch.begin(phase, drawn);
+            expansion.events(mark.at, until, |event| watch.event(event));
+            watch.end(drawn);
+            phases.push(PhasePeak {
+                mark: *mark,
+                at: watch.peak.at,
+                bytes: watch.peak.bytes,
+                end: watch.live,
+                until,
             });
-            if drawn && closes != happened + stretch {
-                course.push(point);
-            }
-            peak.end = live;
-            phases.push(peak);
         }
         Self {
             setup,
             phases,
-            reserved: allocator.counters().reserved.peak.get(),
-            course,
+            reserved: watch.allocator.counters().reserved.peak.get(),
+            course: watch.course,
         }
     }
 
@@ -155,22 +122,93 @@ impl Peaks {
     }
 }
 
-/// How much is allocated when an event has happened, and when what goes at once has gone.
-#[inline]
-fn follow(allocator: &mut Allocator, event: Single) -> (u64, u64) {
-    let bytes = Bytes::new(event.bytes);
-    // A card without limit never refuses.
-    let top = if event.is_free {
-        allocator.free(event.handle);
-        None
-    } else if event.goes {
-        allocator.pass(event.handle, bytes).ok()
-    } else {
-        let _ = allocator.malloc(event.handle, bytes);
-        None
-    };
-    let now = allocator.counters().allocated.current.get();
-    (top.unwrap_or(now), now)
+/// Follows the events of one phase after the other.
+struct Watch {
+    allocator: Allocator,
+    live: u64,
+    /// Events of the phase so far.
+    happened: usize,
+    /// The highest of the phase, and of the stretch under way.
+    peak: Point,
+    point: Point,
+    /// The event with which the stretch ends, and how long one is.
+    closes: usize,
+    stretch: usize,
+    course: Vec<Point>,
+}
+
+impl Watch {
+    fn new(settings: &Settings) -> Self {
+        let start = Point {
+            phase: 0,
+            at: 0,
+            bytes: 0,
+        };
+        Self {
+            allocator: Allocator::new(settings.clone(), Card::UNLIMITED),
+            live: 0,
+            happened: 0,
+            peak: start,
+            point: start,
+            closes: usize::MAX,
+            stretch: 1,
+            course: Vec::new(),
+        }
+    }
+
+    /// Of phases that are drawn the course is kept.
+    fn begin(&mut self, phase: usize, drawn: bool) {
+        self.happened = 0;
+        self.peak = Point {
+            phase,
+            at: 0,
+            bytes: self.live,
+        };
+        self.point = Point {
+            phase,
+            at: 1,
+            bytes: 0,
+        };
+        self.closes = if drawn { self.stretch } else { usize::MAX };
+    }
+
+    fn end(&mut self, drawn: bool) {
+        if drawn && self.closes != self.happened + self.stretch {
+            self.course.push(self.point);
+        }
+    }
+
+    /// A card without limit never refuses.
+    #[inline]
+    fn event(&mut self, event: Single) {
+        let bytes = Bytes::new(event.bytes);
+        if event.is_free {
+            self.allocator.free(event.handle);
+        } else if event.goes {
+            let top = self.allocator.pass(event.handle, bytes);
+            self.happens(top.unwrap_or(self.live));
+        } else {
+            let _ = self.allocator.malloc(event.handle, bytes);
+        }
+        self.live = self.allocator.counters().allocated.current.get();
+        self.happens(self.live);
+    }
+
+    #[inline]
+    fn happens(&mut self, now: u64) {
+        self.happened += 1;
+        if now > self.point.bytes {
+            (self.point.at, self.point.bytes) = (self.happened, now);
+            if now > self.peak.bytes {
+                (self.peak.at, self.peak.bytes) = (self.happened, now);
+            }
+        }
+        if self.happened == self.closes {
+            self.course.push(self.point);
+            (self.point.at, self.point.bytes) = (self.happened + 1, 0);
+            self.closes += self.stretch;
+        }
+    }
 }
 
 /// Blocks alive at an instant, each with how many copies of it there are.
