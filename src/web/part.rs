@@ -62,12 +62,17 @@ impl Part {
         }
     }
 
+    /// A place that the markup does not have is a mistake of ours; the browser tests fail at what the console is told.
     fn at(&self, place: &str) -> Option<Element> {
         let home = self.0.as_ref()?;
-        match place {
+        let found = match place {
             "" => home.first_element_child(),
             _ => home.query_selector(place).ok().flatten(),
+        };
+        if found.is_none() {
+            leptos::logging::error!("nothing at {place}");
         }
+        found
     }
 
     fn follow(self, place: &str, name: &'static str, read: Read, write: Write) -> Self {
