@@ -19,12 +19,14 @@ self.addEventListener("activate", (event) => {
   event.waitUntil(tidy());
 });
 
+// Opened once: a page starts with half a dozen requests.
+const kept = caches.open(CACHE);
+
 self.addEventListener("fetch", (event) => {
   if (event.request.method !== "GET") return;
   const answer = async () => {
-    const cache = await caches.open(CACHE);
-    const wanted = event.request.mode === "navigate" ? "./" : event.request;
-    return (await cache.match(wanted, { ignoreSearch: true })) ?? fetch(event.request);
+    const wanted = event.request.mode === "navigate" ? "./" : event.request.url;
+    return (await (await kept).match(wanted, { ignoreSearch: true })) ?? fetch(event.request);
   };
   event.respondWith(answer());
 });

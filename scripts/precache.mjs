@@ -1,8 +1,8 @@
-// Trunk's post-build hook. In a release it lists the built files in the service worker, under a version that is their
-// hash, and writes the content security policy into the page. A debug build gets a worker that removes itself, and no
-// policy: Trunk's reload script is inline.
+// Trunk's post-build hook. In a release it makes one style sheet of all, lists the built files in the service worker, under
+// a version that is their hash, and writes the content security policy into the page. A debug build gets a worker that
+// removes itself, and no policy: Trunk's reload script is inline.
 import { createHash } from "node:crypto";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join, relative, sep } from "node:path";
 
 const POLICY = [
@@ -32,11 +32,25 @@ const replaceOnce = (text, from, to) => {
   return text.replace(from, () => to);
 };
 
+/** One request instead of a dozen, and smaller, for sheets repeat each other's words. They are read in the page's order. */
+const withOneSheet = (html) => {
+  const links = [...html.matchAll(/[ \t]*<link rel="stylesheet" href="\.\/([\w.-]+\.css)"[^>]*>\n?/g)];
+  if (links.length < 2) throw new Error("index.html: expected the links of several style sheets");
+  const sheet = links.map(([, name]) => readFileSync(join(staging, name), "utf8")).join("\n");
+  for (const [, name] of links) rmSync(join(staging, name));
+  const name = `page-${createHash("sha256").update(sheet).digest("hex").slice(0, 16)}.css`;
+  writeFileSync(join(staging, name), sheet);
+  const integrity = `sha384-${createHash("sha384").update(sheet).digest("base64")}`;
+  const link = `    <link rel="stylesheet" href="./${name}" integrity="${integrity}" />\n`;
+  return links.reduce((text, [tag], at) => replaceOnce(text, tag, at === 0 ? link : ""), html);
+};
+
 if (profile === "release") {
   const page = join(staging, "index.html");
   const meta = `<meta http-equiv="Content-Security-Policy" content="${POLICY}" />`;
   const charset = '<meta charset="utf-8" />';
-  writeFileSync(page, replaceOnce(readFileSync(page, "utf8"), charset, `${charset}\n    ${meta}`));
+  const html = withOneSheet(readFileSync(page, "utf8"));
+  writeFileSync(page, replaceOnce(html, charset, `${charset}\n    ${meta}`));
 
   const files = readdirSync(staging, { recursive: true, withFileTypes: true })
     .filter((it) => it.isFile())

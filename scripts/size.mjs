@@ -6,7 +6,7 @@ import { brotliCompressSync } from "node:zlib";
 // What a visitor waits for is compressed bytes. 320 kB for the module and 400 kB for all that a first visit loads is where
 // they have to get to; with every network, guide and export aboard they are not there, and until then this keeps them
 // from growing. The raw size is for information.
-const BUDGET = { module: 612_000, visit: 634_000 };
+const BUDGET = { module: 612_000, visit: 631_000 };
 // Kept by the browser for the home screen, not loaded by a visit.
 const LATER = /^icon-\d+\.png$/;
 
