@@ -1,0 +1,145 @@
+//! Lists of layers: checkpointed where the run asks for it, and run once where they are equal.
+
+use std::rc::Rc;
+
+use super::Cx;
+use crate::scenario::Checkpointing;
+use crate::tape::{Folding, Keep, Tensor};
+
+/// What a layer of a list does to its state. Behind a pointer, so that the running of lists is compiled once and not
+/// for each network: the page downloads every copy.
+type Layer = dyn Fn(&Cx, &[Tensor]) -> Vec<Tensor>;
+
+impl Cx {
+    /// A list of like layers, each taking the state the one before left; checkpointed where the run asks for it.
+    pub fn layers(
+        &self,
+        name: &'static str,
+        count: u64,
+        state: Vec<Tensor>,
+        layer: impl Fn(&Self, &[Tensor], usize) -> Vec<Tensor> + Clone + 'static,
+    ) -> Vec<Tensor> {
+        let layer = Rc::new(layer);
+        (0..count as usize).fold(state, |state, i| {
+            let layer = layer.clone();
+            self.layer(name, i, state, move |cx, state| layer(cx, state, i))
+        })
+    }
+
+    /// A list of layers that are all alike: those after the first are run once for all.
+    pub fn equal_layers(
+        &self,
+        name: &'static str,
+        count: u64,
+        state: Vec<Tensor>,
+        layer: impl Fn(&Self, &[Tensor]) -> Vec<Tensor> + Clone + 'static,
+    ) -> Vec<Tensor> {
+        let layer: Rc<Layer> = Rc::new(layer);
+        self.periodic(count, 1, state, &|state, i| {
+            self.shared_layer(name, i, state, layer.clone())
+        })
+    }
+
+    /// Layers of which each is like the one `period` places before it: the periods after the first are run
+    /// once for all.
+    pub fn periodic_layers(
+        &self,
+        count: u64,
+        period: u64,
+        state: Vec<Tensor>,
+        layer: impl Fn(Vec<Tensor>, usize) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        self.periodic(count, period, state, &layer)
+    }
+
+    fn periodic(
+        &self,
+        count: u64,
+        period: u64,
+        state: Vec<Tensor>,
+        layer: &dyn Fn(Vec<Tensor>, usize) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        const WORTH_FOLDING: u64 = 5;
+        let period = period.max(1);
+        let run =
+            |state, from: u64, to: u64| (from..to).fold(state, |state, i| layer(state, i as usize));
+        let periods = count / period;
+        let last = match self.env.folding {
+            _ if periods < WORTH_FOLDING => 1,
+            Folding::Nothing => 1,
+            Folding::Between => periods - 1,
+            Folding::FromSecond => periods,
+        };
+        let state = run(state, 0, period.min(count));
+        if last <= 1 {
+            return run(state, period, count);
+        }
+        let times = (last - 1).min(u64::from(u32::MAX)) as u32;
+        let state = self.tape.folded(times, period as u32, state, |state| {
+            run(state, period, 2 * period)
+        });
+        run(state, last * period, count)
+    }
+
+    /// One layer of a list; what it is given besides its state belongs to its own closure, as keyword arguments
+    /// belong to a checkpointed call.
+    pub fn layer(
+        &self,
+        name: &'static str,
+        index: usize,
+        state: Vec<Tensor>,
+        layer: impl Fn(&Self, &[Tensor]) -> Vec<Tensor> + 'static,
+    ) -> Vec<Tensor> {
+        self.shared_layer(name, index, state, Rc::new(layer))
+    }
+
+    fn shared_layer(
+        &self,
+        name: &'static str,
+        index: usize,
+        state: Vec<Tensor>,
+        layer: Rc<Layer>,
+    ) -> Vec<Tensor> {
+        self.nth(name, index, |cx| {
+            if let Some(keep) = cx.checkpoints(index) {
+                let cx = cx.clone();
+                let tape = cx.tape.clone();
+                let segment = move |state: &[Tensor]| {
+                    cx.tape.enter(cx.scope);
+                    layer(&cx, state)
+                };
+                if keep == Keep::Nothing && tape.machine().software.reentrant {
+                    tape.checkpoint_reentrant(state, segment)
+                } else {
+                    tape.checkpoint_keeping(keep, state, segment)
+                }
+            } else {
+                layer(cx, &state)
+            }
+        })
+    }
+
+    /// What modules checkpoint: most do so in training alone, as those of transformers.
+    pub fn checkpointing(&self) -> Checkpointing {
+        if self.tape.evaluating() && !self.in_any_mode {
+            Checkpointing::None
+        } else {
+            self.env.training.checkpointing
+        }
+    }
+
+    /// Whether a layer is checkpointed, and what it keeps then. With one of `n`, it is the last of each `n`.
+    fn checkpoints(&self, i: usize) -> Option<Keep> {
+        let training = &self.env.training;
+        let keep = match self.checkpointing() {
+            Checkpointing::None | Checkpointing::Offload => return None,
+            Checkpointing::Layers => Keep::Nothing,
+            Checkpointing::KeepAttention => Keep::Attention,
+            Checkpointing::KeepMatmuls => Keep::Products,
+            Checkpointing::KeepHalf => Keep::HalfProducts,
+        };
+        (i as u64 + 1)
+            .is_multiple_of(training.checkpoint_every.max(1))
+            .then_some(keep)
+    }
+}

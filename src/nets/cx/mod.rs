@@ -1,0 +1,185 @@
+//! Where a forward function stands: its module path, its parameters, and how it is run.
+
+mod layers;
+mod params;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::scenario::Training;
+use crate::tape::{DType, Folding, Scope, Tape, Tensor};
+use params::Named;
+
+/// How a network is run; the same for all its modules.
+#[derive(Debug)]
+pub struct Env {
+    pub training: Training,
+    /// The type weights are kept in.
+    pub weights: DType,
+    /// Which equal layers are run once for all.
+    pub folding: Folding,
+    /// What a loop that computes its own loss calls by a name until it binds the name again.
+    pub named: Rc<RefCell<Vec<Tensor>>>,
+    /// The parameters and buffers of each module, by its scope.
+    params: Rc<RefCell<Vec<Named>>>,
+    /// Modules whose own weight has made way for another's.
+    tied: Rc<RefCell<Vec<Scope>>>,
+}
+
+impl Env {
+    pub fn new(training: Training, weights: DType, folding: Folding) -> Self {
+        // A pattern with a number may single out one layer of a row.
+        let numbered = |patterns: &[String]| {
+            patterns
+                .iter()
+                .any(|it| it.bytes().any(|byte| byte.is_ascii_digit()))
+        };
+        let singled = numbered(&training.freeze)
+            || numbered(&training.train_only)
+            || training
+                .lora
+                .as_ref()
+                .is_some_and(|lora| numbered(&lora.exclude));
+        Self {
+            folding: if singled { Folding::Nothing } else { folding },
+            training,
+            weights,
+            named: Rc::default(),
+            params: Rc::default(),
+            tied: Rc::default(),
+        }
+    }
+}
+
+/// A module's view of the run.
+#[derive(Clone, Debug)]
+pub struct Cx {
+    pub tape: Tape,
+    pub env: Rc<Env>,
+    scope: Scope,
+    /// The module is frozen, whatever its path.
+    frozen: bool,
+    /// It checkpoints in evaluation mode too.
+    in_any_mode: bool,
+}
+
+impl Cx {
+    pub fn new(tape: Tape, env: Rc<Env>) -> Self {
+        let scope = tape.scope();
+        Self {
+            tape,
+            env,
+            scope,
+            frozen: false,
+            in_any_mode: false,
+        }
+    }
+
+    /// The same place in a part of the model that is kept and trained by rules of its own.
+    pub fn part(&self, weights: DType, change: impl FnOnce(&mut Training)) -> Self {
+        let mut training = self.env.training.clone();
+        change(&mut training);
+        let env = Env {
+            training,
+            weights,
+            folding: self.env.folding,
+            params: self.env.params.clone(),
+            tied: self.env.tied.clone(),
+            named: self.env.named.clone(),
+        };
+        Self {
+            env: Rc::new(env),
+            ..self.clone()
+        }
+    }
+
+    /// Binds the script's names to what the model has returned, where it keeps them: what they stood for a step before
+    /// goes now, before the loss.
+    pub fn bind(&self, outputs: &[Tensor]) {
+        if self.env.training.keep_outputs {
+            let before = self.env.named.replace(outputs.to_vec());
+            drop(before);
+        }
+    }
+
+    /// Runs `body` as the child module `name`.
+    pub fn within<T>(&self, name: &'static str, body: impl FnOnce(&Self) -> T) -> T {
+        self.inside(name, None, body)
+    }
+
+    /// Runs `body` as the module `name.index` of a list.
+    pub fn nth<T>(&self, name: &'static str, index: usize, body: impl FnOnce(&Self) -> T) -> T {
+        self.inside(name, Some(index as u32), body)
+    }
+
+    /// Runs `body` as a child module whose name comes from outside the program.
+    pub fn named<T>(&self, name: &str, body: impl FnOnce(&Self) -> T) -> T {
+        let scope = self.tape.named_scope_in(self.scope, name);
+        let outer = self.tape.enter(scope);
+        let result = body(&Self {
+            scope,
+            ..self.clone()
+        });
+        self.tape.enter(outer);
+        result
+    }
+
+    /// This module with its parameters frozen.
+    pub fn freezing(&self) -> Self {
+        Self {
+            frozen: true,
+            ..self.clone()
+        }
+    }
+
+    /// This module where it checkpoints whatever the mode, as those of diffusers and timm do: they ask whether gradients are
+    /// wanted at all.
+    pub fn checkpointing_in_any_mode(&self) -> Self {
+        Self {
+            in_any_mode: true,
+            ..self.clone()
+        }
+    }
+
+    fn inside<T>(
+        &self,
+        name: &'static str,
+        index: Option<u32>,
+        body: impl FnOnce(&Self) -> T,
+    ) -> T {
+        let (child, outer) = self.entered(name, index);
+        let result = body(&child);
+        self.tape.enter(outer);
+        result
+    }
+
+    /// The child module, which new memory now belongs to, and the module it belonged to before.
+    #[inline(never)]
+    fn entered(&self, name: &'static str, index: Option<u32>) -> (Self, Scope) {
+        let scope = self.tape.scope_in(self.scope, name, index);
+        let outer = self.tape.enter(scope);
+        let child = Self {
+            scope,
+            ..self.clone()
+        };
+        (child, outer)
+    }
+
+    /// Makes this module the one that new memory belongs to, as a recomputed segment must.
+    pub fn enter(&self) {
+        self.tape.enter(self.scope);
+    }
+
+    pub fn path(&self) -> String {
+        self.tape.path(self.scope)
+    }
+
+    /// The rate of a dropout layer: none when dropout is switched off.
+    pub fn rate(&self, p: f64) -> f64 {
+        if self.env.training.dropout && !self.tape.evaluating() {
+            p
+        } else {
+            0.0
+        }
+    }
+}
