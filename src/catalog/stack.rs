@@ -83,6 +83,7 @@ mod tests {
     const BEHAVIOURS: &[&str] = &[
         "allgather-bucket",
         "allocator-variable",
+        "bigcode-keeps-caches",
         "checkpoint-reentrant",
         "cublas-workspace-kept",
         "ddp-bucket-mb",

@@ -36,6 +36,7 @@ pub fn software(stack: &Stack) -> Software {
         linear_loss_upcasts: value("liger", stack.liger, "linear-loss-upcasts") == "true",
         looped_experts: transformers("experts-loop") == "true",
         mistral_repeats_keys: transformers("mistral-repeats-keys") == "true",
+        bigcode_keeps_caches: transformers("bigcode-keeps-caches") == "true",
     }
 }
 
@@ -63,6 +64,7 @@ mod tests {
             logits: Logits::Shifted,
             reentrant: true,
             looped_experts: true,
+            bigcode_keeps_caches: true,
             ..newest
         };
         check((2, 4), (4, 48), older);

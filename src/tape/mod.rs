@@ -234,6 +234,11 @@ impl Tape {
         result
     }
 
+    /// `torch.is_grad_enabled()`.
+    pub fn grad_enabled(&self) -> bool {
+        self.0.grad_mode.get()
+    }
+
     /// Runs `body` as under `torch.no_grad()`.
     pub fn no_grad<T>(&self, body: impl FnOnce() -> T) -> T {
         let before = self.0.grad_mode.replace(false);

@@ -26,6 +26,8 @@ pub struct Software {
     pub looped_experts: bool,
     /// Mistral copies keys and values to every query head (transformers before 4.48).
     pub mistral_repeats_keys: bool,
+    /// What GPT-BigCode caches is a view of its joint product, and checkpointing does not turn it off (transformers before 4.53).
+    pub bigcode_keeps_caches: bool,
 }
 
 /// How AdamW steps when a script asks for nothing special.
@@ -65,6 +67,7 @@ impl Default for Software {
             linear_loss_upcasts: false,
             looped_experts: false,
             mistral_repeats_keys: false,
+            bigcode_keeps_caches: false,
         }
     }
 }

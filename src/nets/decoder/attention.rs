@@ -32,7 +32,15 @@ impl Decoder {
                 [q, k] = q.rope_liger(&k, tables);
             }
         }
-        (k, v) = cached(&shared.cache, k, v);
+        if self.caches_views(cx) {
+            // What a checkpointed layer returns when it is run again goes with the rest of that.
+            let again = cx.checkpointing() == Checkpointing::Layers && cx.tape.grad_enabled();
+            if let Some(cache) = shared.cache.as_ref().filter(|_| !again) {
+                cache.borrow_mut().push(k.clone());
+            }
+        } else {
+            (k, v) = cached(&shared.cache, k, v);
+        }
         let mut groups = self.heads / self.kv_heads;
         if self.traits.repeats_keys && cx.tape.machine().software.mistral_repeats_keys && groups > 1
         {
@@ -74,6 +82,20 @@ impl Decoder {
         }
         drop((joint, names));
         (out, weights)
+    }
+
+    /// `present` of `GPTBigCodeAttention` before transformers 4.53: keys and values as a view of the joint product, all of
+    /// which it keeps, whether layers are checkpointed or not.
+    fn caches_views(&self, cx: &Cx) -> bool {
+        self.traits.projection == Projection::OneKey
+            && cx.tape.machine().software.bigcode_keeps_caches
+    }
+
+    pub(super) fn cache(&self, cx: &Cx) -> Cache {
+        if self.caches_views(cx) && cx.env.training.use_cache {
+            return Some(Default::default());
+        }
+        cache(cx)
     }
 
     /// What the block's names keep alive besides; queries, keys and values `[B, H, S, D]`; the norms of heads, which

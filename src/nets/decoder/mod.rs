@@ -159,7 +159,7 @@ impl Net for Decoder {
             })
         });
         let cx = changed.as_ref().unwrap_or(cx);
-        let cache = cache(cx);
+        let cache = self.cache(cx);
         let name = self.traits.names.model;
         let hidden = cx.within(name, |cx| match self.traits.names.inner {
             Some(inner) => cx.within(inner, |cx| self.model(cx, ids, batch.get(2), &cache)),

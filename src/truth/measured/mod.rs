@@ -341,6 +341,8 @@ fn training(record: &Value) -> Result<Training, String> {
             true => Quantization::Nf4,
             false => Quantization::None,
         },
+        // tuning/sft_trainer.py of fms-hf-tuning leaves the models' own setting; most models turn it off where they checkpoint.
+        use_cache: framework.contains("fms"),
         // `prepare_model_for_kbit_training` of PEFT; the embeddings and the head it casts up TRL casts down again.
         fp32_norms: other.contains("prepare_model_for_kbit_training"),
         prompt_tokens: words::prompt_tokens(record["task"].as_str().unwrap_or_default()),
