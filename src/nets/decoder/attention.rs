@@ -1,5 +1,7 @@
 //! Self-attention of the decoder.
 
+use std::rc::Rc;
+
 use super::super::Cx;
 use super::traits::{HeadNorms, Positions, Projection, Scores};
 use super::{Cache, Decoder, Shared, rope};
@@ -93,7 +95,7 @@ impl Decoder {
 
     pub(super) fn cache(&self, cx: &Cx) -> Cache {
         if self.caches_views(cx) && cx.env.training.use_cache {
-            return Some(Default::default());
+            return Some(Rc::default());
         }
         cache(cx)
     }
