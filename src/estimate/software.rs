@@ -43,6 +43,8 @@ pub fn software(stack: &Stack) -> Software {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::{Phase, estimate};
+    use crate::scenario::{Checkpointing, Precision, Scenario};
 
     #[track_caller]
     fn check(torch: (u8, u8), transformers: (u8, u8), expected: Software) {
@@ -103,5 +105,30 @@ mod tests {
             software(&stack).four_bit_keeps_input
         };
         assert!(keeps((0, 41)) && keeps((0, 42)) && !keeps((0, 43)) && !keeps((0, 50)));
+    }
+
+    #[test]
+    fn bigcode_kept_each_layer_s_whole_product_while_it_was_checkpointed() {
+        let forward = |transformers, use_cache| {
+            let mut scenario = Scenario::default();
+            scenario.model.id = "santacoder".into();
+            scenario.model.dims.insert("layers".into(), 6);
+            scenario.stack.transformers = transformers;
+            scenario.training.precision = Precision::Bf16;
+            scenario.training.checkpointing = Checkpointing::Layers;
+            scenario.training.use_cache = use_cache;
+            // Blocks are as large as asked.
+            scenario.runtime.expandable_segments = true;
+            let all = estimate(&scenario).unwrap();
+            let forward = all.phases.iter().find(|it| it.what == Phase::Forward);
+            forward.unwrap().bytes.get()
+        };
+        // 16 heads of queries and one of keys and values, of 128 each, in 16 bits, for 8 rows of 1024 tokens.
+        let product = 8 * 1024 * (16 + 2) * 128 * 2;
+        assert_eq!(
+            forward((4, 52), true) - forward((4, 52), false),
+            6 * product
+        );
+        assert_eq!(forward((4, 53), true), forward((4, 53), false));
     }
 }

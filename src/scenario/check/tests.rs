@@ -31,6 +31,9 @@ fn warns(changes: &[(&str, &str)], expected: &[&str]) {
 fn everything_that_is_wrong_is_said_at_once() {
     check(&[], &[]);
     warns(&[], &[]);
+    let caches = [("use_cache", "on"), ("ckpt", "layers")];
+    let bigcode = [("model", "santacoder"), ("transformers", "4.52")];
+    check(&[&caches[..], &bigcode].concat(), &[]);
     check(
         &[
             ("gpu", "v100-sxm2-32gb"),

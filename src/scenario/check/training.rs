@@ -167,10 +167,18 @@ fn is_text(seen: &Seen) -> bool {
     seen.model.is_some_and(|entry| of_tokens(entry.category))
 }
 
+/// Whether the model caches where its layers are checkpointed too, as GPT-BigCode did once.
+fn caches_anyway(seen: &Seen) -> bool {
+    let fact = catalog::stack("transformers")
+        .and_then(|it| it.fact("bigcode-keeps-caches", seen.scenario.stack.transformers));
+    fact.is_some_and(|fact| fact.value == "true")
+        && seen.model.is_some_and(|entry| entry.arch == "gpt_bigcode")
+}
+
 /// What the training loop cannot do at once.
 fn at_once(seen: &Seen, found: &mut Findings) {
     let training = &seen.scenario.training;
-    if training.use_cache && training.checkpointing != Checkpointing::None {
+    if training.use_cache && training.checkpointing != Checkpointing::None && !caches_anyway(seen) {
         found.refuse(
             "training.use_cache",
             "off: a model that computes layers again cannot fill a cache",
