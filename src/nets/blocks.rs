@@ -2,7 +2,7 @@
 //! (`blockwise_overlay` in transformers' masking_utils.py).
 
 use super::Cx;
-use super::inputs::{additive, read_rows};
+use super::inputs::{additive, read_rows, scan_scratch};
 use crate::scenario::Attention;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -22,9 +22,7 @@ pub fn of_images(types: &Tensor) -> Tensor {
     let small = make("to", DType::I32);
     let sums = make("cumsum", DType::I64);
     let wide = make("cumsum", DType::I64);
-    if b == 1 {
-        types.tape().workspace("cumsum", 1280);
-    }
+    scan_scratch(types);
     drop((wide, small));
     let groups = make("sub", DType::I64);
     drop(sums);

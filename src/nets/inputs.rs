@@ -161,6 +161,14 @@ fn all_true_probe(padding: &Tensor) {
     drop(sum);
 }
 
+/// The scratch memory of a running sum: a single row is scanned by cub, whose states of its tiles come to this for all rows
+/// that were recorded; several rows are scanned without any.
+pub(super) fn scan_scratch(rows: &Tensor) {
+    if rows.size(0) == 1 {
+        rows.tape().workspace("cumsum", 1280);
+    }
+}
+
 /// `find_packed_sequence_indices`: whether positions start over somewhere.
 pub(super) fn packed_sequence_probe(ids: &Tensor) {
     let (b, s) = (ids.size(0), ids.size(1));
@@ -171,10 +179,7 @@ pub(super) fn packed_sequence_probe(ids: &Tensor) {
     let starts = ids.constant("ne", &[b, s], DType::Bool);
     let sums = ids.constant("cumsum", &[b, s], DType::I64);
     let sixty_four_bits = ids.constant("cumsum", &[b, s], DType::I64);
-    if b == 1 {
-        // A single row is scanned by cub.
-        ids.tape().workspace("cumsum", 1280);
-    }
+    scan_scratch(ids);
     drop(sixty_four_bits);
     drop(starts);
     let last = ids.constant("eq", &[b], DType::Bool);

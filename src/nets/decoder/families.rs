@@ -323,24 +323,26 @@ const FALCON: Traits = Traits {
     placement: Placement::Falcon,
     ..PLAIN
 };
+/// What GPT-2 called its modules, and those after it.
+const GPT2_NAMES: Names = Names {
+    model: "transformer",
+    embed: "wte",
+    positions: "wpe",
+    layers: "h",
+    last_norm: "ln_f",
+    first_norm: "ln_1",
+    second_norm: "ln_2",
+    attention: "attn",
+    joint: "c_attn",
+    out: "c_proj",
+    up: "c_fc",
+    down: "c_proj",
+    ..LLAMA_NAMES
+};
 const GPT_BIGCODE: Traits = Traits {
     plain_loss: true,
     norms_made_last: false,
-    names: &Names {
-        model: "transformer",
-        embed: "wte",
-        positions: "wpe",
-        layers: "h",
-        last_norm: "ln_f",
-        first_norm: "ln_1",
-        second_norm: "ln_2",
-        attention: "attn",
-        joint: "c_attn",
-        out: "c_proj",
-        up: "c_fc",
-        down: "c_proj",
-        ..LLAMA_NAMES
-    },
+    names: &GPT2_NAMES,
     projection: Projection::OneKey,
     placement: Placement::BeforeKept,
     positions: Positions::Learned,
@@ -355,18 +357,9 @@ const GPT_BIGCODE: Traits = Traits {
 /// The published configurations drop nothing out.
 const GPT_NEO: Traits = Traits {
     names: &Names {
-        model: "transformer",
-        embed: "wte",
-        positions: "wpe",
-        layers: "h",
-        last_norm: "ln_f",
-        first_norm: "ln_1",
-        second_norm: "ln_2",
         attention: "attn.attention",
         out: "out_proj",
-        up: "c_fc",
-        down: "c_proj",
-        ..LLAMA_NAMES
+        ..GPT2_NAMES
     },
     norms_made_last: false,
     qkv_bias: false,

@@ -25,9 +25,7 @@ impl Decoder {
             DType::F32
         };
         let sums = ids.constant("cumsum", ids.shape(), wide);
-        if ids.size(0) == 1 {
-            ids.tape().workspace("cumsum", 1280);
-        }
+        inputs::scan_scratch(ids);
         let product = ids.constant("mul", ids.shape(), wide);
         let places = ids.constant("sub", ids.shape(), wide);
         drop(product);
