@@ -46,7 +46,11 @@ fn main() -> Result<(), String> {
     write(
         &out,
         "models.rs",
-        models::table(&sources, &categories("catalog/models")?)?,
+        models::table(
+            &sources,
+            &read("catalog/architectures.yaml")?,
+            &categories("catalog/models")?,
+        )?,
     )
 }
 

@@ -13,6 +13,13 @@ pub struct SourceFile {
     sources: BTreeMap<String, String>,
 }
 
+/// `catalog/architectures.yaml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Architectures {
+    without_forward: Vec<String>,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct File {
@@ -78,7 +85,13 @@ impl<'de> Deserialize<'de> for Sizes {
 }
 
 /// `files` are the stems of the files with their content; the stem is the models' category.
-pub fn table(sources: &SourceFile, files: &[(String, File)]) -> Result<String, String> {
+pub fn table(
+    sources: &SourceFile,
+    architectures: &Architectures,
+    files: &[(String, File)],
+) -> Result<String, String> {
+    let absent = &architectures.without_forward;
+    in_order("architectures", absent.iter().map(String::as_str))?;
     for (category, file) in files {
         in_order(category, file.models.iter().map(|it| it.id.as_str()))?;
     }
@@ -110,7 +123,7 @@ pub fn table(sources: &SourceFile, files: &[(String, File)]) -> Result<String, S
         let set = sources.set(&named.join(" "), &model.id)?;
         let _ = writeln!(
             rows,
-            "    ModelEntry {{ id: {:?}, name: {:?}, hf_id: {:?}, category: Category::{}, arch: {:?}, \
+            "    ModelEntry {{ id: {:?}, name: {:?}, hf_id: {:?}, category: Category::{}, arch: {:?}, runs: {}, \
              keys: SHAPES[{shape}], packed: &{values:?}, traits: TRAITS[{traits}], parameters: {}, active: {}, \
              confidence: Confidence::{:?}, set: {set} }},",
             model.id,
@@ -118,6 +131,7 @@ pub fn table(sources: &SourceFile, files: &[(String, File)]) -> Result<String, S
             model.hf_id,
             variant(category),
             model.arch,
+            !absent.contains(&model.arch),
             model.parameters,
             model.active,
             model.confidence,

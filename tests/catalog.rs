@@ -1,6 +1,6 @@
 //! Every model that is offered comes to its published count exactly, and every number names its source.
 
-use headroom::catalog::check::{Mismatch, check};
+use headroom::truth::catalog::{Mismatch, check};
 
 #[test]
 fn the_catalogue_is_clean() {

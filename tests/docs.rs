@@ -5,8 +5,8 @@
 use std::process::Command;
 
 use headroom::catalog;
+use headroom::document::{json, yaml};
 use headroom::estimate;
-use headroom::import;
 use headroom::scenario::{document, schema};
 
 const PATH: &str = "docs/scenario.md";
@@ -30,8 +30,8 @@ fn example_files_are_valid() {
     let yaml = blocks("yaml");
     let json = blocks("json");
     assert_eq!((yaml.len(), json.len()), (5, 1));
-    let documents = yaml.iter().map(|it| import::yaml::read(it));
-    for document in documents.chain(json.iter().map(|it| import::json::read(it))) {
+    let documents = yaml.iter().map(|it| yaml::read(it));
+    for document in documents.chain(json.iter().map(|it| json::read(it))) {
         let (scenario, problems) = document::read(&document.unwrap());
         assert_eq!((problems, scenario.check()), (vec![], vec![]));
         assert_eq!(scenario.warnings(), vec![]);
@@ -42,7 +42,7 @@ fn example_files_are_valid() {
 #[test]
 fn example_problems_are_the_ones_that_are_shown() {
     for text in blocks("yaml problems") {
-        let (scenario, mut problems) = document::read(&import::yaml::read(&text).unwrap());
+        let (scenario, mut problems) = document::read(&yaml::read(&text).unwrap());
         problems.extend(scenario.check());
         let shown: Vec<&str> = text
             .lines()
@@ -56,7 +56,7 @@ fn example_problems_are_the_ones_that_are_shown() {
 #[test]
 fn example_warnings_are_the_ones_that_are_shown() {
     for text in blocks("yaml warnings") {
-        let (scenario, problems) = document::read(&import::yaml::read(&text).unwrap());
+        let (scenario, problems) = document::read(&yaml::read(&text).unwrap());
         assert_eq!((problems, scenario.check()), (vec![], vec![]));
         let mut warnings = scenario.warnings();
         warnings.extend(estimate::unmatched(&scenario).unwrap());

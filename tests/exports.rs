@@ -6,11 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use headroom::document::{json, yaml};
 use headroom::estimate::{Band, Estimate, Phase};
-use headroom::export::{self, File, shell, yaml};
+use headroom::export::{self, File, shell};
 use headroom::scenario::{Scenario, presets, settings};
+use headroom::share;
 use headroom::units::{Bytes, Flops};
-use headroom::{import, share};
 
 /// Text that has broken scripts and files before.
 const HOSTILE: &[&str] = &[
@@ -217,12 +218,12 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
                     scripts.push(at.join(file.name));
                 }
                 if kind.is_some_and(|it| it == "json") {
-                    import::json::read(&file.contents).unwrap();
+                    json::read(&file.contents).unwrap();
                 }
                 if kind.is_some_and(|it| it == "yaml") {
-                    let document = import::yaml::read(&file.contents).unwrap();
+                    let document = yaml::read(&file.contents).unwrap();
                     // Comments aside, writing it again gives the same document.
-                    let again = import::yaml::read(&yaml::write(&document)).unwrap();
+                    let again = yaml::read(&yaml::write(&document)).unwrap();
                     assert_eq!(again, document);
                 }
                 let link = file
@@ -249,7 +250,7 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
         );
         assert_eq!(bash(&folder, &["-c", line]), expected);
         let config = fs::read_to_string(folder.join("train.yaml")).unwrap();
-        let config = import::yaml::read(&config).unwrap();
+        let config = yaml::read(&config).unwrap();
         assert_eq!(config.get("model"), Some(&(*text).into()));
     }
     let mut left: Vec<String> = fs::read_dir(&folder)

@@ -2,7 +2,6 @@
 //!
 //! The build script turns the files into constant tables; this room gives them types and look-ups.
 
-pub mod check;
 mod gpu;
 mod method;
 mod model;

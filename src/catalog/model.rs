@@ -12,6 +12,8 @@ pub struct ModelEntry {
     pub category: Category,
     /// The name of its forward function.
     pub arch: &'static str,
+    /// Whether there is one.
+    pub runs: bool,
     keys: &'static [&'static str],
     /// A size for each key; see `sizes`.
     packed: &'static [u8],

@@ -4,8 +4,7 @@ use super::args::Args;
 use super::{Answer, Refusal};
 use crate::catalog;
 use crate::document::Document;
-use crate::export::json;
-use crate::nets;
+use crate::document::json;
 use crate::scenario::Problem;
 use crate::scenario::{presets as named, schema as described};
 
@@ -75,7 +74,7 @@ fn gpus() -> (String, Vec<Document>) {
 fn models() -> (String, Vec<Document>) {
     let mut text = String::new();
     let mut rows = Vec::new();
-    for model in catalog::models().iter().filter(|it| nets::has(it.arch)) {
+    for model in catalog::models().iter().filter(|it| it.runs) {
         let (id, name, parameters) = (model.id, model.name, model.parameters);
         text.push_str(&format!("{id:<32} {parameters:>16}  {name}\n"));
         rows.push(
@@ -153,7 +152,7 @@ fn methods() -> (String, Vec<Document>) {
 }
 
 fn check() -> Answer {
-    let report = catalog::check::check();
+    let report = crate::truth::catalog::check();
     let mut text = format!(
         "{} GPUs, {} models: {} come to their count exactly, {} do not\n",
         report.gpus,

@@ -19,8 +19,8 @@ mod what;
 use args::Args;
 use commands::{COMMANDS, Command};
 
+use crate::document::json;
 use crate::estimate::Unsupported;
-use crate::export::json;
 use crate::scenario::Problem;
 
 /// What to print and how to end.

@@ -5,9 +5,8 @@ use std::io::Read;
 use super::Refusal;
 use super::args::Args;
 use crate::catalog;
-use crate::document::Document;
+use crate::document::{Document, json, yaml};
 use crate::estimate;
-use crate::import;
 use crate::scenario::{Problem, Scenario, document, nearest, presets, settings, stack};
 use crate::share;
 
@@ -77,9 +76,9 @@ fn load(what: &str) -> Result<(Scenario, Vec<Problem>), Refusal> {
 /// The document in a file's text: JSON where it begins like an object, else YAML.
 pub(super) fn parse(text: &str) -> Result<Document, Refusal> {
     let document = if text.trim_start().starts_with('{') {
-        import::json::read(text)
+        json::read(text)
     } else {
-        import::yaml::read(text)
+        yaml::read(text)
     };
     document.map_err(|problem| Refusal(vec![format!("not readable as YAML or JSON: {problem}")]))
 }

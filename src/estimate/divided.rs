@@ -1,7 +1,8 @@
 //! What sharding may save. Runs are gone through undivided: that is what their figures say, and how far below it a GPU may
 //! come is said beside them.
 
-use super::outcome::{Band, Category, Part};
+use super::Category;
+use super::outcome::{Band, Part};
 use crate::scenario::{Offload, Parallelism, Scenario};
 use crate::units::Bytes;
 

@@ -20,13 +20,14 @@ mod steps;
 pub mod time;
 mod uncertainty;
 
+pub use crate::tape::{Category, Phase};
 pub use card::{SmallestCard, smallest_card};
 pub use drawn::{edges, own_card, sized, walk};
 pub use expand::{Expansion, Single};
 pub use explain::{Held, Kept, held_at_instant, held_at_peak, kept_in};
 pub use host::{Disk, Host, HostPart, HostUse};
 pub use names::{unmatched, warnings};
-pub use outcome::{Band, Category, Estimate, Fit, Instant, Part, Phase, Unsupported};
+pub use outcome::{Band, Estimate, Fit, Instant, Part, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use software::software;
 pub use spread::{Joined, Spread, at_least_once};

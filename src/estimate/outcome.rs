@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::{Disk, Host};
+use crate::tape::{Category, Phase};
 use crate::units::{Bytes, Flops};
 
 /// A quantity with its uncertainty.
@@ -47,47 +48,6 @@ impl Fit {
             Self::No => "does not fit",
         }
     }
-}
-
-/// The part of a training step in which an instant lies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    #[default]
-    Setup,
-    Forward,
-    Backward,
-    Optimizer,
-    /// A forward pass without gradients, between steps.
-    Evaluation,
-    /// A checkpoint's weights beside the model's own, when a run is resumed.
-    Resume,
-}
-
-/// What a piece of memory is for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Category {
-    Parameters,
-    Gradients,
-    OptimizerStates,
-    Buffers,
-    /// The batch itself.
-    Inputs,
-    /// Kept by autograd for backward.
-    #[default]
-    Activations,
-    /// Low-precision copies of weights that autocast keeps.
-    AutocastCopies,
-    /// Alive only while gradients flow.
-    BackwardTemporaries,
-    OptimizerTemporaries,
-    /// Scratch memory of kernels.
-    Workspace,
-    /// A moving average of the weights.
-    Ema,
-    /// Blocks the allocator hands out larger than asked.
-    Rounding,
 }
 
 /// One line of a breakdown.

@@ -3,8 +3,9 @@
 use super::common::{file, launch, processes};
 use super::header::header;
 use super::refuse::Layout;
-use super::{Files, Target, hf, yaml};
+use super::{Files, Target, hf};
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{Checkpointing, Offload, Parallelism, Precision, Scenario};
 

@@ -3,8 +3,9 @@
 use super::common::{file, hub_name, launch, processes};
 use super::header::header;
 use super::refuse::Layout;
-use super::{Files, Target, accelerate, deepspeed, trainer, yaml};
+use super::{Files, Target, accelerate, deepspeed, trainer};
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{Checkpointing, Offload, Precision, Scenario};
 

@@ -3,8 +3,9 @@
 use super::common::{file, launch};
 use super::header::header;
 use super::refuse::Layout;
-use super::{File, Files, Target, accelerate, hf, json, yaml};
+use super::{File, Files, Target, accelerate, hf};
 use crate::document::Document;
+use crate::document::{json, yaml};
 use crate::estimate::Estimate;
 use crate::scenario::{Offload, Parallelism, Precision, Problem, Scenario};
 

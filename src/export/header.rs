@@ -1,6 +1,7 @@
 //! The comment at the head of every exported file.
 
-use super::{Target, yaml};
+use super::Target;
+use crate::document::yaml;
 use crate::estimate::{Band, Estimate};
 use crate::scenario::Scenario;
 use crate::share;

@@ -3,8 +3,9 @@
 use super::common::{file, hub_name, launch, processes};
 use super::header::header;
 use super::refuse::Layout;
-use super::{Files, Target, deepspeed, json, trainer, yaml};
+use super::{Files, Target, deepspeed, trainer};
 use crate::document::{Document, Entry};
+use crate::document::{json, yaml};
 use crate::estimate::Estimate;
 use crate::scenario::{Attention, Checkpointing, Parallelism, Precision, Problem, Scenario};
 

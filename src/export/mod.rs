@@ -1,8 +1,6 @@
 //! Files for other programs. User text goes through one quoting function for each language.
 
-pub mod json;
 pub mod shell;
-pub mod yaml;
 
 mod accelerate;
 mod axolotl;

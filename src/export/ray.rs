@@ -3,8 +3,9 @@
 use super::common::{environment, file, machines, script};
 use super::header::header;
 use super::job::job;
-use super::{Files, Target, refuse, shell, yaml};
+use super::{Files, Target, refuse, shell};
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::Scenario;
 

@@ -3,9 +3,10 @@
 use super::common::{environment, file, job_name, machines, script};
 use super::header::header;
 use super::job::job;
-use super::{Files, Target, refuse, shell, yaml};
+use super::{Files, Target, refuse, shell};
 use crate::catalog;
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{Problem, Scenario};
 

@@ -3,8 +3,9 @@
 use super::common::{file, hub_name, launch, processes};
 use super::header::header;
 use super::refuse::Layout;
-use super::{Files, Target, deepspeed, trainer, yaml};
+use super::{Files, Target, deepspeed, trainer};
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{Parallelism, Precision, Problem, Scenario};
 

@@ -3,8 +3,9 @@
 use super::common::{file, hub_name, launch};
 use super::header::header;
 use super::refuse::Layout;
-use super::{Files, Target, accelerate, trainer, yaml};
+use super::{Files, Target, accelerate, trainer};
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{Precision, Problem, Scenario};
 

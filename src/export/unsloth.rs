@@ -2,8 +2,9 @@
 
 use super::common::{file, hub_name, launch, processes};
 use super::header::header;
-use super::{Files, Target, refuse, trainer, yaml};
+use super::{Files, Target, refuse, trainer};
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{
     Attention, Checkpointing, Kernels, LossKernel, Optimizer, Precision, Problem, Scenario,

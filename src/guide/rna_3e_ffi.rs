@@ -3,7 +3,7 @@
 use super::lab::Changes;
 use super::{Claim, Guide, Knob, Lab, Verdict, Wiring, lab};
 use crate::estimate::{Category, Unsupported};
-use crate::nets::Irreps;
+use crate::scenario::Irreps;
 use crate::strategy;
 use crate::units::Bytes;
 

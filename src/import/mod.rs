@@ -3,14 +3,11 @@
 pub mod config;
 pub mod deepspeed;
 mod hub;
-pub mod json;
 pub mod lightning;
 mod take;
 pub mod tools;
 pub mod torchtune;
 pub mod unsloth;
-#[cfg(feature = "cli")]
-pub mod yaml;
 
 use crate::document::Document;
 use crate::scenario::{Problem, Scenario, document};
@@ -83,6 +80,7 @@ const READERS: &[Reader] = &[
 #[cfg(all(test, feature = "cli"))]
 mod tests {
     use super::*;
+    use crate::document::yaml;
     use crate::estimate::Estimate;
     use crate::export;
     use crate::scenario::sample::{self, Dice};

@@ -40,7 +40,6 @@ mod vit;
 
 pub use cx::{Cx, Env};
 pub use declared::net as declared;
-pub use equivariant::Irreps;
 pub use sizes::Sizes;
 
 use crate::scenario::Data;

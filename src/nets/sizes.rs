@@ -1,5 +1,5 @@
-use super::Irreps;
 use crate::order::Map;
+use crate::scenario::Irreps;
 
 /// Most modules in a row: each is run, so this bounds the time and the memory that a size can cost.
 const MOST_MODULES: u64 = 1_000;
@@ -47,8 +47,9 @@ impl Sizes {
         self.0.insert(name.to_string(), values);
     }
 
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str)
+    /// Each name with its size, the first of a list.
+    pub fn all(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.0.keys().map(|name| (name.as_str(), self.or(name, 0)))
     }
 
     /// A size beyond what is run: one that counts modules soonest, since each of them costs time and memory.

@@ -160,8 +160,7 @@ fn shown(value: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::{json, yaml};
-    use crate::import;
+    use crate::document::{json, yaml};
     use crate::scenario::sample::{self, Dice};
 
     #[test]
@@ -170,11 +169,11 @@ mod tests {
         for _ in 0..1000 {
             let scenario = sample::scenario(&mut dice);
             let text = json::write(&write(&scenario));
-            let back = read(&import::json::read(&text).unwrap());
+            let back = read(&json::read(&text).unwrap());
             assert_eq!(back, (scenario.clone(), vec![]), "{text}");
             let text = yaml::write(&write(&scenario));
             #[cfg(feature = "cli")]
-            let back = read(&import::yaml::read(&text).unwrap());
+            let back = read(&yaml::read(&text).unwrap());
             assert_eq!(back, (scenario, vec![]), "{text}");
         }
     }
@@ -189,7 +188,7 @@ mod tests {
             "stack": {"torch": 2.10},
             "model": "gpt2"
         }"#;
-        let (scenario, problems) = read(&import::json::read(text).unwrap());
+        let (scenario, problems) = read(&json::read(text).unwrap());
         let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
         let expected = [
             "hardwear is `a group of fields`; expected a known field; did you mean hardware?",
@@ -211,7 +210,7 @@ mod tests {
     fn a_short_file_is_enough_and_adapters_open_by_name() {
         #[track_caller]
         fn check(text: &str, changes: &[(&str, &str)]) {
-            let (scenario, problems) = read(&import::json::read(text).unwrap());
+            let (scenario, problems) = read(&json::read(text).unwrap());
             let mut expected = Scenario::default();
             for (name, value) in changes {
                 settings::set(&mut expected, name, value).unwrap();

@@ -1,11 +1,11 @@
 //! One definition for each field of a scenario, and everything that is derived from it.
 
-use super::decimal::decimal;
 use super::network::Network;
 use super::problem::nearest;
 pub use super::values::{LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME};
 use super::values::{is_key, name, sizes, switch, version, whole, words};
 use super::{Choice, Problem, Scenario};
+use crate::decimal::decimal;
 use crate::order::Map;
 
 /// All settings, in the order in which people meet them.

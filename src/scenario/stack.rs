@@ -132,8 +132,9 @@ fn follow(scenario: &mut Scenario, before: &Scenario) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::json;
     use crate::scenario::sample::{self, Dice};
-    use crate::{import, scenario::document, share};
+    use crate::{scenario::document, share};
 
     #[test]
     fn every_trainer_is_in_the_catalogue() {
@@ -194,7 +195,7 @@ mod tests {
         );
         check("v=1&torch=2.0", &[("training.checkpointing", "none")]);
         let file = r#"{"stack": {"trainer": "torchtune"}, "training": {"clip": true}}"#;
-        let (scenario, problems) = document::read(&import::json::read(file).unwrap());
+        let (scenario, problems) = document::read(&json::read(file).unwrap());
         assert_eq!(problems, vec![]);
         assert_eq!(scenario.training.precision.id(), "bf16");
         assert!(scenario.training.clip);

@@ -1,6 +1,6 @@
 //! Text of links, files and flags as values, each within bounds.
 
-use crate::nets::Irreps;
+use super::Irreps;
 use crate::order::Map;
 
 /// Longest name of a model, a GPU or a module: bounds what links and files can make the program hold.

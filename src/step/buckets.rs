@@ -3,9 +3,8 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::estimate::Category;
 use crate::order::{Map, sorted};
-use crate::tape::{DType, Hook, Param, Tape, Tensor};
+use crate::tape::{Category, DType, Hook, Param, Tape, Tensor};
 
 /// How a GPU's gradients meet those of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! A moving average of the weights (`torch.optim.swa_utils.AveragedModel`).
 
-use crate::estimate::Category;
-use crate::tape::{DType, Tape, Tensor};
+use crate::tape::{Category, DType, Tape, Tensor};
 
 /// A copy of the whole model, made before the first step and updated in place: beside it on the device, or on the host.
 pub struct Average {

@@ -1,9 +1,8 @@
 //! What a run does between steps: an evaluation, and a checkpoint read back.
 
-use crate::estimate::Category;
 use crate::nets::{Cx, Net, Output};
 use crate::scenario::{Checkpointing, Data};
-use crate::tape::{DType, Tape};
+use crate::tape::{Category, DType, Tape};
 
 /// `model.eval()` and a forward pass under `torch.no_grad()`: no dropout, no checkpoints, and nothing kept for backward. The
 /// loss is all that is looked at, as the trainers do unless they are given metrics of their own.

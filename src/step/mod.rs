@@ -10,10 +10,9 @@ mod scaler;
 
 use std::rc::Rc;
 
-use crate::estimate::Phase;
 use crate::nets::{Cx, Env, Net, Output};
 use crate::scenario::{Checkpointing, Data, Kernels, Optimizer, Precision, Training};
-use crate::tape::{DType, Folding, Machine, Param, Tape, Tensor, Trace};
+use crate::tape::{DType, Folding, Machine, Param, Phase, Tape, Tensor, Trace};
 pub use buckets::Buckets;
 use buckets::Reducer;
 use ema::Average;

@@ -1,7 +1,6 @@
 //! `torch.amp.GradScaler`.
 
-use crate::estimate::Category;
-use crate::tape::{DType, Tape, Tensor};
+use crate::tape::{Category, DType, Tape, Tensor};
 
 /// A few scalars on the device.
 #[derive(Default)]

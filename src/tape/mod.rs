@@ -4,6 +4,7 @@
 mod again;
 mod autocast;
 mod autograd;
+mod category;
 mod checkpoint;
 mod dtype;
 pub mod fold;
@@ -12,6 +13,7 @@ mod layout;
 mod notes;
 pub mod ops;
 mod param;
+mod phase;
 mod relaid;
 mod software;
 mod tensor;
@@ -21,17 +23,18 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 pub use autograd::{Backward, Grads, Needs, Saved, grads};
+pub use category::Category;
 pub use checkpoint::{Checkpointed, Keep};
 pub use dtype::DType;
 pub use fold::Folding;
 pub use layout::{Dims, Layout, broadcast};
 pub use notes::Note;
 pub use param::{Hook, Made, Param};
+pub use phase::Phase;
 pub use software::{AdamStep, Logits, Software};
 pub use tensor::Tensor;
 pub use trace::{Block, Event, Group, Kernel, Mark, Scope, Trace, rounded};
 
-use crate::estimate::{Category, Phase};
 use checkpoint::Hook as SavedHook;
 use trace::ScopeEntry;
 

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use crate::estimate::{Category, Phase};
+use super::{Category, Phase};
 use crate::list::push;
 
 /// One allocation or release, by block number.

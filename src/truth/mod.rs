@@ -1,6 +1,7 @@
 //! Scores predictions against recorded runs; a case's own inputs are all it looks at.
 
 mod auxiliary;
+pub mod catalog;
 mod diagnoses;
 mod extra;
 mod measured;

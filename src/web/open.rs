@@ -7,7 +7,8 @@ use super::plans::{self, Plans};
 use super::session::Session;
 use super::{browser, text};
 use crate::document::Document;
-use crate::import::{self, Imported, json};
+use crate::document::json;
+use crate::import::{self, Imported};
 use crate::scenario::Scenario;
 
 /// What a file turned out to be.

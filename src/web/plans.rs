@@ -7,9 +7,9 @@ use super::markup::escape;
 use super::part::Part;
 use super::session::Session;
 use super::{browser, text};
+use crate::document::json;
+use crate::document::json::write;
 use crate::document::{Document, Entry};
-use crate::export::json::write;
-use crate::import::json;
 
 /// Where they are kept in the browser's storage.
 const PLANS: &str = "headroom.plans";

@@ -9,7 +9,8 @@ use web_sys::Event;
 use super::part::Part;
 use super::session::{Answer, Session};
 use super::{browser, picture, summary, text};
-use crate::export::{self, yaml};
+use crate::document::yaml;
+use crate::export;
 use crate::scenario::document;
 use crate::share::{self, DATA_VERSION};
 

@@ -3,8 +3,9 @@
 use super::common::{file, hub_name, launch_torchrun, machines};
 use super::header::header;
 use super::refuse::Layout;
-use super::{File, Files, Target, trainer as words, yaml};
+use super::{File, Files, Target, trainer as words};
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{Parallelism, Precision, Problem, Scenario};
 

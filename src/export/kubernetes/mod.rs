@@ -7,8 +7,9 @@ pub(super) use job::TARGET as JOB;
 pub(super) use trainjob::TARGET as TRAINJOB;
 
 use super::common::environment;
-use super::{File, shell, yaml};
+use super::{File, shell};
 use crate::document::Document;
+use crate::document::yaml;
 use crate::scenario::Scenario;
 
 /// It has Python and a compiler; PyTorch's own version is installed in it, so that it is the one computed for.

@@ -3,8 +3,9 @@
 use super::common::{file, launch, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
-use super::{Files, Target, plain, yaml};
+use super::{Files, Target, plain};
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{Offload, Optimizer, Parallelism, Precision, Problem, Scenario};
 

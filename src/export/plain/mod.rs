@@ -2,8 +2,9 @@
 
 use super::common::{file, hub_name, launch_torchrun, machines, processes};
 use super::header::header;
-use super::{Files, Target, refuse, yaml};
+use super::{Files, Target, refuse};
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{Checkpointing, Optimizer, Parallelism, Problem, Quantization, Scenario};
 

@@ -9,8 +9,9 @@ mod rna;
 
 use super::common::{exports, file, script};
 use super::header::header;
-use super::{File, Target, shell, yaml};
+use super::{File, Target, shell};
 use crate::catalog;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::guide::{self, Wiring};
 use crate::order::Map;

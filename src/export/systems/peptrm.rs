@@ -2,9 +2,10 @@
 
 use super::super::common::file;
 use super::super::header::header;
-use super::super::{Files, Target, yaml};
+use super::super::{Files, Target};
 use super::System;
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{Precision, Problem, Scenario};
 

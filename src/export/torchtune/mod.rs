@@ -5,9 +5,10 @@ mod models;
 use super::common::{file, launch, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
-use super::{Files, Target, yaml};
+use super::{Files, Target};
 use crate::catalog;
 use crate::document::Document;
+use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{
     Attention, Checkpointing, Lora, LossKernel, Offload, Optimizer, Parallelism, Precision,

@@ -252,7 +252,7 @@ impl Reading<'_> {
             Document::Int(0) if MAY_BE_ZERO.contains(&name) => Some(0),
             Document::Text(it) if it == "auto" => None,
             other => {
-                let shown = crate::export::json::write(other);
+                let shown = crate::document::json::write(other);
                 let expected = format!("a whole number from 1 to {}", settings::LARGEST_SIZE);
                 self.refuse(name, shown.trim(), expected);
                 None

@@ -1,6 +1,6 @@
 use super::*;
+use crate::document::json;
 use crate::estimate::quick_peak;
-use crate::import::json;
 
 /// Configurations as transformers 5.23's own classes write them (`AutoConfig.for_model(...).to_json_string()`) from the
 /// arguments with which the catalogue's counts were verified; the first key says of which model.
@@ -18,7 +18,7 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
             Document::Text(id) => id,
             other => panic!("{other:?}"),
         };
-        let Some(model) = catalog::model(&id).filter(|it| nets::has(it.arch)) else {
+        let Some(model) = catalog::model(&id).filter(|it| it.runs) else {
             continue;
         };
         types.insert(text(&document, "model_type").unwrap().to_string());

@@ -4,7 +4,6 @@ use super::text;
 use crate::catalog;
 use crate::document::Document;
 use crate::import::Imported;
-use crate::nets;
 use crate::scenario::{Problem, Scenario, nearest};
 
 /// Architectures of timm by the name it has for them, and the catalogue's models of them.
@@ -78,7 +77,7 @@ pub fn read(document: &Document) -> Imported {
     let mut imported = Imported::default();
     let given = text(document, "architecture").unwrap_or_default();
     let known = ARCHITECTURES.iter().filter_map(|(name, id)| {
-        let model = catalog::model(id).filter(|it| nets::has(it.arch))?;
+        let model = catalog::model(id).filter(|it| it.runs)?;
         Some((*name, model))
     });
     let Some((_, model)) = known.clone().find(|(name, _)| *name == given) else {

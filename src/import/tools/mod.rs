@@ -117,8 +117,9 @@ fn adapters(value: &Document) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::json;
     use crate::estimate::Estimate;
-    use crate::export::{TARGETS, json};
+    use crate::export::TARGETS;
     use crate::scenario::{Scenario, settings};
 
     #[cfg(feature = "cli")]
@@ -149,7 +150,7 @@ mod tests {
             let mut scenario = scenario.clone();
             scenario.data.padding_mask = target.id == "swift";
             let files = (target.write)(&scenario, &Estimate::default()).unwrap();
-            let document = crate::import::yaml::read(&files[0].contents).unwrap();
+            let document = crate::document::yaml::read(&files[0].contents).unwrap();
             assert!(recognises(&document), "{}", target.id);
             let imported = read(&document);
             let expected = scenario.clone();
@@ -166,7 +167,7 @@ mod tests {
     fn what_does_not_map_is_listed() {
         #[track_caller]
         fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
-            let document = crate::import::json::read(text).unwrap();
+            let document = json::read(text).unwrap();
             let imported = read(&document);
             let mut expected = Scenario::default();
             for (name, value) in changes {

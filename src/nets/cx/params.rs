@@ -5,9 +5,8 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use super::Cx;
-use crate::estimate::Category;
 use crate::scenario::{Quantization, Training};
-use crate::tape::{DType, Dims, Layout, Param, Tape, Tensor};
+use crate::tape::{Category, DType, Dims, Layout, Param, Tape, Tensor};
 
 /// What a module holds, by name.
 pub(super) type Named = SmallVec<[(&'static str, Rc<Param>); 2]>;

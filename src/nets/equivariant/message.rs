@@ -1,9 +1,9 @@
 //! Messages along edges, and along paths of two and three bonds.
 
-use super::Irreps;
 use super::norm;
 use super::product::{Product, gate, linear};
 use crate::nets::Cx;
+use crate::scenario::Irreps;
 use crate::tape::{DType, Tensor};
 
 /// Index pairs (or longer paths) with what is known of each.

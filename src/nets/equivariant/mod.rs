@@ -2,16 +2,13 @@
 //!
 //! Architecture: github.com/SleepingLei/RNA-3E-FFI at 6ccd5a7, `models/e3_gnn_encoder_v2.py`.
 
-mod irreps;
 mod message;
 mod norm;
 mod product;
 
-pub use irreps::Irreps;
-
 use super::{Build, Cx, Net, Output, Sizes};
 use crate::nets::vision::place;
-use crate::scenario::Data;
+use crate::scenario::{Data, Irreps};
 use crate::tape::{DType, Tensor};
 use message::{Edges, Layer, Paths};
 
@@ -48,7 +45,7 @@ struct Graph {
 }
 
 fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
-    let hidden = Irreps::of_sizes(sizes);
+    let hidden = Irreps::of_sizes(sizes.all());
     if hidden.scalars() == 0 {
         return Err("the model needs scalars among its irreps, such as `0e`".into());
     }

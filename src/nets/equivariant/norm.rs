@@ -1,7 +1,7 @@
 //! `EquivariantLayerNorm` as that repository writes it: the scalars together, every other feature by itself.
 
-use super::Irreps;
 use crate::nets::Cx;
+use crate::scenario::Irreps;
 use crate::tape::Tensor;
 
 pub fn forward(cx: &Cx, x: &Tensor, irreps: &Irreps) -> Tensor {

@@ -1,7 +1,7 @@
 //! e3nn's layers with weights: `o3.Linear`, `o3.FullyConnectedTensorProduct` and `nn.Gate`, as the code they generate runs.
 
-use super::irreps::{Irreps, Path};
 use crate::nets::Cx;
+use crate::scenario::{Irrep, Irreps, Path};
 use crate::tape::{DType, Tensor};
 
 /// A tensor product of edge features with spherical harmonics, whose weights come from outside.
@@ -125,9 +125,7 @@ fn symbols(a: u64, b: u64, c: u64) -> &'static str {
 /// The features of each kind as `[E, n, 2l + 1]`.
 fn parts(x: &Tensor, irreps: &Irreps) -> Vec<Tensor> {
     let rows = x.size(0);
-    let part = |(n, kind): &(u64, super::irreps::Irrep)| {
-        x.narrow(1, n * kind.dim()).view(&[rows, *n, kind.dim()])
-    };
+    let part = |(n, kind): &(u64, Irrep)| x.narrow(1, n * kind.dim()).view(&[rows, *n, kind.dim()]);
     irreps.parts().iter().map(part).collect()
 }
 

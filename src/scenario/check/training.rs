@@ -2,7 +2,6 @@
 
 use super::{Findings, Seen};
 use crate::catalog::{self, Category};
-use crate::nets;
 use crate::scenario::problem::nearest;
 use crate::scenario::{
     Attention, Checkpointing, Distribution, Kernels, LossKernel, Precision, Quantization, Trainer,
@@ -47,7 +46,7 @@ fn model(seen: &Seen, found: &mut Findings) {
             };
             found.refuse("model.id", expected);
         }
-        Some(entry) if !nets::has(entry.arch) => {
+        Some(entry) if !entry.runs => {
             let expected = format!(
                 "a model with a forward function (`headroom catalog models`): `{}` has none here",
                 entry.arch

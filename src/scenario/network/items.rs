@@ -1,9 +1,9 @@
 //! What a network is declared of: each kind of item with its fields, in one table.
 
 use super::FIELD;
+use crate::decimal::decimal;
 use crate::order::sorted;
 use crate::scenario::Problem;
-use crate::scenario::decimal::decimal;
 use crate::scenario::problem::nearest;
 
 /// A kind of item.

@@ -3,8 +3,7 @@
 use std::rc::Rc;
 
 use super::{reduced, scalar};
-use crate::estimate::Category;
-use crate::tape::{DType, Dims, Param, Tape, Tensor};
+use crate::tape::{Category, DType, Dims, Param, Tape, Tensor};
 
 /// The states of torch/optim/_adafactor.py: a row and a column where there are two dimensions, else everything.
 pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {

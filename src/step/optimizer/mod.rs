@@ -12,9 +12,8 @@ mod work;
 
 use std::rc::Rc;
 
-use crate::estimate::Category;
 use crate::scenario::Optimizer;
-use crate::tape::{AdamStep, DType, Layout, Param, Tape, Tensor};
+use crate::tape::{AdamStep, Category, DType, Layout, Param, Tape, Tensor};
 use lists::{chunked_list, list, same};
 
 /// The states of an optimizer, made in its first step (or, for Adagrad, before it).

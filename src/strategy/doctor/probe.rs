@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Expectation;
 use crate::document::Document;
-use crate::import::json;
+use crate::document::json;
 use crate::units::Bytes;
 
 /// One step. What a probe could not read is absent.

@@ -1,6 +1,6 @@
 //! Finding sizes and numbers in free text.
 
-use crate::scenario::decimal::decimal;
+use crate::decimal::decimal;
 use crate::units::Bytes;
 
 /// The size that ends right before `marker`, as in "11.91 GiB total capacity".

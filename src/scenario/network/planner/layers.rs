@@ -3,8 +3,8 @@
 use super::super::items::Item;
 use super::super::plan::{Attention, Conv, Mlp, Norm, Op};
 use super::Planner;
+use crate::decimal::decimal;
 use crate::scenario::Problem;
-use crate::scenario::decimal::decimal;
 
 impl Planner {
     pub(super) fn op(&mut self, at: &str, item: &Item) -> Result<Op, Problem> {

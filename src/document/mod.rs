@@ -1,5 +1,8 @@
 //! A document: what YAML and JSON files have in common, with its order and its comments.
 
+pub mod json;
+pub mod yaml;
+
 /// One value of a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Document {

@@ -1,7 +1,5 @@
 //! Irreducible representations of rotations and reflections, as e3nn writes them: `32x0e + 16x1o + 8x2e`.
 
-use crate::nets::Sizes;
-
 /// A kind of feature: of degree `l`, even or odd under reflection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Irrep {
@@ -74,12 +72,12 @@ impl Irreps {
         Ok(all)
     }
 
-    /// Those among a model's sizes that are named like an irrep.
-    pub fn of_sizes(sizes: &Sizes) -> Self {
+    /// The sizes among these that are named like an irrep.
+    pub fn of_sizes<'a>(sizes: impl Iterator<Item = (&'a str, u64)>) -> Self {
         let mut all = Self::default();
-        for name in sizes.names() {
+        for (name, count) in sizes {
             if let Some(kind) = Irrep::parse(name) {
-                all.add(sizes.or(name, 0).min(MOST_FEATURES), kind);
+                all.add(count.min(MOST_FEATURES), kind);
             }
         }
         all

@@ -1,19 +1,11 @@
 //! Scenarios with a name: data over the settings, each value said so that no changed default changes it.
 
-use super::everyday::EVERYDAY;
-use super::{Scenario, settings, systems};
+mod everyday;
+mod preset;
+mod systems;
 
-/// A named scenario.
-#[derive(Clone, Copy, Debug)]
-pub struct Preset {
-    /// The name in commands and links.
-    pub id: &'static str,
-    pub title: &'static str,
-    /// What the run is for, in a sentence.
-    pub about: &'static str,
-    /// Paths and values, as `--set` takes them.
-    pub set: &'static [(&'static str, &'static str)],
-}
+use everyday::EVERYDAY;
+pub use preset::Preset;
 
 /// All presets, in the order of the gallery.
 pub fn all() -> &'static [Preset] {
@@ -23,23 +15,6 @@ pub fn all() -> &'static [Preset] {
 /// The preset with this id.
 pub fn find(id: &str) -> Option<&'static Preset> {
     all().iter().find(|preset| preset.id == id)
-}
-
-impl Preset {
-    /// The model that it names.
-    pub fn model(&self) -> Option<&'static str> {
-        let named = self.set.iter().find(|(path, _)| *path == "model.id");
-        named.map(|(_, id)| *id)
-    }
-
-    pub fn scenario(&self) -> Scenario {
-        let mut scenario = Scenario::default();
-        for (path, value) in self.set {
-            // A test holds every preset to be made of known paths and values.
-            let _ = settings::set(&mut scenario, path, value);
-        }
-        scenario
-    }
 }
 
 /// The two lists as one.
@@ -72,6 +47,7 @@ const PRESETS: &[Preset] = &[
 mod tests {
     use super::*;
     use crate::estimate::estimate;
+    use crate::scenario::{Scenario, settings};
 
     #[test]
     fn presets_are_valid_and_named_once() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::{Gpu, ModelEntry, gpus, methods, models, stacks};
+use crate::catalog::{Gpu, ModelEntry, gpus, methods, models, stacks};
 use crate::nets::{self, Cx, Env, Sizes};
 use crate::scenario::{Data, Training};
 use crate::tape::{DType, Folding, Machine, Tape};

@@ -1,6 +1,6 @@
 //! The five systems whose memory guides started this: presets after the launch scripts of their repositories.
 
-use super::presets::Preset;
+use super::preset::Preset;
 
 /// `integrated_memory_optimized_train_with_wandb.sh` of the fork, before it was changed to a batch of one. The guide
 /// names no card: one of 32 GB runs out of memory in the epoch that it tells of.

@@ -1,6 +1,6 @@
 //! Everyday runs: what people ask about most, one line each over what most of them share.
 
-use super::presets::Preset;
+use super::preset::Preset;
 
 /// A preset over a base: card, model, micro-batch, sequence, precision, optimizer, checkpointing, accumulation, and
 /// whatever else is said.

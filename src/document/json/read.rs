@@ -1,7 +1,7 @@
 //! Reading JSON: strict, bounded in depth, without a panic on any input.
 
+use crate::decimal::decimal;
 use crate::document::{Document, Entry};
-use crate::scenario::decimal::decimal;
 
 /// The document, or what was wrong and where.
 pub fn read(text: &str) -> Result<Document, String> {
@@ -198,7 +198,7 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::json::write;
+    use crate::document::json::write;
     use crate::scenario::sample::Dice;
 
     #[test]

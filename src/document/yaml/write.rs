@@ -298,10 +298,10 @@ rate: 2.0e-5
         for _ in 0..2000 {
             let document = made_up(&mut dice, 3);
             let text = write(&document);
-            let read = crate::import::yaml::read(&text).unwrap();
+            let read = crate::document::yaml::read(&text).unwrap();
             assert_eq!(read, document, "{text}");
-            let text = crate::export::json::write(&document);
-            let read = crate::import::json::read(&text).unwrap();
+            let text = crate::document::json::write(&document);
+            let read = crate::document::json::read(&text).unwrap();
             assert_eq!(read, document, "{text}");
         }
     }

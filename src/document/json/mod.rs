@@ -1,0 +1,7 @@
+//! Documents as JSON.
+
+mod read;
+mod write;
+
+pub use read::read;
+pub use write::write;

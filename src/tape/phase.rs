@@ -1,0 +1,18 @@
+//! The phases of a run.
+
+use serde::Serialize;
+
+/// The part of a training step in which an instant lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    #[default]
+    Setup,
+    Forward,
+    Backward,
+    Optimizer,
+    /// A forward pass without gradients, between steps.
+    Evaluation,
+    /// A checkpoint's weights beside the model's own, when a run is resumed.
+    Resume,
+}
