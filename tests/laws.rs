@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use headroom::allocator::Card;
 use headroom::catalog;
 use headroom::estimate::{self, estimate, quick_peak};
-use headroom::scenario::settings::{self, Kind};
+use headroom::scenario::settings::{self, ValueType};
 use headroom::scenario::{Distribution, Scenario, presets};
 use headroom::share;
 use headroom::units::Bytes;
@@ -326,16 +326,16 @@ fn odd_values_of_every_field_are_answered_or_refused() {
         let mut what = scenario.model.id.clone();
         for _ in 0..=dice.below(3) {
             let setting = &settings::all()[dice.below(settings::all().len())];
-            let value = match setting.kind {
-                Kind::Whole { low, high } => {
+            let value = match setting.value_type {
+                ValueType::Whole { low, high } => {
                     let near = [low, low + 1, high / 2, high - 1, high];
                     near[dice.below(near.len())].to_string()
                 }
-                Kind::Number { low, high } => {
+                ValueType::Number { low, high } => {
                     [low, f64::midpoint(low, high), high][dice.below(3)].to_string()
                 }
-                Kind::Switch => dice.one_of(&["on", "off"]).to_string(),
-                Kind::Choice(choices) => choices[dice.below(choices.len())].id.to_string(),
+                ValueType::Switch => dice.one_of(&["on", "off"]).to_string(),
+                ValueType::Choice(choices) => choices[dice.below(choices.len())].id.to_string(),
                 _ => continue,
             };
             if setting.set(&mut scenario, &value).is_ok() {

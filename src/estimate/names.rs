@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::estimate::estimate;
     use crate::scenario::presets;
-    use crate::scenario::settings::Kind;
+    use crate::scenario::settings::ValueType;
     use crate::units::Bytes;
 
     fn changed(changes: &[(&str, &str)]) -> Scenario {
@@ -204,11 +204,13 @@ mod tests {
             ("mb", "2"),
         ]);
         for setting in settings::all() {
-            let values: Vec<String> = match setting.kind {
-                Kind::Whole { low, high } => [low, low + 1, high].map(|it| it.to_string()).into(),
-                Kind::Number { low, high } => [low, high].map(|it| it.to_string()).into(),
-                Kind::Switch => ["on", "off"].map(String::from).into(),
-                Kind::Choice(choices) => choices.iter().map(|it| it.id.into()).collect(),
+            let values: Vec<String> = match setting.value_type {
+                ValueType::Whole { low, high } => {
+                    [low, low + 1, high].map(|it| it.to_string()).into()
+                }
+                ValueType::Number { low, high } => [low, high].map(|it| it.to_string()).into(),
+                ValueType::Switch => ["on", "off"].map(String::from).into(),
+                ValueType::Choice(choices) => choices.iter().map(|it| it.id.into()).collect(),
                 _ => vec![setting.get(&small)],
             };
             for value in values {

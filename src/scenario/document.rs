@@ -2,7 +2,7 @@
 
 use super::fill::filled;
 use super::network::Network;
-use super::settings::{self, Kind, Setting, Value};
+use super::settings::{self, Setting, Value, ValueType};
 use super::{Problem, Scenario, versions};
 use crate::document::{Document, Entry};
 use crate::order::Map;
@@ -98,7 +98,7 @@ fn collect(
                 collect(&format!("{below}{key}"), value, given, problems);
             }
         }
-        (Some(setting), Document::Map(_)) if setting.kind == Kind::Network => {
+        (Some(setting), Document::Map(_)) if setting.value_type == ValueType::Network => {
             match Network::from_document(value) {
                 Ok(network) => {
                     given.insert(setting.path, network.text());
@@ -106,7 +106,7 @@ fn collect(
                 Err(problem) => problems.push(problem),
             }
         }
-        (Some(setting), _) => match text(setting.kind, value) {
+        (Some(setting), _) => match text(setting.value_type, value) {
             Some(text) => {
                 given.insert(setting.path, text);
             }
@@ -120,21 +120,21 @@ fn collect(
 }
 
 /// A value as the text that `Setting::set` reads.
-fn text(kind: Kind, value: &Document) -> Option<String> {
+fn text(kind: ValueType, value: &Document) -> Option<String> {
     // A comma inside an item would make two of it.
     let item = |it: &Document| scalar(it).filter(|it| !it.contains(','));
     let pair = |it: &Entry| item(&it.value).map(|value| format!("{}={value}", it.key));
     match (kind, value) {
-        (Kind::Words, Document::List(items)) => {
+        (ValueType::Words, Document::List(items)) => {
             let items: Option<Vec<String>> = items.iter().map(item).collect();
             items.map(|items| items.join(","))
         }
-        (Kind::Sizes, Document::Map(entries)) => {
+        (ValueType::Sizes, Document::Map(entries)) => {
             let pairs: Option<Vec<String>> = entries.iter().map(pair).collect();
             pairs.map(|pairs| pairs.join(","))
         }
         // YAML reads 2.10 as the number 2.1: which version was meant cannot be known.
-        (Kind::Version { .. }, Document::Number(_)) => None,
+        (ValueType::Version { .. }, Document::Number(_)) => None,
         (_, other) => scalar(other),
     }
 }

@@ -18,7 +18,7 @@ mod irreps;
 mod problem;
 #[cfg(test)]
 pub(crate) mod sample;
-mod table;
+mod setting;
 mod types;
 mod values;
 pub(crate) mod versions;

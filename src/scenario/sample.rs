@@ -1,7 +1,7 @@
 //! Scenarios made up for property tests: valid, varied, the same ones in each run.
 
 use super::Scenario;
-use super::settings::{self, Kind};
+use super::settings::{self, ValueType};
 
 /// A small deterministic generator (`SplitMix64`).
 #[derive(Debug)]
@@ -60,29 +60,31 @@ pub(crate) fn scenario(dice: &mut Dice) -> Scenario {
         if dice.below(2) == 0 || !setting.applies(&scenario) {
             continue;
         }
-        let text = match setting.kind {
-            Kind::Whole { low, high } => {
+        let text = match setting.value_type {
+            ValueType::Whole { low, high } => {
                 let spread = [high - low, 1000.min(high - low), 8.min(high - low)];
                 let span = spread[dice.below(3) as usize];
                 (low + dice.below(span + 1)).to_string()
             }
-            Kind::Number { low, high } => {
+            ValueType::Number { low, high } => {
                 (low + (high - low) * (dice.below(1001) as f64 / 1000.0)).to_string()
             }
-            Kind::Switch => dice.one_of(&["on", "off"]).into(),
-            Kind::Choice(choices) => choices[dice.below(choices.len() as u64) as usize].id.into(),
-            Kind::Gpu | Kind::Model => dice.one_of(HOSTILE).into(),
-            Kind::Version { low, high } => {
+            ValueType::Switch => dice.one_of(&["on", "off"]).into(),
+            ValueType::Choice(choices) => {
+                choices[dice.below(choices.len() as u64) as usize].id.into()
+            }
+            ValueType::Gpu | ValueType::Model => dice.one_of(HOSTILE).into(),
+            ValueType::Version { low, high } => {
                 let first = if low.0 == high.0 { low.1 } else { 0 };
                 let minor = u64::from(first) + dice.below(u64::from(high.1 - first) + 1);
                 format!("{}.{minor}", high.0)
             }
-            Kind::Words => {
+            ValueType::Words => {
                 let words = (0..dice.below(4)).map(|_| dice.one_of(HOSTILE).replace(' ', "_"));
                 words.collect::<Vec<_>>().join(",")
             }
-            Kind::Network => dice.one_of(super::network::SAMPLES).into(),
-            Kind::Sizes => {
+            ValueType::Network => dice.one_of(super::network::SAMPLES).into(),
+            ValueType::Sizes => {
                 let names = ["layers", "hidden", "vocab"];
                 let pairs = names[..dice.below(4) as usize]
                     .iter()

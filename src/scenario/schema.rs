@@ -2,7 +2,7 @@
 
 use super::Scenario;
 use super::network::{self, Place, kinds};
-use super::settings::{self, Kind, LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME, Setting, Value};
+use super::settings::{self, LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME, Setting, Value, ValueType};
 use crate::document::Document;
 
 /// The JSON Schema (2020-12) of a scenario file.
@@ -46,40 +46,40 @@ fn property(setting: &Setting) -> Document {
         "description",
         format!("{} {}", setting.help, setting.memory),
     );
-    let typed = match setting.kind {
-        Kind::Whole { low, high } => base
+    let typed = match setting.value_type {
+        ValueType::Whole { low, high } => base
             .with("type", "integer")
             .with("minimum", low)
             .with("maximum", high),
-        Kind::Number { low, high } => base
+        ValueType::Number { low, high } => base
             .with("type", "number")
             .with("minimum", low)
             .with("maximum", high),
-        Kind::Switch if has_fields(setting) => {
+        ValueType::Switch if has_fields(setting) => {
             // Its fields say that it is on; it may also be just on, off or null.
             let types = ["object", "boolean", "null"].map(Document::from);
             base.with("type", Document::List(types.into()))
                 .with("additionalProperties", false)
                 .with("properties", Document::new())
         }
-        Kind::Switch => base.with("type", "boolean"),
-        Kind::Choice(choices) => {
+        ValueType::Switch => base.with("type", "boolean"),
+        ValueType::Choice(choices) => {
             let ids = choices.iter().map(|choice| choice.id.into()).collect();
             base.with("type", "string")
                 .with("enum", Document::List(ids))
         }
-        Kind::Gpu | Kind::Model => base
+        ValueType::Gpu | ValueType::Model => base
             .with("type", "string")
             .with("maxLength", LONGEST_NAME as u64),
-        Kind::Version { .. } => base
+        ValueType::Version { .. } => base
             .with("type", "string")
             .with("pattern", "^[0-9]+\\.[0-9]+"),
-        Kind::Words => base
+        ValueType::Words => base
             .with("type", "array")
             .with("maxItems", LONGEST_LIST as u64)
             .with("items", Document::new().with("type", "string")),
-        Kind::Network => network(base),
-        Kind::Sizes => {
+        ValueType::Network => network(base),
+        ValueType::Sizes => {
             let size = Document::new()
                 .with("type", "integer")
                 .with("minimum", 0_u64)

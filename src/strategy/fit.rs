@@ -16,8 +16,8 @@ pub struct Fit {
 
 /// Finds it by doubling, then by bisection: memory does not fall as the micro-batch grows.
 pub fn fit(scenario: &Scenario) -> Result<Fit, Unsupported> {
-    let most = match settings::find("data.micro_batch").map(|it| it.kind) {
-        Some(settings::Kind::Whole { high, .. }) => high,
+    let most = match settings::find("data.micro_batch").map(|it| it.value_type) {
+        Some(settings::ValueType::Whole { high, .. }) => high,
         _ => 1,
     };
     let with = |micro_batch: u64| {

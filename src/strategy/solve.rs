@@ -45,7 +45,7 @@ impl Unknown {
     pub fn named(name: &str, scenario: &Scenario) -> Option<Self> {
         let setting = settings::find(name).or_else(|| settings::by_key(name));
         if let Some(setting) = setting {
-            let whole = matches!(setting.kind, settings::Kind::Whole { .. });
+            let whole = matches!(setting.value_type, settings::ValueType::Whole { .. });
             return whole.then_some(Self::Setting(setting));
         }
         let known = scenario.model.dim(name).is_some();
@@ -55,8 +55,8 @@ impl Unknown {
     /// The values it may have.
     fn range(&self) -> (u64, u64) {
         match self {
-            Self::Setting(setting) => match setting.kind {
-                settings::Kind::Whole { low, high } => (low, high),
+            Self::Setting(setting) => match setting.value_type {
+                settings::ValueType::Whole { low, high } => (low, high),
                 _ => (1, 1),
             },
             Self::Dim(_) => (1, settings::LARGEST_SIZE),

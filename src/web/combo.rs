@@ -11,7 +11,7 @@ use super::{browser, text};
 use crate::catalog;
 use crate::catalog::Os;
 use crate::scenario::network;
-use crate::scenario::settings::{self, Kind, Setting};
+use crate::scenario::settings::{self, Setting, ValueType};
 use crate::units::UnitStyle;
 
 /// One thing to choose.
@@ -25,8 +25,8 @@ pub struct Entry {
 
 /// What the catalogue has for this setting.
 fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
-    match setting.kind {
-        Kind::Gpu => catalog::gpus()
+    match setting.value_type {
+        ValueType::Gpu => catalog::gpus()
             .iter()
             .map(|gpu| Entry {
                 id: gpu.id,
@@ -37,7 +37,7 @@ fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
                     .unwrap_or_default(),
             })
             .collect(),
-        Kind::Model => catalog::models()
+        ValueType::Model => catalog::models()
             .iter()
             .map(|model| Entry {
                 id: model.id,
@@ -51,9 +51,9 @@ fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
 
 /// The catalogue's name for an id, which may be a short form of its own; the id where the catalogue has none.
 pub fn name(setting: &Setting, id: &str) -> String {
-    let known = match setting.kind {
-        Kind::Gpu => catalog::gpu(id).map(|it| it.name),
-        Kind::Model => catalog::model(id).map(|it| it.name),
+    let known = match setting.value_type {
+        ValueType::Gpu => catalog::gpu(id).map(|it| it.name),
+        ValueType::Model => catalog::model(id).map(|it| it.name),
         _ => None,
     };
     known.unwrap_or(id).to_string()
@@ -110,7 +110,8 @@ pub fn view(session: Session, setting: &'static Setting) -> Part {
     };
     // A declared network takes the place of the catalogue's.
     let declared = memo(move || {
-        setting.kind == Kind::Model && session.scenario.with(|it| it.model.network.is_some())
+        setting.value_type == ValueType::Model
+            && session.scenario.with(|it| it.model.network.is_some())
     });
     let shown = move || match typed.get() {
         Some(typed) => typed,

@@ -10,7 +10,7 @@ use super::{browser, chart, markup, saves, text};
 use crate::estimate::{Band, Estimate, estimate};
 use crate::order::sorted;
 use crate::scenario::Scenario;
-use crate::scenario::settings::{self, Kind, Setting, Value};
+use crate::scenario::settings::{self, Setting, Value, ValueType};
 use crate::units::{Bytes, UnitStyle};
 
 /// What is known so far of the curve.
@@ -51,7 +51,7 @@ impl Curve {
 fn sweepable(scenario: &Scenario) -> Vec<&'static Setting> {
     let first = ["data.micro_batch", "data.sequence", "training.lora.rank"];
     let all = settings::all().iter().filter(|setting| {
-        matches!(setting.kind, Kind::Whole { .. })
+        matches!(setting.value_type, ValueType::Whole { .. })
             && matches!(setting.section(), "data" | "training")
             && setting.applies(scenario)
     });
@@ -65,8 +65,8 @@ fn sweepable(scenario: &Scenario) -> Vec<&'static Setting> {
 }
 
 fn range(setting: &Setting) -> (u64, u64) {
-    match setting.kind {
-        Kind::Whole { low, high } => (low, high),
+    match setting.value_type {
+        ValueType::Whole { low, high } => (low, high),
         _ => (0, 0),
     }
 }

@@ -35,11 +35,11 @@ fn the_table_is_sound() {
 fn a_choice_can_be_set_to_each_of_its_entries_and_a_number_to_its_ends() {
     for setting in all() {
         let mut scenario = Scenario::default();
-        let texts = match setting.kind {
-            Kind::Choice(choices) => choices.iter().map(|it| it.id.to_string()).collect(),
-            Kind::Whole { low, high } => vec![low.to_string(), high.to_string()],
-            Kind::Number { low, high } => vec![low.to_string(), high.to_string()],
-            Kind::Switch => vec!["on".into(), "off".into()],
+        let texts = match setting.value_type {
+            ValueType::Choice(choices) => choices.iter().map(|it| it.id.to_string()).collect(),
+            ValueType::Whole { low, high } => vec![low.to_string(), high.to_string()],
+            ValueType::Number { low, high } => vec![low.to_string(), high.to_string()],
+            ValueType::Switch => vec!["on".into(), "off".into()],
             _ => vec![],
         };
         for text in texts {

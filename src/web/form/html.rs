@@ -1,6 +1,6 @@
 //! A field's markup. It is written out once; what it shows follows the draft by name.
 
-use crate::scenario::settings::{Kind, Setting};
+use crate::scenario::settings::{Setting, ValueType};
 use crate::web::markup::escape;
 use crate::web::text;
 
@@ -18,8 +18,8 @@ pub fn room<'a>(id: &str, title: &str, fields: impl Iterator<Item = &'a Setting>
 pub fn field(setting: &Setting) -> String {
     let (class, path) = (class(setting), setting.path);
     // A switch carries its label beside it.
-    let label = match setting.kind {
-        Kind::Switch => String::new(),
+    let label = match setting.value_type {
+        ValueType::Switch => String::new(),
         _ => label(setting),
     };
     let (control, notes) = (control(setting), notes(setting));
@@ -28,8 +28,8 @@ pub fn field(setting: &Setting) -> String {
 
 /// A setting whose values are a catalogue: what searches it goes into the slot of its section.
 pub fn searched(setting: &Setting) -> String {
-    let class = match setting.kind {
-        Kind::Gpu => "long",
+    let class = match setting.value_type {
+        ValueType::Gpu => "long",
         _ => "wide",
     };
     let (label, notes) = (label(setting), notes(setting));
@@ -53,9 +53,9 @@ fn notes(Setting { path, help, .. }: &Setting) -> String {
 
 /// Lists and names need the whole row.
 fn class(setting: &Setting) -> &'static str {
-    match setting.kind {
-        Kind::Switch => " switch",
-        Kind::Words | Kind::Sizes | Kind::Choice(_) => " wide",
+    match setting.value_type {
+        ValueType::Switch => " switch",
+        ValueType::Words | ValueType::Sizes | ValueType::Choice(_) => " wide",
         _ if setting.path == "hardware.gpus" => " short",
         _ => "",
     }
@@ -65,12 +65,12 @@ fn control(setting: &Setting) -> String {
     let Setting { path, label, .. } = setting;
     let name =
         format!("id=\"{path}\" name=\"{path}\" aria-describedby=\"{path}.hint {path}.help\"");
-    match setting.kind {
-        Kind::Switch => format!(
+    match setting.value_type {
+        ValueType::Switch => format!(
             "<label><input {name} type=\"checkbox\">{}</label>",
             escape(label)
         ),
-        Kind::Choice(choices) => {
+        ValueType::Choice(choices) => {
             let option = |id: &str, label: &str| {
                 format!("<option value=\"{id}\">{}</option>", escape(label))
             };
@@ -78,8 +78,8 @@ fn control(setting: &Setting) -> String {
             format!("<select {name}>{options}</select>")
         }
         _ => {
-            let mode = match setting.kind {
-                Kind::Whole { .. } | Kind::Number { .. } => "decimal",
+            let mode = match setting.value_type {
+                ValueType::Whole { .. } | ValueType::Number { .. } => "decimal",
                 _ => "text",
             };
             let unit = escape(setting.unit);

@@ -13,7 +13,7 @@ use super::signals::{memo, whenever};
 use super::{browser, combo, plans, text};
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
-use crate::scenario::settings::{self, Kind, SECTIONS, Setting};
+use crate::scenario::settings::{self, SECTIONS, Setting, ValueType};
 
 /// Settings in sight, by group; all others are folded under their section's title.
 const FRONT: &[(&str, &[&str])] = &[
@@ -43,7 +43,7 @@ fn folded(section: &str) -> impl Iterator<Item = &'static Setting> {
 }
 
 fn is_searched(setting: &Setting) -> bool {
-    matches!(setting.kind, Kind::Gpu | Kind::Model)
+    matches!(setting.value_type, ValueType::Gpu | ValueType::Model)
 }
 
 /// The form. What the focused field means is said in one quiet place beneath it.
@@ -121,7 +121,7 @@ pub fn view(session: Session) -> Part {
 
 /// Whether a setting is chosen at once, and not typed.
 fn is_chosen(setting: &Setting) -> bool {
-    matches!(setting.kind, Kind::Switch | Kind::Choice(_))
+    matches!(setting.value_type, ValueType::Switch | ValueType::Choice(_))
 }
 
 /// The fields follow the draft: only those are touched that show something else than before.

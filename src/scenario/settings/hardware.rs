@@ -2,7 +2,7 @@
 
 use crate::catalog::Os;
 use crate::scenario::Choice;
-use crate::scenario::settings::{Access, Kind, Setting};
+use crate::scenario::setting::{Access, Setting, ValueType};
 
 const SYSTEMS: [(Os, Choice); 3] = [
     (
@@ -34,7 +34,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "gpu",
         label: "GPU",
         unit: "",
-        kind: Kind::Gpu,
+        value_type: ValueType::Gpu,
         help: "The graphics card, by its catalogue id.",
         memory: "Decides how much memory there is and which attention kernels run.",
         access: text!(hardware.gpu),
@@ -45,7 +45,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "gpus",
         label: "GPUs",
         unit: "",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 1,
             high: 100_000,
         },
@@ -59,7 +59,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "nodes",
         label: "Machines",
         unit: "",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 1,
             high: 10_000,
         },
@@ -73,7 +73,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "mem",
         label: "Memory, where it is not the catalogue's",
         unit: "MiB",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 100_000_000,
         },
@@ -87,7 +87,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "cc",
         label: "Compute capability, where it is not the catalogue's",
         unit: "",
-        kind: Kind::Version {
+        value_type: ValueType::Version {
             low: (0, 0),
             high: (20, 9),
         },
@@ -104,7 +104,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "bw",
         label: "Memory bandwidth, where it is not the catalogue's",
         unit: "GB/s",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 100_000,
         },
@@ -118,7 +118,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "tflops",
         label: "Dense 16-bit rate, where it is not the catalogue's",
         unit: "TFLOPS",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 100_000,
         },
@@ -132,7 +132,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "os",
         label: "Operating system",
         unit: "",
-        kind: Kind::Choice(&[SYSTEMS[0].1, SYSTEMS[1].1, SYSTEMS[2].1]),
+        value_type: ValueType::Choice(&[SYSTEMS[0].1, SYSTEMS[1].1, SYSTEMS[2].1]),
         help: "What the machine runs.",
         memory: "Windows shows programs another total than Linux does, and its desktop takes more of it.",
         access: Access::Choice(
@@ -153,7 +153,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "display",
         label: "Drives a display",
         unit: "",
-        kind: Kind::Switch,
+        value_type: ValueType::Switch,
         help: "Whether the desktop runs on the same card.",
         memory: "The desktop takes some hundred MiB that training cannot have.",
         access: switch!(hardware.display),

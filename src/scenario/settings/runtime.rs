@@ -1,6 +1,6 @@
 //! The allocator, the loader, evaluation and saving.
 
-use crate::scenario::settings::{Kind, Setting};
+use crate::scenario::setting::{Setting, ValueType};
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -8,7 +8,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "expandable",
         label: "Expandable segments",
         unit: "",
-        kind: Kind::Switch,
+        value_type: ValueType::Switch,
         help: "expandable_segments:True in PYTORCH_ALLOC_CONF.",
         memory: "The allocator grows one segment instead of many: reserved stays close to allocated.",
         access: switch!(runtime.expandable_segments),
@@ -19,7 +19,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "max_split",
         label: "Largest block that is split",
         unit: "MiB",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 1_000_000,
         },
@@ -33,7 +33,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "gc",
         label: "Allocator's garbage collection",
         unit: "",
-        kind: Kind::Number {
+        value_type: ValueType::Number {
             low: 0.0,
             high: 1.0,
         },
@@ -47,7 +47,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "roundup",
         label: "Rounding of requests",
         unit: "divisions",
-        kind: Kind::Whole { low: 0, high: 64 },
+        value_type: ValueType::Whole { low: 0, high: 64 },
         help: "roundup_power2_divisions of PYTORCH_ALLOC_CONF, a power of two; 0 leaves it off.",
         memory: "Requests are rounded up to parts of a power of two: fewer sizes, so blocks are used again, each up to a part larger.",
         access: whole!(runtime.roundup_power2_divisions),
@@ -58,7 +58,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "fraction",
         label: "Memory fraction",
         unit: "",
-        kind: Kind::Number {
+        value_type: ValueType::Number {
             low: 0.0,
             high: 1.0,
         },
@@ -72,7 +72,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "workers",
         label: "Loader's workers",
         unit: "processes",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 1_024,
         },
@@ -86,7 +86,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "prefetch",
         label: "Prefetched batches",
         unit: "batches",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 1,
             high: 10_000,
         },
@@ -100,7 +100,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "pin",
         label: "Pinned memory",
         unit: "",
-        kind: Kind::Switch,
+        value_type: ValueType::Switch,
         help: "pin_memory of the loader.",
         memory: "Host memory that cannot be swapped, one more copy of the waiting batches; nothing on the card.",
         access: switch!(runtime.pin_memory),
@@ -111,7 +111,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "data_gib",
         label: "Data set in memory",
         unit: "GiB",
-        kind: Kind::Number {
+        value_type: ValueType::Number {
             low: 0.0,
             high: 1_000_000.0,
         },
@@ -125,7 +125,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "eval_mb",
         label: "Evaluation batch",
         unit: "samples",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 1_000_000,
         },
@@ -139,7 +139,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "eval_every",
         label: "Steps between evaluations",
         unit: "steps",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 1_000_000_000,
         },
@@ -153,7 +153,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "save_every",
         label: "Steps between saves",
         unit: "steps",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 1_000_000_000,
         },
@@ -167,7 +167,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "save_keep",
         label: "Checkpoints kept",
         unit: "",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 1_000_000,
         },

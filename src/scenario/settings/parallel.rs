@@ -1,6 +1,6 @@
 //! How GPUs share the work.
 
-use crate::scenario::settings::{Kind, Setting};
+use crate::scenario::setting::{Setting, ValueType};
 use crate::scenario::{Offload, Parallelism};
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -9,7 +9,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "par",
         label: "Data parallelism",
         unit: "",
-        kind: Kind::Choice(Parallelism::CHOICES),
+        value_type: ValueType::Choice(Parallelism::CHOICES),
         help: "How GPUs share the work; with one GPU it means nothing.",
         memory: "DDP holds everything on each GPU and gradients once more in buckets; ZeRO and FSDP divide states, gradients and weights among the GPUs.",
         access: choice!(Parallelism, parallel.strategy),
@@ -20,7 +20,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "tp",
         label: "Tensor parallel",
         unit: "GPUs",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 1,
             high: 1_024,
         },
@@ -34,7 +34,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "pp",
         label: "Pipeline parallel",
         unit: "GPUs",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 1,
             high: 1_024,
         },
@@ -48,7 +48,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "cp",
         label: "Context parallel",
         unit: "GPUs",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 1,
             high: 1_024,
         },
@@ -62,7 +62,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "ep",
         label: "Expert parallel",
         unit: "GPUs",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 1,
             high: 1_024,
         },
@@ -76,7 +76,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "bucket",
         label: "Gradient buckets",
         unit: "MiB",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 1,
             high: 100_000,
         },
@@ -90,7 +90,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "bucket_view",
         label: "Gradients live in the buckets",
         unit: "",
-        kind: Kind::Switch,
+        value_type: ValueType::Switch,
         help: "gradient_as_bucket_view of DDP.",
         memory: "Saves the second copy of the gradients.",
         access: switch!(parallel.bucket_view),
@@ -101,7 +101,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "reshard",
         label: "Gather weights again for backward",
         unit: "",
-        kind: Kind::Switch,
+        value_type: ValueType::Switch,
         help: "reshard_after_forward of FSDP; off keeps gathered weights from forward to backward.",
         memory: "Off holds all weights through the step, as ZeRO-2 does.",
         access: switch!(parallel.reshard),
@@ -112,7 +112,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "offload",
         label: "Kept on the host",
         unit: "",
-        kind: Kind::Choice(Offload::CHOICES),
+        value_type: ValueType::Choice(Offload::CHOICES),
         help: "What ZeRO or FSDP keep in host memory.",
         memory: "Takes the states, or the weights too, off the card and puts them into host memory.",
         access: choice!(Offload, parallel.offload),

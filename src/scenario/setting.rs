@@ -1,65 +1,12 @@
-//! One definition for each field of a scenario, and everything that is derived from it.
+//! One field of a scenario: what it is called, what it accepts, how it is read and written.
 
 use super::network::Network;
-use super::problem::nearest;
-pub use super::values::{LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME};
-use super::values::{is_key, name, sizes, switch, version, whole, words};
+use super::values::{
+    LARGEST_SIZE, LONGEST_LIST, is_key, name, sizes, switch, version, whole, words,
+};
 use super::{Choice, Problem, Scenario};
 use crate::decimal::decimal;
 use crate::order::Map;
-
-/// All settings, in the order in which people meet them.
-pub fn all() -> &'static [Setting] {
-    &super::table::SETTINGS
-}
-
-/// The setting at a path, such as `data.micro_batch`.
-pub fn find(path: &str) -> Option<&'static Setting> {
-    all().iter().find(|setting| setting.path == path)
-}
-
-/// The setting with a link key, such as `mb`.
-pub fn by_key(key: &str) -> Option<&'static Setting> {
-    all().iter().find(|setting| setting.key == key)
-}
-
-/// The setting with this path or this link key.
-pub fn named(name: &str) -> Option<&'static Setting> {
-    find(name).or_else(|| by_key(name))
-}
-
-/// Sets one field by its path or its link key: what `--set data.micro_batch=4` and `--set mb=4` do.
-pub fn set(scenario: &mut Scenario, name: &str, text: &str) -> Result<(), Problem> {
-    match named(name) {
-        Some(setting) => setting.set(scenario, text),
-        None => Err(unknown(name, text)),
-    }
-}
-
-/// The problem of a name that no setting has.
-pub fn unknown(name: &str, value: &str) -> Problem {
-    let names = all().iter().flat_map(|setting| [setting.path, setting.key]);
-    let sections = SECTIONS.iter().map(|(id, _)| *id);
-    // `data.seq` means the field whose link key is `seq`.
-    let by_key = name.rsplit_once('.').and_then(|(_, key)| by_key(key));
-    let near = by_key.map(|setting| setting.path);
-    let expected = match near.or_else(|| nearest(name, names.chain(sections))) {
-        Some(near) => format!("a known field; did you mean {near}?"),
-        None => "a known field; `headroom schema` lists them".into(),
-    };
-    Problem::new(name, value, expected)
-}
-
-/// Sections of the form, of files and of the documentation, in order: the first part of a path and its title.
-pub const SECTIONS: &[(&str, &str)] = &[
-    ("hardware", "Hardware"),
-    ("model", "Model"),
-    ("data", "Data"),
-    ("training", "Training"),
-    ("parallel", "Parallel layout"),
-    ("stack", "Software"),
-    ("runtime", "Runtime"),
-];
 
 /// One field of the scenario: what it is called, what it accepts, what it means for memory.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +18,7 @@ pub struct Setting {
     pub label: &'static str,
     /// Empty where the value is not a quantity.
     pub unit: &'static str,
-    pub kind: Kind,
+    pub value_type: ValueType,
     pub help: &'static str,
     /// What the setting does to memory, in a sentence.
     pub memory: &'static str,
@@ -82,7 +29,7 @@ pub struct Setting {
 
 /// What values a setting accepts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Kind {
+pub enum ValueType {
     Whole {
         low: u64,
         high: u64,
@@ -223,31 +170,25 @@ impl Setting {
         self.path.split('.').next().unwrap_or(self.path)
     }
 
-    /// Whether the setting means anything in this scenario (adapters' rank does not without adapters).
-    pub fn applies(&self, scenario: &Scenario) -> bool {
-        let on = |parent: &Setting| parent.value(scenario) == Value::Switch(true);
-        self.parent.and_then(find).is_none_or(on)
-    }
-
     /// What the setting accepts, as the end of "expected ...".
     pub fn expected(&self) -> String {
-        match self.kind {
-            Kind::Whole { low, high } => format!("a whole number from {low} to {high}"),
-            Kind::Number { low, high } => format!("a number from {low} to {high}"),
-            Kind::Switch => "on or off".into(),
-            Kind::Choice(choices) => {
+        match self.value_type {
+            ValueType::Whole { low, high } => format!("a whole number from {low} to {high}"),
+            ValueType::Number { low, high } => format!("a number from {low} to {high}"),
+            ValueType::Switch => "on or off".into(),
+            ValueType::Choice(choices) => {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id).collect();
                 format!("one of {}", ids.join(", "))
             }
-            Kind::Gpu => "a GPU's id; `headroom catalog` lists them".into(),
-            Kind::Model => "a model's id; `headroom catalog` lists them".into(),
-            Kind::Version { low, high } => format!(
+            ValueType::Gpu => "a GPU's id; `headroom catalog` lists them".into(),
+            ValueType::Model => "a model's id; `headroom catalog` lists them".into(),
+            ValueType::Version { low, high } => format!(
                 "a version from \"{}.{}\" to \"{}.{}\" in quotes",
                 low.0, low.1, high.0, high.1
             ),
-            Kind::Words => "names separated by commas".into(),
-            Kind::Network => "parts, layers and tensors (docs/scenario.md)".into(),
-            Kind::Sizes => {
+            ValueType::Words => "names separated by commas".into(),
+            ValueType::Network => "parts, layers and tensors (docs/scenario.md)".into(),
+            ValueType::Sizes => {
                 format!("sizes such as layers=2,hidden=128, each from 0 to {LARGEST_SIZE}")
             }
         }
@@ -255,15 +196,15 @@ impl Setting {
 
     /// The problem of this value, where the scenario holds one that is not accepted.
     pub fn check(&self, scenario: &Scenario) -> Option<Problem> {
-        let fine = match (self.kind, self.value(scenario)) {
-            (Kind::Whole { low, high }, Value::Whole(it)) => low <= it && it <= high,
-            (Kind::Number { low, high }, Value::Number(it)) => low <= it && it <= high,
-            (Kind::Gpu | Kind::Model, Value::Text(it)) => name(&it).as_ref() == Some(&it),
-            (Kind::Version { low, high }, Value::Text(it)) => {
+        let fine = match (self.value_type, self.value(scenario)) {
+            (ValueType::Whole { low, high }, Value::Whole(it)) => low <= it && it <= high,
+            (ValueType::Number { low, high }, Value::Number(it)) => low <= it && it <= high,
+            (ValueType::Gpu | ValueType::Model, Value::Text(it)) => name(&it).as_ref() == Some(&it),
+            (ValueType::Version { low, high }, Value::Text(it)) => {
                 version(&it).is_some_and(|it| low <= it && it <= high)
             }
-            (Kind::Words, Value::Words(it)) => words(&it.join(",")).as_ref() == Some(&it),
-            (Kind::Sizes, Value::Sizes(it)) => {
+            (ValueType::Words, Value::Words(it)) => words(&it.join(",")).as_ref() == Some(&it),
+            (ValueType::Sizes, Value::Sizes(it)) => {
                 it.len() <= LONGEST_LIST && it.iter().all(|(k, v)| is_key(k) && *v <= LARGEST_SIZE)
             }
             _ => true,
@@ -275,6 +216,3 @@ impl Setting {
         Problem::new(self.path, value, self.expected())
     }
 }
-
-#[cfg(test)]
-mod tests;

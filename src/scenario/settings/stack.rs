@@ -1,7 +1,7 @@
 //! The software.
 
 use crate::scenario::Trainer;
-use crate::scenario::settings::{Access, Kind, Setting};
+use crate::scenario::setting::{Access, Setting, ValueType};
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -9,7 +9,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "trainer",
         label: "Trainer",
         unit: "",
-        kind: Kind::Choice(Trainer::CHOICES),
+        value_type: ValueType::Choice(Trainer::CHOICES),
         help: "The program that trains. Fields that are not given take its defaults.",
         memory: "Trainers differ in what they do unasked: checkpointing, fused optimizers, casts of adapters, how the loss is computed.",
         access: choice!(Trainer, stack.trainer),
@@ -20,7 +20,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "trainer_version",
         label: "Trainer's version",
         unit: "",
-        kind: Kind::Version {
+        value_type: ValueType::Version {
             low: (0, 0),
             high: (99, 99),
         },
@@ -37,7 +37,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "torch",
         label: "PyTorch",
         unit: "",
-        kind: Kind::Version {
+        value_type: ValueType::Version {
             low: (1, 10),
             high: (2, 15),
         },
@@ -51,7 +51,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "transformers",
         label: "transformers",
         unit: "",
-        kind: Kind::Version {
+        value_type: ValueType::Version {
             low: (4, 30),
             high: (5, 23),
         },
@@ -65,7 +65,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "peft",
         label: "PEFT",
         unit: "",
-        kind: Kind::Version {
+        value_type: ValueType::Version {
             low: (0, 5),
             high: (0, 21),
         },
@@ -79,7 +79,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "bitsandbytes",
         label: "bitsandbytes",
         unit: "",
-        kind: Kind::Version {
+        value_type: ValueType::Version {
             low: (0, 39),
             high: (0, 50),
         },
@@ -93,7 +93,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "liger",
         label: "Liger kernel",
         unit: "",
-        kind: Kind::Version {
+        value_type: ValueType::Version {
             low: (0, 3),
             high: (0, 8),
         },

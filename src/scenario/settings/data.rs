@@ -1,7 +1,7 @@
 //! What a batch is made of.
 
 use crate::scenario::Distribution;
-use crate::scenario::settings::{Kind, Setting};
+use crate::scenario::setting::{Setting, ValueType};
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -9,7 +9,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "mb",
         label: "Micro-batch",
         unit: "samples",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 1,
             high: 1_000_000,
         },
@@ -23,7 +23,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "seq",
         label: "Sequence length",
         unit: "tokens",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 1,
             high: 100_000_000,
         },
@@ -37,7 +37,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "mask",
         label: "Padding mask",
         unit: "",
-        kind: Kind::Switch,
+        value_type: ValueType::Switch,
         help: "Batches hold padding, so the model is given a mask.",
         memory: "A real mask takes SDPA off the flash kernel and materialises a bias of batch × sequence² in every layer.",
         access: switch!(data.padding_mask),
@@ -48,7 +48,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "dist",
         label: "Shape of the samples",
         unit: "",
-        kind: Kind::Choice(Distribution::CHOICES),
+        value_type: ValueType::Choice(Distribution::CHOICES),
         help: "Whether all samples are of one length, padded to one, or of lengths that vary (edges for graphs).",
         memory: "Fixed and padded batches all cost the same; where lengths vary, the largest batch decides whether a run survives.",
         access: choice!(Distribution, data.distribution),
@@ -59,7 +59,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "mean",
         label: "Mean length",
         unit: "tokens",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 100_000_000,
         },
@@ -73,7 +73,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "p95",
         label: "95th percentile of lengths",
         unit: "tokens",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 100_000_000,
         },
@@ -87,7 +87,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "max",
         label: "Largest length",
         unit: "tokens",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 100_000_000,
         },
@@ -101,7 +101,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "samples",
         label: "Samples in an epoch",
         unit: "samples",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 1_000_000_000_000,
         },
@@ -115,7 +115,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "packing",
         label: "Packing",
         unit: "",
-        kind: Kind::Switch,
+        value_type: ValueType::Switch,
         help: "Short samples are joined until they fill the sequence.",
         memory: "No padding is computed: each batch holds as many tokens as the sequence has places.",
         access: switch!(data.packing),
@@ -126,7 +126,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         key: "global",
         label: "Wanted global batch",
         unit: "samples",
-        kind: Kind::Whole {
+        value_type: ValueType::Whole {
             low: 0,
             high: 1_000_000_000,
         },

@@ -1,0 +1,165 @@
+//! The settings themselves, a file for each section, in the order of the form, and the ways to look one up.
+
+use super::problem::nearest;
+pub use super::setting::{Setting, Value, ValueType};
+pub use super::values::{LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME};
+use super::{Problem, Scenario};
+
+/// All settings, in the order in which people meet them.
+pub fn all() -> &'static [Setting] {
+    &ALL
+}
+
+/// The setting at a path, such as `data.micro_batch`.
+pub fn find(path: &str) -> Option<&'static Setting> {
+    all().iter().find(|setting| setting.path == path)
+}
+
+/// The setting with a link key, such as `mb`.
+pub fn by_key(key: &str) -> Option<&'static Setting> {
+    all().iter().find(|setting| setting.key == key)
+}
+
+/// The setting with this path or this link key.
+pub fn named(name: &str) -> Option<&'static Setting> {
+    find(name).or_else(|| by_key(name))
+}
+
+/// Sets one field by its path or its link key: what `--set data.micro_batch=4` and `--set mb=4` do.
+pub fn set(scenario: &mut Scenario, name: &str, text: &str) -> Result<(), Problem> {
+    match named(name) {
+        Some(setting) => setting.set(scenario, text),
+        None => Err(unknown(name, text)),
+    }
+}
+
+/// The problem of a name that no setting has.
+pub fn unknown(name: &str, value: &str) -> Problem {
+    let names = all().iter().flat_map(|setting| [setting.path, setting.key]);
+    let sections = SECTIONS.iter().map(|(id, _)| *id);
+    // `data.seq` means the field whose link key is `seq`.
+    let by_key = name.rsplit_once('.').and_then(|(_, key)| by_key(key));
+    let near = by_key.map(|setting| setting.path);
+    let expected = match near.or_else(|| nearest(name, names.chain(sections))) {
+        Some(near) => format!("a known field; did you mean {near}?"),
+        None => "a known field; `headroom schema` lists them".into(),
+    };
+    Problem::new(name, value, expected)
+}
+
+/// Sections of the form, of files and of the documentation, in order: the first part of a path and its title.
+pub const SECTIONS: &[(&str, &str)] = &[
+    ("hardware", "Hardware"),
+    ("model", "Model"),
+    ("data", "Data"),
+    ("training", "Training"),
+    ("parallel", "Parallel layout"),
+    ("stack", "Software"),
+    ("runtime", "Runtime"),
+];
+
+impl Setting {
+    /// Whether the setting means anything in this scenario (adapters' rank does not without adapters).
+    pub fn applies(&self, scenario: &Scenario) -> bool {
+        let on = |parent: &Setting| parent.value(scenario) == Value::Switch(true);
+        self.parent.and_then(find).is_none_or(on)
+    }
+}
+
+/// Accessors for a field given by its path in the struct.
+macro_rules! whole {
+    ($($part:ident).+) => {
+        crate::scenario::setting::Access::Whole(
+            |s| u64::from(s.$($part).+),
+            |s, it| s.$($part).+ = it.try_into().unwrap_or_default(),
+        )
+    };
+}
+macro_rules! number {
+    ($($part:ident).+) => {
+        crate::scenario::setting::Access::Number(|s| s.$($part).+, |s, it| s.$($part).+ = it)
+    };
+}
+macro_rules! switch {
+    ($($part:ident).+) => {
+        crate::scenario::setting::Access::Switch(|s| s.$($part).+, |s, it| s.$($part).+ = it)
+    };
+}
+macro_rules! choice {
+    ($type:ident, $($part:ident).+) => {
+        crate::scenario::setting::Access::Choice(
+            |s| s.$($part).+.id(),
+            |s, id| $type::from_id(id).map(|it| s.$($part).+ = it).is_some(),
+        )
+    };
+}
+macro_rules! text {
+    ($($part:ident).+) => {
+        crate::scenario::setting::Access::Text(|s| s.$($part).+.clone(), |s, it| s.$($part).+ = it)
+    };
+}
+macro_rules! words {
+    ($($part:ident).+) => {
+        crate::scenario::setting::Access::Words(|s| s.$($part).+.clone(), |s, it| s.$($part).+ = it)
+    };
+}
+/// Accessors for a field of the adapters, which exist only where asked for: writing one asks for them.
+macro_rules! lora {
+    ($access:ident, $field:ident) => {
+        crate::scenario::setting::Access::$access(
+            |s| s.training.lora.clone().unwrap_or_default().$field,
+            |s, it| adapters(s).$field = it,
+        )
+    };
+}
+
+mod data;
+mod hardware;
+mod model;
+mod parallel;
+mod runtime;
+mod stack;
+mod training;
+
+const TABLES: &[&[Setting]] = &[
+    hardware::SETTINGS,
+    model::SETTINGS,
+    data::SETTINGS,
+    training::SETTINGS,
+    parallel::SETTINGS,
+    stack::SETTINGS,
+    runtime::SETTINGS,
+];
+
+static ALL: [Setting; count(TABLES)] = joined(TABLES);
+
+const fn count(sections: &[&[Setting]]) -> usize {
+    let (mut all, mut at) = (0, 0);
+    while at < sections.len() {
+        all += sections[at].len();
+        at += 1;
+    }
+    all
+}
+
+const fn joined<const ALL: usize>(sections: &[&[Setting]]) -> [Setting; ALL] {
+    let mut all = [sections[0][0]; ALL];
+    let (mut section, mut filled) = (0, 0);
+    while section < sections.len() {
+        let mut at = 0;
+        while at < sections[section].len() {
+            all[filled] = sections[section][at];
+            filled += 1;
+            at += 1;
+        }
+        section += 1;
+    }
+    all
+}
+
+fn adapters(scenario: &mut Scenario) -> &mut super::Lora {
+    scenario.training.lora.get_or_insert_default()
+}
+
+#[cfg(test)]
+mod tests;
