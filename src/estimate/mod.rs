@@ -14,7 +14,7 @@ mod quick;
 mod replay;
 mod resume;
 mod scan;
-mod software;
+pub(crate) mod software;
 mod spread;
 mod steps;
 pub mod time;
@@ -29,7 +29,6 @@ pub use host::{Disk, Host, HostPart, HostUse};
 pub use names::{unmatched, warnings};
 pub use outcome::{Band, Estimate, Fit, Instant, Part, Unsupported};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
-pub use software::software;
 pub use spread::{Joined, Spread, at_least_once};
 pub use steps::{Besides, Kept as KeptEachStep, ManySteps, Plan, SHOWN, StepMemory, Walk};
 pub use uncertainty::Doubts;
@@ -111,6 +110,7 @@ fn course(scenario: &Scenario, steps: Course) -> Course {
         buckets: buckets(scenario),
         evaluation: scenario.runtime.eval_batch,
         resumes: resume::on_device(scenario),
+        libraries: software::libraries(&scenario.stack),
         ..steps
     }
 }
@@ -158,10 +158,10 @@ fn buckets(scenario: &Scenario) -> Buckets {
     }
 }
 
-/// The card and the software.
+/// The GPU and PyTorch.
 fn machine(scenario: &Scenario) -> Machine {
     Machine {
-        software: software(&scenario.stack),
+        torch: software::torch(&scenario.stack),
         ..device::machine(&scenario.hardware, catalog::gpu(&scenario.hardware.gpu))
     }
 }

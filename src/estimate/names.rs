@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::{Unsupported, built};
-use crate::nets::{Cx, Env};
+use crate::nets::{Cx, Env, Libraries};
 use crate::order::distinct;
 use crate::scenario::{Data, Problem, Scenario, Training, nearest, settings};
 use crate::tape::{DType, Folding, Machine, Tape};
@@ -123,7 +123,12 @@ fn parameters(scenario: &Scenario) -> Result<Vec<String>, Unsupported> {
     let tape = Tape::new(Machine::default());
     let cx = Cx::new(
         tape.clone(),
-        Rc::new(Env::new(training, DType::BF16, Folding::FromSecond)),
+        Rc::new(Env::new(
+            training,
+            Libraries::NEWEST,
+            DType::BF16,
+            Folding::FromSecond,
+        )),
     );
     let batch = net.batch(&cx, &data);
     drop(net.forward(&cx, &batch));

@@ -1,43 +1,54 @@
 //! From the versions a scenario names to the rules that hold in them.
 
 use crate::catalog;
+use crate::nets::{Libraries, Logits};
 use crate::scenario::Stack;
-use crate::tape::{AdamStep, Logits, Software};
+use crate::tape::{AdamStep, Torch};
 
-/// The rules of these versions, by the catalogue's table of stacks.
-pub fn software(stack: &Stack) -> Software {
-    let newest = Software::default();
+/// The rules of PyTorch in its version, by the catalogue's table of stacks.
+pub fn torch(stack: &Stack) -> Torch {
     if *stack == Stack::default() {
-        return newest;
+        return Torch::default();
     }
-    let value = |library: &str, version, key: &str| {
-        let fact = catalog::stack(library).and_then(|it| it.fact(key, version));
-        fact.map_or("", |fact| fact.value)
-    };
-    let torch = |key| value("torch", stack.torch, key);
-    let transformers = |key| value("transformers", stack.transformers, key);
-    Software {
-        softmax_keeps_input: torch("softmax-saves-input") == "true",
-        keeps_cublas_workspace: torch("cublas-workspace-kept") == "true",
-        zeroes_gradients: torch("training.zero_to_none") == "false",
-        adam: match (torch("training.optimizer"), torch("foreach-temporaries")) {
+    let value = |key| value("torch", stack.torch, key);
+    Torch {
+        softmax_keeps_input: value("softmax-saves-input") == "true",
+        keeps_cublas_workspace: value("cublas-workspace-kept") == "true",
+        zeroes_gradients: value("training.zero_to_none") == "false",
+        adam: match (value("training.optimizer"), value("foreach-temporaries")) {
             ("adamw-loop", _) => AdamStep::Loop,
             (_, "2") => AdamStep::TwoLists,
             _ => AdamStep::OneList,
         },
+    }
+}
+
+/// The rules of the libraries in their versions, by the same table.
+pub fn libraries(stack: &Stack) -> Libraries {
+    if *stack == Stack::default() {
+        return Libraries::NEWEST;
+    }
+    let transformers = |key| value("transformers", stack.transformers, key);
+    let bitsandbytes = |key| value("bitsandbytes", stack.bitsandbytes, key);
+    Libraries {
         logits: match transformers("logits") {
             "kept-fp32-shifted" => Logits::KeptShifted,
             "shifted" => Logits::Shifted,
             _ => Logits::Upcast,
         },
         reentrant: transformers("checkpoint-reentrant") == "true",
-        four_bit_keeps_input: value("bitsandbytes", stack.bitsandbytes, "four-bit-keeps-input")
-            == "true",
-        linear_loss_upcasts: value("liger", stack.liger, "linear-loss-upcasts") == "true",
         looped_experts: transformers("experts-loop") == "true",
         mistral_repeats_keys: transformers("mistral-repeats-keys") == "true",
         bigcode_keeps_caches: transformers("bigcode-keeps-caches") == "true",
+        four_bit_keeps_input: bitsandbytes("four-bit-keeps-input") == "true",
+        linear_loss_upcasts: value("liger", stack.liger, "linear-loss-upcasts") == "true",
     }
+}
+
+/// The table's value of a rule in a version; empty where it has none.
+fn value(library: &str, version: (u8, u8), key: &str) -> &'static str {
+    let fact = catalog::stack(library).and_then(|library| library.fact(key, version));
+    fact.map_or("", |fact| fact.value)
 }
 
 #[cfg(test)]
@@ -47,52 +58,55 @@ mod tests {
     use crate::scenario::{Checkpointing, Precision, Scenario};
 
     #[track_caller]
-    fn check(torch: (u8, u8), transformers: (u8, u8), expected: Software) {
+    fn check(versions: [(u8, u8); 2], expected: (Torch, Libraries)) {
+        let [torch_version, transformers] = versions;
         let stack = Stack {
-            torch,
+            torch: torch_version,
             transformers,
             ..Stack::default()
         };
-        assert_eq!(software(&stack), expected);
+        assert_eq!((torch(&stack), libraries(&stack)), expected);
     }
 
     #[test]
     fn the_newest_versions_are_the_default_and_older_ones_differ_where_the_table_says() {
-        let newest = Software::default();
-        check((2, 15), (5, 23), newest);
-        check((2, 14), (5, 0), newest);
-        let older = Software {
+        let newest = (Torch::default(), Libraries::NEWEST);
+        check([(2, 15), (5, 23)], newest);
+        check([(2, 14), (5, 0)], newest);
+        let torch = Torch {
             keeps_cublas_workspace: true,
+            ..Torch::default()
+        };
+        let libraries = Libraries {
             logits: Logits::Shifted,
             reentrant: true,
             looped_experts: true,
             bigcode_keeps_caches: true,
-            ..newest
+            ..Libraries::NEWEST
         };
-        check((2, 4), (4, 48), older);
-        let older = Software {
+        check([(2, 4), (4, 48)], (torch, libraries));
+        let libraries = Libraries {
             logits: Logits::KeptShifted,
             mistral_repeats_keys: true,
-            ..older
+            ..libraries
         };
-        check((2, 4), (4, 45), older);
-        let two = AdamStep::TwoLists;
-        check((2, 0), (4, 45), Software { adam: two, ..older });
-        let older = Software {
+        check([(2, 4), (4, 45)], (torch, libraries));
+        let torch = Torch {
+            adam: AdamStep::TwoLists,
+            ..torch
+        };
+        check([(2, 0), (4, 45)], (torch, libraries));
+        let torch = Torch {
             adam: AdamStep::Loop,
             zeroes_gradients: true,
-            ..older
+            ..torch
         };
-        check((1, 13), (4, 36), older);
-        let softmax_keeps_input = true;
-        check(
-            (1, 10),
-            (4, 36),
-            Software {
-                softmax_keeps_input,
-                ..older
-            },
-        );
+        check([(1, 13), (4, 36)], (torch, libraries));
+        let torch = Torch {
+            softmax_keeps_input: true,
+            ..torch
+        };
+        check([(1, 10), (4, 36)], (torch, libraries));
     }
 
     #[test]
@@ -102,7 +116,7 @@ mod tests {
                 bitsandbytes,
                 ..Stack::default()
             };
-            software(&stack).four_bit_keeps_input
+            libraries(&stack).four_bit_keeps_input
         };
         assert!(keeps((0, 41)) && keeps((0, 42)) && !keeps((0, 43)) && !keeps((0, 50)));
     }

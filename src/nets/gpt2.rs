@@ -47,8 +47,9 @@ impl Net for Gpt2 {
             drop(cx.tied_later([self.vocab, self.hidden]));
         });
         let logits = cx.tied_linear("lm_head", &hidden, &table.tensor());
-        let [loss, logits] =
-            cx.within("loss", |_| causal_lm_loss(logits, labels, Entropy::Library));
+        let [loss, logits] = cx.within("loss", |cx| {
+            causal_lm_loss(cx, logits, labels, Entropy::Library)
+        });
         Output {
             loss,
             held: std::iter::once(logits)

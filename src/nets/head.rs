@@ -1,9 +1,10 @@
 //! From the last hidden state of a language model to its loss: all logits, chunks of them, or a fused kernel.
 
+use super::libraries::Logits;
 use super::losses::{Entropy, causal_lm_loss, shifted_labels, shifted_loss, without_last};
 use super::{Cx, Output};
 use crate::scenario::LossKernel;
-use crate::tape::{DType, Logits, Tensor};
+use crate::tape::{DType, Tensor};
 
 /// The loss of `hidden` `[B, S, H]` by the kernel in force. `plain_before`: old versions of this model cast nothing up. `project` makes logits; `weight` is the head's matrix.
 pub fn loss(
@@ -22,7 +23,7 @@ pub fn loss(
         // The library's loss function casts up and shifts before it calls the patched cross-entropy.
         LossKernel::Liger => over_all(cx, project(hidden), labels, Entropy::InPlace, plain_before),
         LossKernel::LigerLinear => cx.within("loss", |cx| {
-            let (rows, labels) = if cx.tape.machine().software.logits == Logits::Upcast {
+            let (rows, labels) = if cx.env.libraries.logits == Logits::Upcast {
                 let [_padded, labels] = shifted_labels(labels);
                 (hidden.clone(), labels)
             } else {
@@ -33,7 +34,11 @@ pub fn loss(
             let labels = labels.view(&[n]);
             plain(
                 cx,
-                Some(rows.linear_cross_entropy_liger(&weight(), &labels)),
+                Some(rows.linear_cross_entropy_liger(
+                    &weight(),
+                    &labels,
+                    cx.env.libraries.linear_loss_upcasts,
+                )),
             )
         }),
         LossKernel::ChunkedLoss => cx.within("loss", |cx| {
@@ -90,12 +95,12 @@ fn over_all(
     entropy: Entropy,
     plain_before: bool,
 ) -> Output {
-    let older = cx.tape.machine().software.logits != Logits::Upcast;
-    let [loss, logits] = cx.within("loss", |_| {
+    let older = cx.env.libraries.logits != Logits::Upcast;
+    let [loss, logits] = cx.within("loss", |cx| {
         if plain_before && older {
             [shifted_loss(&logits, labels, entropy), logits]
         } else {
-            causal_lm_loss(logits, labels, entropy)
+            causal_lm_loss(cx, logits, labels, entropy)
         }
     });
     Output {

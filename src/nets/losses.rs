@@ -1,7 +1,8 @@
 //! Losses as the libraries compute them.
 
 use super::cx::Cx;
-use crate::tape::{DType, Logits, Tensor};
+use super::libraries::Logits;
+use crate::tape::{DType, Tensor};
 
 /// How a loss goes over all logits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,8 +33,8 @@ pub fn class_loss(cx: &Cx, logits: &Tensor, labels: &Tensor) -> Tensor {
 
 /// `ForCausalLMLoss` of transformers: cross-entropy of fp32 logits with the next token, with the copies that the version in
 /// use makes. Gives the loss and the logits as the model returns them.
-pub fn causal_lm_loss(logits: Tensor, labels: &Tensor, entropy: Entropy) -> [Tensor; 2] {
-    match logits.tape().machine().software.logits {
+pub fn causal_lm_loss(cx: &Cx, logits: Tensor, labels: &Tensor, entropy: Entropy) -> [Tensor; 2] {
+    match cx.env.libraries.logits {
         Logits::Upcast => {
             let wide = logits.to(DType::F32);
             let [_padded, shifted] = shifted_labels(labels);

@@ -19,6 +19,7 @@ mod gnn;
 mod gpt2;
 mod head;
 mod inputs;
+mod libraries;
 mod litgpt;
 mod losses;
 mod mamba;
@@ -40,6 +41,7 @@ mod vit;
 
 pub use cx::{Cx, Env};
 pub use declared::net as declared;
+pub use libraries::{Libraries, Logits};
 pub use sizes::Sizes;
 
 use crate::scenario::Data;

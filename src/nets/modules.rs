@@ -58,9 +58,11 @@ impl Cx {
         }
         let compute = self.compute_type();
         let bias = bias.then(|| self.param("bias", [out]).tensor());
+        let scales = double.then_some(blocks);
+        let keeps_input = self.env.libraries.four_bit_keeps_input;
         let y = x
             .to(compute)
-            .then(|x| x.linear_4bit(&weight, out, double.then_some(blocks), stored));
+            .then(|x| x.linear_4bit(&weight, out, scales, stored, keeps_input));
         let y = match bias {
             Some(bias) => y.add(&bias),
             None => y,
@@ -200,7 +202,7 @@ impl Cx {
     /// The result of a module that `get_input_embeddings` names. Checkpointing makes it ask for a gradient, trained or
     /// not (`enable_input_require_grads` in transformers since 5.0; before, only where there are adapters).
     pub fn asks_for_gradient(&self, embedded: Tensor) -> Tensor {
-        let newest = !self.tape.machine().software.reentrant;
+        let newest = !self.env.libraries.reentrant;
         if newest && self.env.training.checkpointing == Checkpointing::Layers {
             embedded.asking_for_gradient()
         } else {

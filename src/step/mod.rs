@@ -10,7 +10,7 @@ mod scaler;
 
 use std::rc::Rc;
 
-use crate::nets::{Cx, Env, Net, Output};
+use crate::nets::{Cx, Env, Libraries, Net, Output};
 use crate::scenario::{Checkpointing, Data, Kernels, Optimizer, Precision, Training};
 use crate::tape::{DType, Folding, Machine, Param, Phase, Tape, Tensor, Trace};
 pub use buckets::Buckets;
@@ -57,6 +57,8 @@ pub struct Course {
     /// After the last step a checkpoint's weights lie on the device beside the model's own, as when a run is resumed.
     pub resumes: bool,
     pub told: Told,
+    /// What the versions in use of the libraries do.
+    pub libraries: Libraries,
 }
 
 /// What a run tells: each of these what those before it do, and more.
@@ -82,6 +84,7 @@ impl Course {
             mode: Mode::Train,
             resumes: false,
             told: Told::Kernels,
+            libraries: Libraries::NEWEST,
         }
     }
 
@@ -96,13 +99,14 @@ impl Course {
             mode: Mode::Train,
             resumes: false,
             told: Told::Kernels,
+            libraries: Libraries::NEWEST,
         }
     }
 }
 
 /// Whether gradients live from step to step, as zeros.
 const fn keeps_gradients(training: &Training, machine: Machine) -> bool {
-    !training.zero_to_none || machine.software.zeroes_gradients
+    !training.zero_to_none || machine.torch.zeroes_gradients
 }
 
 /// Whether something of one step is there in the next.
@@ -156,6 +160,7 @@ pub fn run_as(
         mode,
         resumes,
         told,
+        libraries,
     } = course;
     let reducer = Reducer::new(buckets);
     let (weights, autocast) = types(training.precision);
@@ -168,7 +173,7 @@ pub fn run_as(
     tape.evaluate(mode == Mode::Evaluate);
     let cx = Cx::new(
         tape.clone(),
-        Rc::new(Env::new(training.clone(), weights, folding)),
+        Rc::new(Env::new(training.clone(), libraries, weights, folding)),
     );
     let mut optimizer = OptimizerState::new(training.optimizer, warm);
     let mut scaler = (training.precision == Precision::AmpFp16).then(GradScaler::default);

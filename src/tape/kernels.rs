@@ -11,7 +11,7 @@ impl Tape {
         } else {
             (8 << 20) + (128 << 10)
         };
-        if !self.machine().software.keeps_cublas_workspace {
+        if !self.machine().torch.keeps_cublas_workspace {
             self.workspace("cublas", bytes);
             return;
         }

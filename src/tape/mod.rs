@@ -15,8 +15,8 @@ pub mod ops;
 mod param;
 mod phase;
 mod relaid;
-mod software;
 mod tensor;
+mod torch;
 mod trace;
 
 use std::cell::{Cell, RefCell};
@@ -31,14 +31,14 @@ pub use layout::{Dims, Layout, broadcast};
 pub use notes::Note;
 pub use param::{Hook, Made, Param};
 pub use phase::Phase;
-pub use software::{AdamStep, Logits, Software};
 pub use tensor::Tensor;
+pub use torch::{AdamStep, Torch};
 pub use trace::{Block, Event, Group, Kernel, Mark, Scope, Trace, rounded};
 
 use checkpoint::Hook as SavedHook;
 use trace::ScopeEntry;
 
-/// What the tape and the step have to know of the machine and the software to choose kernels as PyTorch does.
+/// What the tape and the step have to know of the GPU and of PyTorch to choose kernels as it does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Compute capability, such as `(8, 0)`.
@@ -46,7 +46,7 @@ pub struct Machine {
     pub multiprocessors: u64,
     /// Scratch memory a cuDNN convolution plan claims.
     pub cudnn_workspace: u64,
-    pub software: Software,
+    pub torch: Torch,
 }
 
 impl Machine {
@@ -69,7 +69,7 @@ impl Default for Machine {
             capability: (8, 0),
             multiprocessors: 108,
             cudnn_workspace: 0,
-            software: Software::default(),
+            torch: Torch::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::catalog::{Gpu, ModelEntry, gpus, methods, models, stacks};
-use crate::nets::{self, Cx, Env, Sizes};
+use crate::nets::{self, Cx, Env, Libraries, Sizes};
 use crate::scenario::{Data, Training};
 use crate::tape::{DType, Folding, Machine, Tape};
 
@@ -86,7 +86,12 @@ pub fn count(model: &ModelEntry) -> Result<u64, String> {
     let tape = Tape::new(Machine::default());
     let cx = Cx::new(
         tape.clone(),
-        Rc::new(Env::new(training, DType::BF16, Folding::FromSecond)),
+        Rc::new(Env::new(
+            training,
+            Libraries::NEWEST,
+            DType::BF16,
+            Folding::FromSecond,
+        )),
     );
     let batch = net.batch(&cx, &data);
     drop(net.forward(&cx, &batch));

@@ -104,11 +104,12 @@ impl Cx {
             if let Some(keep) = cx.checkpoints(index) {
                 let cx = cx.clone();
                 let tape = cx.tape.clone();
+                let reentrant = keep == Keep::Nothing && cx.env.libraries.reentrant;
                 let segment = move |state: &[Tensor]| {
                     cx.tape.enter(cx.scope);
                     layer(&cx, state)
                 };
-                if keep == Keep::Nothing && tape.machine().software.reentrant {
+                if reentrant {
                     tape.checkpoint_reentrant(state, segment)
                 } else {
                     tape.checkpoint_keeping(keep, state, segment)

@@ -6,6 +6,7 @@ mod params;
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::libraries::Libraries;
 use crate::scenario::Training;
 use crate::tape::{DType, Folding, Scope, Tape, Tensor};
 use params::Named;
@@ -14,6 +15,7 @@ use params::Named;
 #[derive(Debug)]
 pub struct Env {
     pub training: Training,
+    pub libraries: Libraries,
     /// The type weights are kept in.
     pub weights: DType,
     /// Which equal layers are run once for all.
@@ -27,7 +29,7 @@ pub struct Env {
 }
 
 impl Env {
-    pub fn new(training: Training, weights: DType, folding: Folding) -> Self {
+    pub fn new(training: Training, libraries: Libraries, weights: DType, folding: Folding) -> Self {
         // A pattern with a number may single out one layer of a row.
         let numbered = |patterns: &[String]| {
             patterns
@@ -43,6 +45,7 @@ impl Env {
         Self {
             folding: if singled { Folding::Nothing } else { folding },
             training,
+            libraries,
             weights,
             named: Rc::default(),
             params: Rc::default(),
@@ -81,6 +84,7 @@ impl Cx {
         change(&mut training);
         let env = Env {
             training,
+            libraries: self.env.libraries,
             weights,
             folding: self.env.folding,
             params: self.env.params.clone(),

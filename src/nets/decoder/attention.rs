@@ -44,8 +44,7 @@ impl Decoder {
             (k, v) = cached(&shared.cache, k, v);
         }
         let mut groups = self.heads / self.kv_heads;
-        if self.traits.repeats_keys && cx.tape.machine().software.mistral_repeats_keys && groups > 1
-        {
+        if self.traits.repeats_keys && cx.env.libraries.mistral_repeats_keys && groups > 1 {
             k = repeat_heads(&k, groups);
             v = repeat_heads(&v, groups);
             groups = 1;
@@ -89,8 +88,7 @@ impl Decoder {
     /// `present` of `GPTBigCodeAttention` before transformers 4.53: keys and values as a view of the joint product, all of
     /// which it keeps, whether layers are checkpointed or not.
     fn caches_views(&self, cx: &Cx) -> bool {
-        self.traits.projection == Projection::OneKey
-            && cx.tape.machine().software.bigcode_keeps_caches
+        self.traits.projection == Projection::OneKey && cx.env.libraries.bigcode_keeps_caches
     }
 
     pub(super) fn cache(&self, cx: &Cx) -> Cache {

@@ -62,7 +62,7 @@ impl Decoder {
             hidden = x.view(hidden.shape());
         }
         let mut out = cx.within("experts", |cx| {
-            if cx.tape.machine().software.looped_experts && !kind.biased {
+            if cx.env.libraries.looped_experts && !kind.biased {
                 return self.looped_experts(cx, &hidden, &chosen, &weights);
             }
             if self.batched && !kind.biased {

@@ -33,8 +33,9 @@ impl Net for Llava {
         };
         let (hidden, features) = cx.within("model", |cx| self.model(cx, ids, pixels, batch.get(3)));
         let logits = cx.linear("lm_head", &hidden, self.text.vocab, false);
-        let [loss, logits] =
-            cx.within("loss", |_| causal_lm_loss(logits, labels, Entropy::Library));
+        let [loss, logits] = cx.within("loss", |cx| {
+            causal_lm_loss(cx, logits, labels, Entropy::Library)
+        });
         Output {
             loss,
             held: vec![logits, features],

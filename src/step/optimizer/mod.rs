@@ -70,7 +70,7 @@ impl OptimizerState {
             });
         }
         match kind {
-            Optimizer::AdamW => match tape.machine().software.adam {
+            Optimizer::AdamW => match tape.machine().torch.adam {
                 AdamStep::OneList => adam::foreach(tape, &params),
                 AdamStep::TwoLists => adam::two_lists(tape, &params),
                 AdamStep::Loop => adam::for_loop(tape, &params),

@@ -69,8 +69,13 @@ impl Tensor {
     }
 
     /// `LigerFusedLinearCrossEntropyFunction` (fused_linear_cross_entropy.py) of rows `[N, H]`: forward makes the gradients,
-    /// with the logits of one chunk of rows at a time.
-    pub fn linear_cross_entropy_liger(&self, weight: &Tensor, target: &Tensor) -> Tensor {
+    /// with the logits of one chunk of rows at a time. `upcasts`: each chunk is cast up and down again.
+    pub fn linear_cross_entropy_liger(
+        &self,
+        weight: &Tensor,
+        target: &Tensor,
+        upcasts: bool,
+    ) -> Tensor {
         let (n, width, vocabulary) = (self.size(0), self.size(1), weight.size(0));
         let tape = self.tape();
         // `chunk_size`: the logits of a chunk take about as much as the rows.
@@ -94,7 +99,7 @@ impl Tensor {
             drop(lowered);
         }
         tape.cublas_workspace();
-        if tape.machine().software.linear_loss_upcasts {
+        if upcasts {
             // Each round casts up and down again and scales a copy; the names of one round live into the next.
             for round in 0..n.div_ceil(chunk.max(1)).min(2) {
                 if round > 0 {

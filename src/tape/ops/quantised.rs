@@ -5,13 +5,14 @@ use super::super::{DType, Grads, Tensor, grads};
 impl Tensor {
     /// The weights are made whole in this tensor's type for the product and let go; backward makes them again.
     /// `scales` is the number of quantised scales, where scales are quantised. `stored` is the type that was quantised,
-    /// in which weights come back before they are cast.
+    /// in which weights come back before they are cast. `keeps_input`: the input is kept too, though backward never reads it.
     pub fn linear_4bit(
         &self,
         packed: &Tensor,
         out: u64,
         scales: Option<u64>,
         stored: DType,
+        keeps_input: bool,
     ) -> Tensor {
         let input = self.clone();
         let width = input.size(-1);
@@ -29,8 +30,6 @@ impl Tensor {
         });
         drop(weight);
         let from = *input.shape();
-        // Old versions keep the input too, though nothing asks for it.
-        let keeps_input = input.tape().machine().software.four_bit_keeps_input;
         product.from_op(&[&input], |_| {
             if keeps_input {
                 input.tape().hold_with_graph(&input.detach());

@@ -28,7 +28,7 @@ impl Tensor {
         let from = input.dtype();
         let out = input.contiguous().map_to(op, dtype);
         let result = out.clone();
-        let older = input.tape().machine().software.softmax_keeps_input;
+        let older = input.tape().machine().torch.softmax_keeps_input;
         let kept_input = older.then(|| input.clone());
         out.from_op(&[&input], move |_| {
             let kept = result.save();

@@ -155,6 +155,7 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
     };
     let course = step::Course {
         buckets,
+        libraries: software::libraries(&sources::stack(record)),
         ..step::Course::from_the_start(steps)
     };
     Ok(step::run(&*net, &data, &training, machine(record), course))
@@ -189,7 +190,7 @@ fn machine(record: &Value) -> Machine {
     let of = |capability, multiprocessors| Machine {
         capability,
         multiprocessors,
-        software: software(&sources::stack(record)),
+        torch: software::torch(&sources::stack(record)),
         ..Machine::default()
     };
     // Multiprocessors: the vendor's data sheets, as in the catalogue of GPUs.

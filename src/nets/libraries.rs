@@ -1,0 +1,55 @@
+//! Rules of the libraries that models come from, which changed between their releases.
+
+/// What the versions of the libraries do; the default is the newest release of each. The catalogue's table of stacks
+/// (`catalog/stacks.yaml`) says when each rule changed and where that was read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a rule of its own, changed by a release of its own"
+)]
+pub struct Libraries {
+    pub logits: Logits,
+    /// Checkpointing is the re-entrant one (transformers before 5.0).
+    pub reentrant: bool,
+    /// A mixture's experts are modules that run one after the other (transformers before 5.0).
+    pub looped_experts: bool,
+    /// Mistral copies keys and values to every query head (transformers before 4.48).
+    pub mistral_repeats_keys: bool,
+    /// GPT-BigCode caches a view of its joint projection, and checkpointing does not turn that off (transformers before
+    /// 4.53).
+    pub bigcode_keeps_caches: bool,
+    /// A four-bit layer keeps its input for a backward that never reads it (bitsandbytes before 0.43).
+    pub four_bit_keeps_input: bool,
+    /// Liger's fused linear loss casts each chunk of logits up (liger-kernel before 0.5).
+    pub linear_loss_upcasts: bool,
+}
+
+impl Libraries {
+    /// The newest release of each library.
+    pub const NEWEST: Self = Self {
+        logits: Logits::Upcast,
+        reentrant: false,
+        looped_experts: false,
+        mistral_repeats_keys: false,
+        bigcode_keeps_caches: false,
+        four_bit_keeps_input: false,
+        linear_loss_upcasts: false,
+    };
+}
+
+impl Default for Libraries {
+    fn default() -> Self {
+        Self::NEWEST
+    }
+}
+
+/// What the loss of a causal language model in transformers copies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Logits {
+    /// The model returns an fp32 copy, and the shift by one token copies it again (before 4.46).
+    KeptShifted,
+    /// The model returns 16-bit logits; the loss casts them up and copies them once more for the shift (before 4.49).
+    Shifted,
+    /// One fp32 copy: the labels are shifted, not the logits.
+    Upcast,
+}

@@ -1,0 +1,26 @@
+//! Rules of PyTorch that changed between its releases.
+
+/// What a version of PyTorch does; the default is the newest release's. The catalogue's table of stacks
+/// (`catalog/stacks.yaml`) says when each rule changed and where that was read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Torch {
+    /// Softmax saves its input, not its result alone (before 1.11).
+    pub softmax_keeps_input: bool,
+    /// cuBLAS's workspace stays allocated between calls (before 2.5).
+    pub keeps_cublas_workspace: bool,
+    /// `zero_grad()` writes zeros instead of letting gradients go (before 2.0).
+    pub zeroes_gradients: bool,
+    pub adam: AdamStep,
+}
+
+/// How AdamW steps when a script asks for nothing special.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AdamStep {
+    /// Tensor by tensor (before 2.0).
+    Loop,
+    /// All at once with roots and denominators (2.0).
+    TwoLists,
+    /// All at once, the denominators in the place of the roots.
+    #[default]
+    OneList,
+}
