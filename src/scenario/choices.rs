@@ -74,9 +74,9 @@ choice! {
         AdamW4bitAo = "adamw-4bit-ao", "AdamW 4-bit (torchao)";
         AdamWFp8Ao = "adamw-fp8-ao", "AdamW fp8 (torchao)";
         /// States and step on the host.
-        AdamWOffload = "adamw-offload", "AdamW on the host (torchao)";
+        AdamWOffload = "adamw-offload", "AdamW, states on the host (torchao)";
         /// The same; gradients leave the device as soon as they are made.
-        AdamWOffloadGradients = "adamw-offload-gradients", "AdamW and gradients on the host (torchao)";
+        AdamWOffloadGradients = "adamw-offload-gradients", "AdamW, states and gradients on the host (torchao)";
         /// One tensor after the other, as lion-pytorch does.
         LionLoop = "lion-loop", "Lion (lion-pytorch)";
         AdamMini = "adam-mini", "Adam-mini";
@@ -104,14 +104,14 @@ choice! {
         #[default]
         None = "none", "none";
         /// Every layer, not re-entrant: what `gradient_checkpointing_enable` does today.
-        Layers = "layers", "every layer";
+        Layers = "layers", "full: every layer";
         /// Layers are run again but for their matrix products and attention.
-        KeepMatmuls = "keep-matmuls", "selective: keep matrix products and attention";
+        KeepMatmuls = "keep-matmuls", "selective: save matmuls and attention";
         /// The same, keeping every second product only: torchtitan's selective checkpointing per operation.
-        KeepHalf = "keep-half", "selective: keep every second matrix product and attention";
-        KeepAttention = "keep-attention", "selective: keep attention";
+        KeepHalf = "keep-half", "selective: save every second matmul and attention";
+        KeepAttention = "keep-attention", "selective: save attention";
         /// `torch.autograd.graph.save_on_cpu` around the forward pass.
-        Offload = "offload", "keep activations on the host";
+        Offload = "offload", "offload activations to the host";
     }
 }
 
@@ -120,13 +120,13 @@ choice! {
     LossKernel {
         /// All logits, in fp32: what the library does.
         #[default]
-        Library = "library", "as the library does";
+        Library = "library", "library default";
         /// All logits at once, the cross-entropy of one chunk of tokens after the other.
-        ChunkedLoss = "chunked-loss", "cross-entropy in chunks";
+        ChunkedLoss = "chunked-loss", "chunked cross-entropy";
         /// Logits and cross-entropy of one chunk of tokens after the other.
-        ChunkedHead = "chunked-head", "logits and cross-entropy in chunks";
+        ChunkedHead = "chunked-head", "chunked logits and cross-entropy";
         /// The same, each chunk run again in backward.
-        ChunkedCheckpoint = "chunked-checkpoint", "logits and cross-entropy in checkpointed chunks";
+        ChunkedCheckpoint = "chunked-checkpoint", "chunked logits and cross-entropy, checkpointed";
         /// Liger's: gradients are made in forward, chunk by chunk.
         LigerLinear = "liger-linear", "Liger fused linear cross-entropy";
         /// Liger's cross-entropy over all logits, whose gradient takes their place.
@@ -138,7 +138,7 @@ choice! {
     /// Whose kernels run norms, rotary embeddings and gated layers.
     Kernels {
         #[default]
-        Library = "library", "the library's";
+        Library = "library", "library default";
         /// Norms and rotary embeddings only, as fms-acceleration and Unsloth fuse them.
         FusedNorms = "fused-norms", "fused norms and rotary embeddings";
         Liger = "liger", "Liger";
@@ -161,11 +161,11 @@ choice! {
     /// What is known of the lengths of samples, or of the sizes of graphs.
     Distribution {
         #[default]
-        Fixed = "fixed", "all alike";
+        Fixed = "fixed", "fixed length";
         /// Shorter samples are padded to the sequence length, whatever the batch holds.
         PaddedToMax = "padded-to-max", "padded to the sequence length";
         /// Each batch is as long as its longest sample, or holds what its graphs hold.
-        Varying = "varying", "of varying lengths";
+        Varying = "varying", "varying length";
     }
 }
 
@@ -173,16 +173,16 @@ choice! {
     /// How the GPUs that hold the same layers share weights, gradients and states.
     Parallelism {
         /// One process; further GPUs stay idle.
-        None = "none", "one process";
+        None = "none", "none (single process)";
         #[default]
         Ddp = "ddp", "DDP";
         Fsdp1 = "fsdp1", "FSDP 1";
         Fsdp2 = "fsdp2", "FSDP 2";
         /// FSDP within a machine, replicas between machines.
-        Hsdp = "hsdp", "FSDP in each machine, replicas between";
-        Zero1 = "zero1", "ZeRO-1: states divided";
-        Zero2 = "zero2", "ZeRO-2: states and gradients divided";
-        Zero3 = "zero3", "ZeRO-3: states, gradients and weights divided";
+        Hsdp = "hsdp", "HSDP: sharded within a node, replicated across";
+        Zero1 = "zero1", "ZeRO-1: shards optimizer states";
+        Zero2 = "zero2", "ZeRO-2: shards states and gradients";
+        Zero3 = "zero3", "ZeRO-3: shards states, gradients and weights";
     }
 }
 
