@@ -39,6 +39,9 @@ const FIXED: &[&str] = &[
     "runtime.eval_batch",
 ];
 
+/// Its own data parallelism fills buckets of its own.
+const BUCKETS: &[&str] = &["parallel.bucket_view", "parallel.bucket_mb"];
+
 const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Zero1];
 
 /// Architectures whose layers its flags describe, and the flags that are not sizes.
@@ -97,6 +100,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         problems.push(Problem::new("training.optimizer", optimizer.id(), expected));
     }
     let (layout, machines) = (refuse::layout(scenario, LAYOUTS), machines(scenario));
+    if let Ok(layout) = layout {
+        problems.extend(refuse::buckets(scenario, layout, BUCKETS));
+    }
     let (Some(model), Some((_, flags)), Some(optimizer), Ok(layout), Ok(machines), true) =
         (model, kind, named, &layout, &machines, problems.is_empty())
     else {

@@ -4,6 +4,7 @@ pub mod shell;
 
 mod accelerate;
 mod axolotl;
+mod change;
 mod common;
 mod deepspeed;
 mod header;
@@ -27,6 +28,7 @@ mod trl;
 mod unsloth;
 mod zip;
 
+pub use change::{Change, expressing};
 pub(crate) use torchtune::model_of as torchtune_model;
 
 use crate::estimate::Estimate;

@@ -51,6 +51,9 @@ const FIXED: &[&str] = &[
     "runtime.eval_batch",
 ];
 
+/// Its own data parallelism fills buckets of its own.
+const BUCKETS: &[&str] = &["parallel.bucket_view", "parallel.bucket_mb"];
+
 const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallelism::Hsdp];
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
@@ -134,6 +137,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         expected,
     );
     let (layout, machines) = (refuse::layout(scenario, LAYOUTS), machines(scenario));
+    if let Ok(layout) = layout {
+        problems.extend(refuse::buckets(scenario, layout, BUCKETS));
+    }
     let (
         Some((_, module, config)),
         Some([weights, compute]),

@@ -7,7 +7,7 @@ use super::super::{Answer, Refusal, what};
 use super::link;
 use crate::document::Document;
 use crate::estimate::estimate as predict;
-use crate::export::{File, Files};
+use crate::export::{self, Change};
 use crate::strategy::{self, FOLKLORE, MOVES};
 
 /// Every move and what it would do to this run, computed; and folklore.
@@ -15,7 +15,6 @@ pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
     let before = predict(&scenario)?;
     let target = args.option("target").map(asked_target).transpose()?;
-    let written = target.map(|target| (target, (target.write)(&scenario, &before)));
     let mut text = format!("as it is: {}\n\n", verdict(&before));
     let mut rows = Vec::new();
     for it in MOVES {
@@ -29,14 +28,7 @@ pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
             .with("quality", it.quality)
             .with("source", it.source)
             .with("caveat", it.caveat)
-            .with("code", it.code)
-            .with(
-                "switches",
-                it.switches
-                    .iter()
-                    .map(|(target, how)| (*target, (*how).into()))
-                    .collect::<Document>(),
-            );
+            .with("code", it.code);
         let effect = strategy::effect(&scenario, it)?;
         match &effect {
             Some(effect) => {
@@ -51,14 +43,16 @@ pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
                     saved.abs(),
                     effect.estimate.device.expected
                 ));
-                if let Some((target, before)) = &written {
-                    let after = (target.write)(&effect.scenario, &effect.estimate);
-                    let lines = changed(before, &after);
+                let programs = export::expressing(&scenario, &effect.scenario);
+                let ids: Vec<String> = programs.iter().map(|program| program.id.into()).collect();
+                if let Some(target) = target {
+                    let lines = in_words(&target.change(&scenario, &effect.scenario));
                     for line in &lines {
                         text.push_str(&format!("    {line}\n"));
                     }
                     row = row.with("export", lines);
                 }
+                row = row.with("programs", ids);
                 row = row
                     .with("saved", effect.saved)
                     .with("slower", effect.slower)
@@ -89,23 +83,17 @@ pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
     Ok(Answer::new(text, &document))
 }
 
-/// What a target's files say otherwise once a move is taken: lines that go and lines that come, without remarks; or what
-/// the target cannot express.
-fn changed(before: &Files, after: &Files) -> Vec<String> {
-    let after = match after {
-        Ok(files) => files,
-        Err(problems) => return problems.iter().map(|it| format!("cannot: {it}")).collect(),
-    };
-    let lines = |files: &[File]| -> Vec<String> {
-        let all = files.iter().flat_map(|file| file.contents.lines());
-        let said = all.map(str::trim).filter(|it| !it.starts_with('#'));
-        said.map(String::from).collect()
-    };
-    let (old, new) = (lines(before.as_deref().unwrap_or_default()), lines(after));
-    let only = |here: &[String], there: &[String], sign: &str| -> Vec<String> {
-        let gone = here.iter().filter(|it| !there.contains(it));
-        gone.map(|it| format!("{sign} {it}")).collect()
-    };
-    let gone = only(&old, &new, "-");
-    [gone, only(&new, &old, "+")].concat()
+/// How a target's files follow a move, line by line.
+fn in_words(change: &Change) -> Vec<String> {
+    match change {
+        Change::Lines { removed, added } => {
+            let removed = removed.iter().map(|line| format!("- {line}"));
+            removed
+                .chain(added.iter().map(|line| format!("+ {line}")))
+                .collect()
+        }
+        Change::Enabled => vec!["can run this only with the move".into()],
+        Change::Unsaid => vec!["has no setting for it".into()],
+        Change::Refused(problems) => problems.iter().map(|it| format!("cannot: {it}")).collect(),
+    }
 }

@@ -1,7 +1,7 @@
 //! DreaMS: the command of `dreams/training/train.py`, whose flags are argparse's.
 
 use super::super::{Files, Target};
-use super::{System, command};
+use super::{Patch, System, command};
 use crate::estimate::Estimate;
 use crate::scenario::{Precision, Problem, Scenario};
 
@@ -16,17 +16,24 @@ pub(super) const TARGET: Target = Target {
 const SYSTEM: System = System {
     preset: "dreams",
     arch: "dreams",
-    said: &["data.micro_batch", "training.precision", "training.clip"],
+    said: &[
+        "data.micro_batch",
+        "training.precision",
+        "training.clip",
+        "training.freeze",
+    ],
     dims: &["peaks", "validation_spectra"],
-    patched: &[
-        (
-            "training.accumulation",
-            "accumulate_grad_batches in the pl.Trainer(...) of dreams/training/train.py, which has no flag for it",
-        ),
-        (
-            "training.checkpointing",
-            "commit 2acc056 of pluskal-lab/DreaMS or a later one, which can checkpoint layers",
-        ),
+    patches: &[
+        Patch {
+            path: "training.accumulation",
+            values: &[],
+            what: "accumulate_grad_batches in the pl.Trainer(...) of dreams/training/train.py, which has no flag for it",
+        },
+        Patch {
+            path: "training.checkpointing",
+            values: &["layers"],
+            what: "commit 2acc056 of pluskal-lab/DreaMS or a later one, which can checkpoint layers",
+        },
     ],
 };
 
@@ -48,6 +55,13 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             )]);
         }
     };
+    let freeze = &scenario.training.freeze;
+    let frozen = freeze.iter().any(|part| part == "backbone");
+    if freeze.len() != usize::from(frozen) {
+        let expected = "backbone, the one part that a flag of this system freezes";
+        let problem = Problem::new("training.freeze", freeze.join(","), expected);
+        return Err(vec![problem]);
+    }
     let mut options: Vec<(&str, String)> = [
         ("--project_name", "headroom"),
         ("--job_key", "headroom"),
@@ -85,6 +99,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     ]);
     if scenario.training.clip {
         options.push(("--gradient_clip_val", "1.0".into()));
+    }
+    if frozen {
+        // Beyond the last epoch, so that it never thaws.
+        options.push(("--unfreeze_backbone_at_epoch", "101".into()));
     }
     let command = command(&["exec", "python3", "dreams/training/train.py"], &options);
     Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, &command, vec![]))

@@ -3,7 +3,7 @@
 use super::super::common::file;
 use super::super::header::header;
 use super::super::{Files, Target};
-use super::{System, command, starter};
+use super::{Patch, System, command, starter};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
@@ -41,10 +41,11 @@ const SYSTEM: System = System {
         "k_min",
         "k_max",
     ],
-    patched: &[(
-        "model.dims.tied",
-        "tie_word_embeddings is not passed on from the YAML; wiring.diff passes it",
-    )],
+    patches: &[Patch {
+        path: "model.dims.tied",
+        values: &[],
+        what: "tie_word_embeddings is not passed on from the YAML; wiring.diff passes it",
+    }],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {

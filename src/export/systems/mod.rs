@@ -31,12 +31,30 @@ struct System {
     said: &'static [&'static str],
     /// The model's dimensions that one carries, or that describe the data.
     dims: &'static [&'static str],
-    /// Settings and dimensions that take a change to the system's code, and which.
-    patched: &'static [(&'static str, &'static str)],
+    /// Settings and dimensions that take a change to the system's code.
+    patches: &'static [Patch],
+}
+
+/// A change to a system's code that makes it do what a setting asks for.
+struct Patch {
+    /// The setting's path, or `model.dims.` and a dimension.
+    path: &'static str,
+    /// The values that the change makes possible; empty where it takes any.
+    values: &'static [&'static str],
+    what: &'static str,
+}
+
+impl Patch {
+    fn allows(&self, path: &str, value: &str) -> bool {
+        self.path == path && (self.values.is_empty() || self.values.contains(&value))
+    }
 }
 
 /// Sections whose settings describe the machine and what runs on it, whatever the system.
 const ANYWHERE: &[&str] = &["hardware", "stack", "runtime"];
+
+/// Settings of those sections that nothing but the system's own code could follow.
+const NOWHERE: &[&str] = &["runtime.memory_fraction", "runtime.eval_batch"];
 
 /// Settings that describe data or a wish, and are no knob of a run.
 const DESCRIPTIONS: &[&str] = &[
@@ -75,19 +93,22 @@ impl System {
         let base = base.unwrap_or_default();
         let mut problems = Vec::new();
         let mut needs = String::new();
-        let mut need = |name: &str| {
-            let patch = self.patched.iter().find(|(path, _)| *path == name);
-            if let Some((path, what)) = patch {
+        let mut need = |path: &str, value: &str| {
+            let mut patches = self.patches.iter();
+            let patch = patches.find(|patch| patch.allows(path, value));
+            if let Some(patch) = patch {
+                let what = patch.what;
                 needs.push_str(&format!("Needs a change to the code: {path}: {what}\n"));
             }
             patch.is_some()
         };
         for setting in settings::all() {
             let path = setting.path;
-            let free = ANYWHERE.contains(&setting.section()) || DESCRIPTIONS.contains(&path);
+            let anywhere = ANYWHERE.contains(&setting.section()) && !NOWHERE.contains(&path);
+            let free = anywhere || DESCRIPTIONS.contains(&path);
             let (value, own) = (setting.get(scenario), setting.get(&base));
             let differs = setting.applies(scenario) && value != own;
-            if differs && !free && !self.said.contains(&path) && !need(path) {
+            if differs && !free && !self.said.contains(&path) && !need(path, &value) {
                 let expected = format!("{own}, which is all that this system does");
                 problems.push(Problem::new(path, value, expected));
             }
@@ -98,8 +119,8 @@ impl System {
         }
         for (name, size) in &scenario.model.dims {
             let field = format!("model.dims.{name}");
-            if sizes.get(name) != Some(size) && !self.dims.contains(&name.as_str()) && !need(&field)
-            {
+            let known = sizes.get(name) == Some(size) || self.dims.contains(&name.as_str());
+            if !known && !need(&field, &size.to_string()) {
                 let own = sizes.get(name).map_or("nothing".into(), u64::to_string);
                 let expected = format!("{own}, which no flag of this system changes");
                 problems.push(Problem::new(field, size.to_string(), expected));

@@ -3,7 +3,7 @@
 use super::super::common::file;
 use super::super::header::header;
 use super::super::{Files, Target};
-use super::System;
+use super::{Patch, System};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
@@ -37,19 +37,22 @@ const SYSTEM: System = System {
         "supervision_steps",
         "latent_steps",
     ],
-    patched: &[
-        (
-            "training.checkpointing",
-            "each latent step through torch.utils.checkpoint, as in wiring.diff",
-        ),
-        (
-            "training.checkpoint_every",
-            "each supervision step through torch.utils.checkpoint, as wiring.diff does for latent steps",
-        ),
-        (
-            "model.dims.bins",
-            "bin_size and max_mz are constants of the loss's constructor; wiring.diff makes them arguments",
-        ),
+    patches: &[
+        Patch {
+            path: "training.checkpointing",
+            values: &["layers"],
+            what: "each latent step through torch.utils.checkpoint, as in wiring.diff",
+        },
+        Patch {
+            path: "training.checkpoint_every",
+            values: &[],
+            what: "each supervision step through torch.utils.checkpoint, as wiring.diff does for latent steps",
+        },
+        Patch {
+            path: "model.dims.bins",
+            values: &[],
+            what: "bin_size and max_mz are constants of the loss's constructor; wiring.diff makes them arguments",
+        },
     ],
 };
 

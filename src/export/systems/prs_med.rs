@@ -1,7 +1,7 @@
 //! PRS-Med: the command of `train_prs_med.py`, whose flags are argparse's.
 
 use super::super::{Files, Target};
-use super::{System, command, starter};
+use super::{Patch, System, command, starter};
 use crate::estimate::Estimate;
 use crate::scenario::{Checkpointing, Precision, Problem, Scenario};
 
@@ -25,23 +25,27 @@ const SYSTEM: System = System {
         "training.lora.dropout",
     ],
     dims: &[],
-    patched: &[
-        (
-            "training.checkpointing",
-            "use_reentrant=False where the model turns it on: as it is, no adapter of the language model trains any more",
-        ),
-        (
-            "model.dims.checkpoint_encoder",
-            "TinySAM's encoder asks for use_checkpoint, which it does not have: wrap its blocks by hand",
-        ),
-        (
-            "training.quantization",
-            "the class knows use_4bit, the command line does not: pass it on",
-        ),
-        (
-            "training.lora.targets",
-            "target_modules is written in the class",
-        ),
+    patches: &[
+        Patch {
+            path: "training.checkpointing",
+            values: &["layers"],
+            what: "use_reentrant=False where the model turns it on: as it is, no adapter of the language model trains any more",
+        },
+        Patch {
+            path: "model.dims.checkpoint_encoder",
+            values: &[],
+            what: "TinySAM's encoder asks for use_checkpoint, which it does not have: wrap its blocks by hand",
+        },
+        Patch {
+            path: "training.quantization",
+            values: &[],
+            what: "the class knows use_4bit, the command line does not: pass it on",
+        },
+        Patch {
+            path: "training.lora.targets",
+            values: &[],
+            what: "target_modules is written in the class",
+        },
     ],
 };
 

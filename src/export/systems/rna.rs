@@ -1,7 +1,7 @@
 //! RNA-3E-FFI: a bash wrapper like the repository's own, whose first argument is the batch.
 
 use super::super::{Files, Target};
-use super::{System, command};
+use super::{Patch, System, command};
 use crate::estimate::Estimate;
 use crate::scenario::Scenario;
 
@@ -31,19 +31,22 @@ const SYSTEM: System = System {
         "angles",
         "dihedrals",
     ],
-    patched: &[
-        (
-            "training.precision",
-            "commit 078c38d or a later one, with --use_amp",
-        ),
-        (
-            "training.accumulation",
-            "commit 078c38d or a later one, with --accumulation_steps",
-        ),
-        (
-            "model.dims.multi_hop",
-            "action=argparse.BooleanOptionalAction for --use_multi_hop, which is always on as it is",
-        ),
+    patches: &[
+        Patch {
+            path: "training.precision",
+            values: &["amp-fp16"],
+            what: "commit 078c38d or a later one, with --use_amp",
+        },
+        Patch {
+            path: "training.accumulation",
+            values: &[],
+            what: "commit 078c38d or a later one, with --accumulation_steps",
+        },
+        Patch {
+            path: "model.dims.multi_hop",
+            values: &[],
+            what: "action=argparse.BooleanOptionalAction for --use_multi_hop, which is always on as it is",
+        },
     ],
 };
 

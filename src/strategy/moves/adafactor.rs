@@ -17,11 +17,5 @@ pub const MOVE: Move = Move {
     source: "arXiv 1804.04235; transformers optimization.py",
     caveat: "",
     code: "transformers.optimization.Adafactor(params)",
-    switches: &[
-        ("hf", "`optim: adafactor`"),
-        ("trl", "`--optim adafactor`"),
-        ("axolotl", "`optimizer: adafactor`"),
-        ("llama-factory", "`optim: adafactor`"),
-    ],
     apply: |s| adamw(s).then(|| with(s, |it| it.training.optimizer = Optimizer::AdafactorHf)),
 };

@@ -17,12 +17,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2110.02861; bitsandbytes functional.py",
     caveat: "Small tensors (fewer than 4096 elements) keep fp32 states.",
     code: "bitsandbytes.optim.AdamW8bit(params)",
-    switches: &[
-        ("hf", "`optim: adamw_bnb_8bit`"),
-        ("trl", "`--optim adamw_bnb_8bit`"),
-        ("axolotl", "`optimizer: adamw_bnb_8bit`"),
-        ("llama-factory", "`optim: adamw_bnb_8bit`"),
-    ],
     apply: |s| {
         (adamw(s) && nvidia(s)).then(|| with(s, |it| it.training.optimizer = Optimizer::AdamW8bit))
     },

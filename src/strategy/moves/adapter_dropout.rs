@@ -15,11 +15,6 @@ pub const MOVE: Move = Move {
     source: "peft tuners/lora/layer.py; arXiv 2305.14314 section 4 (0 for 33B and 65B)",
     caveat: "",
     code: "LoraConfig(lora_dropout=0.0)",
-    switches: &[
-        ("trl", "`--lora_dropout 0`"),
-        ("axolotl", "`lora_dropout: 0`"),
-        ("llama-factory", "`lora_dropout: 0`"),
-    ],
     apply: |s| {
         let drops = s.training.lora.as_ref().is_some_and(|it| it.dropout > 0.0);
         drops.then(|| {

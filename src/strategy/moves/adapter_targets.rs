@@ -16,17 +16,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2305.14314 figure 2 (all layers matter); peft LoraConfig",
     caveat: "",
     code: "LoraConfig(target_modules=[\"q_proj\", \"k_proj\", \"v_proj\", \"o_proj\"])",
-    switches: &[
-        ("trl", "`--lora_target_modules q_proj k_proj v_proj o_proj`"),
-        (
-            "axolotl",
-            "`lora_target_modules: [q_proj, k_proj, v_proj, o_proj]`",
-        ),
-        (
-            "llama-factory",
-            "`lora_target: q_proj,k_proj,v_proj,o_proj`",
-        ),
-    ],
     apply: |s| {
         let attention = attention_layers(s)?;
         let lora = s.training.lora.as_ref()?;

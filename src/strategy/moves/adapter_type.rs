@@ -15,10 +15,6 @@ pub const MOVE: Move = Move {
     source: "peft tuners_utils.py (autocast_adapter_dtype)",
     caveat: "",
     code: "get_peft_model(model, config, autocast_adapter_dtype=False)",
-    switches: &[
-        ("hf", "`get_peft_model(..., autocast_adapter_dtype=False)`"),
-        ("llama-factory", "`pure_bf16: true`"),
-    ],
     apply: |s| {
         let wide = s.training.lora.as_ref().is_some_and(|it| it.fp32_adapters);
         wide.then(|| {

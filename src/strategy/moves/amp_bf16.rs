@@ -17,14 +17,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 1905.12322; torch.amp",
     caveat: "fp32 weights, gradients and states stay: only activations shrink, and copies of weights come on top.",
     code: "torch.autocast(\"cuda\", torch.bfloat16)",
-    switches: &[
-        ("plain", "`with torch.autocast('cuda', torch.bfloat16):`"),
-        ("hf", "`bf16: true`"),
-        ("trl", "`--bf16`"),
-        ("axolotl", "`bf16: true`"),
-        ("llama-factory", "`bf16: true`"),
-        ("lightning", "`precision: bf16-mixed`"),
-    ],
     apply: |s| {
         let fp32 = s.training.precision == Precision::Fp32 && has_bf16(s);
         fp32.then(|| with(s, |it| it.training.precision = Precision::AmpBf16))

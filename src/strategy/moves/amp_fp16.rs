@@ -17,17 +17,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 1710.03740; torch.amp.GradScaler",
     caveat: "",
     code: "torch.amp.GradScaler(\"cuda\")",
-    switches: &[
-        (
-            "plain",
-            "`torch.autocast('cuda', torch.float16)` and `GradScaler`",
-        ),
-        ("hf", "`fp16: true`"),
-        ("trl", "`--fp16`"),
-        ("axolotl", "`fp16: true`"),
-        ("llama-factory", "`fp16: true`"),
-        ("lightning", "`precision: 16-mixed`"),
-    ],
     apply: |s| {
         let fp32 = s.training.precision == Precision::Fp32 && !has_bf16(s);
         fp32.then(|| with(s, |it| it.training.precision = Precision::AmpFp16))

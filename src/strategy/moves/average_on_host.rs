@@ -15,10 +15,6 @@ pub const MOVE: Move = Move {
     source: "timm utils/model_ema.py (device=\"cpu\")",
     caveat: "Evaluating the average needs it back on the card.",
     code: "timm.utils.ModelEmaV3(model, device=\"cpu\")",
-    switches: &[
-        ("plain", "`ModelEmaV3(model, device='cpu')`"),
-        ("lightning", "`EMAWeightAveraging(device='cpu')`"),
-    ],
     apply: |s| {
         let on_card = s.training.ema && !s.training.ema_on_host;
         on_card.then(|| with(s, |it| it.training.ema_on_host = true))

@@ -16,15 +16,6 @@ pub const MOVE: Move = Move {
     source: "transformers TrainingArguments.train_sampling_strategy (group_by_length before 5.0); recorded loops of torch 2.15: reserved memory stays near what is allocated where the longest come first",
     caveat: "The longest batch stays as it is, and with it the peak: what falls is the typical batch. Sorted from short to long, the allocator reserves many times what it needs.",
     code: "torch.nn.utils.rnn.pad_sequence over batches of sorted lengths",
-    switches: &[
-        (
-            "hf",
-            "`train_sampling_strategy: group_by_length` (`group_by_length: true` before 5.0)",
-        ),
-        ("trl", "`train_sampling_strategy: group_by_length`"),
-        ("axolotl", "`group_by_length: true`"),
-        ("llama-factory", "`group_by_length: true`"),
-    ],
     apply: |s| {
         let data = &s.data;
         let padded = data.distribution == Distribution::PaddedToMax && data.padding_mask;

@@ -16,17 +16,6 @@ pub const MOVE: Move = Move {
     source: "torch.nn.parallel.DistributedDataParallel, gradient_as_bucket_view; pytorch#41954: 8250 MB became 7183 MB for a model of 1 GB",
     caveat: "Gradients cannot be detached or replaced by other tensors.",
     code: "DistributedDataParallel(model, gradient_as_bucket_view=True)",
-    switches: &[
-        ("plain", "`gradient_as_bucket_view=True`"),
-        (
-            "accelerate",
-            "`DistributedDataParallelKwargs(gradient_as_bucket_view=True)`",
-        ),
-        (
-            "lightning",
-            "`strategy: {class_path: DDPStrategy, init_args: {gradient_as_bucket_view: true}}`",
-        ),
-    ],
     apply: |s| {
         let possible = s.hardware.gpus > 1
             && s.parallel.strategy == Parallelism::Ddp

@@ -15,7 +15,6 @@ pub const MOVE: Move = Move {
     source: "diffusers examples/dreambooth (--cache_latents), examples/text_to_image (text embeddings computed before training)",
     caveat: "The disk holds what is stored, for each augmentation once.",
     code: "latents = vae.encode(images).latent_dist for each sample, saved; then del vae, text_encoder",
-    switches: &[("plain", "a data set of stored features")],
     apply: |s| {
         let stored = match encoder(s) {
             Some(part) => is_frozen(s, part) && s.model.dim("encoders").unwrap_or(1) > 0,

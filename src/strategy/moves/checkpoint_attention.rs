@@ -16,10 +16,6 @@ pub const MOVE: Move = Move {
     source: "torch.utils.checkpoint.create_selective_checkpoint_contexts",
     caveat: "With a frozen base, the re-entrant kind stops all training where no input asks for a gradient (transformers#26334): use `use_reentrant=False`.",
     code: "model.gradient_checkpointing_enable({\"use_reentrant\": False})",
-    switches: &[(
-        "plain",
-        "a policy that saves `aten::_scaled_dot_product_flash_attention`",
-    )],
     apply: |s| {
         let none = s.training.checkpointing == Checkpointing::None && !s.training.use_cache;
         none.then(|| {

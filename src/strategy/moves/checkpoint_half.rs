@@ -16,13 +16,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 1604.06174; torchtitan activation_checkpoint.selective_ac_option",
     caveat: "With a frozen base, the re-entrant kind stops all training where no input asks for a gradient (transformers#26334): use `use_reentrant=False`.",
     code: "model.gradient_checkpointing_enable({\"use_reentrant\": False})",
-    switches: &[
-        ("plain", "checkpoint layers of even number"),
-        (
-            "torchtitan",
-            "`--activation_checkpoint.mode selective --activation_checkpoint.selective_ac_option 2`",
-        ),
-    ],
     apply: |s| {
         let none = s.training.checkpointing == Checkpointing::None && !s.training.use_cache;
         none.then(|| {

@@ -16,23 +16,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 1604.06174; torch.utils.checkpoint",
     caveat: "With a frozen base, the re-entrant kind stops all training where no input asks for a gradient (transformers#26334): use `use_reentrant=False`.",
     code: "model.gradient_checkpointing_enable({\"use_reentrant\": False})",
-    switches: &[
-        (
-            "plain",
-            "`torch.utils.checkpoint.checkpoint(layer, x, use_reentrant=False)`",
-        ),
-        (
-            "hf",
-            "`gradient_checkpointing: true`, `gradient_checkpointing_kwargs: {use_reentrant: false}`",
-        ),
-        ("trl", "`--gradient_checkpointing`"),
-        ("axolotl", "`gradient_checkpointing: true`"),
-        (
-            "llama-factory",
-            "on unless `disable_gradient_checkpointing: true`",
-        ),
-        ("torchtune", "`enable_activation_checkpointing: True`"),
-    ],
     apply: |s| {
         let none = s.training.checkpointing == Checkpointing::None && !s.training.use_cache;
         none.then(|| {

@@ -16,16 +16,6 @@ pub const MOVE: Move = Move {
     source: "https://pytorch.org/blog/activation-checkpointing-techniques/; torch.utils.checkpoint.create_selective_checkpoint_contexts",
     caveat: "With a frozen base, the re-entrant kind stops all training where no input asks for a gradient (transformers#26334): use `use_reentrant=False`.",
     code: "model.gradient_checkpointing_enable({\"use_reentrant\": False})",
-    switches: &[
-        (
-            "plain",
-            "`checkpoint(..., context_fn=partial(create_selective_checkpoint_contexts, policy))`",
-        ),
-        (
-            "torchtitan",
-            "`--activation_checkpoint.mode selective --activation_checkpoint.selective_ac_option op`",
-        ),
-    ],
     apply: |s| {
         let none = s.training.checkpointing == Checkpointing::None && !s.training.use_cache;
         none.then(|| {

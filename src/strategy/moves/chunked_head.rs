@@ -17,16 +17,6 @@ pub const MOVE: Move = Move {
     source: "TRL trainer/sft_trainer.py (loss_type chunked), arXiv 2411.09009 for the idea",
     caveat: "The output has no logits, so metrics computed from them need a pass of their own.",
     code: "trl.SFTConfig(loss_type=\"chunked_nll\")",
-    switches: &[
-        ("hf", "a loss of one's own through `compute_loss_func`"),
-        ("trl", "`--loss_type chunked_nll` where the release has it"),
-        ("axolotl", "`chunked_cross_entropy: true`"),
-        ("llama-factory", "not wired"),
-        (
-            "torchtune",
-            "`loss: torchtune.modules.loss.LinearCrossEntropyLoss`",
-        ),
-    ],
     apply: |s| {
         let possible = language_model(s) && s.training.loss == LossKernel::Library;
         possible.then(|| with(s, |it| it.training.loss = LossKernel::ChunkedCheckpoint))

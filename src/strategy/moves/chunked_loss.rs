@@ -17,16 +17,6 @@ pub const MOVE: Move = Move {
     source: "torchtune modules/loss/ce_chunked_output_loss.py",
     caveat: "",
     code: "torchtune.modules.loss.CEWithChunkedOutputLoss()",
-    switches: &[
-        ("hf", "a loss of one's own through `compute_loss_func`"),
-        ("trl", "`--loss_type chunked_nll` where the release has it"),
-        ("axolotl", "`chunked_cross_entropy: true`"),
-        ("llama-factory", "not wired"),
-        (
-            "torchtune",
-            "`loss: torchtune.modules.loss.LinearCrossEntropyLoss`",
-        ),
-    ],
     apply: |s| {
         let possible = language_model(s) && s.training.loss == LossKernel::Library;
         possible.then(|| with(s, |it| it.training.loss = LossKernel::ChunkedLoss))

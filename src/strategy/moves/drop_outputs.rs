@@ -15,16 +15,6 @@ pub const MOVE: Move = Move {
     source: "PyTorch FAQ, \"My model reports cuda runtime error(2)\": https://docs.pytorch.org/docs/stable/notes/faq.html",
     caveat: "",
     code: "loss = model(**batch).loss",
-    switches: &[
-        (
-            "plain",
-            "`loss = model(**batch).loss`, and `del outputs` where metrics need them first",
-        ),
-        (
-            "hf",
-            "the Trainer keeps outputs only where `compute_loss` returns them",
-        ),
-    ],
     apply: |s| {
         s.training
             .keep_outputs

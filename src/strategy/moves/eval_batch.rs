@@ -15,12 +15,6 @@ pub const MOVE: Move = Move {
     source: "transformers TrainingArguments.per_device_eval_batch_size (8 by default); lightning#9219",
     caveat: "Metrics averaged over batches weigh a last, smaller batch alike.",
     code: "DataLoader(validation, batch_size=micro_batch)",
-    switches: &[
-        ("hf", "`per_device_eval_batch_size`"),
-        ("trl", "`--per_device_eval_batch_size`"),
-        ("axolotl", "`eval_batch_size`"),
-        ("llama-factory", "`per_device_eval_batch_size`"),
-    ],
     apply: |s| {
         let large = s.runtime.eval_batch > s.data.micro_batch;
         large.then(|| with(s, |it| it.runtime.eval_batch = it.data.micro_batch))

@@ -16,11 +16,6 @@ pub const MOVE: Move = Move {
     source: "https://docs.pytorch.org/docs/stable/notes/cuda.html; torch 2.9.1 ignores it under the new name of the variable (pytorch#183387)",
     caveat: "Tensors cannot be shared with other processes through CUDA IPC.",
     code: "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True PYTORCH_ALLOC_CONF=expandable_segments:True",
-    switches: &[
-        ("plain", "both names of the variable, before Python starts"),
-        ("slurm", "`export` both names before `srun`"),
-        ("kubernetes", "both names in the container's `env`"),
-    ],
     apply: |s| {
         let possible = !s.runtime.expandable_segments && s.hardware.os == Os::Linux;
         possible.then(|| with(s, |it| it.runtime.expandable_segments = true))

@@ -15,6 +15,5 @@ pub const MOVE: Move = Move {
     source: "pepTRM docs/memory_management.md",
     caveat: "The model is given less.",
     code: "spectrum_loss.bins",
-    switches: &[],
     apply: |s| less(s, "bins", (1, 2), 1, 64),
 };

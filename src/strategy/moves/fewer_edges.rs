@@ -15,7 +15,6 @@ pub const MOVE: Move = Move {
     source: "e3nn tensor products: weights for each edge and path",
     caveat: "The model is given less.",
     code: "max_edges",
-    switches: &[],
     apply: |s| {
         let bounded = |name| less(s, name, (3, 4), 1, 16);
         bounded("edges").or_else(|| bounded("nonbonded"))

@@ -15,6 +15,5 @@ pub const MOVE: Move = Move {
     source: "DreaMS training/pre_train.sh, n_highest_peaks",
     caveat: "The model is given less.",
     code: "--n_highest_peaks",
-    switches: &[],
     apply: |s| less(s, "peaks", (1, 2), 1, 16),
 };

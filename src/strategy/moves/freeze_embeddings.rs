@@ -16,14 +16,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 1911.03090 (what would ELSA do: freezing layers); torch.nn.Module.requires_grad_",
     caveat: "",
     code: "model.get_input_embeddings().requires_grad_(False)",
-    switches: &[
-        (
-            "plain",
-            "`model.get_input_embeddings().requires_grad_(False)`",
-        ),
-        ("axolotl", "`unfrozen_parameters` without the embeddings"),
-        ("llama-factory", "`finetuning_type: freeze`"),
-    ],
     apply: |s| {
         let names = embeddings(s)?;
         let whole = s.training.lora.is_none()

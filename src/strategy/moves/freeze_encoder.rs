@@ -15,16 +15,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2304.08485 section 4.2; DreaMS --unfreeze_backbone_at_epoch",
     caveat: "Norms and dropout of the frozen part should be in evaluation mode.",
     code: "model.vision_tower.requires_grad_(False)",
-    switches: &[
-        ("plain", "`freeze` in the file"),
-        ("llama-factory", "`freeze_vision_tower: true`, its default"),
-        ("axolotl", "`unfrozen_parameters` without the tower"),
-        ("swift", "`--freeze_vit true`, its default"),
-        (
-            "dreams",
-            "`--unfreeze_backbone_at_epoch` above the last epoch",
-        ),
-    ],
     apply: |s| {
         let part = encoder(s)?;
         let training = &s.training;

@@ -16,14 +16,6 @@ pub const MOVE: Move = Move {
     source: "torch/optim/adam.py; recorded steps of torch 2.15: 4.1 x parameters at the peak instead of 5.0",
     caveat: "",
     code: "torch.optim.AdamW(params, lr, fused=True)",
-    switches: &[
-        ("plain", "`torch.optim.AdamW(..., fused=True)`"),
-        ("hf", "`optim: adamw_torch_fused`"),
-        ("trl", "`--optim adamw_torch_fused`"),
-        ("axolotl", "`optimizer: adamw_torch_fused`"),
-        ("llama-factory", "`optim: adamw_torch_fused`"),
-        ("torchtune", "`optimizer.fused: True`"),
-    ],
     apply: |s| {
         let other = matches!(
             s.training.optimizer,

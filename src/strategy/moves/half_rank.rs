@@ -15,15 +15,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2106.09685 section 7.2; arXiv 2405.09673 (where LoRA learns less)",
     caveat: "With the usual alpha the scale alpha / rank doubles: keep their ratio.",
     code: "LoraConfig(r=rank, lora_alpha=2 * rank)",
-    switches: &[
-        ("plain", "`lora_rank` in the file"),
-        ("trl", "`--lora_r`"),
-        ("axolotl", "`lora_r`"),
-        ("llama-factory", "`lora_rank`"),
-        ("swift", "`--lora_rank`"),
-        ("unsloth", "`lora.lora_r`"),
-        ("torchtune", "`model.lora_rank`"),
-    ],
     apply: |s| {
         let half = s.training.lora.as_ref()?.rank / 2;
         (half >= 4).then(|| {

@@ -16,12 +16,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2108.06084 (short sequences first); the tokens of an effective batch halve",
     caveat: "An effective batch has half the tokens.",
     code: "tokenizer(..., truncation=True, max_length=length)",
-    switches: &[
-        ("trl", "`--max_length`"),
-        ("axolotl", "`sequence_len`"),
-        ("llama-factory", "`cutoff_len`"),
-        ("torchtune", "`tokenizer.max_seq_len`"),
-    ],
     apply: |s| {
         // Context parallelism deals a sequence out in twice as many pieces as it has ranks.
         let pieces = u64::from(s.parallel.cp).max(1) * 2;

@@ -15,7 +15,6 @@ pub const MOVE: Move = Move {
     source: "the network as it was declared: what each tensor keeps is in the breakdown",
     caveat: "Which size it is stands in `model.dims`.",
     code: "the size of that name",
-    switches: &[],
     apply: |s| {
         let network = s.model.network.as_ref()?;
         let sizes = network.sizes_of_data().into_iter();

@@ -17,15 +17,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2410.10989; Liger-Kernel ops/",
     caveat: "",
     code: "liger_kernel.transformers.apply_liger_kernel_to_llama(...)",
-    switches: &[
-        ("hf", "`use_liger_kernel: true`"),
-        ("trl", "`--use_liger_kernel`"),
-        (
-            "axolotl",
-            "`plugins: [axolotl.integrations.liger.LigerPlugin]`, `liger_rms_norm`, `liger_glu_activation`, `liger_rope`",
-        ),
-        ("llama-factory", "`enable_liger_kernel: true`"),
-    ],
     apply: |s| {
         let possible = language_model(s) && s.training.kernels != Kernels::Liger;
         possible.then(|| with(s, |it| it.training.kernels = Kernels::Liger))

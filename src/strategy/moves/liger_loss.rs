@@ -17,13 +17,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2410.10989; Liger-Kernel ops/fused_linear_cross_entropy.py",
     caveat: "The output has no logits, so metrics computed from them need a pass of their own.",
     code: "liger_kernel.transformers.AutoLigerKernelForCausalLM",
-    switches: &[
-        ("hf", "`use_liger_kernel: true`"),
-        ("trl", "`--use_liger_kernel`"),
-        ("axolotl", "`liger_fused_linear_cross_entropy: true`"),
-        ("llama-factory", "`enable_liger_kernel: true`"),
-        ("torchtune", "not wired"),
-    ],
     apply: |s| {
         let possible = language_model(s) && s.training.loss == LossKernel::Library;
         possible.then(|| with(s, |it| it.training.loss = LossKernel::LigerLinear))

@@ -16,13 +16,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2106.09685; arXiv 2405.09673 (LoRA learns less and forgets less)",
     caveat: "Activations mostly stay.",
     code: "peft.get_peft_model(model, LoraConfig(...))",
-    switches: &[
-        ("hf", "`peft.get_peft_model`"),
-        ("trl", "`--use_peft --lora_r 16 --lora_target_modules ...`"),
-        ("axolotl", "`adapter: lora`"),
-        ("llama-factory", "`finetuning_type: lora`"),
-        ("torchtune", "`model: torchtune.models.*.lora_*`"),
-    ],
     apply: |s| {
         let targets = attention_layers(s)?;
         (s.training.lora.is_none() && has_bf16(s)).then(|| with(s, |it| adapted(it, targets)))

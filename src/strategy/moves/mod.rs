@@ -176,18 +176,8 @@ pub struct Move {
     pub caveat: &'static str,
     /// What it takes in code.
     pub code: &'static str,
-    /// How programs switch it on, by export target.
-    pub switches: &'static [(&'static str, &'static str)],
     /// The changed scenario, where the move is possible and changes anything.
     pub apply: fn(&Scenario) -> Option<Scenario>,
-}
-
-impl Move {
-    /// How an export target switches it on.
-    pub fn switch(&self, target: &str) -> Option<&'static str> {
-        let found = self.switches.iter().find(|(id, _)| *id == target);
-        found.map(|(_, how)| *how)
-    }
 }
 
 /// All moves but the micro-batch, which is chosen for each set of them; cheapest first.
@@ -290,7 +280,6 @@ mod tests {
             assert!(!it.source.is_empty() && !it.code.is_empty(), "{}", it.id);
             assert!(MOVES[at + 1..].iter().all(|other| other.id != it.id));
             assert!(Group::ALL.contains(&it.group));
-            assert!(it.switches.iter().all(|(_, how)| !how.is_empty()));
         }
         assert!(Group::ALL.is_sorted());
         for it in FOLKLORE {

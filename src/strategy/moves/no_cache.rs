@@ -15,12 +15,6 @@ pub const MOVE: Move = Move {
     source: "transformers modeling_llama.py: use_cache defaults to the configuration, which is on",
     caveat: "",
     code: "model.config.use_cache = False",
-    switches: &[
-        ("hf", "`model.config.use_cache = False`"),
-        ("trl", "set by SFTTrainer with gradient checkpointing"),
-        ("axolotl", "set by Axolotl"),
-        ("llama-factory", "set by LLaMA-Factory"),
-    ],
     apply: |s| {
         s.training
             .use_cache

@@ -15,10 +15,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2204.02311 section 5: trained without dropout",
     caveat: "Where the network has none it changes nothing.",
     code: "config.attention_dropout = config.hidden_dropout = 0.0",
-    switches: &[(
-        "plain",
-        "set the probabilities to zero in the model's configuration",
-    )],
     apply: |s| {
         s.training
             .dropout

@@ -16,14 +16,6 @@ pub const MOVE: Move = Move {
     source: "torch.autograd.graph.save_on_cpu; torchtune enable_activation_offloading",
     caveat: "Host memory must hold what the card does not.",
     code: "torch.autograd.graph.save_on_cpu(pin_memory=True)",
-    switches: &[
-        (
-            "plain",
-            "`with torch.autograd.graph.save_on_cpu(pin_memory=True):` around forward",
-        ),
-        ("trl", "`--activation_offloading`"),
-        ("torchtune", "`enable_activation_offloading: True`"),
-    ],
     apply: |s| {
         let none = s.training.checkpointing == Checkpointing::None && !s.training.use_cache;
         none.then(|| {

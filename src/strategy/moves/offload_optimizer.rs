@@ -17,16 +17,6 @@ pub const MOVE: Move = Move {
     source: "torchao optim/cpu_offload.py (CPUOffloadOptimizer)",
     caveat: "Host memory needs eight bytes for each trained parameter; learning-rate schedules must know the wrapper.",
     code: "torchao.optim.CPUOffloadOptimizer(params, torch.optim.AdamW)",
-    switches: &[
-        (
-            "plain",
-            "`CPUOffloadOptimizer(model.parameters(), torch.optim.AdamW, fused=True)`",
-        ),
-        (
-            "torchtune",
-            "`optimizer: torchao.optim.CPUOffloadOptimizer`",
-        ),
-    ],
     apply: |s| {
         (adamw(s) && s.hardware.gpus == 1)
             .then(|| with(s, |it| it.training.optimizer = Optimizer::AdamWOffload))

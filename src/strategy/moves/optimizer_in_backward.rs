@@ -16,10 +16,6 @@ pub const MOVE: Move = Move {
     source: "https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html",
     caveat: "Gradients cannot be inspected, clipped by their whole norm or accumulated; checkpoints must save one optimizer for each parameter.",
     code: "param.register_post_accumulate_grad_hook(step_and_free)",
-    switches: &[
-        ("plain", "a hook on each parameter"),
-        ("torchtune", "`optimizer_in_bwd: True`"),
-    ],
     apply: |s| {
         let training = &s.training;
         let whole = matches!(s.parallel.strategy, Parallelism::None | Parallelism::Ddp);

@@ -16,17 +16,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2107.02027 (packing without cross-contamination); trl SFTConfig.packing",
     caveat: "Samples to an optimizer step rise by the padding that was there: see the learning rate.",
     code: "SFTConfig(packing=True)",
-    switches: &[
-        ("trl", "`--packing`, strategy `wrapped`"),
-        (
-            "axolotl",
-            "`sample_packing: true`, which needs a FlashAttention build",
-        ),
-        ("llama-factory", "`packing: true`"),
-        ("torchtune", "`dataset.packed: True`"),
-        ("unsloth", "`training.packing: true`"),
-        ("swift", "`--packing true`, which needs FlashAttention"),
-    ],
     apply: |s| {
         let padded = s.data.padding_mask || s.data.distribution == Distribution::PaddedToMax;
         (padded && !s.data.packing && reads_sequences(s)).then(|| {

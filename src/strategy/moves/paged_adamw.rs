@@ -17,12 +17,6 @@ pub const MOVE: Move = Move {
     source: "bitsandbytes optim/adamw.py; arXiv 2305.14314 section 3",
     caveat: "With FSDP2 it does not work; the driver moves pages late, so short peaks may still fail.",
     code: "bitsandbytes.optim.PagedAdamW(params)",
-    switches: &[
-        ("hf", "`optim: paged_adamw_32bit`"),
-        ("trl", "`--optim paged_adamw_32bit`"),
-        ("axolotl", "`optimizer: paged_adamw_32bit`"),
-        ("llama-factory", "`optim: paged_adamw_32bit`"),
-    ],
     apply: |s| {
         (adamw(s) && nvidia(s)).then(|| with(s, |it| it.training.optimizer = Optimizer::PagedAdamW))
     },

@@ -17,12 +17,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2305.14314 section 3; bitsandbytes optim/adamw.py",
     caveat: "",
     code: "bitsandbytes.optim.PagedAdamW8bit(params)",
-    switches: &[
-        ("hf", "`optim: paged_adamw_8bit`"),
-        ("trl", "`--optim paged_adamw_8bit`"),
-        ("axolotl", "`optimizer: paged_adamw_8bit`"),
-        ("llama-factory", "`optim: paged_adamw_8bit`"),
-    ],
     apply: |s| {
         (adamw(s) && nvidia(s))
             .then(|| with(s, |it| it.training.optimizer = Optimizer::PagedAdamW8bit))

@@ -17,19 +17,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2010.06192 (stochastic rounding and Kahan sums mend it); torchtune recipes train so by default",
     caveat: "",
     code: "model.to(torch.bfloat16)",
-    switches: &[
-        (
-            "plain",
-            "`model.to(torch.bfloat16)` before the optimizer is made",
-        ),
-        (
-            "hf",
-            "`dtype=torch.bfloat16` where the model is loaded, without `bf16: true`",
-        ),
-        ("llama-factory", "`pure_bf16: true`"),
-        ("torchtune", "`dtype: bf16`"),
-        ("lightning", "`precision: bf16-true`"),
-    ],
     apply: |s| {
         let wider = matches!(s.training.precision, Precision::Fp32 | Precision::AmpBf16);
         (wider && s.training.lora.is_none() && has_bf16(s))

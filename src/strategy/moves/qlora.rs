@@ -17,13 +17,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2305.14314; bitsandbytes",
     caveat: "Merged weights are those of the quantised base.",
     code: "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", bnb_4bit_use_double_quant=True)",
-    switches: &[
-        ("hf", "`BitsAndBytesConfig` where the model is loaded"),
-        ("trl", "`--use_peft --load_in_4bit`"),
-        ("axolotl", "`adapter: qlora`, `load_in_4bit: true`"),
-        ("llama-factory", "`quantization_bit: 4`"),
-        ("torchtune", "`quantize_base: True`"),
-    ],
     apply: |s| {
         let possible = s.training.quantization == Quantization::None
             && language_model(s)

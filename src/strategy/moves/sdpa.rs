@@ -16,15 +16,6 @@ pub const MOVE: Move = Move {
     source: "arXiv 2307.08691; transformers attn_implementation",
     caveat: "A real padding mask takes SDPA off the flash kernel; attention weights cannot be returned.",
     code: "AutoModel.from_pretrained(..., attn_implementation='sdpa')",
-    switches: &[
-        (
-            "hf",
-            "`attn_implementation='sdpa'` where the model is loaded",
-        ),
-        ("trl", "`--attn_implementation sdpa`"),
-        ("axolotl", "`attn_implementation: sdpa`"),
-        ("llama-factory", "`flash_attn: sdpa`"),
-    ],
     apply: |s| {
         let eager = s.training.attention == Attention::Eager;
         eager.then(|| with(s, |it| it.training.attention = Attention::Sdpa))

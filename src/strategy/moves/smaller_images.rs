@@ -15,6 +15,5 @@ pub const MOVE: Move = Move {
     source: "arXiv 1906.06423 (train and test resolution)",
     caveat: "The model is given less.",
     code: "torchvision.transforms.v2.Resize(size)",
-    switches: &[],
     apply: |s| less(s, "img", (3, 4), 32, 64),
 };

@@ -15,12 +15,5 @@ pub const MOVE: Move = Move {
     source: "torch.optim.Optimizer.zero_grad: https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html",
     caveat: "Code that reads `.grad` after zeroing finds None.",
     code: "optimizer.zero_grad(set_to_none=True)",
-    switches: &[
-        ("plain", "the default since torch 2.0"),
-        (
-            "lightning",
-            "override `optimizer_zero_grad` only where it was changed",
-        ),
-    ],
     apply: |s| (!s.training.zero_to_none).then(|| with(s, |it| it.training.zero_to_none = true)),
 };
