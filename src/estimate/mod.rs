@@ -135,11 +135,10 @@ fn built(scenario: &Scenario) -> Result<(Box<dyn Net>, &'static str), Unsupporte
     })?;
     let mut sizes = Sizes::from_entry(entry);
     sizes.extend(&scenario.model.dims);
-    let net = nets::build(entry.arch, &sizes).map_err(Unsupported)?;
-    match net.refusal(&scenario.data) {
-        Some(refusal) => Err(Unsupported(refusal)),
-        None => Ok((net, entry.arch)),
-    }
+    let unsupported = |error: nets::ModelError| Unsupported(error.to_string());
+    let net = nets::build(entry.arch, &sizes).map_err(unsupported)?;
+    net.supports(&scenario.data).map_err(unsupported)?;
+    Ok((net, entry.arch))
 }
 
 /// The gradient buckets of data parallelism on several GPUs.

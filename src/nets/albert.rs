@@ -4,7 +4,7 @@ use super::attention::{Eager, attend, heads};
 use super::bidirectional::bidirectional_mask;
 use super::gpt2::gelu_new;
 use super::inputs::token_ids_and_labels;
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -23,7 +23,7 @@ struct Albert {
     embedding: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(Albert {
         headless: sizes.is_set("head=none"),
@@ -45,7 +45,7 @@ impl Net for Albert {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let sequence = cx.within("albert", |cx| self.model(cx, ids, batch.get(2)));
         let logits = if self.headless {
@@ -154,45 +154,19 @@ impl Albert {
 
 #[cfg(test)]
 mod tests {
-    use crate::allocator::Settings;
-    use crate::estimate::Peaks;
-    use crate::nets::{Sizes, build};
-    use crate::scenario::{Data, Optimizer, Precision, Training};
-    use crate::step::{Course, run};
-    use crate::tape::Machine;
+    use crate::nets::recorded::{Case, check, training};
+    use crate::scenario::{Optimizer, Precision};
 
-    #[track_caller]
-    fn check(padding_mask: bool, precision: Precision, expected: u64) {
-        let net = build(
-            "albert",
-            &Sizes::from([
-                ("hidden", 768),
-                ("layers", 4),
-                ("heads", 12),
-                ("vocab", 8000),
-            ]),
-        )
-        .unwrap();
-        let data = Data {
-            micro_batch: 2,
-            sequence: 512,
-            padding_mask,
-            ..Data::default()
-        };
-        let training = Training {
-            precision,
-            optimizer: Optimizer::Sgd,
-            ..Training::default()
-        };
-        let course = Course::from_the_start(2);
-        let run = run(&*net, &data, &training, Machine::default(), course);
-        let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
-        assert_eq!(peaks.highest().map(|peak| peak.bytes), Some(expected));
-    }
-
-    /// Beside real runs of the library.
     #[test]
-    fn peaks_equal_those_of_the_library() {
-        check(false, Precision::Bf16, 281_159_168);
+    fn one_layer_is_run_again_and_again() {
+        let sizes = [
+            ("hidden", 768),
+            ("layers", 4),
+            ("heads", 12),
+            ("vocab", 8000),
+        ];
+        let bf16 = training(Precision::Bf16, Optimizer::Sgd);
+        let case = Case::new("albert", &sizes).batch(2, 512).trained(&bf16);
+        check(&case, 281_159_168);
     }
 }

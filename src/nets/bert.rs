@@ -2,7 +2,7 @@
 
 use super::attention::{Eager, attend, heads};
 use super::bidirectional::bidirectional_mask;
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -51,19 +51,19 @@ struct Bert {
     classes: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     of_kind(sizes, Kind::Bert)
 }
 
-pub fn roberta(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn roberta(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     of_kind(sizes, Kind::Roberta)
 }
 
-pub fn electra(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn electra(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     of_kind(sizes, Kind::Electra)
 }
 
-fn of_kind(sizes: &Sizes, kind: Kind) -> Result<Box<dyn Net>, String> {
+fn of_kind(sizes: &Sizes, kind: Kind) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(Bert {
         kind,
@@ -112,7 +112,9 @@ impl Net for Bert {
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let (ids, labels, positions) = (&batch[0], &batch[1], &batch[2]);
+        let [ids, labels, positions, ..] = batch else {
+            return Output::empty(cx);
+        };
         let name = self.kind.name();
         let sequence = cx.within(name, |cx| self.model(cx, ids, positions, batch.get(3)));
         let (logits, _pooled) = match self.head {

@@ -2,7 +2,7 @@
 
 use super::attention::{Eager, attend, heads};
 use super::inputs::{additive, allowed};
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::{Attention, Data};
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
@@ -65,7 +65,7 @@ pub(super) fn text_states(cx: &Cx, ids: &Tensor, it: TextTower) -> Tensor {
 }
 
 impl Tower {
-    pub(super) fn new(sizes: &Sizes, names: [&str; 4]) -> Result<Self, String> {
+    pub(super) fn new(sizes: &Sizes, names: [&str; 4]) -> Result<Self, ModelError> {
         let [hidden, layers, heads, ffn] = names;
         let hidden = sizes.need(hidden)?;
         Ok(Self {
@@ -86,7 +86,7 @@ impl Tower {
     }
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Clip {
         vision: Tower::new(sizes, ["v_hidden", "v_layers", "v_heads", "v_ffn"])?,
         text: Tower::new(sizes, ["t_hidden", "t_layers", "t_heads", "t_ffn"])?,
@@ -99,7 +99,7 @@ pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
 }
 
 /// The image tower alone, for models that read its hidden states.
-pub(super) fn image_tower(sizes: &Sizes) -> Result<Clip, String> {
+pub(super) fn image_tower(sizes: &Sizes) -> Result<Clip, ModelError> {
     let vision = Tower::new(sizes, ["v_hidden", "v_layers", "v_heads", "v_ffn"])?;
     Ok(Clip {
         vision,
@@ -112,7 +112,7 @@ pub(super) fn image_tower(sizes: &Sizes) -> Result<Clip, String> {
     })
 }
 
-pub fn text(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn text(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(ClipText {
         text: Tower::new(sizes, ["hidden", "layers", "heads", "ffn"])?,
         vocab: sizes.need("vocab")?,
@@ -133,7 +133,7 @@ impl Net for Clip {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, image] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let before = cx.tape.made();
         let scale = cx.param("logit_scale", [0; 0]);
@@ -184,7 +184,7 @@ impl Net for ClipText {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let (last, mut pooled) = self.text.read(cx, ids, self.vocab, self.context);
         if let Some(width) = self.projection {

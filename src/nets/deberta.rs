@@ -1,6 +1,6 @@
 //! DeBERTa-v3: content and positions attend to each other (transformers/models/deberta_v2/modeling_deberta_v2.py).
 
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
@@ -28,7 +28,7 @@ struct Shared {
     table: Tensor,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(Deberta {
         headless: sizes.is_set("head=none"),
@@ -49,7 +49,7 @@ impl Net for Deberta {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let sequence = cx.within("deberta", |cx| self.model(cx, ids, batch.get(2)));
         let logits = if self.headless {

@@ -55,7 +55,7 @@ impl Net for Declared {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let Some(input) = batch.first() else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let mut x = input.clone();
         for part in &self.parts {
@@ -103,7 +103,7 @@ fn run(cx: &Cx, part: &Rc<Part>, mut x: Tensor) -> Tensor {
             });
             match state.into_iter().next() {
                 Some(x) => x,
-                None => return Output::nothing(cx).loss,
+                None => return Output::empty(cx).loss,
             }
         } else {
             one_pass(cx, part, x, listed && !part.whole_passes)

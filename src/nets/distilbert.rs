@@ -3,7 +3,7 @@
 use super::attention::{Eager, attend, heads};
 use super::bidirectional::bidirectional_mask;
 use super::inputs::token_ids_and_labels;
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -19,7 +19,7 @@ struct DistilBert {
     positions: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(DistilBert {
         headless: sizes.is_set("head=none"),
@@ -39,7 +39,7 @@ impl Net for DistilBert {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let sequence = cx.within("distilbert", |cx| self.model(cx, ids, batch.get(2)));
         if self.headless {

@@ -1,7 +1,7 @@
 //! DiT, the diffusion transformer conditioned on a class (diffusers/models/transformers/dit_transformer_2d.py).
 
 use super::unet::{attention, sinusoids};
-use super::{Build, Cx, Net, Output, Sizes};
+use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -20,7 +20,7 @@ struct Dit {
     classes: u64,
 }
 
-fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     // The library's own names stand beside the catalogue's.
     let need = |name: &str, other: &str| sizes.get(other).map_or_else(|| sizes.need(name), Ok);
     let heads = need("heads", "num_attention_heads")?.max(1);
@@ -54,7 +54,7 @@ impl Net for Dit {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [sample, target, timestep, labels] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let predicted = self.model(cx, sample, timestep, labels);
         let loss = cx.within("loss", |_| {

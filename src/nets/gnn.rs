@@ -1,7 +1,7 @@
 //! Graph networks of PyTorch Geometric: graph convolution, graph attention and GraphSAGE over a list of edges.
 
 use super::vision::place;
-use super::{Build, Cx, Net, Output, Sizes};
+use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
@@ -31,7 +31,7 @@ struct Graph {
     classes: u64,
 }
 
-fn build(sizes: &Sizes, kind: Kind) -> Result<Box<dyn Net>, String> {
+fn build(sizes: &Sizes, kind: Kind) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Graph {
         kind,
         nodes: sizes.need("nodes")?,
@@ -68,7 +68,7 @@ impl Net for Graph {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [labels, x, index, rest @ ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let edges = Edges {
             index,

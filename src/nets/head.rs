@@ -116,7 +116,7 @@ fn plain(cx: &Cx, loss: Option<Tensor>) -> Output {
             loss,
             held: Vec::new(),
         },
-        None => Output::nothing(cx),
+        None => Output::empty(cx),
     }
 }
 

@@ -1,6 +1,6 @@
 //! LitGPT's decoder with its own adapters (lit_gpt/model.py, lora.py, adapter.py and adapter_v2.py of Lightning-AI/litgpt).
 
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
@@ -44,7 +44,7 @@ struct LitGpt {
     scales: bool,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     let heads = sizes.need("heads")?.max(1);
     let head_dim = sizes.or("head_dim", hidden / heads);
@@ -82,7 +82,7 @@ impl Net for LitGpt {
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         const CHUNK: u64 = 128;
         let [ids, labels, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let hidden = self.model(cx, ids);
         let tokens = hidden.size(1);
@@ -125,7 +125,7 @@ impl Net for LitGpt {
                 loss,
                 held: Vec::new(),
             },
-            None => Output::nothing(cx),
+            None => Output::empty(cx),
         }
     }
 }

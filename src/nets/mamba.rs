@@ -1,6 +1,6 @@
 //! Mamba (transformers/models/mamba/modeling_mamba.py) as it runs without kernels of its own.
 
-use super::{Cx, Net, Output, Sizes, head, inputs};
+use super::{Cx, ModelError, Net, Output, Sizes, head, inputs};
 use crate::scenario::Data;
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -18,7 +18,7 @@ struct Mamba {
     vocab: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(Mamba {
         layers: sizes.need("layers")?,
@@ -38,7 +38,7 @@ impl Net for Mamba {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let hidden = cx.within("backbone", |cx| self.model(cx, ids));
         let table = || {
@@ -184,58 +184,26 @@ impl Mamba {
 
 #[cfg(test)]
 mod tests {
-    use crate::allocator::Settings;
-    use crate::estimate::Peaks;
-    use crate::nets::{Sizes, build};
-    use crate::scenario::{Data, Optimizer, Precision, Training};
-    use crate::step::{Course, run};
-    use crate::tape::Machine;
+    use crate::nets::recorded::{Case, check, training};
+    use crate::scenario::{Optimizer, Precision};
 
-    #[track_caller]
-    fn check(sequence: u64, precision: Precision, expected: u64) {
-        let sizes = Sizes::from([("hidden", 768), ("layers", 2), ("vocab", 8000)]);
-        let net = build("mamba", &sizes).unwrap();
-        let data = Data {
-            micro_batch: 2,
-            sequence,
-            ..Data::default()
-        };
-        let training = Training {
-            precision,
-            optimizer: Optimizer::Sgd,
-            ..Training::default()
-        };
-        let course = Course::from_the_start(2);
-        let run = run(&*net, &data, &training, Machine::default(), course);
-        let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
-        assert_eq!(peaks.highest().map(|peak| peak.bytes), Some(expected));
+    fn small() -> Case {
+        Case::new("mamba", &[("hidden", 768), ("layers", 2), ("vocab", 8000)])
     }
 
-    /// Beside real runs of the library.
     #[test]
-    fn peaks_equal_those_of_the_library() {
-        check(64, Precision::Bf16, 179_372_032);
-        check(256, Precision::AmpBf16, 653_753_344);
+    fn every_step_of_the_scan_keeps_its_state() {
+        let bf16 = training(Precision::Bf16, Optimizer::Sgd);
+        check(&small().batch(2, 64).trained(&bf16), 179_372_032);
+        let amp = training(Precision::AmpBf16, Optimizer::Sgd);
+        check(&small().batch(2, 256).trained(&amp), 653_753_344);
     }
 
-    /// Steps of long sequences stand together: the events stay few.
+    /// Steps of long sequences are grouped, so that the events stay few.
     #[test]
-    fn long_sequences_are_told_in_groups() {
-        let sizes = Sizes::from([("hidden", 768), ("layers", 2), ("vocab", 8000)]);
-        let net = build("mamba", &sizes).unwrap();
-        let data = Data {
-            micro_batch: 1,
-            sequence: 1 << 20,
-            ..Data::default()
-        };
-        let course = Course::from_the_start(1);
-        let run = run(
-            &*net,
-            &data,
-            &Training::default(),
-            Machine::default(),
-            course,
-        );
-        assert!(run.trace.events.len() < 100_000);
+    fn long_sequences_make_few_events() {
+        let mut case = small().batch(1, 1 << 20);
+        case.steps = 1;
+        assert!(case.run().trace.events.len() < 100_000);
     }
 }

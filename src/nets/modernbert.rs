@@ -4,7 +4,7 @@ use super::attention::{Eager, attend};
 use super::bidirectional::{bidirectional_mask, windowed_mask};
 use super::decoder::{plain_tables, wide_turned};
 use super::inputs::token_ids_and_labels;
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -30,7 +30,7 @@ struct Shared {
     rope: [Tensor; 2],
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(ModernBert {
         headless: sizes.is_set("head=none"),
@@ -51,7 +51,7 @@ impl Net for ModernBert {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let sequence = cx.within("model", |cx| self.model(cx, ids, batch.get(2)));
         let logits = if self.headless {
@@ -198,47 +198,24 @@ impl ModernBert {
 
 #[cfg(test)]
 mod tests {
-    use crate::allocator::Settings;
-    use crate::estimate::Peaks;
-    use crate::nets::{Sizes, build};
-    use crate::scenario::{Data, Optimizer, Precision, Training};
-    use crate::step::{Course, run};
-    use crate::tape::Machine;
+    use crate::nets::recorded::{Case, check, training};
+    use crate::scenario::{Optimizer, Precision};
 
-    #[track_caller]
-    fn check(padding_mask: bool, precision: Precision, expected: u64) {
-        let net = build(
-            "modernbert",
-            &Sizes::from([
-                ("hidden", 768),
-                ("layers", 7),
-                ("heads", 12),
-                ("ffn", 1152),
-                ("vocab", 8000),
-            ]),
-        )
-        .unwrap();
-        let data = Data {
-            micro_batch: 2,
-            sequence: 512,
-            padding_mask,
-            ..Data::default()
-        };
-        let training = Training {
-            precision,
-            optimizer: Optimizer::Sgd,
-            ..Training::default()
-        };
-        let course = Course::from_the_start(2);
-        let run = run(&*net, &data, &training, Machine::default(), course);
-        let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
-        assert_eq!(peaks.highest().map(|peak| peak.bytes), Some(expected));
-    }
-
-    /// Beside real runs of the library.
     #[test]
-    fn peaks_equal_those_of_the_library() {
-        check(false, Precision::Bf16, 370_984_960);
-        check(true, Precision::AmpBf16, 566_920_704);
+    fn every_third_layer_attends_globally() {
+        let sizes = [
+            ("hidden", 768),
+            ("layers", 7),
+            ("heads", 12),
+            ("ffn", 1152),
+            ("vocab", 8000),
+        ];
+        let case = Case::new("modernbert", &sizes).batch(2, 512);
+        let bf16 = training(Precision::Bf16, Optimizer::Sgd);
+        check(&case.clone().trained(&bf16), 370_984_960);
+        let amp = training(Precision::AmpBf16, Optimizer::Sgd);
+        let mut padded = case.trained(&amp);
+        padded.data.padding_mask = true;
+        check(&padded, 566_920_704);
     }
 }

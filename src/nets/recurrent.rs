@@ -4,7 +4,7 @@
 
 use super::sizes::MOST_RUNS;
 use super::vision::place;
-use super::{Build, Cx, Net, Output, Sizes};
+use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::Tensor;
 
@@ -41,7 +41,7 @@ struct Recurrent {
     layers: u64,
 }
 
-fn build(sizes: &Sizes, cell: Cell) -> Result<Box<dyn Net>, String> {
+fn build(sizes: &Sizes, cell: Cell) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(Recurrent {
         cell,
@@ -53,12 +53,16 @@ fn build(sizes: &Sizes, cell: Cell) -> Result<Box<dyn Net>, String> {
 }
 
 impl Net for Recurrent {
-    fn refusal(&self, data: &Data) -> Option<String> {
-        let most = MOST_RUNS / self.layers.max(1);
-        let value = data.sequence;
-        (value > most).then(|| {
-            let layers = self.layers;
-            format!("data.sequence is {value}: expected at most {most} through {layers} recurrent layers")
+    fn supports(&self, data: &Data) -> Result<(), ModelError> {
+        let layers = self.layers.max(1);
+        let (sequence, most) = (data.sequence, MOST_RUNS / layers);
+        if sequence <= most {
+            return Ok(());
+        }
+        Err(ModelError::SequenceTooLong {
+            sequence,
+            layers,
+            most,
         })
     }
 
@@ -68,7 +72,7 @@ impl Net for Recurrent {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let logits = cx
             .embedding("emb", ids, self.vocab, self.embedding)

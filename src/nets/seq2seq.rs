@@ -2,7 +2,7 @@
 
 use super::attention::{Eager, attend};
 use super::inputs::{additive, allowed, causal_mask};
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::{Attention, Data};
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
@@ -22,15 +22,15 @@ struct Seq2Seq {
     positions: u64,
 }
 
-pub fn whisper(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn whisper(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build(sizes, true)
 }
 
-pub fn bart(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn bart(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build(sizes, false)
 }
 
-fn build(sizes: &Sizes, whisper: bool) -> Result<Box<dyn Net>, String> {
+fn build(sizes: &Sizes, whisper: bool) -> Result<Box<dyn Net>, ModelError> {
     let (layers, hidden) = (sizes.need("layers")?, sizes.need("hidden")?);
     Ok(Box::new(Seq2Seq {
         whisper,
@@ -65,7 +65,7 @@ impl Net for Seq2Seq {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [labels, input] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let ids = shifted_right(labels);
         let (encoded, decoded) = cx.within("model", |cx| {

@@ -4,7 +4,7 @@
 use super::bidirectional::bidirectional_mask;
 use super::clip::{Tower, unit};
 use super::multi_head::multi_head;
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
@@ -26,7 +26,7 @@ struct Siglip {
     projection: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let text = Tower::new(sizes, ["t_hidden", "t_layers", "t_heads", "t_ffn"])?.with_gelu();
     Ok(Box::new(Siglip {
         vision: Eye::new(sizes)?,
@@ -48,7 +48,7 @@ impl Net for Siglip {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, image] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let scale = cx.param("logit_scale", [1]).tensor();
         let bias = cx.param("logit_bias", [1]).tensor();
@@ -76,7 +76,7 @@ impl Net for Siglip {
 }
 
 impl Eye {
-    pub(super) fn new(sizes: &Sizes) -> Result<Self, String> {
+    pub(super) fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         let tower = Tower::new(sizes, ["v_hidden", "v_layers", "v_heads", "v_ffn"])?;
         Ok(Self {
             tower: tower.with_gelu(),

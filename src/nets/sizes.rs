@@ -1,3 +1,4 @@
+use super::error::{ModelError, at_most};
 use crate::order::Map;
 use crate::scenario::Irreps;
 
@@ -52,11 +53,10 @@ impl Sizes {
         self.0.keys().map(|name| (name.as_str(), self.or(name, 0)))
     }
 
-    /// A size beyond what is run: one that counts modules soonest, since each of them costs time and memory.
-    pub fn too_large(&self) -> Option<String> {
+    /// Refuses sizes beyond what is run; those that count modules soonest, since each module costs time and memory.
+    pub fn check_limits(&self) -> Result<(), ModelError> {
         // Irreps bound the sum of their sizes themselves.
-        let mut others = self.0.iter().filter(|(name, _)| !Irreps::names(name));
-        others.find_map(|(name, all)| {
+        for (name, values) in self.0.iter().filter(|(name, _)| !Irreps::names(name)) {
             let counts = COUNTS.iter().any(|end| name.ends_with(end));
             let most = if counts {
                 MOST_MODULES
@@ -65,15 +65,17 @@ impl Sizes {
             } else {
                 MOST
             };
-            let value = all.iter().find(|it| **it > most)?;
-            Some(format!("{name} is {value}: expected at most {most}"))
-        })
+            for value in values {
+                at_most(name, *value, most)?;
+            }
+        }
+        Ok(())
     }
 
     /// A dimension that must be there.
-    pub fn need(&self, name: &str) -> Result<u64, String> {
+    pub fn need(&self, name: &str) -> Result<u64, ModelError> {
         self.get(name)
-            .ok_or_else(|| format!("the model needs `{name}`"))
+            .ok_or_else(|| ModelError::MissingSize(name.to_string()))
     }
 
     pub fn get(&self, name: &str) -> Option<u64> {
@@ -88,11 +90,11 @@ impl Sizes {
         self.or(name, 0) != 0
     }
 
-    pub fn list(&self, name: &str) -> Result<&[u64], String> {
+    pub fn list(&self, name: &str) -> Result<&[u64], ModelError> {
         self.0
             .get(name)
             .map(Vec::as_slice)
-            .ok_or_else(|| format!("the model needs the list `{name}`"))
+            .ok_or_else(|| ModelError::MissingList(name.to_string()))
     }
 
     /// The sizes of a catalogue entry.

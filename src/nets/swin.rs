@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::attention::{Eager, attend, heads};
 use super::vit::{images_and_labels, patches};
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -30,10 +30,13 @@ struct Layer {
     drops_paths: bool,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let (depths, heads) = (sizes.list("depths")?, sizes.list("heads")?);
     if depths.len() != heads.len() {
-        return Err("the lists `depths` and `heads` differ in length".into());
+        return Err(ModelError::MismatchedLists {
+            names: "`depths` and `heads`",
+            expected: "one of each for every stage",
+        });
     }
     Ok(Box::new(Swin {
         embed: sizes.need("embed")?,
@@ -53,7 +56,7 @@ impl Net for Swin {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [image, labels] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let (_sequence, pooled) = cx.within("swin", |cx| self.model(cx, image));
         let logits = cx.linear("classifier", &pooled, self.classes, true);

@@ -3,7 +3,7 @@
 use super::decoder::{Cache, cache, cached};
 use super::gpt2::gelu_new;
 use super::inputs::{additive, allowed};
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::{Attention, Checkpointing, Data};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -39,7 +39,7 @@ struct Given<'a> {
     cache: &'a Cache,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let (layers, heads, hidden) = (
         sizes.need("layers")?,
         sizes.need("heads")?.max(1),
@@ -72,7 +72,7 @@ impl Net for T5 {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         cx.within("shared", |cx| cx.param("weight", [self.vocab, self.hidden]));
         let stack = |decoder| Stack {

@@ -1,47 +1,16 @@
-//! Peaks of whole runs of models outside the decoder family, in rounded bytes, beside those that the real libraries
-//! reached (PyTorch 2.15, transformers 5.23, PEFT 0.21 on a bookkeeping GPU, the peak over three steps).
+//! Peaks of models outside the decoder family, beside those that the libraries reached over three steps.
 
-use super::{Sizes, build};
-use crate::allocator::Settings;
-use crate::estimate::Peaks;
-use crate::scenario::{Attention, Checkpointing, Data, Lora, Optimizer, Precision, Training};
-use crate::step::{Course, run};
-use crate::tape::Machine;
+use super::recorded::{Case, check, training};
+use crate::scenario::{Attention, Checkpointing, Lora, Optimizer, Precision, Training};
 
-#[track_caller]
-fn check(
-    family: &str,
-    sizes: &[(&'static str, u64)],
-    (micro_batch, sequence): (u64, u64),
-    training: &Training,
-    expected: u64,
-) {
-    let mut all = Sizes::default();
-    for (name, value) in sizes {
-        all.set(name, *value);
-    }
-    let data = Data {
-        micro_batch,
-        sequence,
-        padding_mask: false,
-        ..Data::default()
-    };
-    let net = build(family, &all).unwrap();
-    let course = Course::from_the_start(3);
-    let run = run(&*net, &data, training, Machine::default(), course);
-    let peak = Peaks::replayed(&run.trace, &Settings::expandable())
-        .highest()
-        .map_or(0, |peak| peak.bytes);
-    // Scalars that only decide a branch are not all made.
-    let off = peak.abs_diff(expected);
-    assert!(off <= 4096, "{family}: {peak} instead of {expected}");
-}
-
-fn training(precision: Precision, optimizer: Optimizer) -> Training {
-    Training {
-        precision,
-        optimizer,
-        ..Training::default()
+/// A model over three steps.
+fn case(architecture: &str, sizes: &[(&str, u64)], batch: (u64, u64), training: &Training) -> Case {
+    Case {
+        steps: 3,
+        tolerance: 4096,
+        ..Case::new(architecture, sizes)
+            .batch(batch.0, batch.1)
+            .trained(training)
     }
 }
 
@@ -57,12 +26,15 @@ const DEBERTA: [(&str, u64); 6] = [
 #[test]
 fn content_and_positions_attend_to_each_other() {
     let plain = training(Precision::Bf16, Optimizer::Sgd);
-    check("deberta", &DEBERTA, (4, 256), &plain, 109_641_216);
+    check(&case("deberta", &DEBERTA, (4, 256), &plain), 109_641_216);
     let checkpointed = Training {
         checkpointing: Checkpointing::Layers,
         ..training(Precision::AmpBf16, Optimizer::AdamW)
     };
-    check("deberta", &DEBERTA, (4, 256), &checkpointed, 96_514_560);
+    check(
+        &case("deberta", &DEBERTA, (4, 256), &checkpointed),
+        96_514_560,
+    );
 }
 
 #[test]
@@ -83,7 +55,7 @@ fn two_towers_without_class_tokens() {
         ("proj", 128),
     ];
     let plain = training(Precision::Bf16, Optimizer::Sgd);
-    check("siglip", &sizes, (8, 0), &plain, 42_535_424);
+    check(&case("siglip", &sizes, (8, 0), &plain), 42_535_424);
 }
 
 const T5_BASE: [(&str, u64); 6] = [
@@ -101,7 +73,10 @@ fn the_adafactor_of_transformers_reduces_whole_tables() {
         checkpointing: Checkpointing::Layers,
         ..training(Precision::Bf16, Optimizer::AdafactorHf)
     };
-    check("t5", &T5_BASE, (16, 256), &checkpointed, 1_303_075_328);
+    check(
+        &case("t5", &T5_BASE, (16, 256), &checkpointed),
+        1_303_075_328,
+    );
 }
 
 #[test]
@@ -120,7 +95,7 @@ fn kept_outputs_hold_the_cache() {
         accumulation: 2,
         ..training(Precision::AmpFp16, Optimizer::SgdMomentum)
     };
-    check("t5", &sizes, (32, 64), &kept, 2_438_117_888);
+    check(&case("t5", &sizes, (32, 64), &kept), 2_438_117_888);
 }
 
 #[test]
@@ -136,7 +111,7 @@ fn gradients_that_muon_is_not_given_stay() {
         freeze: ["wte", "wpe", "bias", "ln_"].map(String::from).to_vec(),
         ..training(Precision::Fp32, Optimizer::Muon)
     };
-    check("gpt2", &sizes, (1, 128), &frozen, 1_206_991_872);
+    check(&case("gpt2", &sizes, (1, 128), &frozen), 1_206_991_872);
 }
 
 #[test]
@@ -162,7 +137,7 @@ fn checkpointed_inputs_ask_for_gradients_though_all_below_is_frozen() {
         zero_to_none: false,
         ..training(Precision::Fp32, Optimizer::Adagrad)
     };
-    check("clip", &sizes, (8, 0), &projections, 682_867_712);
+    check(&case("clip", &sizes, (8, 0), &projections), 682_867_712);
 }
 
 #[test]
@@ -196,7 +171,7 @@ fn an_adapter_drops_whatever_the_model_does() {
         }),
         ..training(Precision::Fp16, Optimizer::AdamW)
     };
-    check("mistral", &sizes, (4, 1024), &adapted, 7_494_071_296);
+    check(&case("mistral", &sizes, (4, 1024), &adapted), 7_494_071_296);
     let gpt2 = [
         ("hidden", 768),
         ("layers", 2),
@@ -216,7 +191,7 @@ fn an_adapter_drops_whatever_the_model_does() {
         }),
         ..training(Precision::AmpBf16, Optimizer::Adafactor)
     };
-    check("gpt2", &gpt2, (1, 200), &head, 419_438_080);
+    check(&case("gpt2", &gpt2, (1, 200), &head), 419_438_080);
 }
 
 #[test]
@@ -233,10 +208,13 @@ fn tokens_are_told_from_those_that_replaced_them() {
         checkpointing: Checkpointing::Layers,
         ..training(Precision::AmpBf16, Optimizer::AdamW)
     };
-    check("electra", &small, (4, 256), &checkpointed, 128_859_648);
+    check(
+        &case("electra", &small, (4, 256), &checkpointed),
+        128_859_648,
+    );
     let eager = Training {
         attention: Attention::Eager,
         ..training(Precision::Bf16, Optimizer::Sgd)
     };
-    check("electra", &small, (4, 256), &eager, 67_634_176);
+    check(&case("electra", &small, (4, 256), &eager), 67_634_176);
 }

@@ -1,7 +1,7 @@
 //! ViT of transformers (transformers/models/vit/modeling_vit.py).
 
 use super::attention::{Eager, attend, heads};
-use super::{Cx, Net, Output, Sizes};
+use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
@@ -18,7 +18,7 @@ struct Vit {
     dropout: f64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(Vit {
         layers: sizes.need("layers")?,
@@ -66,7 +66,7 @@ impl Net for Vit {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [image, labels] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let sequence = cx.within("vit", |cx| self.model(cx, image));
         let logits = cx.linear("classifier", &sequence.select(1), self.classes, true);

@@ -72,7 +72,7 @@ pub fn count(model: &ModelEntry) -> Result<u64, String> {
     if sizes.is_set("headless") {
         sizes.set("head=none", 1);
     }
-    let net = nets::build(model.arch, &sizes)?;
+    let net = nets::build(model.arch, &sizes).map_err(|error| error.to_string())?;
     let training = Training {
         dropout: false,
         ..Training::default()

@@ -120,7 +120,8 @@ pub fn run_with(
         // The recorder does not tell Phi-3 of a head's width, which leaves it at an equal share.
         sizes.set("head_dim", width / heads.max(1));
     }
-    let net = nets::build(&architecture(family, knobs), &sizes)?;
+    let net =
+        nets::build(&architecture(family, knobs), &sizes).map_err(|error| error.to_string())?;
     let net = match knobs.get("aux_loss").and_then(Value::as_bool) {
         Some(true) => Box::new(WithAuxiliary(net)),
         _ => net,

@@ -1,6 +1,6 @@
 //! The families and what sets each apart.
 
-use super::super::{Build, Net, Sizes};
+use super::super::{Build, ModelError, Net, Sizes};
 use super::Decoder;
 use super::experts::{Common, Mixture, Router};
 use super::gemma_vision::{self, Projector};
@@ -476,6 +476,6 @@ const DEEPSEEK_V3: Traits = Traits {
     ..LLAMA
 };
 
-fn build(sizes: &Sizes, traits: Traits) -> Result<Box<dyn Net>, String> {
+fn build(sizes: &Sizes, traits: Traits) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Decoder::new(sizes, traits)?))
 }

@@ -2,7 +2,7 @@
 //! (transformers/models/{gemma3,paligemma}/modeling_*.py).
 
 use super::super::siglip::Eye;
-use super::super::{Cx, Net, Output, Sizes, blocks, inputs};
+use super::super::{Cx, ModelError, Net, Output, Sizes, blocks, inputs};
 use super::norm::gemma;
 use super::{Decoder, Given, Traits, cache};
 use crate::scenario::Data;
@@ -31,7 +31,7 @@ pub(super) fn build(
     sizes: &Sizes,
     traits: Traits,
     projector: Projector,
-) -> Result<Box<dyn Net>, String> {
+) -> Result<Box<dyn Net>, ModelError> {
     let eye = Eye::new(sizes)?;
     let side = sizes.or("image_tokens", 256).isqrt().max(1);
     Ok(Box::new(Pictured {
@@ -54,7 +54,7 @@ impl Net for Pictured {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, pixels, types, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let cache = cache(cx);
         let padding = batch.get(4);

@@ -2,7 +2,7 @@
 
 use super::super::clip::{Clip, image_tower};
 use super::super::losses::{Entropy, causal_lm_loss};
-use super::super::{Cx, Net, Output, Sizes, inputs};
+use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
 use super::{Decoder, Given, Traits};
 use crate::scenario::{Checkpointing, Data};
 use crate::tape::{DType, Tensor};
@@ -15,7 +15,7 @@ pub(in crate::nets) struct Llava {
     stored: Option<u64>,
 }
 
-pub fn build(sizes: &Sizes, traits: Traits) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes, traits: Traits) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Llava::new(sizes, traits)?))
 }
 
@@ -29,7 +29,7 @@ impl Net for Llava {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, pixels, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let (hidden, features) = cx.within("model", |cx| self.model(cx, ids, pixels, batch.get(3)));
         let logits = cx.linear("lm_head", &hidden, self.text.vocab, false);
@@ -44,7 +44,7 @@ impl Net for Llava {
 }
 
 impl Llava {
-    fn new(sizes: &Sizes, traits: Traits) -> Result<Self, String> {
+    fn new(sizes: &Sizes, traits: Traits) -> Result<Self, ModelError> {
         Ok(Self {
             vision: image_tower(sizes)?,
             stored: match sizes.or("encoders", 1) {
@@ -56,7 +56,7 @@ impl Llava {
     }
 
     /// With a text model like Llama, for systems that build on it.
-    pub(in crate::nets) fn like_llama(sizes: &Sizes) -> Result<Self, String> {
+    pub(in crate::nets) fn like_llama(sizes: &Sizes) -> Result<Self, ModelError> {
         Self::new(sizes, super::families::LLAMA)
     }
 

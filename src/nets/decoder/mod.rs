@@ -27,7 +27,7 @@ pub(in crate::nets) use llava::Llava;
 pub(super) use rope::{plain_tables, wide_turned};
 use traits::{Embedding, Scores, Traits};
 
-use super::{Cx, Net, Output, Sizes, head};
+use super::{Cx, ModelError, Net, Output, Sizes, head};
 use crate::scenario::{Attention, Data};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -96,7 +96,7 @@ struct Shared {
 }
 
 impl Decoder {
-    fn new(sizes: &Sizes, traits: Traits) -> Result<Self, String> {
+    fn new(sizes: &Sizes, traits: Traits) -> Result<Self, ModelError> {
         let hidden = sizes.need("hidden")?;
         let heads = sizes.need("heads")?.max(1);
         let head_dim = sizes.or("head_dim", hidden / heads);
@@ -140,7 +140,7 @@ impl Net for Decoder {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let longer = |x: &Tensor| {
             let n = cx.env.training.prompt_tokens;

@@ -2,7 +2,7 @@
 
 use super::super::attention::{Eager, attend};
 use super::super::clip::quick_gelu;
-use super::super::{Cx, Sizes};
+use super::super::{Cx, ModelError, Sizes};
 use super::rope;
 use crate::scenario::Attention;
 use crate::tape::ops::{AttentionMask, Conv};
@@ -31,7 +31,7 @@ pub(super) struct Tower {
 }
 
 impl Tower {
-    pub fn new(sizes: &Sizes, out: u64, windowed: bool) -> Result<Self, String> {
+    pub fn new(sizes: &Sizes, out: u64, windowed: bool) -> Result<Self, ModelError> {
         let hidden = sizes.need("v_hidden")?;
         let patch = sizes.need("patch")?.max(1);
         let merge = sizes.or("merge", 2).max(1);

@@ -1,7 +1,7 @@
 //! Qwen2-VL and Qwen2.5-VL: a tower over the patches of all images in one row, and a Qwen2 whose tokens have places in three
 //! dimensions (transformers/models/{qwen2_vl,qwen2_5_vl}/modeling_*.py).
 
-use super::super::{Cx, Net, Output, Sizes, inputs};
+use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
 use super::qwen_tower::Tower;
 use super::{Decoder, Given, Traits, cache};
 use crate::scenario::Data;
@@ -14,7 +14,11 @@ struct QwenVision {
     text: Decoder,
 }
 
-pub(super) fn build(sizes: &Sizes, traits: Traits, windowed: bool) -> Result<Box<dyn Net>, String> {
+pub(super) fn build(
+    sizes: &Sizes,
+    traits: Traits,
+    windowed: bool,
+) -> Result<Box<dyn Net>, ModelError> {
     let text = Decoder::new(sizes, traits)?;
     Ok(Box::new(QwenVision {
         tower: Tower::new(sizes, text.hidden, windowed)?,
@@ -36,7 +40,7 @@ impl Net for QwenVision {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels, pixels, _grid, _types, ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let cache = cache(cx);
         let padding = batch.get(5);

@@ -1,61 +1,26 @@
 //! Peaks of whole runs, in rounded bytes, beside those that the real libraries reached
 //! (PyTorch 2.15, transformers 5.23, PEFT 0.21 on a bookkeeping GPU with two steps or more).
 
-use crate::allocator::Settings;
-use crate::estimate::Peaks;
-use crate::nets::{Sizes, build};
-use crate::scenario::{Attention, Checkpointing, Data, Lora, Optimizer, Precision, Training};
-use crate::step::{Course, run};
-use crate::tape::Machine;
-
-#[track_caller]
-fn check(family: &str, sizes: &Sizes, data: (u64, u64), training: &Training, expected: u64) {
-    let data = Data {
-        micro_batch: data.0,
-        sequence: data.1,
-        padding_mask: false,
-        ..Data::default()
-    };
-    let net = build(family, sizes).unwrap();
-    let run = run(
-        &*net,
-        &data,
-        training,
-        Machine::default(),
-        Course::from_the_start(2),
-    );
-    let peak = Peaks::replayed(&run.trace, &Settings::expandable())
-        .highest()
-        .map(|peak| peak.bytes);
-    assert_eq!(peak, Some(expected));
-}
-
-fn training(precision: Precision, optimizer: Optimizer) -> Training {
-    Training {
-        precision,
-        optimizer,
-        ..Training::default()
-    }
-}
+use crate::nets::recorded::{Case, check, training};
+use crate::scenario::{Attention, Checkpointing, Lora, Optimizer, Precision, Training};
 
 #[test]
 fn peaks_equal_those_of_the_libraries() {
-    let small = |vocab| {
-        Sizes::from([
-            ("hidden", 1024),
-            ("layers", 4),
-            ("heads", 16),
-            ("kv", 16),
-            ("ffn", 2816),
-            ("vocab", vocab),
-            ("head_dim", 64),
-        ])
-    };
+    let small = [
+        ("hidden", 1024),
+        ("layers", 4),
+        ("heads", 16),
+        ("kv", 16),
+        ("ffn", 2816),
+        ("vocab", 8000),
+        ("head_dim", 64),
+    ];
+    let small = Case::new("llama", &small).batch(4, 1024);
     let plain = training(Precision::Bf16, Optimizer::Sgd);
-    check("llama", &small(8000), (4, 1024), &plain, 1_335_599_104);
+    check(&small.clone().trained(&plain), 1_335_599_104);
     let amp = training(Precision::AmpBf16, Optimizer::Sgd);
-    check("llama", &small(8000), (4, 1024), &amp, 1_766_713_344);
-    let qwen3 = Sizes::from([
+    check(&small.trained(&amp), 1_766_713_344);
+    let qwen3 = [
         ("hidden", 4096),
         ("layers", 2),
         ("heads", 32),
@@ -63,9 +28,10 @@ fn peaks_equal_those_of_the_libraries() {
         ("ffn", 12_288),
         ("vocab", 151_936),
         ("head_dim", 128),
-    ]);
-    check("qwen3", &qwen3, (1, 1024), &plain, 6_530_635_776);
-    let gemma2 = Sizes::from([
+    ];
+    let case = Case::new("qwen3", &qwen3).batch(1, 1024);
+    check(&case.trained(&plain), 6_530_635_776);
+    let gemma2 = [
         ("hidden", 2304),
         ("layers", 2),
         ("heads", 8),
@@ -74,18 +40,19 @@ fn peaks_equal_those_of_the_libraries() {
         ("vocab", 256_000),
         ("head_dim", 256),
         ("tied", 1),
-    ]);
+    ];
     let eager = Training {
         attention: Attention::Eager,
         ..plain
     };
-    check("gemma2", &gemma2, (1, 1024), &eager, 5_674_549_248);
+    let case = Case::new("gemma2", &gemma2).batch(1, 1024);
+    check(&case.trained(&eager), 5_674_549_248);
 }
 
 /// A family at a small size: its sizes besides those that all share, and the peak.
 #[track_caller]
 fn family(name: &str, further: &[(&str, u64)], expected: u64) {
-    let mut sizes = Sizes::from([
+    let shared = [
         ("hidden", 1024),
         ("layers", 3),
         ("heads", 16),
@@ -93,12 +60,10 @@ fn family(name: &str, further: &[(&str, u64)], expected: u64) {
         ("ffn", 2816),
         ("vocab", 8000),
         ("head_dim", 64),
-    ]);
-    for (size, value) in further {
-        sizes.set(size, *value);
-    }
+    ];
     let plain = training(Precision::Bf16, Optimizer::Sgd);
-    check(name, &sizes, (2, 512), &plain, expected);
+    let case = Case::new(name, &shared).with(further);
+    check(&case.batch(2, 512).trained(&plain), expected);
 }
 
 #[test]
@@ -237,7 +202,7 @@ fn adapters_and_checkpoints_too() {
         "up_proj",
         "down_proj",
     ];
-    let gemma2 = Sizes::from([
+    let gemma2 = [
         ("hidden", 2304),
         ("layers", 26),
         ("heads", 8),
@@ -246,7 +211,7 @@ fn adapters_and_checkpoints_too() {
         ("vocab", 256_000),
         ("head_dim", 256),
         ("tied", 1),
-    ]);
+    ];
     let adapted = Training {
         attention: Attention::Eager,
         checkpointing: Checkpointing::Layers,
@@ -257,5 +222,6 @@ fn adapters_and_checkpoints_too() {
         }),
         ..training(Precision::Bf16, Optimizer::AdamW)
     };
-    check("gemma2", &gemma2, (2, 1024), &adapted, 13_091_655_680);
+    let case = Case::new("gemma2", &gemma2).batch(2, 1024);
+    check(&case.trained(&adapted), 13_091_655_680);
 }

@@ -6,7 +6,8 @@ mod message;
 mod norm;
 mod product;
 
-use super::{Build, Cx, Net, Output, Sizes};
+use super::{Build, Cx, ModelError, Net, Output, Sizes};
+use crate::nets::error::at_most;
 use crate::nets::vision::place;
 use crate::scenario::{Data, Irreps};
 use crate::tape::{DType, Tensor};
@@ -44,14 +45,14 @@ struct Graph {
     dihedrals: u64,
 }
 
-fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = Irreps::of_sizes(sizes.all());
     if hidden.scalars() == 0 {
-        return Err("the model needs scalars among its irreps, such as `0e`".into());
+        return Err(ModelError::NoScalars);
     }
-    bounded("layers", sizes.need("layers")?, 1000)?;
-    bounded("the number of features", hidden.dim(), 100_000)?;
-    bounded(
+    at_most("layers", sizes.need("layers")?, 1000)?;
+    at_most("the number of features", hidden.dim(), 100_000)?;
+    at_most(
         "the number of features above scalars",
         hidden.gated(),
         10_000,
@@ -76,14 +77,6 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
             dihedrals: sizes.or("dihedrals", 0) * multi_hop,
         },
     }))
-}
-
-/// Layers and features are run one by one: what nobody means must not run for hours.
-fn bounded(what: &str, value: u64, most: u64) -> Result<(), String> {
-    if value > most {
-        return Err(format!("{what} is {value}; expected at most {most}"));
-    }
-    Ok(())
 }
 
 impl Net for Pocket {
@@ -112,10 +105,10 @@ impl Net for Pocket {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [target, x, pos, owner, rest @ ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let [bonds, bond, triples, triple, quads, quad, pairs, pair] = rest else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         if self.sums_apart {
             cx.tape.sum_gradients_apart();

@@ -1,39 +1,21 @@
 //! The pocket encoder beside real runs of its own code, and beside an audit of it on stand-in tensors.
 
-use crate::allocator::Settings;
-use crate::estimate::{Peaks, Phase};
+use crate::estimate::Phase;
+use crate::nets::recorded::Case;
 use crate::nets::{Sizes, build};
-use crate::scenario::{Data, Precision, Training};
-use crate::step::{Course, Run, run};
-use crate::tape::Machine;
+use crate::scenario::{Precision, Training};
 
-/// Two graphs with 1,000 nodes, 2,100 bonded and 20,000 non-bonded edges each, unless told otherwise.
-fn ran(changes: &[(&str, u64)], precision: Precision, stand_in: bool) -> (Run, u64, Phase) {
-    let mut sizes = Sizes::from_entry(crate::catalog::model("rna-3e-ffi").unwrap());
-    for (name, value) in changes {
-        sizes.set(name, *value);
-    }
-    sizes.set("sums_apart", stand_in.into());
-    let net = build("e3-pocket", &sizes).unwrap();
-    let data = Data {
-        micro_batch: 2,
-        ..Data::default()
-    };
+/// Two graphs, each with 1,000 nodes, 2,100 bonded and 20,000 non-bonded edges unless the changes say otherwise.
+fn case(changes: &[(&str, u64)], precision: Precision, stand_in: bool) -> Case {
     let training = Training {
         precision,
         clip: true,
         ..Training::default()
     };
-    let run = run(
-        &*net,
-        &data,
-        &training,
-        Machine::default(),
-        Course::from_the_start(2),
-    );
-    let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
-    let peak = *peaks.highest().unwrap();
-    (run, peak.bytes, peak.mark.phase)
+    Case::of_catalog("rna-3e-ffi", changes)
+        .with(&[("sums_apart", stand_in.into())])
+        .batch(2, 0)
+        .trained(&training)
 }
 
 const SMALL: &[(&str, u64)] = &[("0e", 16), ("1o", 8), ("2e", 4)];
@@ -51,7 +33,7 @@ fn near(found: u64, gib: f64, tolerance: f64) {
 fn counts_are_those_the_author_logged() {
     #[track_caller]
     fn check(changes: &[(&str, u64)], expected: u64) {
-        let (run, ..) = ran(changes, Precision::Fp32, false);
+        let run = case(changes, Precision::Fp32, false).run();
         assert_eq!(run.parameters, expected);
     }
     check(&[], 2_732_820);
@@ -63,7 +45,7 @@ fn counts_are_those_the_author_logged() {
 fn peaks_are_those_of_the_real_code() {
     #[track_caller]
     fn check(changes: &[(&str, u64)], precision: Precision, gib: f64) {
-        let (_, bytes, phase) = ran(changes, precision, false);
+        let (bytes, phase) = case(changes, precision, false).peak();
         near(bytes, gib, 0.01);
         assert_eq!(phase, Phase::Backward);
     }
@@ -80,7 +62,7 @@ fn peaks_are_those_of_the_real_code() {
 fn on_stand_in_tensors_peaks_are_those_of_the_audit() {
     #[track_caller]
     fn check(changes: &[(&str, u64)], precision: Precision, gib: f64) {
-        let (_, bytes, phase) = ran(changes, precision, true);
+        let (bytes, phase) = case(changes, precision, true).peak();
         near(bytes, gib, 0.03);
         assert_eq!(phase, Phase::Backward);
     }
@@ -118,20 +100,17 @@ fn large(edges: u64, layers: u64) -> [(&'static str, u64); 6] {
 #[test]
 fn the_logged_requests_fit_the_predicted_peaks() {
     // The log of 30 October: 40.86 GiB allocated when 6.52 GiB, the weights of 364,625 edges, were asked for in backward.
-    let (_, bytes, phase) = ran(&large(364_625, 4), Precision::Fp32, false);
+    let (bytes, phase) = case(&large(364_625, 4), Precision::Fp32, false).peak();
     near(bytes, 40.86 + 6.52, 0.03);
     assert_eq!(phase, Phase::Backward);
     // And of a run with six layers: 36.80 GiB and 4.15 GiB.
-    near(
-        ran(&large(232_085, 6), Precision::Fp32, false).1,
-        36.80 + 4.15,
-        0.03,
-    );
+    let (bytes, _) = case(&large(232_085, 6), Precision::Fp32, false).peak();
+    near(bytes, 36.80 + 4.15, 0.03);
 }
 
 #[test]
 fn effects_have_the_signs_and_sizes_they_have_in_reality() {
-    let peak = |changes: &[(&str, u64)]| ran(changes, Precision::Fp32, false).1 as f64;
+    let peak = |changes: &[(&str, u64)]| case(changes, Precision::Fp32, false).peak().0 as f64;
     let base = peak(&[]);
     let effect = |changes| peak(changes) / base - 1.0;
     assert!(effect(&[("out", 1024)]).abs() < 0.001);
@@ -148,8 +127,8 @@ fn sizes_nobody_means_are_refused_or_harmless() {
             sizes.set(name, *value);
         }
         build("e3-pocket", &sizes)
-            .map(|_| ())
             .err()
+            .map(|error| error.to_string())
             .unwrap_or_default()
     };
     let large = 10_000_000;
@@ -158,7 +137,8 @@ fn sizes_nobody_means_are_refused_or_harmless() {
     assert!(built(&[("0e", 0)]).contains("needs scalars"));
     for name in ["nodes", "bonded", "nonbonded", "radial", "bessel", "out"] {
         for value in [0, large] {
-            let (_, peak, _) = ran(&[("layers", 1), (name, value)], Precision::Fp32, false);
+            let changes = [("layers", 1), (name, value)];
+            let (peak, _) = case(&changes, Precision::Fp32, false).peak();
             assert!(peak > 0, "{name}={value}");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::joint::{Joint, last_norm};
 use super::{compared, conditioning};
-use crate::nets::{Cx, Net, Output, Sizes};
+use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
@@ -21,7 +21,7 @@ struct Flux {
     guidance: bool,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     // Eight-fold reduced by the encoder and packed two by two.
     let side = sizes.or("img", 1024).div_ceil(16);
     Ok(Box::new(Flux {
@@ -58,7 +58,7 @@ impl Net for Flux {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [latents, target, text, pooled, ids, timestep, guidance @ ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let width = self.heads.saturating_mul(self.head_dim);
         let mut hidden = cx.linear("x_embedder", latents, width, true);
@@ -92,7 +92,7 @@ impl Net for Flux {
             });
         }
         let Ok([image, words]) = <[Tensor; 2]>::try_from(state) else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         hidden = last_norm(cx, &image, &emb);
         text = words;

@@ -2,7 +2,7 @@
 
 use super::joint::{Joint, last_norm};
 use super::{compared, conditioning};
-use crate::nets::{Cx, Net, Output, Sizes};
+use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -25,7 +25,7 @@ struct Sd3 {
     dual: u64,
 }
 
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Sd3 {
         image: sizes.or("img", 128),
         patch: sizes.or("patch", 2).max(1),
@@ -59,7 +59,7 @@ impl Net for Sd3 {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [latents, target, text, pooled, timestep] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let width = self.heads.saturating_mul(self.head_dim);
         let side = self.image / self.patch;
@@ -98,7 +98,7 @@ impl Net for Sd3 {
             },
         );
         let Some(mut hidden) = state.into_iter().next() else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         hidden = last_norm(cx, &hidden, &emb);
         let (p, c) = (self.patch, self.channels);

@@ -2,7 +2,7 @@
 
 use super::vision::layer_norm_2d;
 use crate::nets::attention::{Eager, attend, heads};
-use crate::nets::{Cx, Sizes};
+use crate::nets::{Cx, ModelError, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::{AttentionMask, Conv};
 
@@ -23,7 +23,7 @@ pub struct Decoder {
 type Places<'a> = [&'a Tensor; 2];
 
 impl Decoder {
-    pub fn new(sizes: &Sizes) -> Result<Self, String> {
+    pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         Ok(Self {
             layers: sizes.or("d_layers", 2),
             hidden: sizes.need("d_hidden")?.max(8),

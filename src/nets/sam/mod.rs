@@ -5,8 +5,9 @@ mod decoder;
 mod prompt;
 mod vision;
 
+use super::error::at_most;
 use super::vision::TinyVit;
-use super::{Build, Cx, Net, Output, Sizes};
+use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 use decoder::Decoder;
@@ -51,11 +52,9 @@ struct Sam {
     points: u64,
 }
 
-fn build(sizes: &Sizes, encoder: Eye) -> Result<Box<dyn Net>, String> {
+fn build(sizes: &Sizes, encoder: Eye) -> Result<Box<dyn Net>, ModelError> {
     for name in ["masks", "points", "d_layers", "iou_layers"] {
-        if let Some(many) = sizes.get(name).filter(|many| *many > 1000) {
-            return Err(format!("{name} is {many}; expected at most 1000"));
-        }
+        at_most(name, sizes.or(name, 0), 1000)?;
     }
     Ok(Box::new(Sam {
         encoder,
@@ -80,7 +79,7 @@ impl Net for Sam {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [image, boxes, wanted] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let (masks, scores) = self.masks(cx, image, boxes);
         let loss = cx.within("loss", |_| masks.squeeze(1).bce_with_logits(wanted));

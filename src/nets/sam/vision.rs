@@ -1,7 +1,7 @@
 //! `SamVisionEncoder`: a ViT on grids that looks through windows in most layers, with relative positions by row and by
 //! column, and a neck of convolutions.
 
-use crate::nets::{Cx, Sizes};
+use crate::nets::{Cx, ModelError, Sizes};
 use crate::scenario::Attention;
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
@@ -21,7 +21,7 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    pub fn new(sizes: &Sizes) -> Result<Self, String> {
+    pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         let hidden = sizes.need("hidden")?;
         Ok(Self {
             layers: sizes.need("layers")?,

@@ -2,7 +2,7 @@
 //! `layers.py`, `dreams/models/layers/fourier_features.py`, `feed_forward.py`, `heads/heads.py`).
 
 use super::cosine_similarity;
-use crate::nets::{Cx, Net, Output, Sizes};
+use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
@@ -33,7 +33,7 @@ struct Dreams {
     stored: bool,
 }
 
-pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(Box::new(Dreams {
         layers: sizes.need("layers")?,
         heads: sizes.need("heads")?.max(1),
@@ -103,7 +103,7 @@ impl Dreams {
     /// `FingerprintHead.step`: the precursor's embedding, one linear layer, one minus the cosine.
     fn fine_tuning(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [spectra, target] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let precursor = if self.stored {
             spectra.clone()
@@ -145,7 +145,7 @@ impl Dreams {
         let mut held = Vec::new();
         for one in batch.chunks(3) {
             let [spectra, real, mask] = one else {
-                return Output::nothing(cx);
+                return Output::empty(cx);
             };
             let embedded = self.backbone(cx, spectra);
             let (loss, logits) = self.masked_loss(cx, &embedded, real, mask);
@@ -157,13 +157,13 @@ impl Dreams {
             embeddings.push(embedded);
         }
         let Some(mut loss) = losses else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let pair: Vec<Tensor> = embeddings.iter().map(|it| it.select(1)).collect();
         let joined = match &pair[..] {
             [first, second] => Tensor::cat(first, &[second], -1),
             [only] => Tensor::cat(only, &[only], -1),
-            _ => return Output::nothing(cx),
+            _ => return Output::empty(cx),
         };
         let order = cx.linear("ro_out", &joined, 1, false).squeeze(-1);
         if pair.len() > 1 {

@@ -1,7 +1,7 @@
 //! Gated sparse attention, a language model that gathers its keys and values (alfredcs/Gated-Sparse-Attention:
 //! `gsa/models/gsa_llama.py`, `gsa/attention/gated_sparse_attention.py`, `gated_indexer.py`, `adaptive_topk.py`).
 
-use crate::nets::{Cx, Net, Output, Sizes};
+use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
@@ -25,7 +25,7 @@ struct Gsa {
     output_gate: bool,
 }
 
-pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     // Named for the guide's sake: it masks what is gathered and changes no tensor's size.
     sizes.need("k_min")?;
     Ok(Box::new(Gsa {
@@ -56,7 +56,7 @@ impl Net for Gsa {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [ids, labels] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let hidden = cx.within("model", |cx| self.model(cx, ids));
         let logits = cx.linear("lm_head", &hidden, self.vocab, false);

@@ -4,7 +4,7 @@
 use crate::nets::decoder::Llava;
 use crate::nets::multi_head::multi_head;
 use crate::nets::vision::{TinyVit, place};
-use crate::nets::{Cx, Net, Output, Sizes};
+use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::{Checkpointing, Data, Quantization, Training};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -26,7 +26,7 @@ struct PrsMed {
 const FUSED: u64 = 256;
 const GRID: u64 = 16;
 
-pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let mut language = sizes.clone();
     language.set("img", sizes.or("clip_img", 336));
     Ok(Box::new(PrsMed {
@@ -83,7 +83,7 @@ impl Net for PrsMed {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [images, masks, ids, pixels, targets, padding @ ..] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let (mask, text) = self.outputs(cx, images, [ids, pixels], padding.first());
         cx.bind(&[mask.clone(), text.clone()]);

@@ -6,7 +6,7 @@ use super::attention::among_pixels;
 use super::blocks::residual_block;
 use crate::nets::clip::{TextTower, text_states};
 use crate::nets::vision::place;
-use crate::nets::{Cx, Sizes};
+use crate::nets::{Cx, ModelError, Sizes};
 use crate::scenario::{Checkpointing, Precision, Quantization};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -44,7 +44,7 @@ const DECODER: u64 = 49_490_179 + 20;
 
 impl Encoders {
     /// Where the run asks for them; the width of the text's states tells the family.
-    pub fn asked(sizes: &Sizes) -> Result<Option<Self>, String> {
+    pub fn asked(sizes: &Sizes) -> Result<Option<Self>, ModelError> {
         if !sizes.is_set("encoders") {
             return Ok(None);
         }
@@ -53,9 +53,7 @@ impl Encoders {
             768 => of(&[LARGE], false),
             1024 => of(&[HUGE], false),
             2048 => of(&[LARGE, GIANT], true),
-            other => Err(format!(
-                "encoders: no text encoder is known for states of width {other}"
-            )),
+            width => Err(ModelError::UnknownTextEncoder { width }),
         }
     }
 

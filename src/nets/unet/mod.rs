@@ -11,7 +11,7 @@ pub(super) use attention::attention;
 pub(super) use time::sinusoids;
 
 use super::vision::place;
-use super::{Build, Cx, Net, Output, Sizes};
+use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -45,7 +45,7 @@ struct UNet {
     encoders: Option<encoders::Encoders>,
 }
 
-fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let widths = sizes.list("block_out")?.to_vec();
     let per_stage = |name: &str, default: Vec<u64>| match sizes.list(name) {
         Ok([one]) => vec![*one; widths.len()],
@@ -112,7 +112,7 @@ impl Net for UNet {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let Some(([sample, target, context], timestep, added)) = self.read(cx, batch) else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let predicted = fix_order(cx, |cx| self.model(cx, &sample, timestep, &context, added));
         let loss = cx.within("loss", |_| {

@@ -2,7 +2,7 @@
 
 use super::blocks::Stage;
 use super::{GROUPS, fix_order, place, time};
-use crate::nets::{Cx, Net, Output, Sizes};
+use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -23,7 +23,7 @@ struct UNet2D {
 }
 
 /// The class's defaults are attention in all stages but the first that goes down and the last that goes up.
-pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let widths = sizes.list("block_out")?.to_vec();
     let stages = widths.len();
     let attends = |name: &str, not: usize| match sizes.list(name) {
@@ -54,7 +54,7 @@ impl Net for UNet2D {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [sample, noise, timestep] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let predicted = fix_order(cx, |cx| self.model(cx, sample, timestep));
         let loss = cx.within("loss", |_| {

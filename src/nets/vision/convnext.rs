@@ -2,7 +2,7 @@
 
 use super::layers::place;
 use super::{Body, classifier};
-use crate::nets::{Cx, Net, Sizes};
+use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
@@ -27,19 +27,22 @@ struct Timm {
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn torchvision(sizes: &Sizes, stages: Stages, depth: f64) -> Result<Box<dyn Net>, String> {
+pub fn torchvision(sizes: &Sizes, stages: Stages, depth: f64) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(sizes, Torchvision { stages, depth }))
 }
 
 #[allow(clippy::unnecessary_wraps)]
-pub fn timm(sizes: &Sizes, stages: Stages) -> Result<Box<dyn Net>, String> {
+pub fn timm(sizes: &Sizes, stages: Stages) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(sizes, Timm { stages }))
 }
 
 /// A network of the catalogue, as timm runs it: its stages are sizes.
-pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let ([a, b, c, d], [e, f, g, h]) = (sizes.list("depths")?, sizes.list("dims")?) else {
-        return Err("the model needs `depths` and `dims` of four stages".to_string());
+        return Err(ModelError::MismatchedLists {
+            names: "`depths` and `dims`",
+            expected: "one of each for four stages",
+        });
     };
     timm(sizes, [(*a, *e), (*b, *f), (*c, *g), (*d, *h)])
 }

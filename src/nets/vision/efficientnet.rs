@@ -2,7 +2,7 @@
 
 use super::layers::{Activation, place};
 use super::{Body, classifier};
-use crate::nets::{Cx, Net, Sizes};
+use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
@@ -29,7 +29,12 @@ struct EfficientNet {
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn build(sizes: &Sizes, width: u64, depth: u64, dropout: f64) -> Result<Box<dyn Net>, String> {
+pub fn build(
+    sizes: &Sizes,
+    width: u64,
+    depth: u64,
+    dropout: f64,
+) -> Result<Box<dyn Net>, ModelError> {
     let body = EfficientNet {
         width,
         depth,

@@ -2,7 +2,7 @@
 
 use super::layers::Activation;
 use super::{Body, classifier};
-use crate::nets::{Cx, Net, Sizes};
+use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
@@ -44,7 +44,7 @@ struct Inverted {
 }
 
 /// A network of the catalogue: one number of each list a block.
-pub fn of_sizes(sizes: &Sizes, style: Style) -> Result<Box<dyn Net>, String> {
+pub fn of_sizes(sizes: &Sizes, style: Style) -> Result<Box<dyn Net>, ModelError> {
     let pooled_head = sizes.is_set("v3_head");
     let kinds = sizes.list("kind")?;
     let [mid, out, kernel, stride, squeezed] = [

@@ -2,7 +2,7 @@
 
 use super::layers::{Activation, place};
 use super::{Body, classifier};
-use crate::nets::{Cx, Net, Sizes};
+use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
@@ -83,7 +83,7 @@ pub const SMALL: MobileNet = MobileNet {
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn build(sizes: &Sizes, body: MobileNet) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes, body: MobileNet) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(sizes, body))
 }
 

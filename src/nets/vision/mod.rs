@@ -182,7 +182,7 @@ impl Net for Classifier {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [image, labels] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let logits = self.body.logits(cx, image, self.classes);
         let loss = cx.within("loss", |_| logits.cross_entropy(labels));

@@ -1,7 +1,7 @@
 //! ResNet, Wide ResNet and ResNeXt (torchvision/models/resnet.py; timm's plain variants run alike).
 
 use super::{Body, classifier};
-use crate::nets::{Cx, Net, Sizes};
+use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::ops::Conv;
 use crate::tape::{Made, Tensor};
 
@@ -43,14 +43,17 @@ impl ResNet {
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn build(sizes: &Sizes, body: ResNet) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes, body: ResNet) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(sizes, body))
 }
 
 /// A network of the catalogue: its stages are sizes.
-pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let [a, b, c, d] = sizes.list("depths")? else {
-        return Err("the model needs `depths` of four stages".to_string());
+        return Err(ModelError::MismatchedLists {
+            names: "`depths`",
+            expected: "one for each of four stages",
+        });
     };
     let blocks = plain([*a, *b, *c, *d], sizes.is_set("bottleneck"));
     build(sizes, blocks.wide(sizes.or("width", 64)))

@@ -2,12 +2,12 @@
 
 use super::layers::place;
 use super::{Body, classifier};
-use crate::nets::{Cx, Net, Sizes};
+use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
 /// How many convolutions each of the five stages has.
-pub type Config = [usize; 5];
+pub type Config = [u64; 5];
 
 pub const A: Config = [1, 1, 2, 2, 2];
 pub const B: Config = [2, 2, 2, 2, 2];
@@ -23,7 +23,7 @@ struct Vgg {
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn build(sizes: &Sizes, stages: Config, norm: bool) -> Result<Box<dyn Net>, String> {
+pub fn build(sizes: &Sizes, stages: Config, norm: bool) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(
         sizes,
         Vgg {
@@ -35,11 +35,11 @@ pub fn build(sizes: &Sizes, stages: Config, norm: bool) -> Result<Box<dyn Net>, 
 }
 
 /// A network of the catalogue, as timm runs it.
-pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let depths = sizes.list("depths")?;
     let mut stages = [0; 5];
     for (stage, depth) in stages.iter_mut().zip(depths) {
-        *stage = usize::try_from(*depth).map_err(|_| "`depths` are too large".to_string())?;
+        *stage = *depth;
     }
     let body = Vgg {
         stages,

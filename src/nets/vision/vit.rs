@@ -2,7 +2,7 @@
 
 use super::{Body, classifier};
 use crate::nets::vit::patches;
-use crate::nets::{Cx, Net, Sizes};
+use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
 
@@ -56,7 +56,7 @@ pub fn timm(sizes: &Sizes, shape: Shape) -> Box<dyn Net> {
 }
 
 /// DINOv2 as timm has it: scaled parts, no head unless classes are asked for.
-pub fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     let shape = Shape {
         hidden,

@@ -111,7 +111,7 @@ pub(super) fn network(record: &Value) -> Result<Box<dyn Net>, String> {
     sizes.set("scales", u64::from(task.contains("adapter v2")));
     sizes.set("wide_weight", u64::from(early(record)));
     sizes.set("copies_padding", u64::from(early(record)));
-    nets::build("litgpt", &sizes)
+    nets::build("litgpt", &sizes).map_err(|error| error.to_string())
 }
 
 /// What its training scripts do besides: `logits` and `loss` are names of the loop and outlive backward.

@@ -238,11 +238,11 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         ] {
             sizes.set(key, value);
         }
-        return nets::build("bert", &sizes).map(|net| (net, true));
+        return built("bert", &sizes);
     }
     if let Some(entry) = listed(&lower) {
         let sizes = Sizes::from_entry(entry);
-        return nets::build(entry.arch, &sizes).map(|net| (net, true));
+        return built(entry.arch, &sizes);
     }
     // Not listed, but a known family whose sizes the record gives.
     let family = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2"]
@@ -266,7 +266,12 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
     if record["model_dims"]["tied"].as_bool() == Some(true) {
         sizes.set("tied", 1);
     }
-    nets::build(family, &sizes).map(|net| (net, true))
+    built(family, &sizes)
+}
+
+fn built(architecture: &str, sizes: &Sizes) -> Result<(Box<dyn Net>, bool), String> {
+    let net = nets::build(architecture, sizes).map_err(|error| error.to_string())?;
+    Ok((net, true))
 }
 
 /// The catalogue's entry of a repository, whose copies by other owners and quantised forms have its sizes.

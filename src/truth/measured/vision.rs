@@ -29,7 +29,7 @@ pub(super) fn network(record: &Value, name: &str) -> Option<Result<Box<dyn Net>,
     };
     let image = record["model_dims"]["img"].as_u64().unwrap_or(224);
     let sizes = Sizes::from([("img", image), ("classes", classes)]);
-    Some(nets::build(architecture, &sizes))
+    Some(nets::build(architecture, &sizes).map_err(|error| error.to_string()))
 }
 
 /// Frames of a sample: the clips of `clip_len 1 x num_clips 8`; one of an image.

@@ -3,8 +3,9 @@
 
 mod loss;
 
+use crate::nets::error::at_most;
 use crate::nets::sizes::MOST_RUNS;
-use crate::nets::{Cx, Net, Output, Sizes};
+use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::{Checkpointing, Data};
 use crate::tape::{DType, Tensor};
 
@@ -31,10 +32,14 @@ struct PepTrm {
     precursor: bool,
 }
 
-pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     if hidden < 64 {
-        return Err("the model needs `hidden` of at least 64".into());
+        return Err(ModelError::TooSmall {
+            name: "hidden",
+            value: hidden,
+            least: 64,
+        });
     }
     let places = sizes.need("places")?;
     let (supervision, latent) = (
@@ -43,11 +48,11 @@ pub(super) fn build(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
     );
     let layers = sizes.need("decoder_layers")?;
     let runs = supervision * (latent + 1) * layers;
-    if runs > MOST_RUNS {
-        return Err(format!(
-            "supervision_steps × (latent_steps + 1) × decoder_layers is {runs}: expected at most {MOST_RUNS}"
-        ));
-    }
+    at_most(
+        "supervision_steps × (latent_steps + 1) × decoder_layers",
+        runs,
+        MOST_RUNS,
+    )?;
     Ok(Box::new(PepTrm {
         hidden,
         heads: sizes.need("heads")?.max(1),
@@ -85,14 +90,14 @@ impl Net for PepTrm {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [masses, intensities, mask, precursor, charge, target, _] = batch else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let (encoded, mask) = cx.within("encoder", |cx| {
             self.encode(cx, [masses, intensities], mask, [precursor, charge])
         });
         let (steps, latent) = cx.within("recursive_core", |cx| self.refine(cx, &encoded, &mask));
         let Some((first, rest)) = steps.split_first() else {
-            return Output::nothing(cx);
+            return Output::empty(cx);
         };
         let listed: Vec<Tensor> = steps.iter().map(|it| it.unsqueeze(0)).collect();
         let rest_listed: Vec<&Tensor> = listed.iter().skip(1).collect();

@@ -5,7 +5,8 @@ mod timm;
 
 pub use timm::of_sizes;
 
-use crate::nets::{Cx, Sizes};
+use crate::nets::error::at_most;
+use crate::nets::{Cx, ModelError, Sizes};
 use crate::scenario::Checkpointing;
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
@@ -26,11 +27,10 @@ pub struct TinyVit {
 type Slide = (u64, u64);
 
 impl TinyVit {
-    pub fn new(sizes: &Sizes) -> Result<Self, String> {
+    pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
         let list = |name| sizes.list(name).map(<[u64]>::to_vec);
-        let deepest = sizes.list("vit_depths")?.iter().max().copied();
-        if let Some(depth) = deepest.filter(|depth| *depth > 1000) {
-            return Err(format!("vit_depths is {depth}; expected at most 1000"));
+        for depth in sizes.list("vit_depths")? {
+            at_most("vit_depths", *depth, 1000)?;
         }
         Ok(Self {
             image: sizes.or("img", 1024),

@@ -2,7 +2,7 @@
 
 use super::{Slide, bottleneck, conv_norm, distances, feed_forward};
 use crate::nets::vision::{Body, classifier};
-use crate::nets::{Cx, Net, Sizes};
+use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
 
@@ -27,7 +27,7 @@ struct Block {
 const ONCE: Slide = (2, 1);
 
 /// A network of the catalogue: heads and windows are those of the stages after the first.
-pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
+pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let list = |name| sizes.list(name).map(<[u64]>::to_vec);
     let body = Timm {
         depths: list("depths")?,
@@ -38,7 +38,10 @@ pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, String> {
     };
     let stages = body.depths.len();
     if stages == 0 || body.dims.len() != stages || body.heads.len() + 1 != stages {
-        return Err("the lists `depths`, `dims` and `heads` do not belong together; expected one of each a stage, and no heads for the first".into());
+        return Err(ModelError::MismatchedLists {
+            names: "`depths`, `dims` and `heads`",
+            expected: "one of each for every stage, and no heads for the first",
+        });
     }
     Ok(classifier(sizes, body))
 }

@@ -1,0 +1,92 @@
+//! Why a model is not built, or does not run on a batch.
+
+use std::fmt;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelError {
+    /// No forward function is written for the architecture.
+    UnknownArchitecture(String),
+    /// A size that the architecture needs is not given.
+    MissingSize(String),
+    /// A size that the architecture needs for each stage is not given.
+    MissingList(String),
+    /// Lists whose lengths do not fit the architecture.
+    MismatchedLists {
+        names: &'static str,
+        expected: &'static str,
+    },
+    TooLarge {
+        name: String,
+        value: u64,
+        most: u64,
+    },
+    TooSmall {
+        name: &'static str,
+        value: u64,
+        least: u64,
+    },
+    /// Every position of a sequence is a step of its own, in each recurrent layer.
+    SequenceTooLong {
+        sequence: u64,
+        layers: u64,
+        most: u64,
+    },
+    /// Irreps without `0e`, on which gates and pooling work.
+    NoScalars,
+    /// No text encoder is known whose hidden states have this width.
+    UnknownTextEncoder {
+        width: u64,
+    },
+}
+
+impl std::error::Error for ModelError {}
+
+impl fmt::Display for ModelError {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::UnknownArchitecture(name) => {
+                write!(f, "no forward function for the architecture `{name}`")
+            }
+            Self::MissingSize(name) => write!(f, "the model needs `{name}`"),
+            Self::MissingList(name) => write!(f, "the model needs the list `{name}`"),
+            Self::MismatchedLists { names, expected } => {
+                write!(f, "{names} do not fit; expected {expected}")
+            }
+            Self::TooLarge { name, value, most } => {
+                write!(f, "{name} is {value}; expected at most {most}")
+            }
+            Self::TooSmall { name, value, least } => {
+                write!(f, "{name} is {value}; expected at least {least}")
+            }
+            Self::SequenceTooLong {
+                sequence,
+                layers,
+                most,
+            } => write!(
+                f,
+                "data.sequence is {sequence}; expected at most {most} with {layers} recurrent layers"
+            ),
+            Self::NoScalars => {
+                f.write_str("the model needs scalars among its irreps, such as `0e`")
+            }
+            Self::UnknownTextEncoder { width } => {
+                write!(
+                    f,
+                    "encoders: no text encoder is known with states of width {width}"
+                )
+            }
+        }
+    }
+}
+
+/// Refuses a value above `most`: what costs time or memory for each unit must not run for hours on a slip of the pen.
+pub(super) fn at_most(name: &str, value: u64, most: u64) -> Result<(), ModelError> {
+    if value <= most {
+        return Ok(());
+    }
+    Err(ModelError::TooLarge {
+        name: name.to_string(),
+        value,
+        most,
+    })
+}

@@ -1,0 +1,37 @@
+//! `Net`, what every model is: the tensors of its batch, and a forward function over them.
+
+use super::{Cx, ModelError, Sizes};
+use crate::scenario::Data;
+use crate::tape::{DType, Tensor};
+
+/// A model, as a training step runs it.
+pub trait Net {
+    /// The tensors of one micro-batch, allocated before forward.
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor>;
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output;
+    /// Whether batches of this shape are run: a recurrent net runs every position of a sequence by itself.
+    fn supports(&self, _data: &Data) -> Result<(), ModelError> {
+        Ok(())
+    }
+}
+
+/// What a forward function returns.
+#[derive(Debug)]
+pub struct Output {
+    pub loss: Tensor,
+    /// The other tensors of the output object, such as logits: alive as long as a script keeps the output.
+    pub held: Vec<Tensor>,
+}
+
+impl Output {
+    /// The output for a batch that lacks tensors the model takes: a loss without elements.
+    pub(crate) fn empty(cx: &Cx) -> Self {
+        Self {
+            loss: cx.tape.empty("loss", [0; 0], DType::F32),
+            held: Vec::new(),
+        }
+    }
+}
+
+/// Builds the network of an architecture from its sizes.
+pub(super) type Build = fn(&Sizes) -> Result<Box<dyn Net>, ModelError>;

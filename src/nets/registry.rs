@@ -1,0 +1,61 @@
+//! The architectures that can be run, by the names the catalogue uses.
+
+use super::net::Build;
+use super::{
+    ModelError, Net, Sizes, albert, bert, clip, deberta, decoder, distilbert, dit, equivariant,
+    esm, gnn, gpt2, litgpt, mamba, mmdit, modernbert, recurrent, sam, seq2seq, siglip, swin,
+    systems, t5, unet, vision, vit,
+};
+
+/// The architectures with a forward function, by the name the catalogue uses.
+const ARCHITECTURES: &[(&str, Build)] = &[
+    ("albert", albert::build),
+    ("bart", seq2seq::bart),
+    ("bert", bert::build),
+    ("clip", clip::build),
+    ("clip_text", clip::text),
+    ("deberta", deberta::build),
+    ("distilbert", distilbert::build),
+    ("electra", bert::electra),
+    ("esm", esm::build),
+    ("gpt2", gpt2::build),
+    ("mamba", mamba::build),
+    ("modernbert", modernbert::build),
+    ("litgpt", litgpt::build),
+    ("roberta", bert::roberta),
+    ("siglip", siglip::build),
+    ("swin", swin::build),
+    ("t5", t5::build),
+    ("vit", vit::build),
+    ("whisper", seq2seq::whisper),
+];
+
+fn find(architecture: &str) -> Option<Build> {
+    let mut all = ARCHITECTURES
+        .iter()
+        .chain(decoder::FAMILIES)
+        .chain(vision::FAMILIES)
+        .chain(unet::FAMILIES)
+        .chain(gnn::FAMILIES)
+        .chain(equivariant::FAMILIES)
+        .chain(recurrent::FAMILIES)
+        .chain(dit::FAMILIES)
+        .chain(mmdit::FAMILIES)
+        .chain(sam::FAMILIES)
+        .chain(systems::FAMILIES);
+    all.find(|(name, _)| *name == architecture)
+        .map(|(_, build)| *build)
+}
+
+/// Whether an architecture has a forward function.
+pub fn has(architecture: &str) -> bool {
+    find(architecture).is_some()
+}
+
+/// The network of an architecture with given sizes.
+pub fn build(architecture: &str, sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    let build = find(architecture)
+        .ok_or_else(|| ModelError::UnknownArchitecture(architecture.to_string()))?;
+    sizes.check_limits()?;
+    build(sizes)
+}
