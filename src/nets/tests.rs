@@ -5,13 +5,10 @@ use crate::scenario::{Attention, Checkpointing, Lora, Optimizer, Precision, Trai
 
 /// A model over three steps.
 fn case(architecture: &str, sizes: &[(&str, u64)], batch: (u64, u64), training: &Training) -> Case {
-    Case {
-        steps: 3,
-        tolerance: 4096,
-        ..Case::new(architecture, sizes)
-            .batch(batch.0, batch.1)
-            .trained(training)
-    }
+    Case::new(architecture, sizes)
+        .batch(batch.0, batch.1)
+        .trained(training)
+        .three_steps()
 }
 
 const DEBERTA: [(&str, u64); 6] = [

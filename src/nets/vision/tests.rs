@@ -5,13 +5,10 @@ use crate::scenario::{Attention, Checkpointing, Optimizer, Precision, Training};
 
 /// A model with some sizes changed, over three steps.
 fn case(id: &str, changes: &[(&str, u64)], micro_batch: u64, training: &Training) -> Case {
-    Case {
-        steps: 3,
-        tolerance: 4096,
-        ..Case::of_catalog(id, changes)
-            .batch(micro_batch, 0)
-            .trained(training)
-    }
+    Case::of_catalog(id, changes)
+        .batch(micro_batch, 0)
+        .trained(training)
+        .three_steps()
 }
 
 fn checkpointed() -> Training {
