@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use super::{Unsupported, built};
-use crate::nets::{Cx, Env, Libraries};
+use crate::nets::{Cx, Env, Libraries, construct};
 use crate::order::distinct;
 use crate::scenario::{Data, Problem, Scenario, Training, nearest, settings};
-use crate::tape::{DType, Folding, Machine, Tape};
+use crate::tape::{Folding, Machine, Tape};
 
 /// Patterns that match nothing: adapters' targets without a layer, frozen parts without a parameter. Empty where the
 /// scenario gives no names.
@@ -107,7 +107,7 @@ fn some(layers: &[&str]) -> String {
     shown.join(", ")
 }
 
-/// The paths of the network's parameters, without adapters, one micro-batch of one sample having run.
+/// The paths of the network's parameters and buffers, without adapters.
 fn parameters(scenario: &Scenario) -> Result<Vec<String>, Unsupported> {
     let (net, _) = built(scenario)?;
     let training = Training {
@@ -120,20 +120,14 @@ fn parameters(scenario: &Scenario) -> Result<Vec<String>, Unsupported> {
         micro_batch: 1,
         ..scenario.data.clone()
     };
-    let tape = Tape::new(Machine::default());
-    let cx = Cx::new(
-        tape.clone(),
-        Rc::new(Env::new(
-            training,
-            Libraries::NEWEST,
-            DType::BF16,
-            Folding::FromSecond,
-        )),
-    );
-    let batch = net.batch(&cx, &data);
-    drop(net.forward(&cx, &batch));
-    let path = |it: &Rc<crate::tape::Param>| format!("{}.{}", tape.path(it.scope), it.name);
-    Ok(tape.params().iter().map(path).collect())
+    let env = Env::new(training, Libraries::NEWEST, Folding::FromSecond);
+    let cx = Cx::new(Tape::new(Machine::default()), Rc::new(env));
+    let model = construct(&*net, &cx, &data);
+    Ok(model
+        .state()
+        .iter()
+        .map(|param| model.path(param))
+        .collect())
 }
 
 #[cfg(test)]

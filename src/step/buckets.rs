@@ -3,8 +3,9 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use crate::nets::Model;
 use crate::order::{Map, sorted};
-use crate::tape::{Category, DType, Hook, Param, Tape, Tensor};
+use crate::tape::{Category, DType, Hook, Param, Tensor};
 
 /// How a GPU's gradients meet those of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,23 +46,25 @@ impl Reducer {
     }
 
     /// One bucket a type, made with the wrapper, before any gradient has come.
-    pub fn wrap(&self, tape: &Tape) {
-        if self.kind.mib().is_none() || !self.buckets.borrow().is_empty() {
+    pub fn wrap(&self, model: &Model) {
+        if self.kind.mib().is_none() {
             return;
         }
-        let made = tape.setting_up(|| Self::made(tape, u64::MAX, u64::MAX));
+        let made = model
+            .tape
+            .setting_up(|| Self::made(model, u64::MAX, u64::MAX));
         self.buckets.replace(made);
         if matches!(self.kind, Buckets::Viewed { .. }) {
-            self.hook(tape);
+            self.hook(model);
         }
     }
 
     /// `rebuild_buckets`: before the second forward, in the order in which gradients came, the first of one MiB.
-    pub fn rebuild(&self, tape: &Tape) {
+    pub fn rebuild(&self, model: &Model) {
         const FIRST: u64 = 1 << 20;
         let Some(mib) = self.kind.mib() else { return };
         drop(self.buckets.replace(Vec::new()));
-        let made = Self::made(tape, FIRST, mib.saturating_mul(1 << 20));
+        let made = Self::made(model, FIRST, mib.saturating_mul(1 << 20));
         self.buckets.replace(made);
     }
 
@@ -70,17 +73,17 @@ impl Reducer {
     }
 
     /// `compute_bucket_assignment_by_size`: a bucket is closed once it has reached its limit; each type has its own.
-    fn made(tape: &Tape, first: u64, limit: u64) -> Vec<Tensor> {
+    fn made(model: &Model, first: u64, limit: u64) -> Vec<Tensor> {
         let mut open: Map<DType, (u64, u64)> = Map::new();
         let mut all = Vec::new();
         let bucket = |bytes: u64| {
-            let made = tape.empty("bucket", [bytes], DType::U8);
+            let made = model.tape.empty("bucket", [bytes], DType::U8);
             made.set_category(Category::Gradients);
             made
         };
         // The last that forward meets is the first whose gradient comes.
-        let params = sorted(tape.params(), |a, b| b.met().cmp(&a.met()));
-        for param in params.iter().filter(|param| param.trainable) {
+        let params = sorted(model.trainable(), |a, b| b.met().cmp(&a.met()));
+        for param in params {
             let (filled, cap) = open.or_insert(param.data.dtype(), (0, first));
             for _ in 0..param.copies() {
                 *filled = filled.saturating_add(param.data.bytes());
@@ -96,8 +99,8 @@ impl Reducer {
     }
 
     /// A gradient that has come is copied into its bucket, and the parameter is given that part of it.
-    fn hook(&self, tape: &Tape) {
-        for param in tape.params().iter().filter(|param| param.trainable) {
+    fn hook(&self, model: &Model) {
+        for param in model.trainable() {
             let (buckets, meets) = (self.buckets.clone(), self.meets.clone());
             let hook: Rc<Hook> = Rc::new(move |param: &Rc<Param>| {
                 if meets.get() {

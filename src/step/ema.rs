@@ -1,6 +1,7 @@
 //! A moving average of the weights (`torch.optim.swa_utils.AveragedModel`).
 
-use crate::tape::{Category, DType, Tape, Tensor};
+use crate::nets::Model;
+use crate::tape::{Category, DType, Tensor};
 
 /// A copy of the whole model, made before the first step and updated in place: beside it on the device, or on the host.
 pub struct Average {
@@ -16,9 +17,10 @@ impl Average {
         }
     }
 
-    pub fn update(&mut self, tape: &Tape) {
-        let bytes: f64 = tape
-            .params()
+    pub fn update(&mut self, model: &Model) {
+        let tape = &model.tape;
+        let bytes: f64 = model
+            .state()
             .iter()
             .map(|param| param.data.bytes().saturating_mul(param.copies()) as f64)
             .sum();
@@ -32,7 +34,7 @@ impl Average {
         self.copies.get_or_insert_with(|| {
             tape.setting_up(|| {
                 let mut copies = Vec::new();
-                tape.each(&tape.params(), |param| {
+                tape.each(model.state(), |param| {
                     let copy = param.data.another("ema", param.data.dtype());
                     copy.set_category(Category::Ema);
                     copies.push(copy);

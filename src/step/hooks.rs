@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::optimizer::OptimizerState;
+use crate::nets::Model;
 use crate::scenario::{Optimizer, Training};
-use crate::tape::{Hook, Tape};
+use crate::tape::Hook;
 
 /// Whether equal layers may be run once for all: not where what they do depends on which of them is run, or when.
 pub fn foldable(training: &Training) -> bool {
@@ -22,18 +23,15 @@ pub fn foldable(training: &Training) -> bool {
 }
 
 /// Gives each trained parameter its hook, where the run has one: an optimizer of its own, or the gradient's way to the host.
-pub fn install(tape: &Tape, training: &Training, warm: bool) {
+pub fn install(model: &Model, training: &Training, warm: bool) {
     let offloads = training.optimizer == Optimizer::AdamWOffloadGradients;
     if !training.optimizer_in_backward && !offloads {
         return;
     }
-    for param in tape.params() {
-        if !param.trainable || param.after.borrow().is_some() {
-            continue;
-        }
+    for param in model.trainable() {
         let hook: Rc<Hook> = if training.optimizer_in_backward {
             let state = RefCell::new(OptimizerState::new(training.optimizer, warm));
-            let tape = tape.clone();
+            let tape = model.tape.clone();
             Rc::new(move |param| {
                 state.borrow_mut().step(&tape, std::slice::from_ref(param));
                 param.grad.take();

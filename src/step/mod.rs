@@ -10,7 +10,7 @@ mod scaler;
 
 use std::rc::Rc;
 
-use crate::nets::{Cx, Env, Libraries, Net, Output};
+use crate::nets::{self, Cx, Env, Libraries, Net, Output, construct};
 use crate::scenario::{Checkpointing, Data, Kernels, Optimizer, Precision, Training};
 use crate::tape::{DType, Folding, Machine, Param, Phase, Tape, Tensor, Trace};
 pub use buckets::Buckets;
@@ -163,7 +163,6 @@ pub fn run_as(
         libraries,
     } = course;
     let reducer = Reducer::new(buckets);
-    let (weights, autocast) = types(training.precision);
     let tape = Tape::new(machine);
     match told {
         Told::Memory => tape.leave_kernels_out(),
@@ -173,8 +172,12 @@ pub fn run_as(
     tape.evaluate(mode == Mode::Evaluate);
     let cx = Cx::new(
         tape.clone(),
-        Rc::new(Env::new(training.clone(), libraries, weights, folding)),
+        Rc::new(Env::new(training.clone(), libraries, folding)),
     );
+    let model = construct(net, &cx, data);
+    hooks::install(&model, training, warm);
+    reducer.wrap(&model);
+    let trainable: Vec<Rc<Param>> = model.trainable().cloned().collect();
     let mut optimizer = OptimizerState::new(training.optimizer, warm);
     let mut scaler = (training.precision == Precision::AmpFp16).then(GradScaler::default);
     let mut average = training.ema.then(|| Average::new(training.ema_on_host));
@@ -195,20 +198,15 @@ pub fn run_as(
         for (place, batch) in micro.iter().enumerate() {
             tape.mark(step, Phase::Forward);
             if step == 1 && place == 0 {
-                reducer.rebuild(&tape);
+                reducer.rebuild(&model);
             }
-            let forward = || tape.autocast(autocast, || net.forward(&cx, batch));
+            let forward = || cx.autocast(|| net.forward(&cx, batch));
             let Output { mut loss, held } = if training.checkpointing == Checkpointing::Offload {
                 tape.offloading(forward)
             } else {
                 forward()
             };
             drop(kept_loss.take());
-            if step == 0 && place == 0 {
-                tape.complete(training.channels_last);
-            }
-            hooks::install(&tape, training, warm);
-            reducer.wrap(&tape);
             reducer.meets(place + 1 == micro.len());
             if training.keep_outputs {
                 kept.replace(held);
@@ -223,8 +221,8 @@ pub fn run_as(
             }
             drop(std::mem::take(&mut graph));
             if training.zero_late && place == 0 && !keeps_gradients(training, machine) {
-                for param in tape.params() {
-                    if is_given(training.optimizer, &param) {
+                for param in model.state() {
+                    if is_given(training.optimizer, param) {
                         param.grad.take();
                     }
                 }
@@ -238,11 +236,6 @@ pub fn run_as(
             }
         }
         tape.mark(step, Phase::Optimizer);
-        let trainable: Vec<Rc<Param>> = tape
-            .params()
-            .into_iter()
-            .filter(|param| param.trainable)
-            .collect();
         if let Some(scaler) = &mut scaler {
             scaler.unscale(&tape);
         }
@@ -256,7 +249,7 @@ pub fn run_as(
             scaler.update();
         }
         if let Some(average) = &mut average {
-            average.update(&tape);
+            average.update(&model);
         }
         if !training.zero_late && !keeps_gradients(training, machine) {
             for param in &trainable {
@@ -268,36 +261,22 @@ pub fn run_as(
         if step + 1 == steps {
             if evaluation > 0 {
                 tape.mark(step, Phase::Evaluation);
-                interlude::evaluate(net, &cx, data, evaluation, autocast);
+                interlude::evaluate(net, &cx, data, evaluation);
             }
             if resumes {
                 tape.mark(step, Phase::Resume);
-                interlude::load(&tape, training.lora.is_some());
+                interlude::load(&model, training.lora.is_some());
             }
         }
     }
     tape.mark(steps, Phase::Setup);
-    let params = tape.params();
-    let host_states = optimizer::on_host(training.optimizer, &params);
-    let bytes = |of: fn(&Param) -> bool| {
-        let chosen = params.iter().filter(|param| param.count > 0 && of(param));
-        let sizes = chosen.map(|param| param.data.bytes().saturating_mul(param.copies()));
-        sizes.fold(0, u64::saturating_add)
-    };
-    let (all_bytes, trainable_bytes) = (bytes(|_| true), bytes(|param| param.trainable));
-    let count = |of: fn(&Param) -> bool| {
-        let chosen = params.iter().filter(|param| of(param));
-        chosen.map(|param| param.count).fold(0, u64::saturating_add)
-    };
-    let (parameters, trainable) = (count(|_| true), count(|param| param.trainable));
-    drop(params);
     Run {
+        parameters: nets::count(model.parameters()),
+        trainable: nets::count(model.trainable()),
+        host_states: optimizer::on_host(training.optimizer, &trainable),
+        bytes: nets::bytes(model.parameters()),
+        trainable_bytes: nets::bytes(model.trainable()),
         trace: tape.finish(),
-        parameters,
-        trainable,
-        host_states,
-        bytes: all_bytes,
-        trainable_bytes,
     }
 }
 
@@ -320,17 +299,4 @@ fn micro_batches(
         cx.tape.empty("inputs", [rest], DType::U8)
     });
     (all, waiting)
-}
-
-/// The type weights are kept in, and the one autocast lowers to.
-fn types(precision: Precision) -> (DType, Option<DType>) {
-    match precision {
-        Precision::Fp32 => (DType::F32, None),
-        Precision::Fp64 => (DType::F64, None),
-        Precision::AmpBf16 => (DType::F32, Some(DType::BF16)),
-        Precision::AmpFp16 => (DType::F32, Some(DType::F16)),
-        Precision::Bf16 => (DType::BF16, None),
-        Precision::Fp16 => (DType::F16, None),
-        Precision::AmpBf16OnBf16 => (DType::BF16, Some(DType::BF16)),
-    }
 }

@@ -86,6 +86,8 @@ pub(in crate::tape) struct Core {
     step: Cell<u32>,
     /// Nothing is allocated: the rest of a segment whose recomputation has stopped early.
     muted: Cell<bool>,
+    /// A model is being constructed: only what constructors make takes effect.
+    declaring: Cell<bool>,
     /// Nothing is recorded any more.
     closed: Cell<bool>,
     /// Blocks go to the set-up list: they exist before the first step.
@@ -151,6 +153,7 @@ impl Tape {
             phase: Cell::default(),
             step: Cell::new(0),
             muted: Cell::new(false),
+            declaring: Cell::new(false),
             closed: Cell::new(false),
             setting_up: Cell::new(false),
             sequence: Cell::new(0),
@@ -250,6 +253,21 @@ impl Tape {
         result
     }
 
+    /// The declaration pass: goes once through a forward function as Flax's `init` does, for what its modules' constructors
+    /// make. Operations only give shapes: nothing is allocated, launched, saved or noted, and there is no graph, so that
+    /// checkpoints and offload do nothing. Parameters, buffers and what comes and goes with them fill the set-up list.
+    /// Returns the parameters and buffers in the order of the constructors.
+    pub fn declare(&self, forward: impl FnOnce()) -> Vec<Rc<Param>> {
+        let before = self.0.declaring.replace(true);
+        self.no_grad(forward);
+        self.0.declaring.set(before);
+        self.0.params.take()
+    }
+
+    pub fn declaring(&self) -> bool {
+        self.0.declaring.get()
+    }
+
     /// `model.eval()` or `model.train()`: dropout, drop paths and the checkpoints of transformers' layers ask for it.
     pub fn evaluate(&self, on: bool) {
         self.0.evaluating.set(on);
@@ -326,6 +344,9 @@ impl Tape {
 
     /// Keeps a tensor as long as the graph of the loss lives.
     pub fn hold_with_graph(&self, tensor: &Tensor) {
+        if self.0.declaring.get() {
+            return;
+        }
         self.0.contexts.borrow_mut().push(tensor.clone());
     }
 
@@ -348,8 +369,9 @@ impl Tape {
         self.0.contexts.borrow().len()
     }
 
-    pub fn params(&self) -> Vec<Rc<Param>> {
-        self.0.params.borrow().clone()
+    /// How many parameters and buffers have been declared that no model has taken.
+    pub fn declared(&self) -> usize {
+        self.0.params.borrow().len()
     }
 
     /// Ends the recording and hands it over. What is still alive stays unfreed in it.
@@ -357,16 +379,13 @@ impl Tape {
         self.0.closed.set(true);
         self.0.cast_cache.take();
         self.0.contexts.take();
-        for param in self.0.params.take() {
-            param.grad.take();
-        }
         self.0.trace.take()
     }
 }
 
 impl Core {
     fn kernel(&self, op: &'static str, dtype: DType, work: [f64; 2], count: u32) {
-        if self.muted.get() {
+        if self.muted.get() || self.declaring.get() {
             return;
         }
         self.last_op.set(op);

@@ -33,20 +33,26 @@ impl Param {
         self.fold.map_or(1, |fold| fold.times().into())
     }
 
+    /// Whether it is a tensor of the model that is no parameter.
+    pub fn is_buffer(&self) -> bool {
+        self.count == 0
+    }
+
     /// Whether it is no parameter of the model but a tensor that asks for a gradient.
     pub(in crate::tape) fn is_passing(&self) -> bool {
         self.count == 0
     }
 
-    /// The place of its memory among all that was made: on the tape a parameter is made where forward first meets it,
-    /// whatever place its constructor gives it among the others.
+    /// The place of its memory among all that was made: a parameter is declared where forward first meets it, whatever
+    /// place its constructor gives it among the others.
     pub fn met(&self) -> Option<u32> {
         self.data.storage_id()
     }
 
     /// The tensor as forward code sees it.
     pub fn tensor(&self) -> Tensor {
-        if !self.trainable {
+        // The declaration pass makes no graph.
+        if !self.trainable || self.data.core().declaring.get() {
             return self.data.clone();
         }
         let living = self.node.borrow().as_ref().and_then(Weak::upgrade);
@@ -181,7 +187,7 @@ impl Tape {
 impl Tensor {
     /// The same tensor after `self.requires_grad = True`: its gradient comes to it and goes with it.
     pub fn asking_for_gradient(&self) -> Tensor {
-        if self.requires_grad() {
+        if self.requires_grad() || self.core().declaring.get() {
             return self.clone();
         }
         self.as_leaf().tensor()

@@ -1,6 +1,8 @@
 //! What happens to a model's memory between its constructor and the first step: weights are laid out anew
 //! (`model.to(memory_format=torch.channels_last)`), and adapters are put into it.
 
+use std::rc::Rc;
+
 use super::fold::Fold;
 use super::{DType, Event, Group, Param, Tape, Trace};
 
@@ -25,13 +27,13 @@ impl Tape {
         }
     }
 
-    /// Once forward has met all of the model: weights of four dimensions were made contiguous and are copied one after
+    /// Once all of the model is declared: weights of four dimensions were made contiguous and are copied one after
     /// the other where the run asks for it; then come those parameters that come later, and are cast.
-    pub fn complete(&self, channels_last: bool) {
+    pub fn complete(&self, params: &[Rc<Param>], channels_last: bool) {
         let mut trace = self.0.trace.borrow_mut();
         if channels_last {
             let of = |param: &Param, _| (param.data.shape().len() == 4).then(|| param.data.bytes());
-            trace.renew(&self.renewed(&of));
+            trace.renew(&renewed(params, &of));
         }
         let later = self.0.later.borrow();
         if later.is_empty() {
@@ -44,7 +46,7 @@ impl Tape {
                 .get(at)
                 .map(|it| elements.saturating_mul(it.1.bytes()))
         };
-        let mut all = self.renewed(&first);
+        let mut all = renewed(params, &first);
         trace.bring_last(&all);
         all.retain(|it| {
             let now = trace.blocks.get(it.block as usize);
@@ -52,20 +54,19 @@ impl Tape {
         });
         trace.renew(&all);
     }
+}
 
-    /// The parameters for which `of` says how large they were before, as the model lists them.
-    fn renewed(&self, of: &dyn Fn(&Param, u32) -> Option<u64>) -> Vec<Renewed> {
-        let params = self.0.params.borrow();
-        let chosen = params.iter().filter_map(|param| {
-            let block = param.met()?;
-            Some(Renewed {
-                block,
-                fold: param.fold,
-                before: of(param, block)?,
-            })
-        });
-        chosen.collect()
-    }
+/// The parameters for which `of` says how large they were before, as the model lists them.
+fn renewed(params: &[Rc<Param>], of: &dyn Fn(&Param, u32) -> Option<u64>) -> Vec<Renewed> {
+    let chosen = params.iter().filter_map(|param| {
+        let block = param.met()?;
+        Some(Renewed {
+            block,
+            fold: param.fold,
+            before: of(param, block)?,
+        })
+    });
+    chosen.collect()
 }
 
 impl Trace {

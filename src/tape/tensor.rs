@@ -100,7 +100,8 @@ impl Core {
         bytes: u64,
         category: Category,
     ) -> Option<u32> {
-        if bytes == 0 || self.muted.get() {
+        let unmade = self.muted.get() || (self.declaring.get() && !self.setting_up.get());
+        if bytes == 0 || unmade {
             return None;
         }
         let mut trace = self.trace.borrow_mut();

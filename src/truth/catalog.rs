@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::catalog::{Gpu, ModelEntry, gpus, methods, models, stacks};
-use crate::nets::{self, Cx, Env, Libraries, Sizes};
+use crate::nets::{self, Cx, Env, Libraries, Sizes, construct};
 use crate::scenario::{Data, Training};
-use crate::tape::{DType, Folding, Machine, Tape};
+use crate::tape::{Folding, Machine, Tape};
 
 /// What was found.
 #[derive(Clone, Debug, Default)]
@@ -83,19 +83,9 @@ pub fn count(model: &ModelEntry) -> Result<u64, String> {
         padding_mask: false,
         ..Data::default()
     };
-    let tape = Tape::new(Machine::default());
-    let cx = Cx::new(
-        tape.clone(),
-        Rc::new(Env::new(
-            training,
-            Libraries::NEWEST,
-            DType::BF16,
-            Folding::FromSecond,
-        )),
-    );
-    let batch = net.batch(&cx, &data);
-    drop(net.forward(&cx, &batch));
-    Ok(tape.params().iter().map(|param| param.count).sum())
+    let env = Env::new(training, Libraries::NEWEST, Folding::FromSecond);
+    let cx = Cx::new(Tape::new(Machine::default()), Rc::new(env));
+    Ok(nets::count(construct(&*net, &cx, &data).parameters()))
 }
 
 fn missing_sources() -> Vec<String> {

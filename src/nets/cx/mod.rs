@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::libraries::Libraries;
-use crate::scenario::Training;
+use crate::scenario::{Precision, Training};
 use crate::tape::{DType, Folding, Scope, Tape, Tensor};
 use params::Named;
 
@@ -18,6 +18,8 @@ pub struct Env {
     pub libraries: Libraries,
     /// The type weights are kept in.
     pub weights: DType,
+    /// The type that autocast lowers to, where it is on.
+    pub autocast: Option<DType>,
     /// Which equal layers are run once for all.
     pub folding: Folding,
     /// What a loop that computes its own loss calls by a name until it binds the name again.
@@ -29,7 +31,8 @@ pub struct Env {
 }
 
 impl Env {
-    pub fn new(training: Training, libraries: Libraries, weights: DType, folding: Folding) -> Self {
+    pub fn new(training: Training, libraries: Libraries, folding: Folding) -> Self {
+        let (weights, autocast) = dtypes(training.precision);
         // A pattern with a number may single out one layer of a row.
         let numbered = |patterns: &[String]| {
             patterns
@@ -47,6 +50,7 @@ impl Env {
             training,
             libraries,
             weights,
+            autocast,
             named: Rc::default(),
             params: Rc::default(),
             tied: Rc::default(),
@@ -86,6 +90,7 @@ impl Cx {
             training,
             libraries: self.env.libraries,
             weights,
+            autocast: self.env.autocast,
             folding: self.env.folding,
             params: self.env.params.clone(),
             tied: self.env.tied.clone(),
@@ -100,10 +105,15 @@ impl Cx {
     /// Binds the script's names to what the model has returned, where it keeps them: what they stood for a step before
     /// goes now, before the loss.
     pub fn bind(&self, outputs: &[Tensor]) {
-        if self.env.training.keep_outputs {
+        if self.env.training.keep_outputs && !self.tape.declaring() {
             let before = self.env.named.replace(outputs.to_vec());
             drop(before);
         }
+    }
+
+    /// Runs `body` under the autocast of the run, where it has one.
+    pub fn autocast<T>(&self, body: impl FnOnce() -> T) -> T {
+        self.tape.autocast(self.env.autocast, body)
     }
 
     /// Runs `body` as the child module `name`.
@@ -185,5 +195,18 @@ impl Cx {
         } else {
             0.0
         }
+    }
+}
+
+/// The type weights are kept in, and the one autocast lowers to.
+fn dtypes(precision: Precision) -> (DType, Option<DType>) {
+    match precision {
+        Precision::Fp32 => (DType::F32, None),
+        Precision::Fp64 => (DType::F64, None),
+        Precision::AmpBf16 => (DType::F32, Some(DType::BF16)),
+        Precision::AmpFp16 => (DType::F32, Some(DType::F16)),
+        Precision::Bf16 => (DType::BF16, None),
+        Precision::Fp16 => (DType::F16, None),
+        Precision::AmpBf16OnBf16 => (DType::BF16, Some(DType::BF16)),
     }
 }

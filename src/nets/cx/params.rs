@@ -111,8 +111,9 @@ impl Cx {
         }
         tied.push(self.scope);
         let tape = self.tape.clone();
-        let make = || tape.empty("tied", shape, self.env.weights);
-        let weight = Some(tape.setting_up(make));
+        let weight = tape.setting_up(|| tape.empty("tied", shape, self.env.weights));
+        weight.set_category(Category::Parameters);
+        let weight = Some(weight);
         Some(TiedLater { tape, weight })
     }
 

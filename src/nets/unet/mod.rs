@@ -130,9 +130,9 @@ impl Net for UNet {
 
 /// The model's own part of forward, which gives its parameters the order of `parameters()` where it makes them.
 fn fix_order(cx: &Cx, model: impl FnOnce(&Cx) -> Tensor) -> Tensor {
-    let known = cx.tape.params().len();
+    let known = cx.tape.declared();
     let predicted = model(&cx.checkpointing_in_any_mode());
-    if cx.tape.params().len() > known {
+    if cx.tape.declared() > known {
         cx.tape.arrange_params(place_in_model);
     }
     predicted
