@@ -185,7 +185,7 @@ test(
     };
     assert.equal(await pages(), 1);
     const printed = await visit.page.$eval(".printed", (it) => it.textContent);
-    assert.match(printed, /What we do not model/);
+    assert.match(printed, /Not modelled/);
     assert.match(printed, /torchrun/);
     assert.match(printed, /#v=1/);
     await visit.page.select("#preset", "dreams");

@@ -22,42 +22,43 @@ pub const DEVICE: &str = "on the device";
 pub const PARAMETERS: &str = "parameters";
 pub const TRAINED: &str = "trained";
 pub const OPEN_IN: &str = "Open in Headroom";
-pub const BACK_TO_YOURS: &str = "Back to yours";
-pub const SHARED: &str = "This is a shared scenario. ";
+pub const BACK_TO_YOURS: &str = "Back to my scenario";
+pub const SHARED: &str = "You opened a shared scenario. ";
 pub const WHOLE: &str = "On the device";
-pub const COMPARE: &str = "Keep this scenario, change the questions, and see both on one scale.";
-pub const NO_DIFFERENCE: &str = "Nothing differs yet: change a question.";
-pub const FORWARD_END: &str = "At the end of forward";
+pub const COMPARE: &str =
+    "Pin this scenario, change any setting, and compare the two side by side.";
+pub const NO_DIFFERENCE: &str = "No difference yet: change a setting.";
+pub const FORWARD_END: &str = "After the forward pass";
 pub const BETWEEN: &str = "Between steps";
-pub const PASTE: &str = "Paste the error, the output of nvidia-smi, a memory summary or a probe log; it stays in this tab.";
+pub const PASTE: &str = "Paste the error, an nvidia-smi table, torch.cuda.memory_summary() or a probe log. It stays in this tab.";
 pub const NOT_UNDERSTOOD: &str =
-    "This holds no message of PyTorch, nvidia-smi or a probe that is known here.";
+    "No known PyTorch error, nvidia-smi table or probe log found in this text.";
 pub const EVIDENCE: &str = "Evidence";
 pub const ADVICE: &str = "What to change";
-pub const CHECKS: &str = "What would make this surer";
-pub const OR_ELSE: &str = "What else it could be";
-pub const MEASURED: &str = "measured, the highest";
+pub const CHECKS: &str = "How to be sure";
+pub const OR_ELSE: &str = "Other possible causes";
+pub const MEASURED: &str = "measured peak";
 pub const PREDICTED: &str = "predicted";
 pub const OFFSET: &str = "difference";
-pub const BESIDE: &str = "on the card beside PyTorch";
+pub const BESIDE: &str = "on the GPU outside PyTorch";
 pub const PREDICTED_AND_MEASURED: &str = "Predicted and measured";
-pub const CALIBRATE: &str = "Lay this difference on the answer";
+pub const CALIBRATE: &str = "Apply this correction";
 pub const REMOVE: &str = "Remove";
 pub const SAVE_PROBE: &str = "Download the probe";
 pub const PROBE_ABOUT: &str =
-    "A file for your training loop that writes a line a step; open its log here.";
+    "A Python file for your training loop that logs one line per step. Open its log here.";
 pub const BY_MODULE: &str = "By module";
 pub const TENSORS: &str = "Tensors alive at the peak";
-pub const INSIDE: &str = "Look into a layer";
+pub const INSIDE: &str = "Inside a layer";
 pub const OUTSIDE: &str = "outside the model";
 pub const BESIDE_GPU: &str = "Host memory and disk";
-pub const SMALLER: &str = "smaller ones together";
-pub const PRIVATE: &str = "Everything is computed in this tab. Nothing you enter leaves it: there is no server, no analytics, \
-     no cookie. Your settings live in the address, so a bookmark is a save.";
+pub const SMALLER: &str = "smaller items";
+pub const PRIVATE: &str = "Everything is computed in this tab and nothing you enter leaves it: no server, no analytics, no \
+     cookies. Your settings are in the address, so a bookmark saves them.";
 
 pub fn other_data(data: &str) -> String {
     format!(
-        "This link was made with data version {data}; the numbers here are of version {DATA_VERSION} and may differ."
+        "This link was made with data version {data}; numbers here use version {DATA_VERSION} and may differ."
     )
 }
 
@@ -90,52 +91,57 @@ pub fn about(scenario: &Scenario) -> String {
 
 /// What an axis of bytes shows, for a chart whose largest value this is.
 pub fn axis(units: UnitStyle, largest: Bytes) -> String {
-    format!("{}, allocations in order", units.scale(largest).1)
+    format!(
+        "{} over the step, in order of allocation",
+        units.scale(largest).1
+    )
 }
 
 pub const WHAT_TO_CHANGE: &str = "What to change";
 pub const LADDER_ABOUT: &str =
-    "The fewest changes that make it fit, the cheapest kind first, with the same effective batch.";
-pub const FITS_AS_IT_IS: &str = "Nothing needs to change: it fits.";
+    "The fewest changes that make it fit, cheapest first, at the same effective batch.";
+pub const FITS_AS_IT_IS: &str = "It fits: nothing needs to change.";
 pub const FITS_PROBABLY: &str =
-    "It probably fits as it is. So that the upper end of the range fits too:";
+    "It probably fits. To make sure even the upper end of the range fits:";
 pub const FITS_PROBABLY_AT_BEST: &str =
-    "It probably fits as it is; all of these together do not make it sure.";
-pub const LADDER: &str = "One after the other; each is computed for this run.";
+    "It probably fits; even all of these together do not make sure.";
+pub const LADDER: &str = "Apply in order; each step is computed for this run.";
 pub const LADDER_FAILS: &str =
-    "All of these together are not enough: take a larger card or a smaller model.";
+    "All of these together are not enough: use a larger GPU or a smaller model.";
 pub const OR: &str = "or";
 pub const COSTS_NOTHING: &str = "nothing";
 pub const COSTS_TIME: &str = "time";
 pub const CHANGES_RESULTS: &str = "results differ";
 pub const NOT_OFFERED: &str = "not offered";
 pub const WORKING: &str = "Working…";
-pub const MANY_STEPS: &str = "What is held over many steps";
-pub const MANY_STEPS_ABOUT: &str = "Batches of the sizes that the data has, one after the other through the allocator: what it keeps beyond \
-     what is allocated is fragmentation.";
-pub const LEAST_MEMORY: &str = "least memory it runs in";
-pub const OWN_NETWORK: &str = "A network of your own";
+pub const MANY_STEPS: &str = "Fragmentation over many steps";
+pub const MANY_STEPS_ABOUT: &str = "Replays batches with the sizes of your data through the allocator: memory it holds beyond what is allocated \
+     is fragmentation.";
+pub const LEAST_MEMORY: &str = "minimum memory to run";
+pub const OWN_NETWORK: &str = "Your own network";
 pub const APPLY: &str = "Apply";
 pub const COPY: &str = "Copy";
 pub const COPIED: &str = "Copied";
-pub const COPY_YOURSELF: &str = "Select and press Ctrl+C";
-pub const EVERY_CHANGE: &str = "Every change, by itself";
-pub const EVERY_CHANGE_ABOUT: &str = "What each would do to this run: computed, so it may be nothing, or less than nothing. \
-     At the end what people also try, and what it really does.";
-pub const TIERS: &str = "How full the card should be";
+pub const COPY_YOURSELF: &str = "Select the text and press Ctrl+C";
+pub const EVERY_CHANGE: &str = "Every change on its own";
+pub const EVERY_CHANGE_ABOUT: &str = "Computed for this run; some changes save nothing or cost memory. \
+     At the end: what people also try, and what it really does.";
+pub const TIERS: &str = "Safety margin";
 pub const TIERS_ABOUT: &str =
-    "The same effective batch with the largest micro-batch that leaves so much room.";
-pub const NO_WAY: &str = "no way found";
-pub const OTHER_CARDS: &str = "On other cards";
-pub const OTHER_CARDS_ABOUT: &str = "This run on every card of the catalogue, the fastest first, each with its own largest micro-batch.";
-pub const HOW_FAR: &str = "How far it goes";
-pub const HOW_FAR_ABOUT: &str = "Each answer by itself, everything else as it is.";
-pub const NONE_FITS: &str = "none fits";
-pub const SMALLEST_CARD: &str = "smallest card";
-pub const FEWEST_CARDS: &str = "fewest GPUs for this effective batch";
+    "The largest micro-batch that leaves this much free memory, at the same effective batch.";
+pub const NO_WAY: &str = "does not fit";
+pub const OTHER_CARDS: &str = "Other GPUs";
+pub const OTHER_CARDS_ABOUT: &str =
+    "This run on every GPU in the catalogue, fastest first, each with its largest micro-batch.";
+pub const HOW_FAR: &str = "Limits";
+pub const HOW_FAR_ABOUT: &str =
+    "The largest value of each setting that fits, with everything else unchanged.";
+pub const NONE_FITS: &str = "no value fits";
+pub const SMALLEST_CARD: &str = "smallest GPU";
+pub const FEWEST_CARDS: &str = "fewest GPUs at this effective batch";
 pub const FEWEST_CHECKPOINTS: &str = "least checkpointing";
-pub const FASTEST_THAT_FITS: &str = "The fastest that fits";
-pub const SEARCH_ABOUT: &str = "Searches all combinations of changes and micro-batches in the background; nothing waits for it.";
+pub const FASTEST_THAT_FITS: &str = "Search";
+pub const SEARCH_ABOUT: &str = "Searches all combinations of changes and micro-batches for the fastest that fits. You can keep working.";
 pub const SEARCH: &str = "Search again";
 pub const STOP: &str = "Stop";
 pub const NOTHING_FITS: &str = "No combination fits.";
@@ -144,23 +150,44 @@ pub const TOO_LARGE: &str = "too large";
 
 pub fn many_steps(count: usize, allocated: Bytes, held: Bytes) -> String {
     let ratio = held.get() as f64 / allocated.get().max(1) as f64;
-    format!("{count} steps hold {ratio:.2} times what they allocate.")
+    format!("Over {count} steps the allocator reserves {ratio:.2} times what is allocated.")
 }
 
 pub fn step_fails(step: usize, retries: u64) -> String {
-    format!(
-        "On this card step {step} fails, after the allocator gave everything back {retries} times."
-    )
+    let step = format!("On this GPU step {step} runs out of memory");
+    match retries {
+        0 => format!("{step}."),
+        _ => format!(
+            "{step}, after the allocator freed its cache {}.",
+            times(retries)
+        ),
+    }
+}
+
+fn times(count: u64) -> String {
+    match count {
+        1 => "once".into(),
+        2 => "twice".into(),
+        _ => format!("{count} times"),
+    }
 }
 
 pub fn steps_run(retries: u64) -> String {
-    format!("On this card all of them run; the allocator gives everything back {retries} times.")
+    match retries {
+        0 => "On this GPU all of them run.".into(),
+        _ => format!(
+            "On this GPU all of them run; the allocator frees its cache {}.",
+            times(retries)
+        ),
+    }
 }
 
 pub fn steps_axis(points: &[(Bytes, f64, bool)], units: UnitStyle) -> Option<String> {
     let most = points.iter().map(|it| it.0).max()?;
     let (_, unit) = units.scale(most);
-    Some(format!("{unit} held (dark) and allocated (light), by step"))
+    Some(format!(
+        "{unit} reserved (dark) and allocated (light), by step"
+    ))
 }
 
 /// Why a tensor lives until backward.
@@ -191,7 +218,7 @@ pub fn checkpointed(scenario: &Scenario) -> String {
 /// How far a search is, and what it did not have to look at.
 pub fn searched(tally: &Tally) -> String {
     format!(
-        "{} of {} combinations settled with {} runs of the network: {} not possible together, {} too large, {} no better than one found.",
+        "Checked {} of {} combinations in {} estimates: {} cannot be combined, {} too large, {} no better than one already found.",
         tally.settled,
         tally.space,
         tally.estimates,
@@ -204,47 +231,47 @@ pub fn searched(tally: &Tally) -> String {
 /// What the axes of a search's drawing show.
 pub fn front_axis(points: &[(Bytes, f64, bool)], units: UnitStyle) -> Option<String> {
     let most = points.iter().map(|it| it.0).max()?;
-    Some(format!("{} over seconds of a step", units.scale(most).1))
+    Some(format!("Memory ({}) by step time (s)", units.scale(most).1))
 }
 
-pub const ALIVE: &str = "What is alive there";
+pub const ALIVE: &str = "Alive at this point";
 pub const GUIDE: &str = "What this system’s guide says";
 pub const SAID: &str = "The guide says";
 pub const COMPUTED: &str = "Computed here";
 pub const WHY: &str = "Why they differ";
-pub const KNOBS: &str = "Its flags, and what they are wired to";
-pub const BROUGHT: &str = "What your software brings";
-pub const HOLDS: &str = "as brought";
+pub const KNOBS: &str = "Its flags and what they do";
+pub const BROUGHT: &str = "Defaults from your software";
+pub const HOLDS: &str = "default";
 pub const CHANGED: &str = "changed";
 pub const EFFECTIVE: &str = "effective batch";
 pub const PLANS: &str = "Saved plans";
 pub const PLAN_NAME: &str = "Name of this plan";
 pub const PLANS_ARE_LOCAL: &str =
-    "Kept in this browser only, which may clear them one day: a bookmark or a file is safer.";
+    "Stored in this browser only, which may clear them: a bookmark or a file is safer.";
 pub const NOT_KEPT: &str =
-    "This browser refuses to keep plans: save them as a file or as a bookmark.";
-pub const FORGET: &str = "Forget";
-pub const UNREADABLE: &str = "That file could not be read: expected text of at most 4 MiB.";
+    "This browser does not allow storage: save plans as a file or a bookmark.";
+pub const FORGET: &str = "Delete";
+pub const UNREADABLE: &str = "Could not read that file: expected text of at most 4 MiB.";
 
 /// A key of a file for which a scenario has no word.
 pub fn not_taken(what: &str) -> String {
-    format!("not taken: {what}")
+    format!("ignored: {what}")
 }
 
-pub const NOT_MODELLED: &str = "What we do not model";
+pub const NOT_MODELLED: &str = "Not modelled";
 pub const SHARE: &str = "Share as";
-pub const NETWORK: &str = "A network of your own";
-pub const NETWORK_ABOUT: &str = "Declare what the catalogue lacks: sizes with names, parts of layers that may repeat or run again over their weights, \
-     and tensors that no layer makes. A size is a number, a name, or an expression such as 4*width.";
+pub const NETWORK: &str = "Your own network";
+pub const NETWORK_ABOUT: &str = "Describe a model the catalogue does not have: named sizes, blocks of layers that may repeat or share weights, \
+     and extra tensors. A size is a number, a name, or an expression such as 4*width.";
 pub const EXAMPLES: &str = "Start from";
 pub const BACK_TO_CATALOGUE: &str = "Back to the catalogue";
-pub const AS_TEXT: &str = "The same as text";
+pub const AS_TEXT: &str = "As text";
 pub const MOVE_UP: &str = "Move up";
 pub const MOVE_DOWN: &str = "Move down";
 pub const SIZE_NAME: &str = "name";
 pub const SIZE_VALUE: &str = "value";
 pub const ADD_SIZE: &str = "+ size";
-pub const DECLARED: &str = "a declared network";
+pub const DECLARED: &str = "a custom network";
 
 pub const SAMPLES: &str = "samples";
 pub const TOKENS: &str = "tokens";
@@ -254,7 +281,7 @@ pub const PIXELS: &str = "pixels";
 pub fn map_axis(units: UnitStyle, usable: Option<Bytes>) -> Option<String> {
     let usable = usable?;
     Some(format!(
-        "{} on the device, of {} usable. Press a cell to take it.",
+        "{} on the device, of {} usable. Click a cell to use its values.",
         units.scale(usable).1,
         usable.show(units)
     ))
@@ -268,7 +295,7 @@ pub fn calibrated(found: &Calibration, device: Bytes, units: UnitStyle) -> Strin
         device + Bytes::new(found.offset.unsigned_abs())
     };
     format!(
-        "With the difference measured on your machine: {} on the device. ",
+        "Corrected by what your machine measured: {} on the device. ",
         here.show(units)
     )
 }
@@ -276,7 +303,7 @@ pub fn calibrated(found: &Calibration, device: Bytes, units: UnitStyle) -> Strin
 /// What the axes of a measured run show.
 pub fn measured_axis(units: UnitStyle, largest: Bytes) -> String {
     format!(
-        "{} allocated at each step's peak, over steps; the grey line is the prediction",
+        "Peak allocated {} per step; the grey line is the prediction",
         units.scale(largest).1
     )
 }
@@ -288,7 +315,10 @@ pub fn sweep_axis(setting: Option<&Setting>, curve: &Curve, units: UnitStyle) ->
         "" => setting.label.to_ascii_lowercase(),
         unit => unit.to_string(),
     };
-    Some(format!("{} over {across}", units.scale(curve.top()).1))
+    Some(format!(
+        "Memory ({}) by {across}",
+        units.scale(curve.top()).1
+    ))
 }
 
 pub fn largest(setting: &Setting, largest: Largest) -> Option<String> {
@@ -296,7 +326,7 @@ pub fn largest(setting: &Setting, largest: Largest) -> Option<String> {
     match largest {
         Largest::NotYetKnown => None,
         Largest::Value(value) => Some(format!("Largest {name} that fits: {value}.")),
-        Largest::Nothing => Some(format!("Not even the smallest {name} fits.")),
+        Largest::Nothing => Some(format!("Even the smallest {name} does not fit.")),
     }
 }
 
@@ -314,7 +344,7 @@ pub fn changed(count: usize) -> String {
 }
 
 pub fn choices(label: &str) -> String {
-    format!("Choices: {label}")
+    format!("Options: {label}")
 }
 
 /// A count of parameters with three figures: `124 M`.
@@ -328,8 +358,8 @@ pub fn count(number: u64) -> String {
     };
     let value = number as f64 / size;
     let digits = match value {
-        v if v < 9.995 => 2,
-        v if v < 99.95 => 1,
+        value if value < 9.995 => 2,
+        value if value < 99.95 => 1,
         _ => 0,
     };
     format!("{value:.digits$} {unit}")
@@ -337,14 +367,14 @@ pub fn count(number: u64) -> String {
 
 pub const fn cause(cause: Cause) -> &'static str {
     match cause {
-        Cause::Capacity => "The run needs more than the card has",
-        Cause::Outlier => "One batch was larger than those before",
-        Cause::Leak => "Something is kept from step to step",
-        Cause::Fragmentation => "There would be enough, but not in one piece",
-        Cause::Schedule => "Something new began at this step",
-        Cause::OtherProcess => "Another process holds the memory",
-        Cause::WrongDevice => "The run is on another card than meant",
-        Cause::Unknown => "The cause cannot be told from this",
+        Cause::Capacity => "The run needs more memory than the GPU has",
+        Cause::Outlier => "One batch was larger than the ones before it",
+        Cause::Leak => "Memory leak: something is kept from step to step",
+        Cause::Fragmentation => "Fragmentation: enough memory, but not contiguous",
+        Cause::Schedule => "Something new started at this step",
+        Cause::OtherProcess => "Another process is using the memory",
+        Cause::WrongDevice => "The run is on the wrong GPU",
+        Cause::Unknown => "The cause cannot be determined from this",
     }
 }
 
