@@ -4,7 +4,7 @@ use leptos::prelude::*;
 
 use super::gauge::{Piece, pieces};
 use super::part::Part;
-use super::session::{Answer, Session};
+use super::session::Session;
 use super::signals::memo;
 use super::{markup, text};
 use crate::estimate::Estimate;
@@ -173,12 +173,6 @@ fn bars(kept: &Estimate, now: &Estimate, units: UnitStyle) -> String {
     }
     html.push_str("</dl>");
     html
-}
-
-/// What the kept scenario comes to.
-pub fn answer(kept: Option<&Scenario>) -> Answer {
-    kept.map(|kept| super::session::answer(kept, None))
-        .unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use super::browser;
 use super::part::Part;
 use super::session::Session;
 use super::text;
-use super::verdict::Tone;
+use super::tone::Tone;
 use crate::estimate::{Category, Estimate};
 use crate::units::{Bytes, UnitStyle};
 

@@ -7,13 +7,13 @@ use super::part::Part;
 use super::session::Session;
 use super::signals::{memo, whenever};
 use super::text;
-use super::worker::{Helper, Kind, Work};
+use super::worker::{Helper, JobKind, Work};
 use crate::guide::{self, Guide, Lab};
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
 
 /// How a worker computes a guide's claims, one after the other.
-pub const KIND: Kind = Kind {
+pub const KIND: JobKind = JobKind {
     id: "guide",
     start: |scenario| {
         Box::new(Claims {

@@ -6,8 +6,8 @@ use web_sys::Event;
 use super::part::Part;
 use super::session::Session;
 use super::signals::memo;
-use super::verdict::Tone;
-use super::worker::{Helper, Kind, Work};
+use super::tone::Tone;
+use super::worker::{Helper, JobKind, Work};
 use super::{browser, text};
 use crate::estimate::{Band, Fit};
 use crate::scenario::Scenario;
@@ -15,7 +15,7 @@ use crate::strategy::{FitMap, Size};
 use crate::units::{Bytes, UnitStyle};
 
 /// How a worker draws it up.
-pub const KIND: Kind = Kind {
+pub const KIND: JobKind = JobKind {
     id: "fit-map",
     start: |scenario| Box::new(FitMap::around(scenario)),
 };

@@ -24,8 +24,10 @@ mod masthead;
 mod measured;
 mod network;
 mod open;
+mod origin;
 mod part;
 mod picture;
+mod plan_store;
 mod plans;
 mod printed;
 #[cfg(test)]
@@ -39,24 +41,39 @@ mod summary;
 mod sweep;
 mod text;
 mod timeline;
+mod tone;
 mod verdict;
 mod worker;
 
 use leptos::prelude::*;
 
 use self::part::Part;
+use self::worker::JobKind;
+
+/// All that the worker can be asked for.
+const JOBS: &[JobKind] = &[
+    advice::LADDER.kind,
+    advice::MOVES.kind,
+    advice::TIERS.kind,
+    advice::GPUS.kind,
+    advice::SOLVE.kind,
+    advice::SEARCH,
+    advice::STEPS,
+    map::KIND,
+    guide::KIND,
+];
 
 /// Draws the page in the place of the static greeting in `index.html`.
 pub fn start() {
     if browser::in_worker() {
-        worker::serve();
+        worker::serve(JOBS);
         return;
     }
     browser::report_panics();
     if let Some(place) = browser::clear("app") {
         let home = place.clone();
         leptos::mount::mount_to(place, move || page().fill(&home)).forget();
-        worker::start();
+        worker::start(JOBS);
     }
 }
 

@@ -3,7 +3,8 @@
 use leptos::prelude::Set;
 
 use super::part::Part;
-use super::plans::{self, Plans};
+use super::plan_store::{self, Plans};
+use super::plans;
 use super::session::Session;
 use super::{browser, text};
 use crate::document::Document;
@@ -57,7 +58,7 @@ pub fn take(session: Session, file: &str) {
             session.link_notes.set(notes);
         }
         Opened::Plans(more) => {
-            let mut all = plans::kept();
+            let mut all = plan_store::kept();
             all.merge(more);
             plans::keep(session, &all);
         }

@@ -3,6 +3,7 @@
 use super::breakdown::lines;
 use super::gauge::Gauge;
 use super::markup::escape;
+use super::origin::metadata;
 use super::session::Answer;
 use super::text;
 use super::verdict::Sentence;
@@ -94,14 +95,6 @@ pub fn picture(answer: &Answer, units: UnitStyle, address: &str, origin: &str) -
         escape(&cut(&format!("{origin}  {address}"), 130))
     ));
     Some(svg)
-}
-
-/// The scenario inside a drawing, as a line that opening the drawing as a file finds.
-pub fn metadata(address: &str, origin: &str) -> String {
-    let link = address.split_once('#').map_or("", |(_, it)| it);
-    // The one thing that would end the section early.
-    let link = link.replace("]]>", "]]%3E");
-    format!("<metadata><![CDATA[\n# {origin}\n# Scenario: #{link}\n]]></metadata>")
 }
 
 fn colour(id: &str) -> &'static str {

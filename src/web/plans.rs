@@ -1,104 +1,18 @@
-//! Saved plans: scenarios by name, kept in this browser, and all of them as one file.
+//! The panel of saved plans.
 
 use leptos::prelude::*;
 use web_sys::Event;
 
 use super::markup::escape;
 use super::part::Part;
+use super::plan_store::{self, Plans, kept};
 use super::session::Session;
 use super::{browser, text};
-use crate::document::json;
-use crate::document::json::write;
-use crate::document::{Document, Entry};
-
-/// Where they are kept in the browser's storage.
-const PLANS: &str = "headroom.plans";
-const KEY: &str = "headroom-plans";
-/// Most that are kept: bounds what a file can make the page hold.
-const MOST: usize = 200;
-const LONGEST_NAME: usize = 80;
-
-/// Names and links, in the order of their saving.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Plans(Vec<(String, String)>);
-
-impl Plans {
-    /// The plans of a file; nothing where it is none.
-    pub fn read(file: &str) -> Option<Self> {
-        let document = json::read(file).ok()?;
-        let Document::Map(entries) = document.get(KEY)? else {
-            return None;
-        };
-        let plan = |it: &Entry| match &it.value {
-            Document::Text(link) => Some((it.key.clone(), link.clone())),
-            _ => None,
-        };
-        let mut plans = Self::default();
-        for (name, link) in entries.iter().filter_map(plan) {
-            plans.save(&name, link);
-        }
-        Some(plans)
-    }
-
-    pub fn write(&self) -> String {
-        let mut plans = Document::new();
-        for (name, link) in &self.0 {
-            plans = plans.with(name.clone(), link.clone());
-        }
-        write(&Document::new().with(KEY, plans))
-    }
-
-    /// Keeps a plan under a name; one of the same name is replaced.
-    pub fn save(&mut self, name: &str, link: String) {
-        let name: String = name.trim().chars().take(LONGEST_NAME).collect();
-        if let Some(same) = self.0.iter_mut().find(|it| it.0 == name) {
-            same.1 = link;
-        } else if !name.is_empty() && self.0.len() < MOST {
-            self.0.push((name, link));
-        }
-    }
-
-    /// Adds another's plans.
-    pub fn merge(&mut self, other: Self) {
-        for (name, link) in other.0 {
-            self.save(&name, link);
-        }
-    }
-
-    fn link(&self, at: &str) -> Option<String> {
-        let at: usize = at.parse().ok()?;
-        Some(self.0.get(at)?.1.clone())
-    }
-
-    fn remove(&mut self, at: &str) {
-        if let Some(at) = at.parse().ok().filter(|it| *it < self.0.len()) {
-            self.0.remove(at);
-        }
-    }
-
-    fn html(&self) -> String {
-        let row = |(at, (name, _)): (usize, &(String, String))| {
-            let name = escape(name);
-            format!(
-                "<li><button type=\"button\" class=\"plain\" data-open=\"{at}\">{name}</button>\
-                 <button type=\"button\" class=\"plain quiet\" data-forget=\"{at}\" aria-label=\"{} {name}\">×</button></li>",
-                text::FORGET
-            )
-        };
-        self.0.iter().enumerate().map(row).collect()
-    }
-}
-
-/// The plans that this browser holds.
-pub fn kept() -> Plans {
-    let file = browser::stored(PLANS).unwrap_or_default();
-    Plans::read(&file).unwrap_or_default()
-}
 
 /// Keeps them; where the browser refuses, that is said.
 pub fn keep(session: Session, plans: &Plans) {
     session.plans.set(plans.clone());
-    if !browser::store(PLANS, &plans.write()) {
+    if !plan_store::store(plans) {
         session.link_notes.set(vec![text::NOT_KEPT.into()]);
     }
 }
@@ -130,7 +44,7 @@ pub fn view(session: Session) -> Part {
         let file = session.plans.with_untracked(Plans::write);
         browser::download("headroom-plans.json", "application/json", &file);
     };
-    let none = move || session.plans.with(|it| it.0.is_empty());
+    let none = move || session.plans.with(|it| it.all().next().is_none());
     let unnamed = move || name.with(|it| it.trim().is_empty());
     Part::new(&format!(
         r#"<details class="plans" data-testid="plans">
@@ -147,7 +61,7 @@ pub fn view(session: Session) -> Part {
         text::PLANS_ARE_LOCAL,
         named = text::PLAN_NAME,
     ))
-    .html("ul", move || session.plans.with(Plans::html))
+    .html("ul", move || session.plans.with(html))
     .on("ul", "click", press)
     .value("input", move || name.get())
     .on("input", "input", move |event| {
@@ -159,45 +73,28 @@ pub fn view(session: Session) -> Part {
     .on("[data-do=all]", "click", all)
 }
 
+/// The list of plans; names come from files of others.
+fn html(plans: &Plans) -> String {
+    let row = |(at, (name, _)): (usize, &(String, String))| {
+        let name = escape(name);
+        format!(
+            "<li><button type=\"button\" class=\"plain\" data-open=\"{at}\">{name}</button>\
+                 <button type=\"button\" class=\"plain quiet\" data-forget=\"{at}\" aria-label=\"{} {name}\">×</button></li>",
+            text::FORGET
+        )
+    };
+    plans.all().enumerate().map(row).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn plans(all: &[(&str, &str)]) -> Plans {
-        let mut plans = Plans::default();
-        for (name, link) in all {
-            plans.save(name, (*link).into());
-        }
-        plans
-    }
-
-    #[test]
-    fn plans_come_back_from_their_file() {
-        let some = plans(&[("a \"b\" <c>", "v=1&mb=2"), ("ü", "v=1")]);
-        assert_eq!(Plans::read(&some.write()), Some(some));
-        for no_plans in ["", "{}", "[]", "{\"headroom-plans\": 3}", "nonsense"] {
-            assert_eq!(Plans::read(no_plans), None, "{no_plans}");
-        }
-    }
-
-    #[test]
-    fn a_name_is_kept_once_and_never_empty() {
-        let mut some = plans(&[("a", "v=1"), (" a ", "v=2"), ("  ", "v=3")]);
-        assert_eq!(some, plans(&[("a", "v=2")]));
-        some.merge(plans(&[("b", "v=4")]));
-        some.remove("0");
-        some.remove("7");
-        assert_eq!(some, plans(&[("b", "v=4")]));
-        let many: Vec<_> = (0..500).map(|it| it.to_string()).collect();
-        for name in &many {
-            some.save(name, "v=1".into());
-        }
-        assert_eq!(some.0.len(), MOST);
-    }
-
     #[test]
     fn names_are_not_trusted() {
-        let html = plans(&[("<script>", "v=1")]).html();
+        let mut plans = Plans::default();
+        plans.save("<script>", "v=1".into());
+        let html = html(&plans);
         assert!(html.contains("&lt;script&gt;") && !html.contains("<script>"));
     }
 }

@@ -2,9 +2,10 @@
 
 use leptos::prelude::*;
 
+use super::origin::origin;
 use super::part::Part;
 use super::session::{Answer, Session};
-use super::sharing::{self, origin};
+use super::sharing;
 use super::{browser, markup, text};
 use crate::units::UnitStyle;
 

@@ -3,7 +3,7 @@
 use leptos::prelude::untrack;
 
 use super::part::Part;
-use super::{browser, chart, picture, sharing};
+use super::{browser, chart, origin};
 
 /// Rows of numbers for other programs, under the names of their columns.
 pub fn csv(head: &str, rows: impl IntoIterator<Item = Vec<String>>) -> String {
@@ -58,7 +58,7 @@ impl Chart {
             ("svg", Some(svg)) => {
                 // The drawing carries the run it is of.
                 let address = browser::address(&browser::fragment());
-                let carried = picture::metadata(&address, &sharing::origin(&browser::today()));
+                let carried = origin::metadata(&address, &origin::origin(&browser::today()));
                 let svg = svg.replacen('>', &format!(">{carried}"), 1);
                 browser::download(&file, "image/svg+xml", &svg);
             }

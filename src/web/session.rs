@@ -6,7 +6,7 @@ use leptos::prelude::*;
 
 use super::draft::{Draft, Shown};
 use super::history::History;
-use super::plans::{self, Plans};
+use super::plan_store::{self, Plans};
 use super::signals::{memo, memo_after};
 use crate::estimate::{self, Estimate, Unsupported};
 use crate::scenario::Scenario;
@@ -44,6 +44,11 @@ pub struct Session {
     pub kept_answer: Memo<Answer>,
 }
 
+/// What the scenario that is compared with comes to.
+fn answer_of(kept: Option<&Scenario>) -> Answer {
+    kept.map(|kept| answer(kept, None)).unwrap_or_default()
+}
+
 /// The latest estimate, and whether it is still of what the form shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
@@ -70,14 +75,14 @@ impl Session {
         let estimate = memo(move || answer.with(|it| it.estimate.clone()));
         let stale = memo(move || answer.with(|it| it.stale));
         let kept = RwSignal::new(None);
-        let kept_answer = memo(move || kept.with(|it| super::compare::answer(it.as_ref())));
+        let kept_answer = memo(move || kept.with(|kept| answer_of(kept.as_ref())));
         Self {
             draft,
             history: RwSignal::default(),
             units: RwSignal::default(),
             link_notes: RwSignal::default(),
             ghost: RwSignal::default(),
-            plans: RwSignal::new(plans::kept()),
+            plans: RwSignal::new(plan_store::kept()),
             calibration: RwSignal::default(),
             pasted: RwSignal::default(),
             yours: RwSignal::default(),

@@ -6,21 +6,14 @@ use std::rc::Rc;
 use leptos::prelude::*;
 use web_sys::Event;
 
+use super::origin::origin;
 use super::part::Part;
 use super::session::{Answer, Session};
 use super::{browser, picture, summary, text};
 use crate::document::yaml;
 use crate::export;
 use crate::scenario::document;
-use crate::share::{self, DATA_VERSION};
-
-/// Who made it, of which data, and when.
-pub fn origin(today: &str) -> String {
-    format!(
-        "Headroom {}, data {DATA_VERSION}, {today}",
-        env!("CARGO_PKG_VERSION")
-    )
-}
+use crate::share;
 
 /// The scenario as a file that the page and the command line read.
 fn scenario_yaml(answer: &Answer, origin: &str) -> String {

@@ -6,7 +6,7 @@ use leptos::reactive::spawn_local;
 use super::effects::once_rested;
 use super::part::Part;
 use super::session::Session;
-use super::{browser, chart, markup, saves, text};
+use super::{browser, chart, markup, saves};
 use crate::estimate::{Band, Estimate, estimate};
 use crate::order::sorted;
 use crate::scenario::Scenario;
@@ -248,7 +248,7 @@ pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
             Largest::Value(value) => Some(value),
             _ => None,
         };
-        Some((setting, text::largest(setting, largest)?, value))
+        Some((setting, largest_text(setting, largest)?, value))
     };
     let said = move || {
         let Some((_, said, value)) = largest() else {
@@ -269,9 +269,8 @@ pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
             session.leave(setting);
         }
     };
-    let axis = move || {
-        curve.with(|it| text::sweep_axis(setting(), it, session.units.get()).unwrap_or_default())
-    };
+    let axis =
+        move || curve.with(|it| axis(setting(), it, session.units.get()).unwrap_or_default());
     let key =
         KEY.map(|(drawn, name)| format!("<li><svg viewBox=\"0 0 16 12\">{drawn}</svg>{name}</li>"));
     Part::new(&format!(
@@ -353,6 +352,28 @@ fn table(curve: &Curve, setting: Option<&Setting>, units: UnitStyle) -> String {
     let rows: Vec<_> = curve.points.iter().map(row).collect();
     let name = setting.map_or("", |it| it.label);
     markup::table("", &[name, "Low", "Expected", "High"], 3, &rows)
+}
+
+/// What the axes of a sweep show.
+fn axis(setting: Option<&Setting>, curve: &Curve, units: UnitStyle) -> Option<String> {
+    let setting = setting?;
+    let across = match setting.unit {
+        "" => setting.label.to_ascii_lowercase(),
+        unit => unit.to_string(),
+    };
+    Some(format!(
+        "Memory ({}) by {across}",
+        units.scale(curve.top()).1
+    ))
+}
+
+fn largest_text(setting: &Setting, largest: Largest) -> Option<String> {
+    let name = setting.label.to_ascii_lowercase();
+    match largest {
+        Largest::NotYetKnown => None,
+        Largest::Value(value) => Some(format!("Largest {name} that fits: {value}.")),
+        Largest::Nothing => Some(format!("Even the smallest {name} does not fit.")),
+    }
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use crate::estimate::{Estimate, Fit, Unsupported, estimate};
 use crate::scenario::Scenario;
 use crate::strategy::{self, Cost, FOLKLORE, Goal, Tier};
 use crate::web::text;
-use crate::web::worker::{Kind, Work};
+use crate::web::worker::{JobKind, Work};
 
 /// The shortest way to a run that fits.
 pub static LADDER: Panel = Panel {
-    kind: Kind {
+    kind: JobKind {
         id: "ladder",
         start: |scenario| Once::start(scenario, ladder),
     },
@@ -25,7 +25,7 @@ pub static LADDER: Panel = Panel {
 
 /// Every change that is possible, by itself.
 pub static MOVES: Panel = Panel {
-    kind: Kind {
+    kind: JobKind {
         id: "moves",
         start: |scenario| Box::new(Moves::new(scenario)),
     },
@@ -39,7 +39,7 @@ pub static MOVES: Panel = Panel {
 
 /// Runs for a card that is to be so full.
 pub static TIERS: Panel = Panel {
-    kind: Kind {
+    kind: JobKind {
         id: "tiers",
         start: |scenario| Once::start(scenario, tiers),
     },
@@ -53,7 +53,7 @@ pub static TIERS: Panel = Panel {
 
 /// The same run on every card.
 pub static GPUS: Panel = Panel {
-    kind: Kind {
+    kind: JobKind {
         id: "gpus",
         start: |scenario| Once::start(scenario, gpus),
     },

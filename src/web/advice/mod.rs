@@ -17,7 +17,7 @@ use web_sys::Event;
 use super::effects::once_rested;
 use super::part::Part;
 use super::session::Session;
-use super::worker::{Helper, Kind};
+use super::worker::{Helper, JobKind};
 use super::{browser, text};
 use crate::share;
 use sheet::{Heads, Sheet};
@@ -25,7 +25,7 @@ use sheet::{Heads, Sheet};
 /// A table that a worker fills.
 #[derive(Debug)]
 pub struct Panel {
-    pub kind: Kind,
+    pub kind: JobKind,
     pub title: &'static str,
     pub about: &'static str,
     pub head: &'static [&'static str],

@@ -11,10 +11,10 @@ use crate::strategy::{Candidate, Cost, Goal, Search};
 use crate::web::part::Part;
 use crate::web::session::Session;
 use crate::web::signals::memo;
-use crate::web::worker::{Helper, Kind, Work};
+use crate::web::worker::{Helper, JobKind, Work};
 use crate::web::{chart, saves, text};
 
-pub const KIND: Kind = Kind {
+pub const KIND: JobKind = JobKind {
     id: "search",
     start: |scenario| Box::new(Job::new(scenario)),
 };

@@ -8,10 +8,10 @@ use crate::estimate::{self, Estimate, Unsupported, estimate};
 use crate::scenario::{Scenario, settings};
 use crate::strategy::{self, Goal, Slope, Unknown};
 use crate::web::text;
-use crate::web::worker::{Kind, Work};
+use crate::web::worker::{JobKind, Work};
 
 pub static SOLVE: Panel = Panel {
-    kind: Kind {
+    kind: JobKind {
         id: "solve",
         start: |scenario| Box::new(Job::new(scenario)),
     },

@@ -12,10 +12,10 @@ use crate::units::Bytes;
 use crate::web::part::Part;
 use crate::web::session::Session;
 use crate::web::signals::memo;
-use crate::web::worker::{Helper, Kind};
+use crate::web::worker::{Helper, JobKind};
 use crate::web::{chart, saves, text};
 
-pub const KIND: Kind = Kind {
+pub const KIND: JobKind = JobKind {
     id: "steps",
     start: |scenario| Once::start(scenario, gone_through),
 };

@@ -4,9 +4,7 @@ mod parts;
 
 pub use parts::*;
 
-use super::sweep::{Curve, Largest};
 use crate::catalog;
-use crate::scenario::settings::Setting;
 use crate::scenario::{Checkpointing, Scenario};
 use crate::share::DATA_VERSION;
 use crate::strategy::Tally;
@@ -306,28 +304,6 @@ pub fn measured_axis(units: UnitStyle, largest: Bytes) -> String {
         "Peak allocated {} per step; the grey line is the prediction",
         units.scale(largest).1
     )
-}
-
-/// What both axes of a sweep show.
-pub fn sweep_axis(setting: Option<&Setting>, curve: &Curve, units: UnitStyle) -> Option<String> {
-    let setting = setting?;
-    let across = match setting.unit {
-        "" => setting.label.to_ascii_lowercase(),
-        unit => unit.to_string(),
-    };
-    Some(format!(
-        "Memory ({}) by {across}",
-        units.scale(curve.top()).1
-    ))
-}
-
-pub fn largest(setting: &Setting, largest: Largest) -> Option<String> {
-    let name = setting.label.to_ascii_lowercase();
-    match largest {
-        Largest::NotYetKnown => None,
-        Largest::Value(value) => Some(format!("Largest {name} that fits: {value}.")),
-        Largest::Nothing => Some(format!("Even the smallest {name} does not fit.")),
-    }
 }
 
 pub fn more(section: &str) -> String {

@@ -14,7 +14,7 @@ pub trait Work {
 
 /// What can be asked for: its name, and how it starts.
 #[derive(Clone, Copy, Debug)]
-pub struct Kind {
+pub struct JobKind {
     pub id: &'static str,
     pub start: fn(&Scenario) -> Box<dyn Work>,
 }
@@ -75,7 +75,7 @@ struct Job {
 
 impl Desk {
     /// Takes a request; a later one of the same kind takes the place of an earlier.
-    pub fn take(&mut self, kinds: &'static [Kind], request: &str) {
+    pub fn take(&mut self, kinds: &'static [JobKind], request: &str) {
         let mut parts = request.splitn(3, '\n');
         let (Some(id), Some(number), Some(link)) = (parts.next(), parts.next(), parts.next())
         else {
@@ -140,12 +140,12 @@ mod tests {
         }
     }
 
-    const KINDS: &[Kind] = &[
-        Kind {
+    const KINDS: &[JobKind] = &[
+        JobKind {
             id: "count",
             start: |it| Box::new(Count(0, it.data.micro_batch)),
         },
-        Kind {
+        JobKind {
             id: "again",
             start: |it| Box::new(Count(0, it.data.micro_batch)),
         },

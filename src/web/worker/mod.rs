@@ -2,48 +2,39 @@
 
 mod desk;
 
-pub use desk::{Kind, Reply, Work};
+pub use desk::{JobKind, Reply, Work};
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 
 use leptos::prelude::*;
 // A worker has no Leptos to run futures for it.
 use wasm_bindgen_futures::spawn_local;
 
-use super::{advice, browser};
+use super::browser;
 use crate::scenario::Scenario;
 use desk::{Desk, request};
-
-/// All that a worker can be asked for.
-const KINDS: &[Kind] = &[
-    advice::LADDER.kind,
-    advice::MOVES.kind,
-    advice::TIERS.kind,
-    advice::GPUS.kind,
-    advice::SOLVE.kind,
-    advice::SEARCH,
-    advice::STEPS,
-    super::map::KIND,
-    super::guide::KIND,
-];
 
 /// How long it works before it listens again, in milliseconds: less than a frame, for it may have to do on the
 /// page's thread where the browser gives it none of its own.
 const SLICE: f64 = 10.0;
 
 thread_local! {
+    /// All that a worker can be asked for.
+    static KINDS: Cell<&'static [JobKind]> = const { Cell::new(&[]) };
     static DESK: RefCell<Desk> = RefCell::default();
     static WORKING: RefCell<bool> = const { RefCell::new(false) };
     static HELPERS: RefCell<Vec<Helper>> = const { RefCell::new(Vec::new()) };
 }
 
 /// In the worker: takes requests for as long as it lives.
-pub fn serve() {
+pub fn serve(kinds: &'static [JobKind]) {
+    KINDS.set(kinds);
     browser::on_request(|request| take(&request, browser::answer));
 }
 
 /// In the page: starts the worker whose replies all helpers hear.
-pub fn start() {
+pub fn start(kinds: &'static [JobKind]) {
+    KINDS.set(kinds);
     browser::start_worker(|text| {
         let helpers = HELPERS.with_borrow(Clone::clone);
         for helper in helpers {
@@ -54,7 +45,7 @@ pub fn start() {
 
 /// Takes a request, and works unless that is going on already.
 fn take(request: &str, tell: impl Fn(&str) + 'static) {
-    DESK.with_borrow_mut(|desk| desk.take(KINDS, request));
+    DESK.with_borrow_mut(|desk| desk.take(KINDS.get(), request));
     if WORKING.replace(true) {
         return;
     }
