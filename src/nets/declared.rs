@@ -3,11 +3,11 @@
 use std::rc::Rc;
 
 use super::attention::{Eager, attend, heads};
-use super::{Cx, Net, Output};
+use super::{Cx, Net, Output, Region};
 use crate::scenario::network::{
     Attention, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan, PlannedTensor,
 };
-use crate::scenario::{self, Checkpointing, Data};
+use crate::scenario::{self, Data};
 use crate::tape::ops::{AttentionMask, Conv, repeat_heads};
 use crate::tape::{DType, Dims, Tensor};
 
@@ -94,14 +94,13 @@ fn run(cx: &Cx, part: &Rc<Part>, mut x: Tensor) -> Tensor {
         x = if pass < part.without_gradient {
             let x = x.detach();
             cx.tape.clone().no_grad(|| one_pass(cx, part, x, false))
-        } else if listed && part.whole_passes && checkpoints(cx) {
-            let (inner, part) = (cx.clone(), part.clone());
-            let state = cx.tape.checkpoint(vec![x], move |state| {
-                inner.enter();
-                let inputs = state.iter().cloned();
-                inputs.map(|x| one_pass(&inner, &part, x, false)).collect()
+        } else if listed && part.whole_passes {
+            let part = part.clone();
+            let outputs = cx.block(Region::Block, vec![x], move |cx, inputs| {
+                let passed = |x| one_pass(cx, &part, x, false);
+                inputs.into_iter().map(passed).collect()
             });
-            match state.into_iter().next() {
+            match outputs.into_iter().next() {
                 Some(x) => x,
                 None => return Output::empty(cx).loss,
             }
@@ -281,12 +280,4 @@ fn mlp(cx: &Cx, it: &Mlp, x: &Tensor) -> Tensor {
 fn around(cx: &Cx, x: &Tensor, out: &Tensor, residual: bool, dropout: f64) -> Tensor {
     let out = cx.dropout(out, dropout);
     if residual { x.add(&out) } else { out }
-}
-
-/// Whether the run computes parts of the model again in backward.
-fn checkpoints(cx: &Cx) -> bool {
-    !matches!(
-        cx.env.training.checkpointing,
-        Checkpointing::None | Checkpointing::Offload
-    )
 }

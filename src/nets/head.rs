@@ -2,7 +2,7 @@
 
 use super::libraries::Logits;
 use super::losses::{Entropy, causal_lm_loss, shifted_labels, shifted_loss, without_last};
-use super::{Cx, Output};
+use super::{Cx, Output, Region};
 use crate::scenario::LossKernel;
 use crate::tape::{DType, Tensor};
 
@@ -71,15 +71,16 @@ pub fn loss(
             let weight = weight();
             let losses = rows.into_iter().zip(labels).map(|(rows, labels)| {
                 let weight = weight.clone();
-                let out = cx.tape.checkpoint(vec![rows, labels], move |given| {
-                    let [rows, labels] = given else {
+                let body = move |_: &Cx, inputs: Vec<Tensor>| {
+                    let [rows, labels] = &inputs[..] else {
                         return Vec::new();
                     };
                     let logits = rows
                         .linear(&weight, None)
                         .then(|logits| logits.to(DType::F32));
                     vec![logits.cross_entropy(labels)]
-                });
+                };
+                let out = cx.block(Region::LossChunk, vec![rows, labels], body);
                 out.into_iter().next()
             });
             plain(cx, total(losses.flatten()))

@@ -48,7 +48,7 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 
-pub use cx::{Cx, Env};
+pub use cx::{Cx, Env, Region};
 pub use declared::net as declared;
 pub use error::ModelError;
 pub use libraries::{Libraries, Logits};

@@ -212,8 +212,7 @@ impl Cx {
 
     /// The same in a model whose main input is not text: adapters alone need it.
     pub fn asks_with_adapters(&self, embedded: Tensor) -> Tensor {
-        let training = &self.env.training;
-        if training.lora.is_some() && training.checkpointing != Checkpointing::None {
+        if self.env.training.lora.is_some() && self.recomputes() {
             embedded.asking_for_gradient()
         } else {
             embedded

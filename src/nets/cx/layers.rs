@@ -2,9 +2,8 @@
 
 use std::rc::Rc;
 
-use super::Cx;
-use crate::scenario::Checkpointing;
-use crate::tape::{Folding, Keep, Tensor};
+use super::{Cx, Region};
+use crate::tape::{Folding, Tensor};
 
 /// What a layer of a list does to its state. Behind a pointer, so that the running of lists is compiled once and not
 /// for each network: the page downloads every copy.
@@ -101,46 +100,8 @@ impl Cx {
         layer: Rc<Layer>,
     ) -> Vec<Tensor> {
         self.nth(name, index, |cx| {
-            if let Some(keep) = cx.checkpoints(index) {
-                let cx = cx.clone();
-                let tape = cx.tape.clone();
-                let reentrant = keep == Keep::Nothing && cx.env.libraries.reentrant;
-                let segment = move |state: &[Tensor]| {
-                    cx.tape.enter(cx.scope);
-                    layer(&cx, state)
-                };
-                if reentrant {
-                    tape.checkpoint_reentrant(state, segment)
-                } else {
-                    tape.checkpoint_keeping(keep, state, segment)
-                }
-            } else {
-                layer(cx, &state)
-            }
+            let body = move |cx: &Self, state: Vec<Tensor>| layer(cx, &state);
+            cx.block(Region::Layer(index), state, body)
         })
-    }
-
-    /// What modules checkpoint: most do so in training alone, as those of transformers.
-    pub fn checkpointing(&self) -> Checkpointing {
-        if self.tape.evaluating() && !self.in_any_mode {
-            Checkpointing::None
-        } else {
-            self.env.training.checkpointing
-        }
-    }
-
-    /// Whether a layer is checkpointed, and what it keeps then. With one of `n`, it is the last of each `n`.
-    fn checkpoints(&self, i: usize) -> Option<Keep> {
-        let training = &self.env.training;
-        let keep = match self.checkpointing() {
-            Checkpointing::None | Checkpointing::Offload => return None,
-            Checkpointing::Layers => Keep::Nothing,
-            Checkpointing::KeepAttention => Keep::Attention,
-            Checkpointing::KeepMatmuls => Keep::Products,
-            Checkpointing::KeepHalf => Keep::HalfProducts,
-        };
-        (i as u64 + 1)
-            .is_multiple_of(training.checkpoint_every.max(1))
-            .then_some(keep)
     }
 }

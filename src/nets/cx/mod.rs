@@ -1,5 +1,6 @@
 //! Where a forward function stands: its module path, its parameters, and how it is run.
 
+mod checkpoint;
 mod layers;
 mod params;
 
@@ -9,6 +10,7 @@ use std::rc::Rc;
 use super::libraries::Libraries;
 use crate::scenario::{Precision, Training};
 use crate::tape::{DType, Folding, Scope, Tape, Tensor};
+pub use checkpoint::Region;
 use params::Named;
 
 /// How a network is run; the same for all its modules.

@@ -82,7 +82,7 @@ impl Llava {
     ) -> [Tensor; 3] {
         let (hidden, _features) = cx.within("model", |cx| self.model(cx, ids, pixels, padding));
         let layers = match cx.checkpointing() {
-            Checkpointing::None => self.text.layers,
+            Checkpointing::None | Checkpointing::Offload => self.text.layers,
             _ => 0,
         };
         let shape = [&[layers], &hidden.shape()[..]].concat();

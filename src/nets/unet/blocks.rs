@@ -2,9 +2,8 @@
 
 use super::GROUPS;
 use super::attention::{among_pixels, transformer};
-use crate::nets::Cx;
 use crate::nets::vision::place;
-use crate::scenario::Checkpointing;
+use crate::nets::{Cx, Region};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
@@ -121,20 +120,14 @@ impl Stage {
         let width = self.width;
         cx.within("resnets", |cx| {
             cx.within(place(i), |cx| {
-                if cx.env.training.checkpointing != Checkpointing::Layers {
-                    return residual_block(cx, hidden, Some(embedding), width);
-                }
-                let inner = cx.clone();
-                let run = move |inputs: &[Tensor]| {
-                    inner.enter();
-                    let [hidden, embedding] = inputs else {
+                let inputs = vec![hidden.clone(), embedding.clone()];
+                let outputs = cx.block(Region::Convolutions, inputs, move |cx, inputs| {
+                    let [hidden, embedding] = &inputs[..] else {
                         return Vec::new();
                     };
-                    vec![residual_block(&inner, hidden, Some(embedding), width)]
-                };
-                let inputs = vec![hidden.clone(), embedding.clone()];
-                let all = cx.tape.checkpoint(inputs, run);
-                all.into_iter().next().unwrap_or_else(|| hidden.clone())
+                    vec![residual_block(cx, hidden, Some(embedding), width)]
+                });
+                outputs.into_iter().next().unwrap_or_else(|| hidden.clone())
             })
         })
     }

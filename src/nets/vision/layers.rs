@@ -1,7 +1,6 @@
 //! What these networks are put together from.
 
-use crate::nets::Cx;
-use crate::scenario::Checkpointing;
+use crate::nets::{Cx, Region};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
 
@@ -78,20 +77,11 @@ impl Cx {
         x: &Tensor,
         block: impl Fn(&Self, &Tensor, usize) -> Tensor + Clone + 'static,
     ) -> Tensor {
-        let checkpointed = self.env.training.checkpointing == Checkpointing::Layers;
         let mut x = x.clone();
         for i in 0..count {
+            let block = block.clone();
             x = self.within(place(i), |cx| {
-                if !checkpointed {
-                    return block(cx, &x, i);
-                }
-                let (inner, block) = (cx.clone(), block.clone());
-                let run = move |state: &[Tensor]| {
-                    inner.enter();
-                    state.iter().map(|x| block(&inner, x, i)).collect()
-                };
-                let all = cx.tape.checkpoint(vec![x.clone()], run);
-                all.into_iter().next().unwrap_or_else(|| x.clone())
+                cx.unary_block(Region::Convolutions, &x, move |cx, x| block(cx, x, i))
             });
         }
         x

@@ -5,8 +5,8 @@ mod loss;
 
 use crate::nets::error::at_most;
 use crate::nets::sizes::MOST_RUNS;
-use crate::nets::{Cx, ModelError, Net, Output, Sizes};
-use crate::scenario::{Checkpointing, Data};
+use crate::nets::{Cx, ModelError, Net, Output, Region, Sizes};
+use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
@@ -241,12 +241,10 @@ impl PepTrm {
                 cx.tape
                     .clone()
                     .no_grad(|| self.supervision_step(cx, state, encoded, mask))
-            } else if self.whole_steps && checkpoints(cx) {
-                let (this, encoded, mask, inner) =
-                    (*self, encoded.clone(), mask.clone(), cx.clone());
-                cx.tape.checkpoint(state, move |state| {
-                    inner.enter();
-                    this.supervision_step(&inner, state.to_vec(), &encoded, &mask)
+            } else if self.whole_steps {
+                let (this, encoded, mask) = (*self, encoded.clone(), mask.clone());
+                cx.block(Region::Block, state, move |cx, state| {
+                    this.supervision_step(cx, state, &encoded, &mask)
                 })
             } else {
                 self.supervision_step(cx, state, encoded, mask)
@@ -277,20 +275,22 @@ impl PepTrm {
         let probable = logits.softmax(None);
         drop(logits);
         for _ in 0..self.latent {
-            latent = if checkpoints(cx) && !self.whole_steps {
-                let (this, encoded, mask, inner) =
-                    (*self, encoded.clone(), mask.clone(), cx.clone());
-                let kept = vec![probable.clone(), latent];
-                let out = cx.tape.checkpoint(kept, move |state| {
-                    inner.enter();
-                    vec![this.latent_step(&inner, &state[0], &state[1], &encoded, &mask)]
-                });
-                let Some(next) = out.into_iter().next() else {
+            latent = if self.whole_steps {
+                self.latent_step(cx, &probable, &latent, encoded, mask)
+            } else {
+                let (this, encoded, mask) = (*self, encoded.clone(), mask.clone());
+                let inputs = vec![probable.clone(), latent];
+                let outputs =
+                    cx.block(Region::Block, inputs, move |cx, inputs| match &inputs[..] {
+                        [probable, latent] => {
+                            vec![this.latent_step(cx, probable, latent, &encoded, &mask)]
+                        }
+                        _ => Vec::new(),
+                    });
+                let Some(next) = outputs.into_iter().next() else {
                     return Vec::new();
                 };
                 next
-            } else {
-                self.latent_step(cx, &probable, &latent, encoded, mask)
             };
         }
         let logits = cx.within("decoder", |cx| {
@@ -368,14 +368,6 @@ fn sinusoids(cx: &Cx, masses: &Tensor, width: u64) -> Tensor {
     let both = Tensor::cat(&sines, &[&cosines], -1);
     drop((sines, cosines));
     both.mul(&scale)
-}
-
-/// Whether the run computes parts of the model again in backward.
-fn checkpoints(cx: &Cx) -> bool {
-    !matches!(
-        cx.env.training.checkpointing,
-        Checkpointing::None | Checkpointing::Offload
-    )
 }
 
 /// `TRMConfig.dropout`.

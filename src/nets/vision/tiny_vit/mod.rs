@@ -6,8 +6,7 @@ mod timm;
 pub use timm::of_sizes;
 
 use crate::nets::error::at_most;
-use crate::nets::{Cx, ModelError, Sizes};
-use crate::scenario::Checkpointing;
+use crate::nets::{Cx, ModelError, Region, Sizes};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
 
@@ -61,13 +60,14 @@ impl TinyVit {
             let (heads, window) = (at(&self.heads, stage), at(&self.windows, stage));
             x = cx.nth("layers", stage, |cx| {
                 for i in 0..at(&self.depths, stage) as usize {
-                    x = block(cx, i, &x, move |cx, x| {
+                    let block = move |cx: &Cx, x: &Tensor| {
                         if stage == 0 {
                             inverted(cx, x)
                         } else {
                             windowed(cx, x, side, heads, window)
                         }
-                    });
+                    };
+                    x = cx.nth("blocks", i, |cx| cx.unary_block(Region::Block, &x, block));
                 }
                 match next {
                     Some(next) => cx.within("downsample", |cx| merged(cx, &x, side, next)),
@@ -105,26 +105,6 @@ impl TinyVit {
 
 fn keeps_grid(width: u64) -> bool {
     matches!(width, 320 | 448 | 576)
-}
-
-/// A block of a stage, checkpointed where the run asks for it.
-fn block(
-    cx: &Cx,
-    index: usize,
-    x: &Tensor,
-    body: impl Fn(&Cx, &Tensor) -> Tensor + 'static,
-) -> Tensor {
-    cx.nth("blocks", index, |cx| {
-        if cx.env.training.checkpointing == Checkpointing::None {
-            return body(cx, x);
-        }
-        let inner = cx.clone();
-        let all = cx.tape.checkpoint(vec![x.clone()], move |state| {
-            inner.enter();
-            state.iter().map(|x| body(&inner, x)).collect()
-        });
-        all.into_iter().next().unwrap_or_else(|| x.clone())
-    })
 }
 
 /// `Conv2d_BN`.
