@@ -112,9 +112,10 @@ fn against(sources: &Sources) -> Vec<String> {
 fn what_breaks_the_order_is_found() {
     let sources = Sources::of(&[
         ("src/lib.rs", "pub mod estimate; mod tape;"),
+        ("src/tape/sample.rs", "use crate::estimate::Band;"),
         (
             "src/tape/mod.rs",
-            "mod trace;\nuse crate::estimate::{Band, Phase};",
+            "mod trace;\n#[cfg(test)]\npub(crate) mod sample;\nuse crate::estimate::{Band, Phase};",
         ),
         (
             "src/tape/trace.rs",

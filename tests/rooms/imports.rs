@@ -50,6 +50,17 @@ impl Sources {
 
     /// The same from names and contents.
     pub fn of(files: &[(&str, &str)]) -> Self {
+        let tests: BTreeSet<Vec<String>> = files
+            .iter()
+            .flat_map(|(file, text)| {
+                let inner = Tokens::test_modules(text).into_iter();
+                inner.map(|name| [module_path(file), vec![name]].concat())
+            })
+            .collect();
+        let is_test = |file: &str| {
+            let path = module_path(file);
+            (0..=path.len()).any(|n| tests.contains(&path[..n]))
+        };
         let files = || files.iter().filter(|(file, _)| !is_test(file));
         let known: BTreeSet<Vec<String>> = files().map(|(file, _)| module_path(file)).collect();
         let modules: BTreeMap<Vec<String>, Module> = files()
@@ -187,10 +198,6 @@ fn collect(folder: &Path, files: &mut Vec<(String, String)>) {
             ));
         }
     }
-}
-
-fn is_test(file: &str) -> bool {
-    file.ends_with("/tests.rs") || file.contains("/tests/")
 }
 
 fn is_face_of(face: &str, file: &str) -> bool {

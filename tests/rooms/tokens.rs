@@ -14,6 +14,21 @@ impl Tokens {
         Self(without_tests(words(text)))
     }
 
+    /// The modules in files of their own that are compiled for tests alone.
+    pub fn test_modules(text: &str) -> Vec<String> {
+        let words = words(text);
+        let starts = (0..words.len()).filter(|at| is_test(&words[*at..]));
+        let module = |at: usize| {
+            let item: Vec<&String> = words[at..]
+                .iter()
+                .take_while(|word| !["{", ";"].contains(&word.as_str()))
+                .collect();
+            let name = item.iter().position(|word| *word == "mod")?;
+            item.get(name + 1).map(|name| (*name).clone())
+        };
+        starts.filter_map(module).collect()
+    }
+
     pub fn imports(&self) -> Vec<Import> {
         let mut found = Vec::new();
         for (at, word) in self.0.iter().enumerate() {
@@ -87,18 +102,7 @@ fn without_tests(words: Vec<String>) -> Vec<String> {
     let mut kept = Vec::new();
     let mut at = 0;
     while at < words.len() {
-        let attribute = ["#", "[", "cfg", "("];
-        let is_test = words[at..]
-            .iter()
-            .zip(attribute)
-            .filter(|(word, sign)| word == sign)
-            .count()
-            == 4
-            && words[at..]
-                .iter()
-                .take_while(|word| *word != "]")
-                .any(|word| word == "test");
-        if !is_test {
+        if !is_test(&words[at..]) {
             kept.push(words[at].clone());
             at += 1;
             continue;
@@ -117,6 +121,17 @@ fn without_tests(words: Vec<String>) -> Vec<String> {
         }
     }
     kept
+}
+
+/// Whether an item under `#[cfg(test)]` begins here.
+fn is_test(words: &[String]) -> bool {
+    let attribute = ["#", "[", "cfg", "("];
+    words.len() > attribute.len()
+        && words.iter().zip(attribute).all(|(word, sign)| word == sign)
+        && words
+            .iter()
+            .take_while(|word| *word != "]")
+            .any(|word| word == "test")
 }
 
 fn words(text: &str) -> Vec<String> {
