@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::attention::{Eager, attend, heads};
 use super::{Cx, Net, Output, Region};
 use crate::scenario::network::{
-    Attention, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan, PlannedTensor,
+    Attention, ExtraTensor, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan,
 };
 use crate::scenario::{self, Data};
 use crate::tape::ops::{AttentionMask, Conv, repeat_heads};
@@ -33,7 +33,7 @@ pub fn net(plan: Plan) -> Box<dyn Net> {
 struct Declared {
     input: Input,
     parts: Vec<Rc<Part>>,
-    at_loss: Vec<PlannedTensor>,
+    at_loss: Vec<ExtraTensor>,
     loss: Loss,
     output: Vec<u64>,
 }
@@ -145,14 +145,14 @@ fn layer(cx: &Cx, part: &Part, mut x: Tensor) -> Tensor {
 }
 
 /// The declared tensors that belong here.
-fn beside(cx: &Cx, tensors: &[PlannedTensor], mut x: Tensor) -> Tensor {
+fn beside(cx: &Cx, tensors: &[ExtraTensor], mut x: Tensor) -> Tensor {
     for tensor in tensors {
         x = cx.named(&tensor.name, |cx| declared(cx, tensor, x));
     }
     x
 }
 
-fn declared(cx: &Cx, tensor: &PlannedTensor, x: Tensor) -> Tensor {
+fn declared(cx: &Cx, tensor: &ExtraTensor, x: Tensor) -> Tensor {
     let shape = Dims::new(&tensor.shape);
     let made = || -> Vec<Tensor> {
         (0..tensor.count)

@@ -1,7 +1,7 @@
 //! The scenario's JSON Schema and its documentation, derived from the settings.
 
 use super::Scenario;
-use super::network::{self, Place, kinds};
+use super::network::{self, Position, item_types};
 use super::settings::{self, LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME, Setting, Value, ValueType};
 use crate::document::Document;
 
@@ -107,12 +107,12 @@ fn property(setting: &Setting) -> Document {
     }
 }
 
-/// A declared network: its kinds of items, each with its fields.
+/// A declared network: its item_types of items, each with its fields.
 fn network(base: Document) -> Document {
     let list = |of: Document| Document::new().with("type", "array").with("items", of);
-    let of = |place| kinds().iter().filter(move |kind| kind.place == place);
+    let of = |place| item_types().iter().filter(move |kind| kind.place == place);
     let mut layers = Vec::new();
-    for kind in of(Place::Layer) {
+    for kind in of(Position::Layer) {
         let named = Document::new().with("const", kind.name);
         let required = Document::List(vec!["layer".into()]);
         layers.push(item(kind, &[("layer", named)]).with("required", required));
@@ -121,7 +121,7 @@ fn network(base: Document) -> Document {
     let mut typed = base
         .with("type", "object")
         .with("additionalProperties", false);
-    for kind in of(Place::Top) {
+    for kind in of(Position::Top) {
         let fields = if kind.name == "sizes" {
             let size = Document::new()
                 .with("type", "integer")
@@ -135,17 +135,17 @@ fn network(base: Document) -> Document {
         };
         *typed.at(["properties", kind.name].into_iter()) = fields;
     }
-    for kind in of(Place::Part) {
+    for kind in of(Position::Part) {
         let parts = list(item(kind, &[("layers", layers.clone())]));
         *typed.at(["properties", "parts"].into_iter()) = parts;
     }
-    for kind in of(Place::Tensor) {
+    for kind in of(Position::Tensor) {
         *typed.at(["properties", "tensors"].into_iter()) = list(item(kind, &[]));
     }
     typed
 }
 
-fn item(kind: &network::Kind, besides: &[(&str, Document)]) -> Document {
+fn item(kind: &network::ItemType, besides: &[(&str, Document)]) -> Document {
     let mut item = object().with("description", kind.about);
     for (name, typed) in besides {
         *item.at(["properties", name].into_iter()) = typed.clone();
@@ -161,7 +161,7 @@ fn item(kind: &network::Kind, besides: &[(&str, Document)]) -> Document {
 pub fn network_markdown() -> String {
     let mut text =
         String::from("| item | fields, with what holds by default | what it is |\n|---|---|---|\n");
-    for kind in kinds() {
+    for kind in item_types() {
         let fields: Vec<String> = kind
             .fields
             .iter()

@@ -1,11 +1,11 @@
 //! A Hugging Face `config.json`: which architecture, and in which sizes.
 
 mod keys;
-mod kinds;
+mod model_types;
 pub mod timm;
 
 use self::keys::{ACTIVATIONS, ALIKE, SIZES, WITHOUT_EFFECT};
-use self::kinds::{KINDS, Kind, pairs};
+use self::model_types::{MODEL_TYPES, ModelType, pairs};
 use super::Imported;
 use crate::catalog::{self, ModelEntry};
 use crate::document::Document;
@@ -64,14 +64,14 @@ pub fn read(document: &Document) -> Imported {
 }
 
 /// The row of a model type; another type is refused by name, with the nearest.
-fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'static Kind> {
-    let has_net = |kind: &&Kind| kind.arch.is_empty() || nets::has(kind.arch);
-    let found = KINDS
+fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'static ModelType> {
+    let has_net = |kind: &&ModelType| kind.arch.is_empty() || nets::has(kind.arch);
+    let found = MODEL_TYPES
         .iter()
         .filter(has_net)
         .find(|it| it.model_type == given);
     if found.is_none() {
-        let types = KINDS
+        let types = MODEL_TYPES
             .iter()
             .filter(has_net)
             .filter(|it| !it.arch.is_empty());
@@ -97,7 +97,7 @@ struct Reading<'a> {
 
 impl Reading<'_> {
     /// Adds the sizes that the configuration gives or implies.
-    fn part(&mut self, document: &Document, kind: &Kind, prefix: &str, wanted: &mut Wanted) {
+    fn part(&mut self, document: &Document, kind: &ModelType, prefix: &str, wanted: &mut Wanted) {
         for (key, usual, prefix) in kind.parts {
             let inner = document.get(key).cloned().unwrap_or_default();
             // A part may bear the name of the whole (Qwen2-VL).
@@ -137,7 +137,7 @@ impl Reading<'_> {
     }
 
     /// What would make another network of it.
-    fn refuse_others(&mut self, document: &Document, kind: &Kind) {
+    fn refuse_others(&mut self, document: &Document, kind: &ModelType) {
         for key in ACTIVATIONS {
             let runs = |it: &str| kind.activations.split(' ').any(|known| known == it);
             if let Some(it) = text(document, key)
@@ -168,7 +168,7 @@ impl Reading<'_> {
         }
     }
 
-    fn sizes(&mut self, document: &Document, kind: &Kind) -> Wanted {
+    fn sizes(&mut self, document: &Document, kind: &ModelType) -> Wanted {
         let mut sizes = Wanted::new();
         let mut turned = None;
         for (name, value) in pairs(kind.defaults) {
@@ -294,7 +294,7 @@ fn differences(entry: &ModelEntry, wanted: &Wanted) -> Map<String, u64> {
     differences
 }
 
-fn known(key: &str, kind: &Kind) -> bool {
+fn known(key: &str, kind: &ModelType) -> bool {
     let listed = |it: &&str| match it.strip_suffix('*') {
         Some(start) => key.starts_with(start),
         None => *it == key,

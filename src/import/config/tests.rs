@@ -50,14 +50,14 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
 
 #[test]
 fn every_row_is_sound() {
-    for pair in KINDS.windows(2) {
+    for pair in MODEL_TYPES.windows(2) {
         assert!(
             pair[0].model_type < pair[1].model_type,
             "{}",
             pair[1].model_type
         );
     }
-    for kind in KINDS {
+    for kind in MODEL_TYPES {
         for (name, value) in pairs(kind.defaults) {
             let known = SIZES.iter().any(|(size, _)| *size == name) || name == "rotary%";
             assert!(known, "{} {name}", kind.model_type);

@@ -1,20 +1,20 @@
 //! Whether the card, the system and the allocator can do what is asked.
 
-use super::{Findings, Seen};
+use super::{Context, Problems};
 use crate::catalog::{self, MethodKind, Os, Vendor};
 use crate::scenario::problem::nearest;
 use crate::scenario::{Attention, Precision, Quantization};
 
-pub(super) fn check(seen: &Seen, found: &mut Findings) {
-    card(seen, found);
-    capability(seen, found);
-    machines(seen, found);
-    allocator(seen, found);
+pub(super) fn check(context: &Context, problems: &mut Problems) {
+    card(context, problems);
+    capability(context, problems);
+    machines(context, problems);
+    allocator(context, problems);
 }
 
-fn card(seen: &Seen, found: &mut Findings) {
-    let hardware = &seen.scenario.hardware;
-    if seen.gpu.is_none() && hardware.memory_mib == 0 {
+fn card(context: &Context, problems: &mut Problems) {
+    let hardware = &context.scenario.hardware;
+    if context.gpu.is_none() && hardware.memory_mib == 0 {
         let ids = catalog::gpus()
             .iter()
             .flat_map(|gpu| [gpu.short_id(), gpu.id]);
@@ -22,9 +22,9 @@ fn card(seen: &Seen, found: &mut Findings) {
             Some(near) => format!("a known GPU; did you mean {near}?"),
             None => "a GPU of `headroom catalog`, or hardware.memory_mib beside it".into(),
         };
-        found.refuse("hardware.gpu", expected);
+        problems.refuse("hardware.gpu", expected);
     }
-    if let Some(gpu) = seen.gpu
+    if let Some(gpu) = context.gpu
         && hardware.memory_mib == 0
         && gpu.usable_bytes(hardware.os).is_none()
     {
@@ -32,38 +32,38 @@ fn card(seen: &Seen, found: &mut Findings) {
             "what torch reports as the total memory of {}: nobody has published it",
             gpu.name
         );
-        found.warn("hardware.memory_mib", expected);
+        problems.warn("hardware.memory_mib", expected);
     }
 }
 
 /// What a number format, a kernel or a library needs of the card.
-fn capability(seen: &Seen, found: &mut Findings) {
-    let training = &seen.scenario.training;
+fn capability(context: &Context, problems: &mut Problems) {
+    let training = &context.scenario.training;
     let bf16 = matches!(
         training.precision,
         Precision::AmpBf16 | Precision::Bf16 | Precision::AmpBf16OnBf16
     );
-    if bf16 && !seen.has((8, 0), |gpu| gpu.bf16) {
-        let expected = format!("fp32, amp-fp16 or fp16: {} has no bf16", seen.card());
-        found.refuse("training.precision", expected);
+    if bf16 && !context.has((8, 0), |gpu| gpu.bf16) {
+        let expected = format!("fp32, amp-fp16 or fp16: {} has no bf16", context.card());
+        problems.refuse("training.precision", expected);
     }
-    if training.fp8 && !seen.has((8, 9), |gpu| gpu.fp8) {
+    if training.fp8 && !context.has((8, 9), |gpu| gpu.fp8) {
         let expected = format!(
             "off: {} has no fp8, which came with Ada and Hopper",
-            seen.card()
+            context.card()
         );
-        found.refuse("training.fp8", expected);
+        problems.refuse("training.fp8", expected);
     }
     if training.attention == Attention::Flash2 {
-        if !seen.has((8, 0), |gpu| gpu.flash2) {
+        if !context.has((8, 0), |gpu| gpu.flash2) {
             let expected = format!(
                 "sdpa or eager: FlashAttention 2 needs Ampere or newer, which {} is not",
-                seen.card()
+                context.card()
             );
-            found.refuse("training.attention", expected);
+            problems.refuse("training.attention", expected);
         }
         if matches!(training.precision, Precision::Fp32 | Precision::Fp64) {
-            found.refuse(
+            problems.refuse(
                 "training.attention",
                 "sdpa or eager: FlashAttention 2 computes in fp16 and bf16 only",
             );
@@ -87,46 +87,49 @@ fn capability(seen: &Seen, found: &mut Findings) {
             continue;
         };
         let (major, minor) = method.capability;
-        if (major, minor) != (0, 0) && !seen.has((major, minor), |gpu| method.runs_on(gpu)) {
+        if (major, minor) != (0, 0) && !context.has((major, minor), |gpu| method.runs_on(gpu)) {
             let expected = format!(
                 "another: {} needs compute capability {major}.{minor}, which {} has not",
                 method.name,
-                seen.card()
+                context.card()
             );
-            found.refuse(path, expected);
+            problems.refuse(path, expected);
         }
         let torch = method.torch;
-        if torch > seen.scenario.stack.torch {
+        if torch > context.scenario.stack.torch {
             let expected = format!(
                 "{}.{} or newer: {} came with it",
                 torch.0, torch.1, method.name
             );
-            found.refuse("stack.torch", expected);
+            problems.refuse("stack.torch", expected);
         }
     }
-    if seen.capability().is_some_and(|it| it >= (10, 0)) && seen.scenario.stack.torch < (2, 7) {
-        let expected = format!("2.7 or newer, the first built for {}", seen.card());
-        found.refuse("stack.torch", expected);
+    if context.capability().is_some_and(|it| it >= (10, 0)) && context.scenario.stack.torch < (2, 7)
+    {
+        let expected = format!("2.7 or newer, the first built for {}", context.card());
+        problems.refuse("stack.torch", expected);
     }
-    if quantization != Quantization::None && seen.gpu.is_some_and(|it| it.vendor == Vendor::Apple) {
-        found.refuse(
+    if quantization != Quantization::None
+        && context.gpu.is_some_and(|it| it.vendor == Vendor::Apple)
+    {
+        problems.refuse(
             "training.quantization",
             "none: bitsandbytes has no kernels for Apple's GPUs",
         );
     }
 }
 
-fn machines(seen: &Seen, found: &mut Findings) {
-    let hardware = &seen.scenario.hardware;
+fn machines(context: &Context, problems: &mut Problems) {
+    let hardware = &context.scenario.hardware;
     if hardware.nodes > hardware.gpus {
         let expected = format!("at most {}, the number of GPUs", hardware.gpus);
-        found.refuse("hardware.nodes", expected);
+        problems.refuse("hardware.nodes", expected);
     } else if !hardware.gpus.is_multiple_of(hardware.nodes.max(1)) {
         let expected = format!("a divisor of {} GPUs", hardware.gpus);
-        found.refuse("hardware.nodes", expected);
+        problems.refuse("hardware.nodes", expected);
     }
     if hardware.os == Os::Windows && hardware.gpus > 1 {
-        found.warn(
+        problems.warn(
             "hardware.os",
             "linux or wsl for several GPUs: PyTorch on Windows has no NCCL",
         );
@@ -134,30 +137,30 @@ fn machines(seen: &Seen, found: &mut Findings) {
 }
 
 /// What PyTorch refuses in the allocator's settings (c10/core/AllocatorConfig.cpp), and what has no effect.
-fn allocator(seen: &Seen, found: &mut Findings) {
-    let runtime = &seen.scenario.runtime;
+fn allocator(context: &Context, problems: &mut Problems) {
+    let runtime = &context.scenario.runtime;
     if (1..20).contains(&runtime.max_split_size_mb) {
-        found.refuse("runtime.max_split_size_mb", "0 or at least 20");
+        problems.refuse("runtime.max_split_size_mb", "0 or at least 20");
     }
     let threshold = runtime.garbage_collection_threshold;
     if threshold >= 1.0 {
-        found.refuse("runtime.garbage_collection_threshold", "a number below 1");
+        problems.refuse("runtime.garbage_collection_threshold", "a number below 1");
     }
     if threshold > 0.0 && runtime.memory_fraction >= 1.0 {
-        found.warn(
+        problems.warn(
             "runtime.garbage_collection_threshold",
             "runtime.memory_fraction below 1 beside it: without one it does nothing",
         );
     }
     let divisions = runtime.roundup_power2_divisions;
     if divisions != 0 && !divisions.is_power_of_two() {
-        found.refuse("runtime.roundup_power2_divisions", "0 or a power of two");
+        problems.refuse("runtime.roundup_power2_divisions", "0 or a power of two");
     }
     if runtime.memory_fraction <= 0.0 {
-        found.refuse("runtime.memory_fraction", "a number above 0");
+        problems.refuse("runtime.memory_fraction", "a number above 0");
     }
-    if runtime.expandable_segments && seen.scenario.hardware.os == Os::Windows {
-        found.warn(
+    if runtime.expandable_segments && context.scenario.hardware.os == Os::Windows {
+        problems.warn(
             "runtime.expandable_segments",
             "off: PyTorch on Windows ignores it",
         );

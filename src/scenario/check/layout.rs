@@ -1,78 +1,78 @@
 //! Whether the GPUs can share the work as asked, and whether the batch comes out as wanted.
 
-use super::{Findings, Seen};
+use super::{Context, Problems};
 use crate::scenario::{Offload, Optimizer, Parallelism};
 
-pub(super) fn check(seen: &Seen, found: &mut Findings) {
-    division(seen, found);
-    sharding(seen, found);
-    batch(seen, found);
+pub(super) fn check(context: &Context, problems: &mut Problems) {
+    division(context, problems);
+    sharding(context, problems);
+    batch(context, problems);
 }
 
 /// Whether each part of the layout divides what it is to divide.
-fn division(seen: &Seen, found: &mut Findings) {
-    let layout = &seen.scenario.parallel;
+fn division(context: &Context, problems: &mut Problems) {
+    let layout = &context.scenario.parallel;
     let [tp, pp, cp, ep] = [layout.tp, layout.pp, layout.cp, layout.ep].map(u64::from);
-    let gpus = u64::from(seen.scenario.hardware.gpus);
+    let gpus = u64::from(context.scenario.hardware.gpus);
     let shared = tp.saturating_mul(pp).saturating_mul(cp);
     if shared > 1 && !gpus.is_multiple_of(shared.max(1)) {
         let expected = format!(
             "a multiple of {shared}, the GPUs of one copy (tensor {tp} × pipeline {pp} × context {cp})"
         );
-        found.refuse("hardware.gpus", expected);
+        problems.refuse("hardware.gpus", expected);
     }
     if tp > 1 {
-        match (seen.size("heads"), seen.size("kv")) {
+        match (context.size("heads"), context.size("kv")) {
             (Some(heads), _) if !heads.is_multiple_of(tp) => {
                 let expected = format!("a divisor of the model's {heads} attention heads");
-                found.refuse("parallel.tp", expected);
+                problems.refuse("parallel.tp", expected);
             }
             (_, Some(kv)) if !kv.is_multiple_of(tp) && !tp.is_multiple_of(kv.max(1)) => {
                 let expected =
                     format!("a divisor or a multiple of the model's {kv} key-value heads");
-                found.refuse("parallel.tp", expected);
+                problems.refuse("parallel.tp", expected);
             }
             _ => {}
         }
-        let on_a_machine = gpus / u64::from(seen.scenario.hardware.nodes.max(1));
+        let on_a_machine = gpus / u64::from(context.scenario.hardware.nodes.max(1));
         if tp > on_a_machine.max(1) {
             let expected = format!(
                 "at most {on_a_machine}, the GPUs of one machine: between machines it is slow"
             );
-            found.warn("parallel.tp", expected);
+            problems.warn("parallel.tp", expected);
         }
     }
-    if let Some(layers) = seen.size("layers").filter(|_| pp > 1) {
+    if let Some(layers) = context.size("layers").filter(|_| pp > 1) {
         if pp > layers {
             let expected = format!("at most the model's {layers} layers");
-            found.refuse("parallel.pp", expected);
+            problems.refuse("parallel.pp", expected);
         } else if !layers.is_multiple_of(pp) {
             let expected = format!(
                 "a divisor of the model's {layers} layers, or one GPU holds more than another"
             );
-            found.warn("parallel.pp", expected);
+            problems.warn("parallel.pp", expected);
         }
-        if seen.scenario.training.accumulation < pp {
+        if context.scenario.training.accumulation < pp {
             let expected = format!(
                 "at least {pp}, one micro-batch for each stage, or stages wait for each other"
             );
-            found.warn("training.accumulation", expected);
+            problems.warn("training.accumulation", expected);
         }
     }
-    let sequence = seen.scenario.data.sequence;
+    let sequence = context.scenario.data.sequence;
     if cp > 1 && !sequence.is_multiple_of(cp.saturating_mul(2)) {
         let expected = format!("a multiple of {}, twice parallel.cp", cp.saturating_mul(2));
-        found.refuse("data.sequence", expected);
+        problems.refuse("data.sequence", expected);
     }
     if ep > 1 {
-        match seen.size("experts") {
-            None | Some(0) => found.refuse("parallel.ep", "1: the model has no experts"),
+        match context.size("experts") {
+            None | Some(0) => problems.refuse("parallel.ep", "1: the model has no experts"),
             Some(experts) if !experts.is_multiple_of(ep) => {
                 let expected = format!("a divisor of the model's {experts} experts");
-                found.refuse("parallel.ep", expected);
+                problems.refuse("parallel.ep", expected);
             }
             Some(_) if !(gpus / pp.max(1)).is_multiple_of(ep) => {
-                found.refuse("parallel.ep", "a divisor of the GPUs of one pipeline stage");
+                problems.refuse("parallel.ep", "a divisor of the GPUs of one pipeline stage");
             }
             Some(_) => {}
         }
@@ -80,22 +80,22 @@ fn division(seen: &Seen, found: &mut Findings) {
 }
 
 /// What does not go together with divided states, gradients or weights.
-fn sharding(seen: &Seen, found: &mut Findings) {
+fn sharding(context: &Context, problems: &mut Problems) {
     use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
-    let layout = &seen.scenario.parallel;
-    let training = &seen.scenario.training;
-    let several = seen.scenario.hardware.gpus > 1;
+    let layout = &context.scenario.parallel;
+    let training = &context.scenario.training;
+    let several = context.scenario.hardware.gpus > 1;
     match (layout.offload, layout.strategy) {
         (Offload::None, _) => {}
-        (_, None | Ddp) => found.refuse(
+        (_, None | Ddp) => problems.refuse(
             "parallel.offload",
             "none: only ZeRO and FSDP keep anything on the host (for one GPU, see adamw-offload)",
         ),
-        (Offload::Parameters, Zero1 | Zero2) => found.refuse(
+        (Offload::Parameters, Zero1 | Zero2) => problems.refuse(
             "parallel.offload",
             "none or optimizer: ZeRO keeps weights on the host at stage 3 only",
         ),
-        (Offload::Optimizer, Fsdp1 | Fsdp2 | Hsdp) => found.warn(
+        (Offload::Optimizer, Fsdp1 | Fsdp2 | Hsdp) => problems.warn(
             "parallel.offload",
             "parameters: FSDP keeps weights, gradients and states on the host together",
         ),
@@ -107,20 +107,20 @@ fn sharding(seen: &Seen, found: &mut Findings) {
         Optimizer::AdamW8bit | Optimizer::PagedAdamW | Optimizer::PagedAdamW8bit
     );
     if several && bitsandbytes && matches!(layout.strategy, Fsdp1 | Fsdp2 | Hsdp) {
-        found.refuse(
+        problems.refuse(
             "training.optimizer",
             "adamw-fused, adamw-8bit-ao or another: bitsandbytes' optimizers do not run on FSDP's sharded weights",
         );
     }
     let zero = matches!(layout.strategy, Zero1 | Zero2 | Zero3);
     if several && zero && training.optimizer_in_backward {
-        found.refuse(
+        problems.refuse(
             "training.optimizer_in_backward",
             "off: ZeRO steps its own parts",
         );
     }
-    if several && layout.strategy == Hsdp && seen.scenario.hardware.nodes < 2 {
-        found.warn(
+    if several && layout.strategy == Hsdp && context.scenario.hardware.nodes < 2 {
+        problems.warn(
             "parallel.strategy",
             "fsdp2: with one machine there is nothing to replicate between",
         );
@@ -130,7 +130,7 @@ fn sharding(seen: &Seen, found: &mut Findings) {
         && layout.strategy != Ddp
         && layout.strategy != None
     {
-        found.warn(
+        problems.warn(
             "parallel.strategy",
             "hardware.gpus above 1: one GPU has nobody to share with",
         );
@@ -138,8 +138,8 @@ fn sharding(seen: &Seen, found: &mut Findings) {
 }
 
 /// Whether accumulation comes as near to the wanted global batch as it can.
-fn batch(seen: &Seen, found: &mut Findings) {
-    let batch = seen.scenario.batch();
+fn batch(context: &Context, problems: &mut Problems) {
+    let batch = context.scenario.batch();
     let Some(nearest) = batch.nearest_accumulation() else {
         return;
     };
@@ -148,7 +148,7 @@ fn batch(seen: &Seen, found: &mut Findings) {
         ..batch
     };
     if batch.accumulation != nearest {
-        found.warn(
+        problems.warn(
             "training.accumulation",
             format!("{nearest} for the wanted batch: {best}"),
         );
@@ -157,6 +157,6 @@ fn batch(seen: &Seen, found: &mut Findings) {
         let expected = format!(
             "a multiple of {once}, which accumulation can meet exactly: {best} is the nearest"
         );
-        found.warn("data.global_batch", expected);
+        problems.warn("data.global_batch", expected);
     }
 }

@@ -1,4 +1,4 @@
-//! Everything that is wrong with a scenario, found at once.
+//! All problems of a scenario, reported at once.
 
 mod hardware;
 mod layout;
@@ -8,7 +8,7 @@ use super::{Problem, Scenario, settings};
 use crate::catalog::{self, Gpu, ModelEntry};
 
 impl Scenario {
-    /// Values out of range and combinations that cannot run; empty where the scenario can be estimated.
+    /// Values out of range and combinations that cannot run; empty if the scenario can be estimated.
     pub fn check(&self) -> Vec<Problem> {
         let mut problems: Vec<Problem> = settings::all()
             .iter()
@@ -19,42 +19,42 @@ impl Scenario {
             let expected = format!("{}, the version this program knows", Self::VERSION);
             problems.push(Problem::new("version", self.version.to_string(), expected));
         }
-        problems.extend(self.findings().refused);
+        problems.extend(self.problems().refused);
         problems
     }
 
-    /// What runs and is most likely not what was meant.
+    /// Settings that run but were probably not intended.
     pub fn warnings(&self) -> Vec<Problem> {
-        self.findings().warned
+        self.problems().warned
     }
 
-    fn findings(&self) -> Findings<'_> {
-        let seen = Seen {
+    fn problems(&self) -> Problems<'_> {
+        let context = Context {
             scenario: self,
             gpu: catalog::gpu(&self.hardware.gpu),
             // A declared network stands in its place.
             model: catalog::model(&self.model.id).filter(|_| self.model.network.is_none()),
         };
-        let mut found = Findings {
+        let mut problems = Problems {
             scenario: self,
             refused: Vec::new(),
             warned: Vec::new(),
         };
-        hardware::check(&seen, &mut found);
-        training::check(&seen, &mut found);
-        layout::check(&seen, &mut found);
-        found
+        hardware::check(&context, &mut problems);
+        training::check(&context, &mut problems);
+        layout::check(&context, &mut problems);
+        problems
     }
 }
 
-/// The scenario with what the catalogue knows of it.
-struct Seen<'a> {
+/// A scenario with its catalogue entries.
+struct Context<'a> {
     scenario: &'a Scenario,
     gpu: Option<&'static Gpu>,
     model: Option<&'static ModelEntry>,
 }
 
-impl Seen<'_> {
+impl Context<'_> {
     /// NVIDIA's version of the card's instruction set, where it is known.
     fn capability(&self) -> Option<(u8, u8)> {
         let given = Some(self.scenario.hardware.capability).filter(|it| *it != (0, 0));
@@ -91,14 +91,14 @@ impl Seen<'_> {
     }
 }
 
-/// What was found, in the order in which it was looked for.
-struct Findings<'a> {
+/// The problems found so far, in the order of the checks.
+struct Problems<'a> {
     scenario: &'a Scenario,
     refused: Vec<Problem>,
     warned: Vec<Problem>,
 }
 
-impl Findings<'_> {
+impl Problems<'_> {
     fn refuse(&mut self, path: &str, expected: impl Into<String>) {
         let problem = self.problem(path, expected.into());
         self.refused.push(problem);

@@ -1,6 +1,6 @@
 //! Whether the model, its data and its training go together.
 
-use super::{Findings, Seen};
+use super::{Context, Problems};
 use crate::catalog::{self, Category};
 use crate::scenario::problem::nearest;
 use crate::scenario::{
@@ -8,18 +8,18 @@ use crate::scenario::{
 };
 use crate::scenario::{Problem, network};
 
-pub(super) fn check(seen: &Seen, found: &mut Findings) {
-    model(seen, found);
-    lengths(seen, found);
-    at_once(seen, found);
-    adapters(seen, found);
-    software(seen, found);
+pub(super) fn check(context: &Context, problems: &mut Problems) {
+    model(context, problems);
+    lengths(context, problems);
+    at_once(context, problems);
+    adapters(context, problems);
+    software(context, problems);
 }
 
-fn model(seen: &Seen, found: &mut Findings) {
-    let id = &seen.scenario.model.id;
-    if let Some(network) = &seen.scenario.model.network {
-        let (model, data) = (&seen.scenario.model, &seen.scenario.data);
+fn model(context: &Context, problems: &mut Problems) {
+    let id = &context.scenario.model.id;
+    if let Some(network) = &context.scenario.model.network {
+        let (model, data) = (&context.scenario.model, &context.scenario.data);
         if let Err(problem) = network.plan(&model.dims, data.micro_batch, data.sequence) {
             // Said of the field that the form has.
             let path = problem
@@ -28,43 +28,43 @@ fn model(seen: &Seen, found: &mut Findings) {
                 .unwrap_or_default();
             let value = format!("{}={}", path.trim_start_matches('.'), problem.value);
             let problem = Problem::new(network::FIELD, value, problem.expected);
-            found.refused.push(problem);
+            problems.refused.push(problem);
         }
         let known = network.sizes();
         if let Some(name) = model.dims.keys().find(|it| !known.contains(&it.as_str())) {
             let expected = format!("sizes that the network names, which {name} is not");
-            found.warn("model.dims", expected);
+            problems.warn("model.dims", expected);
         }
         return;
     }
-    match seen.model {
+    match context.model {
         None => {
             let ids = catalog::models().iter().map(|model| model.id);
             let expected = match nearest(id, ids) {
                 Some(near) => format!("a known model; did you mean {near}?"),
                 None => "a model of `headroom catalog`".into(),
             };
-            found.refuse("model.id", expected);
+            problems.refuse("model.id", expected);
         }
         Some(entry) if !entry.runs => {
             let expected = format!(
                 "a model with a forward function (`headroom catalog models`): `{}` has none here",
                 entry.arch
             );
-            found.refuse("model.id", expected);
+            problems.refuse("model.id", expected);
         }
         Some(entry) => {
             let known: Vec<&str> = entry.sizes().iter().map(|(name, _)| *name).collect();
             let encodes = matches!(entry.arch, "dreams" | "llava" | "unet");
             let option = |name: &str| is_option(name) || encodes && name == "encoders";
             let strange = |name: &&String| !known.contains(&name.as_str()) && !option(name);
-            if let Some(name) = seen.scenario.model.dims.keys().find(strange) {
+            if let Some(name) = context.scenario.model.dims.keys().find(strange) {
                 let near = nearest(name, known.iter().copied());
                 let near = near.map_or_else(
                     || known.join(", "),
                     |it| format!("{it} where it says {name}"),
                 );
-                found.warn("model.dims", format!("dimensions of this model: {near}"));
+                problems.warn("model.dims", format!("dimensions of this model: {near}"));
             }
         }
     }
@@ -79,19 +79,19 @@ fn is_option(name: &str) -> bool {
 }
 
 /// Sequences, their distribution and their padding.
-fn lengths(seen: &Seen, found: &mut Findings) {
-    let data = &seen.scenario.data;
+fn lengths(context: &Context, problems: &mut Problems) {
+    let data = &context.scenario.data;
     let sequence = data.sequence;
-    if let Some(entry) = seen.model
-        && let Some(places) = seen.size("ctx").filter(|it| *it > 0 && sequence > *it)
-        && is_text(seen)
+    if let Some(entry) = context.model
+        && let Some(places) = context.size("ctx").filter(|it| *it > 0 && sequence > *it)
+        && is_text(context)
     {
         if entry.traits.contains(&"learned-positions") {
             let expected = format!("at most {places}: the model has learned that many positions");
-            found.refuse("data.sequence", expected);
+            problems.refuse("data.sequence", expected);
         } else {
             let expected = format!("at most {places}, the longest the model was trained for");
-            found.warn("data.sequence", expected);
+            problems.warn("data.sequence", expected);
         }
     }
     let given: Vec<(&str, u64)> = [
@@ -104,7 +104,7 @@ fn lengths(seen: &Seen, found: &mut Findings) {
     .collect();
     for pair in given.windows(2) {
         if pair[0].1 > pair[1].1 {
-            found.refuse(
+            problems.refuse(
                 pair[1].0,
                 format!("at least {}, which {} is", pair[0].1, pair[0].0),
             );
@@ -112,13 +112,13 @@ fn lengths(seen: &Seen, found: &mut Findings) {
     }
     match data.distribution {
         Distribution::Varying if given.is_empty() => {
-            found.warn(
+            problems.warn(
                 "data.distribution",
                 "data.mean, data.p95 or data.max beside it",
             );
         }
         Distribution::Fixed if !given.is_empty() => {
-            found.warn(
+            problems.warn(
                 "data.distribution",
                 "varying or padded-to-max, where lengths are given",
             );
@@ -128,16 +128,16 @@ fn lengths(seen: &Seen, found: &mut Findings) {
     if data.distribution == Distribution::Varying
         && data.max > sequence
         && !data.packing
-        && is_text(seen)
+        && is_text(context)
     {
         let expected = format!(
             "at least {}, which data.max is: longer samples would be cut",
             data.max
         );
-        found.warn("data.sequence", expected);
+        problems.warn("data.sequence", expected);
     }
     if data.packing && data.padding_mask {
-        found.refuse(
+        problems.refuse(
             "data.padding_mask",
             "off: packed samples leave nothing to pad",
         );
@@ -145,14 +145,14 @@ fn lengths(seen: &Seen, found: &mut Findings) {
     if data.distribution == Distribution::PaddedToMax
         && !data.padding_mask
         && !data.packing
-        && is_text(seen)
+        && is_text(context)
     {
-        found.warn("data.padding_mask", "on: padded samples need a mask");
+        problems.warn("data.padding_mask", "on: padded samples need a mask");
     }
 }
 
 /// Whether samples are sequences of tokens.
-fn is_text(seen: &Seen) -> bool {
+fn is_text(context: &Context) -> bool {
     let of_tokens = |category| {
         matches!(
             category,
@@ -163,103 +163,108 @@ fn is_text(seen: &Seen) -> bool {
                 | Category::Proteins
         )
     };
-    seen.model.is_some_and(|entry| of_tokens(entry.category))
+    context.model.is_some_and(|entry| of_tokens(entry.category))
 }
 
 /// Whether the model caches where its layers are checkpointed too, as GPT-BigCode did once.
-fn caches_anyway(seen: &Seen) -> bool {
+fn caches_anyway(context: &Context) -> bool {
     let fact = catalog::stack("transformers")
-        .and_then(|it| it.fact("bigcode-keeps-caches", seen.scenario.stack.transformers));
+        .and_then(|it| it.fact("bigcode-keeps-caches", context.scenario.stack.transformers));
     fact.is_some_and(|fact| fact.value == "true")
-        && seen.model.is_some_and(|entry| entry.arch == "gpt_bigcode")
+        && context
+            .model
+            .is_some_and(|entry| entry.arch == "gpt_bigcode")
 }
 
 /// What the training loop cannot do at once.
-fn at_once(seen: &Seen, found: &mut Findings) {
-    let training = &seen.scenario.training;
-    if training.use_cache && training.checkpointing != Checkpointing::None && !caches_anyway(seen) {
-        found.refuse(
+fn at_once(context: &Context, problems: &mut Problems) {
+    let training = &context.scenario.training;
+    if training.use_cache
+        && training.checkpointing != Checkpointing::None
+        && !caches_anyway(context)
+    {
+        problems.refuse(
             "training.use_cache",
             "off: a model that computes layers again cannot fill a cache",
         );
     }
     if training.optimizer_in_backward && training.accumulation > 1 {
-        found.refuse(
+        problems.refuse(
             "training.accumulation",
             "1: a step in backward leaves no gradients to add to",
         );
     }
     if training.optimizer_in_backward && training.clip {
-        found.refuse(
+        problems.refuse(
             "training.clip",
             "off: a step in backward cannot wait for the norm of all gradients",
         );
     }
     if training.optimizer_in_backward && training.precision == Precision::AmpFp16 {
-        found.refuse(
+        problems.refuse(
             "training.optimizer_in_backward",
             "off: the gradient scaler looks at all gradients before the step",
         );
     }
     if training.fp8 && matches!(training.precision, Precision::Fp16 | Precision::AmpFp16) {
-        found.refuse("training.precision", "bf16, amp-bf16 or fp32 beside fp8");
+        problems.refuse("training.precision", "bf16, amp-bf16 or fp32 beside fp8");
     }
     if training.attention == Attention::Flash2
-        && seen
+        && context
             .model
             .is_some_and(|it| it.traits.contains(&"relative-positions"))
     {
-        found.refuse(
+        problems.refuse(
             "training.attention",
             "sdpa or eager: FlashAttention 2 takes no bias, which this model's positions are",
         );
     }
-    let decoder = seen
+    let decoder = context
         .model
         .is_none_or(|it| matches!(it.category, Category::Decoders | Category::VisionLanguage));
     if !decoder && training.loss != LossKernel::Library {
-        found.warn(
+        problems.warn(
             "training.loss",
             "library: the loss of this model has no other form here",
         );
     }
     if !decoder && training.kernels != Kernels::Library {
-        found.warn(
+        problems.warn(
             "training.kernels",
             "library: there are no such kernels for this model",
         );
     }
     if training.checkpoint_every > 1 && training.checkpointing == Checkpointing::None {
-        found.warn("training.checkpoint_every", "1, or checkpointing beside it");
+        problems.warn("training.checkpoint_every", "1, or checkpointing beside it");
     }
 }
 
-fn adapters(seen: &Seen, found: &mut Findings) {
-    let training = &seen.scenario.training;
+fn adapters(context: &Context, problems: &mut Problems) {
+    let training = &context.scenario.training;
     let frozen =
         training.lora.is_some() || !training.freeze.is_empty() || !training.train_only.is_empty();
     if training.quantization != Quantization::None && !frozen {
-        found.refuse(
+        problems.refuse(
             "training.quantization",
             "none, or training.lora beside it: weights of four bits cannot be trained",
         );
     }
     if let Some(lora) = &training.lora {
         if lora.targets.is_empty() {
-            found.refuse("training.lora.targets", "at least one layer's name");
+            problems.refuse("training.lora.targets", "at least one layer's name");
         }
-        let smallest = seen.size("hidden").filter(|hidden| lora.rank >= *hidden);
+        let smallest = context.size("hidden").filter(|hidden| lora.rank >= *hidden);
         if let Some(hidden) = smallest {
             let expected =
                 format!("a rank below {hidden}, the width of the layers it is to be lower than");
-            found.warn("training.lora.rank", expected);
+            problems.warn("training.lora.rank", expected);
         }
     }
 }
 
 /// Versions that Headroom has no facts for.
-fn software(seen: &Seen, found: &mut Findings) {
-    let stack = &seen.scenario.stack;
+fn software(context: &Context, problems: &mut Problems) {
+    let stack = &context.scenario.stack;
     let (major, minor) = stack.trainer_version;
     let Some(trainer) = catalog::stack(stack.trainer.id()) else {
         return;
@@ -271,16 +276,16 @@ fn software(seen: &Seen, found: &mut Findings) {
             "\"{}.{}\" to \"{}.{}\", the versions of {} whose defaults are known; the nearest is taken",
             first.0, first.1, last.0, last.1, trainer.name
         );
-        found.warn("stack.trainer_version", expected);
+        problems.warn("stack.trainer_version", expected);
     }
     if stack.trainer == Trainer::Torch && (major, minor) != (0, 0) {
-        found.warn(
+        problems.warn(
             "stack.trainer_version",
             "\"0.0\": a loop of one's own has no version but PyTorch's",
         );
     }
-    if stack.trainer == Trainer::Unsloth && seen.scenario.hardware.gpus > 1 {
-        found.warn(
+    if stack.trainer == Trainer::Unsloth && context.scenario.hardware.gpus > 1 {
+        problems.warn(
             "hardware.gpus",
             "1: several GPUs are not what Unsloth is made for",
         );

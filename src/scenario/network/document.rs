@@ -1,6 +1,6 @@
 //! A network as a document: maps and lists with names, as YAML and JSON have them.
 
-use super::items::{Item, Place};
+use super::items::{Item, Position};
 use super::{FIELD, Network};
 use crate::document::{Document, Entry};
 use crate::scenario::Problem;
@@ -15,18 +15,18 @@ impl Network {
         for item in &self.items {
             let fields = fields(item);
             match item.kind.place {
-                Place::Top => top = top.with(item.kind.name, fields),
-                Place::Part => {
+                Position::Top => top = top.with(item.kind.name, fields),
+                Position::Part => {
                     parts.push(fields);
                     layers.push(Vec::new());
                 }
-                Place::Layer => {
+                Position::Layer => {
                     let kind = Document::new().with("layer", item.kind.name);
                     if let Some(last) = layers.last_mut() {
                         last.push(joined(kind, fields));
                     }
                 }
-                Place::Tensor => tensors.push(fields),
+                Position::Tensor => tensors.push(fields),
             }
         }
         let parts = parts.into_iter().zip(layers);
@@ -89,7 +89,9 @@ fn read_part(part: &Document, at: &str, items: &mut Vec<Item>) -> Result<(), Pro
 }
 
 fn layer_names() -> Vec<&'static str> {
-    let layers = super::kinds().iter().filter(|it| it.place == Place::Layer);
+    let layers = super::item_types()
+        .iter()
+        .filter(|it| it.place == Position::Layer);
     layers.map(|it| it.name).collect()
 }
 

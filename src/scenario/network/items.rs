@@ -8,16 +8,16 @@ use crate::scenario::problem::nearest;
 
 /// A kind of item.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct ItemType {
     pub name: &'static str,
-    pub place: Place,
+    pub place: Position,
     pub fields: &'static [Field],
     pub about: &'static str,
 }
 
 /// Where an item of a kind stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Position {
     /// Once, by its name.
     Top,
     /// In the list of parts.
@@ -32,14 +32,14 @@ pub enum Place {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Field {
     pub name: &'static str,
-    pub takes: Takes,
+    pub takes: FieldType,
     /// Empty where the field must be given.
     pub default: &'static str,
 }
 
 /// What a field accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Takes {
+pub enum FieldType {
     /// A whole number, a named size, or an expression of them.
     Size,
     /// Sizes apart by colons.
@@ -51,12 +51,12 @@ pub enum Takes {
     Name,
 }
 
-/// All kinds, in the order of the documentation.
-pub const fn kinds() -> &'static [Kind] {
-    KINDS
+/// All item_types, in the order of the documentation.
+pub const fn item_types() -> &'static [ItemType] {
+    ITEM_TYPES
 }
 
-const fn field(name: &'static str, takes: Takes, default: &'static str) -> Field {
+const fn field(name: &'static str, takes: FieldType, default: &'static str) -> Field {
     Field {
         name,
         takes,
@@ -64,147 +64,147 @@ const fn field(name: &'static str, takes: Takes, default: &'static str) -> Field
     }
 }
 
-const NORMS: Takes = Takes::OneOf(&["none", "layer", "rms"]);
-const ACTIVATIONS: Takes = Takes::OneOf(&["relu", "gelu", "silu", "tanh", "sigmoid"]);
+const NORMS: FieldType = FieldType::OneOf(&["none", "layer", "rms"]);
+const ACTIVATIONS: FieldType = FieldType::OneOf(&["relu", "gelu", "silu", "tanh", "sigmoid"]);
 
-const KINDS: &[Kind] = &[
-    Kind {
+const ITEM_TYPES: &[ItemType] = &[
+    ItemType {
         name: "sizes",
-        place: Place::Top,
+        place: Position::Top,
         fields: &[],
         about: "Named sizes, each a whole number; `model.dims` may change them. `batch` and `sequence` are the data's.",
     },
-    Kind {
+    ItemType {
         name: "input",
-        place: Place::Top,
+        place: Position::Top,
         fields: &[
-            field("kind", Takes::OneOf(&["tokens", "values"]), "tokens"),
-            field("shape", Takes::Shape, "batch:sequence"),
+            field("kind", FieldType::OneOf(&["tokens", "values"]), "tokens"),
+            field("shape", FieldType::Shape, "batch:sequence"),
         ],
         about: "What a batch is: token ids, or numbers in the weights' format.",
     },
-    Kind {
+    ItemType {
         name: "part",
-        place: Place::Part,
+        place: Position::Part,
         fields: &[
-            field("name", Takes::Name, ""),
-            field("repeat", Takes::Size, "1"),
-            field("passes", Takes::Size, "1"),
-            field("gradient", Takes::Size, "0"),
-            field("frozen", Takes::Switch, "off"),
-            field("segments", Takes::OneOf(&["layer", "pass"]), "layer"),
+            field("name", FieldType::Name, ""),
+            field("repeat", FieldType::Size, "1"),
+            field("passes", FieldType::Size, "1"),
+            field("gradient", FieldType::Size, "0"),
+            field("frozen", FieldType::Switch, "off"),
+            field("segments", FieldType::OneOf(&["layer", "pass"]), "layer"),
         ],
         about: "A stack of layers: `repeat` times with weights of their own, `passes` times over the same weights. Gradients flow through the last `gradient` passes (0: through all). With checkpointing a segment is a layer or a pass.",
     },
-    Kind {
+    ItemType {
         name: "embedding",
-        place: Place::Layer,
+        place: Position::Layer,
         fields: &[
-            field("rows", Takes::Size, ""),
-            field("width", Takes::Size, ""),
+            field("rows", FieldType::Size, ""),
+            field("width", FieldType::Size, ""),
         ],
         about: "A table looked up by token ids.",
     },
-    Kind {
+    ItemType {
         name: "linear",
-        place: Place::Layer,
+        place: Position::Layer,
         fields: &[
-            field("out", Takes::Size, ""),
-            field("bias", Takes::Switch, "on"),
+            field("out", FieldType::Size, ""),
+            field("bias", FieldType::Switch, "on"),
         ],
         about: "A linear layer over the last dimension.",
     },
-    Kind {
+    ItemType {
         name: "norm",
-        place: Place::Layer,
+        place: Position::Layer,
         fields: &[field(
             "kind",
-            Takes::OneOf(&["layer", "rms", "batch"]),
+            FieldType::OneOf(&["layer", "rms", "batch"]),
             "layer",
         )],
         about: "A normalisation: layer and RMS over the last dimension, batch over the second.",
     },
-    Kind {
+    ItemType {
         name: "attention",
-        place: Place::Layer,
+        place: Position::Layer,
         fields: &[
-            field("heads", Takes::Size, ""),
-            field("kv", Takes::Size, "0"),
-            field("causal", Takes::Switch, "off"),
-            field("bias", Takes::Switch, "on"),
+            field("heads", FieldType::Size, ""),
+            field("kv", FieldType::Size, "0"),
+            field("causal", FieldType::Switch, "off"),
+            field("bias", FieldType::Switch, "on"),
             field("norm", NORMS, "layer"),
-            field("residual", Takes::Switch, "on"),
-            field("dropout", Takes::Share, "0"),
+            field("residual", FieldType::Switch, "on"),
+            field("dropout", FieldType::Share, "0"),
         ],
         about: "Self-attention over [batch, places, width] with projections, a norm before it and a residual around it; `kv` heads of keys and values where it is not 0. `training.attention` chooses the kernel.",
     },
-    Kind {
+    ItemType {
         name: "mlp",
-        place: Place::Layer,
+        place: Position::Layer,
         fields: &[
-            field("width", Takes::Size, ""),
-            field("gated", Takes::Switch, "off"),
+            field("width", FieldType::Size, ""),
+            field("gated", FieldType::Switch, "off"),
             field("activation", ACTIVATIONS, "gelu"),
-            field("bias", Takes::Switch, "on"),
+            field("bias", FieldType::Switch, "on"),
             field("norm", NORMS, "layer"),
-            field("residual", Takes::Switch, "on"),
-            field("dropout", Takes::Share, "0"),
+            field("residual", FieldType::Switch, "on"),
+            field("dropout", FieldType::Share, "0"),
         ],
         about: "Two linear layers (three where gated) with an activation between, a norm before and a residual around.",
     },
-    Kind {
+    ItemType {
         name: "conv",
-        place: Place::Layer,
+        place: Position::Layer,
         fields: &[
-            field("out", Takes::Size, ""),
-            field("kernel", Takes::Size, "3"),
-            field("stride", Takes::Size, "1"),
-            field("groups", Takes::Size, "1"),
-            field("bias", Takes::Switch, "on"),
+            field("out", FieldType::Size, ""),
+            field("kernel", FieldType::Size, "3"),
+            field("stride", FieldType::Size, "1"),
+            field("groups", FieldType::Size, "1"),
+            field("bias", FieldType::Switch, "on"),
         ],
         about: "A convolution over [batch, channels, ...] with one to three dimensions of space, padded by half its kernel.",
     },
-    Kind {
+    ItemType {
         name: "activation",
-        place: Place::Layer,
+        place: Position::Layer,
         fields: &[field("kind", ACTIVATIONS, "relu")],
         about: "An element-wise function.",
     },
-    Kind {
+    ItemType {
         name: "dropout",
-        place: Place::Layer,
-        fields: &[field("p", Takes::Share, "0.1")],
+        place: Position::Layer,
+        fields: &[field("p", FieldType::Share, "0.1")],
         about: "Drops elements, and keeps a mask.",
     },
-    Kind {
+    ItemType {
         name: "tensor",
-        place: Place::Tensor,
+        place: Position::Tensor,
         fields: &[
-            field("name", Takes::Name, ""),
-            field("shape", Takes::Shape, ""),
+            field("name", FieldType::Name, ""),
+            field("shape", FieldType::Shape, ""),
             field(
                 "dtype",
-                Takes::OneOf(&[
+                FieldType::OneOf(&[
                     "fp32", "fp64", "bf16", "fp16", "int64", "int32", "uint8", "bool",
                 ]),
                 "fp32",
             ),
             field(
                 "lifetime",
-                Takes::OneOf(&["saved", "forward", "backward", "persistent"]),
+                FieldType::OneOf(&["saved", "forward", "backward", "persistent"]),
                 "saved",
             ),
-            field("count", Takes::Size, "1"),
-            field("part", Takes::Name, "loss"),
+            field("count", FieldType::Size, "1"),
+            field("part", FieldType::Name, "loss"),
         ],
         about: "A tensor that no layer makes: saved from forward to backward, transient in either, or there all the time. It belongs to every run of a part's layers, or to the loss.",
     },
-    Kind {
+    ItemType {
         name: "loss",
-        place: Place::Top,
+        place: Position::Top,
         fields: &[field(
             "kind",
-            Takes::OneOf(&["cross-entropy", "mse", "mean"]),
+            FieldType::OneOf(&["cross-entropy", "mse", "mean"]),
             "mean",
         )],
         about: "What is trained for: classes along the last dimension, a target of the same shape, or the mean.",
@@ -214,7 +214,7 @@ const KINDS: &[Kind] = &[
 /// One item: its kind, and the fields that were given.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Item {
-    pub kind: &'static Kind,
+    pub kind: &'static ItemType,
     /// In the table's order; for `sizes`, which has any names, in the order of the alphabet.
     fields: Vec<(String, String)>,
 }
@@ -226,8 +226,8 @@ impl Item {
         given: Vec<(String, String)>,
         at: &str,
     ) -> Result<Self, Problem> {
-        let Some(kind) = KINDS.iter().find(|it| it.name == kind) else {
-            let names = KINDS.iter().map(|it| it.name);
+        let Some(kind) = ITEM_TYPES.iter().find(|it| it.name == kind) else {
+            let names = ITEM_TYPES.iter().map(|it| it.name);
             let expected = match nearest(kind, names.clone()) {
                 Some(near) => format!("a known kind; did you mean {near}?"),
                 None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
@@ -316,7 +316,7 @@ impl Item {
     }
 }
 
-impl Takes {
+impl FieldType {
     fn accepts(self, value: &str) -> bool {
         const LONGEST: usize = 200;
         let expression = |it: &str| {
@@ -368,18 +368,21 @@ pub(super) struct Context {
 impl Context {
     /// The path of the next item's field.
     pub(super) fn next(&mut self, kind: &str) -> String {
-        let place = KINDS.iter().find(|it| it.name == kind).map(|it| it.place);
+        let place = ITEM_TYPES
+            .iter()
+            .find(|it| it.name == kind)
+            .map(|it| it.place);
         match place {
-            Some(Place::Top) => format!("{FIELD}.{kind}"),
-            Some(Place::Part) => {
+            Some(Position::Top) => format!("{FIELD}.{kind}"),
+            Some(Position::Part) => {
                 (self.parts, self.layers) = (self.parts + 1, 0);
                 format!("{FIELD}.parts.{}", self.parts - 1)
             }
-            Some(Place::Tensor) => {
+            Some(Position::Tensor) => {
                 self.tensors += 1;
                 format!("{FIELD}.tensors.{}", self.tensors - 1)
             }
-            Some(Place::Layer) | None => {
+            Some(Position::Layer) | None => {
                 self.layers += 1;
                 let part = self.parts.saturating_sub(1);
                 format!("{FIELD}.parts.{part}.layers.{}", self.layers - 1)

@@ -8,8 +8,8 @@ mod planner;
 #[cfg(test)]
 mod tests;
 
-pub use items::{Field, Item, Kind, Place, Takes, kinds};
-pub use plan::{Attention, Conv, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan, PlannedTensor};
+pub use items::{Field, FieldType, Item, ItemType, Position, item_types};
+pub use plan::{Attention, Conv, ExtraTensor, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan};
 
 use super::Problem;
 use crate::order::{Map, sorted};
@@ -48,13 +48,13 @@ impl Network {
         let rank = |item: &Item| match (item.kind.name, item.kind.place) {
             ("sizes", _) => 0,
             ("input", _) => 1,
-            (_, Place::Part | Place::Layer) => 2,
-            (_, Place::Tensor) => 3,
+            (_, Position::Part | Position::Layer) => 2,
+            (_, Position::Tensor) => 3,
             _ => 4,
         };
         let items = sorted(items, |a, b| rank(a).cmp(&rank(b)));
         let first = |place| items.iter().position(|item| item.kind.place == place);
-        match (first(Place::Part), first(Place::Layer)) {
+        match (first(Position::Part), first(Position::Layer)) {
             (None, _) => {
                 let expected = "at least one part, such as part,name=body";
                 return Err(Problem::new(format!("{FIELD}.parts"), "", expected));
@@ -68,7 +68,7 @@ impl Network {
         for pair in items.windows(2) {
             if let [a, b] = pair
                 && a.kind == b.kind
-                && a.kind.place == Place::Top
+                && a.kind.place == Position::Top
             {
                 let field = format!("{FIELD}.{}", a.kind.name);
                 return Err(Problem::new(field, "", "to be given once"));
@@ -114,7 +114,8 @@ impl Network {
                 .flat_map(|(_, value)| value.split(name))
                 .any(|word| word == size)
         };
-        let of_data = |item: &Item| item.kind.name == "input" || item.kind.place == Place::Tensor;
+        let of_data =
+            |item: &Item| item.kind.name == "input" || item.kind.place == Position::Tensor;
         let used = |size: &str, data: bool| {
             let items = self.items.iter().filter(|it| it.kind.name != "sizes");
             items

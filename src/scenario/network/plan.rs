@@ -8,7 +8,7 @@ pub struct Plan {
     pub input: Input,
     pub parts: Vec<Part>,
     /// Tensors that belong to the loss.
-    pub at_loss: Vec<PlannedTensor>,
+    pub at_loss: Vec<ExtraTensor>,
     pub loss: Loss,
     /// The shape of what the last part leaves.
     pub output: Vec<u64>,
@@ -31,7 +31,7 @@ pub struct Part {
     /// A checkpointed segment is a whole pass.
     pub whole_passes: bool,
     pub ops: Vec<Op>,
-    pub tensors: Vec<PlannedTensor>,
+    pub tensors: Vec<ExtraTensor>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -93,7 +93,7 @@ pub enum Loss {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PlannedTensor {
+pub struct ExtraTensor {
     pub name: String,
     pub shape: Vec<u64>,
     pub dtype: DType,

@@ -2,8 +2,8 @@
 
 mod layers;
 
-use super::items::{Item, Place};
-use super::plan::{Input, Lifetime, Loss, Part, Plan, PlannedTensor};
+use super::items::{Item, Position};
+use super::plan::{ExtraTensor, Input, Lifetime, Loss, Part, Plan};
 use super::{Network, expression};
 use crate::order::Map;
 use crate::scenario::Problem;
@@ -63,20 +63,20 @@ impl Planner {
         let mut loss = Loss::Mean;
         for (at, item) in &items {
             match item.kind.place {
-                Place::Part => parts.push(((at.clone(), item), Vec::new())),
-                Place::Layer => match parts.last_mut() {
+                Position::Part => parts.push(((at.clone(), item), Vec::new())),
+                Position::Layer => match parts.last_mut() {
                     Some((_, layers)) => layers.push((at.clone(), item)),
                     None => return Err(Problem::new(at, item.kind.name, "a part before it")),
                 },
-                Place::Tensor => tensors.push(self.tensor(at, item)?),
-                Place::Top if item.kind.name == "loss" => {
+                Position::Tensor => tensors.push(self.tensor(at, item)?),
+                Position::Top if item.kind.name == "loss" => {
                     loss = match item.get("kind") {
                         "cross-entropy" => Loss::CrossEntropy,
                         "mse" => Loss::Mse,
                         _ => Loss::Mean,
                     };
                 }
-                Place::Top => {}
+                Position::Top => {}
             }
         }
         if parts.is_empty() {
@@ -179,9 +179,9 @@ impl Planner {
         })
     }
 
-    fn tensor(&self, at: &str, item: &Item) -> Result<(String, String, PlannedTensor), Problem> {
+    fn tensor(&self, at: &str, item: &Item) -> Result<(String, String, ExtraTensor), Problem> {
         let shape = self.shape_of(&format!("{at}.shape"), item.get("shape"))?;
-        let tensor = PlannedTensor {
+        let tensor = ExtraTensor {
             name: item.get("name").to_string(),
             shape,
             dtype: match item.get("dtype") {

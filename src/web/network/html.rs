@@ -1,7 +1,7 @@
 //! The rows of a network as fields and buttons. Each carries the number of its row, by which the panel hears of it.
 
 use super::rows::{Mark, Row};
-use crate::scenario::network::{Field, Place, Takes, kinds};
+use crate::scenario::network::{Field, FieldType, Position, item_types};
 use crate::web::markup::escape;
 use crate::web::text;
 
@@ -24,23 +24,23 @@ pub fn html(rows: &[Row], marks: &[Mark]) -> String {
     let mut html = String::new();
     let mut part = None;
     for (at, row) in rows.iter().enumerate() {
-        if row.place() != Place::Layer {
+        if row.place() != Position::Layer {
             end_part(&mut html, &mut part);
         }
         let of = |it: &&Mark| it.row == Some(at);
         write_row(&mut html, at, row, marks.iter().find(of));
-        if row.place() == Place::Part {
+        if row.place() == Position::Part {
             part = Some(at);
         }
     }
     end_part(&mut html, &mut part);
     let missing = |name: &str| rows.iter().all(|it| it.kind != name);
     html.push_str("<li class=\"add\">");
-    for kind in kinds() {
+    for kind in item_types() {
         let more = match kind.place {
-            Place::Part | Place::Tensor => true,
-            Place::Top => missing(kind.name),
-            Place::Layer => false,
+            Position::Part | Position::Tensor => true,
+            Position::Top => missing(kind.name),
+            Position::Layer => false,
         };
         if more {
             push_add(&mut html, kind.name, 0);
@@ -54,7 +54,7 @@ pub fn html(rows: &[Row], marks: &[Mark]) -> String {
 fn end_part(html: &mut String, part: &mut Option<usize>) {
     if let Some(at) = part.take() {
         html.push_str("<li class=\"add layer\">");
-        for kind in kinds().iter().filter(|it| it.place == Place::Layer) {
+        for kind in item_types().iter().filter(|it| it.place == Position::Layer) {
             push_add(html, kind.name, at);
         }
         html.push_str("</li>");
@@ -69,10 +69,10 @@ fn push_add(html: &mut String, kind: &str, part: usize) {
 
 fn write_row(html: &mut String, at: usize, row: &Row, mark: Option<&Mark>) {
     let class = match row.place() {
-        Place::Top => "top",
-        Place::Part => "part",
-        Place::Layer => "layer",
-        Place::Tensor => "tensor",
+        Position::Top => "top",
+        Position::Part => "part",
+        Position::Layer => "layer",
+        Position::Tensor => "tensor",
     };
     let kind = escape(&row.kind);
     let name = row.get("name").map(escape).unwrap_or_default();
@@ -97,7 +97,7 @@ fn write_row(html: &mut String, at: usize, row: &Row, mark: Option<&Mark>) {
             at + 1
         ));
     };
-    if row.place() != Place::Top {
+    if row.place() != Position::Top {
         tool(html, "up", text::MOVE_UP, "↑");
         tool(html, "down", text::MOVE_DOWN, "↓");
     }
@@ -129,12 +129,12 @@ fn push_field(html: &mut String, at: usize, row: &Row, field: &Field, mark: Opti
     let given = row.get(name);
     let attributes = attributes(at, name, mark);
     let control = match takes {
-        Takes::Switch => {
+        FieldType::Switch => {
             let on = matches!(given.unwrap_or(default), "on" | "true" | "yes" | "1");
             let checked = if on { " checked" } else { "" };
             format!("<input type=\"checkbox\" {attributes}{checked}>")
         }
-        Takes::OneOf(words) => {
+        FieldType::OneOf(words) => {
             let chosen = given.unwrap_or(default);
             let word = |word: &&str| {
                 let selected = if *word == chosen { " selected" } else { "" };
@@ -143,8 +143,8 @@ fn push_field(html: &mut String, at: usize, row: &Row, field: &Field, mark: Opti
             let words: String = words.iter().map(word).collect();
             format!("<select {attributes}>{words}</select>")
         }
-        Takes::Size | Takes::Shape | Takes::Share | Takes::Name => {
-            let size = if *takes == Takes::Shape { 18 } else { 8 };
+        FieldType::Size | FieldType::Shape | FieldType::Share | FieldType::Name => {
+            let size = if *takes == FieldType::Shape { 18 } else { 8 };
             let value = escape(given.unwrap_or_default());
             format!(
                 "<input type=\"text\" size=\"{size}\" autocomplete=\"off\" spellcheck=\"false\" \
@@ -193,9 +193,9 @@ mod tests {
 
     #[test]
     fn every_field_of_every_kind_is_there_and_nothing_is_trusted() {
-        let all: Vec<_> = kinds().iter().map(|it| it.name).collect();
+        let all: Vec<_> = item_types().iter().map(|it| it.name).collect();
         let shown = html(&rows(&all.join(";")), &[]);
-        for (at, kind) in kinds().iter().enumerate() {
+        for (at, kind) in item_types().iter().enumerate() {
             for field in kind.fields {
                 assert!(shown.contains(&format!("id=\"{}\"", id(at, field.name))));
             }

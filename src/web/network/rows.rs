@@ -4,7 +4,7 @@
 //! the text form need nothing of their own.
 
 use crate::scenario::Problem;
-use crate::scenario::network::{FIELD, Kind, Place, kinds, statements};
+use crate::scenario::network::{FIELD, ItemType, Position, item_types, statements};
 
 /// A statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub struct Row {
 
 impl Row {
     /// What it is, where that is known.
-    pub fn known(&self) -> Option<&'static Kind> {
-        kinds().iter().find(|it| it.name == self.kind)
+    pub fn known(&self) -> Option<&'static ItemType> {
+        item_types().iter().find(|it| it.name == self.kind)
     }
 
-    pub fn place(&self) -> Place {
-        self.known().map_or(Place::Layer, |it| it.place)
+    pub fn place(&self) -> Position {
+        self.known().map_or(Position::Layer, |it| it.place)
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -94,14 +94,14 @@ pub fn set_size(rows: &mut [Row], at: usize, index: usize, name: Option<&str>, v
 /// Where a row's block begins and ends: a part takes its layers with it.
 fn block(rows: &[Row], at: usize) -> (usize, usize) {
     let rest = rows.iter().skip(at + 1);
-    let layers = rest.take_while(|it| it.place() == Place::Layer).count();
+    let layers = rest.take_while(|it| it.place() == Position::Layer).count();
     match rows.get(at).map(Row::place) {
-        Some(Place::Part) => (at, at + 1 + layers),
+        Some(Position::Part) => (at, at + 1 + layers),
         _ => (at, at + 1),
     }
 }
 
-/// Takes a row away, a part with its layers.
+/// FieldType a row away, a part with its layers.
 pub fn remove(rows: &mut Vec<Row>, at: usize) {
     let (from, to) = block(rows, at);
     if to <= rows.len() {
@@ -118,20 +118,20 @@ pub fn shift(rows: &mut [Row], at: usize, up: bool) -> usize {
     let (from, to) = block(rows, at);
     let fits = |row: Option<&Row>| match (place, row.map(Row::place)) {
         // The first part must stay before the first layer.
-        (Place::Layer, Some(Place::Part)) => {
+        (Position::Layer, Some(Position::Part)) => {
             !up || rows
                 .get(..at - 1)
-                .is_some_and(|it| it.iter().any(|it| it.place() == Place::Part))
+                .is_some_and(|it| it.iter().any(|it| it.place() == Position::Part))
         }
-        (Place::Layer, other) => other == Some(Place::Layer),
-        (Place::Part, other) => other == Some(Place::Part),
-        (Place::Tensor, other) => other == Some(Place::Tensor),
-        (Place::Top, _) => false,
+        (Position::Layer, other) => other == Some(Position::Layer),
+        (Position::Part, other) => other == Some(Position::Part),
+        (Position::Tensor, other) => other == Some(Position::Tensor),
+        (Position::Top, _) => false,
     };
     if up {
-        let other = if place == Place::Part {
+        let other = if place == Position::Part {
             let before = rows.get(..at).unwrap_or_default();
-            before.iter().rposition(|it| it.place() == Place::Part)
+            before.iter().rposition(|it| it.place() == Position::Part)
         } else {
             at.checked_sub(1)
         };
@@ -144,7 +144,7 @@ pub fn shift(rows: &mut [Row], at: usize, up: bool) -> usize {
         if !fits(rows.get(to)) {
             return at;
         }
-        let (_, end) = if place == Place::Part {
+        let (_, end) = if place == Position::Part {
             block(rows, to)
         } else {
             (to, to + 1)
@@ -200,7 +200,7 @@ pub fn add_size(rows: &mut [Row], at: usize) {
     }
 }
 
-/// Takes a named size away.
+/// FieldType a named size away.
 pub fn remove_size(rows: &mut [Row], at: usize, index: usize) {
     if let Some(row) = rows.get_mut(at)
         && index < row.fields.len()
@@ -326,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_is_added_can_be_read() {
-        for kind in kinds() {
+        for kind in item_types() {
             let mut rows = rows("part,name=a");
             let at = add(&mut rows, kind.name, 0);
             assert_eq!(rows[at].kind, kind.name);

@@ -1,7 +1,7 @@
 //! The model types that a network covers, one row each, and what their keys are called.
 
 /// A `model_type`, its network, and what its configuration means where it says nothing.
-pub(super) struct Kind {
+pub(super) struct ModelType {
     pub model_type: &'static str,
     /// The network, as the catalogue calls it; empty for a part of another.
     pub arch: &'static str,
@@ -21,8 +21,8 @@ const fn kind(
     activations: &'static str,
     defaults: &'static str,
     fixed: &'static str,
-) -> Kind {
-    Kind {
+) -> ModelType {
+    ModelType {
         model_type,
         arch,
         activations,
@@ -40,7 +40,7 @@ const QWEN_VL_TEXT: &str =
 const TANH: &str = "gelu_pytorch_tanh gelu_new";
 
 /// Defaults as in the configuration classes of transformers 5.23 (models/*/configuration_*.py).
-pub(super) const KINDS: &[Kind] = &[
+pub(super) const MODEL_TYPES: &[ModelType] = &[
     kind(
         "albert",
         "albert",
@@ -57,7 +57,7 @@ pub(super) const KINDS: &[Kind] = &[
     ),
     kind("bert", "bert", "gelu", BERT, ENCODER),
     kind("camembert", "roberta", "gelu", BERT, ENCODER),
-    Kind {
+    ModelType {
         parts: &[
             ("text_config", "clip_text_model", "t_"),
             ("vision_config", "clip_vision_model", "v_"),
@@ -141,7 +141,7 @@ pub(super) const KINDS: &[Kind] = &[
         "layers=26 hidden=2304 heads=8 kv=4 head_dim=256 ffn=9216 vocab=256000 ctx=8192 tied=1 window=4096",
         UNBIASED,
     ),
-    Kind {
+    ModelType {
         parts: &[
             ("text_config", "gemma3_text", ""),
             ("vision_config", "siglip_vision_model", "v_"),
@@ -211,7 +211,7 @@ pub(super) const KINDS: &[Kind] = &[
         "layers=32 hidden=4096 heads=32 ffn=11008 vocab=32000 ctx=2048 tied=0",
         "attention_bias=false mlp_bias=false",
     ),
-    Kind {
+    ModelType {
         parts: &[
             ("text_config", "llama", ""),
             ("vision_config", "clip_vision_model", "v_"),
@@ -287,7 +287,7 @@ pub(super) const KINDS: &[Kind] = &[
         "layers=12 hidden=768 heads=12 ffn=3072 vocab=50272 ctx=2048 tied=1 pre_norm=1",
         "enable_bias=true layer_norm_elementwise_affine=true _remove_final_layer_norm=false",
     ),
-    Kind {
+    ModelType {
         parts: &[
             ("text_config", "gemma", ""),
             ("vision_config", "siglip_vision_model", "v_"),
@@ -315,7 +315,7 @@ pub(super) const KINDS: &[Kind] = &[
         "layers=32 hidden=4096 heads=32 kv=32 ffn=22016 vocab=151936 ctx=32768 tied=0",
         "use_sliding_window=false",
     ),
-    Kind {
+    ModelType {
         parts: &[
             ("text_config", "qwen2_vl_text", ""),
             ("vision_config", "qwen2_5_vl_vision", "v_"),
@@ -349,7 +349,7 @@ pub(super) const KINDS: &[Kind] = &[
         "layers=24 hidden=2048 heads=16 kv=16 ffn=5632 vocab=151936 ctx=32768 tied=0 experts=60 topk=4 moe_ffn=1408 shared_ffn=5632",
         "use_sliding_window=false decoder_sparse_step=1 norm_topk_prob=false qkv_bias=true",
     ),
-    Kind {
+    ModelType {
         parts: &[
             ("text_config", "qwen2_vl_text", ""),
             ("vision_config", "qwen2_vl_vision", "v_"),
