@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Sourced by serve and test, from the root of the checkout: finds or makes every tool, at its pinned version.
 # What is already there costs nothing and is not mentioned. Tools live in a cache that all checkouts share.
 # Written for the bash that macOS ships (3.2) as well.
@@ -13,8 +14,11 @@ OLDEST_NODE=18
 
 CACHE=${HEADROOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/headroom}
 TOOLS=$CACHE/tools
+LOGS_OF_TOOLS=$CACHE/logs
 
 say() { printf 'headroom: %s\n' "$*" >&2; }
+# One line for each part of the work that takes more than a moment, with the seconds since the start.
+stage() { say "$(printf '%4d s ' "$SECONDS")" "$@"; }
 stop() { say "$@"; exit 1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
@@ -25,11 +29,38 @@ as_root() {
   if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo "$@"; fi
 }
 
+# Runs a command whose many lines matter only where it fails: quietly NAME COMMAND...
+quietly() {
+  local log=$LOGS_OF_TOOLS/$1.log
+  shift
+  mkdir -p "$LOGS_OF_TOOLS"
+  "$@" >"$log" 2>&1 && return
+  tail -n 40 "$log" >&2
+  return 1
+}
+
+# Work that nothing waits for yet runs beside the rest, as long as its process is listed here.
+BESIDE=""
+stop_beside() {
+  # Numbers, not paths: word splitting is wanted.
+  # shellcheck disable=SC2086
+  [ -z "$BESIDE" ] || kill $BESIDE 2>/dev/null || true
+}
+trap stop_beside EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Waits for the work beside that is process $1, and says $2 if it failed; its output is the log $3.
+await() {
+  wait "$1" || { tail -n 40 "$LOGS_OF_TOOLS/$3.log" >&2; stop "$2"; }
+  BESIDE=${BESIDE/ $1/}
+}
+
 # Installs Debian packages, or names them where that is not possible.
 debian_packages() {
   has apt-get || stop "please install: $*"
   [ "$(id -u)" -eq 0 ] || has sudo || stop "please install these packages as root: $*"
-  say "installing $*"
+  stage "installing $*"
   if [ -z "${APT_UPDATED:-}" ]; then
     as_root apt-get update -qq || stop "could not read the package lists; please install: $*"
     APT_UPDATED=yes
@@ -53,9 +84,9 @@ setup_system() {
   has pkg-config || missing="$missing pkg-config"
   has git || missing="$missing git"
   has node || missing="$missing nodejs"
-  has npm || missing="$missing npm"
   if has apt-get && [ ! -e /etc/ssl/certs/ca-certificates.crt ]; then missing="$missing ca-certificates"; fi
   # Names, not paths: word splitting is wanted.
+  # shellcheck disable=SC2086
   [ -z "$missing" ] || debian_packages $missing
   local node
   node=$(node --version)
@@ -72,7 +103,7 @@ toolchain_is_whole() {
 
 complete_toolchain() {
   toolchain_is_whole "$1" && return
-  say "installing Rust $1 with its WebAssembly target"
+  stage "installing Rust $1 with its WebAssembly target"
   rustup toolchain install "$1" --no-self-update --profile minimal --component clippy,rustfmt \
     --target wasm32-unknown-unknown >&2 && toolchain_is_whole "$1"
 }
@@ -134,43 +165,89 @@ for_wasm() {
   fi
 }
 
+# What Trunk brings to make files smaller and to unpack its own downloads, neither of which it does here. It has no
+# switch to leave them out, and they are two fifths of its build: scripts/trunk has empty crates in their places.
+without() {
+  local name
+  for name in "$@"; do printf '%s\n' --config "patch.crates-io.$name.path='$PWD/scripts/trunk/$name'"; done
+}
+
 # A program from the crate registry: tool NAME VERSION BINARY [OPTION...]
 tool() {
   local name=$1 version=$2 binary=$3
   local home=$TOOLS/$name-$version
   shift 3
   if [ ! -x "$home/bin/$binary" ]; then
-    say "building $name $version, once (some minutes)"
-    # These run for seconds, so a quick build beats a fast program. Outside the checkout its settings do not apply.
-    (cd / && CARGO_TARGET_DIR=$CACHE/build CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_LTO=off \
+    stage "building $name $version, once"
+    # These run for seconds, so a quick build beats a fast program: nothing is optimised. Of each dependency the newest
+    # version that this compiler takes, so that two tools share what they both need. Outside the checkout its settings
+    # do not apply.
+    (cd / && CARGO_TARGET_DIR=$CACHE/build CARGO_RESOLVER_INCOMPATIBLE_RUST_VERSIONS=fallback \
+      CARGO_PROFILE_RELEASE_OPT_LEVEL=0 CARGO_PROFILE_RELEASE_DEBUG=0 CARGO_PROFILE_RELEASE_LTO=off \
       CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 CARGO_PROFILE_RELEASE_STRIP=true \
-      cargo install --root "$home" --version "$version" "$@") >&2 || stop "could not build $name $version"
+      quietly "$name" cargo install --root "$home" --version "$version" "$@" "$name") || return 1
     [ -x "$home/bin/$binary" ] || stop "$name $version came without $binary"
   fi
   PATH=$home/bin:$PATH
 }
 
-setup_binaryen() {
-  local home=$TOOLS/binaryen-$BINARYEN
-  if [ ! -x "$home/node_modules/.bin/wasm-opt" ]; then
-    say "fetching binaryen $BINARYEN"
-    mkdir -p "$home"
-    npm install --prefix "$home" --no-audit --no-fund --loglevel=error "binaryen@$BINARYEN" >&2 ||
-      stop "could not fetch binaryen $BINARYEN from npm"
-  fi
-  PATH=$home/node_modules/.bin:$PATH
+setup_trunk() {
+  local options=() it
+  while IFS= read -r it; do options+=("$it"); done < <(without lightningcss minify-html minify-js oxipng zip)
+  tool trunk "$TRUNK" trunk --no-default-features "${options[@]}" && return
+  stage "that did not work; building Trunk whole, as its authors locked it"
+  tool trunk "$TRUNK" trunk --no-default-features --locked || stop "could not build Trunk $TRUNK"
+}
+
+setup_wasm_bindgen() {
+  # Its features are ways to encrypt, and it talks to this machine alone. Its lock file names versions that a registry
+  # may have withdrawn; the version of the tool itself is what matters.
+  tool wasm-bindgen-cli "$WASM_BINDGEN" wasm-bindgen-test-runner --no-default-features \
+    --bin wasm-bindgen --bin wasm-bindgen-test-runner || stop "could not build wasm-bindgen $WASM_BINDGEN"
+}
+
+BINARYEN_HOME=$TOOLS/binaryen-$BINARYEN
+
+fetch_binaryen() {
+  has npm || debian_packages npm
+  stage "fetching binaryen $BINARYEN"
+  mkdir -p "$BINARYEN_HOME"
+  npm install --prefix "$BINARYEN_HOME" --no-audit --no-fund --loglevel=error "binaryen@$BINARYEN" >"$LOGS_OF_TOOLS/binaryen.log" 2>&1
+}
+
+# The module of a release page, as Trunk will ask cargo for it: Trunk then finds it made.
+compile_page() {
+  [ -z "$BUILD_STD" ] || export RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_abort
+  # In place of this shell, so that whoever ends this process ends cargo.
+  exec cargo build --locked --release --target wasm32-unknown-unknown --no-default-features --features web \
+    --bin headroom-web >"$LOGS_OF_TOOLS/page.log" 2>&1
 }
 
 # All that building and serving the page takes.
 setup_page() {
   setup_system
   setup_rust
-  tool trunk "$TRUNK" trunk trunk --locked
-  # Its lock file names versions that a registry may have withdrawn; the version of the tool itself is what matters.
-  tool wasm-bindgen "$WASM_BINDGEN" wasm-bindgen-test-runner wasm-bindgen-cli
+  mkdir -p "$LOGS_OF_TOOLS"
+  local binaryen="" page=""
+  if [ ! -x "$BINARYEN_HOME/node_modules/.bin/wasm-opt" ]; then
+    fetch_binaryen &
+    binaryen=$!
+    BESIDE="$BESIDE $binaryen"
+  fi
+  # One compiler at a time rarely keeps two cores busy: the page's module needs no tool, so it is made beside them.
+  if [ ! -x "$TOOLS/wasm-bindgen-cli-$WASM_BINDGEN/bin/wasm-bindgen-test-runner" ] && ! page_is_built; then
+    stage "compiling the page's module, beside what follows"
+    compile_page &
+    page=$!
+    BESIDE="$BESIDE $page"
+  fi
+  setup_trunk
+  setup_wasm_bindgen
   # What the two have in common was built once, and is not needed again.
   rm -rf "$CACHE/build"
-  setup_binaryen
+  [ -z "$binaryen" ] || await "$binaryen" "could not fetch binaryen $BINARYEN from npm" binaryen
+  [ -z "$page" ] || await "$page" "the page could not be compiled" page
+  PATH=$BINARYEN_HOME/node_modules/.bin:$PATH
   export PATH
 }
 
@@ -184,6 +261,8 @@ setup_tests() {
   # What is exported is checked, and run by the tools that it is for.
   has shellcheck || missing="$missing shellcheck"
   has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
+  has npm || missing="$missing npm"
+  # shellcheck disable=SC2086
   [ -z "$missing" ] || debian_packages $missing
   CHROMIUM=$(first_of chromium chromium-browser google-chrome)
   FIREFOX=$(first_of firefox-esr firefox)
@@ -191,7 +270,7 @@ setup_tests() {
   export CHROMIUM FIREFOX CHROMEDRIVER
   local kept=tests/e2e/node_modules/.package-lock.json
   if [ ! -e "$kept" ] || [ tests/e2e/package-lock.json -nt "$kept" ]; then
-    say "fetching the packages of the browser tests"
+    stage "fetching the packages of the browser tests"
     npm ci --prefix tests/e2e --no-audit --no-fund --loglevel=error >&2 || stop "could not fetch the packages of tests/e2e from npm"
     touch "$kept"
   fi
@@ -200,18 +279,25 @@ setup_tests() {
 # What the page is made from, as one hash.
 page_inputs() {
   local files="Cargo.toml Cargo.lock build.rs rust-toolchain.toml Trunk.toml index.html scripts/precache.mjs scripts/setup.sh"
+  # Names, not paths: word splitting is wanted.
+  # shellcheck disable=SC2086
   find $files build src catalog style public -type f -print0 | LC_ALL=C sort -z | xargs -0 git hash-object |
     git hash-object --stdin
 }
 
+PAGE_STAMP=target/page.stamp
+
+# Whether dist/ holds what the page's inputs make.
+page_is_built() { [ -e dist/index.html ] && [ "$(cat "$PAGE_STAMP" 2>/dev/null)" = "$(page_inputs)" ]; }
+
 # Builds the release page into dist/, unless that is what it holds.
 build_page() {
-  local stamp=target/page.stamp inputs
-  mkdir -p target
+  if page_is_built; then return; fi
+  local inputs
   inputs=$(page_inputs)
-  if [ -e dist/index.html ] && [ "$(cat "$stamp" 2>/dev/null)" = "$inputs" ]; then return; fi
-  say "building the page"
-  rm -f "$stamp"
-  TRUNK_SKIP_VERSION_CHECK=true for_wasm trunk build --release >&2 || stop "the page could not be built"
-  printf '%s\n' "$inputs" >"$stamp"
+  stage "building the page"
+  mkdir -p target
+  rm -f "$PAGE_STAMP"
+  TRUNK_SKIP_VERSION_CHECK=true quietly trunk-build for_wasm trunk build --release || stop "the page could not be built"
+  printf '%s\n' "$inputs" >"$PAGE_STAMP"
 }
