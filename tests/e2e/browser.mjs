@@ -92,8 +92,8 @@ export class Visit {
   /** The offline copy is whole, and this page is served from it. */
   async kept() {
     await this.page.waitForFunction(async () => {
-      await navigator.serviceWorker.ready;
-      return navigator.serviceWorker.controller?.state === "activated";
+      await navigator.serviceWorker.ready; // in the browser
+      return navigator.serviceWorker.controller?.state === "activated"; // in the browser
     });
   }
 
