@@ -12,9 +12,12 @@ RUST=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
 OLDEST_RUST=$(sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 OLDEST_NODE=18
 
+DEBIAN_RUST_PACKAGES="rustc-web cargo-web rust-web-src rust-web-llvm rust-web-clippy rustfmt-web lld-22"
+
 CACHE=${HEADROOM_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/headroom}
 TOOLS=$CACHE/tools
 LOGS_OF_TOOLS=$CACHE/logs
+DEBIAN_RUST=$CACHE/debian-rust
 
 say() { printf 'headroom: %s\n' "$*" >&2; }
 # One line for each part of the work that takes more than a moment, with the seconds since the start.
@@ -52,7 +55,10 @@ trap 'exit 143' TERM
 
 # Waits for the work beside that is process $1, and says $2 if it failed; its output is the log $3.
 await() {
-  wait "$1" || { tail -n 40 "$LOGS_OF_TOOLS/$3.log" >&2; stop "$2"; }
+  if ! wait "$1"; then
+    [ ! -e "$LOGS_OF_TOOLS/$3.log" ] || tail -n 40 "$LOGS_OF_TOOLS/$3.log" >&2
+    stop "$2"
+  fi
   BESIDE=${BESIDE/ $1/}
 }
 
@@ -80,16 +86,22 @@ first_of() {
 
 setup_system() {
   local missing=""
+  if has node; then check_node; fi
+  [ -d "$HOME/.cargo/bin" ] && PATH=$HOME/.cargo/bin:$PATH
+  # All in one go is quicker.
+  if has apt-get && ! has rustup && [ ! -x "$DEBIAN_RUST/cargo" ]; then missing=" $DEBIAN_RUST_PACKAGES"; fi
   has cc || missing="$missing gcc libc6-dev"
   has pkg-config || missing="$missing pkg-config"
   has git || missing="$missing git"
-  has node || missing="$missing nodejs"
   if has apt-get && [ ! -e /etc/ssl/certs/ca-certificates.crt ]; then missing="$missing ca-certificates"; fi
   # Names, not paths: word splitting is wanted.
   # shellcheck disable=SC2086
   [ -z "$missing" ] || debian_packages $missing
+}
+
+check_node() {
   local node
-  node=$(node --version)
+  node=$(node --version) || stop "please install Node.js $OLDEST_NODE or newer"
   at_least "${node#v}" "$OLDEST_NODE" || stop "node is ${node#v}; please install version $OLDEST_NODE or newer"
 }
 
@@ -136,10 +148,12 @@ remember() { mkdir -p "$CACHE" && printf '%s\n' "$2" >"$1"; }
 # Debian's compiler for browsers is recent even in an old release. It has no WebAssembly standard library, so cargo
 # builds that from its sources with each target directory.
 rust_from_debian() {
-  local bin=$CACHE/debian-rust it host
+  local bin=$DEBIAN_RUST it host
   if [ ! -x "$bin/cargo" ] || [ ! -x /usr/bin/cargo-clippy ]; then
     has apt-get || return 1
-    debian_packages rustc-web cargo-web rust-web-src rust-web-llvm rust-web-clippy rustfmt-web lld-22
+    # Names, not paths: word splitting is wanted.
+    # shellcheck disable=SC2086
+    debian_packages $DEBIAN_RUST_PACKAGES
     at_least "$(/usr/bin/rustc --version | cut -d ' ' -f 2)" "$OLDEST_RUST" || return 1
     mkdir -p "$bin"
     for it in cargo rustc rustdoc rustfmt cargo-fmt cargo-clippy clippy-driver; do ln -sf "/usr/bin/$it" "$bin/$it"; done
@@ -155,7 +169,6 @@ rust_from_debian() {
 
 setup_rust() {
   BUILD_STD=
-  [ -d "$HOME/.cargo/bin" ] && PATH=$HOME/.cargo/bin:$PATH
   rust_from_rustup || rust_from_debian ||
     stop "please install Rust $RUST with rustup, with clippy, rustfmt and the target wasm32-unknown-unknown"
 }
@@ -213,7 +226,8 @@ setup_wasm_bindgen() {
 BINARYEN_HOME=$TOOLS/binaryen-$BINARYEN
 
 fetch_binaryen() {
-  has npm || debian_packages npm
+  if ! has node || ! has npm; then debian_packages nodejs npm; fi
+  check_node
   stage "fetching binaryen $BINARYEN"
   mkdir -p "$BINARYEN_HOME"
   npm install --prefix "$BINARYEN_HOME" --no-audit --no-fund --loglevel=error "binaryen@$BINARYEN" >"$LOGS_OF_TOOLS/binaryen.log" 2>&1
@@ -251,6 +265,7 @@ setup_page() {
   rm -rf "$CACHE/build"
   [ -z "$binaryen" ] || await "$binaryen" "could not fetch binaryen $BINARYEN from npm" binaryen
   [ -z "$page" ] || await "$page" "the page could not be compiled" page
+  check_node
   PATH=$BINARYEN_HOME/node_modules/.bin:$PATH
   export PATH
 }
@@ -266,6 +281,7 @@ setup_tests() {
   has shellcheck || missing="$missing shellcheck"
   has python3 && python3 -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv"
   has npm || missing="$missing npm"
+  # Names, not paths: word splitting is wanted.
   # shellcheck disable=SC2086
   [ -z "$missing" ] || debian_packages $missing
   CHROMIUM=$(first_of chromium chromium-browser google-chrome)
