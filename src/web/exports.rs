@@ -23,9 +23,9 @@ pub fn view(session: Session) -> Part {
         session.answer.with(|answer| files(answer, target))
     });
     let names = memo(move || files.with(|it| it.as_ref().map(names)));
+    // Tracking alone does not run a memo that nobody has read: it has to be read to be followed.
     let shown = move || {
-        names.track();
-        files.with_untracked(|it| it.as_ref().map(html).unwrap_or_default())
+        names.with(|_| files.with_untracked(|files| files.as_ref().map(html).unwrap_or_default()))
     };
     // The outside here is the listings: a file that is open stays open while its text changes.
     whenever(move |_| {

@@ -1,6 +1,7 @@
 // Each panel at its work.
 import assert from "node:assert/strict";
 import { join } from "node:path";
+import { isDeepStrictEqual } from "node:util";
 import { until } from "./browser.mjs";
 import { accessible, allocated, headroom, press, test, unfold } from "./test.mjs";
 
@@ -172,3 +173,34 @@ test("a system's guide stands beside what is computed", async ({ visit }) => {
     },
   );
 });
+
+test("every program shows the files that the command line writes, or says what it cannot express", async ({ visit }) => {
+  const { page } = visit;
+  let written = 0;
+  for (const preset of ["gpt2-small", "llama-8b-lora-24gb", "dreams"]) {
+    const link = headroom(["link", preset]).trim();
+    await visit.open(`${visit.site.url}${link}`);
+    const targets = await page.$$eval("#export-target option", (all) => all.map((option) => option.value));
+    for (const target of targets) {
+      const expected = files(link, target);
+      await page.select("#export-target", target);
+      await until(`${target} of ${preset} to show ${Object.keys(expected).join(", ") || "problems"}`, async () => {
+        const shown = await page.$$eval("#files pre", (all) => Object.fromEntries(all.map((pre) => [pre.id, pre.textContent])));
+        return isDeepStrictEqual(shown, expected) && { shown };
+      });
+      if (Object.keys(expected).length === 0) assert.ok((await page.$$("#files .problems li")).length > 0, `${target} of ${preset} says nothing`);
+      written += Object.keys(expected).length;
+    }
+  }
+  assert.ok(written > 40, `${written} files were shown`);
+});
+
+/** Contents by name of what the command line writes for a target; nothing where it refuses. */
+function files(link, target) {
+  try {
+    return JSON.parse(headroom(["export", link, "--target", target, "--json"])).files;
+  } catch (problem) {
+    if (problem.status === 2) return {};
+    throw problem;
+  }
+}
