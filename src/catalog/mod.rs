@@ -3,6 +3,7 @@
 //! The build script turns the files into constant tables; this room gives them types and look-ups.
 
 mod gpu;
+mod lookup;
 mod method;
 mod model;
 mod overhead;
@@ -11,6 +12,7 @@ mod speed;
 mod stack;
 
 pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
+pub use lookup::{gpu_named, model_named};
 pub use method::{Method, MethodKind, Over, method, methods};
 pub use model::{Category, ModelEntry, model, models};
 pub use overhead::{

@@ -63,7 +63,7 @@ fn load(what: &str) -> Result<(Scenario, Vec<Problem>), Refusal> {
     if let Some(preset) = presets::find(what) {
         return Ok((preset.scenario(), Vec::new()));
     }
-    if let Some(model) = catalog::model(what) {
+    if let Some(model) = catalog::model_named(what) {
         return Ok((Scenario::of_model(model), Vec::new()));
     }
     if what.contains("#v=") || what.starts_with("v=") {

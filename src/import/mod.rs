@@ -2,7 +2,6 @@
 
 pub mod config;
 pub mod deepspeed;
-mod hub;
 pub mod lightning;
 mod take;
 pub mod tools;

@@ -1,8 +1,8 @@
 //! The file of `unsloth train`.
 
 use super::Imported;
-use super::hub;
 use super::take::Take;
+use crate::catalog;
 use crate::document::Document;
 
 /// Whether the document is such a file.
@@ -18,7 +18,7 @@ pub fn recognises(document: &Document) -> bool {
 pub fn read(document: &Document) -> Imported {
     let mut take = Take::new(document);
     if let Some(name) = take.text("model") {
-        match hub::model(name) {
+        match catalog::model_named(name) {
             Some(entry) => take.set("model.id", entry.id),
             None => take.leave("model"),
         }

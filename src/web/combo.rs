@@ -59,30 +59,30 @@ pub fn name(setting: &Setting, id: &str) -> String {
     known.unwrap_or(id).to_string()
 }
 
-/// Entries that hold every word of what was typed, in the catalogue's order.
-pub fn found(all: &[Entry], typed: &str) -> Vec<Entry> {
+/// Entries that hold every word of what was typed, in the catalogue's order. What names an entry, such as a Hugging Face id
+/// of a tuned variant, finds it first.
+pub fn found(setting: &Setting, all: &[Entry], typed: &str) -> Vec<Entry> {
     let words: Vec<String> = typed
         .to_ascii_lowercase()
-        .split_whitespace()
+        .split(|c: char| c.is_whitespace() || c == '/')
         .map(String::from)
         .collect();
     let fits = |entry: &&Entry| {
         let name = format!("{} {}", entry.id, entry.name).to_ascii_lowercase();
         words.iter().all(|word| name.contains(word.as_str()))
     };
-    all.iter().filter(fits).cloned().collect()
+    let named = named(setting, typed);
+    let is_named = |entry: &&Entry| Some(entry.id) == named;
+    let others = all.iter().filter(|entry| fits(entry) && !is_named(entry));
+    all.iter().filter(is_named).chain(others).cloned().collect()
 }
 
-/// The id that a typed text means: an id, a name, or the only thing found.
-pub fn meant(all: &[Entry], typed: &str) -> Option<&'static str> {
-    let typed = typed.trim();
-    let same =
-        |it: &&Entry| it.id.eq_ignore_ascii_case(typed) || it.name.eq_ignore_ascii_case(typed);
-    if let Some(entry) = all.iter().find(same) {
-        return Some(entry.id);
-    }
-    match found(all, typed).as_slice() {
-        [only] => Some(only.id),
+/// The id of what a typed text names. A part of a name that only one entry has is no name: `resnet50` must not become
+/// Wide ResNet.
+pub fn named(setting: &Setting, typed: &str) -> Option<&'static str> {
+    match setting.value_type {
+        ValueType::Gpu => catalog::gpu_named(typed).map(|gpu| gpu.id),
+        ValueType::Model => catalog::model_named(typed).map(|model| model.id),
         _ => None,
     }
 }
@@ -95,7 +95,7 @@ pub fn view(session: Session, setting: &'static Setting) -> Part {
     let active = RwSignal::new(0_usize);
     let list = memo(move || {
         if opened.get() {
-            all.with(|all| found(all, &typed.get().unwrap_or_default()))
+            all.with(|all| found(setting, all, &typed.get().unwrap_or_default()))
         } else {
             vec![]
         }
@@ -129,9 +129,7 @@ pub fn view(session: Session, setting: &'static Setting) -> Part {
     };
     let commit = move |event| {
         let text = browser::value_under(&event);
-        let id = all
-            .with_untracked(|all| meant(all, &text))
-            .map_or(text, String::from);
+        let id = named(setting, &text).map_or(text, String::from);
         choose(&id);
     };
     let keys = move |event: Event| {
@@ -202,7 +200,14 @@ pub fn view(session: Session, setting: &'static Setting) -> Part {
     })
     .attribute("input", "aria-invalid", move || session.problem(setting).is_some().to_string())
     .value("input", shown)
-    .on("input", "click", move |_| open_all())
+    // What is typed replaces the name that stands there.
+    .on("input", "focus", |event| browser::select_text(&event))
+    .on("input", "click", move |event| {
+        if typed.get_untracked().is_none() {
+            browser::select_text(&event);
+        }
+        open_all();
+    })
     .on("input", "input", typing)
     .on("input", "change", commit)
     .on("input", "blur", move |_| close())
@@ -223,16 +228,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_find_entries_in_any_order_and_only_one_find_is_meant() {
+    fn words_find_entries_in_any_order_and_names_name_one() {
         let setting = settings::find("hardware.gpu").unwrap();
         let all = entries(setting, UnitStyle::Binary);
-        let ids: Vec<_> = found(&all, "80 h100 SXM").iter().map(|it| it.id).collect();
+        let ids: Vec<_> = found(setting, &all, "80 h100 SXM")
+            .iter()
+            .map(|it| it.id)
+            .collect();
         assert!(ids.iter().all(|id| id.starts_with("h100-sxm")), "{ids:?}");
         assert!(!ids.is_empty());
-        assert_eq!(meant(&all, "no such card"), None);
+        assert_eq!(named(setting, "no such card"), None);
         for entry in &all {
-            assert_eq!(meant(&all, entry.id), Some(entry.id));
+            assert_eq!(named(setting, entry.id), Some(entry.id));
         }
-        assert_eq!(found(&all, " ").len(), all.len());
+        let model = settings::find("model.id").unwrap();
+        assert_eq!(named(model, "resnet50"), Some("resnet-50"));
+        assert_eq!(named(model, "wide"), None);
+        assert_eq!(found(setting, &all, " ").len(), all.len());
     }
 }

@@ -1,7 +1,7 @@
 //! What takes more than one key of a file to be known.
 
+use super::super::deepspeed;
 use super::super::take::Take;
-use super::super::{deepspeed, hub};
 use crate::catalog;
 use crate::document::Document;
 use crate::scenario::Parallelism;
@@ -10,7 +10,7 @@ use crate::scenario::Parallelism;
 pub fn model(take: &mut Take) {
     for key in ["model_name_or_path", "base_model", "model"] {
         let Some(name) = take.text(key) else { continue };
-        match hub::model(name) {
+        match catalog::model_named(name) {
             Some(entry) => take.set("model.id", entry.id),
             None => take.leave(key),
         }

@@ -50,6 +50,17 @@ pub fn value_under(event: &Event) -> String {
     }
 }
 
+/// Selects the text of the field that an event is of.
+pub fn select_text(event: &Event) {
+    let field = event.target();
+    if let Some(field) = field
+        .as_ref()
+        .and_then(|field| field.dyn_ref::<HtmlInputElement>())
+    {
+        field.select();
+    }
+}
+
 /// Whether the folded part that an event is of is open now.
 pub fn is_open(event: &Event) -> bool {
     let part = event.target().and_then(|it| it.dyn_into::<Element>().ok());
