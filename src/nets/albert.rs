@@ -2,6 +2,7 @@
 
 use super::attention::{Eager, attend, heads};
 use super::bidirectional::bidirectional_mask;
+use super::encoder::{self, Config};
 use super::gpt2::gelu_new;
 use super::inputs::token_ids_and_labels;
 use super::{Cx, ModelError, Net, Output, Sizes};
@@ -11,30 +12,20 @@ use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 struct Albert {
-    headless: bool,
-    layers: u64,
-    hidden: u64,
-    heads: u64,
-    ffn: u64,
-    vocab: u64,
-    positions: u64,
+    config: Config,
     types: u64,
-    /// The width of the table of tokens.
+    /// Width of the embeddings.
     embedding: u64,
+    /// `AlbertModel` by itself, which ends in its pooler.
+    headless: bool,
 }
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    let hidden = sizes.need("hidden")?;
     Ok(Box::new(Albert {
-        headless: sizes.is_set("head=none"),
-        layers: sizes.need("layers")?,
-        hidden,
-        heads: sizes.need("heads")?.max(1),
-        ffn: sizes.or("ffn", 4 * hidden),
-        vocab: sizes.need("vocab")?,
-        positions: sizes.or("ctx", 512),
+        config: Config::new(sizes)?,
         types: sizes.or("types", 2),
         embedding: sizes.or("embedding", 128),
+        headless: sizes.is_set("head=none"),
     }))
 }
 
@@ -49,18 +40,11 @@ impl Net for Albert {
         };
         let sequence = cx.within("albert", |cx| self.model(cx, ids, batch.get(2)));
         let logits = if self.headless {
-            cx.within("albert", |cx| {
-                cx.linear("pooler", &sequence.select(1), self.hidden, true)
-                    .then(Tensor::tanh)
-            })
+            cx.within("albert", |cx| encoder::pooler(cx, "pooler", &sequence))
         } else {
-            self.tokens(cx, &sequence)
+            self.mlm_head(cx, &sequence)
         };
-        let loss = super::losses::class_loss(cx, &logits, labels);
-        Output {
-            loss,
-            held: vec![logits],
-        }
+        encoder::output(cx, logits, labels)
     }
 }
 
@@ -70,14 +54,14 @@ impl Albert {
         let mask = bidirectional_mask(cx, ids.size(1), padding, embedded.dtype());
         let last = cx.within("encoder", |cx| {
             let name = "embedding_hidden_mapping_in";
-            let mut state = vec![cx.linear(name, &embedded, self.hidden, true)];
-            for _ in 0..self.layers {
+            let mut state = vec![cx.linear(name, &embedded, self.config.hidden, true)];
+            for _ in 0..self.config.layers {
                 let (this, mask) = (*self, mask.clone());
-                // Checkpoints are of groups, of which there is one.
+                // What is checkpointed is a group of layers, of which there is one.
                 state = cx.layer("albert_layer_groups", 0, state, move |cx, state| {
-                    let run =
+                    let layer =
                         |hidden| cx.nth("albert_layers", 0, |cx| this.layer(cx, hidden, &mask));
-                    state.iter().map(run).collect()
+                    state.iter().map(layer).collect()
                 });
             }
             state.pop()
@@ -87,67 +71,75 @@ impl Albert {
 
     fn embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
         let (b, s) = (ids.size(0), ids.size(1));
-        let table = cx.buffer("position_ids", [1, self.positions], DType::I64);
-        cx.buffer("token_type_ids", [1, self.positions], DType::I64);
-        let places = table.narrow(1, s);
-        let gathered = ids.constant("gather", &[1, s], DType::I64);
-        let types = gathered.expand(&[b, s]);
+        let Config {
+            vocab, positions, ..
+        } = self.config;
         let width = self.embedding;
-        let words = cx.input_embedding("word_embeddings", ids, self.vocab, width);
+        let position_ids = cx.buffer("position_ids", [1, positions], DType::I64);
+        cx.buffer("token_type_ids", [1, positions], DType::I64);
+        let position_ids = position_ids.narrow(1, s);
+        let gathered = ids.constant("gather", &[1, s], DType::I64);
+        let token_types = gathered.expand(&[b, s]);
+        let word_embeddings = cx.input_embedding("word_embeddings", ids, vocab, width);
         cx.within("position_embeddings", |cx| {
-            cx.param("weight", [self.positions, width])
+            cx.param("weight", [positions, width])
         });
-        // Rows of an expanded list are read by a copy of it.
-        let flat = types.reshape(&[b * s]);
-        let of_types = cx.embedding("token_type_embeddings", &types, self.types, width);
-        drop(flat);
-        let mut all = words.add(&of_types);
-        let of_places = cx.embedding("position_embeddings", &places, self.positions, width);
-        all = all.add(&of_places);
-        all = cx.layer_norm("LayerNorm", &all);
-        drop((words, of_types, of_places, gathered));
-        all
+        // An embedding of expanded indices makes them contiguous first.
+        let contiguous = token_types.reshape(&[b * s]);
+        let type_embeddings =
+            cx.embedding("token_type_embeddings", &token_types, self.types, width);
+        drop(contiguous);
+        let mut embeddings = word_embeddings.add(&type_embeddings);
+        let position_embeddings =
+            cx.embedding("position_embeddings", &position_ids, positions, width);
+        embeddings = embeddings.add(&position_embeddings);
+        embeddings = cx.layer_norm("LayerNorm", &embeddings);
+        drop((
+            word_embeddings,
+            type_embeddings,
+            position_embeddings,
+            gathered,
+        ));
+        embeddings
     }
 
+    /// `AlbertLayer.forward`.
     fn layer(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
+        let Config { hidden, ffn, .. } = self.config;
         let (attended, weights) = cx.within("attention", |cx| self.attention(cx, input, mask));
-        let fed = {
-            let mut x = cx.linear("ffn", &attended, self.ffn, true);
+        let ffn_output = {
+            let mut x = cx.linear("ffn", &attended, ffn, true);
             x = gelu_new(&x);
-            cx.linear("ffn_output", &x, self.hidden, true)
+            cx.linear("ffn_output", &x, hidden, true)
         };
-        let sum = fed.add(&attended);
+        let sum = ffn_output.add(&attended);
         let out = sum.then(|sum| cx.layer_norm("full_layer_layer_norm", sum));
-        drop((fed, attended, weights));
+        drop((ffn_output, attended, weights));
         out
     }
 
     fn attention(&self, cx: &Cx, x: &Tensor, mask: &AttentionMask) -> (Tensor, Option<Tensor>) {
+        let hidden = self.config.hidden;
         let [q, k, v] = ["query", "key", "value"]
-            .map(|name| heads(&cx.linear(name, x, self.hidden, true), self.heads));
+            .map(|name| heads(&cx.linear(name, x, hidden, true), self.config.heads));
         let (mut out, weights) = attend(cx, [&q, &k, &v], mask, 0.0, Eager::default());
-        out = out.reshape(&[x.size(0), x.size(1), self.hidden]);
-        out = cx.linear("dense", &out, self.hidden, true);
+        out = out.reshape(&[x.size(0), x.size(1), hidden]);
+        out = cx.linear("dense", &out, hidden, true);
         let sum = x.add(&out);
         out = sum.then(|sum| cx.layer_norm("LayerNorm", sum));
         (out, weights)
     }
 
-    /// `AlbertMLMHead`: back to the width of the table, which is its weight.
-    fn tokens(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
-        let table = cx.within("albert", |cx| {
-            cx.within("embeddings", |cx| {
-                cx.within("word_embeddings", |cx| {
-                    cx.param("weight", [self.vocab, self.embedding]).tensor()
-                })
-            })
-        });
+    /// `AlbertMLMHead`, whose decoder is tied to the word embeddings.
+    fn mlm_head(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
+        let path = ["albert", "embeddings", "word_embeddings"];
+        let weight = cx.embedding_weight(&path, self.config.vocab, self.embedding);
         cx.within("predictions", |cx| {
-            let bias = cx.param("bias", [self.vocab]).tensor();
+            let bias = cx.param("bias", [self.config.vocab]).tensor();
             let mut x = cx.linear("dense", sequence, self.embedding, true);
             x = gelu_new(&x);
             x = cx.layer_norm("LayerNorm", &x);
-            x.linear(&table, Some(&bias))
+            x.linear(&weight, Some(&bias))
         })
     }
 }

@@ -1,50 +1,41 @@
 //! DeBERTa-v3: content and positions attend to each other (transformers/models/deberta_v2/modeling_deberta_v2.py).
 
+use super::encoder::{self, Config, add_and_norm, feed_forward};
+use super::inputs::token_ids_and_labels;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 struct Deberta {
-    headless: bool,
-    layers: u64,
-    hidden: u64,
-    heads: u64,
-    ffn: u64,
-    vocab: u64,
-    positions: u64,
-    /// Relative positions are told apart in as many buckets to each side.
+    config: Config,
+    /// Buckets of relative positions to either side (`position_buckets`).
     buckets: u64,
+    headless: bool,
 }
 
-/// What all layers are given.
+/// The arguments of every layer besides its hidden states.
 #[derive(Clone)]
-struct Shared {
-    /// Who may attend to whom, `[B, 1, S, S]`.
+struct LayerInputs {
+    /// Which token attends to which, `[B, 1, S, S]`.
     mask: Tensor,
     /// Buckets of relative positions, `[1, S, S]`.
-    places: Tensor,
-    /// The table of relative positions after its norm.
-    table: Tensor,
+    relative_pos: Tensor,
+    /// The embeddings of relative positions after their norm.
+    rel_embeddings: Tensor,
 }
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    let hidden = sizes.need("hidden")?;
     Ok(Box::new(Deberta {
-        headless: sizes.is_set("head=none"),
-        layers: sizes.need("layers")?,
-        hidden,
-        heads: sizes.need("heads")?.max(1),
-        ffn: sizes.or("ffn", 4 * hidden),
-        vocab: sizes.need("vocab")?,
-        positions: sizes.or("ctx", 512),
+        config: Config::new(sizes)?,
         buckets: sizes.or("buckets", 256),
+        headless: sizes.is_set("head=none"),
     }))
 }
 
 impl Net for Deberta {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        super::inputs::token_ids_and_labels(cx, data)
+        token_ids_and_labels(cx, data)
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
@@ -52,16 +43,10 @@ impl Net for Deberta {
             return Output::empty(cx);
         };
         let sequence = cx.within("deberta", |cx| self.model(cx, ids, batch.get(2)));
-        let logits = if self.headless {
-            sequence
-        } else {
-            self.tokens(cx, &sequence)
-        };
-        let loss = super::losses::class_loss(cx, &logits, labels);
-        Output {
-            loss,
-            held: vec![logits],
+        if self.headless {
+            return encoder::output(cx, sequence, labels);
         }
+        encoder::output(cx, self.mlm_head(cx, &sequence), labels)
     }
 }
 
@@ -69,159 +54,151 @@ impl Deberta {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
         let shape = *ids.shape();
         let mask = padding.map_or_else(|| cx.tape.empty("ones", shape, DType::F32), Tensor::clone);
-        let _types = cx.tape.empty("zeros", shape, DType::I64);
+        let _token_types = cx.tape.empty("zeros", shape, DType::I64);
         let embedded = cx.within("embeddings", |cx| self.embeddings(cx, ids, &mask));
         cx.within("encoder", |cx| self.encode(cx, &embedded, &mask))
     }
 
     fn embeddings(&self, cx: &Cx, ids: &Tensor, mask: &Tensor) -> Tensor {
-        cx.buffer("position_ids", [1, self.positions], DType::I64);
-        let words = cx.input_embedding("word_embeddings", ids, self.vocab, self.hidden);
-        // Positions have no part in the input; zeros are made for them all the same.
+        let Config {
+            hidden,
+            vocab,
+            positions,
+            ..
+        } = self.config;
+        cx.buffer("position_ids", [1, positions], DType::I64);
+        let words = cx.input_embedding("word_embeddings", ids, vocab, hidden);
+        // Without `position_biased_input` positions are not added; their zeros are made all the same.
         let _positions = words.constant("zeros_like", words.shape(), words.dtype());
-        let mut all = cx.layer_norm("LayerNorm", &words);
-        let mask = mask.unsqueeze(2).to(all.dtype());
-        all = all.mul(&mask);
-        cx.dropout(&all, 0.1)
+        let mut embeddings = cx.layer_norm("LayerNorm", &words);
+        let mask = mask.unsqueeze(2).to(embeddings.dtype());
+        embeddings = embeddings.mul(&mask);
+        cx.dropout(&embeddings, 0.1)
     }
 
-    /// The model's own list holds what each layer leaves until it returns.
+    /// `DebertaV2Encoder.forward`, which holds its input until it returns.
     fn encode(&self, cx: &Cx, embedded: &Tensor, mask: &Tensor) -> Tensor {
         let (b, s) = (mask.size(0), mask.size(1));
         let mask = mask.constant("mul", &[b, 1, s, s], mask.dtype());
-        let places = {
+        let relative_pos = {
             let _ids = [(); 2].map(|()| mask.constant("arange", &[s], DType::I64));
-            places(mask.constant("sub", &[s, s], DType::I64))
+            log_bucket_positions(mask.constant("sub", &[s, s], DType::I64))
         };
-        let table = cx.within("rel_embeddings", |cx| {
-            cx.param("weight", [2 * self.buckets, self.hidden]).tensor()
+        let rel_embeddings = cx.within("rel_embeddings", |cx| {
+            cx.param("weight", [2 * self.buckets, self.config.hidden])
+                .tensor()
         });
-        let shared = Shared {
+        let inputs = LayerInputs {
             mask,
-            places,
-            table: cx.layer_norm("LayerNorm", &table),
+            relative_pos,
+            rel_embeddings: cx.layer_norm("LayerNorm", &rel_embeddings),
         };
-        let this = *self;
-        let state = vec![embedded.clone()];
-        let last = cx.equal_layers("layer", self.layers, state, move |cx, state| {
-            state.iter().map(|x| this.layer(cx, x, &shared)).collect()
-        });
-        last.into_iter().next().unwrap_or_else(|| embedded.clone())
+        let (this, layers) = (*self, self.config.layers);
+        cx.equal_stack("layer", layers, embedded.clone(), move |cx, hidden| {
+            this.layer(cx, hidden, &inputs)
+        })
     }
 
-    fn layer(&self, cx: &Cx, input: &Tensor, shared: &Shared) -> Tensor {
+    fn layer(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Tensor {
         let attended = cx.within("attention", |cx| {
-            let out = cx.within("self", |cx| self.attention(cx, input, shared));
-            cx.within("output", |cx| self.joined(cx, &out, input))
+            let out = cx.within("self", |cx| self.attention(cx, input, inputs));
+            cx.within("output", |cx| add_and_norm(cx, &out, input))
         });
-        let fed = cx.within("intermediate", |cx| {
-            cx.linear("dense", &attended, self.ffn, true)
-                .then(Tensor::gelu)
-        });
-        cx.within("output", |cx| self.joined(cx, &fed, &attended))
+        feed_forward(cx, &attended, self.config.ffn)
     }
 
-    fn joined(&self, cx: &Cx, x: &Tensor, residual: &Tensor) -> Tensor {
-        let mut x = cx.linear("dense", x, self.hidden, true);
-        x = cx.dropout(&x, 0.1);
-        let sum = x.add(residual);
-        cx.layer_norm("LayerNorm", &sum)
-    }
-
-    /// `DisentangledSelfAttention`. Its names live to its end.
-    fn attention(&self, cx: &Cx, x: &Tensor, shared: &Shared) -> Tensor {
+    /// `DisentangledSelfAttention.forward`, whose names live to its end.
+    fn attention(&self, cx: &Cx, x: &Tensor, inputs: &LayerInputs) -> Tensor {
+        let Config { hidden, heads, .. } = self.config;
         let (b, s) = (x.size(0), x.size(1));
         let q = self.projected(cx, "query_proj", x);
         let k = self.projected(cx, "key_proj", x);
         let v = self.projected(cx, "value_proj", x);
         let mut scores = k.transpose(-1, -2).scale().then(|keys| q.bmm(keys));
-        let table = cx.dropout(&shared.table, 0.1);
-        let bias = self.position_scores(cx, &q, &k, &shared.places, &table);
+        let rel_embeddings = cx.dropout(&inputs.rel_embeddings, 0.1);
+        let bias = self.disentangled_attention_bias(cx, [&q, &k], inputs, &rel_embeddings);
         scores = scores.add(&bias);
-        scores = scores.view(&[b, self.heads, s, s]);
-        let mask = shared.mask.constant("to", shared.mask.shape(), DType::Bool);
+        scores = scores.view(&[b, heads, s, s]);
+        let mask = inputs.mask.constant("to", inputs.mask.shape(), DType::Bool);
         scores = {
-            let unseen = mask.constant("bitwise_not", mask.shape(), DType::Bool);
-            scores.masked_fill(&unseen)
+            let masked = mask.constant("bitwise_not", mask.shape(), DType::Bool);
+            scores.masked_fill(&masked)
         };
-        let mut weights = scores.softmax(None);
-        weights = cx.dropout(&weights, 0.1);
-        let mut out = weights.view(&[b * self.heads, s, s]).bmm(&v);
+        let mut probabilities = scores.softmax(None);
+        probabilities = cx.dropout(&probabilities, 0.1);
+        let mut out = probabilities.view(&[b * heads, s, s]).bmm(&v);
         out = out
-            .view(&[b, self.heads, s, self.hidden / self.heads])
+            .view(&[b, heads, s, hidden / heads])
             .permute(&[0, 2, 1, 3])
             .contiguous();
-        drop((table, bias, mask, scores, weights));
-        out.view(&[b, s, self.hidden])
+        drop((rel_embeddings, bias, mask, scores, probabilities));
+        out.view(&[b, s, hidden])
     }
 
     /// `transpose_for_scores`: `[B, S, H]` as `[B × heads, S, D]`, which is a copy.
     fn projected(&self, cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
-        let (b, s, width) = (x.size(0), x.size(1), self.hidden / self.heads);
-        cx.linear(name, x, self.hidden, true).then(|wide| {
-            wide.view(&[b, s, self.heads, width])
+        let Config { hidden, heads, .. } = self.config;
+        let (b, s, head_dim) = (x.size(0), x.size(1), hidden / heads);
+        cx.linear(name, x, hidden, true).then(|x| {
+            x.view(&[b, s, heads, head_dim])
                 .permute(&[0, 2, 1, 3])
                 .contiguous()
-                .view(&[b * self.heads, s, width])
+                .view(&[b * heads, s, head_dim])
         })
     }
 
-    /// `disentangled_attention_bias`: what content says of positions and positions of content. The projections are those
-    /// of content (`share_att_key`).
-    fn position_scores(
+    /// `disentangled_attention_bias`: from content to positions (c2p) and from positions to content (p2c). Positions go
+    /// through the projections of content (`share_att_key`).
+    fn disentangled_attention_bias(
         &self,
         cx: &Cx,
-        q: &Tensor,
-        k: &Tensor,
-        places: &Tensor,
-        table: &Tensor,
+        [q, k]: [&Tensor; 2],
+        inputs: &LayerInputs,
+        rel_embeddings: &Tensor,
     ) -> Tensor {
         let (rows, s) = (q.size(0), q.size(1));
-        let rel = table.unsqueeze(0);
-        let each = |name| {
-            self.projected(cx, name, &rel)
-                .then(|all| all.tiled(rows / self.heads))
+        let relative_pos = &inputs.relative_pos;
+        let rel_embeddings = rel_embeddings.unsqueeze(0);
+        let project = |name| {
+            self.projected(cx, name, &rel_embeddings)
+                .then(|positions| positions.tiled(rows / self.config.heads))
         };
-        let of_queries = each("query_proj");
-        let of_keys = each("key_proj");
-        let bounded =
+        let pos_query = project("query_proj");
+        let pos_key = project("key_proj");
+        let clamp =
             |from: Tensor| from.then(|sum| sum.constant("clamp", &[1, 1, s, s], DType::I64));
-        let index = |at: &Tensor| at.squeeze(0).expand(&[rows, s, s]);
-        let added = || places.constant("add", &[1, 1, s, s], DType::I64);
+        let index = |positions: &Tensor| positions.squeeze(0).expand(&[rows, s, s]);
+        let shifted = || relative_pos.constant("add", &[1, 1, s, s], DType::I64);
 
-        let mut to_positions = q.bmm(&of_keys.transpose(-1, -2));
-        let of_content = bounded(added());
-        to_positions = to_positions.gather(&index(&of_content));
-        let score = to_positions.scale().then(Tensor::shift);
+        let mut c2p_att = q.bmm(&pos_key.transpose(-1, -2));
+        let c2p_pos = clamp(shifted());
+        c2p_att = c2p_att.gather(&index(&c2p_pos));
+        let score = c2p_att.scale().then(Tensor::shift);
 
-        let negative = places.constant("neg", &[1, 1, s, s], DType::I64);
-        let of_places = bounded(negative.then(|_| added()));
-        let mut to_content = k.bmm(&of_queries.transpose(-1, -2));
-        to_content = to_content.gather(&index(&of_places)).transpose(-1, -2);
-        let score = to_content.scale().then(|part| score.add_(part));
-        drop((to_positions, to_content, of_content, of_places));
+        let negative = relative_pos.constant("neg", &[1, 1, s, s], DType::I64);
+        let p2c_pos = clamp(negative.then(|_| shifted()));
+        let mut p2c_att = k.bmm(&pos_query.transpose(-1, -2));
+        p2c_att = p2c_att.gather(&index(&p2c_pos)).transpose(-1, -2);
+        let score = p2c_att.scale().then(|part| score.add_(part));
+        drop((c2p_att, p2c_att, c2p_pos, p2c_pos));
         score
     }
 
-    /// `LegacyDebertaV2OnlyMLMHead`, whose last layer is the table of words.
-    fn tokens(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
-        let words = cx.within("deberta", |cx| {
-            cx.within("embeddings", |cx| {
-                cx.within("word_embeddings", |cx| {
-                    cx.param("weight", [self.vocab, self.hidden]).tensor()
-                })
-            })
-        });
+    /// `LegacyDebertaV2OnlyMLMHead`, whose decoder is tied to the word embeddings.
+    fn mlm_head(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
+        let Config { hidden, vocab, .. } = self.config;
+        let path = ["deberta", "embeddings", "word_embeddings"];
+        let weight = cx.embedding_weight(&path, vocab, hidden);
         cx.within("cls", |cx| {
             cx.within("predictions", |cx| {
-                let bias = cx.param("bias", [self.vocab]).tensor();
-                drop(cx.tied_later([self.vocab, self.hidden]));
+                let bias = cx.param("bias", [vocab]).tensor();
+                drop(cx.tied_later([vocab, hidden]));
                 let mut x = cx.within("transform", |cx| {
-                    let mut x = cx.linear("dense", sequence, self.hidden, true);
+                    let mut x = cx.linear("dense", sequence, hidden, true);
                     x = x.gelu();
                     cx.layer_norm("LayerNorm", &x)
                 });
-                x = x.linear(&words, Some(&bias));
+                x = x.linear(&weight, Some(&bias));
                 x
             })
         })
@@ -229,7 +206,7 @@ impl Deberta {
 }
 
 /// `make_log_bucket_position` of relative positions `[S, S]`, an operation at a time.
-fn places(relative: Tensor) -> Tensor {
+fn log_bucket_positions(relative: Tensor) -> Tensor {
     let shape = *relative.shape();
     let make = |op: &'static str, dtype| relative.constant(op, &shape, dtype);
     let step = |from: Tensor, op: &'static str, dtype| {
@@ -238,26 +215,28 @@ fn places(relative: Tensor) -> Tensor {
         to
     };
     let sign = make("sign", DType::I64);
-    let near = {
-        let sides = [make("lt", DType::Bool), make("gt", DType::Bool)];
+    let is_small = {
+        let bounds = [make("lt", DType::Bool), make("gt", DType::Bool)];
         let both = make("bitwise_and", DType::Bool);
-        drop(sides);
+        drop(bounds);
         both
     };
-    let middle = relative.constant("type_as", &[0; 0], DType::I64);
-    let distance = make("abs", DType::I64);
-    let bounded = make("where", DType::I64);
-    drop((near, middle, distance));
-    let mut logs = make("div", DType::F32);
+    let mid = relative.constant("type_as", &[0; 0], DType::I64);
+    let abs = make("abs", DType::I64);
+    let abs_pos = make("where", DType::I64);
+    drop((is_small, mid, abs));
+    let mut log_pos = make("div", DType::F32);
     for op in ["log", "div", "mul", "ceil", "add"] {
-        logs = step(logs, op, DType::F32);
+        log_pos = step(log_pos, op, DType::F32);
     }
-    let is_near = make("le", DType::Bool);
-    let plain = make("type_as", DType::F32);
+    let within_mid = make("le", DType::Bool);
+    let linear_pos = make("type_as", DType::F32);
     let signed = make("mul", DType::F32);
-    let bucket = make("where", DType::F32);
-    drop((is_near, plain, signed, logs, bounded, sign, relative));
-    bucket
-        .then(|bucket| bucket.constant("to", &shape, DType::I64))
+    let bucket_pos = make("where", DType::F32);
+    drop((
+        within_mid, linear_pos, signed, log_pos, abs_pos, sign, relative,
+    ));
+    bucket_pos
+        .then(|positions| positions.constant("to", &shape, DType::I64))
         .unsqueeze(0)
 }

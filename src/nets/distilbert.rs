@@ -2,6 +2,7 @@
 
 use super::attention::{Eager, attend, heads};
 use super::bidirectional::bidirectional_mask;
+use super::encoder::{self, Config};
 use super::inputs::token_ids_and_labels;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
@@ -10,25 +11,14 @@ use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 struct DistilBert {
+    config: Config,
     headless: bool,
-    layers: u64,
-    hidden: u64,
-    heads: u64,
-    ffn: u64,
-    vocab: u64,
-    positions: u64,
 }
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    let hidden = sizes.need("hidden")?;
     Ok(Box::new(DistilBert {
+        config: Config::new(sizes)?,
         headless: sizes.is_set("head=none"),
-        layers: sizes.need("layers")?,
-        hidden,
-        heads: sizes.need("heads")?.max(1),
-        ffn: sizes.or("ffn", 4 * hidden),
-        vocab: sizes.need("vocab")?,
-        positions: sizes.or("ctx", 512),
     }))
 }
 
@@ -49,76 +39,80 @@ impl Net for DistilBert {
                 held: vec![sequence],
             };
         }
-        let table = cx.within("distilbert", |cx| {
-            cx.within("embeddings", |cx| {
-                cx.within("word_embeddings", |cx| {
-                    cx.param("weight", [self.vocab, self.hidden])
-                })
-            })
-        });
-        let mut x = cx.linear("vocab_transform", &sequence, self.hidden, true);
-        x = x.gelu();
-        x = cx.layer_norm("vocab_layer_norm", &x);
-        let logits = cx.within("vocab_projector", |cx| {
-            let bias = cx.param("bias", [self.vocab]);
-            x.linear(&table.tensor(), Some(&bias.tensor()))
-        });
-        let loss = cx.within("loss", |_| {
-            let rows = labels.numel();
-            logits
-                .view(&[rows, self.vocab])
-                .cross_entropy(&labels.view(&[rows]))
-        });
-        Output {
-            loss,
-            held: vec![logits],
-        }
+        let (logits, _transformed) = self.mlm_head(cx, &sequence);
+        encoder::output(cx, logits, labels)
     }
 }
 
 impl DistilBert {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
-        let embedded = cx.within("embeddings", |cx| {
-            let words = cx.input_embedding("word_embeddings", ids, self.vocab, self.hidden);
-            let places = cx.buffer("position_ids", [1, self.positions], DType::I64);
-            let places = places.narrow(1, ids.size(1));
-            let places = cx.embedding("position_embeddings", &places, self.positions, self.hidden);
-            let mut all = words.add(&places);
-            all = cx.layer_norm("LayerNorm", &all);
-            cx.dropout(&all, 0.1)
-        });
+        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, ids));
         let mask = bidirectional_mask(cx, ids.size(1), padding, embedded.dtype());
         let this = *self;
-        let last = cx.within("transformer", |cx| {
-            let state = vec![embedded.clone()];
-            cx.layers("layer", self.layers, state, move |cx, state, _| {
-                state.iter().map(|x| this.layer(cx, x, &mask)).collect()
+        cx.within("transformer", |cx| {
+            let layers = self.config.layers;
+            cx.stack("layer", layers, embedded.clone(), move |cx, hidden, _| {
+                this.layer(cx, hidden, &mask)
             })
-        });
-        last.into_iter().next().unwrap_or(embedded)
+        })
     }
 
+    fn embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
+        let Config {
+            hidden,
+            vocab,
+            positions,
+            ..
+        } = self.config;
+        let word_embeddings = cx.input_embedding("word_embeddings", ids, vocab, hidden);
+        let position_ids = cx.buffer("position_ids", [1, positions], DType::I64);
+        let position_ids = position_ids.narrow(1, ids.size(1));
+        let position_embeddings =
+            cx.embedding("position_embeddings", &position_ids, positions, hidden);
+        let mut embeddings = word_embeddings.add(&position_embeddings);
+        embeddings = cx.layer_norm("LayerNorm", &embeddings);
+        cx.dropout(&embeddings, 0.1)
+    }
+
+    /// `TransformerBlock.forward`.
     fn layer(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
         let (mut attended, _weights) = cx.within("attention", |cx| self.attention(cx, input, mask));
         attended = {
             let sum = attended.add(input);
             cx.layer_norm("sa_layer_norm", &sum)
         };
-        let fed = cx.within("ffn", |cx| {
-            let mut x = cx.linear("lin1", &attended, self.ffn, true);
+        let ffn_output = cx.within("ffn", |cx| {
+            let mut x = cx.linear("lin1", &attended, self.config.ffn, true);
             x = x.gelu();
-            x = cx.linear("lin2", &x, self.hidden, true);
+            x = cx.linear("lin2", &x, self.config.hidden, true);
             cx.dropout(&x, 0.1)
         });
-        let sum = fed.add(&attended);
+        let sum = ffn_output.add(&attended);
         cx.layer_norm("output_layer_norm", &sum)
     }
 
     fn attention(&self, cx: &Cx, x: &Tensor, mask: &AttentionMask) -> (Tensor, Option<Tensor>) {
+        let hidden = self.config.hidden;
         let [q, k, v] = ["q_lin", "k_lin", "v_lin"]
-            .map(|name| heads(&cx.linear(name, x, self.hidden, true), self.heads));
+            .map(|name| heads(&cx.linear(name, x, hidden, true), self.config.heads));
         let (mut out, weights) = attend(cx, [&q, &k, &v], mask, 0.1, Eager::default());
-        out = out.reshape(&[x.size(0), x.size(1), self.hidden]);
-        (cx.linear("out_lin", &out, self.hidden, true), weights)
+        out = out.reshape(&[x.size(0), x.size(1), hidden]);
+        (cx.linear("out_lin", &out, hidden, true), weights)
+    }
+
+    /// The end of `DistilBertForMaskedLM.forward`: logits, and `prediction_logits` before the projector, a name of that
+    /// function that lives through the loss.
+    fn mlm_head(&self, cx: &Cx, sequence: &Tensor) -> (Tensor, Tensor) {
+        let Config { hidden, vocab, .. } = self.config;
+        let path = ["distilbert", "embeddings", "word_embeddings"];
+        let weight = cx.embedding_weight(&path, vocab, hidden);
+        let mut x = cx.linear("vocab_transform", sequence, hidden, true);
+        x = x.gelu();
+        x = cx.layer_norm("vocab_layer_norm", &x);
+        let logits = cx.within("vocab_projector", |cx| {
+            let bias = cx.param("bias", [vocab]);
+            x.linear(&weight, Some(&bias.tensor()))
+        });
+        (logits, x)
     }
 }

@@ -1,6 +1,10 @@
 //! DiT, the diffusion transformer conditioned on a class (diffusers/models/transformers/dit_transformer_2d.py).
 
-use super::unet::{attention, sinusoids};
+use super::diffusion::{
+    feed_forward, modulate, modulated_norm, modulation, mse_output, sinusoids, timestep_embedding,
+    unpatchify,
+};
+use super::unet::attention;
 use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::Conv;
@@ -21,8 +25,8 @@ struct Dit {
 }
 
 fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    // The library's own names stand beside the catalogue's.
-    let need = |name: &str, other: &str| sizes.get(other).map_or_else(|| sizes.need(name), Ok);
+    // A scenario may give the library's own names instead of the catalogue's.
+    let need = |name: &str, library: &str| sizes.get(library).map_or_else(|| sizes.need(name), Ok);
     let heads = need("heads", "num_attention_heads")?.max(1);
     let channels = need("channels", "in_channels")?;
     Ok(Box::new(Dit {
@@ -56,62 +60,47 @@ impl Net for Dit {
         let [sample, target, timestep, labels] = batch else {
             return Output::empty(cx);
         };
-        let predicted = self.model(cx, sample, timestep, labels);
-        let loss = cx.within("loss", |_| {
-            let target = target.to(DType::F32);
-            predicted
-                .to(DType::F32)
-                .then(|predicted| predicted.mse_loss(&target))
-        });
-        Output {
-            loss,
-            held: vec![predicted],
-        }
+        let condition = [timestep.clone(), labels.clone()];
+        let predicted = self.model(cx, sample, condition);
+        mse_output(cx, predicted, target)
     }
 }
 
 impl Dit {
-    fn model(&self, cx: &Cx, sample: &Tensor, timestep: &Tensor, labels: &Tensor) -> Tensor {
+    /// `DiTTransformer2DModel.forward`.
+    fn model(&self, cx: &Cx, sample: &Tensor, condition: [Tensor; 2]) -> Tensor {
         let side = self.image / self.patch;
-        let (samples, tokens) = (sample.size(0), side * side);
-        let this = *self;
-        let mut hidden = cx.within("pos_embed", |cx| {
-            let positions = cx.buffer("pos_embed", [1, tokens, this.hidden], DType::F32);
-            let conv = Conv::stride(this.patch);
-            let mut x = cx.conv2d("proj", sample, this.hidden, this.patch, conv, true);
-            x = x.reshape(&[samples, this.hidden, tokens]).transpose(1, 2);
-            let dtype = x.dtype();
-            x.add(&positions).then(|x| x.to(dtype))
-        });
-        let condition = [timestep.clone(), labels.clone()];
-        let given = condition.clone();
-        let state = cx.checkpointing_in_any_mode().layers(
+        let embedded = cx.within("pos_embed", |cx| self.patch_embed(cx, sample, side));
+        let (this, passed) = (*self, condition.clone());
+        let mut hidden = cx.checkpointing_in_any_mode().stack(
             "transformer_blocks",
             self.layers,
-            vec![hidden],
-            move |cx, x, _| x.iter().map(|x| this.block(cx, x, &given)).collect(),
+            embedded,
+            move |cx, hidden, _| this.block(cx, hidden, &passed),
         );
-        let Some(last) = state.into_iter().next() else {
-            return sample.clone();
-        };
-        hidden = last;
         // The first block's embedding conditions the end as well.
         let conditioning = cx.nth("transformer_blocks", 0, |cx| {
             cx.within("norm1", |cx| self.embed(cx, &condition, hidden.dtype()))
         });
-        let parts = conditioning
-            .silu()
-            .then(|x| cx.linear("proj_out_1", x, 2 * self.hidden, true))
-            .chunk(2, 1);
+        let parts = modulation(cx, "proj_out_1", &conditioning, 2);
         if let [shift, scale] = &parts[..] {
-            hidden = modulated(&hidden.layer_norm(None, None), scale, shift);
+            hidden = modulated_norm(&hidden, scale, shift);
         }
         let out = self.patch * self.patch * self.out_channels;
         hidden = cx.linear("proj_out_2", &hidden, out, true);
-        let (p, c) = (self.patch, self.out_channels);
-        hidden = hidden.reshape(&[samples, side, side, p, p, c]);
-        hidden = hidden.permute(&[0, 5, 1, 3, 2, 4]);
-        hidden.reshape(&[samples, c, side * p, side * p])
+        unpatchify(&hidden, side, self.patch, self.out_channels)
+    }
+
+    /// `PatchEmbed.forward`.
+    fn patch_embed(&self, cx: &Cx, sample: &Tensor, side: u64) -> Tensor {
+        let (hidden, tokens) = (self.hidden, side * side);
+        let positions = cx.buffer("pos_embed", [1, tokens, hidden], DType::F32);
+        let conv = Conv::stride(self.patch);
+        let mut x = cx.conv2d("proj", sample, hidden, self.patch, conv, true);
+        let shape = [sample.size(0), hidden, tokens];
+        x = x.reshape(&shape).transpose(1, 2);
+        let dtype = x.dtype();
+        x.add(&positions).then(|x| x.to(dtype))
     }
 
     /// `BasicTransformerBlock` with `ada_norm_zero`.
@@ -123,43 +112,33 @@ impl Dit {
                 .then(|x| cx.linear("linear", x, 6 * self.hidden, true));
             let parts = emb.chunk(6, 1);
             let normed = match &parts[..] {
-                [shift, scale, ..] => modulated(&hidden.layer_norm(None, None), scale, shift),
+                [shift, scale, ..] => modulated_norm(hidden, scale, shift),
                 _ => hidden.clone(),
             };
             (normed, parts)
         });
-        let [_, _, gate, fed_shift, fed_scale, fed_gate] = &parts[..] else {
+        let [_, _, gate_msa, shift_mlp, scale_mlp, gate_mlp] = &parts[..] else {
             return hidden.clone();
         };
         let mut attended = cx.within("attn1", |cx| {
             attention(cx, &normed, &normed, self.heads, true)
         });
-        attended = gate.unsqueeze(1).mul(&attended);
+        attended = gate_msa.unsqueeze(1).mul(&attended);
         let hidden = attended.add(hidden);
         normed = hidden.layer_norm(None, None);
-        normed = modulated(&normed, fed_scale, fed_shift);
-        let mut fed = cx.within("ff", |cx| {
-            cx.within("net", |cx| {
-                let mut x = cx.within("0", |cx| cx.linear("proj", &normed, 4 * self.hidden, true));
-                x = x.gelu();
-                cx.linear("2", &x, self.hidden, true)
-            })
-        });
-        fed = fed_gate.unsqueeze(1).mul(&fed);
-        fed.add(&hidden)
+        normed = modulate(&normed, scale_mlp, shift_mlp);
+        let mut ff_output = feed_forward(cx, "ff", &normed);
+        ff_output = gate_mlp.unsqueeze(1).mul(&ff_output);
+        ff_output.add(&hidden)
     }
 
     /// `CombinedTimestepLabelEmbeddings`; labels are dropped at random in training.
     fn embed(&self, cx: &Cx, [timestep, labels]: &[Tensor; 2], dtype: DType) -> Tensor {
         cx.within("emb", |cx| {
             let waves = sinusoids(timestep, 256);
-            let mut time = waves.to(dtype).then(|waves| {
-                cx.within("timestep_embedder", |cx| {
-                    let mut x = cx.linear("linear_1", waves, self.hidden, true);
-                    x = x.silu();
-                    cx.linear("linear_2", &x, self.hidden, true)
-                })
-            });
+            let mut time = waves
+                .to(dtype)
+                .then(|waves| timestep_embedding(cx, "timestep_embedder", waves, self.hidden));
             let class = cx.within("class_embedder", |cx| {
                 let kept = labels
                     .constant("rand", labels.shape(), DType::F32)
@@ -172,10 +151,4 @@ impl Dit {
             time
         })
     }
-}
-
-/// `norm(x) * (1 + scale[:, None]) + shift[:, None]`.
-pub(super) fn modulated(normed: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
-    let scaled = scale.unsqueeze(1).shift().then(|factor| normed.mul(factor));
-    scaled.add(&shift.unsqueeze(1))
 }

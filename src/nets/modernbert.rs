@@ -1,8 +1,9 @@
-//! ModernBERT (transformers/models/modernbert/modeling_modernbert.py): windows with a whole view every third layer.
+//! ModernBERT (transformers/models/modernbert/modeling_modernbert.py): local attention, with global attention in every third layer.
 
 use super::attention::{Eager, attend};
 use super::bidirectional::{bidirectional_mask, windowed_mask};
 use super::decoder::{plain_tables, wide_turned};
+use super::encoder::Config;
 use super::inputs::token_ids_and_labels;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
@@ -11,36 +12,28 @@ use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 struct ModernBert {
-    headless: bool,
-    layers: u64,
-    hidden: u64,
-    heads: u64,
-    ffn: u64,
-    vocab: u64,
-    /// How far a windowed layer sees to either side.
+    config: Config,
+    /// Tokens that a layer with local attention sees to either side.
     reach: u64,
-    /// The first and every n-th layer after it see everything.
-    full_every: u64,
+    /// The first and every n-th layer after it attend globally (`global_attn_every_n_layers`).
+    global_every: u64,
+    headless: bool,
 }
 
-/// What a layer is given.
+/// The arguments of a layer besides its hidden states.
 #[derive(Clone)]
-struct Shared {
+struct LayerInputs {
     mask: AttentionMask,
-    rope: [Tensor; 2],
+    rotary: [Tensor; 2],
 }
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    let hidden = sizes.need("hidden")?;
+    sizes.need("ffn")?;
     Ok(Box::new(ModernBert {
-        headless: sizes.is_set("head=none"),
-        layers: sizes.need("layers")?,
-        hidden,
-        heads: sizes.need("heads")?.max(1),
-        ffn: sizes.need("ffn")?,
-        vocab: sizes.need("vocab")?,
+        config: Config::new(sizes)?,
         reach: sizes.or("window", 128) / 2,
-        full_every: sizes.or("global_every", 3).max(1),
+        global_every: sizes.or("global_every", 3).max(1),
+        headless: sizes.is_set("head=none"),
     }))
 }
 
@@ -57,7 +50,7 @@ impl Net for ModernBert {
         let logits = if self.headless {
             sequence.clone()
         } else {
-            self.tokens(cx, &sequence)
+            self.mlm_head(cx, &sequence)
         };
         let loss = cx.within("loss", |_| {
             let classes = logits.size(-1);
@@ -82,116 +75,116 @@ fn norm(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
 
 impl ModernBert {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
+        let Config {
+            layers,
+            hidden,
+            heads,
+            vocab,
+            ..
+        } = self.config;
         let positions = ids
             .constant("arange", &[ids.size(1)], DType::I64)
             .unsqueeze(0);
         let embedded = cx.within("embeddings", |cx| {
-            cx.input_embedding("tok_embeddings", ids, self.vocab, self.hidden)
-                .then(|found| norm(cx, "norm", found))
+            cx.input_embedding("tok_embeddings", ids, vocab, hidden)
+                .then(|words| norm(cx, "norm", words))
         });
-        let whole = bidirectional_mask(cx, ids.size(1), padding, embedded.dtype());
-        let windowed = windowed_mask(cx, ids, padding, embedded.dtype(), self.reach);
-        let dim = self.hidden / self.heads;
-        let tables = |names| plain_tables(cx, &positions, dim, embedded.dtype(), names);
-        let ropes = [
-            tables(["full_inv_freq", "full_original_inv_freq"]),
-            tables(["sliding_inv_freq", "sliding_original_inv_freq"]),
-        ];
-        let every = self.full_every;
+        let dtype = embedded.dtype();
+        let tables = |names| plain_tables(cx, &positions, hidden / heads, dtype, names);
+        let global_mask = bidirectional_mask(cx, ids.size(1), padding, dtype);
+        let local_mask = windowed_mask(cx, ids, padding, dtype, self.reach);
+        let global = LayerInputs {
+            mask: global_mask,
+            rotary: tables(["full_inv_freq", "full_original_inv_freq"]),
+        };
+        let local = LayerInputs {
+            mask: local_mask,
+            rotary: tables(["sliding_inv_freq", "sliding_original_inv_freq"]),
+        };
+        let every = self.global_every;
         let layer = |state, i: usize| {
-            let sees_all = (i as u64).is_multiple_of(every);
-            let shared = Shared {
-                mask: if sees_all { &whole } else { &windowed }.clone(),
-                rope: ropes[usize::from(!sees_all)].clone(),
+            let inputs = if (i as u64).is_multiple_of(every) {
+                global.clone()
+            } else {
+                local.clone()
             };
             let this = *self;
             cx.layer("layers", i, state, move |cx, state| {
-                let run = |hidden| this.layer(cx, hidden, &shared, i == 0);
+                let run = |hidden| this.layer(cx, hidden, &inputs, i == 0);
                 state.iter().map(run).collect()
             })
         };
-        // The first layer has no norm before its attention: the rows of equal layers begin after it.
-        let state = if self.layers == 0 {
-            vec![embedded.clone()]
-        } else {
-            layer(vec![embedded.clone()], 0)
-        };
-        let rest = self.layers.saturating_sub(1);
-        let last = cx.periodic_layers(rest, every, state, |state, i| layer(state, i + 1));
+        // The first layer has no norm before its attention: the periods of equal layers begin after it.
+        let first = layers.min(1);
+        let state = (0..first as usize).fold(vec![embedded.clone()], layer);
+        let last = cx.periodic_layers(layers - first, every, state, |state, i| layer(state, i + 1));
         let normed = last.first().map(|hidden| norm(cx, "final_norm", hidden));
-        drop((whole, windowed, ropes, positions));
+        drop((global, local, positions));
         normed.unwrap_or(embedded)
     }
 
-    fn layer(&self, cx: &Cx, input: &Tensor, shared: &Shared, first: bool) -> Tensor {
+    /// `ModernBertEncoderLayer.forward`.
+    fn layer(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs, first: bool) -> Tensor {
         let normed = if first {
             input.clone()
         } else {
             norm(cx, "attn_norm", input)
         };
         let (attended, weights) =
-            normed.then(|normed| cx.within("attn", |cx| self.attention(cx, normed, shared)));
+            normed.then(|normed| cx.within("attn", |cx| self.attention(cx, normed, inputs)));
         let hidden = input.add(&attended);
-        let fed = norm(cx, "mlp_norm", &hidden)
-            .then(|normed| cx.within("mlp", |cx| self.feed(cx, normed)));
-        let out = hidden.add(&fed);
+        let mlp_output = norm(cx, "mlp_norm", &hidden)
+            .then(|normed| cx.within("mlp", |cx| self.mlp(cx, normed)));
+        let out = hidden.add(&mlp_output);
         drop((attended, weights));
         out
     }
 
-    fn attention(&self, cx: &Cx, x: &Tensor, shared: &Shared) -> (Tensor, Option<Tensor>) {
+    fn attention(&self, cx: &Cx, x: &Tensor, inputs: &LayerInputs) -> (Tensor, Option<Tensor>) {
+        let Config { hidden, heads, .. } = self.config;
         let (b, s) = (x.size(0), x.size(1));
-        let joint = cx.linear("Wqkv", x, 3 * self.hidden, false).view(&[
-            b,
-            s,
-            3,
-            self.heads,
-            self.hidden / self.heads,
-        ]);
-        let parts = joint.unbind_at(2);
-        let Ok(parts) = <[Tensor; 3]>::try_from(parts) else {
+        let qkv = cx
+            .linear("Wqkv", x, 3 * hidden, false)
+            .view(&[b, s, 3, heads, hidden / heads]);
+        let Ok(parts) = <[Tensor; 3]>::try_from(qkv.unbind_at(2)) else {
             return (x.clone(), None);
         };
         let [mut q, mut k, v] = parts.map(|part| part.transpose(1, 2));
-        let turned = [&q, &k].map(|x| wide_turned(x, &shared.rope));
-        let narrow = turned[0].to(q.dtype());
-        k = turned[1].to(k.dtype());
-        q = narrow;
-        drop(turned);
+        let [rotated_q, rotated_k] = [&q, &k].map(|x| wide_turned(x, &inputs.rotary));
+        let narrow_q = rotated_q.to(q.dtype());
+        k = rotated_k.to(k.dtype());
+        q = narrow_q;
+        drop([rotated_q, rotated_k]);
         let eager = Eager { in_fp32: true };
-        let (mut out, weights) = attend(cx, [&q, &k, &v], &shared.mask, 0.0, eager);
-        out = out.reshape(&[b, s, self.hidden]);
-        out = cx.linear("Wo", &out, self.hidden, false);
-        drop(joint);
+        let (mut out, weights) = attend(cx, [&q, &k, &v], &inputs.mask, 0.0, eager);
+        out = out.reshape(&[b, s, hidden]);
+        out = cx.linear("Wo", &out, hidden, false);
+        drop(qkv);
         (out, weights)
     }
 
-    fn feed(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        let mut parts = cx.linear("Wi", x, 2 * self.ffn, false).chunk(2, -1);
+    fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        let mut parts = cx.linear("Wi", x, 2 * self.config.ffn, false).chunk(2, -1);
         let (Some(gate), Some(input)) = (parts.pop(), parts.pop()) else {
             return x.clone();
         };
         let product = input.gelu().then(|input| input.mul(&gate));
-        product.then(|product| cx.linear("Wo", product, self.hidden, false))
+        product.then(|product| cx.linear("Wo", product, self.config.hidden, false))
     }
 
-    /// `ModernBertPredictionHead` and the decoder, whose weight is the table of embeddings.
-    fn tokens(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
+    /// `ModernBertPredictionHead` and the decoder, which is tied to the token embeddings.
+    fn mlm_head(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
+        let Config { hidden, vocab, .. } = self.config;
         let x = cx.within("head", |cx| {
-            cx.linear("dense", sequence, self.hidden, false)
+            cx.linear("dense", sequence, hidden, false)
                 .then(Tensor::gelu)
                 .then(|x| norm(cx, "norm", x))
         });
-        let table = cx.within("model", |cx| {
-            cx.within("embeddings", |cx| {
-                cx.within("tok_embeddings", |cx| {
-                    cx.param("weight", [self.vocab, self.hidden]).tensor()
-                })
-            })
-        });
+        let path = ["model", "embeddings", "tok_embeddings"];
+        let weight = cx.embedding_weight(&path, vocab, hidden);
         cx.within("decoder", |cx| {
-            let bias = cx.param("bias", [self.vocab]).tensor();
-            x.linear(&table, Some(&bias))
+            let bias = cx.param("bias", [vocab]).tensor();
+            x.linear(&weight, Some(&bias))
         })
     }
 }

@@ -13,7 +13,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("bart", seq2seq::bart),
     ("bert", bert::build),
     ("clip", clip::build),
-    ("clip_text", clip::text),
+    ("clip_text", clip::text_alone),
     ("deberta", deberta::build),
     ("distilbert", distilbert::build),
     ("electra", bert::electra),

@@ -1,17 +1,17 @@
-//! SigLIP: CLIP's towers without a class token, pooled by attention, and a loss of pairs
+//! SigLIP: CLIP's encoders without a class token, pooled by attention, and a loss of pairs
 //! (transformers/models/siglip/modeling_siglip.py).
 
 use super::bidirectional::bidirectional_mask;
-use super::clip::{Tower, unit};
+use super::clip::{Tower, normalized};
 use super::multi_head::multi_head;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
 
-/// The image tower.
+/// `SiglipVisionTransformer`.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Eye {
+pub(super) struct VisionModel {
     tower: Tower,
     image: u64,
     patch: u64,
@@ -19,7 +19,7 @@ pub(super) struct Eye {
 
 #[derive(Clone, Copy, Debug)]
 struct Siglip {
-    vision: Eye,
+    vision: VisionModel,
     text: Tower,
     vocab: u64,
     context: u64,
@@ -27,9 +27,12 @@ struct Siglip {
 }
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    let text = Tower::new(sizes, ["t_hidden", "t_layers", "t_heads", "t_ffn"])?.with_gelu();
+    let text = Tower {
+        quick_gelu: false,
+        ..Tower::of_texts(sizes)?
+    };
     Ok(Box::new(Siglip {
-        vision: Eye::new(sizes)?,
+        vision: VisionModel::new(sizes)?,
         text,
         vocab: sizes.need("vocab")?,
         context: sizes.or("ctx", 64),
@@ -40,10 +43,8 @@ pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 impl Net for Siglip {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let n = data.micro_batch;
-        vec![
-            cx.tape.empty("input_ids", [n, self.context], DType::I64),
-            self.vision.pixels(cx, n),
-        ]
+        let ids = cx.tape.empty("input_ids", [n, self.context], DType::I64);
+        vec![ids, self.vision.pixels(cx, n)]
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
@@ -52,34 +53,38 @@ impl Net for Siglip {
         };
         let scale = cx.param("logit_scale", [1]).tensor();
         let bias = cx.param("logit_bias", [1]).tensor();
-        let (seen, image_features) = cx.within("vision_model", |cx| self.see(cx, image));
-        let (read, text_features) = cx.within("text_model", |cx| self.read(cx, ids));
-        let image = unit(&image_features);
-        let text = unit(&text_features);
-        let mut logits = text.linear(&image, None);
+        let [vision_last, image_features] =
+            cx.within("vision_model", |cx| self.vision.forward(cx, image));
+        let [text_last, text_features] = cx.within("text_model", |cx| self.text_model(cx, ids));
+        let image_embeds = normalized(&image_features);
+        let text_embeds = normalized(&text_features);
+        let mut logits = text_embeds.linear(&image_embeds, None);
         logits = {
             let scaled = scale.exp().then(|scale| logits.mul(scale));
             scaled.add(&bias)
         };
-        let loss = cx.within("loss", |_| pairs(&logits));
+        let loss = cx.within("loss", |_| sigmoid_loss(&logits));
         let held = vec![
             logits,
-            text,
-            image,
-            read,
+            text_embeds,
+            image_embeds,
+            text_last,
             text_features,
-            seen,
+            vision_last,
             image_features,
         ];
         Output { loss, held }
     }
 }
 
-impl Eye {
+impl VisionModel {
     pub(super) fn new(sizes: &Sizes) -> Result<Self, ModelError> {
-        let tower = Tower::new(sizes, ["v_hidden", "v_layers", "v_heads", "v_ffn"])?;
+        let tower = Tower {
+            quick_gelu: false,
+            ..Tower::of_images(sizes)?
+        };
         Ok(Self {
-            tower: tower.with_gelu(),
+            tower,
             image: sizes.or("img", 224),
             patch: sizes.need("patch")?.max(1),
         })
@@ -90,46 +95,44 @@ impl Eye {
         cx.tape.empty("pixel_values", shape, cx.env.weights)
     }
 
-    /// How many patches lie along an image's side.
+    /// Patches along an image's side.
     pub(super) fn side(&self) -> u64 {
         self.image / self.patch
     }
 
-    /// `SiglipVisionModel` without its head: last hidden states.
-    pub(super) fn states(&self, cx: &Cx, image: &Tensor) -> Tensor {
-        let hidden = self.tower.hidden;
-        let embedded = cx.within("embeddings", |cx| {
-            let size = Conv::stride(self.patch);
-            let grid = cx.conv2d("patch_embedding", image, hidden, self.patch, size, true);
-            let grid = cx.asks_for_gradient(grid);
-            let count = grid.size(2) * grid.size(3);
-            let patches = grid
-                .reshape(&[image.size(0), hidden, count])
-                .transpose(1, 2);
-            drop(grid);
-            let ids = cx.buffer("position_ids", [1, count], DType::I64);
-            let places = cx.embedding("position_embedding", &ids, count, hidden);
-            patches.add(&places)
-        });
-        let mut last = self.tower.run(cx, &embedded, &AttentionMask::None);
+    /// `last_hidden_state` and, from it, `pooler_output`.
+    fn forward(&self, cx: &Cx, image: &Tensor) -> [Tensor; 2] {
+        let last = self.last_hidden_state(cx, image);
+        let pooled = cx.within("head", |cx| self.pooling_head(cx, &last));
+        [last, pooled]
+    }
+
+    pub(super) fn last_hidden_state(&self, cx: &Cx, image: &Tensor) -> Tensor {
+        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, image));
+        let mut last = self.tower.encode(cx, &embedded, &AttentionMask::None);
         last = cx.layer_norm("post_layernorm", &last);
         last
     }
-}
 
-impl Siglip {
-    /// `SiglipVisionModel`: last hidden states and what the pooling head makes of them.
-    fn see(&self, cx: &Cx, image: &Tensor) -> (Tensor, Tensor) {
-        let last = self.vision.states(cx, image);
-        let pooled = cx.within("head", |cx| self.pooled(cx, &last));
-        (last, pooled)
+    /// `SiglipVisionEmbeddings.forward`.
+    fn embeddings(&self, cx: &Cx, image: &Tensor) -> Tensor {
+        let (n, hidden) = (image.size(0), self.tower.hidden);
+        let conv = Conv::stride(self.patch);
+        let grid = cx.conv2d("patch_embedding", image, hidden, self.patch, conv, true);
+        let grid = cx.asks_for_gradient(grid);
+        let count = grid.size(2) * grid.size(3);
+        let patches = grid.reshape(&[n, hidden, count]).transpose(1, 2);
+        drop(grid);
+        let position_ids = cx.buffer("position_ids", [1, count], DType::I64);
+        let positions = cx.embedding("position_embedding", &position_ids, count, hidden);
+        patches.add(&positions)
     }
 
-    /// `SiglipMultiheadAttentionPoolingHead`: one learnt query over all patches.
-    fn pooled(&self, cx: &Cx, states: &Tensor) -> Tensor {
+    /// `SiglipMultiheadAttentionPoolingHead`: one learned query over all patches.
+    fn pooling_head(&self, cx: &Cx, states: &Tensor) -> Tensor {
         let Tower {
             hidden, heads, ffn, ..
-        } = self.vision.tower;
+        } = self.tower;
         let probe = cx.param("probe", [1, 1, hidden]).tensor();
         let probe = probe.tiled(states.size(0));
         let (residual, weights) =
@@ -143,32 +146,34 @@ impl Siglip {
         });
         residual.add(&x).select(1)
     }
+}
 
+impl Siglip {
     /// `SiglipTextModel`: last hidden states and the projection of the last token's.
-    fn read(&self, cx: &Cx, ids: &Tensor) -> (Tensor, Tensor) {
+    fn text_model(&self, cx: &Cx, ids: &Tensor) -> [Tensor; 2] {
         let hidden = self.text.hidden;
         let embedded = cx.within("embeddings", |cx| {
             let words = cx.input_embedding("token_embedding", ids, self.vocab, hidden);
-            let places = cx.buffer("position_ids", [1, self.context], DType::I64);
-            let places = cx.embedding("position_embedding", &places, self.context, hidden);
-            words.add(&places)
+            let position_ids = cx.buffer("position_ids", [1, self.context], DType::I64);
+            let positions = cx.embedding("position_embedding", &position_ids, self.context, hidden);
+            words.add(&positions)
         });
         let mask = bidirectional_mask(cx, ids.size(1), None, embedded.dtype());
-        let mut last = self.text.run(cx, &embedded, &mask);
+        let mut last = self.text.encode(cx, &embedded, &mask);
         last = cx.layer_norm("final_layer_norm", &last);
         let pooled = cx.linear("head", &last.select(1), self.projection, true);
-        (last, pooled)
+        [last, pooled]
     }
 }
 
 /// Every image with every text: a pair on the diagonal, none elsewhere.
-fn pairs(logits: &Tensor) -> Tensor {
+fn sigmoid_loss(logits: &Tensor) -> Tensor {
     let n = logits.size(0);
     let signs = {
         let eye = logits.constant("eye", &[n, n], DType::F32);
         let ones = logits.constant("ones_like", &[n, n], logits.dtype());
-        let none = ones.then(Tensor::neg);
-        eye.then(Tensor::scale).then(|twice| none.add(twice))
+        let negative = ones.then(Tensor::neg);
+        eye.then(Tensor::scale).then(|twice| negative.add(twice))
     };
     let signed = signs.mul(logits);
     let likelihood = signed.softplus();

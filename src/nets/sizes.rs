@@ -86,6 +86,13 @@ impl Sizes {
         self.get(name).unwrap_or(default)
     }
 
+    /// The same with other sizes where they are not given.
+    pub fn with_defaults<const N: usize>(&self, defaults: [(&str, u64); N]) -> Self {
+        let mut sizes = Self::from(defaults);
+        sizes.0.extend(self.0.clone());
+        sizes
+    }
+
     pub fn is_set(&self, name: &str) -> bool {
         self.or(name, 0) != 0
     }

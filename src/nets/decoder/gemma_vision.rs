@@ -1,7 +1,7 @@
 //! Gemma 3 and PaliGemma with images: SigLIP's tower, a projector and a Gemma, in which an image's tokens see each other
 //! (transformers/models/{gemma3,paligemma}/modeling_*.py).
 
-use super::super::siglip::Eye;
+use super::super::siglip::VisionModel;
 use super::super::{Cx, ModelError, Net, Output, Sizes, blocks, inputs};
 use super::norm::gemma;
 use super::{Decoder, Given, Traits, cache};
@@ -11,7 +11,7 @@ use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 struct Pictured {
-    eye: Eye,
+    vision: VisionModel,
     text: Decoder,
     projector: Projector,
     /// How many patches lie along the side of a square whose mean is a token.
@@ -32,11 +32,11 @@ pub(super) fn build(
     traits: Traits,
     projector: Projector,
 ) -> Result<Box<dyn Net>, ModelError> {
-    let eye = Eye::new(sizes)?;
+    let vision = VisionModel::new(sizes)?;
     let side = sizes.or("image_tokens", 256).isqrt().max(1);
     Ok(Box::new(Pictured {
-        square: (eye.side() / side).max(1),
-        eye,
+        square: (vision.side() / side).max(1),
+        vision,
         text: Decoder::new(sizes, traits)?,
         projector,
     }))
@@ -47,7 +47,7 @@ impl Net for Pictured {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let mut all = inputs::token_ids_and_labels(cx, data);
         let types = [data.micro_batch, data.sequence];
-        all.insert(2, self.eye.pixels(cx, data.micro_batch));
+        all.insert(2, self.vision.pixels(cx, data.micro_batch));
         all.insert(3, cx.tape.empty("token_type_ids", types, DType::I64));
         all
     }
@@ -83,7 +83,9 @@ impl Pictured {
             Projector::Pooled => None,
             Projector::Linear => Some(inputs::positions(ids).then(Tensor::shift)),
         };
-        let states = cx.within("vision_tower", |cx| self.eye.states(cx, pixels));
+        let states = cx.within("vision_tower", |cx| {
+            self.vision.last_hidden_state(cx, pixels)
+        });
         let projected = cx.within("multi_modal_projector", |cx| match self.projector {
             Projector::Pooled => self.pooled(cx, &states),
             Projector::Linear => cx.linear("linear", &states, self.text.hidden, true),
@@ -140,7 +142,7 @@ impl Pictured {
 
     /// `Gemma3MultiModalProjector.forward`.
     fn pooled(&self, cx: &Cx, states: &Tensor) -> Tensor {
-        let (b, width, side) = (states.size(0), states.size(2), self.eye.side());
+        let (b, width, side) = (states.size(0), states.size(2), self.vision.side());
         let weight = cx.param("mm_input_projection_weight", [width, self.text.hidden]);
         let mut squares = states.transpose(1, 2).reshape(&[b, width, side, side]);
         squares = squares.contiguous();

@@ -1,6 +1,6 @@
 //! LLaVA: a CLIP image tower, a projector and a Llama (transformers/models/llava/modeling_llava.py).
 
-use super::super::clip::{Clip, image_tower};
+use super::super::clip::VisionModel;
 use super::super::losses::{Entropy, causal_lm_loss};
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
 use super::{Decoder, Given, Traits};
@@ -9,7 +9,7 @@ use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::nets) struct Llava {
-    vision: Clip,
+    vision: VisionModel,
     text: Decoder,
     /// The width of image features, where they are read instead of computed.
     stored: Option<u64>,
@@ -46,7 +46,7 @@ impl Net for Llava {
 impl Llava {
     fn new(sizes: &Sizes, traits: Traits) -> Result<Self, ModelError> {
         Ok(Self {
-            vision: image_tower(sizes)?,
+            vision: VisionModel::new(sizes)?,
             stored: match sizes.or("encoders", 1) {
                 0 => Some(sizes.need("v_hidden")?),
                 _ => None,

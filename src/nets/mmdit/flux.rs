@@ -1,7 +1,8 @@
 //! FLUX.1.
 
+use super::conditioning;
 use super::joint::{Joint, last_norm};
-use super::{compared, conditioning};
+use crate::nets::diffusion::mse_output;
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
@@ -98,6 +99,6 @@ impl Net for Flux {
         text = words;
         let out = cx.linear("proj_out", &hidden, self.channels, true);
         drop((hidden, text, image));
-        compared(cx, out, target)
+        mse_output(cx, out, target)
     }
 }

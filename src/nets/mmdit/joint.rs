@@ -1,7 +1,7 @@
 //! The block that text and image share, and its attention.
 
 use crate::nets::Cx;
-use crate::nets::dit::modulated;
+use crate::nets::diffusion::{feed_forward, modulate, modulated_norm, modulation};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 
@@ -28,7 +28,7 @@ impl Joint {
     /// `FluxTransformerBlock`, `JointTransformerBlock`: image and text in, image and text out.
     pub fn block(&self, cx: &Cx, hidden: &Tensor, text: &Tensor, emb: &Tensor) -> [Tensor; 2] {
         let both = || [hidden.clone(), text.clone()];
-        let parts = zero(cx, "norm1", emb, if self.dual { 9 } else { 6 });
+        let parts = ada_norm(cx, "norm1", emb, if self.dual { 9 } else { 6 });
         let [
             shift,
             scale,
@@ -42,17 +42,15 @@ impl Joint {
             return both();
         };
         let plain = hidden.layer_norm(None, None);
-        let normed = modulated(&plain, scale, shift);
+        let normed = modulate(&plain, scale, shift);
         let again = match second {
-            [shift, scale, _] => Some(modulated(&plain, scale, shift)),
+            [shift, scale, _] => Some(modulate(&plain, scale, shift)),
             _ => None,
         };
         drop(plain);
-        let text_parts = zero(cx, "norm1_context", emb, if self.pre_only { 2 } else { 6 });
+        let text_parts = ada_norm(cx, "norm1_context", emb, if self.pre_only { 2 } else { 6 });
         let normed_text = match &text_parts[..] {
-            [scale, shift] | [shift, scale, ..] => {
-                modulated(&text.layer_norm(None, None), scale, shift)
-            }
+            [scale, shift] | [shift, scale, ..] => modulated_norm(text, scale, shift),
             _ => return both(),
         };
         let (mut attended, attended_text) =
@@ -63,7 +61,7 @@ impl Joint {
             let (more, _) = cx.within("attn2", |cx| self.attention(cx, &again, None));
             hidden = gate.unsqueeze(1).then(|gate| hidden.add(&gate.mul(&more)));
         }
-        let normed = modulated(&hidden.layer_norm(None, None), fed_scale, fed_shift);
+        let normed = modulated_norm(&hidden, fed_scale, fed_shift);
         let mut fed = feed_forward(cx, "ff", &normed);
         fed = fed_gate.unsqueeze(1).mul(&fed);
         hidden = hidden.add(&fed);
@@ -74,7 +72,7 @@ impl Joint {
         };
         attended = gate.unsqueeze(1).mul(&attended);
         let mut text = text.add(&attended);
-        let normed = modulated(&text.layer_norm(None, None), fed_scale, fed_shift);
+        let normed = modulated_norm(&text, fed_scale, fed_shift);
         let fed = feed_forward(cx, "ff_context", &normed);
         text = fed_gate.unsqueeze(1).mul(&fed).then(|fed| text.add(fed));
         [hidden, text]
@@ -85,11 +83,11 @@ impl Joint {
         let (words, width) = (text.size(1), self.width());
         let pixels = hidden.size(1);
         let both = Tensor::cat(text, &[hidden], 1);
-        let parts = zero(cx, "norm", emb, 3);
+        let parts = ada_norm(cx, "norm", emb, 3);
         let [shift, scale, gate] = &parts[..] else {
             return [hidden.clone(), text.clone()];
         };
-        let normed = modulated(&both.layer_norm(None, None), scale, shift);
+        let normed = modulated_norm(&both, scale, shift);
         let fed = cx
             .linear("proj_mlp", &normed, 4 * width, true)
             .then(Tensor::gelu);
@@ -182,35 +180,18 @@ impl Joint {
     }
 }
 
-/// `AdaLayerNormZero` and its like: factors and terms from the conditioning.
-fn zero(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor> {
-    let width = emb.size(-1);
-    cx.within(name, |cx| {
-        emb.silu()
-            .then(|x| cx.linear("linear", x, parts * width, true))
-            .chunk(parts, 1)
-    })
+/// `AdaLayerNormZero`: its linear layer makes as many shifts, scales and gates.
+fn ada_norm(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor> {
+    cx.within(name, |cx| modulation(cx, "linear", emb, parts))
 }
 
 /// `AdaLayerNormContinuous`, the norm before the last projection.
 pub fn last_norm(cx: &Cx, x: &Tensor, emb: &Tensor) -> Tensor {
-    let parts = zero(cx, "norm_out", emb, 2);
+    let parts = ada_norm(cx, "norm_out", emb, 2);
     match &parts[..] {
-        [scale, shift] => modulated(&x.layer_norm(None, None), scale, shift),
+        [scale, shift] => modulated_norm(x, scale, shift),
         _ => x.clone(),
     }
-}
-
-/// `FeedForward` with `gelu-approximate`.
-fn feed_forward(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
-    let width = x.size(-1);
-    cx.within(name, |cx| {
-        cx.within("net", |cx| {
-            let mut x = cx.within("0", |cx| cx.linear("proj", x, 4 * width, true));
-            x = x.gelu();
-            cx.linear("2", &x, width, true)
-        })
-    })
 }
 
 /// `RMSNorm` of diffusers, an operation at a time.

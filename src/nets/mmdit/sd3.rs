@@ -1,7 +1,8 @@
 //! Stable Diffusion 3 and 3.5.
 
+use super::conditioning;
 use super::joint::{Joint, last_norm};
-use super::{compared, conditioning};
+use crate::nets::diffusion::{mse_output, unpatchify};
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::Conv;
@@ -103,9 +104,7 @@ impl Net for Sd3 {
         hidden = last_norm(cx, &hidden, &emb);
         let (p, c) = (self.patch, self.channels);
         hidden = cx.linear("proj_out", &hidden, p * p * c, true);
-        hidden = hidden.reshape(&[n, side, side, p, p, c]);
-        hidden = hidden.permute(&[0, 5, 1, 3, 2, 4]);
-        hidden = hidden.reshape(&[n, c, side * p, side * p]);
-        compared(cx, hidden, target)
+        hidden = unpatchify(&hidden, side, p, c);
+        mse_output(cx, hidden, target)
     }
 }

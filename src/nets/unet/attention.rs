@@ -1,13 +1,22 @@
 //! `Transformer2DModel`: attention among the positions of an image and to the text.
 
-use super::GROUPS;
-use super::blocks::Stage;
+use super::layers::GROUPS;
 use crate::nets::Cx;
 use crate::tape::Tensor;
 use crate::tape::ops::{AttentionMask, Conv};
 
-/// The projections and the blocks between them.
-pub fn transformer(cx: &Cx, hidden: &Tensor, context: &Tensor, stage: Stage) -> Tensor {
+/// `Transformer2DModel` of one stage.
+#[derive(Clone, Copy, Debug)]
+pub struct Transformer {
+    pub heads: u64,
+    /// Transformer blocks in it.
+    pub depth: u64,
+    /// Its projections are linear layers, not convolutions (`use_linear_projection`).
+    pub linear: bool,
+}
+
+/// `Transformer2DModel.forward`.
+pub fn transformer(cx: &Cx, hidden: &Tensor, context: &Tensor, model: Transformer) -> Tensor {
     let residual = hidden;
     let (b, c, h, w) = (
         hidden.size(0),
@@ -20,7 +29,7 @@ pub fn transformer(cx: &Cx, hidden: &Tensor, context: &Tensor, stage: Stage) -> 
         moved.reshape(&[b, h * w, c])
     };
     let mut hidden = cx.group_norm("norm", hidden, GROUPS);
-    if stage.linear {
+    if model.linear {
         hidden = rows(&hidden);
         hidden = cx.linear("proj_in", &hidden, c, true);
     } else {
@@ -28,27 +37,19 @@ pub fn transformer(cx: &Cx, hidden: &Tensor, context: &Tensor, stage: Stage) -> 
         hidden = rows(&hidden);
     }
     let context = context.clone();
-    let mut state = cx.layers(
+    let mut hidden = cx.stack(
         "transformer_blocks",
-        stage.depth,
-        vec![hidden],
-        move |cx, state, _| {
-            state
-                .iter()
-                .map(|hidden| block(cx, hidden, &context, stage.heads))
-                .collect()
-        },
+        model.depth,
+        hidden,
+        move |cx, hidden, _| block(cx, hidden, &context, model.heads),
     );
-    let Some(mut hidden) = state.pop() else {
-        return residual.clone();
-    };
     // The caller of `_get_output_for_continuous_inputs` holds what it passes.
     let _held = hidden.clone();
     let image = |x: &Tensor| {
         let wide = x.reshape(&[b, h, w, c]).permute(&[0, 3, 1, 2]);
         wide.contiguous()
     };
-    if stage.linear {
+    if model.linear {
         hidden = cx.linear("proj_out", &hidden, c, true);
         hidden = image(&hidden);
     } else {
@@ -67,16 +68,16 @@ fn block(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64) -> Tensor {
     attended = cx.within("attn2", |cx| attention(cx, &normed, context, heads, false));
     hidden = attended.add(&hidden);
     normed = cx.layer_norm("norm3", &hidden);
-    let fed = cx.within("ff", |cx| cx.within("net", |cx| feed_forward(cx, &normed)));
-    fed.add(&hidden)
+    let ff_output = cx.within("ff", |cx| cx.within("net", |cx| feed_forward(cx, &normed)));
+    ff_output.add(&hidden)
 }
 
-/// The attention of blocks without a text: it normalises what it takes, and adds that to what it gives.
-pub fn among_pixels(cx: &Cx, residual: &Tensor, heads: u64) -> Tensor {
+/// The attention of blocks without a text: it has a norm before it and a residual around it (`residual_connection`).
+pub fn self_attention(cx: &Cx, residual: &Tensor, heads: u64) -> Tensor {
     let [n, c, h, w] = [0, 1, 2, 3].map(|i| residual.size(i));
     let mut normed = residual.view(&[n, c, h * w]);
     normed = cx.group_norm("group_norm", &normed, GROUPS);
-    // Has a name to the end, as `encoder_hidden_states`.
+    // It lives to the end under the name `encoder_hidden_states`.
     normed = normed.transpose(1, 2);
     processed(cx, [&normed, &normed], heads, true, Some(residual))
 }

@@ -1,20 +1,18 @@
 //! The stages of the U-Net (diffusers/models/unets/unet_2d_blocks.py) and `ResnetBlock2D`.
 
-use super::GROUPS;
-use super::attention::{among_pixels, transformer};
+use super::attention::{Transformer, self_attention, transformer};
+use super::layers::GROUPS;
 use crate::nets::vision::place;
 use crate::nets::{Cx, Region};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
-/// What one stage's blocks have in common.
+/// One stage of the U-Net: residual blocks at one width, with attention after each in some stages.
 #[derive(Clone, Copy, Debug)]
 pub struct Stage {
     pub width: u64,
-    pub heads: u64,
-    pub depth: u64,
-    pub linear: bool,
-    /// What the convolution that halves the image pads on all sides; 0 pads one row and one column before it.
+    pub attention: Option<Transformer>,
+    /// Padding of the convolution that halves the image; with 0, one row and one column are padded before it.
     pub padding: u64,
 }
 
@@ -28,16 +26,16 @@ impl Stage {
         embedding: &Tensor,
         context: Option<&Tensor>,
         layers: u64,
-        shrink: bool,
-        skipped: &mut Vec<Tensor>,
+        downsample: bool,
+        skips: &mut Vec<Tensor>,
     ) -> Tensor {
         let mut hidden = hidden.clone();
         for i in 0..layers as usize {
             hidden = self.resnet(cx, i, &hidden, embedding);
             hidden = self.attend(cx, i, &hidden, context);
-            skipped.push(hidden.clone());
+            skips.push(hidden.clone());
         }
-        if shrink {
+        if downsample {
             hidden = cx.within("downsamplers", |cx| {
                 cx.within("0", |cx| {
                     let conv = Conv::stride(2).padded(self.padding);
@@ -48,7 +46,7 @@ impl Stage {
                     cx.conv2d("conv", &hidden, self.width, 3, conv, true)
                 })
             });
-            skipped.push(hidden.clone());
+            skips.push(hidden.clone());
         }
         hidden
     }
@@ -77,16 +75,16 @@ impl Stage {
         hidden: &Tensor,
         embedding: &Tensor,
         context: Option<&Tensor>,
-        skipped: &[Tensor],
-        grow: bool,
+        skips: &[Tensor],
+        upsample: bool,
     ) -> Tensor {
         let mut hidden = hidden.clone();
-        for (i, skip) in skipped.iter().rev().enumerate() {
+        for (i, skip) in skips.iter().rev().enumerate() {
             hidden = Tensor::cat(&hidden, &[skip], 1);
             hidden = self.resnet(cx, i, &hidden, embedding);
             hidden = self.attend(cx, i, &hidden, context);
         }
-        if grow {
+        if upsample {
             hidden = cx.within("upsamplers", |cx| {
                 cx.within("0", |cx| {
                     let wide = hidden.interpolate(2 * hidden.size(2), 2 * hidden.size(3));
@@ -105,13 +103,13 @@ impl Stage {
     }
 
     fn attend(self, cx: &Cx, i: usize, hidden: &Tensor, context: Option<&Tensor>) -> Tensor {
-        if self.depth == 0 {
+        let Some(attention) = self.attention else {
             return hidden.clone();
-        }
+        };
         cx.within("attentions", |cx| {
             cx.within(place(i), |cx| match context {
-                Some(context) => transformer(cx, hidden, context, self),
-                None => among_pixels(cx, hidden, self.heads),
+                Some(context) => transformer(cx, hidden, context, attention),
+                None => self_attention(cx, hidden, attention.heads),
             })
         })
     }
@@ -139,7 +137,7 @@ pub fn residual_block(cx: &Cx, input: &Tensor, embedding: Option<&Tensor>, width
     let mut hidden = cx.group_norm("norm1", input, GROUPS);
     hidden = hidden.silu();
     hidden = cx.conv2d("conv1", &hidden, width, 3, conv, true);
-    // Has a name to the end.
+    // `temb` lives to the end.
     let shift = embedding.map(|embedding| {
         let mut shift = embedding.silu();
         shift = cx.linear("time_emb_proj", &shift, width, true);

@@ -1,41 +1,65 @@
-//! What makes latents of images and states of texts, frozen: `AutoencoderKL.encode` (diffusers/models/autoencoders/vae.py)
+//! The frozen encoders that make latents of images and hidden states of texts: `AutoencoderKL.encode` (diffusers/models/autoencoders/vae.py)
 //! and CLIP's text towers, which examples/text_to_image/train_text_to_image*.py of diffusers run in each step.
 
-use super::GROUPS;
-use super::attention::among_pixels;
+use super::attention::self_attention;
 use super::blocks::residual_block;
-use crate::nets::clip::{TextTower, text_states};
+use super::layers::GROUPS;
+use crate::nets::clip::{TextModel, Tower};
 use crate::nets::vision::place;
 use crate::nets::{Cx, ModelError, Sizes};
 use crate::scenario::{Checkpointing, Precision, Quantization};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
 
-/// The encoders of one family of models.
+/// The frozen encoders of one family of models.
 #[derive(Clone, Copy, Debug)]
 pub struct Encoders {
-    texts: &'static [TextTower],
+    texts: &'static [TextEncoder],
     /// The autoencoder stays in fp32: this family's overflows in fp16.
-    wide: bool,
+    fp32_vae: bool,
+}
+
+/// `CLIPTextModel`, or `CLIPTextModelWithProjection`.
+#[derive(Clone, Copy, Debug)]
+struct TextEncoder {
+    model: TextModel,
+    /// The width its pooled output is projected to, if it is.
+    projection: Option<u64>,
 }
 
 /// CLIP ViT-L/14, OpenCLIP ViT-H/14 without its last layer, OpenCLIP ViT-bigG/14 with its projection
 /// (`text_encoder/config.json` of the models).
-const LARGE: TextTower = TextTower {
-    sizes: [768, 12, 12],
-    quick: true,
-    projection: None,
-};
-const HUGE: TextTower = TextTower {
-    sizes: [1024, 23, 16],
-    quick: false,
-    projection: None,
-};
-const GIANT: TextTower = TextTower {
-    sizes: [1280, 32, 20],
-    quick: false,
-    projection: Some(1280),
-};
+const CLIP_L: TextEncoder = TextEncoder::new([768, 12, 12], true, None);
+const OPENCLIP_H: TextEncoder = TextEncoder::new([1024, 23, 16], false, None);
+const OPENCLIP_G: TextEncoder = TextEncoder::new([1280, 32, 20], false, Some(1280));
+
+impl TextEncoder {
+    const fn new(sizes: [u64; 3], quick_gelu: bool, projection: Option<u64>) -> Self {
+        let [hidden, layers, heads] = sizes;
+        let tower = Tower {
+            layers,
+            hidden,
+            heads,
+            ffn: 4 * hidden,
+            quick_gelu,
+        };
+        let model = TextModel {
+            tower,
+            vocab: 49_408,
+            context: 77,
+        };
+        Self { model, projection }
+    }
+
+    /// The hidden states that the U-Net attends to.
+    fn encode(self, cx: &Cx, ids: &Tensor) -> Tensor {
+        let [states, pooled] = cx.within("text_model", |cx| self.model.forward(cx, ids));
+        if let Some(width) = self.projection {
+            drop(cx.linear("text_projection", &pooled, width, false));
+        }
+        states
+    }
+}
 
 /// Stages of the autoencoder, residual blocks in each, and its decoder's weights: they are on the card and never run.
 const WIDTHS: [u64; 4] = [128, 256, 512, 512];
@@ -43,16 +67,16 @@ const BLOCKS: usize = 2;
 const DECODER: u64 = 49_490_179 + 20;
 
 impl Encoders {
-    /// Where the run asks for them; the width of the text's states tells the family.
-    pub fn asked(sizes: &Sizes) -> Result<Option<Self>, ModelError> {
+    /// The encoders of the family with this width of text states, where the run has them.
+    pub fn from_sizes(sizes: &Sizes) -> Result<Option<Self>, ModelError> {
         if !sizes.is_set("encoders") {
             return Ok(None);
         }
-        let of = |texts, wide| Ok(Some(Self { texts, wide }));
+        let with = |texts, fp32_vae| Ok(Some(Self { texts, fp32_vae }));
         match sizes.need("ctx_dim")? {
-            768 => of(&[LARGE], false),
-            1024 => of(&[HUGE], false),
-            2048 => of(&[LARGE, GIANT], true),
+            768 => with(&[CLIP_L], false),
+            1024 => with(&[OPENCLIP_H], false),
+            2048 => with(&[CLIP_L, OPENCLIP_G], true),
             width => Err(ModelError::UnknownTextEncoder { width }),
         }
     }
@@ -75,20 +99,20 @@ impl Encoders {
             Precision::AmpBf16 | Precision::Bf16 | Precision::AmpBf16OnBf16 => DType::BF16,
             _ => DType::F32,
         };
-        let image = frozen(cx, if self.wide { DType::F32 } else { dtype });
+        let image = frozen(cx, if self.fp32_vae { DType::F32 } else { dtype });
         let tape = cx.tape.clone();
         tape.without_autocast(|| {
             tape.no_grad(|| {
                 let latents = image.within("vae", |cx| encode(cx, pixels));
                 let text = frozen(cx, dtype);
                 let states = self.texts.iter().zip(ids).enumerate();
-                let mut states = states.map(|(i, (tower, ids))| {
+                let mut states = states.map(|(i, (encoder, ids))| {
                     let name = if i == 0 {
                         "text_encoder"
                     } else {
                         "text_encoder_2"
                     };
-                    text.within(name, |cx| text_states(cx, ids, *tower))
+                    text.within(name, |cx| encoder.encode(cx, ids))
                 });
                 let first = states.next()?;
                 let context = match states.next() {
@@ -101,7 +125,7 @@ impl Encoders {
     }
 }
 
-/// The same place for a part that is not trained, in a type of its own.
+/// This module for a part that is not trained, with weights of its own type.
 fn frozen(cx: &Cx, dtype: DType) -> Cx {
     let part = cx.part(dtype, |training| {
         training.lora = None;
@@ -149,7 +173,7 @@ fn moments(cx: &Cx, pixels: &Tensor) -> Tensor {
     let width = WIDTHS[last];
     hidden = cx.within("mid_block", |cx| {
         let before = cx.within("first", |cx| residual_block(cx, &hidden, None, width));
-        let attended = cx.within("attentions", |cx| among_pixels(cx, &before, 1));
+        let attended = cx.within("attentions", |cx| self_attention(cx, &before, 1));
         drop(before);
         cx.within("second", |cx| residual_block(cx, &attended, None, width))
     });

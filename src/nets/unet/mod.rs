@@ -4,12 +4,17 @@
 mod attention;
 mod blocks;
 mod encoders;
+mod layers;
+mod order;
 mod time;
 mod unconditional;
 
 pub(super) use attention::attention;
-pub(super) use time::sinusoids;
 
+use self::attention::Transformer;
+use self::layers::GROUPS;
+use self::order::in_module_order;
+use super::diffusion::mse_output;
 use super::vision::place;
 use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
@@ -21,8 +26,6 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("UNet2DConditionModel", build),
     ("unet2d", unconditional::build),
 ];
-
-const GROUPS: u64 = 32;
 
 #[derive(Clone, Debug)]
 struct UNet {
@@ -79,7 +82,7 @@ fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         }),
         middle,
         widths,
-        encoders: encoders::Encoders::asked(sizes)?,
+        encoders: encoders::Encoders::from_sizes(sizes)?,
     }))
 }
 
@@ -114,28 +117,10 @@ impl Net for UNet {
         let Some(([sample, target, context], timestep, added)) = self.read(cx, batch) else {
             return Output::empty(cx);
         };
-        let predicted = fix_order(cx, |cx| self.model(cx, &sample, timestep, &context, added));
-        let loss = cx.within("loss", |_| {
-            let target = target.to(DType::F32);
-            predicted
-                .to(DType::F32)
-                .then(|predicted| predicted.mse_loss(&target))
-        });
-        Output {
-            loss,
-            held: vec![predicted],
-        }
+        let predicted =
+            in_module_order(cx, |cx| self.model(cx, &sample, timestep, &context, added));
+        mse_output(cx, predicted, &target)
     }
-}
-
-/// The model's own part of forward, which gives its parameters the order of `parameters()` where it makes them.
-fn fix_order(cx: &Cx, model: impl FnOnce(&Cx) -> Tensor) -> Tensor {
-    let known = cx.tape.declared();
-    let predicted = model(&cx.checkpointing_in_any_mode());
-    if cx.tape.declared() > known {
-        cx.tape.arrange_params(place_in_model);
-    }
-    predicted
 }
 
 impl UNet {
@@ -164,14 +149,20 @@ impl UNet {
         ))
     }
 
-    /// How one stage is made.
+    /// The blocks of stage `i`.
     fn stage(&self, i: usize) -> blocks::Stage {
+        self.stage_of_depth(i, self.depths.get(i).copied().unwrap_or(0))
+    }
+
+    fn stage_of_depth(&self, i: usize, depth: u64) -> blocks::Stage {
         let at = |list: &[u64], default| list.get(i).copied().unwrap_or(default);
         blocks::Stage {
             width: at(&self.widths, 32).max(1),
-            heads: at(&self.heads, 8).max(1),
-            depth: at(&self.depths, 0),
-            linear: self.linear,
+            attention: (depth > 0).then_some(Transformer {
+                heads: at(&self.heads, 8).max(1),
+                depth,
+                linear: self.linear,
+            }),
             padding: 1,
         }
     }
@@ -188,10 +179,10 @@ impl UNet {
         let waves = self.added.map_or(256, |(_, waves)| waves);
         let [embedding, _waves] = time::embed(cx, timestep, first, added, waves, image.dtype());
         let mut sample = cx.conv2d("conv_in", image, first, 3, Conv::stride(1).padded(1), true);
-        let mut skipped = vec![sample.clone()];
+        let mut skips = vec![sample.clone()];
         let stages = self.widths.len();
         for i in 0..stages {
-            let down = i + 1 < stages;
+            let downsample = i + 1 < stages;
             sample = cx.within("down_blocks", |cx| {
                 cx.within(place(i), |cx| {
                     let stage = self.stage(i);
@@ -201,28 +192,34 @@ impl UNet {
                         &embedding,
                         Some(context),
                         self.layers,
-                        down,
-                        &mut skipped,
+                        downsample,
+                        &mut skips,
                     )
                 })
             });
         }
         sample = cx.within("mid_block", |cx| {
-            let mut middle = self.stage(stages.saturating_sub(1));
-            middle.depth = self.middle;
+            let middle = self.stage_of_depth(stages.saturating_sub(1), self.middle);
             middle.middle(cx, &sample, &embedding, Some(context))
         });
-        // What the last stage took is held to the end, as the loop's variable holds it.
-        let mut taken = Vec::new();
+        // The loop's variable holds the skips of the last stage to the end.
+        let mut stage_skips = Vec::new();
         for i in 0..stages {
-            let up = i + 1 < stages;
-            let kept = skipped.len().saturating_sub(self.layers as usize + 1);
-            let before = std::mem::replace(&mut taken, skipped.split_off(kept));
+            let upsample = i + 1 < stages;
+            let kept = skips.len().saturating_sub(self.layers as usize + 1);
+            let before = std::mem::replace(&mut stage_skips, skips.split_off(kept));
             drop(before);
             sample = cx.within("up_blocks", |cx| {
                 cx.within(place(i), |cx| {
                     let stage = self.stage(stages - 1 - i);
-                    stage.up(cx, &sample, &embedding, Some(context), &taken, up)
+                    stage.up(
+                        cx,
+                        &sample,
+                        &embedding,
+                        Some(context),
+                        &stage_skips,
+                        upsample,
+                    )
                 })
             });
         }
@@ -236,47 +233,7 @@ impl UNet {
             Conv::stride(1).padded(1),
             true,
         );
-        drop(taken);
+        drop(stage_skips);
         sample
-    }
-}
-
-/// Where `parameters()` lists a module: what goes up before the middle, attention before what it follows.
-fn place_in_model(path: &str) -> (usize, usize, usize) {
-    let at = |names: &[&str], name: &str| {
-        let found = names.iter().position(|it| *it == name);
-        found.unwrap_or(names.len())
-    };
-    let mut parts = path.split('.');
-    let mut next = || parts.next().unwrap_or_default();
-    let first = next();
-    let section = at(
-        &[
-            "conv_in",
-            "time_embedding",
-            "add_embedding",
-            "down_blocks",
-            "up_blocks",
-            "mid_block",
-            "conv_norm_out",
-        ],
-        first,
-    );
-    let index = if first == "mid_block" {
-        0
-    } else {
-        next().parse().unwrap_or(0)
-    };
-    (section, index, at(&["attentions", "resnets"], next()))
-}
-
-impl Cx {
-    /// `nn.GroupNorm`.
-    pub fn group_norm(&self, name: &'static str, x: &Tensor, groups: u64) -> Tensor {
-        self.within(name, |cx| {
-            let weight = cx.param("weight", [x.size(1)]).tensor();
-            let bias = cx.param("bias", [x.size(1)]).tensor();
-            x.group_norm(groups, &weight, &bias)
-        })
     }
 }

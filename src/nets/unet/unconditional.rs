@@ -1,7 +1,12 @@
 //! U-Nets of pixels without a text (diffusers/models/unets/unet_2d.py), as DDPM's.
 
+use super::attention::Transformer;
 use super::blocks::Stage;
-use super::{GROUPS, fix_order, place, time};
+use super::layers::GROUPS;
+use super::order::in_module_order;
+use super::time;
+use crate::nets::diffusion::mse_output;
+use crate::nets::vision::place;
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::Conv;
@@ -13,12 +18,12 @@ struct UNet2D {
     channels: u64,
     widths: Vec<u64>,
     layers: u64,
-    /// Which stages attend, on the way down and on the way up.
+    /// 1 for each stage with attention, on the way down and on the way up.
     down: Vec<u64>,
     up: Vec<u64>,
-    /// Width of an attention's head; the whole width where none is given.
-    head: Option<u64>,
-    /// What a convolution that halves the image pads on all sides; 0 pads one row and one column before it.
+    /// Width of a head (`attention_head_dim`); without it there is one head.
+    head_dim: Option<u64>,
+    /// Padding of a convolution that halves the image; with 0, one row and one column are padded before it.
     padding: u64,
 }
 
@@ -36,7 +41,7 @@ pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         layers: sizes.or("layers_per_block", 2),
         down: attends("down_attention", 0),
         up: attends("up_attention", stages.saturating_sub(1)),
-        head: sizes.get("head_dim"),
+        head_dim: sizes.get("head_dim"),
         padding: sizes.or("down_padding", 1),
         widths,
     }))
@@ -46,38 +51,31 @@ impl Net for UNet2D {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let shape = [data.micro_batch, self.channels, self.image, self.image];
         let image = |name| cx.tape.empty(name, shape, cx.env.weights);
-        let all = [image("sample"), image("noise")];
-        let mut all = Vec::from(all);
-        all.push(cx.tape.empty("timestep", [data.micro_batch], DType::I64));
-        all
+        let (sample, noise) = (image("sample"), image("noise"));
+        let timestep = cx.tape.empty("timestep", [data.micro_batch], DType::I64);
+        vec![sample, noise, timestep]
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [sample, noise, timestep] = batch else {
             return Output::empty(cx);
         };
-        let predicted = fix_order(cx, |cx| self.model(cx, sample, timestep));
-        let loss = cx.within("loss", |_| {
-            let noise = noise.to(DType::F32);
-            predicted
-                .to(DType::F32)
-                .then(|predicted| predicted.mse_loss(&noise))
-        });
-        Output {
-            loss,
-            held: vec![predicted],
-        }
+        let predicted = in_module_order(cx, |cx| self.model(cx, sample, timestep));
+        mse_output(cx, predicted, noise)
     }
 }
 
 impl UNet2D {
     fn stage(&self, i: usize, attends: bool) -> Stage {
         let width = self.widths.get(i).copied().unwrap_or(GROUPS).max(1);
+        let head_dim = self.head_dim.unwrap_or(width).max(1);
         Stage {
             width,
-            heads: (width / self.head.unwrap_or(width).max(1)).max(1),
-            depth: u64::from(attends),
-            linear: false,
+            attention: attends.then_some(Transformer {
+                heads: (width / head_dim).max(1),
+                depth: 1,
+                linear: false,
+            }),
             padding: self.padding,
         }
     }
@@ -96,16 +94,18 @@ impl UNet2D {
         };
         let [embedding, _waves] = time::embed(cx, &steps, first, &[], 0, image.dtype());
         let mut sample = cx.conv2d("conv_in", image, first, 3, same, true);
-        let mut skipped = vec![sample.clone()];
+        let mut skips = vec![sample.clone()];
         let stages = self.widths.len();
-        let attends = |list: &[u64], i: usize| list.get(i).is_some_and(|it| *it > 0);
+        let attends = |list: &[u64], i: usize| list.get(i).is_some_and(|flag| *flag > 0);
         for i in 0..stages {
-            let shrinks = i + 1 < stages;
+            let downsample = i + 1 < stages;
             sample = cx.within("down_blocks", |cx| {
                 cx.within(place(i), |cx| {
                     let stage = self.stage(i, attends(&self.down, i));
                     let layers = self.layers;
-                    stage.down(cx, &sample, &embedding, None, layers, shrinks, &mut skipped)
+                    stage.down(
+                        cx, &sample, &embedding, None, layers, downsample, &mut skips,
+                    )
                 })
             });
         }
@@ -113,23 +113,23 @@ impl UNet2D {
             let stage = self.stage(stages.saturating_sub(1), true);
             stage.middle(cx, &sample, &embedding, None)
         });
-        // What the last stage took is held to the end, as the loop's variable holds it.
-        let mut taken = Vec::new();
+        // The loop's variable holds the skips of the last stage to the end.
+        let mut stage_skips = Vec::new();
         for i in 0..stages {
-            let kept = skipped.len().saturating_sub(self.layers as usize + 1);
-            let before = std::mem::replace(&mut taken, skipped.split_off(kept));
+            let kept = skips.len().saturating_sub(self.layers as usize + 1);
+            let before = std::mem::replace(&mut stage_skips, skips.split_off(kept));
             drop(before);
             sample = cx.within("up_blocks", |cx| {
                 cx.within(place(i), |cx| {
                     let stage = self.stage(stages - 1 - i, attends(&self.up, i));
-                    stage.up(cx, &sample, &embedding, None, &taken, i + 1 < stages)
+                    stage.up(cx, &sample, &embedding, None, &stage_skips, i + 1 < stages)
                 })
             });
         }
         sample = cx.group_norm("conv_norm_out", &sample, GROUPS);
         sample = sample.silu();
         sample = cx.conv2d("conv_out", &sample, self.channels, 3, same, true);
-        drop(taken);
+        drop(stage_skips);
         sample
     }
 }

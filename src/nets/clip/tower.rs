@@ -1,0 +1,102 @@
+//! The transformer of CLIP's and SigLIP's encoders (`CLIPEncoder`): a stack of layers with their norms first.
+
+use crate::nets::attention::{Eager, attend, heads};
+use crate::nets::{Cx, ModelError, Sizes};
+use crate::tape::Tensor;
+use crate::tape::ops::AttentionMask;
+
+/// The width, layers and activation of one encoder.
+#[derive(Clone, Copy, Debug)]
+pub struct Tower {
+    pub layers: u64,
+    pub hidden: u64,
+    pub heads: u64,
+    pub ffn: u64,
+    /// `quick_gelu` of OpenAI's models; those of LAION and SigLIP use `gelu`.
+    pub quick_gelu: bool,
+}
+
+impl Tower {
+    /// The sizes under these names: width, layers, heads and feed-forward.
+    pub fn new(sizes: &Sizes, names: [&str; 4]) -> Result<Self, ModelError> {
+        let [hidden, layers, heads, ffn] = names;
+        let hidden = sizes.need(hidden)?;
+        Ok(Self {
+            layers: sizes.need(layers)?,
+            hidden,
+            heads: sizes.need(heads)?.max(1),
+            ffn: sizes.or(ffn, 4 * hidden),
+            quick_gelu: !sizes.is_set("gelu"),
+        })
+    }
+
+    /// The sizes of the image's encoder where a model has two.
+    pub fn of_images(sizes: &Sizes) -> Result<Self, ModelError> {
+        Self::new(sizes, ["v_hidden", "v_layers", "v_heads", "v_ffn"])
+    }
+
+    /// The sizes of the text's encoder where a model has two.
+    pub fn of_texts(sizes: &Sizes) -> Result<Self, ModelError> {
+        Self::new(sizes, ["t_hidden", "t_layers", "t_heads", "t_ffn"])
+    }
+
+    /// `CLIPEncoder.forward`.
+    pub fn encode(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
+        let mask = mask.clone();
+        cx.within("encoder", |cx| {
+            cx.stack(
+                "layers",
+                self.layers,
+                input.clone(),
+                move |cx, hidden, _| self.layer(cx, hidden, &mask),
+            )
+        })
+    }
+
+    /// `CLIPEncoderLayer.forward`.
+    pub fn layer(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
+        // The constructor makes each norm after what follows it, and queries after keys and values.
+        let start = cx.tape.made();
+        let mut hidden = cx.layer_norm("layer_norm1", input);
+        let normed = cx.tape.made();
+        let (attended, _weights) = cx.within("self_attn", |cx| self.attention(cx, &hidden, mask));
+        cx.tape.make_now(start, normed);
+        hidden = attended;
+        hidden = input.add(&hidden);
+        let residual = hidden.clone();
+        let start = cx.tape.made();
+        hidden = cx.layer_norm("layer_norm2", &hidden);
+        let normed = cx.tape.made();
+        hidden = cx.within("mlp", |cx| {
+            let mut x = cx.linear("fc1", &hidden, self.ffn, true);
+            x = if self.quick_gelu {
+                quick_gelu(&x)
+            } else {
+                x.gelu()
+            };
+            cx.linear("fc2", &x, self.hidden, true)
+        });
+        cx.tape.make_now(start, normed);
+        residual.add(&hidden)
+    }
+
+    fn attention(self, cx: &Cx, x: &Tensor, mask: &AttentionMask) -> (Tensor, Option<Tensor>) {
+        let project = |name| cx.linear(name, x, self.hidden, true);
+        let start = cx.tape.made();
+        let q = project("q_proj");
+        let made = cx.tape.made();
+        let (k, v) = (project("k_proj"), project("v_proj"));
+        cx.tape.make_now(start, made);
+        let [q, k, v] = [q, k, v].map(|rows| heads(&rows, self.heads));
+        let eager = Eager { in_fp32: true };
+        let (mut out, weights) = attend(cx, [&q, &k, &v], mask, 0.0, eager);
+        out = out.reshape(&[x.size(0), x.size(1), self.hidden]);
+        (cx.linear("out_proj", &out, self.hidden, true), weights)
+    }
+}
+
+/// `QuickGELUActivation`: `x * sigmoid(1.702 x)`.
+pub fn quick_gelu(x: &Tensor) -> Tensor {
+    let gate = x.scale().then(Tensor::sigmoid);
+    x.mul(&gate)
+}

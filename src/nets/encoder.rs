@@ -1,0 +1,73 @@
+//! What the text encoders descended from BERT share.
+
+use super::losses::class_loss;
+use super::{Cx, ModelError, Output, Sizes};
+use crate::tape::Tensor;
+
+/// The sizes of a stack of transformer layers over tokens.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    pub layers: u64,
+    pub hidden: u64,
+    pub heads: u64,
+    /// The width inside the feed-forward network (`intermediate_size`).
+    pub ffn: u64,
+    pub vocab: u64,
+    /// Rows of the position embeddings (`max_position_embeddings`).
+    pub positions: u64,
+}
+
+impl Config {
+    pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
+        let hidden = sizes.need("hidden")?;
+        Ok(Self {
+            layers: sizes.need("layers")?,
+            hidden,
+            heads: sizes.need("heads")?.max(1),
+            ffn: sizes.or("ffn", 4 * hidden),
+            vocab: sizes.need("vocab")?,
+            positions: sizes.or("ctx", 512),
+        })
+    }
+}
+
+/// Logits with their cross-entropy.
+pub fn output(cx: &Cx, logits: Tensor, labels: &Tensor) -> Output {
+    let loss = class_loss(cx, &logits, labels);
+    Output {
+        loss,
+        held: vec![logits],
+    }
+}
+
+impl Cx {
+    /// The weight of the embedding at `path` below this module, for a head that is tied to it.
+    pub fn embedding_weight(&self, path: &[&'static str], rows: u64, width: u64) -> Tensor {
+        match path {
+            [name, rest @ ..] => self.within(name, |cx| cx.embedding_weight(rest, rows, width)),
+            [] => self.param("weight", [rows, width]).tensor(),
+        }
+    }
+}
+
+/// `BertIntermediate` and `BertOutput`.
+pub fn feed_forward(cx: &Cx, x: &Tensor, ffn: u64) -> Tensor {
+    let inner = cx.within("intermediate", |cx| {
+        cx.linear("dense", x, ffn, true).then(Tensor::gelu)
+    });
+    cx.within("output", |cx| add_and_norm(cx, &inner, x))
+}
+
+/// `BertSelfOutput` and `BertOutput`: a layer back to the model's width, and the norm of its sum with the residual.
+pub fn add_and_norm(cx: &Cx, x: &Tensor, residual: &Tensor) -> Tensor {
+    let mut x = cx.linear("dense", x, residual.size(-1), true);
+    x = cx.dropout(&x, 0.1);
+    let sum = x.add(residual);
+    cx.layer_norm("LayerNorm", &sum)
+}
+
+/// `BertPooler`: the first token through a layer and tanh.
+pub fn pooler(cx: &Cx, name: &'static str, sequence: &Tensor) -> Tensor {
+    cx.linear(name, &sequence.select(1), sequence.size(-1), true)
+        .then(Tensor::tanh)
+}
