@@ -1,6 +1,8 @@
 //! GPT-2 (transformers/models/gpt2/modeling_gpt2.py).
 
 use super::decoder::{Cache, cache, cached};
+use super::encoder::Config;
+use super::inputs::{causal_mask, positions, token_ids_and_labels};
 use super::losses::{Entropy, causal_lm_loss};
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::{Attention, Data};
@@ -9,29 +11,18 @@ use crate::tape::ops::AttentionMask;
 
 #[derive(Clone, Copy, Debug)]
 struct Gpt2 {
-    layers: u64,
-    hidden: u64,
-    heads: u64,
-    ffn: u64,
-    vocab: u64,
-    positions: u64,
+    config: Config,
 }
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    let hidden = sizes.need("hidden")?;
-    Ok(Box::new(Gpt2 {
-        layers: sizes.need("layers")?,
-        hidden,
-        heads: sizes.need("heads")?.max(1),
-        ffn: sizes.or("ffn", 4 * hidden),
-        vocab: sizes.need("vocab")?,
-        positions: sizes.need("ctx")?,
-    }))
+    let config = Config::new(sizes)?;
+    sizes.need("ctx")?;
+    Ok(Box::new(Gpt2 { config }))
 }
 
 impl Net for Gpt2 {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        super::inputs::token_ids_and_labels(cx, data)
+        token_ids_and_labels(cx, data)
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
@@ -39,23 +30,20 @@ impl Net for Gpt2 {
             return Output::empty(cx);
         };
         let cache: Cache = cache(cx);
-        let hidden = cx.within("transformer", |cx| {
+        let sequence = cx.within("transformer", |cx| {
             self.model(cx, ids, batch.get(2), &cache)
         });
-        let table = cx.within("transformer", |cx| {
-            cx.within("wte", |cx| cx.param("weight", [self.vocab, self.hidden]))
-        });
-        cx.within("lm_head", |cx| {
-            drop(cx.tied_later([self.vocab, self.hidden]));
-        });
-        let logits = cx.tied_linear("lm_head", &hidden, &table.tensor());
+        let Config { vocab, hidden, .. } = self.config;
+        let weight = cx.embedding_weight(&["transformer", "wte"], vocab, hidden);
+        cx.within("lm_head", |cx| drop(cx.tied_later([vocab, hidden])));
+        let logits = cx.tied_linear("lm_head", &sequence, &weight);
         let [loss, logits] = cx.within("loss", |cx| {
             causal_lm_loss(cx, logits, labels, Entropy::Library)
         });
         Output {
             loss,
             held: std::iter::once(logits)
-                .chain(cache.iter().flat_map(|kept| kept.take()))
+                .chain(cache.iter().flat_map(|cache| cache.take()))
                 .collect(),
         }
     }
@@ -63,28 +51,29 @@ impl Net for Gpt2 {
 
 impl Gpt2 {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, cache: &Cache) -> Tensor {
-        let embeddings = cx.input_embedding("wte", ids, self.vocab, self.hidden);
-        let positions = super::inputs::positions(ids);
-        let position_embeddings = cx.embedding("wpe", &positions, self.positions, self.hidden);
-        let mut hidden = embeddings.add(&position_embeddings);
-        let mask = super::inputs::causal_mask(cx, ids, padding, embeddings.dtype());
-        hidden = cx.dropout(&hidden, 0.1);
+        let Config { layers, hidden, .. } = self.config;
+        let embeddings = cx.input_embedding("wte", ids, self.config.vocab, hidden);
+        let position_ids = positions(ids);
+        let position_embeddings = cx.embedding("wpe", &position_ids, self.config.positions, hidden);
+        let mut states = embeddings.add(&position_embeddings);
+        let mask = causal_mask(cx, ids, padding, embeddings.dtype());
+        states = cx.dropout(&states, 0.1);
         let (this, cache) = (*self, cache.clone());
-        let hidden = cx.equal_layers("h", self.layers, vec![hidden], move |cx, state| {
-            vec![this.block(cx, &state[0], &mask, &cache)]
+        let last = cx.equal_stack("h", layers, states, move |cx, hidden| {
+            this.block(cx, hidden, &mask, &cache)
         });
-        cx.layer_norm("ln_f", &hidden[0])
+        cx.layer_norm("ln_f", &last)
     }
 
     fn block(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask, cache: &Cache) -> Tensor {
         let mut hidden = cx.layer_norm("ln_1", input);
-        // Eager attention hands its weights out too, and the block keeps them to its end.
+        // Eager attention returns its weights too, and the block holds them to its end.
         let (attended, _weights) = cx.within("attn", |cx| self.attention(cx, &hidden, mask, cache));
         hidden = attended.add(input);
         let residual = hidden.clone();
         hidden = cx.layer_norm("ln_2", &hidden);
-        let fed = cx.within("mlp", |cx| self.mlp(cx, &hidden));
-        residual.add(&fed)
+        let mlp_output = cx.within("mlp", |cx| self.mlp(cx, &hidden));
+        residual.add(&mlp_output)
     }
 
     fn attention(
@@ -94,12 +83,16 @@ impl Gpt2 {
         mask: &AttentionMask,
         cache: &Cache,
     ) -> (Tensor, Option<Tensor>) {
-        let (b, s, d) = (x.size(0), x.size(1), self.hidden / self.heads);
-        let qkv = cx.conv1d("c_attn", x, 3 * self.hidden);
-        let parts = qkv.split(&[self.hidden; 3], 2);
+        let Config { hidden, heads, .. } = self.config;
+        let (b, s, d) = (x.size(0), x.size(1), hidden / heads);
+        let qkv = cx.conv1d("c_attn", x, 3 * hidden);
+        let Ok(parts) = <[Tensor; 3]>::try_from(qkv.split(&[hidden; 3], 2)) else {
+            return (qkv, None);
+        };
         drop(qkv);
-        let [q, k, v] =
-            [0, 1, 2].map(|i: usize| parts[i].view(&[b, s, self.heads, d]).transpose(1, 2));
+        let [q, k, v] = parts
+            .each_ref()
+            .map(|part| part.view(&[b, s, heads, d]).transpose(1, 2));
         let (k, v) = cached(cache, k, v);
         let (mut out, weights) = match cx.env.training.attention {
             Attention::Sdpa | Attention::Flash2 => (q.attention(&k, &v, mask, cx.rate(0.1)), None),
@@ -108,15 +101,15 @@ impl Gpt2 {
                 (out, Some(weights))
             }
         };
-        out = out.transpose(1, 2).reshape(&[b, s, self.hidden]);
-        out = cx.conv1d("c_proj", &out, self.hidden);
+        out = out.transpose(1, 2).reshape(&[b, s, hidden]);
+        out = cx.conv1d("c_proj", &out, hidden);
         (cx.dropout(&out, 0.1), weights)
     }
 
     fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        let mut x = cx.conv1d("c_fc", x, self.ffn);
+        let mut x = cx.conv1d("c_fc", x, self.config.ffn);
         x = gelu_new(&x);
-        x = cx.conv1d("c_proj", &x, self.hidden);
+        x = cx.conv1d("c_proj", &x, self.config.hidden);
         cx.dropout(&x, 0.1)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::attention::{Eager, attend};
 use super::inputs::{additive, allowed, causal_mask};
+use super::losses::class_loss;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::{Attention, Data};
 use crate::tape::ops::{AttentionMask, Conv};
@@ -9,7 +10,7 @@ use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 struct Seq2Seq {
-    /// Whisper: sound in, norms before each part; else BART: tokens in, norms after.
+    /// Whisper: audio in, norms before each sublayer; else BART: tokens in, norms after.
     whisper: bool,
     layers: u64,
     decoder_layers: u64,
@@ -51,11 +52,11 @@ impl Net for Seq2Seq {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let n = data.micro_batch;
         if self.whisper {
-            let sound = [n, self.mel, 2 * self.frames];
+            let features = [n, self.mel, 2 * self.frames];
             let labels = [n, data.sequence];
             return vec![
                 cx.tape.empty("labels", labels, DType::I64),
-                cx.tape.empty("input_features", sound, cx.env.weights),
+                cx.tape.empty("input_features", features, cx.env.weights),
             ];
         }
         let ids = cx.tape.empty("input_ids", [n, data.sequence], DType::I64);
@@ -67,25 +68,20 @@ impl Net for Seq2Seq {
         let [labels, input] = batch else {
             return Output::empty(cx);
         };
-        let ids = shifted_right(labels);
+        let ids = shift_tokens_right(labels);
         let (encoded, decoded) = cx.within("model", |cx| {
-            let table = self.table(cx);
-            let encoded = cx.within("encoder", |cx| self.encode(cx, input, &table));
-            let decoded = cx.within("decoder", |cx| self.decode(cx, &ids, &encoded, &table));
+            let embedding = self.embed_tokens(cx);
+            let encoded = cx.within("encoder", |cx| self.encode(cx, input, &embedding));
+            let decoded = cx.within("decoder", |cx| self.decode(cx, &ids, &encoded, &embedding));
             (encoded, decoded)
         });
-        let table = cx.within("model", |cx| self.table(cx));
-        let mut logits = cx.tied_linear("lm_head", &decoded, &table);
+        let embedding = cx.within("model", |cx| self.embed_tokens(cx));
+        let mut logits = cx.tied_linear("lm_head", &decoded, &embedding);
         if !self.whisper {
             let bias = cx.buffer("final_logits_bias", [1, self.vocab], cx.env.weights);
             logits = logits.add(&bias);
         }
-        let loss = cx.within("loss", |_| {
-            let rows = labels.numel();
-            logits
-                .view(&[rows, self.vocab])
-                .cross_entropy(&labels.view(&[rows]))
-        });
+        let loss = class_loss(cx, &logits, labels);
         Output {
             loss,
             held: vec![logits, encoded],
@@ -94,64 +90,62 @@ impl Net for Seq2Seq {
 }
 
 impl Seq2Seq {
-    /// The table of embeddings, which is the output layer's weight too.
-    fn table(&self, cx: &Cx) -> Tensor {
-        let weight = |cx: &Cx| cx.param("weight", [self.vocab, self.hidden]).tensor();
-        if self.whisper {
-            cx.within("decoder", |cx| cx.within("embed_tokens", weight))
+    /// The weight of the token embeddings, to which the head is tied.
+    fn embed_tokens(&self, cx: &Cx) -> Tensor {
+        let path: &[&str] = if self.whisper {
+            &["decoder", "embed_tokens"]
         } else {
-            cx.within("shared", weight)
-        }
+            &["shared"]
+        };
+        cx.embedding_weight(path, self.vocab, self.hidden)
     }
 
-    fn dropped(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        // Whisper is configured without.
+    /// `nn.functional.dropout` at the model's rate; Whisper is configured without.
+    fn dropout(&self, cx: &Cx, x: &Tensor) -> Tensor {
         cx.dropout(x, if self.whisper { 0.0 } else { 0.1 })
     }
 
-    fn encode(&self, cx: &Cx, input: &Tensor, table: &Tensor) -> Tensor {
+    /// `WhisperEncoder.forward`, `BartEncoder.forward`.
+    fn encode(&self, cx: &Cx, input: &Tensor, embedding: &Tensor) -> Tensor {
         // The function's own names live to its end.
         let (embedded, _names) = if self.whisper {
-            self.sound(cx, input)
+            self.audio_embeddings(cx, input)
         } else {
-            self.words(cx, input, table)
+            self.token_embeddings(cx, input, embedding)
         };
         let mut hidden = embedded;
-        hidden = self.dropped(cx, &hidden);
+        hidden = self.dropout(cx, &hidden);
         let this = *self;
-        let last = cx.layers("layers", self.layers, vec![hidden], move |cx, state, _| {
-            state
-                .iter()
-                .map(|x| this.layer(cx, x, None, None))
-                .collect()
+        let last = cx.stack("layers", self.layers, hidden, move |cx, hidden, _| {
+            this.layer(cx, hidden, &AttentionMask::None, None)
         });
-        self.ended(cx, last).unwrap_or_else(|| input.clone())
+        self.final_norm(cx, last)
     }
 
-    /// Whisper's stacks end in a norm.
-    fn ended(&self, cx: &Cx, last: Vec<Tensor>) -> Option<Tensor> {
-        let last = last.into_iter().next()?;
-        Some(if self.whisper {
+    /// Whisper's encoder and decoder end in a norm.
+    fn final_norm(&self, cx: &Cx, last: Tensor) -> Tensor {
+        if self.whisper {
             cx.layer_norm("layer_norm", &last)
         } else {
             last
-        })
+        }
     }
 
-    fn words(&self, cx: &Cx, ids: &Tensor, table: &Tensor) -> (Tensor, [Tensor; 2]) {
-        let words = cx.asks_for_gradient(table.embedding(ids).then(Tensor::scale));
-        let places = {
+    /// The sum of BART's embeddings, and the summands.
+    fn token_embeddings(&self, cx: &Cx, ids: &Tensor, embedding: &Tensor) -> (Tensor, [Tensor; 2]) {
+        let words = cx.asks_for_gradient(embedding.embedding(ids).then(Tensor::scale));
+        let positions = {
             let _index = ids.constant("arange", &[ids.size(1)], DType::I64);
             let moved = ids.constant("add", ids.shape(), DType::I64);
             cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
         };
-        let mut sum = words.add(&places);
+        let mut sum = words.add(&positions);
         sum = cx.layer_norm("layernorm_embedding", &sum);
-        (sum, [words, places])
+        (sum, [words, positions])
     }
 
     /// Two convolutions over the spectrogram, the second with stride two, and fixed positions.
-    fn sound(&self, cx: &Cx, input: &Tensor) -> (Tensor, [Tensor; 2]) {
+    fn audio_embeddings(&self, cx: &Cx, input: &Tensor) -> (Tensor, [Tensor; 2]) {
         let conv = |stride| Conv::stride(stride).padded(1);
         let mut x = cx
             .convolution("conv1", input, self.hidden, &[3], conv(1), true)
@@ -162,87 +156,90 @@ impl Seq2Seq {
             .then(Tensor::gelu);
         x = x.permute(&[0, 2, 1]);
         let index = input.constant("arange", &[self.frames], DType::I64);
-        let places = cx.within("embed_positions", |cx| {
+        let positions = cx.within("embed_positions", |cx| {
             let shape = [self.frames, self.hidden];
-            let table = cx.param_as("weight", shape, cx.env.weights, |_| false);
-            table.tensor().embedding(&index)
+            let weight = cx.param_as("weight", shape, cx.env.weights, |_| false);
+            weight.tensor().embedding(&index)
         });
-        (x.add(&places), [x, index])
+        (x.add(&positions), [x, index])
     }
 
-    fn decode(&self, cx: &Cx, ids: &Tensor, encoded: &Tensor, table: &Tensor) -> Tensor {
+    /// `WhisperDecoder.forward`, `BartDecoder.forward`.
+    fn decode(&self, cx: &Cx, ids: &Tensor, encoded: &Tensor, embedding: &Tensor) -> Tensor {
         let (b, s) = (ids.size(0), ids.size(1));
         let words = if self.whisper {
-            cx.asks_with_adapters(table.embedding(ids))
+            cx.asks_with_adapters(embedding.embedding(ids))
         } else {
-            cx.asks_for_gradient(table.embedding(ids).then(Tensor::scale))
+            cx.asks_for_gradient(embedding.embedding(ids).then(Tensor::scale))
         };
         let mut index = ids.constant("arange", &[s], DType::I64).then(Tensor::shift);
         if self.whisper {
             index = index.constant("repeat", &[b, s], DType::I64);
         }
-        let places = if self.whisper {
+        let positions = if self.whisper {
             cx.within("embed_positions", |cx| {
-                let table = cx.param("weight", [self.positions, self.hidden]).tensor();
-                table.rows(&index).view(&[b, s, self.hidden])
+                let weight = cx.param("weight", [self.positions, self.hidden]).tensor();
+                weight.rows(&index).view(&[b, s, self.hidden])
             })
         } else {
             let moved = index.unsqueeze(0).shift();
             cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
         };
-        let mut hidden = words.add(&places);
+        let mut hidden = words.add(&positions);
         if !self.whisper {
             hidden = cx.layer_norm("layernorm_embedding", &hidden);
         }
-        hidden = self.dropped(cx, &hidden);
-        let mask = match cx.env.training.attention {
-            _ if self.whisper => causal_mask(cx, ids, None, words.dtype()),
+        hidden = self.dropout(cx, &hidden);
+        let mask = self.decoder_mask(cx, ids, words.dtype());
+        let (this, encoded) = (*self, encoded.clone());
+        let last = cx.stack(
+            "layers",
+            self.decoder_layers,
+            hidden,
+            move |cx, hidden, _| this.layer(cx, hidden, &mask, Some(&encoded)),
+        );
+        let last = self.final_norm(cx, last);
+        drop((words, positions, index));
+        last
+    }
+
+    fn decoder_mask(&self, cx: &Cx, ids: &Tensor, dtype: DType) -> AttentionMask {
+        match cx.env.training.attention {
+            _ if self.whisper => causal_mask(cx, ids, None, dtype),
             Attention::Sdpa | Attention::Flash2 => AttentionMask::Causal,
             Attention::Eager => {
                 let allowed = allowed(ids, None, false);
-                AttentionMask::Given(additive(&allowed, b, words.dtype()))
+                AttentionMask::Given(additive(&allowed, ids.size(0), dtype))
             }
-        };
-        let (this, encoded) = (*self, encoded.clone());
-        let state = vec![hidden];
-        let last = cx.layers("layers", self.decoder_layers, state, move |cx, state, _| {
-            state
-                .iter()
-                .map(|x| this.layer(cx, x, Some(&mask), Some(&encoded)))
-                .collect()
-        });
-        let last = self.ended(cx, last);
-        drop((words, places, index));
-        last.unwrap_or_else(|| ids.clone())
+        }
     }
 
-    /// A layer of the encoder or, with what it attends to, of the decoder.
+    /// A layer of the encoder or, with the encoder's states to attend to, of the decoder.
     fn layer(
         &self,
         cx: &Cx,
         input: &Tensor,
-        mask: Option<&AttentionMask>,
+        mask: &AttentionMask,
         encoded: Option<&Tensor>,
     ) -> Tensor {
-        let mask = mask.unwrap_or(&AttentionMask::None);
-        let mut hidden = self.part(cx, input, "self_attn_layer_norm", |x| {
+        let mut hidden = self.sublayer(cx, input, "self_attn_layer_norm", |x| {
             cx.within("self_attn", |cx| self.attention(cx, &x, None, mask))
         });
         if let Some(encoded) = encoded {
-            hidden = self.part(cx, &hidden, "encoder_attn_layer_norm", |x| {
+            hidden = self.sublayer(cx, &hidden, "encoder_attn_layer_norm", |x| {
                 cx.within("encoder_attn", |cx| {
                     self.attention(cx, &x, Some(encoded), &AttentionMask::None)
                 })
             });
         }
-        self.part(cx, &hidden, "final_layer_norm", |mut x| {
+        self.sublayer(cx, &hidden, "final_layer_norm", |mut x| {
             x = cx.linear("fc1", &x, self.ffn, true).then(Tensor::gelu);
             (cx.linear("fc2", &x, self.hidden, true), None)
         })
     }
 
-    /// One part of a layer with its residual and its norm: Whisper's before it, BART's after.
-    fn part(
+    /// Attention or feed-forward with its residual and its norm: Whisper's before it, BART's after.
+    fn sublayer(
         &self,
         cx: &Cx,
         input: &Tensor,
@@ -254,7 +251,7 @@ impl Seq2Seq {
             return input.add(&hidden);
         }
         let (mut hidden, _weights) = body(input.clone());
-        hidden = self.dropped(cx, &hidden);
+        hidden = self.dropout(cx, &hidden);
         hidden = input.add(&hidden);
         cx.layer_norm(norm, &hidden)
     }
@@ -294,8 +291,8 @@ impl Seq2Seq {
     }
 }
 
-/// `shift_tokens_right`.
-fn shifted_right(labels: &Tensor) -> Tensor {
+/// `shift_tokens_right`, T5's `_shift_right`.
+pub(super) fn shift_tokens_right(labels: &Tensor) -> Tensor {
     let shape = labels.shape();
     let shifted = labels.constant("new_zeros", shape, DType::I64);
     let rest = [labels.size(0), labels.size(1).saturating_sub(1)];
