@@ -1,4 +1,4 @@
-//! Mamba (transformers/models/mamba/modeling_mamba.py) as it runs without kernels of its own.
+//! Mamba (transformers/models/mamba/modeling_mamba.py) without its fused kernels: `slow_forward`.
 
 use super::{Cx, ModelError, Net, Output, Sizes, head, inputs};
 use crate::scenario::Data;
@@ -9,11 +9,12 @@ use crate::tape::{DType, Tensor};
 struct Mamba {
     layers: u64,
     hidden: u64,
-    /// The width of the scan.
+    /// `intermediate_size`.
     inner: u64,
     state: u64,
-    taps: u64,
-    /// The width time steps are pressed to.
+    /// `conv_kernel`.
+    kernel: u64,
+    /// `time_step_rank`.
     rank: u64,
     vocab: u64,
 }
@@ -25,7 +26,7 @@ pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         hidden,
         inner: sizes.or("inner", sizes.or("expand", 2).saturating_mul(hidden)),
         state: sizes.or("state", 16),
-        taps: sizes.or("conv", 4).max(1),
+        kernel: sizes.or("conv", 4).max(1),
         rank: sizes.or("dt_rank", hidden.div_ceil(16)),
         vocab: sizes.need("vocab")?,
     }))
@@ -41,16 +42,10 @@ impl Net for Mamba {
             return Output::empty(cx);
         };
         let hidden = cx.within("backbone", |cx| self.model(cx, ids));
-        let table = || {
-            cx.within("backbone", |cx| {
-                cx.within("embeddings", |cx| {
-                    cx.param("weight", [self.vocab, self.hidden]).tensor()
-                })
-            })
-        };
-        head::loss(cx, &hidden, labels, false, table, |hidden| {
+        let weight = || cx.embedding_weight(&["backbone", "embeddings"], self.vocab, self.hidden);
+        head::loss(cx, &hidden, labels, false, weight, |hidden| {
             let narrow = hidden.to(cx.env.weights);
-            let logits = narrow.then(|hidden| hidden.linear(&table(), None));
+            let logits = narrow.then(|hidden| hidden.linear(&weight(), None));
             logits.then(|logits| logits.to(DType::F32))
         })
     }
@@ -60,15 +55,16 @@ impl Mamba {
     fn model(&self, cx: &Cx, ids: &Tensor) -> Tensor {
         let embedded = cx.input_embedding("embeddings", ids, self.vocab, self.hidden);
         let this = *self;
-        let state = vec![embedded.clone()];
-        let last = cx.equal_layers("layers", self.layers, state, move |cx, state| {
-            state.iter().map(|hidden| this.block(cx, hidden)).collect()
-        });
-        let normed = last.first().map(|hidden| cx.rms_norm("norm_f", hidden));
-        normed.unwrap_or(embedded)
+        let last = cx.equal_stack(
+            "layers",
+            self.layers,
+            embedded.clone(),
+            move |cx, hidden| this.block(cx, hidden),
+        );
+        cx.rms_norm("norm_f", &last)
     }
 
-    /// `MambaBlock.forward`: the sum of all blocks is kept in fp32.
+    /// `MambaBlock.forward` with `residual_in_fp32`.
     fn block(&self, cx: &Cx, input: &Tensor) -> Tensor {
         let mut hidden = {
             let narrow = input.to(cx.env.weights);
@@ -85,52 +81,52 @@ impl Mamba {
         let projected = cx
             .linear("in_proj", hidden, 2 * self.inner, false)
             .transpose(1, 2);
-        let decay = {
-            let wide = cx.param("A_log", [self.inner, self.state]).tensor();
-            wide.to(DType::F32).then(Tensor::exp).then(Tensor::neg)
+        let a = {
+            let a_log = cx.param("A_log", [self.inner, self.state]).tensor();
+            a_log.to(DType::F32).then(Tensor::exp).then(Tensor::neg)
         };
-        let skip = || cx.param("D", [self.inner]).tensor().to(DType::F32);
+        let d = || cx.param("D", [self.inner]).tensor().to(DType::F32);
         let time_bias = || {
             let bias = cx.within("dt_proj", |cx| cx.param("bias", [self.inner]).tensor());
             bias.to(DType::F32)
         };
-        // Arguments of the fused function, which is not there.
-        drop((skip(), time_bias()));
+        // Arguments of the fused function, which is not installed.
+        drop((d(), time_bias()));
         let parts = projected.chunk(2, 1);
         let Ok([mixed, gate]) = <[Tensor; 2]>::try_from(parts) else {
             return hidden.clone();
         };
         let steps = mixed.size(2);
-        let mixed = self.convolved(cx, &mixed).transpose(1, 2);
+        let mixed = self.causal_conv1d(cx, &mixed).transpose(1, 2);
         let widths = [self.rank, self.state, self.state];
-        let all = cx.linear("x_proj", &mixed, widths.iter().sum(), false);
-        let parts = all.split(&widths, -1);
-        drop(all);
-        let Ok([mut time, b, c]) = <[Tensor; 3]>::try_from(parts) else {
+        let parameters = cx.linear("x_proj", &mixed, widths.iter().sum(), false);
+        let parts = parameters.split(&widths, -1);
+        drop(parameters);
+        let Ok([mut time_step, b, c]) = <[Tensor; 3]>::try_from(parts) else {
             return hidden.clone();
         };
-        time = cx.within("dt_proj", |cx| {
+        time_step = cx.within("dt_proj", |cx| {
             let weight = cx.param("weight", [self.inner, self.rank]).tensor();
-            let rows = time.linear(&weight, None);
+            let rows = time_step.linear(&weight, None);
             rows.transpose(1, 2).contiguous()
         });
-        let bias = time_bias();
-        let skip = skip();
-        let sound = mixed.transpose(1, 2);
-        let out = self.scanned([&sound, &time, &b, &c], [&decay, &skip, &bias], &gate);
-        drop(skip);
+        let time_bias = time_bias();
+        let d = d();
+        let x = mixed.transpose(1, 2);
+        let out = self.selective_scan([&x, &time_step, &b, &c], [&a, &d, &time_bias], &gate);
+        drop(d);
         let shape = [out.size(0), steps, self.inner];
         let rows = out.transpose(1, 2).to(dtype);
         let result = cx.linear("out_proj", &rows.reshape(&shape), self.hidden, false);
-        drop((projected, decay, gate, bias, time, b, c, mixed, out));
+        drop((projected, a, gate, time_bias, time_step, b, c, mixed, out));
         result
     }
 
-    /// `causal_conv1d_fn`: each channel by itself, cut to the sequence.
-    fn convolved(&self, cx: &Cx, x: &Tensor) -> Tensor {
+    /// `causal_conv1d_fn`: a depthwise convolution, cut to the sequence.
+    fn causal_conv1d(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let steps = x.size(2);
         let conv = Conv {
-            padding: self.taps - 1,
+            padding: self.kernel - 1,
             groups: self.inner,
             ..Conv::default()
         };
@@ -139,7 +135,7 @@ impl Mamba {
                 "conv1d",
                 &x.to(cx.env.weights),
                 self.inner,
-                &[self.taps],
+                &[self.kernel],
                 conv,
                 true,
             )
@@ -148,36 +144,33 @@ impl Mamba {
     }
 
     /// `mamba_selective_scan`.
-    fn scanned(
+    fn selective_scan(
         &self,
-        [sound, time, b, c]: [&Tensor; 4],
-        [decay, skip, bias]: [&Tensor; 3],
+        [x, time_step, b, c]: [&Tensor; 4],
+        [a, d, time_bias]: [&Tensor; 3],
         gate: &Tensor,
     ) -> Tensor {
-        let moved = bias.to(time.dtype()).unsqueeze(-1);
-        let mut time = time.add(&moved);
-        drop(moved);
-        time = time.softplus();
+        let bias = time_bias.to(time_step.dtype()).unsqueeze(-1);
+        let mut time_step = time_step.add(&bias);
+        drop(bias);
+        time_step = time_step.softplus();
 
         // A view for each use.
-        let column = || time.unsqueeze(-1);
-        let factors = decay
+        let column = || time_step.unsqueeze(-1);
+        let discrete_a = a
             .view(&[1, self.inner, 1, self.state])
             .mul(&column())
             .then(Tensor::exp);
         let wide_b = b.unsqueeze(1).to(DType::F32);
-        let inputs = column().mul(&wide_b);
+        let discrete_b = column().mul(&wide_b);
         drop(wide_b);
-        let heard = sound
-            .unsqueeze(-1)
-            .to(DType::F32)
-            .then(|sound| inputs.mul(sound));
-        let (mut out, names) = factors.selective_scan(&heard, c);
-        out = sound
-            .mul(&skip.unsqueeze(0).unsqueeze(-1))
-            .then(|skipped| out.add(skipped));
+        let input = x.unsqueeze(-1).to(DType::F32).then(|x| discrete_b.mul(x));
+        let (mut out, names) = discrete_a.selective_scan(&input, c);
+        out = x
+            .mul(&d.unsqueeze(0).unsqueeze(-1))
+            .then(|skip| out.add(skip));
         out = gate.silu().then(|gate| out.mul(gate));
-        drop((names, factors, inputs, heard, time));
+        drop((names, discrete_a, discrete_b, input, time_step));
         out
     }
 }

@@ -41,20 +41,9 @@ pub fn images_and_labels(cx: &Cx, data: &Data, size: u64) -> Vec<Tensor> {
     ]
 }
 
-/// A convolution whose windows do not overlap, as a sequence of patches `[B, N, C]`.
+/// An image as a sequence of patches `[B, N, C]`, by a convolution with a stride of its kernel.
 pub fn patches(cx: &Cx, name: &'static str, image: &Tensor, width: u64, size: u64) -> Tensor {
-    patches_with(cx, name, image, width, size, true)
-}
-
-pub fn patches_with(
-    cx: &Cx,
-    name: &'static str,
-    image: &Tensor,
-    width: u64,
-    size: u64,
-    bias: bool,
-) -> Tensor {
-    let grid = cx.conv2d(name, image, width, size, Conv::stride(size), bias);
+    let grid = cx.conv2d(name, image, width, size, Conv::stride(size), true);
     let count = grid.size(2) * grid.size(3);
     grid.reshape(&[grid.size(0), width, count]).transpose(1, 2)
 }
@@ -82,12 +71,13 @@ impl Vit {
     fn model(&self, cx: &Cx, image: &Tensor) -> Tensor {
         let embedded = cx.within("embeddings", |cx| self.embeddings(cx, image));
         let this = *self;
-        let state = vec![embedded.clone()];
-        let hidden = cx.layers("layers", self.layers, state, move |cx, state, _| {
-            state.iter().map(|hidden| this.layer(cx, hidden)).collect()
-        });
-        let normed = hidden.first().map(|it| cx.layer_norm("layernorm", it));
-        normed.unwrap_or(embedded)
+        let last = cx.stack(
+            "layers",
+            self.layers,
+            embedded.clone(),
+            move |cx, hidden, _| this.layer(cx, hidden),
+        );
+        cx.layer_norm("layernorm", &last)
     }
 
     fn embeddings(&self, cx: &Cx, image: &Tensor) -> Tensor {
@@ -99,7 +89,7 @@ impl Vit {
         let mut embedded = cx.within("patch_embeddings", |cx| {
             patches(cx, "projection", image, self.hidden, self.patch)
         });
-        // The constructor makes the table last; what a module holds itself is listed first.
+        // The constructor makes the position embeddings last; a module's own parameters are listed first.
         cx.tape.make_first(start, made);
         let tokens = token.tensor().expand(&[image.size(0), 1, self.hidden]);
         embedded = Tensor::cat(&tokens, &[&embedded], 1);
@@ -130,8 +120,9 @@ impl Vit {
     fn attention(&self, cx: &Cx, x: &Tensor) -> (Tensor, Option<Tensor>) {
         let [q, k, v] = ["q_proj", "k_proj", "v_proj"]
             .map(|name| heads(&cx.linear(name, x, self.hidden, true), self.heads));
-        let form = Eager { in_fp32: true };
-        let (mut out, weights) = attend(cx, [&q, &k, &v], &AttentionMask::None, self.dropout, form);
+        let eager = Eager { in_fp32: true };
+        let (mut out, weights) =
+            attend(cx, [&q, &k, &v], &AttentionMask::None, self.dropout, eager);
         out = out.reshape(&[x.size(0), x.size(1), self.hidden]);
         (cx.linear("o_proj", &out, self.hidden, true), weights)
     }
