@@ -1,10 +1,10 @@
 //! ALBERT (transformers/models/albert/modeling_albert.py): one layer, run again and again.
 
 use super::attention::{Eager, attend, heads};
-use super::bidirectional::bidirectional_mask;
 use super::encoder::{self, Config};
 use super::gpt2::gelu_new;
 use super::inputs::token_ids_and_labels;
+use super::masks::bidirectional_mask;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;

@@ -1,8 +1,8 @@
 //! BERT, RoBERTa and ELECTRA (transformers/models/{bert,roberta,electra}/modeling_*.py).
 
 use super::attention::{Eager, attend, heads};
-use super::bidirectional::bidirectional_mask;
 use super::encoder::{self, Config, add_and_norm, feed_forward};
+use super::masks::bidirectional_mask;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;

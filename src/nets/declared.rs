@@ -1,4 +1,4 @@
-//! A network that the scenario declares: its parts, run layer by layer.
+//! A network that a scenario declares: its parts, run layer by layer.
 
 use std::rc::Rc;
 
@@ -69,7 +69,7 @@ impl Net for Declared {
             });
         }
         let loss = cx.named("loss", |cx| {
-            let x = beside(cx, &self.at_loss, x.clone());
+            let x = with_declared_tensors(cx, &self.at_loss, x.clone());
             match (self.loss, batch.get(1)) {
                 (Loss::CrossEntropy, Some(target)) => {
                     let rows = [target.numel(), x.size(-1)];
@@ -88,7 +88,7 @@ impl Net for Declared {
 
 /// All passes of a part over its one set of weights.
 fn run(cx: &Cx, part: &Rc<Part>, mut x: Tensor) -> Tensor {
-    // What is run once only is no list of layers, and no checkpoint is laid around it.
+    // A part that is run once is no list of layers and is not checkpointed.
     let listed = part.repeat > 1 || part.passes > 1;
     for pass in 0..part.passes {
         x = if pass < part.without_gradient {
@@ -139,13 +139,13 @@ fn one_pass(cx: &Cx, part: &Rc<Part>, mut x: Tensor, listed: bool) -> Tensor {
 
 fn layer(cx: &Cx, part: &Part, mut x: Tensor) -> Tensor {
     for (at, op) in part.ops.iter().enumerate() {
-        x = cx.nth(name(op), at, |cx| one(cx, op, &x));
+        x = cx.nth(name(op), at, |cx| apply(cx, op, &x));
     }
-    beside(cx, &part.tensors, x)
+    with_declared_tensors(cx, &part.tensors, x)
 }
 
-/// The declared tensors that belong here.
-fn beside(cx: &Cx, tensors: &[ExtraTensor], mut x: Tensor) -> Tensor {
+/// `x` with the tensors that are declared to be alive here.
+fn with_declared_tensors(cx: &Cx, tensors: &[ExtraTensor], mut x: Tensor) -> Tensor {
     for tensor in tensors {
         x = cx.named(&tensor.name, |cx| declared(cx, tensor, x));
     }
@@ -154,15 +154,15 @@ fn beside(cx: &Cx, tensors: &[ExtraTensor], mut x: Tensor) -> Tensor {
 
 fn declared(cx: &Cx, tensor: &ExtraTensor, x: Tensor) -> Tensor {
     let shape = Dims::new(&tensor.shape);
-    let made = || -> Vec<Tensor> {
+    let allocate = || -> Vec<Tensor> {
         (0..tensor.count)
             .map(|_| cx.tape.empty("declared", shape, tensor.dtype))
             .collect()
     };
     match tensor.lifetime {
-        Lifetime::Saved => x.keeping(&made()),
+        Lifetime::Saved => x.keeping(&allocate()),
         Lifetime::Forward => {
-            drop(made());
+            drop(allocate());
             x
         }
         Lifetime::Backward => {
@@ -192,22 +192,23 @@ fn name(op: &Op) -> &'static str {
     }
 }
 
-fn one(cx: &Cx, op: &Op, x: &Tensor) -> Tensor {
+fn apply(cx: &Cx, op: &Op, x: &Tensor) -> Tensor {
     match op {
         Op::Embedding { rows, width } => cx.embedding("table", x, *rows, *width),
         Op::Linear { out, bias } => cx.linear("proj", x, *out, *bias),
         Op::Norm(norm) => normed(cx, *norm, x),
-        Op::Attention(it) => attention(cx, it, x),
-        Op::Mlp(it) => mlp(cx, it, x),
-        Op::Conv(it) => {
+        Op::Attention(attention) => self_attention(cx, attention, x),
+        Op::Mlp(declared) => mlp(cx, declared, x),
+        Op::Conv(declared) => {
             let space = x.shape().len().saturating_sub(2).min(3);
-            let kernel = [it.kernel; 3];
-            let conv = Conv::stride(it.stride)
-                .padded(it.kernel / 2)
-                .grouped(it.groups);
-            cx.convolution("kernel", x, it.out, &kernel[..space], conv, it.bias)
+            let kernel = [declared.kernel; 3];
+            let conv = Conv::stride(declared.stride)
+                .padded(declared.kernel / 2)
+                .grouped(declared.groups);
+            let kernel = &kernel[..space];
+            cx.convolution("kernel", x, declared.out, kernel, conv, declared.bias)
         }
-        Op::Activation(kind) => active(kind, x),
+        Op::Activation(kind) => activation(kind, x),
         Op::Dropout(p) => cx.dropout(x, *p),
     }
 }
@@ -221,7 +222,7 @@ fn normed(cx: &Cx, norm: Norm, x: &Tensor) -> Tensor {
     }
 }
 
-fn active(kind: &str, x: &Tensor) -> Tensor {
+fn activation(kind: &str, x: &Tensor) -> Tensor {
     match kind {
         "gelu" => x.gelu(),
         "silu" => x.silu(),
@@ -231,20 +232,23 @@ fn active(kind: &str, x: &Tensor) -> Tensor {
     }
 }
 
-fn attention(cx: &Cx, it: &Attention, x: &Tensor) -> Tensor {
+fn self_attention(cx: &Cx, attention: &Attention, x: &Tensor) -> Tensor {
     let (b, n, width) = (x.size(0), x.size(1), x.size(-1));
-    let d = width / it.heads.max(1);
-    let input = normed(cx, it.norm, x);
-    let query = heads(&cx.linear("q_proj", &input, width, it.bias), it.heads);
+    let d = width / attention.heads.max(1);
+    let input = normed(cx, attention.norm, x);
+    let query = heads(
+        &cx.linear("q_proj", &input, width, attention.bias),
+        attention.heads,
+    );
     let grouped = |name| {
-        let flat = cx.linear(name, &input, it.kv * d, it.bias);
-        let few = heads(&flat, it.kv);
-        repeat_heads(&few, it.heads / it.kv.max(1))
+        let flat = cx.linear(name, &input, attention.kv * d, attention.bias);
+        let few = heads(&flat, attention.kv);
+        repeat_heads(&few, attention.heads / attention.kv.max(1))
     };
     let (key, value) = (grouped("k_proj"), grouped("v_proj"));
     drop(input);
     let eager = cx.env.training.attention == scenario::Attention::Eager;
-    let mask = match (it.causal, eager) {
+    let mask = match (attention.causal, eager) {
         (false, _) => AttentionMask::None,
         (true, false) => AttentionMask::Causal,
         (true, true) => AttentionMask::Given(query.constant("mask", &[1, 1, n, n], query.dtype())),
@@ -253,31 +257,31 @@ fn attention(cx: &Cx, it: &Attention, x: &Tensor) -> Tensor {
         cx,
         [&query, &key, &value],
         &mask,
-        it.dropout,
+        attention.dropout,
         Eager::default(),
     );
-    let out = cx.linear("o_proj", &out.view(&[b, n, width]), width, it.bias);
-    around(cx, x, &out, it.residual, it.dropout)
+    let out = cx.linear("o_proj", &out.view(&[b, n, width]), width, attention.bias);
+    add_residual(cx, x, &out, attention.residual, attention.dropout)
 }
 
-fn mlp(cx: &Cx, it: &Mlp, x: &Tensor) -> Tensor {
+fn mlp(cx: &Cx, mlp: &Mlp, x: &Tensor) -> Tensor {
     let width = x.size(-1);
-    let input = normed(cx, it.norm, x);
-    let mut inner = cx.linear("up_proj", &input, it.width, it.bias);
-    inner = if it.gated {
-        let gate = cx.linear("gate_proj", &input, it.width, it.bias);
-        let gate = active(it.activation, &gate);
+    let input = normed(cx, mlp.norm, x);
+    let mut inner = cx.linear("up_proj", &input, mlp.width, mlp.bias);
+    inner = if mlp.gated {
+        let gate = cx.linear("gate_proj", &input, mlp.width, mlp.bias);
+        let gate = activation(mlp.activation, &gate);
         gate.mul(&inner)
     } else {
-        active(it.activation, &inner)
+        activation(mlp.activation, &inner)
     };
     drop(input);
-    let out = cx.linear("down_proj", &inner, width, it.bias);
+    let out = cx.linear("down_proj", &inner, width, mlp.bias);
     drop(inner);
-    around(cx, x, &out, it.residual, it.dropout)
+    add_residual(cx, x, &out, mlp.residual, mlp.dropout)
 }
 
-fn around(cx: &Cx, x: &Tensor, out: &Tensor, residual: bool, dropout: f64) -> Tensor {
+fn add_residual(cx: &Cx, x: &Tensor, out: &Tensor, residual: bool, dropout: f64) -> Tensor {
     let out = cx.dropout(out, dropout);
     if residual { x.add(&out) } else { out }
 }

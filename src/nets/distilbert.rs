@@ -1,9 +1,9 @@
 //! DistilBERT (transformers/models/distilbert/modeling_distilbert.py).
 
 use super::attention::{Eager, attend, heads};
-use super::bidirectional::bidirectional_mask;
 use super::encoder::{self, Config};
 use super::inputs::token_ids_and_labels;
+use super::masks::bidirectional_mask;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;

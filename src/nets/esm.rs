@@ -1,9 +1,9 @@
 //! ESM-2, a language model of proteins (transformers/models/esm/modeling_esm.py).
 
 use super::attention::{Eager, attend, heads};
-use super::bidirectional::bidirectional_mask;
 use super::encoder::{self, Config};
 use super::inputs::token_ids_and_labels;
+use super::masks::bidirectional_mask;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;

@@ -1,26 +1,26 @@
 //! Graph networks of PyTorch Geometric: graph convolution, graph attention and GraphSAGE over a list of edges.
 
-use super::vision::place;
+use super::vision::index_name;
 use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
 pub(super) const FAMILIES: &[(&str, Build)] = &[
-    ("gcn", |sizes| build(sizes, Kind::Convolution)),
-    ("gat", |sizes| build(sizes, Kind::Attention)),
-    ("sage", |sizes| build(sizes, Kind::Mean)),
+    ("gcn", |sizes| build(sizes, Convolution::Gcn)),
+    ("gat", |sizes| build(sizes, Convolution::Gat)),
+    ("sage", |sizes| build(sizes, Convolution::Sage)),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Convolution,
-    Attention,
-    Mean,
+enum Convolution {
+    Gcn,
+    Gat,
+    Sage,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Graph {
-    kind: Kind,
+struct GraphNet {
+    convolution: Convolution,
     /// Nodes and edges of one graph of the batch.
     nodes: u64,
     edges: u64,
@@ -31,9 +31,9 @@ struct Graph {
     classes: u64,
 }
 
-fn build(sizes: &Sizes, kind: Kind) -> Result<Box<dyn Net>, ModelError> {
-    Ok(Box::new(Graph {
-        kind,
+fn build(sizes: &Sizes, convolution: Convolution) -> Result<Box<dyn Net>, ModelError> {
+    Ok(Box::new(GraphNet {
+        convolution,
         nodes: sizes.need("nodes")?,
         edges: sizes.need("edges")?,
         features: sizes.need("feat")?,
@@ -44,14 +44,14 @@ fn build(sizes: &Sizes, kind: Kind) -> Result<Box<dyn Net>, ModelError> {
     }))
 }
 
-/// The graph as a layer sees it.
+/// The edges as a layer takes them.
 struct Edges<'a> {
     index: &'a Tensor,
     weights: Option<&'a Tensor>,
     count: u64,
 }
 
-impl Net for Graph {
+impl Net for GraphNet {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let times = |n: u64| n.saturating_mul(data.micro_batch);
         let (nodes, edges) = (times(self.nodes), times(self.edges));
@@ -60,7 +60,7 @@ impl Net for Graph {
             cx.tape.empty("x", [nodes, self.features], cx.env.weights),
             cx.tape.empty("edge_index", [2, edges], DType::I64),
         ];
-        if self.kind == Kind::Convolution {
+        if self.convolution == Convolution::Gcn {
             all.push(cx.tape.empty("edge_weight", [edges], cx.env.weights));
         }
         all
@@ -81,10 +81,10 @@ impl Net for Graph {
             let width = if last { self.classes } else { self.hidden };
             let heads = if last { 1 } else { self.heads };
             x = cx.within("c", |cx| {
-                cx.within(place(i as usize), |cx| match self.kind {
-                    Kind::Convolution => convolution(cx, &x, &edges, width),
-                    Kind::Attention => attention(cx, &x, &edges, width, heads),
-                    Kind::Mean => mean(cx, &x, &edges, width),
+                cx.within(index_name(i as usize), |cx| match self.convolution {
+                    Convolution::Gcn => gcn_conv(cx, &x, &edges, width),
+                    Convolution::Gat => gat_conv(cx, &x, &edges, width, heads),
+                    Convolution::Sage => sage_conv(cx, &x, &edges, width),
                 })
             });
             if !last {
@@ -100,7 +100,7 @@ impl Net for Graph {
 }
 
 /// `GCNConv` without normalisation and self-loops (`gcn_conv.py`).
-fn convolution(cx: &Cx, x: &Tensor, edges: &Edges, width: u64) -> Tensor {
+fn gcn_conv(cx: &Cx, x: &Tensor, edges: &Edges, width: u64) -> Tensor {
     let nodes = x.size(0);
     let bias = cx.param("bias", [width]).tensor();
     let x = cx.linear("lin", x, width, false);
@@ -117,7 +117,7 @@ fn convolution(cx: &Cx, x: &Tensor, edges: &Edges, width: u64) -> Tensor {
 }
 
 /// `SAGEConv`: the mean of a node's neighbours and the node itself, each through a layer of its own (`sage_conv.py`).
-fn mean(cx: &Cx, x: &Tensor, edges: &Edges, width: u64) -> Tensor {
+fn sage_conv(cx: &Cx, x: &Tensor, edges: &Edges, width: u64) -> Tensor {
     let mut out = {
         let neighbours = x.index_select(edges.index, edges.count);
         neighbours.scatter_mean(edges.index, x.size(0))
@@ -131,7 +131,7 @@ fn mean(cx: &Cx, x: &Tensor, edges: &Edges, width: u64) -> Tensor {
 }
 
 /// `GATConv` without self-loops (`gat_conv.py`).
-fn attention(cx: &Cx, x: &Tensor, edges: &Edges, width: u64, heads: u64) -> Tensor {
+fn gat_conv(cx: &Cx, x: &Tensor, edges: &Edges, width: u64, heads: u64) -> Tensor {
     let nodes = x.size(0);
     let source_weight = cx.param("att_src", [1, heads, width]).tensor();
     let target_weight = cx.param("att_dst", [1, heads, width]).tensor();

@@ -1,10 +1,10 @@
 //! ModernBERT (transformers/models/modernbert/modeling_modernbert.py): local attention, with global attention in every third layer.
 
 use super::attention::{Eager, attend};
-use super::bidirectional::{bidirectional_mask, windowed_mask};
 use super::decoder::{plain_tables, wide_turned};
 use super::encoder::Config;
 use super::inputs::token_ids_and_labels;
+use super::masks::{bidirectional_mask, sliding_window_mask};
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;
@@ -92,7 +92,7 @@ impl ModernBert {
         let dtype = embedded.dtype();
         let tables = |names| plain_tables(cx, &positions, hidden / heads, dtype, names);
         let global_mask = bidirectional_mask(cx, ids.size(1), padding, dtype);
-        let local_mask = windowed_mask(cx, ids, padding, dtype, self.reach);
+        let local_mask = sliding_window_mask(cx, ids, padding, dtype, self.reach);
         let global = LayerInputs {
             mask: global_mask,
             rotary: tables(["full_inv_freq", "full_original_inv_freq"]),

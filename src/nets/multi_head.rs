@@ -1,10 +1,10 @@
-//! `nn.MultiheadAttention(batch_first=True)` of queries over other tokens, with its weights asked for: explicit
-//! (`F.multi_head_attention_forward`).
+//! `nn.MultiheadAttention(batch_first=True)` as cross-attention with `need_weights=True`, which is computed without a fused
+//! kernel (`F.multi_head_attention_forward`).
 
 use super::Cx;
 use crate::tape::Tensor;
 
-/// What comes out, and the weights averaged over heads.
+/// The output, and the weights averaged over heads.
 pub fn multi_head(
     cx: &Cx,
     queries: &Tensor,
@@ -22,19 +22,19 @@ pub fn multi_head(
         (Some(weight), bias) => x.transpose(0, 1).linear(weight, bias),
         _ => x.clone(),
     };
-    let asked = project(queries, 0);
-    let both = project(tokens, 1)
+    let q = project(queries, 0);
+    let kv = project(tokens, 1)
         .view(&[s, b, 2, width])
         .permute(&[2, 0, 1, 3])
         .contiguous();
-    let part = || both.select(0);
+    let part = || kv.select(0);
     let split = |x: &Tensor, rows: u64| x.view(&[rows, b * heads, width / heads]).transpose(0, 1);
-    let asked = split(&asked, n).then(Tensor::scale);
-    let (keys, values) = (split(&part(), s), split(&part(), s));
-    let mut scores = asked.bmm(&keys.transpose(1, 2));
+    let q = split(&q, n).then(Tensor::scale);
+    let (k, v) = (split(&part(), s), split(&part(), s));
+    let mut scores = q.bmm(&k.transpose(1, 2));
     scores = scores.softmax(None);
     scores = scores.dropout(cx.rate(dropout));
-    let mut out = scores.bmm(&values).transpose(0, 1);
+    let mut out = scores.bmm(&v).transpose(0, 1);
     out = out.reshape(&[n * b, width]);
     out = cx.linear("out_proj", &out, width, true);
     let averaged = scores.view(&[b, heads, n, s]).mean(&[1]);

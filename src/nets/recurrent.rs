@@ -3,7 +3,7 @@
 //! cuDNN fuses the steps and keeps less; what it reserves is not published, so this is the upper bound.
 
 use super::sizes::MOST_RUNS;
-use super::vision::place;
+use super::vision::index_name;
 use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::Tensor;
@@ -106,7 +106,7 @@ impl Recurrent {
                 .iter_mut()
                 .filter_map(|all| all.get(layer).cloned())
                 .collect();
-            let (out, state) = cx.within(place(layer), |cx| self.layer(cx, &x, state));
+            let (out, state) = cx.within(index_name(layer), |cx| self.layer(cx, &x, state));
             let Some(out) = out else { return x };
             x = out;
             for (all, state) in last.iter_mut().zip(state) {

@@ -1,8 +1,8 @@
 //! SigLIP: CLIP's encoders without a class token, pooled by attention, and a loss of pairs
 //! (transformers/models/siglip/modeling_siglip.py).
 
-use super::bidirectional::bidirectional_mask;
 use super::clip::{Tower, normalized};
+use super::masks::bidirectional_mask;
 use super::multi_head::multi_head;
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;

@@ -2,7 +2,7 @@
 //! (transformers/models/{gemma3,paligemma}/modeling_*.py).
 
 use super::super::siglip::VisionModel;
-use super::super::{Cx, ModelError, Net, Output, Sizes, blocks, inputs};
+use super::super::{Cx, ModelError, Net, Output, Sizes, inputs, masks};
 use super::norm::gemma;
 use super::{Decoder, Given, Traits, cache};
 use crate::scenario::Data;
@@ -120,21 +120,21 @@ impl Pictured {
     ) -> (Tensor, [AttentionMask; 2]) {
         match self.projector {
             Projector::Pooled => {
-                let blocks = blocks::of_images(types);
-                let whole = blocks::mask(cx, &blocks, padding, dtype, false);
+                let blocks = masks::image_blocks(types);
+                let whole = masks::blockwise_mask(cx, &blocks, padding, dtype, false);
                 if let Some(padding) = padding {
                     // Cast once more to ask how long a window's mask must be.
                     drop(padding.constant("to", padding.shape(), DType::Bool));
                 }
-                let windowed = blocks::mask(cx, &blocks, padding, dtype, true);
+                let windowed = masks::blockwise_mask(cx, &blocks, padding, dtype, true);
                 (blocks, [whole, windowed])
             }
             Projector::Linear => {
-                let blocks = blocks::of_prefix(types);
+                let blocks = masks::prefix_blocks(types);
                 if padding.is_none() && !cached {
                     inputs::packed_sequence_probe(types);
                 }
-                let whole = blocks::mask(cx, &blocks, padding, dtype, false);
+                let whole = masks::blockwise_mask(cx, &blocks, padding, dtype, false);
                 (blocks, [whole, AttentionMask::None])
             }
         }

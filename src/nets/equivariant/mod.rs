@@ -8,7 +8,7 @@ mod product;
 
 use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::nets::error::at_most;
-use crate::nets::vision::place;
+use crate::nets::vision::index_name;
 use crate::scenario::{Data, Irreps};
 use crate::tape::{DType, Tensor};
 use message::{Edges, Layer, Paths};
@@ -232,7 +232,7 @@ impl Pocket {
         let logits = cx.within("pooling_mlp", |cx| {
             let mut x = scalars.clone();
             for first in [0, 3] {
-                x = cx.linear(place(first), &x, WIDTH, true);
+                x = cx.linear(index_name(first), &x, WIDTH, true);
                 x = x.silu();
                 x = x.dropout(rate);
             }

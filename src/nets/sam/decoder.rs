@@ -1,4 +1,4 @@
-//! `SamMaskDecoder`: tokens and image look at each other, and each mask token becomes a filter over the image.
+//! `SamMaskDecoder`: tokens and image attend to each other, and each mask token becomes a filter over the image.
 
 use super::vision::layer_norm_2d;
 use crate::nets::attention::{Eager, attend, heads};
@@ -12,15 +12,15 @@ pub struct Decoder {
     pub hidden: u64,
     heads: u64,
     ffn: u64,
-    /// How much narrower attention between tokens and image is.
+    /// How much narrower attention between tokens and image is (`attention_downsample_rate`).
     downsample: u64,
     masks: u64,
     score_layers: u64,
     score_hidden: u64,
 }
 
-/// What a layer is given besides its state: where tokens and places of the image are.
-type Places<'a> = [&'a Tensor; 2];
+/// Position embeddings of the tokens and of the image.
+type Positions<'a> = [&'a Tensor; 2];
 
 impl Decoder {
     pub fn new(sizes: &Sizes) -> Result<Self, ModelError> {
@@ -40,8 +40,8 @@ impl Decoder {
     pub fn decode(
         &self,
         cx: &Cx,
-        [features, places]: [&Tensor; 2],
-        corners: &Tensor,
+        [features, positions]: [&Tensor; 2],
+        sparse: &Tensor,
         dense: &Tensor,
     ) -> (Tensor, Tensor) {
         let width = self.hidden;
@@ -49,31 +49,31 @@ impl Decoder {
         let count = self.masks + 1;
         let [score, masks] = [("iou_token", 1), ("mask_tokens", count)]
             .map(|(name, rows)| cx.within(name, |cx| cx.param("weight", [rows, width]).tensor()));
-        let mut own = Tensor::cat(&score, &[&masks], 0);
-        own = own.view(&[1, 1, 1 + count, width]).tiled(b);
-        let tokens = Tensor::cat(&own, &[corners], 2);
+        let mut output_tokens = Tensor::cat(&score, &[&masks], 0);
+        output_tokens = output_tokens.view(&[1, 1, 1 + count, width]).tiled(b);
+        let tokens = Tensor::cat(&output_tokens, &[sparse], 2);
         let mut image = features.add(dense);
         image = image
             .unsqueeze(1)
-            .then(|it| it.repeated(&[b, 1, width, h, w]))
+            .then(|image| image.repeated(&[b, 1, width, h, w]))
             .view(&[b, width, h, w]);
-        let places = places.unsqueeze(1).cloned().view(&[b, width, h, w]);
-        let [read, seen] = cx.within("transformer", |cx| {
-            self.transformer(cx, &tokens, [&image, &places])
+        let positions = positions.unsqueeze(1).cloned().view(&[b, width, h, w]);
+        let [tokens, rows] = cx.within("transformer", |cx| {
+            self.transformer(cx, &tokens, [&image, &positions])
         });
-        let score = read.select(2);
-        let masks = read.narrow(2, count);
-        image = seen.transpose(2, 3).reshape(&[b, width, h, w]);
+        let score = tokens.select(2);
+        let masks = tokens.narrow(2, count);
+        image = rows.transpose(2, 3).reshape(&[b, width, h, w]);
         let twice = Conv {
             transposed: Some(0),
             ..Conv::stride(2)
         };
-        let mut large = cx.conv2d("upscale_conv1", &image, width / 4, 2, twice, true);
+        let mut upscaled = cx.conv2d("upscale_conv1", &image, width / 4, 2, twice, true);
         let start = cx.tape.made();
-        large = layer_norm_2d(cx, "upscale_layer_norm", &large).then(Tensor::gelu);
+        upscaled = layer_norm_2d(cx, "upscale_layer_norm", &upscaled).then(Tensor::gelu);
         let normed = cx.tape.made();
-        large = cx
-            .conv2d("upscale_conv2", &large, width / 8, 2, twice, true)
+        upscaled = cx
+            .conv2d("upscale_conv2", &upscaled, width / 8, 2, twice, true)
             .then(Tensor::gelu);
         cx.tape.make_now(start, normed);
         let filters: Vec<Tensor> = (0..count as usize)
@@ -84,53 +84,60 @@ impl Decoder {
             })
             .collect();
         let Some(stacked) = Tensor::stack(&filters, 2) else {
-            return (large, score);
+            return (upscaled, score);
         };
-        let (high, wide) = (large.size(2), large.size(3));
-        large = large.reshape(&[b, 1, width / 8, high * wide]);
-        let all = stacked.matmul(&large).reshape(&[b, 1, count, high, wide]);
+        let (high, wide) = (upscaled.size(2), upscaled.size(3));
+        upscaled = upscaled.reshape(&[b, 1, width / 8, high * wide]);
+        let all = stacked
+            .matmul(&upscaled)
+            .reshape(&[b, 1, count, high, wide]);
         let scores = cx.within("iou_prediction_head", |cx| {
             feed_forward(cx, &score, self.score_layers, [self.score_hidden, count])
         });
         (all.narrow(2, 1), scores.narrow(2, 1))
     }
 
-    /// `SamTwoWayTransformer`: what was read into the tokens, and into the image as rows.
-    fn transformer(&self, cx: &Cx, tokens: &Tensor, [image, places]: [&Tensor; 2]) -> [Tensor; 2] {
+    /// `SamTwoWayTransformer.forward`: the tokens, and the image as rows.
+    fn transformer(
+        &self,
+        cx: &Cx,
+        tokens: &Tensor,
+        [image, positions]: [&Tensor; 2],
+    ) -> [Tensor; 2] {
         let rows = |grid: &Tensor| {
             let (b, c) = (grid.size(0), grid.size(1));
             let flat = grid.reshape(&[b, c, grid.size(2) * grid.size(3)]);
             flat.transpose(1, 2).unsqueeze(1)
         };
-        let (image, places) = (rows(image), rows(places));
+        let (image, positions) = (rows(image), rows(positions));
         let mut queries = tokens.clone();
         let mut keys = image.clone();
-        // The loop's `_` is what the image read last.
-        let mut read = None;
+        // The loop's `_` holds the last layer's attention output.
+        let mut attention_output = None;
         for i in 0..self.layers as usize {
             let last;
             [queries, keys, last] = cx.nth("layers", i, |cx| {
-                self.layer(cx, [&queries, &keys], [tokens, &places], i == 0)
+                self.layer(cx, [&queries, &keys], [tokens, &positions], i == 0)
             });
-            read = Some(last);
+            attention_output = Some(last);
         }
         let query = queries.add(tokens);
-        let key = keys.add(&places);
+        let key = keys.add(&positions);
         let attended = cx.within("final_attn_token_to_image", |cx| {
             self.attention(cx, [&query, &key, &keys], self.downsample)
         });
-        drop(read);
+        drop(attention_output);
         queries = queries.add(&attended);
         queries = cx.layer_norm("layer_norm_final_attn", &queries);
         [queries, keys]
     }
 
-    /// `SamTwoWayAttentionBlock`.
+    /// `SamTwoWayAttentionBlock.forward`: queries, keys and the last attention's output.
     fn layer(
         &self,
         cx: &Cx,
         [queries, keys]: [&Tensor; 2],
-        [tokens, places]: Places,
+        [tokens, positions]: Positions,
         first: bool,
     ) -> [Tensor; 3] {
         let attend = |cx: &Cx, name: &'static str, all: [&Tensor; 3], narrower: u64| {
@@ -148,9 +155,9 @@ impl Decoder {
         }
         queries = cx.layer_norm("layer_norm1", &queries);
         let mut query = queries.add(tokens);
-        // The names of the first attention stand until the second takes them.
+        // The names of self-attention hold its tensors until cross-attention takes them.
         let before = before.map(|(_, attended)| attended);
-        let mut key = keys.add(places);
+        let mut key = keys.add(positions);
         let mut attended = attend(
             cx,
             "cross_attn_token_to_image",
@@ -160,15 +167,15 @@ impl Decoder {
         drop(before);
         queries = queries.add(&attended);
         queries = cx.layer_norm("layer_norm2", &queries);
-        let fed = cx.within("mlp", |cx| {
+        let mlp_output = cx.within("mlp", |cx| {
             let mut x = cx.linear("lin1", &queries, self.ffn, true);
             x = x.relu();
             cx.linear("lin2", &x, self.hidden, true)
         });
-        queries = queries.add(&fed);
+        queries = queries.add(&mlp_output);
         queries = cx.layer_norm("layer_norm3", &queries);
         query = queries.add(tokens);
-        key = keys.add(places);
+        key = keys.add(positions);
         let start = cx.tape.made();
         attended = attend(
             cx,
@@ -190,8 +197,8 @@ impl Decoder {
         let projected = [("q_proj", query), ("k_proj", key), ("v_proj", value)]
             .map(|(name, x)| cx.linear(name, x, width, true));
         let [q, k, v] = projected.map(|x| heads(&x.reshape(&[b, x.size(2), width]), self.heads));
-        let form = Eager { in_fp32: true };
-        let (mut out, _weights) = attend(cx, [&q, &k, &v], &AttentionMask::None, 0.0, form);
+        let eager = Eager { in_fp32: true };
+        let (mut out, _weights) = attend(cx, [&q, &k, &v], &AttentionMask::None, 0.0, eager);
         out = out.reshape(&[b, 1, n, width]);
         cx.linear("out_proj", &out, self.hidden, true)
     }

@@ -14,20 +14,22 @@ use decoder::Decoder;
 use vision::Encoder;
 
 pub(super) const FAMILIES: &[(&str, Build)] = &[
-    ("sam", |sizes| build(sizes, Eye::Vit(Encoder::new(sizes)?))),
+    ("sam", |sizes| {
+        build(sizes, ImageEncoder::Vit(Encoder::new(sizes)?))
+    }),
     ("tinysam", |sizes| {
-        build(sizes, Eye::Tiny(TinyVit::new(sizes)?))
+        build(sizes, ImageEncoder::Tiny(TinyVit::new(sizes)?))
     }),
 ];
 
-/// What sees the image: a ViT, or TinyViT as in TinySAM and MobileSAM.
-enum Eye {
+/// The image encoder: a ViT, or TinyViT as in TinySAM and MobileSAM.
+enum ImageEncoder {
     Vit(Encoder),
     Tiny(TinyVit),
 }
 
-impl Eye {
-    /// Side of the image, and of the grid of features.
+impl ImageEncoder {
+    /// Side of the image, and of the grid of its features.
     fn sides(&self) -> [u64; 2] {
         match self {
             Self::Vit(vit) => [vit.image, vit.side()],
@@ -44,15 +46,15 @@ impl Eye {
 }
 
 struct Sam {
-    encoder: Eye,
+    encoder: ImageEncoder,
     decoder: Decoder,
-    /// Channels between a mask given as a prompt and the features.
+    /// Channels between a mask prompt and the features (`mask_input_channels`).
     mask_channels: u64,
-    /// Kinds of points that have an embedding.
+    /// Point embeddings of the prompt encoder (`num_point_embeddings`).
     points: u64,
 }
 
-fn build(sizes: &Sizes, encoder: Eye) -> Result<Box<dyn Net>, ModelError> {
+fn build(sizes: &Sizes, encoder: ImageEncoder) -> Result<Box<dyn Net>, ModelError> {
     for name in ["masks", "points", "d_layers", "iou_layers"] {
         at_most(name, sizes.or(name, 0), 1000)?;
     }
@@ -68,21 +70,21 @@ impl Net for Sam {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let n = data.micro_batch;
         let [side, grid] = self.encoder.sides();
-        let wanted = 4 * grid;
+        let mask = 4 * grid;
         let make = |name, shape: &[u64], dtype| cx.tape.empty(name, shape, dtype);
         vec![
             make("pixel_values", &[n, 3, side, side], cx.env.weights),
             make("input_boxes", &[n, 1, 4], cx.env.weights),
-            make("masks", &[n, 1, wanted, wanted], DType::F32),
+            make("masks", &[n, 1, mask, mask], DType::F32),
         ]
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let [image, boxes, wanted] = batch else {
+        let [image, boxes, target] = batch else {
             return Output::empty(cx);
         };
         let (masks, scores) = self.masks(cx, image, boxes);
-        let loss = cx.within("loss", |_| masks.squeeze(1).bce_with_logits(wanted));
+        let loss = cx.within("loss", |_| masks.squeeze(1).bce_with_logits(target));
         Output {
             loss,
             held: vec![masks, scores],
@@ -94,20 +96,20 @@ impl Sam {
     fn masks(&self, cx: &Cx, image: &Tensor, boxes: &Tensor) -> (Tensor, Tensor) {
         let width = self.decoder.hidden;
         let [_, grid] = self.encoder.sides();
-        let places = prompt::grid(cx, image, grid, width).tiled(image.size(0));
+        let positions = prompt::image_wide_positions(cx, image, grid, width).tiled(image.size(0));
         let features = cx.within("vision_encoder", |cx| self.encoder.encode(cx, image));
-        let corners = prompt::corners(cx, boxes, width);
-        let nothing = cx.within("prompt_encoder", |cx| {
+        let corners = prompt::embed_boxes(cx, boxes, width);
+        let embeddings = cx.within("prompt_encoder", |cx| {
             prompt::embeddings(cx, [self.mask_channels, self.points], width)
         });
-        let corners = prompt::told_apart(&corners, &nothing.corners);
-        let dense = nothing
-            .mask
+        let corners = prompt::add_point_embeddings(&corners, &embeddings.corners);
+        let dense = embeddings
+            .no_mask
             .reshape(&[1, width, 1, 1])
             .expand(features.shape());
         cx.within("mask_decoder", |cx| {
             self.decoder
-                .decode(cx, [&features, &places], &corners, &dense)
+                .decode(cx, [&features, &positions], &corners, &dense)
         })
     }
 }

@@ -1,21 +1,21 @@
-//! `SamPromptEncoder`: places as waves, and what is said of the image besides.
+//! `SamPromptEncoder`: positions and boxes as sinusoids, and the embeddings of its prompts.
 
 use crate::nets::Cx;
 use crate::tape::Tensor;
 
-/// `SamPositionalEmbedding`: coordinates of which each becomes waves.
-fn waves(cx: &Cx, coordinates: Tensor, width: u64) -> Tensor {
+/// `SamPositionalEmbedding.forward`: sines and cosines of coordinates.
+fn positional_embedding(cx: &Cx, coordinates: Tensor, width: u64) -> Tensor {
     cx.within("shared_image_embedding", |cx| {
         let random = cx.param("positional_embedding", [2, width / 2]).tensor();
-        let centred = {
+        let centered = {
             let doubled = coordinates.scale();
             doubled.shift()
         };
         drop(coordinates);
         // The parameter itself is cast, so that the cast is kept for its next use.
         let random = random.lowered().transpose(0, 1);
-        let mut angles = centred.linear(&random, None);
-        drop((centred, random));
+        let mut angles = centered.linear(&random, None);
+        drop((centered, random));
         angles = angles.scale();
         let sines = angles.sin();
         let cosines = angles.cos();
@@ -24,7 +24,7 @@ fn waves(cx: &Cx, coordinates: Tensor, width: u64) -> Tensor {
 }
 
 /// `get_image_wide_positional_embeddings`: `[1, width, side, side]`.
-pub fn grid(cx: &Cx, image: &Tensor, side: u64, width: u64) -> Tensor {
+pub fn image_wide_positions(cx: &Cx, image: &Tensor, side: u64, width: u64) -> Tensor {
     let dtype = cx.env.weights;
     let make = |op| image.constant(op, &[side, side], dtype);
     let ones = make("ones");
@@ -35,13 +35,13 @@ pub fn grid(cx: &Cx, image: &Tensor, side: u64, width: u64) -> Tensor {
     across = across.then(|_| make("div"));
     let both = image.constant("stack", &[side, side, 2], dtype);
     let copy = image.constant("clone", &[side, side, 2], dtype);
-    let places = waves(cx, copy, width);
+    let positions = positional_embedding(cx, copy, width);
     drop((both, across, down, ones));
-    places.permute(&[2, 0, 1]).unsqueeze(0)
+    positions.permute(&[2, 0, 1]).unsqueeze(0)
 }
 
-/// `_embed_boxes`, but for what tells one corner from the other: `[B, boxes, 2, width]`.
-pub fn corners(cx: &Cx, boxes: &Tensor, width: u64) -> Tensor {
+/// `_embed_boxes` before its point embeddings: `[B, boxes, 2, width]`.
+pub fn embed_boxes(cx: &Cx, boxes: &Tensor, width: u64) -> Tensor {
     let moved = boxes.shift();
     let shape = [boxes.size(0), boxes.size(1), 2, 2];
     let copy = moved.constant("clone", &shape, boxes.dtype());
@@ -49,18 +49,18 @@ pub fn corners(cx: &Cx, boxes: &Tensor, width: u64) -> Tensor {
     for _ in 0..2 {
         drop(moved.constant("div", &[boxes.size(0), boxes.size(1), 2], boxes.dtype()));
     }
-    let corners = waves(cx, copy, width);
+    let corners = positional_embedding(cx, copy, width);
     drop(moved);
     corners
 }
 
-/// What stands for a prompt that was not given, and for each corner of a box.
+/// The embeddings of a mask prompt that is absent, and of each corner of a box.
 pub struct Embeddings {
-    pub mask: Tensor,
+    pub no_mask: Tensor,
     pub corners: Vec<Tensor>,
 }
 
-/// The tables of the prompt's encoder, of which a box uses few.
+/// The parameters of the prompt encoder, of which a box uses few.
 pub fn embeddings(cx: &Cx, [channels, points]: [u64; 2], width: u64) -> Embeddings {
     cx.within("mask_embed", |cx| {
         let first = channels / 4;
@@ -77,20 +77,22 @@ pub fn embeddings(cx: &Cx, [channels, points]: [u64; 2], width: u64) -> Embeddin
         table("layer_norm2", &[channels], channels);
     });
     let row = |cx: &Cx| cx.param("weight", [1, width]).tensor();
-    let mask = cx.within("no_mask_embed", row);
+    let no_mask = cx.within("no_mask_embed", row);
     let all: Vec<Tensor> = (0..points as usize)
         .map(|i| cx.nth("point_embed", i, row))
         .collect();
     cx.within("not_a_point_embed", row);
     Embeddings {
-        mask,
+        no_mask,
         corners: all.into_iter().skip(2).collect(),
     }
 }
 
-/// Each corner gets what its kind adds, in place.
-pub fn told_apart(corners: &Tensor, kinds: &[Tensor]) -> Tensor {
-    kinds
+/// Adds its point embedding to each corner, in place.
+pub fn add_point_embeddings(corners: &Tensor, embeddings: &[Tensor]) -> Tensor {
+    embeddings
         .iter()
-        .fold(corners.clone(), |corners, kind| corners.add_(kind))
+        .fold(corners.clone(), |corners, embedding| {
+            corners.add_(embedding)
+        })
 }

@@ -1,4 +1,4 @@
-//! `SamVisionEncoder`: a ViT on grids that looks through windows in most layers, with relative positions by row and by
+//! `SamVisionEncoder`: a ViT on grids that attends within windows in most layers, with relative positions by row and by
 //! column, and a neck of convolutions.
 
 use crate::nets::{Cx, ModelError, Sizes};
@@ -16,7 +16,7 @@ pub struct Encoder {
     patch: u64,
     window: u64,
     neck: u64,
-    /// Layers that see the whole image.
+    /// Layers that attend to the whole image (`global_attn_indexes`).
     global: Vec<u64>,
 }
 
@@ -51,12 +51,9 @@ impl Encoder {
         });
         x = x.add(&positions.tensor());
         let this = self.clone();
-        let last = cx.layers("layers", self.layers, vec![x], move |cx, state, i| {
-            state.iter().map(|x| this.layer(cx, x, i)).collect()
+        let x = cx.stack("layers", self.layers, x, move |cx, x, i| {
+            this.layer(cx, x, i)
         });
-        let Some(x) = last.into_iter().next() else {
-            return image.clone();
-        };
         cx.within("neck", |cx| {
             let mut x = x.permute(&[0, 3, 1, 2]);
             x = cx.conv2d("conv1", &x, self.neck, 1, Conv::default(), false);
@@ -71,21 +68,21 @@ impl Encoder {
         let (h, w) = (input.size(1), input.size(2));
         let mut x = cx.layer_norm("layer_norm1", input);
         if windowed {
-            x = partitioned(&x, self.window);
+            x = window_partition(&x, self.window);
         }
         let (out, _weights) = cx.within("attn", |cx| self.attention(cx, &x));
         x = out;
         if windowed {
-            x = joined(&x, self.window, [h, w]);
+            x = window_unpartition(&x, self.window, [h, w]);
         }
         x = input.add(&x);
         let normed = cx.layer_norm("layer_norm2", &x);
-        let fed = cx.within("mlp", |cx| {
+        let mlp_output = cx.within("mlp", |cx| {
             let mut y = cx.linear("lin1", &normed, self.ffn, true);
             y = y.gelu();
             cx.linear("lin2", &y, self.hidden, true)
         });
-        x.add(&fed)
+        x.add(&mlp_output)
     }
 
     fn attention(&self, cx: &Cx, x: &Tensor) -> (Tensor, Option<Tensor>) {
@@ -104,18 +101,19 @@ impl Encoder {
         let (mut out, _bias, weights) = match cx.env.training.attention {
             Attention::Eager => {
                 let mut weights = q.scale().then(|q| q.matmul(&k.transpose(1, 2)));
-                let bias = decomposed(q, &tables, [h, w]).reshape(weights.shape());
+                let bias = decomposed_rel_pos(q, &tables, [h, w]).reshape(weights.shape());
                 weights = weights.add(&bias);
                 weights = weights
                     .softmax(Some(DType::F32))
-                    .then(|it| it.to(q.dtype()));
-                let chances = cx.dropout(&weights, 0.0);
-                let out = chances.matmul(v).reshape(&[b, heads, h, w, d]);
-                (out, bias, Some((weights, chances)))
+                    .then(|weights| weights.to(q.dtype()));
+                let dropped = cx.dropout(&weights, 0.0);
+                let out = dropped.matmul(v).reshape(&[b, heads, h, w, d]);
+                (out, bias, Some((weights, dropped)))
             }
             _ => {
-                let bias = decomposed(q, &tables, [h, w]).reshape(&[b, heads, h * w, h * w]);
-                let [q, k, v] = [q, k, v].map(|it| it.view(&[b, heads, h * w, d]));
+                let bias =
+                    decomposed_rel_pos(q, &tables, [h, w]).reshape(&[b, heads, h * w, h * w]);
+                let [q, k, v] = [q, k, v].map(|part| part.view(&[b, heads, h * w, d]));
                 let mask = AttentionMask::Given(bias.clone());
                 let out = q.attention(&k, &v, &mask, 0.0);
                 (out.view(&[b, heads, h, w, d]), bias, None)
@@ -130,10 +128,10 @@ impl Encoder {
 }
 
 /// `get_decomposed_rel_pos`: `[B, h, w, h, w]`.
-fn decomposed(q: &Tensor, [down, across]: &[Tensor; 2], [h, w]: [u64; 2]) -> Tensor {
+fn decomposed_rel_pos(q: &Tensor, [down, across]: &[Tensor; 2], [h, w]: [u64; 2]) -> Tensor {
     let (b, d) = (q.size(0), q.size(-1));
-    let down = distances(down, h);
-    let across = distances(across, w);
+    let down = rel_pos(down, h);
+    let across = rel_pos(across, w);
     let grid = q.reshape(&[b, h, w, d]);
     // einsum "bhwc,hkc->bhwk", cast before anything is moved
     let cast = down.lowered();
@@ -159,13 +157,13 @@ fn decomposed(q: &Tensor, [down, across]: &[Tensor; 2], [h, w]: [u64; 2]) -> Ten
     rows.add(&columns)
 }
 
-/// How many distances there are between `n` places, signs and zero included.
+/// Relative positions between `n` tokens in a row, signs and zero included.
 fn reach(n: u64) -> u64 {
     (2 * n).saturating_sub(1)
 }
 
-/// `get_rel_pos`: the rows of a table for each pair of `n` places, `[n, n, d]`. Indices are made on the host.
-fn distances(table: &Tensor, n: u64) -> Tensor {
+/// `get_rel_pos`: the rows of a table for each pair of `n` positions, `[n, n, d]`. Its indices are made on the host.
+fn rel_pos(table: &Tensor, n: u64) -> Tensor {
     let (rows, d) = (table.size(0), table.size(1));
     let stretched = table
         .reshape(&[1, rows, d])
@@ -176,7 +174,7 @@ fn distances(table: &Tensor, n: u64) -> Tensor {
 }
 
 /// `window_partition`.
-fn partitioned(x: &Tensor, window: u64) -> Tensor {
+fn window_partition(x: &Tensor, window: u64) -> Tensor {
     let (b, h, w, c) = (x.size(0), x.size(1), x.size(2), x.size(3));
     let (high, wide) = (h.next_multiple_of(window), w.next_multiple_of(window));
     let (down, across) = (high / window, wide / window);
@@ -188,7 +186,7 @@ fn partitioned(x: &Tensor, window: u64) -> Tensor {
 }
 
 /// `window_unpartition`.
-fn joined(x: &Tensor, window: u64, [h, w]: [u64; 2]) -> Tensor {
+fn window_unpartition(x: &Tensor, window: u64, [h, w]: [u64; 2]) -> Tensor {
     let c = x.size(3);
     let (down, across) = (h.div_ceil(window), w.div_ceil(window));
     let b = x.size(0) / (down * across).max(1);

@@ -3,7 +3,7 @@
 
 use crate::nets::decoder::Llava;
 use crate::nets::multi_head::multi_head;
-use crate::nets::vision::{TinyVit, place};
+use crate::nets::vision::{TinyVit, index_name};
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::{Checkpointing, Data, Quantization, Training};
 use crate::tape::ops::Conv;
@@ -207,8 +207,8 @@ fn mask_of(cx: &Cx, fused: &Tensor) -> Tensor {
     let mut x = fused.clone();
     x = cx.within("upsample_layers", |cx| {
         for (i, width) in WIDTHS.into_iter().enumerate() {
-            x = cx.conv2d(place(3 * i), &x, width, 4, up, true);
-            x = cx.batch_norm(place(3 * i + 1), &x);
+            x = cx.conv2d(index_name(3 * i), &x, width, 4, up, true);
+            x = cx.batch_norm(index_name(3 * i + 1), &x);
             x = x.relu_();
         }
         x

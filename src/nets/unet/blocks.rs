@@ -2,7 +2,7 @@
 
 use super::attention::{Transformer, self_attention, transformer};
 use super::layers::GROUPS;
-use crate::nets::vision::place;
+use crate::nets::vision::index_name;
 use crate::nets::{Cx, Region};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
@@ -107,7 +107,7 @@ impl Stage {
             return hidden.clone();
         };
         cx.within("attentions", |cx| {
-            cx.within(place(i), |cx| match context {
+            cx.within(index_name(i), |cx| match context {
                 Some(context) => transformer(cx, hidden, context, attention),
                 None => self_attention(cx, hidden, attention.heads),
             })
@@ -117,7 +117,7 @@ impl Stage {
     fn resnet(self, cx: &Cx, i: usize, hidden: &Tensor, embedding: &Tensor) -> Tensor {
         let width = self.width;
         cx.within("resnets", |cx| {
-            cx.within(place(i), |cx| {
+            cx.within(index_name(i), |cx| {
                 let inputs = vec![hidden.clone(), embedding.clone()];
                 let outputs = cx.block(Region::Convolutions, inputs, move |cx, inputs| {
                     let [hidden, embedding] = &inputs[..] else {

@@ -5,7 +5,7 @@ use super::attention::self_attention;
 use super::blocks::residual_block;
 use super::layers::GROUPS;
 use crate::nets::clip::{TextModel, Tower};
-use crate::nets::vision::place;
+use crate::nets::vision::index_name;
 use crate::nets::{Cx, ModelError, Sizes};
 use crate::scenario::{Checkpointing, Precision, Quantization};
 use crate::tape::ops::Conv;
@@ -157,7 +157,7 @@ fn moments(cx: &Cx, pixels: &Tensor) -> Tensor {
     let last = WIDTHS.len() - 1;
     for (i, width) in WIDTHS.into_iter().enumerate() {
         hidden = cx.within("down_blocks", |cx| {
-            cx.within(place(i), |cx| {
+            cx.within(index_name(i), |cx| {
                 let mut hidden = blocks(cx, &hidden, BLOCKS, width);
                 if i < last {
                     let (h, w) = (hidden.size(2), hidden.size(3));
@@ -185,7 +185,7 @@ fn moments(cx: &Cx, pixels: &Tensor) -> Tensor {
 fn blocks(cx: &Cx, hidden: &Tensor, count: usize, width: u64) -> Tensor {
     (0..count).fold(hidden.clone(), |hidden, i| {
         cx.within("resnets", |cx| {
-            cx.within(place(i), |cx| residual_block(cx, &hidden, None, width))
+            cx.within(index_name(i), |cx| residual_block(cx, &hidden, None, width))
         })
     })
 }

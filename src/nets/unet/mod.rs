@@ -15,7 +15,7 @@ use self::attention::Transformer;
 use self::layers::GROUPS;
 use self::order::in_module_order;
 use super::diffusion::mse_output;
-use super::vision::place;
+use super::vision::index_name;
 use super::{Build, Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::Conv;
@@ -184,7 +184,7 @@ impl UNet {
         for i in 0..stages {
             let downsample = i + 1 < stages;
             sample = cx.within("down_blocks", |cx| {
-                cx.within(place(i), |cx| {
+                cx.within(index_name(i), |cx| {
                     let stage = self.stage(i);
                     stage.down(
                         cx,
@@ -210,7 +210,7 @@ impl UNet {
             let before = std::mem::replace(&mut stage_skips, skips.split_off(kept));
             drop(before);
             sample = cx.within("up_blocks", |cx| {
-                cx.within(place(i), |cx| {
+                cx.within(index_name(i), |cx| {
                     let stage = self.stage(stages - 1 - i);
                     stage.up(
                         cx,

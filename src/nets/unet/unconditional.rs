@@ -6,7 +6,7 @@ use super::layers::GROUPS;
 use super::order::in_module_order;
 use super::time;
 use crate::nets::diffusion::mse_output;
-use crate::nets::vision::place;
+use crate::nets::vision::index_name;
 use crate::nets::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::ops::Conv;
@@ -100,7 +100,7 @@ impl UNet2D {
         for i in 0..stages {
             let downsample = i + 1 < stages;
             sample = cx.within("down_blocks", |cx| {
-                cx.within(place(i), |cx| {
+                cx.within(index_name(i), |cx| {
                     let stage = self.stage(i, attends(&self.down, i));
                     let layers = self.layers;
                     stage.down(
@@ -120,7 +120,7 @@ impl UNet2D {
             let before = std::mem::replace(&mut stage_skips, skips.split_off(kept));
             drop(before);
             sample = cx.within("up_blocks", |cx| {
-                cx.within(place(i), |cx| {
+                cx.within(index_name(i), |cx| {
                     let stage = self.stage(stages - 1 - i, attends(&self.up, i));
                     stage.up(cx, &sample, &embedding, None, &stage_skips, i + 1 < stages)
                 })

@@ -1,7 +1,7 @@
 //! ConvNeXt (torchvision/models/convnext.py, timm/models/convnext.py).
 
-use super::layers::place;
-use super::{Body, classifier};
+use super::layers::index_name;
+use super::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
@@ -37,7 +37,7 @@ pub fn timm(sizes: &Sizes, stages: Stages) -> Result<Box<dyn Net>, ModelError> {
 }
 
 /// A network of the catalogue, as timm runs it: its stages are sizes.
-pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let ([a, b, c, d], [e, f, g, h]) = (sizes.list("depths")?, sizes.list("dims")?) else {
         return Err(ModelError::MismatchedLists {
             names: "`depths` and `dims`",
@@ -47,7 +47,7 @@ pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     timm(sizes, [(*a, *e), (*b, *f), (*c, *g), (*d, *h)])
 }
 
-impl Body for Torchvision {
+impl ImageModel for Torchvision {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let total: u64 = self.stages.iter().map(|(blocks, _)| blocks).sum();
         let depth = self.depth;
@@ -62,13 +62,13 @@ impl Body for Torchvision {
             let mut before = 0;
             for (stage, (blocks, channels)) in self.stages.into_iter().enumerate() {
                 if stage > 0 {
-                    x = cx.within(place(2 * stage), |cx| {
+                    x = cx.within(index_name(2 * stage), |cx| {
                         let mut y = layer_norm_2d(cx, "0", &x);
                         y = cx.conv2d("1", &y, channels, 2, Conv::stride(2), true);
                         y
                     });
                 }
-                x = cx.within(place(2 * stage + 1), |cx| {
+                x = cx.within(index_name(2 * stage + 1), |cx| {
                     cx.blocks(blocks as usize, &x, move |cx, x, i| {
                         torchvision_block(cx, x, depth * (before + i) as f64 / last)
                     })
@@ -105,7 +105,7 @@ fn torchvision_block(cx: &Cx, input: &Tensor, skipped: f64) -> Tensor {
     result.add_(input)
 }
 
-impl Body for Timm {
+impl ImageModel for Timm {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let [(_, stem), ..] = self.stages;
         let mut x = cx.within("stem", |cx| {
@@ -116,7 +116,7 @@ impl Body for Timm {
         x = cx.within("stages", |cx| {
             let mut x = x.clone();
             for (stage, (blocks, channels)) in self.stages.into_iter().enumerate() {
-                x = cx.within(place(stage), |cx| {
+                x = cx.within(index_name(stage), |cx| {
                     let mut x = x.clone();
                     if stage > 0 {
                         x = cx.within("downsample", |cx| {

@@ -1,7 +1,7 @@
 //! EfficientNet B0 to B7 (torchvision/models/efficientnet.py).
 
-use super::layers::{Activation, place};
-use super::{Body, classifier};
+use super::layers::{Activation, index_name};
+use super::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
@@ -43,9 +43,9 @@ pub fn build(
     Ok(classifier(sizes, body))
 }
 
-/// One `MBConv` block.
+/// `MBConv`.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct MbConv {
     expand: u64,
     kernel: u64,
     stride: u64,
@@ -53,7 +53,7 @@ struct Block {
     skipped: f64,
 }
 
-impl Body for EfficientNet {
+impl ImageModel for EfficientNet {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         const SILU: Activation = Activation::Silu;
         let stages = STAGES.map(|stage| {
@@ -66,9 +66,9 @@ impl Body for EfficientNet {
             let mut before = 0;
             for (at, ((expand, kernel, stride, ..), out, blocks)) in stages.into_iter().enumerate()
             {
-                x = cx.within(place(at + 1), |cx| {
+                x = cx.within(index_name(at + 1), |cx| {
                     cx.blocks(blocks as usize, &x, move |cx, x, i| {
-                        let block = Block {
+                        let block = MbConv {
                             expand,
                             kernel,
                             stride: if i == 0 { stride } else { 1 },
@@ -105,14 +105,14 @@ impl EfficientNet {
     }
 }
 
-impl Block {
+impl MbConv {
     fn forward(self, cx: &Cx, input: &Tensor) -> Tensor {
         const SILU: Activation = Activation::Silu;
         let channels = input.size(1);
         let expanded = channels * self.expand;
         let mut result = cx.within("block", |cx| {
             let mut next = 0..;
-            let mut name = || place(next.next().unwrap_or(0));
+            let mut name = || index_name(next.next().unwrap_or(0));
             let mut x = input.clone();
             if self.expand != 1 {
                 x = cx.conv_norm_activation(name(), &x, expanded, 1, (1, 1), SILU);

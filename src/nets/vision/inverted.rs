@@ -1,7 +1,7 @@
-//! Nets of inverted residual blocks as timm builds them, block by block (timm/models/efficientnet.py, mobilenetv3.py).
+//! EfficientNet and MobileNet as timm builds them, block by block (timm/models/efficientnet.py, mobilenetv3.py).
 
 use super::layers::Activation;
-use super::{Body, classifier};
+use super::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
@@ -13,7 +13,7 @@ pub enum Style {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BlockType {
     DepthwiseSeparable,
     InvertedResidual,
     Edge,
@@ -21,8 +21,8 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Block {
-    kind: Kind,
+struct BlockArgs {
+    block_type: BlockType,
     mid: u64,
     out: u64,
     kernel: u64,
@@ -37,16 +37,16 @@ struct Block {
 struct Inverted {
     stem: u64,
     stem_activation: Activation,
-    blocks: Vec<Block>,
+    blocks: Vec<BlockArgs>,
     head: u64,
     /// `MobileNetV3` pools before the last convolution.
     pooled_head: bool,
 }
 
 /// A network of the catalogue: one number of each list a block.
-pub fn of_sizes(sizes: &Sizes, style: Style) -> Result<Box<dyn Net>, ModelError> {
+pub fn from_sizes(sizes: &Sizes, style: Style) -> Result<Box<dyn Net>, ModelError> {
     let pooled_head = sizes.is_set("v3_head");
-    let kinds = sizes.list("kind")?;
+    let block_types = sizes.list("kind")?;
     let [mid, out, kernel, stride, squeezed] = [
         sizes.list("mid")?,
         sizes.list("out")?,
@@ -62,13 +62,13 @@ pub fn of_sizes(sizes: &Sizes, style: Style) -> Result<Box<dyn Net>, ModelError>
         Style::MobileNet if out <= 40 => Activation::Relu,
         Style::MobileNet => Activation::Hardswish,
     };
-    let blocks = (0..kinds.len())
-        .map(|i| Block {
-            kind: match at(kinds, i) {
-                0 => Kind::DepthwiseSeparable,
-                1 => Kind::InvertedResidual,
-                2 => Kind::Edge,
-                _ => Kind::Plain,
+    let blocks = (0..block_types.len())
+        .map(|i| BlockArgs {
+            block_type: match at(block_types, i) {
+                0 => BlockType::DepthwiseSeparable,
+                1 => BlockType::InvertedResidual,
+                2 => BlockType::Edge,
+                _ => BlockType::Plain,
             },
             mid: at(mid, i),
             out: at(out, i),
@@ -89,7 +89,7 @@ pub fn of_sizes(sizes: &Sizes, style: Style) -> Result<Box<dyn Net>, ModelError>
     Ok(classifier(sizes, body))
 }
 
-impl Body for Inverted {
+impl ImageModel for Inverted {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let stem = Conv::stride(2).padded(1);
         let mut x = cx.conv2d("conv_stem", image, self.stem, 3, stem, false);
@@ -117,7 +117,7 @@ impl Body for Inverted {
     }
 }
 
-impl Block {
+impl BlockArgs {
     fn forward(&self, cx: &Cx, input: &Tensor) -> Tensor {
         let Self {
             mid,
@@ -134,15 +134,15 @@ impl Block {
             x = activation.in_place(&x);
             x
         };
-        let mut x = match self.kind {
-            Kind::DepthwiseSeparable => {
+        let mut x = match self.block_type {
+            BlockType::DepthwiseSeparable => {
                 let mut x = cx.conv2d("conv_dw", input, mid, kernel, wide.grouped(mid), false);
                 x = acts(cx, "bn1", &x);
                 x = self.squeeze(cx, &x);
                 x = cx.conv2d("conv_pw", &x, out, 1, narrow, false);
                 cx.batch_norm("bn2", &x)
             }
-            Kind::InvertedResidual => {
+            BlockType::InvertedResidual => {
                 let mut x = cx.conv2d("conv_pw", input, mid, 1, narrow, false);
                 x = acts(cx, "bn1", &x);
                 x = cx.conv2d("conv_dw", &x, mid, kernel, wide.grouped(mid), false);
@@ -151,14 +151,14 @@ impl Block {
                 x = cx.conv2d("conv_pwl", &x, out, 1, narrow, false);
                 cx.batch_norm("bn3", &x)
             }
-            Kind::Edge => {
+            BlockType::Edge => {
                 let mut x = cx.conv2d("conv_exp", input, mid, kernel, wide, false);
                 x = acts(cx, "bn1", &x);
                 x = self.squeeze(cx, &x);
                 x = cx.conv2d("conv_pwl", &x, out, 1, narrow, false);
                 cx.batch_norm("bn2", &x)
             }
-            Kind::Plain => {
+            BlockType::Plain => {
                 let x = cx.conv2d("conv", input, out, kernel, wide, false);
                 acts(cx, "bn1", &x)
             }

@@ -1,11 +1,11 @@
-//! What these networks are put together from.
+//! Layers that the image classifiers share.
 
 use crate::nets::{Cx, Region};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
 
-/// The name of a module at a place of an `nn.Sequential`.
-pub fn place(i: usize) -> &'static str {
+/// The name of the module at an index of an `nn.Sequential`.
+pub fn index_name(i: usize) -> &'static str {
     const NAMES: [&str; 64] = [
         "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16",
         "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31",
@@ -80,7 +80,7 @@ impl Cx {
         let mut x = x.clone();
         for i in 0..count {
             let block = block.clone();
-            x = self.within(place(i), |cx| {
+            x = self.within(index_name(i), |cx| {
                 cx.unary_block(Region::Convolutions, &x, move |cx, x| block(cx, x, i))
             });
         }

@@ -1,14 +1,14 @@
 //! MobileNetV3 (torchvision/models/mobilenetv3.py).
 
-use super::layers::{Activation, place};
-use super::{Body, classifier};
+use super::layers::{Activation, index_name};
+use super::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
-/// One inverted residual block.
+/// `InvertedResidual`.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct InvertedResidual {
     kernel: u64,
     expanded: u64,
     out: u64,
@@ -24,8 +24,8 @@ const fn row(
     squeeze: bool,
     activation: Activation,
     stride: u64,
-) -> Block {
-    Block {
+) -> InvertedResidual {
+    InvertedResidual {
         kernel,
         expanded,
         out,
@@ -37,7 +37,7 @@ const fn row(
 
 #[derive(Clone, Copy, Debug)]
 pub struct MobileNet {
-    blocks: &'static [Block],
+    blocks: &'static [InvertedResidual],
     last: u64,
 }
 
@@ -87,16 +87,16 @@ pub fn build(sizes: &Sizes, body: MobileNet) -> Result<Box<dyn Net>, ModelError>
     Ok(classifier(sizes, body))
 }
 
-impl Body for MobileNet {
+impl ImageModel for MobileNet {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let blocks = self.blocks;
         let mut x = cx.within("features", |cx| {
             let mut x = cx.conv_norm_activation("0", image, 16, 3, (2, 1), HS);
             for (i, block) in blocks.iter().copied().enumerate() {
-                x = cx.within(place(i + 1), |cx| block.forward(cx, &x));
+                x = cx.within(index_name(i + 1), |cx| block.forward(cx, &x));
             }
             let out = 6 * x.size(1);
-            cx.conv_norm_activation(place(blocks.len() + 1), &x, out, 1, (1, 1), HS)
+            cx.conv_norm_activation(index_name(blocks.len() + 1), &x, out, 1, (1, 1), HS)
         });
         x = x.adaptive_avg_pool2d(1);
         x = x.flattened_from_one();
@@ -109,7 +109,7 @@ impl Body for MobileNet {
     }
 }
 
-impl Block {
+impl InvertedResidual {
     fn forward(self, cx: &Cx, input: &Tensor) -> Tensor {
         let Self {
             kernel,
@@ -121,7 +121,7 @@ impl Block {
         let joins = stride == 1 && input.size(1) == out;
         let result = cx.within("block", |cx| {
             let mut next = 0..;
-            let mut name = || place(next.next().unwrap_or(0));
+            let mut name = || index_name(next.next().unwrap_or(0));
             let mut x = input.clone();
             if expanded != x.size(1) {
                 x = cx.conv_norm_activation(name(), &x, expanded, 1, (1, 1), self.activation);

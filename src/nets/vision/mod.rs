@@ -1,4 +1,4 @@
-//! Image classifiers of torchvision and timm: convolutional nets that end in one linear layer.
+//! Image classifiers of torchvision and timm.
 
 mod convnext;
 mod efficientnet;
@@ -13,9 +13,9 @@ mod vit;
 #[cfg(test)]
 mod tests;
 
-use vit::Shape;
+use vit::VitConfig;
 
-pub(super) use layers::place;
+pub(super) use layers::index_name;
 pub(super) use tiny_vit::TinyVit;
 
 use super::{Build, Cx, Net, Output, Sizes};
@@ -24,14 +24,14 @@ use crate::tape::{DType, Tensor};
 
 /// The architectures by library and name.
 pub(super) const FAMILIES: &[(&str, Build)] = &[
-    ("resnet", resnet::of_sizes),
-    ("convnext", convnext::of_sizes),
-    ("vgg", vgg::of_sizes),
+    ("resnet", resnet::from_sizes),
+    ("convnext", convnext::from_sizes),
+    ("vgg", vgg::from_sizes),
     ("efficientnet", |s| {
-        inverted::of_sizes(s, inverted::Style::EfficientNet)
+        inverted::from_sizes(s, inverted::Style::EfficientNet)
     }),
     ("mobilenet", |s| {
-        inverted::of_sizes(s, inverted::Style::MobileNet)
+        inverted::from_sizes(s, inverted::Style::MobileNet)
     }),
     ("tv:resnet18", |s| resnet::build(s, resnet::R18)),
     ("tv:resnet34", |s| resnet::build(s, resnet::R34)),
@@ -116,41 +116,41 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("tv:efficientnet_b7", |s| {
         efficientnet::build(s, 20, 31, 0.5)
     }),
-    ("tinyvit", tiny_vit::of_sizes),
+    ("tinyvit", tiny_vit::from_sizes),
     ("dinov2", vit::dinov2),
-    ("tv:vit_b_16", |s| Ok(vit::torchvision(s, Shape::BASE))),
+    ("tv:vit_b_16", |s| Ok(vit::torchvision(s, VitConfig::BASE))),
     ("tv:vit_b_32", |s| {
-        Ok(vit::torchvision(s, Shape::BASE.patch(32)))
+        Ok(vit::torchvision(s, VitConfig::BASE.patch(32)))
     }),
-    ("tv:vit_l_16", |s| Ok(vit::torchvision(s, Shape::LARGE))),
+    ("tv:vit_l_16", |s| Ok(vit::torchvision(s, VitConfig::LARGE))),
     ("tv:vit_l_32", |s| {
-        Ok(vit::torchvision(s, Shape::LARGE.patch(32)))
+        Ok(vit::torchvision(s, VitConfig::LARGE.patch(32)))
     }),
     ("tv:vit_h_14", |s| {
-        Ok(vit::torchvision(s, Shape::HUGE.patch(14)))
+        Ok(vit::torchvision(s, VitConfig::HUGE.patch(14)))
     }),
     ("timm:vit_tiny_patch16_224", |s| {
-        Ok(vit::timm(s, Shape::TINY))
+        Ok(vit::timm(s, VitConfig::TINY))
     }),
     ("timm:vit_small_patch16_224", |s| {
-        Ok(vit::timm(s, Shape::SMALL))
+        Ok(vit::timm(s, VitConfig::SMALL))
     }),
     ("timm:vit_base_patch16_224", |s| {
-        Ok(vit::timm(s, Shape::BASE))
+        Ok(vit::timm(s, VitConfig::BASE))
     }),
     ("timm:vit_base_patch32_224", |s| {
-        Ok(vit::timm(s, Shape::BASE.patch(32)))
+        Ok(vit::timm(s, VitConfig::BASE.patch(32)))
     }),
     ("timm:vit_large_patch16_224", |s| {
-        Ok(vit::timm(s, Shape::LARGE))
+        Ok(vit::timm(s, VitConfig::LARGE))
     }),
     ("timm:vit_huge_patch14_224", |s| {
-        Ok(vit::timm(s, Shape::HUGE.patch(14)))
+        Ok(vit::timm(s, VitConfig::HUGE.patch(14)))
     }),
 ];
 
 /// A network from an image to class logits.
-trait Body {
+trait ImageModel {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor;
 }
 
@@ -158,14 +158,14 @@ trait Body {
 struct Classifier {
     image: u64,
     classes: u64,
-    body: Box<dyn Body>,
+    model: Box<dyn ImageModel>,
 }
 
-fn classifier(sizes: &Sizes, body: impl Body + 'static) -> Box<dyn Net> {
+fn classifier(sizes: &Sizes, model: impl ImageModel + 'static) -> Box<dyn Net> {
     Box::new(Classifier {
         image: sizes.or("img", 224),
         classes: sizes.or("classes", 1000),
-        body: Box::new(body),
+        model: Box::new(model),
     })
 }
 
@@ -184,7 +184,7 @@ impl Net for Classifier {
         let [image, labels] = batch else {
             return Output::empty(cx);
         };
-        let logits = self.body.logits(cx, image, self.classes);
+        let logits = self.model.logits(cx, image, self.classes);
         let loss = cx.within("loss", |_| logits.cross_entropy(labels));
         Output {
             loss,

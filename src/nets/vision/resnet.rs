@@ -1,6 +1,6 @@
 //! ResNet, Wide ResNet and ResNeXt (torchvision/models/resnet.py; timm's plain variants run alike).
 
-use super::{Body, classifier};
+use super::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::ops::Conv;
 use crate::tape::{Made, Tensor};
@@ -48,7 +48,7 @@ pub fn build(sizes: &Sizes, body: ResNet) -> Result<Box<dyn Net>, ModelError> {
 }
 
 /// A network of the catalogue: its stages are sizes.
-pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let [a, b, c, d] = sizes.list("depths")? else {
         return Err(ModelError::MismatchedLists {
             names: "`depths`",
@@ -59,7 +59,7 @@ pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     build(sizes, blocks.wide(sizes.or("width", 64)))
 }
 
-impl Body for ResNet {
+impl ImageModel for ResNet {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let mut x = cx.conv2d("conv1", image, 64, 7, Conv::stride(2).padded(3), false);
         x = cx.batch_norm("bn1", &x);

@@ -1,21 +1,21 @@
 //! VGG (torchvision/models/vgg.py).
 
-use super::layers::place;
-use super::{Body, classifier};
+use super::layers::index_name;
+use super::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::Conv;
 
-/// How many convolutions each of the five stages has.
-pub type Config = [u64; 5];
+/// Convolutions in each of the five stages (`cfgs`).
+pub type StageConvs = [u64; 5];
 
-pub const A: Config = [1, 1, 2, 2, 2];
-pub const B: Config = [2, 2, 2, 2, 2];
-pub const D: Config = [2, 2, 3, 3, 3];
-pub const E: Config = [2, 2, 4, 4, 4];
+pub const A: StageConvs = [1, 1, 2, 2, 2];
+pub const B: StageConvs = [2, 2, 2, 2, 2];
+pub const D: StageConvs = [2, 2, 3, 3, 3];
+pub const E: StageConvs = [2, 2, 4, 4, 4];
 
 struct Vgg {
-    stages: Config,
+    stages: StageConvs,
     norm: bool,
     /// timm writes the hidden layers of the classifier as convolutions and drops nothing.
     timm: bool,
@@ -23,7 +23,7 @@ struct Vgg {
 
 // Like the other networks' builders, so that one table can list them all.
 #[allow(clippy::unnecessary_wraps)]
-pub fn build(sizes: &Sizes, stages: Config, norm: bool) -> Result<Box<dyn Net>, ModelError> {
+pub fn build(sizes: &Sizes, stages: StageConvs, norm: bool) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(
         sizes,
         Vgg {
@@ -35,7 +35,7 @@ pub fn build(sizes: &Sizes, stages: Config, norm: bool) -> Result<Box<dyn Net>, 
 }
 
 /// A network of the catalogue, as timm runs it.
-pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let depths = sizes.list("depths")?;
     let mut stages = [0; 5];
     for (stage, depth) in stages.iter_mut().zip(depths) {
@@ -49,7 +49,7 @@ pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(sizes, body))
 }
 
-impl Body for Vgg {
+impl ImageModel for Vgg {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let mut x = cx.within("features", |cx| {
             let mut x = image.clone();
@@ -57,10 +57,10 @@ impl Body for Vgg {
             for (convs, channels) in self.stages.into_iter().zip([64, 128, 256, 512, 512]) {
                 for _ in 0..convs {
                     let conv = Conv::stride(1).padded(1);
-                    x = cx.conv2d(place(at), &x, channels, 3, conv, true);
+                    x = cx.conv2d(index_name(at), &x, channels, 3, conv, true);
                     at += 1;
                     if self.norm {
-                        x = cx.batch_norm(place(at), &x);
+                        x = cx.batch_norm(index_name(at), &x);
                         at += 1;
                     }
                     x = x.relu_();

@@ -1,21 +1,21 @@
 //! Vision transformers of torchvision (models/vision_transformer.py) and timm (models/vision_transformer.py).
 
-use super::{Body, classifier};
+use super::{ImageModel, classifier};
 use crate::nets::vit::patches;
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
 
-/// One of the usual sizes; a scenario may give others.
+/// The sizes that a library's name of a model stands for.
 #[derive(Clone, Copy, Debug)]
-pub struct Shape {
+pub struct VitConfig {
     hidden: u64,
     layers: u64,
     heads: u64,
     patch: u64,
 }
 
-impl Shape {
+impl VitConfig {
     pub const TINY: Self = Self::new(192, 12, 3);
     pub const SMALL: Self = Self::new(384, 12, 6);
     pub const BASE: Self = Self::new(768, 12, 12);
@@ -39,26 +39,26 @@ impl Shape {
 #[derive(Clone, Copy, Debug)]
 struct VisionTransformer {
     timm: bool,
-    shape: Shape,
+    config: VitConfig,
     ffn: u64,
-    /// Each part of a block is scaled by a learned vector.
-    scaled: bool,
-    /// The feed-forward is SwiGLU, gate and value in one projection.
+    /// `LayerScale` after attention and feed-forward.
+    layer_scale: bool,
+    /// The feed-forward is SwiGLU, with gate and value in one projection.
     swiglu: bool,
 }
 
-pub fn torchvision(sizes: &Sizes, shape: Shape) -> Box<dyn Net> {
-    of_library(sizes, shape, false)
+pub fn torchvision(sizes: &Sizes, config: VitConfig) -> Box<dyn Net> {
+    of_library(sizes, config, false)
 }
 
-pub fn timm(sizes: &Sizes, shape: Shape) -> Box<dyn Net> {
-    of_library(sizes, shape, true)
+pub fn timm(sizes: &Sizes, config: VitConfig) -> Box<dyn Net> {
+    of_library(sizes, config, true)
 }
 
-/// DINOv2 as timm has it: scaled parts, no head unless classes are asked for.
+/// DINOv2 as timm has it: with `LayerScale`, and a head only where there are classes.
 pub fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
-    let shape = Shape {
+    let config = VitConfig {
         hidden,
         layers: sizes.need("layers")?,
         heads: sizes.need("heads")?.max(1),
@@ -66,30 +66,30 @@ pub fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     };
     let net = VisionTransformer {
         timm: true,
-        shape,
+        config,
         ffn: sizes.or("ffn", 4 * hidden),
-        scaled: sizes.or("layer_scale", 1) != 0,
+        layer_scale: sizes.or("layer_scale", 1) != 0,
         swiglu: sizes.is_set("swiglu"),
     };
     Ok(classifier(sizes, net))
 }
 
-fn of_library(sizes: &Sizes, shape: Shape, timm: bool) -> Box<dyn Net> {
+fn of_library(sizes: &Sizes, config: VitConfig, timm: bool) -> Box<dyn Net> {
     // The library's name fixes the sizes.
-    let ffn = 4 * shape.hidden;
+    let ffn = 4 * config.hidden;
     classifier(
         sizes,
         VisionTransformer {
             timm,
-            shape,
+            config,
             ffn,
-            scaled: false,
+            layer_scale: false,
             swiglu: false,
         },
     )
 }
 
-impl Body for VisionTransformer {
+impl ImageModel for VisionTransformer {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         if self.timm {
             self.timm_logits(cx, image, classes)
@@ -101,12 +101,12 @@ impl Body for VisionTransformer {
 
 impl VisionTransformer {
     fn tokens(&self, image: &Tensor) -> u64 {
-        let Shape { patch, .. } = self.shape;
+        let VitConfig { patch, .. } = self.config;
         (image.size(2) / patch) * (image.size(3) / patch) + 1
     }
 
     fn timm_logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
-        let Shape { hidden, patch, .. } = self.shape;
+        let VitConfig { hidden, patch, .. } = self.config;
         let token = cx.param("cls_token", [1, 1, hidden]);
         let positions = cx.param("pos_embed", [1, self.tokens(image), hidden]);
         let embedded = cx.within("patch_embed", |cx| {
@@ -121,15 +121,11 @@ impl VisionTransformer {
         drop(embedded);
         let this = *self;
         // `x` stays what it was until `self.blocks(x)` returns.
-        let state = vec![x.clone()];
         let outer = cx.checkpointing_in_any_mode();
-        let last = outer.layers("blocks", self.shape.layers, state, move |cx, state, _| {
-            state.iter().map(|x| this.timm_block(cx, x)).collect()
+        let layers = self.config.layers;
+        x = outer.stack("blocks", layers, x.clone(), move |cx, x, _| {
+            this.timm_block(cx, x)
         });
-        drop(x);
-        let Some(mut x) = last.into_iter().next() else {
-            return image.clone();
-        };
         x = cx.layer_norm("norm", &x);
         x = x.select(1);
         if classes == 0 {
@@ -139,12 +135,12 @@ impl VisionTransformer {
     }
 
     /// `LayerScale`, where there is one.
-    fn scaled(self, cx: &Cx, name: &'static str, x: Tensor) -> Tensor {
-        if !self.scaled {
+    fn layer_scale(self, cx: &Cx, name: &'static str, x: Tensor) -> Tensor {
+        if !self.layer_scale {
             return x;
         }
         cx.within(name, |cx| {
-            let gamma = cx.param("gamma", [self.shape.hidden]).tensor();
+            let gamma = cx.param("gamma", [self.config.hidden]).tensor();
             x.mul(&gamma)
         })
     }
@@ -153,20 +149,20 @@ impl VisionTransformer {
         let attended = {
             let normed = cx.layer_norm("norm1", input);
             let out = cx.within("attn", |cx| self.timm_attention(cx, &normed));
-            self.scaled(cx, "ls1", out)
+            self.layer_scale(cx, "ls1", out)
         };
         let x = input.add(&attended);
         drop(attended);
-        let fed = {
+        let mlp_output = {
             let normed = cx.layer_norm("norm2", &x);
             let out = cx.within("mlp", |cx| self.feed_forward(cx, &normed, ["fc1", "fc2"]));
-            self.scaled(cx, "ls2", out)
+            self.layer_scale(cx, "ls2", out)
         };
-        x.add(&fed)
+        x.add(&mlp_output)
     }
 
     fn timm_attention(self, cx: &Cx, x: &Tensor) -> Tensor {
-        let Shape { hidden, heads, .. } = self.shape;
+        let VitConfig { hidden, heads, .. } = self.config;
         let (b, n, d) = (x.size(0), x.size(1), hidden / heads);
         let qkv = cx
             .linear("qkv", x, 3 * hidden, true)
@@ -194,11 +190,11 @@ impl VisionTransformer {
             let x = cx.linear(first, x, self.ffn, true);
             x.gelu()
         };
-        cx.linear(second, &x, self.shape.hidden, true)
+        cx.linear(second, &x, self.config.hidden, true)
     }
 
     fn torchvision_logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
-        let Shape { hidden, patch, .. } = self.shape;
+        let VitConfig { hidden, patch, .. } = self.config;
         let token = cx.param("class_token", [1, 1, hidden]);
         let mut x = patches(cx, "conv_proj", image, hidden, patch);
         let tokens = token.tensor().expand(&[image.size(0), 1, hidden]);
@@ -206,7 +202,7 @@ impl VisionTransformer {
         x = cx.within("encoder", |cx| {
             let positions = cx.param("pos_embedding", [1, self.tokens(image), hidden]);
             let mut state = x.add(&positions.tensor());
-            for i in 0..self.shape.layers as usize {
+            for i in 0..self.config.layers as usize {
                 state = cx.nth("layers.encoder_layer", i, |cx| {
                     self.torchvision_block(cx, &state)
                 });
@@ -228,7 +224,7 @@ impl VisionTransformer {
 
     /// `nn.MultiheadAttention(batch_first=True)` with `need_weights=False` (`F.multi_head_attention_forward`).
     fn multi_head_attention(self, cx: &Cx, x: &Tensor) -> Tensor {
-        let Shape { hidden, heads, .. } = self.shape;
+        let VitConfig { hidden, heads, .. } = self.config;
         let d = hidden / heads;
         let weight = cx.param("in_proj_weight", [3 * hidden, hidden]).tensor();
         let bias = cx.param("in_proj_bias", [3 * hidden]).tensor();

@@ -3,7 +3,7 @@
 
 mod timm;
 
-pub use timm::of_sizes;
+pub use timm::from_sizes;
 
 use crate::nets::error::at_most;
 use crate::nets::{Cx, ModelError, Region, Sizes};
@@ -22,7 +22,7 @@ pub struct TinyVit {
     neck: u64,
 }
 
-/// How a convolution stands: stride and groups.
+/// Stride and groups of a convolution.
 type Slide = (u64, u64);
 
 impl TinyVit {

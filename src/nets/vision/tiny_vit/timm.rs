@@ -1,7 +1,7 @@
 //! TinyViT as a classifier (timm/models/tiny_vit.py): images stay grids, and attention is the fused kernel.
 
 use super::{Slide, bottleneck, conv_norm, distances, feed_forward};
-use crate::nets::vision::{Body, classifier};
+use crate::nets::vision::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
@@ -16,18 +16,18 @@ struct Timm {
     depth: f64,
 }
 
-/// One block's place.
 #[derive(Clone, Copy, Debug)]
-struct Block {
+struct TinyVitBlock {
     heads: u64,
     window: u64,
     skipped: f64,
 }
 
-const ONCE: Slide = (2, 1);
+/// Stride and groups of a convolution that halves the image.
+const HALVED: Slide = (2, 1);
 
 /// A network of the catalogue: heads and windows are those of the stages after the first.
-pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let list = |name| sizes.list(name).map(<[u64]>::to_vec);
     let body = Timm {
         depths: list("depths")?,
@@ -46,13 +46,13 @@ pub fn of_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     Ok(classifier(sizes, body))
 }
 
-impl Body for Timm {
+impl ImageModel for Timm {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let first = self.dims.first().copied().unwrap_or(1);
         let mut x = cx.within("patch_embed", |cx| {
-            let mut x = conv_norm(cx, "conv1", image, first / 2, 3, ONCE);
+            let mut x = conv_norm(cx, "conv1", image, first / 2, 3, HALVED);
             x = x.gelu();
-            conv_norm(cx, "conv2", &x, first, 3, ONCE)
+            conv_norm(cx, "conv2", &x, first, 3, HALVED)
         });
         let this = self.clone();
         x = cx.within("stages", |cx| {
@@ -80,23 +80,23 @@ impl Timm {
             x = cx.within("downsample", |cx| bottleneck(cx, &x, [out, out], 2));
             x = x.permute(&[0, 2, 3, 1]);
         }
-        // `nn.Sequential` holds on to what it was given.
-        let given = x.clone();
+        // `nn.Sequential` holds its input.
+        let sequential_input = x.clone();
         for j in 0..at(&self.depths, i) {
             let skipped = self.depth * (before + j) as f64 / total.saturating_sub(1).max(1) as f64;
             x = cx.nth("blocks", j as usize, |cx| {
                 if i == 0 {
                     return inverted(cx, &x, skipped);
                 }
-                let block = Block {
+                let block = TinyVitBlock {
                     heads: at(&self.heads, i - 1),
                     window: at(&self.windows, i - 1),
                     skipped,
                 };
-                block.run(cx, &x)
+                block.forward(cx, &x)
             });
         }
-        drop(given);
+        drop(sequential_input);
         if i > 0 { x.permute(&[0, 3, 1, 2]) } else { x }
     }
 }
@@ -110,9 +110,9 @@ fn inverted(cx: &Cx, input: &Tensor, skipped: f64) -> Tensor {
     x.gelu()
 }
 
-impl Block {
+impl TinyVitBlock {
     /// `TinyVitBlock`, on grids `[B, H, W, C]`.
-    fn run(self, cx: &Cx, input: &Tensor) -> Tensor {
+    fn forward(self, cx: &Cx, input: &Tensor) -> Tensor {
         let Self {
             window, skipped, ..
         } = self;

@@ -1,14 +1,14 @@
-//! Masks in which the tokens of a block see each other whatever their order, as those of an image do
+//! Masks in which the tokens of a block attend to each other whatever their order, as those of an image do
 //! (`blockwise_overlay` in transformers' masking_utils.py).
 
-use super::Cx;
-use super::inputs::{additive, read_rows, scan_scratch};
+use crate::nets::Cx;
+use crate::nets::inputs::{additive, read_rows, scan_scratch};
 use crate::scenario::Attention;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 
 /// `get_block_sequence_ids_for_mask` of Gemma 3: the number of the image that a token belongs to, or -1.
-pub fn of_images(types: &Tensor) -> Tensor {
+pub fn image_blocks(types: &Tensor) -> Tensor {
     let (b, s) = (types.size(0), types.size(1));
     let make = |op, dtype| types.constant(op, &[b, s], dtype);
     let image = make("eq", DType::Bool);
@@ -32,8 +32,8 @@ pub fn of_images(types: &Tensor) -> Tensor {
     blocks
 }
 
-/// `torch.where(token_type_ids == 0, 0, -1)` of PaliGemma: all that stands before the answer is one block.
-pub fn of_prefix(types: &Tensor) -> Tensor {
+/// `torch.where(token_type_ids == 0, 0, -1)` of PaliGemma: all tokens before the answer are one block.
+pub fn prefix_blocks(types: &Tensor) -> Tensor {
     let prefix = types.constant("eq", types.shape(), DType::Bool);
     let scalar = || types.constant("scalar_tensor", &[0; 0], DType::I64);
     let (block, none) = (scalar(), scalar());
@@ -43,7 +43,7 @@ pub fn of_prefix(types: &Tensor) -> Tensor {
 }
 
 /// `create_causal_mask` with `block_sequence_ids`; with a window, as `create_masks_for_vision_model` has it.
-pub fn mask(
+pub fn blockwise_mask(
     cx: &Cx,
     blocks: &Tensor,
     padding: Option<&Tensor>,
@@ -63,8 +63,8 @@ pub fn mask(
     })
 }
 
-/// A Boolean `[B, 1, S, S]`. Functions besides the causal one are mapped over places (`torch.vmap`), so that what they start
-/// from has one element for each.
+/// A Boolean `[B, 1, S, S]`. Functions besides the causal one are mapped over positions (`torch.vmap`), so that their initial
+/// values have one element for each.
 fn allowed(blocks: &Tensor, padding: Option<&Tensor>, windowed: bool) -> Tensor {
     let (b, s) = (blocks.size(0), blocks.size(1));
     let index = |n: u64| blocks.constant("arange", &[n], DType::I64);
@@ -85,11 +85,11 @@ fn allowed(blocks: &Tensor, padding: Option<&Tensor>, windowed: bool) -> Tensor 
         let causal = square("le", 1);
         let before = square("bitwise_or", 1);
         drop((none, causal));
-        let places = [DType::I64; 2].map(|dtype| read_rows(blocks, dtype));
+        let block_ids = [DType::I64; 2].map(|dtype| read_rows(blocks, dtype));
         let equal = square("eq", b);
         let inside = blocks.constant("ge", &[b, 1, s, 1], DType::Bool);
         let same = square("bitwise_and", b);
-        drop((places, equal, inside));
+        drop((block_ids, equal, inside));
         let either = square("bitwise_or", b);
         drop((before, same));
         either
@@ -98,16 +98,16 @@ fn allowed(blocks: &Tensor, padding: Option<&Tensor>, windowed: bool) -> Tensor 
         if !windowed {
             return either();
         }
-        let seen = and(start("new_ones"), either());
+        let allowed = and(start("new_ones"), either());
         let first = blocks.constant("sub", &[s], DType::I64);
         let near = square("gt", 1);
         drop(first);
-        and(seen, near)
+        and(allowed, near)
     };
     let mask = match padding {
         Some(_) => {
-            let seen = and(start("new_ones"), inner());
-            and(seen, read_rows(blocks, DType::Bool))
+            let allowed = and(start("new_ones"), inner());
+            and(allowed, read_rows(blocks, DType::Bool))
         }
         None => inner(),
     };

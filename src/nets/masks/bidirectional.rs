@@ -1,7 +1,7 @@
 //! The mask of encoders (`create_bidirectional_mask` in transformers' masking_utils.py).
 
-use super::Cx;
-use super::inputs::additive;
+use crate::nets::Cx;
+use crate::nets::inputs::additive;
 use crate::scenario::Attention;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -30,8 +30,8 @@ pub fn bidirectional_mask(
     })
 }
 
-/// `create_bidirectional_sliding_window_mask` for tokens that see `reach` others to either side.
-pub fn windowed_mask(
+/// `create_bidirectional_sliding_window_mask` for tokens that attend to `reach` others on either side.
+pub fn sliding_window_mask(
     cx: &Cx,
     ids: &Tensor,
     padding: Option<&Tensor>,
@@ -74,22 +74,22 @@ fn within_reach(ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
     let inner = || {
         let all = one();
         let distance = square("sub", DType::I64);
-        let length = square("abs", DType::I64);
+        let absolute = square("abs", DType::I64);
         drop(distance);
         let near = square("le", DType::Bool);
-        drop(length);
+        drop(absolute);
         let near = and(all, near, 1);
-        let real = ids.constant("ge", &[1, 1, s, 1], DType::Bool);
-        and(near, real, 1)
+        let in_range = ids.constant("ge", &[1, 1, s, 1], DType::Bool);
+        and(near, in_range, 1)
     };
     let mask = if padding.is_some() {
         let all = one();
         let near = inner();
         let mask = and(all, near, 1);
-        let places = (index(b * s), (b > 1).then(|| index(b * s)));
-        let columns = ids.constant("index", &[b, 1, 1, s], DType::Bool);
-        drop(places);
-        and(mask, columns, b)
+        let indices = (index(b * s), (b > 1).then(|| index(b * s)));
+        let not_padding = ids.constant("index", &[b, 1, 1, s], DType::Bool);
+        drop(indices);
+        and(mask, not_padding, b)
     } else {
         inner()
     };
@@ -111,11 +111,11 @@ fn allowed(padding: &Tensor, queries: u64) -> Tensor {
         both
     };
     result = {
-        let places = (index(b * keys), index(b * keys));
-        let real = padding.constant("index", &[b, 1, 1, keys], DType::Bool);
-        drop(places);
+        let indices = (index(b * keys), index(b * keys));
+        let not_padding = padding.constant("index", &[b, 1, 1, keys], DType::Bool);
+        drop(indices);
         let both = result.constant("bitwise_and", &[b, 1, queries, keys], DType::Bool);
-        drop(real);
+        drop(not_padding);
         both
     };
     drop((batches, heads, rows, columns));
