@@ -57,7 +57,7 @@ impl Albert {
             let mut state = vec![cx.linear(name, &embedded, self.config.hidden, true)];
             for _ in 0..self.config.layers {
                 let (this, mask) = (*self, mask.clone());
-                // What is checkpointed is a group of layers, of which there is one.
+                // Groups of layers are checkpointed; there is one group.
                 state = cx.layer("albert_layer_groups", 0, state, move |cx, state| {
                     let layer =
                         |hidden| cx.nth("albert_layers", 0, |cx| this.layer(cx, hidden, &mask));

@@ -1,12 +1,14 @@
+//! The dimensions a model is built from.
+
 use super::error::{ModelError, at_most};
 use crate::order::Map;
 use crate::scenario::Irreps;
 
-/// Most modules in a row: each is run, so this bounds the time and the memory that a size can cost.
+/// The limit of sizes that count modules: each module is run, so this bounds the time and memory that a size can cost.
 const MOST_MODULES: u64 = 1_000;
-/// Most modules that run one after the other where several sizes multiply their number.
+/// The limit of module runs where several sizes multiply their number.
 pub const MOST_RUNS: u64 = 20_000;
-/// Most of what is only counted, and most of any other size. Forward functions multiply a few sizes of their own, which must
+/// The limit of sizes that are only counted, and of all others. Forward functions multiply a few sizes of their own, which must
 /// stay within a `u64` (what the tape multiplies saturates); ten layers of matrices of this width are 10^15 parameters.
 const MOST_COUNTED: u64 = 1_000_000_000;
 const MOST: u64 = 10_000_000;
@@ -21,7 +23,7 @@ const COUNTED: [&str; 9] = [
     "angles",
     "dihedrals",
 ];
-/// How the names of sizes end that say how many modules or heads there are, or how often they run.
+/// The endings of sizes that count modules or heads, or how often they run.
 const COUNTS: [&str; 10] = [
     "layers",
     "layers_per_block",
@@ -53,7 +55,7 @@ impl Sizes {
         self.0.keys().map(|name| (name.as_str(), self.or(name, 0)))
     }
 
-    /// Refuses sizes beyond what is run; those that count modules soonest, since each module costs time and memory.
+    /// Refuses sizes too large to run. The limit of sizes that count modules is the lowest: each module costs time and memory.
     pub fn check_limits(&self) -> Result<(), ModelError> {
         // Irreps bound the sum of their sizes themselves.
         for (name, values) in self.0.iter().filter(|(name, _)| !Irreps::names(name)) {
@@ -72,7 +74,7 @@ impl Sizes {
         Ok(())
     }
 
-    /// A dimension that must be there.
+    /// A dimension that the model cannot do without.
     pub fn need(&self, name: &str) -> Result<u64, ModelError> {
         self.get(name)
             .ok_or_else(|| ModelError::MissingSize(name.to_string()))
@@ -116,7 +118,7 @@ impl Sizes {
         sizes
     }
 
-    /// Takes these dimensions instead of its own. Irreps come all together: with one given, the others are gone.
+    /// Overrides dimensions. Irreps come all together: an override of one removes the others.
     pub fn extend(&mut self, over: &Map<String, u64>) {
         if over.keys().any(|name| Irreps::names(name)) {
             self.0.retain(|name, _| !Irreps::names(name));

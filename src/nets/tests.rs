@@ -1,4 +1,4 @@
-//! Peaks of models outside the decoder family, beside those that the libraries reached over three steps.
+//! Peaks of models outside the decoder family, next to those of the libraries over three steps.
 
 use super::recorded::{Case, check, training};
 use crate::scenario::{Attention, Checkpointing, Lora, Optimizer, Precision, Training};

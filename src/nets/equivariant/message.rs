@@ -6,7 +6,7 @@ use crate::nets::Cx;
 use crate::scenario::Irreps;
 use crate::tape::{DType, Tensor};
 
-/// Index pairs (or longer paths) with what is known of each.
+/// Index pairs (or longer paths) with the attributes of each.
 #[derive(Debug)]
 pub struct Edges {
     pub index: Tensor,
@@ -22,16 +22,16 @@ pub struct Layer<'a> {
     pub basis: u64,
     pub radial: u64,
     pub norm: bool,
-    /// Whether a node's own features take part, once through a linear layer and once as they are.
-    pub own: bool,
+    /// `self_connection`: a node's own features are added, through a linear layer and as a residual.
+    pub self_connection: bool,
 }
 
 impl Layer<'_> {
     pub fn forward(&self, cx: &Cx, input: &Tensor, pos: &Tensor, edges: &Edges) -> Tensor {
         let before_gate = self.hidden.before_gate();
-        let residual = self.own.then(|| input.cloned());
+        let residual = self.self_connection.then(|| input.cloned());
         let own = self
-            .own
+            .self_connection
             .then(|| linear(cx, "self_connection", input, self.hidden, &before_gate));
         let mut x = linear(cx, "linear_in", input, self.hidden, self.hidden);
         let product = Product {
@@ -59,7 +59,7 @@ impl Layer<'_> {
         x
     }
 
-    /// One message an edge: its weights come from the distance and what is known of the edge.
+    /// A message for each edge, whose weights are computed from its length and its attributes.
     fn messages(
         &self,
         cx: &Cx,
@@ -69,14 +69,14 @@ impl Layer<'_> {
         edges: &Edges,
     ) -> Tensor {
         let count = edges.count;
-        let [here, there] = [(), ()].map(|()| pos.index_select(&edges.index, count));
-        let apart = here.sub(&there);
-        let distance = apart.length();
-        let direction = apart.div(&distance);
+        let [source, target] = [(), ()].map(|()| pos.index_select(&edges.index, count));
+        let edge_vec = source.sub(&target);
+        let distance = edge_vec.length();
+        let direction = edge_vec.div(&distance);
         let harmonics = pos.constant("stack", &[count, self.harmonics.dim()], pos.dtype());
-        let waves = pos.constant("mul", &[count, self.basis], pos.dtype());
-        let known = edges.attributes.size(1);
-        let radial = pos.constant("cat", &[count, self.basis + known], pos.dtype());
+        let basis = pos.constant("mul", &[count, self.basis], pos.dtype());
+        let attributes = edges.attributes.size(1);
+        let radial = pos.constant("cat", &[count, self.basis + attributes], pos.dtype());
         cx.within("bessel_basis", |cx| {
             cx.buffer("frequencies", [self.basis], DType::F32);
         });
@@ -91,7 +91,7 @@ impl Layer<'_> {
             cx.linear("4", &x, numel, true)
         });
         let out = cx.within("tp", |cx| product.forward(cx, sent, &harmonics, &weights));
-        drop((direction, distance, apart, here, there, waves, radial));
+        drop((direction, distance, edge_vec, source, target, basis, radial));
         out
     }
 }

@@ -28,12 +28,12 @@ struct Pocket {
     radial: u64,
     out: u64,
     norm: bool,
-    /// Gradients are summed into new tensors, as on stand-ins for tensors.
+    /// Gradients are summed into new tensors, as FakeTensors' are.
     sums_apart: bool,
     graph: Graph,
 }
 
-/// What one sample holds.
+/// The graph of one sample.
 #[derive(Clone, Copy, Debug)]
 struct Graph {
     nodes: u64,
@@ -122,13 +122,13 @@ impl Net for Pocket {
         let [triples, quads] = [edges(triples, triple), edges(quads, quad)];
         let pairs = edges(pairs, pair);
         let mut hidden = cx.within("input_embedding", |cx| self.embedding(cx, x));
-        let layer = |own| Layer {
+        let layer = |self_connection| Layer {
             hidden: &self.hidden,
             harmonics: &self.harmonics,
             basis: self.basis,
             radial: self.radial,
             norm: self.norm,
-            own,
+            self_connection,
         };
         let paths = |name| Paths {
             name,
@@ -149,17 +149,17 @@ impl Net for Pocket {
             ] {
                 if hops.count > 0 {
                     let message = cx.nth(name, i, |cx| paths(mlp).forward(cx, &hidden, hops));
-                    new = mixed(cx, weight, &new, &message);
+                    new = add_weighted(cx, weight, &new, &message);
                 }
             }
             if pairs.count > 0 {
                 let message = cx.nth("nonbonded_mp_layers", i, |cx| {
                     layer(false).forward(cx, &hidden, pos, &pairs)
                 });
-                new = mixed(cx, "nonbonded_weight", &new, &message);
+                new = add_weighted(cx, "nonbonded_weight", &new, &message);
             }
             hidden = new;
-            hidden = self.dropped(cx, hidden);
+            hidden = self.scalar_dropout(cx, hidden);
         }
         let graphs = target.size(0);
         let pooled = self.pooled(cx, &hidden, owner, graphs);
@@ -176,21 +176,21 @@ impl Net for Pocket {
     }
 }
 
-/// `new + weight * message`, with a weight that is learnt.
-fn mixed(cx: &Cx, weight: &'static str, new: &Tensor, message: &Tensor) -> Tensor {
+/// `new + weight * message`, with a learned weight.
+fn add_weighted(cx: &Cx, weight: &'static str, new: &Tensor, message: &Tensor) -> Tensor {
     let weight = cx.param(weight, [0; 0]).tensor();
     weight.mul(message).then(|message| new.add(message))
 }
 
 impl Pocket {
-    /// `AMBERFeatureEmbedding`: atom type, residue, charge and number to scalars, then to all kinds.
+    /// `AMBERFeatureEmbedding`: atom type, residue, charge and number to scalars, then to all irreps.
     fn embedding(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let rows = x.size(0);
         let scalars = self.hidden.scalars();
         let index = || x.constant("to", &[rows], DType::I64);
         let (types, residues) = (index(), index());
         let atoms = cx.embedding("atom_type_embedding", &types, self.atom_types, 32);
-        let places = cx.embedding("residue_embedding", &residues, self.residues, 16);
+        let residues = cx.embedding("residue_embedding", &residues, self.residues, 16);
         let numbers = x.constant("cat", &[rows, 2], x.dtype());
         let numbers = cx.within("continuous_projection", |cx| {
             let inner = cx.linear("0", &numbers, 16, true);
@@ -198,7 +198,7 @@ impl Pocket {
                 .then(Tensor::silu)
                 .then(|inner| cx.linear("2", inner, 16, true))
         });
-        let fused = Tensor::cat(&atoms, &[&places, &numbers], 1);
+        let fused = Tensor::cat(&atoms, &[&residues, &numbers], 1);
         let scalar = cx.within("feature_fusion", |cx| {
             let wide = cx.linear("0", &fused, 2 * scalars, true);
             let active = wide.then(Tensor::silu);
@@ -209,17 +209,17 @@ impl Pocket {
         product::linear(cx, "irreps_projection", &scalar, &from, &self.hidden)
     }
 
-    /// Dropout on the scalars alone: they are looked up by a mask and written back into a copy.
-    fn dropped(&self, cx: &Cx, hidden: Tensor) -> Tensor {
+    /// Dropout on the scalars alone: they are selected by a mask and written back into a copy.
+    fn scalar_dropout(&self, cx: &Cx, hidden: Tensor) -> Tensor {
         let rate = cx.rate(0.05);
         if rate <= 0.0 {
             return hidden;
         }
-        let places = hidden.constant("nonzero", &[self.hidden.scalars()], DType::I64);
+        let indices = hidden.constant("nonzero", &[self.hidden.scalars()], DType::I64);
         let copy = hidden.cloned();
         let scalars = hidden.narrow(1, self.hidden.scalars()).cloned();
         let dropped = scalars.then(|scalars| scalars.dropout(rate));
-        drop(places);
+        drop(indices);
         copy.put(&dropped)
     }
 

@@ -9,26 +9,26 @@ pub fn forward(cx: &Cx, x: &Tensor, irreps: &Irreps) -> Tensor {
     let weight = cx.param("weight", [scalars]).tensor();
     let bias = cx.param("bias", [scalars]).tensor();
     let mut output = x.cloned();
-    let joined = x.narrow(1, scalars).cloned();
-    let mut normed = centred(&joined);
+    let scalar_part = x.narrow(1, scalars).cloned();
+    let mut normed = normalized(&scalar_part);
     normed = normed.mul(&weight).then(|scaled| scaled.add(&bias));
     output = output.put(&normed);
     for (count, kind) in irreps.parts().iter().filter(|(_, kind)| kind.l > 0) {
         for _ in 0..*count {
             let feature = x.narrow(1, kind.dim());
-            let normed = centred(&feature);
+            let normed = normalized(&feature);
             output = output.put(&normed);
         }
     }
-    drop((normed, joined));
+    drop((normed, scalar_part));
     output
 }
 
 /// `(x - x.mean()) / sqrt(x.var() + eps)` over the last dimension.
-fn centred(x: &Tensor) -> Tensor {
+fn normalized(x: &Tensor) -> Tensor {
     let mean = x.mean(&[-1]);
     let variance = x.variance();
-    let apart = x.sub(&mean);
+    let centered = x.sub(&mean);
     let deviation = variance.shift().then(Tensor::sqrt);
-    apart.div(&deviation)
+    centered.div(&deviation)
 }

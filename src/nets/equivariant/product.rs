@@ -13,7 +13,7 @@ pub struct Product {
 }
 
 impl Product {
-    /// `tp(x, sh, weights)` for `[E, ..]` each: paths one after the other, then sums of those with the same end.
+    /// `tp(x, sh, weights)` for `[E, ..]` each: paths one after the other, then sums of those with the same output.
     ///
     /// Where einsum has a choice, it contracts in the order opt_einsum finds cheapest. In scripted code the outer
     /// products that no path asks for are gone; so are they here.
@@ -54,7 +54,7 @@ impl Product {
         let (u, a) = self.input.part(path.first);
         let (_, b) = self.harmonics.part(path.second);
         let (w, c) = self.output.part(path.out);
-        // The path's factor goes to the smallest operand, which is the harmonics.
+        // The path's factor multiplies the smallest operand, which is the harmonics.
         let scaled = || harmonic.scale();
         let flat = [edges, w * c.dim()];
         match (a.l, b.l, c.l) {
@@ -68,14 +68,14 @@ impl Product {
             }
             (_, 0, _) if u <= w => {
                 let whole = scaled().mul(x);
-                let turned = whole.transpose(1, 2).bmm(weight).transpose(1, 2);
+                let transposed = whole.transpose(1, 2).bmm(weight).transpose(1, 2);
                 drop(whole);
-                turned.contiguous().view(&flat)
+                transposed.contiguous().view(&flat)
             }
             (_, 0, _) => {
                 let mixed = x.transpose(1, 2).bmm(weight);
-                let turned = mixed.mul(&scaled()).transpose(1, 2);
-                turned.contiguous().view(&flat)
+                let transposed = mixed.mul(&scaled()).transpose(1, 2);
+                transposed.contiguous().view(&flat)
             }
             (_, _, 0) => {
                 let dots = scaled().bmm(&x.transpose(1, 2));
@@ -162,17 +162,17 @@ pub fn linear(cx: &Cx, name: &'static str, x: &Tensor, from: &Irreps, to: &Irrep
             let ((u, kind), (w, _)) = (from.part(i), to.part(o));
             let Some(input) = inputs.get(i) else { continue };
             let matrix = all.narrow(1, u * w).view(&[u, w]);
-            // The factor goes to whichever is smaller in the four rows the code is generated for.
+            // The factor multiplies whichever is smaller for the four rows that the code is generated for.
             let lighter = 4 * u * kind.dim() <= u * w;
             let (input, matrix) = if lighter {
                 (input.scale(), matrix)
             } else {
                 (input.clone(), matrix.scale())
             };
-            let turned = input.transpose(1, 2).reshape(&[rows * kind.dim(), u]);
+            let transposed = input.transpose(1, 2).reshape(&[rows * kind.dim(), u]);
             drop(input);
-            let product = turned.linear(&matrix.transpose(0, 1), None);
-            drop(turned);
+            let product = transposed.linear(&matrix.transpose(0, 1), None);
+            drop(transposed);
             let product = product.view(&[rows, kind.dim(), w]).transpose(1, 2);
             let flat = product.reshape(&[rows, w * kind.dim()]);
             if let Some(slot) = results.get_mut(o) {

@@ -5,7 +5,7 @@ use crate::nets::diffusion::{feed_forward, modulate, modulated_norm, modulation}
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 
-/// What the blocks of one network have in common, and what sets one apart.
+/// The sizes of a network's blocks, and what differs between them.
 #[derive(Clone, Debug)]
 pub struct Joint {
     pub heads: u64,
@@ -33,9 +33,9 @@ impl Joint {
             shift,
             scale,
             gate,
-            fed_shift,
-            fed_scale,
-            fed_gate,
+            shift_mlp,
+            scale_mlp,
+            gate_mlp,
             second @ ..,
         ] = &parts[..]
         else {
@@ -61,20 +61,23 @@ impl Joint {
             let (more, _) = cx.within("attn2", |cx| self.attention(cx, &again, None));
             hidden = gate.unsqueeze(1).then(|gate| hidden.add(&gate.mul(&more)));
         }
-        let normed = modulated_norm(&hidden, fed_scale, fed_shift);
-        let mut fed = feed_forward(cx, "ff", &normed);
-        fed = fed_gate.unsqueeze(1).mul(&fed);
-        hidden = hidden.add(&fed);
-        let ([_, _, gate, fed_shift, fed_scale, fed_gate], Some(mut attended)) =
+        let normed = modulated_norm(&hidden, scale_mlp, shift_mlp);
+        let mut ff_output = feed_forward(cx, "ff", &normed);
+        ff_output = gate_mlp.unsqueeze(1).mul(&ff_output);
+        hidden = hidden.add(&ff_output);
+        let ([_, _, gate, shift_mlp, scale_mlp, gate_mlp], Some(mut attended)) =
             (&text_parts[..], attended_text)
         else {
             return [hidden, text.clone()];
         };
         attended = gate.unsqueeze(1).mul(&attended);
         let mut text = text.add(&attended);
-        let normed = modulated_norm(&text, fed_scale, fed_shift);
-        let fed = feed_forward(cx, "ff_context", &normed);
-        text = fed_gate.unsqueeze(1).mul(&fed).then(|fed| text.add(fed));
+        let normed = modulated_norm(&text, scale_mlp, shift_mlp);
+        let ff_output = feed_forward(cx, "ff_context", &normed);
+        text = gate_mlp
+            .unsqueeze(1)
+            .mul(&ff_output)
+            .then(|ff_output| text.add(ff_output));
         [hidden, text]
     }
 
@@ -88,11 +91,11 @@ impl Joint {
             return [hidden.clone(), text.clone()];
         };
         let normed = modulated_norm(&both, scale, shift);
-        let fed = cx
+        let ff_output = cx
             .linear("proj_mlp", &normed, 4 * width, true)
             .then(Tensor::gelu);
         let (attended, _) = cx.within("attn", |cx| self.attention(cx, &normed, None));
-        let joined = Tensor::cat(&attended, &[&fed], 2);
+        let joined = Tensor::cat(&attended, &[&ff_output], 2);
         let mut out = cx.linear("proj_out", &joined, width, true);
         out = gate.unsqueeze(1).mul(&out);
         out = both.add(&out);
@@ -118,15 +121,15 @@ impl Joint {
             (true, None) => cx.within(name, |cx| rms_norm(cx, &x)),
             (false, _) => x,
         };
-        let made = |names: [&'static str; 3], x: &Tensor| {
+        let project = |names: [&'static str; 3], x: &Tensor| {
             names.map(|name| rows(&cx.linear(name, x, width, true)))
         };
-        let [mut query, mut key, mut value] = made(["to_q", "to_k", "to_v"], x);
+        let [mut query, mut key, mut value] = project(["to_q", "to_k", "to_v"], x);
         query = normed("norm_q", query);
         key = normed("norm_k", key);
         if let Some(text) = text {
             let names = ["add_q_proj", "add_k_proj", "add_v_proj"];
-            let [mut text_query, mut text_key, text_value] = made(names, text);
+            let [mut text_query, mut text_key, text_value] = project(names, text);
             text_query = normed("norm_added_q", text_query);
             text_key = normed("norm_added_k", text_key);
             let join = |image: &Tensor, text: &Tensor| match self.rotary {
@@ -138,8 +141,8 @@ impl Joint {
             value = join(&value, &text_value);
         }
         if let Some([cosines, sines]) = &self.rotary {
-            query = rotated(&query, cosines, sines);
-            key = rotated(&key, cosines, sines);
+            query = apply_rotary_emb(&query, cosines, sines);
+            key = apply_rotary_emb(&key, cosines, sines);
         }
         let [q, k, v] = [&query, &key, &value].map(|x| {
             if text_first {
@@ -152,12 +155,12 @@ impl Joint {
         out = out.transpose(1, 2);
         out = out.reshape(&[out.size(0), out.size(1), width]);
         out = out.to(query.dtype());
-        let finished = |x: &Tensor| cx.within("to_out", |cx| cx.linear("0", x, width, true));
+        let to_out = |x: &Tensor| cx.within("to_out", |cx| cx.linear("0", x, width, true));
         let Some(text) = text else {
             // FLUX's single blocks project after joining; SD3's second attention projects at once.
             return match self.rotary {
                 Some(_) => (out, None),
-                None => (finished(&out), None),
+                None => (to_out(&out), None),
             };
         };
         let (words, pixels) = (text.size(1), x.size(1));
@@ -170,13 +173,13 @@ impl Joint {
         } else {
             (out.narrow(1, pixels), out.narrow(1, words))
         };
-        let spoken = || (!self.pre_only).then(|| cx.linear("to_add_out", &text, width, true));
+        let to_add_out = || (!self.pre_only).then(|| cx.linear("to_add_out", &text, width, true));
         if text_first {
-            let image = finished(&image);
-            return (image, spoken());
+            let image = to_out(&image);
+            return (image, to_add_out());
         }
-        let text = spoken();
-        (finished(&image), text)
+        let text = to_add_out();
+        (to_out(&image), text)
     }
 }
 
@@ -210,24 +213,24 @@ fn rms_norm(cx: &Cx, x: &Tensor) -> Tensor {
     hidden.mul(&weight)
 }
 
-/// `apply_rotary_emb`: pairs of neighbours turned.
-fn rotated(x: &Tensor, cosines: &Tensor, sines: &Tensor) -> Tensor {
+/// `apply_rotary_emb`, which rotates pairs of neighbours.
+fn apply_rotary_emb(x: &Tensor, cosines: &Tensor, sines: &Tensor) -> Tensor {
     let (b, s, h, d) = (x.size(0), x.size(1), x.size(2), x.size(3));
     let pairs = x.reshape(&[b, s, h, d / 2, 2]).unbind_along(-1);
     let [real, imaginary] = &pairs[..] else {
         return x.clone();
     };
-    let turned = imaginary
+    let rotated = imaginary
         .neg()
         .then(|negative| Tensor::stack(&[negative.clone(), real.clone()], -1));
-    let Some(turned) = turned else {
+    let Some(rotated) = rotated else {
         return x.clone();
     };
-    let turned = turned.reshape(&[b, s, h, d]);
-    let kept = x.to(DType::F32).then(|x| x.mul(cosines));
-    let moved = turned.to(DType::F32).then(|x| x.mul(sines));
-    let sum = kept.add(&moved);
-    drop((kept, moved));
+    let rotated = rotated.reshape(&[b, s, h, d]);
+    let by_cos = x.to(DType::F32).then(|x| x.mul(cosines));
+    let by_sin = rotated.to(DType::F32).then(|x| x.mul(sines));
+    let sum = by_cos.add(&by_sin);
+    drop((by_cos, by_sin));
     sum.to(x.dtype())
 }
 

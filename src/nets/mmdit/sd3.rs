@@ -78,7 +78,7 @@ impl Net for Sd3 {
         let emb = conditioning(cx, &[("timestep_embedder", timestep)], pooled, width);
         let text = cx.linear("context_embedder", text, width, true);
         let this = *self;
-        let given = emb.clone();
+        let passed = emb.clone();
         let state = cx.checkpointing_in_any_mode().layers(
             "transformer_blocks",
             self.layers,
@@ -93,7 +93,7 @@ impl Net for Sd3 {
                     dual: (i as u64) < this.dual,
                 };
                 match state {
-                    [hidden, text] => joint.block(cx, hidden, text, &given).to_vec(),
+                    [hidden, text] => joint.block(cx, hidden, text, &passed).to_vec(),
                     _ => Vec::new(),
                 }
             },

@@ -138,7 +138,7 @@ fn relative_position_bucket(relative: &Tensor, bidirectional: bool) -> Tensor {
     let bounded = make("minimum", DType::I64);
     drop((most, large));
     let chosen = make("where", DType::I64);
-    // Added in place where there is a sum already.
+    // With a sum this is an addition in place.
     let result = sum.unwrap_or_else(|| make("add", DType::I64));
     drop((chosen, bounded, is_small, distance));
     result

@@ -87,7 +87,7 @@ pub fn attention(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64, bias: b
     processed(cx, [hidden, context], heads, bias, None)
 }
 
-/// `AttnProcessor2_0`; its names keep what they stand for until the result is there.
+/// `AttnProcessor2_0`, whose names hold their tensors until it returns.
 fn processed(
     cx: &Cx,
     [hidden, context]: [&Tensor; 2],

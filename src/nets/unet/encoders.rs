@@ -141,7 +141,7 @@ fn encode(cx: &Cx, pixels: &Tensor) -> Tensor {
     let moments = cx.within("encoder", |cx| moments(cx, &pixels.to(cx.env.weights)));
     let channels = moments.size(1);
     let moments = cx.conv2d("quant_conv", &moments, channels, 1, Conv::default(), true);
-    // Mean and deviation are halves of one tensor; noise is drawn beside them.
+    // Mean and deviation are halves of one tensor; the noise is a tensor of its own.
     let mut shape = moments.shape().to_vec();
     if let Some(channels) = shape.get_mut(1) {
         *channels /= 2;

@@ -42,9 +42,9 @@ struct UNet {
     linear: bool,
     /// Transformer blocks in the middle.
     middle: u64,
-    /// Width of the pooled text embedding, and of the waves of each of six numbers on sizes beside it (XL).
+    /// Width of the pooled text embedding, and of the sinusoids of each of the six `time_ids` (XL).
     added: Option<(u64, u64)>,
-    /// What makes latents and states in each step, where they are not read from disk.
+    /// The encoders that make latents and text states in each step, where these are not read from disk.
     encoders: Option<encoders::Encoders>,
 }
 
@@ -114,7 +114,7 @@ impl Net for UNet {
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let Some(([sample, target, context], timestep, added)) = self.read(cx, batch) else {
+        let Some(([sample, target, context], timestep, added)) = self.inputs(cx, batch) else {
             return Output::empty(cx);
         };
         let predicted =
@@ -124,8 +124,8 @@ impl Net for UNet {
 }
 
 impl UNet {
-    /// Noisy latents, the noise that is in them and the text's states; the time step, and what is added to it.
-    fn read<'a>(
+    /// Noisy latents, their noise and the text's states; the time step, and `added_cond_kwargs`.
+    fn inputs<'a>(
         &self,
         cx: &Cx,
         batch: &'a [Tensor],
@@ -138,12 +138,12 @@ impl UNet {
             return Some((all, timestep, added));
         };
         let rest = 1 + if self.added.is_some() { 2 } else { 0 };
-        let (given, rest) = batch.split_at(batch.len().saturating_sub(rest));
+        let (raw, rest) = batch.split_at(batch.len().saturating_sub(rest));
         let (timestep, added) = rest.split_first()?;
-        let (latents, context) = encoders.encode(cx, given)?;
-        let drawn = |name| latents.constant(name, latents.shape(), latents.dtype());
+        let (latents, context) = encoders.encode(cx, raw)?;
+        let noise = |name| latents.constant(name, latents.shape(), latents.dtype());
         Some((
-            [drawn("add_noise"), drawn("randn"), context],
+            [noise("add_noise"), noise("randn"), context],
             timestep,
             added,
         ))

@@ -27,7 +27,7 @@ struct UNet2D {
     padding: u64,
 }
 
-/// The class's defaults are attention in all stages but the first that goes down and the last that goes up.
+/// By default all stages have attention but the first of the way down and the last of the way up.
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
     let widths = sizes.list("block_out")?.to_vec();
     let stages = widths.len();

@@ -17,7 +17,7 @@ pub const XLARGE: Stages = [(3, 256), (3, 512), (27, 1024), (3, 2048)];
 
 struct Torchvision {
     stages: Stages,
-    /// The chance with which the last block is skipped.
+    /// The rate of the last block's stochastic depth (`stochastic_depth_prob`).
     depth: f64,
 }
 

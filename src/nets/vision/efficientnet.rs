@@ -50,7 +50,7 @@ struct MbConv {
     kernel: u64,
     stride: u64,
     out: u64,
-    skipped: f64,
+    stochastic_depth: f64,
 }
 
 impl ImageModel for EfficientNet {
@@ -73,7 +73,7 @@ impl ImageModel for EfficientNet {
                             kernel,
                             stride: if i == 0 { stride } else { 1 },
                             out,
-                            skipped: 0.2 * (before + i) as f64 / total.max(1) as f64,
+                            stochastic_depth: 0.2 * (before + i) as f64 / total.max(1) as f64,
                         };
                         block.forward(cx, x)
                     })
@@ -124,7 +124,7 @@ impl MbConv {
             cx.conv_norm_activation(name(), &x, self.out, 1, (1, 1), Activation::None)
         });
         if self.stride == 1 && channels == self.out {
-            result = result.drop_path(self.skipped);
+            result = result.drop_path(self.stochastic_depth);
             result = result.add_(input);
         }
         result

@@ -16,7 +16,7 @@ pub fn index_name(i: usize) -> &'static str {
     NAMES.get(i).copied().unwrap_or("n")
 }
 
-/// What follows a normalisation.
+/// The activation after a norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     None,

@@ -118,7 +118,7 @@ impl InvertedResidual {
             stride,
             ..
         } = self;
-        let joins = stride == 1 && input.size(1) == out;
+        let use_res_connect = stride == 1 && input.size(1) == out;
         let result = cx.within("block", |cx| {
             let mut next = 0..;
             let mut name = || index_name(next.next().unwrap_or(0));
@@ -134,7 +134,11 @@ impl InvertedResidual {
             }
             cx.conv_norm_activation(name(), &x, out, 1, (1, 1), Activation::None)
         });
-        if joins { result.add_(input) } else { result }
+        if use_res_connect {
+            result.add_(input)
+        } else {
+            result
+        }
     }
 }
 

@@ -102,7 +102,7 @@ impl ResNet {
         out = out.relu_();
         out = cx.conv2d("conv3", &out, 4 * planes, 1, Conv::default(), false);
         out = cx.batch_norm("bn3", &out);
-        joined(cx, start, [&out, &identity], 4 * planes, stride)
+        add_identity(cx, start, [&out, &identity], 4 * planes, stride)
     }
 }
 
@@ -113,11 +113,17 @@ fn basic(cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
     out = out.relu_();
     out = cx.conv2d("conv2", &out, planes, 3, Conv::stride(1).padded(1), false);
     out = cx.batch_norm("bn2", &out);
-    joined(cx, start, [&out, &identity], planes, stride)
+    add_identity(cx, start, [&out, &identity], planes, stride)
 }
 
-/// The end of a block: the input, brought to the output's size where it must be, is added.
-fn joined(cx: &Cx, start: Made, [out, input]: [&Tensor; 2], channels: u64, stride: u64) -> Tensor {
+/// The end of a block: the input is added, through `downsample` where its size differs.
+fn add_identity(
+    cx: &Cx,
+    start: Made,
+    [out, input]: [&Tensor; 2],
+    channels: u64,
+    stride: u64,
+) -> Tensor {
     let mut identity = input.clone();
     if stride != 1 || identity.size(1) != channels {
         let made = cx.tape.made();

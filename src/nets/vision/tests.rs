@@ -1,4 +1,4 @@
-//! Peaks of image models of the catalogue, beside those that the libraries reached over three steps.
+//! Peaks of image models of the catalogue, next to those of the libraries over three steps.
 
 use crate::nets::recorded::{Case, check, training};
 use crate::scenario::{Attention, Checkpointing, Optimizer, Precision, Training};

@@ -1,5 +1,5 @@
 //! TinyViT as TinySAM's image encoder: inverted residuals, then attention in windows with a convolution in each block
-//! (github.com/xinghaochen/TinySAM, `tinysam/modeling/tiny_vit_sam.py`); beside it the same network as timm has it.
+//! (github.com/xinghaochen/TinySAM, `tinysam/modeling/tiny_vit_sam.py`); `timm` holds the same network as timm has it.
 
 mod timm;
 
@@ -10,7 +10,7 @@ use crate::nets::{Cx, ModelError, Region, Sizes};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
 
-/// The encoder's stages: the first is made of convolutions, the others of windows.
+/// The encoder's stages: convolutions in the first, attention within windows in the others.
 #[derive(Clone, Debug)]
 pub struct TinyVit {
     pub image: u64,
@@ -62,15 +62,15 @@ impl TinyVit {
                 for i in 0..at(&self.depths, stage) as usize {
                     let block = move |cx: &Cx, x: &Tensor| {
                         if stage == 0 {
-                            inverted(cx, x)
+                            mb_conv(cx, x)
                         } else {
-                            windowed(cx, x, side, heads, window)
+                            tiny_vit_block(cx, x, side, heads, window)
                         }
                     };
                     x = cx.nth("blocks", i, |cx| cx.unary_block(Region::Block, &x, block));
                 }
                 match next {
-                    Some(next) => cx.within("downsample", |cx| merged(cx, &x, side, next)),
+                    Some(next) => cx.within("downsample", |cx| patch_merging(cx, &x, side, next)),
                     None => x.clone(),
                 }
             });
@@ -124,7 +124,7 @@ fn conv_norm(
 }
 
 /// `MBConv`: four times as wide inside.
-fn inverted(cx: &Cx, input: &Tensor) -> Tensor {
+fn mb_conv(cx: &Cx, input: &Tensor) -> Tensor {
     let width = input.size(1);
     let mut x = bottleneck(cx, input, [4 * width, width], 1);
     x = x.add_(input);
@@ -141,7 +141,7 @@ fn bottleneck(cx: &Cx, input: &Tensor, [inside, out]: [u64; 2], stride: u64) -> 
 }
 
 /// `PatchMerging`: to rows `[B, L, C]` of the next width.
-fn merged(cx: &Cx, input: &Tensor, side: u64, out: u64) -> Tensor {
+fn patch_merging(cx: &Cx, input: &Tensor, side: u64, out: u64) -> Tensor {
     let mut x = input.clone();
     if x.shape().len() == 3 {
         x = x
@@ -150,13 +150,13 @@ fn merged(cx: &Cx, input: &Tensor, side: u64, out: u64) -> Tensor {
     }
     let stride = if keeps_grid(out) { 1 } else { 2 };
     x = bottleneck(cx, &x, [out, out], stride);
-    let places = x.size(2) * x.size(3);
-    x.view(&[x.size(0), out, places]).transpose(1, 2)
+    let tokens = x.size(2) * x.size(3);
+    x.view(&[x.size(0), out, tokens]).transpose(1, 2)
 }
 
 /// `TinyViTBlock`.
-fn windowed(cx: &Cx, input: &Tensor, side: u64, heads: u64, window: u64) -> Tensor {
-    let (b, places, width) = (input.size(0), input.size(1), input.size(2));
+fn tiny_vit_block(cx: &Cx, input: &Tensor, side: u64, heads: u64, window: u64) -> Tensor {
+    let (b, tokens, width) = (input.size(0), input.size(1), input.size(2));
     let mut x = input.clone();
     if side == window {
         x = cx.within("attn", |cx| attention(cx, &x, heads, window));
@@ -179,14 +179,14 @@ fn windowed(cx: &Cx, input: &Tensor, side: u64, heads: u64, window: u64) -> Tens
         if whole > side {
             x = x.narrow(1, side).narrow(2, side).contiguous();
         }
-        x = x.view(&[b, places, width]);
+        x = x.view(&[b, tokens, width]);
     }
     x = input.add(&x);
     x = x.transpose(1, 2).reshape(&[b, width, side, side]);
     x = conv_norm(cx, "local_conv", &x, width, 3, (1, width));
-    x = x.view(&[b, width, places]).transpose(1, 2);
-    let inner = cx.within("mlp", |cx| feed_forward(cx, &x));
-    x.add(&inner)
+    x = x.view(&[b, width, tokens]).transpose(1, 2);
+    let mlp_output = cx.within("mlp", |cx| feed_forward(cx, &x));
+    x.add(&mlp_output)
 }
 
 fn feed_forward(cx: &Cx, x: &Tensor) -> Tensor {
@@ -197,15 +197,15 @@ fn feed_forward(cx: &Cx, x: &Tensor) -> Tensor {
     cx.linear("fc2", &y, width, true)
 }
 
-/// A learnt number for each distance within a window, for each pair of places.
-fn distances(cx: &Cx, heads: u64, window: u64) -> Tensor {
+/// `attention_biases`: a learned bias for each offset within a window, looked up for each pair of its tokens.
+fn attention_biases(cx: &Cx, heads: u64, window: u64) -> Tensor {
     let area = window * window;
     let biases = cx.param("attention_biases", [heads, area]).tensor();
-    let places = cx.buffer("attention_bias_idxs", [area, area], DType::I64);
-    biases.columns(&places)
+    let indices = cx.buffer("attention_bias_idxs", [area, area], DType::I64);
+    biases.columns(&indices)
 }
 
-/// Attention within windows, with a learnt bias for each distance.
+/// `Attention`, within windows.
 fn attention(cx: &Cx, input: &Tensor, heads: u64, window: u64) -> Tensor {
     let (rows, n, width) = (input.size(0), input.size(1), input.size(2));
     let d = width / heads.max(1);
@@ -218,7 +218,7 @@ fn attention(cx: &Cx, input: &Tensor, heads: u64, window: u64) -> Tensor {
     let [q, k, v] = [q, k, v].map(|part| part.permute(&[0, 2, 1, 3]));
     let mut weights = {
         let scores = q.matmul(&k.transpose(2, 3)).then(Tensor::scale);
-        let bias = distances(cx, heads, window);
+        let bias = attention_biases(cx, heads, window);
         scores.add(&bias)
     };
     weights = weights.softmax(None);

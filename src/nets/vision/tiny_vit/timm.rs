@@ -1,6 +1,6 @@
 //! TinyViT as a classifier (timm/models/tiny_vit.py): images stay grids, and attention is the fused kernel.
 
-use super::{Slide, bottleneck, conv_norm, distances, feed_forward};
+use super::{Slide, attention_biases, bottleneck, conv_norm, feed_forward};
 use crate::nets::vision::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
@@ -12,15 +12,15 @@ struct Timm {
     dims: Vec<u64>,
     heads: Vec<u64>,
     windows: Vec<u64>,
-    /// The chance with which the last block is skipped.
-    depth: f64,
+    /// The rate of the last block's drop path (`drop_path_rate`).
+    drop_path_rate: f64,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct TinyVitBlock {
     heads: u64,
     window: u64,
-    skipped: f64,
+    drop_path: f64,
 }
 
 /// Stride and groups of a convolution that halves the image.
@@ -34,7 +34,7 @@ pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         dims: list("dims")?,
         heads: list("heads")?,
         windows: list("window")?,
-        depth: sizes.or("drop_path_percent", 0) as f64 / 100.0,
+        drop_path_rate: sizes.or("drop_path_percent", 0) as f64 / 100.0,
     };
     let stages = body.depths.len();
     if stages == 0 || body.dims.len() != stages || body.heads.len() + 1 != stages {
@@ -83,15 +83,16 @@ impl Timm {
         // `nn.Sequential` holds its input.
         let sequential_input = x.clone();
         for j in 0..at(&self.depths, i) {
-            let skipped = self.depth * (before + j) as f64 / total.saturating_sub(1).max(1) as f64;
+            let drop_path =
+                self.drop_path_rate * (before + j) as f64 / total.saturating_sub(1).max(1) as f64;
             x = cx.nth("blocks", j as usize, |cx| {
                 if i == 0 {
-                    return inverted(cx, &x, skipped);
+                    return mb_conv(cx, &x, drop_path);
                 }
                 let block = TinyVitBlock {
                     heads: at(&self.heads, i - 1),
                     window: at(&self.windows, i - 1),
-                    skipped,
+                    drop_path,
                 };
                 block.forward(cx, &x)
             });
@@ -102,10 +103,10 @@ impl Timm {
 }
 
 /// `MBConv`.
-fn inverted(cx: &Cx, input: &Tensor, skipped: f64) -> Tensor {
+fn mb_conv(cx: &Cx, input: &Tensor, drop_path: f64) -> Tensor {
     let width = input.size(1);
     let mut x = bottleneck(cx, input, [4 * width, width], 1);
-    x = x.drop_path(skipped);
+    x = x.drop_path(drop_path);
     x = x.add_(input);
     x.gelu()
 }
@@ -114,7 +115,7 @@ impl TinyVitBlock {
     /// `TinyVitBlock`, on grids `[B, H, W, C]`.
     fn forward(self, cx: &Cx, input: &Tensor) -> Tensor {
         let Self {
-            window, skipped, ..
+            window, drop_path, ..
         } = self;
         let (b, h, w, width) = (input.size(0), input.size(1), input.size(2), input.size(3));
         let mut x = input.clone();
@@ -141,7 +142,7 @@ impl TinyVitBlock {
                 x = x.narrow(1, h).narrow(2, w).contiguous();
             }
         }
-        x = x.drop_path(skipped).then(|path| input.add(path));
+        x = x.drop_path(drop_path).then(|path| input.add(path));
         x = x.permute(&[0, 3, 1, 2]);
         let start = cx.tape.made();
         x = conv_norm(cx, "local_conv", &x, width, 3, (1, width));
@@ -149,7 +150,7 @@ impl TinyVitBlock {
         x = x.reshape(&[b, width, h * w]).transpose(1, 2);
         let path = cx
             .within("mlp", |cx| feed_forward(cx, &x))
-            .then(|fed| fed.drop_path(skipped));
+            .then(|fed| fed.drop_path(drop_path));
         // The constructor makes the convolution last.
         cx.tape.make_now(start, convolved);
         x = x.add(&path);
@@ -160,7 +161,7 @@ impl TinyVitBlock {
     fn attention(self, cx: &Cx, input: &Tensor) -> Tensor {
         let (rows, n, width) = (input.size(0), input.size(1), input.size(2));
         let d = width / self.heads;
-        let bias = AttentionMask::Given(distances(cx, self.heads, self.window).unsqueeze(0));
+        let bias = AttentionMask::Given(attention_biases(cx, self.heads, self.window).unsqueeze(0));
         let mut x = cx.layer_norm("norm", input);
         let qkv = cx.linear("qkv", &x, 3 * width, true);
         let parts = qkv.view(&[rows, n, self.heads, 3 * d]).split(&[d, d, d], 3);
