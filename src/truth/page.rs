@@ -14,9 +14,13 @@ pub fn markdown(report: &Report, title: &str, plot: &str) -> String {
         page.push_str("Runs on one GPU with a named metric and all settings stated, by metric:\n\n| metric | cases | expressed | median | p90 | inside the band |\n|---|--:|--:|--:|--:|--:|\n");
     }
     for (class, of) in &report.selected {
+        let expressed = format!("{:.1}%", of.expressed);
+        let [median, p90] = [of.median, of.p90].map(|error| of.percent(error, 3));
+        let cells = [expressed, median, p90, of.percent(of.inside, 1)];
         page.push_str(&format!(
-            "| {class} | {} | {:.1} % | {:.3} % | {:.3} % | {:.1} % |\n",
-            of.cases, of.expressed, of.median, of.p90, of.inside
+            "| {class} | {} | {} |\n",
+            of.cases,
+            spaced(&cells)
         ));
     }
     if !report.selected.is_empty() {
@@ -26,16 +30,10 @@ pub fn markdown(report: &Report, title: &str, plot: &str) -> String {
     let mut families: Vec<(&String, &Summary)> = report.by.iter().collect();
     families.sort_by(|(a, x), (b, y)| y.max.total_cmp(&x.max).then_with(|| a.cmp(b)));
     for (name, summary) in &families {
-        let Summary {
-            cases,
-            unsupported,
-            median,
-            p90,
-            max,
-            worst_under,
-        } = summary;
+        let (cases, unsupported) = (summary.cases, summary.unsupported);
         page.push_str(&format!(
-            "| {name} | {cases} | {unsupported} | {median:.3} % | {p90:.3} % | {max:.3} % | {worst_under:.3} % |\n"
+            "| {name} | {cases} | {unsupported} | {} |\n",
+            spaced(&summary.errors())
         ));
     }
     for (name, _) in families {
@@ -47,6 +45,11 @@ pub fn markdown(report: &Report, title: &str, plot: &str) -> String {
     }
     page.push('\n');
     page
+}
+
+/// Cells of a table's row, with a space before each sign of percent.
+fn spaced(cells: &[String]) -> String {
+    cells.join(" | ").replace('%', " %")
 }
 
 fn family<'a>(page: &mut String, rows: impl Iterator<Item = &'a Row>) {
@@ -145,11 +148,14 @@ mod tests {
             Row::scored("good", "g", 1 << 30, 1 << 30),
             Row::scored("bad", "g", 1 << 30, 3 << 29),
             Row::unsupported("none", "g", "why".into()),
+            Row::unsupported("alone", "none", "why".into()),
         ];
         let page = markdown(&report(rows), "Cases", "cases.svg");
         let at = |text: &str| page.find(text).unwrap();
         assert!(at("| bad | 1.0000 GiB | 1.5000 GiB | +50.0000 % |") < at("| good |"));
         assert!(page.contains("- `none`: why"));
+        assert!(page.contains("| g | 3 | 1 | 50.000 % | 50.000 % | 50.000 % | 0.000 % |"));
+        assert!(page.contains("| none | 1 | 1 | – | – | – | – |"), "{page}");
     }
 
     #[test]

@@ -137,19 +137,36 @@ fn of_selected(rows: &[&Row]) -> Selected {
     }
 }
 
+impl Selected {
+    /// Whether any of the cases has an error to sum up.
+    fn is_scored(&self) -> bool {
+        self.expressed > 0.0
+    }
+
+    /// A share or an error in percent, "–" where no case has any.
+    pub fn percent(&self, value: f64, digits: usize) -> String {
+        percent(self.is_scored(), value, digits)
+    }
+}
+
 impl std::fmt::Display for Selected {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            cases,
-            expressed,
-            median,
-            p90,
-            inside,
-        } = self;
+        let (cases, expressed) = (self.cases, self.expressed);
+        let [median, p90] = [self.median, self.p90].map(|error| self.percent(error, 3));
+        let inside = self.percent(self.inside, 1);
         write!(
             f,
-            "cases {cases}  expressed {expressed:.1}%  median |e| {median:.3}%  p90 {p90:.3}%  inside the band {inside:.1}%"
+            "cases {cases}  expressed {expressed:.1}%  median |e| {median}  p90 {p90}  inside the band {inside}"
         )
+    }
+}
+
+/// "0.123%", or "–" where there is nothing to sum up: a zero would read as a perfect prediction.
+fn percent(is_scored: bool, value: f64, digits: usize) -> String {
+    if is_scored {
+        format!("{value:.digits$}%")
+    } else {
+        "–".into()
     }
 }
 
@@ -173,19 +190,22 @@ fn summary(rows: &[&Row]) -> Summary {
     }
 }
 
+impl Summary {
+    /// The median, the 90th percentile, the largest error and the worst underestimate; "–" where no case has any.
+    pub fn errors(&self) -> [String; 4] {
+        let is_scored = self.cases > self.unsupported;
+        [self.median, self.p90, self.max, self.worst_under]
+            .map(|error| percent(is_scored, error, 3))
+    }
+}
+
 impl std::fmt::Display for Summary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self {
-            cases,
-            unsupported,
-            median,
-            p90,
-            max,
-            worst_under,
-        } = self;
+        let (cases, unsupported) = (self.cases, self.unsupported);
+        let [median, p90, max, worst_under] = self.errors();
         write!(
             f,
-            "cases {cases}  unsupported {unsupported}  median |e| {median:.3}%  p90 {p90:.3}%  max {max:.3}%  worst under {worst_under:.3}%"
+            "cases {cases}  unsupported {unsupported}  median |e| {median}  p90 {p90}  max {max}  worst under {worst_under}"
         )
     }
 }
@@ -219,7 +239,7 @@ mod tests {
         let lines: Vec<String> = mixed
             .selected
             .iter()
-            .map(|(class, it)| format!("{class} {it}"))
+            .map(|(class, selected)| format!("{class} {selected}"))
             .collect();
         let expected = [
             "selected cases 3  expressed 66.7%  median |e| 50.000%  p90 50.000%  inside the band 50.0%",
@@ -233,12 +253,19 @@ mod tests {
     fn a_summary_is_in_percent_and_counts_what_it_could_not_do() {
         check(
             &[],
-            "cases 0  unsupported 0  median |e| 0.000%  p90 0.000%  max 0.000%  worst under 0.000%",
+            "cases 0  unsupported 0  median |e| –  p90 –  max –  worst under –",
         );
         check(
             &[1, -20, 3, 0, 5],
             "cases 5  unsupported 0  median |e| 0.300%  p90 2.000%  max 2.000%  worst under 2.000%",
         );
+        check(
+            &[0],
+            "cases 1  unsupported 0  median |e| 0.000%  p90 0.000%  max 0.000%  worst under 0.000%",
+        );
+        let none = report(vec![Row::unsupported("a", "g", "why".into())]);
+        let expected = "cases 1  unsupported 1  median |e| –  p90 –  max –  worst under –";
+        assert_eq!(none.all.to_string(), expected);
         let mixed = report(vec![
             Row::unsupported("a", "g", "why".into()),
             Row::scored("b", "g", 10, 11),
