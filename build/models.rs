@@ -123,7 +123,7 @@ pub fn table(
         let set = sources.set(&named.join(" "), &model.id)?;
         let _ = writeln!(
             rows,
-            "    ModelEntry {{ id: {:?}, name: {:?}, hf_id: {:?}, category: Category::{}, arch: {:?}, runs: {}, \
+            "    ModelEntry {{ id: {:?}, name: {:?}, hf_id: {:?}, category: ModelCategory::{}, arch: {:?}, runs: {}, \
              keys: SHAPES[{shape}], packed: &{values:?}, traits: TRAITS[{traits}], parameters: {}, active: {}, \
              confidence: Confidence::{:?}, set: {set} }},",
             model.id,

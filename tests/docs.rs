@@ -7,7 +7,7 @@ use std::process::Command;
 use headroom::catalog;
 use headroom::document::{json, yaml};
 use headroom::estimate;
-use headroom::scenario::{document, schema};
+use headroom::scenario::{Case, document, schema};
 
 const PATH: &str = "docs/scenario.md";
 
@@ -59,7 +59,7 @@ fn example_warnings_are_the_ones_that_are_shown() {
         let (scenario, problems) = document::read(&yaml::read(&text).unwrap());
         assert_eq!((problems, scenario.check()), (vec![], vec![]));
         let mut warnings = scenario.warnings();
-        warnings.extend(estimate::unmatched(&scenario).unwrap());
+        warnings.extend(estimate::unmatched(&Case::of(&scenario)).unwrap());
         let found: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let shown: Vec<&str> = text
             .lines()

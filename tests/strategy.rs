@@ -213,7 +213,7 @@ fn the_ladder_is_the_shortest_of_the_cheapest_kind() {
         }
         // The least cost and number of steps of any way that fits.
         let (mut quick, mut full) = (Quick::default(), Full::default());
-        let allowance = goal.allowance(&scenario).unwrap();
+        let allowance = goal.allowance(&estimate(&scenario).unwrap()).unwrap();
         let mut best: Option<(Cost, usize)> = None;
         let smaller = |size: &u64| *size <= scenario.data.micro_batch;
         for size in all(&scenario).into_iter().filter(smaller) {
@@ -331,7 +331,7 @@ fn the_search_finds_the_front_that_trying_everything_finds() {
         let mut base = scenario.clone();
         base.training.optimizer_in_backward = false;
         base.runtime.expandable_segments = true;
-        let allowance = goal.allowance(&scenario).unwrap();
+        let allowance = goal.allowance(&estimate(&scenario).unwrap()).unwrap();
         let mut quick = Quick::default();
         let mut points: Vec<(Bytes, f64)> = Vec::new();
         for size in all(&base) {

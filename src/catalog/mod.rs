@@ -14,9 +14,10 @@ mod stack;
 pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
 pub use lookup::{gpu_named, model_named};
 pub use method::{Method, MethodKind, Over, method, methods};
-pub use model::{Category, ModelEntry, model, models};
+pub use model::{ModelCategory, ModelEntry, model, models};
 pub use overhead::{
-    Overhead, Part, Software, cublas_workspace, cuda_context, desktop, libraries, nccl, overheads,
+    NamedOverhead, Overhead, Process, cublas_workspace, cuda_context, desktop, libraries, nccl,
+    overheads,
 };
 pub use sourced::{Confidence, Sourced};
 pub use speed::{Rate, Speeds, speeds};

@@ -9,7 +9,7 @@ pub struct ModelEntry {
     pub name: &'static str,
     /// The repository on the Hugging Face hub; empty where there is none.
     pub hf_id: &'static str,
-    pub category: Category,
+    pub category: ModelCategory,
     /// The name of its forward function.
     pub arch: &'static str,
     /// Whether there is one.
@@ -29,7 +29,7 @@ pub struct ModelEntry {
 
 /// The file a model is listed in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Category {
+pub enum ModelCategory {
     Decoders,
     Diffusion,
     EncoderDecoders,
@@ -44,7 +44,7 @@ pub enum Category {
     VisionLanguage,
 }
 
-impl Category {
+impl ModelCategory {
     pub const fn label(self) -> &'static str {
         match self {
             Self::Decoders => "Language models",
@@ -133,7 +133,7 @@ fn number(bytes: &mut &[u8]) -> u64 {
 
 #[allow(clippy::pedantic)]
 mod table {
-    use super::{Category, Confidence, ModelEntry};
+    use super::{Confidence, ModelCategory, ModelEntry};
     include!(concat!(env!("OUT_DIR"), "/models.rs"));
 }
 
@@ -145,7 +145,7 @@ mod tests {
     fn ids_are_kebab_case_sorted_and_unique() {
         let published = models()
             .iter()
-            .filter(|it| it.category != Category::Systems);
+            .filter(|it| it.category != ModelCategory::Systems);
         assert_eq!(published.count(), 312);
         for model in models() {
             let word = |part: &str| {
@@ -199,7 +199,10 @@ mod tests {
     fn counts_are_near_the_rough_formula() {
         for model in models() {
             let dense = model.size("experts").is_none();
-            let text = matches!(model.category, Category::Decoders | Category::Encoders);
+            let text = matches!(
+                model.category,
+                ModelCategory::Decoders | ModelCategory::Encoders
+            );
             if !dense || !text || model.arch == "albert" {
                 continue;
             }

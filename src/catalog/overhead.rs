@@ -33,14 +33,14 @@ impl Overhead {
 
 /// One kind of overhead, for a breakdown of the device number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct NamedOverhead {
     pub what: &'static str,
     pub overhead: Overhead,
 }
 
 /// What the overheads of one process depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Software {
+pub struct Process {
     /// The version of torch, major and minor.
     pub torch: (u8, u8),
     pub os: Os,
@@ -51,17 +51,17 @@ pub struct Software {
 }
 
 /// All overheads of a process on this card, each by itself. A card of unknown kind gets the widest bands.
-pub fn overheads(gpu: Option<&Gpu>, software: Software) -> Vec<Part> {
-    let part = |what, overhead| Part { what, overhead };
+pub fn overheads(gpu: Option<&Gpu>, process: Process) -> Vec<NamedOverhead> {
+    let part = |what, overhead| NamedOverhead { what, overhead };
     let mut parts = vec![
-        part("CUDA context", cuda_context(gpu, software.torch)),
-        part("library kernels", libraries(gpu, software.torch)),
+        part("CUDA context", cuda_context(gpu, process.torch)),
+        part("library kernels", libraries(gpu, process.torch)),
     ];
-    if software.communicators > 0 {
-        parts.push(part("NCCL", nccl(software.communicators)));
+    if process.communicators > 0 {
+        parts.push(part("NCCL", nccl(process.communicators)));
     }
-    if software.display {
-        parts.push(part("desktop", desktop(gpu, software.os)));
+    if process.display {
+        parts.push(part("desktop", desktop(gpu, process.os)));
     }
     parts
 }
@@ -149,7 +149,7 @@ mod tests {
             for torch in [(1, 10), (2, 1), (2, 15)] {
                 for part in overheads(
                     Some(gpu),
-                    Software {
+                    Process {
                         torch,
                         os: Os::Windows,
                         communicators: 2,

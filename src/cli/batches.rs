@@ -1,7 +1,8 @@
 //! The command `batches`: what batches of varying samples need, and how often the large ones come.
 
+use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::{Answer, Refusal, what};
+use super::what;
 use crate::document::Document;
 use crate::scenario::Problem;
 use crate::strategy::{self, Load};

@@ -1,127 +1,107 @@
-//! Every command: its words, its options, what it is for.
+//! The list of commands: their words, their options and what they do.
 
-use super::args::Args;
-use super::{
-    Answer, Refusal, batches, convert, doctor, estimate, guide, lists, replay, score, steps,
-    strategy,
-};
-
-/// One command.
-pub(super) struct Command {
-    pub name: &'static str,
-    /// What stands without a name; in brackets where it may be left out.
-    pub words: &'static [&'static str],
-    pub options: &'static [Opt],
-    pub about: &'static str,
-    pub run: fn(&Args) -> Result<Answer, Refusal>,
-}
-
-/// An option and the name of its value.
-pub(super) struct Opt {
-    pub name: &'static str,
-    pub value: &'static str,
-    pub about: &'static str,
-}
+use super::command::{Command, Opt};
+use super::{batches, convert, doctor, estimate, guide, lists, replay, score, steps, strategy};
 
 const SET: Opt = Opt {
     name: "set",
     value: "path=value",
-    about: "change one field; may be given again",
+    about: "set one field of the scenario; may be repeated",
 };
 const TARGET: Opt = Opt {
     name: "target",
     value: "T",
-    about: "the program to write for; all for every one, each in its own folder",
+    about: "the program to export to, or `all` for each in a folder of its own",
 };
 const SWITCHED: Opt = Opt {
     name: "target",
     value: "T",
-    about: "show what each change makes of the files for this program",
+    about: "show how each change alters the files for this program",
 };
 const ZIP: Opt = Opt {
     name: "zip",
     value: "FILE",
-    about: "an archive of every target's files",
+    about: "write the files of all targets to an archive",
 };
 const OUT: Opt = Opt {
     name: "out",
     value: "DIR",
-    about: "the folder to write into; without it the files are printed",
+    about: "write to this folder instead of printing",
 };
 const METRIC: Opt = Opt {
     name: "metric",
     value: "M",
-    about: "allocated, reserved, expandable or forward",
+    about: "what is scored: allocated, reserved, expandable or forward",
 };
 
 const AS: Opt = Opt {
     name: "as",
     value: "FORM",
-    about: "markdown: every case in tables, the worst first; plot: predicted against true, as SVG",
+    about: "markdown: tables of all cases, the worst first; plot: predicted against true, as SVG",
 };
 
 const TITLE: Opt = Opt {
     name: "title",
     value: "TEXT",
-    about: "what the page or the plot is called",
+    about: "the title of the page or the plot",
 };
 
 const SCENARIO: Opt = Opt {
     name: "scenario",
     value: "WHAT",
-    about: "the scenario that was run",
+    about: "the scenario of the failed run",
 };
 
 const MARGIN: Opt = Opt {
     name: "margin",
     value: "PERCENT",
-    about: "how much of the usable memory must stay free",
+    about: "percent of the usable memory to keep free",
 };
 const FOR: Opt = Opt {
     name: "for",
     value: "FIELD",
-    about: "gpu, gpus, checkpointing, a whole number of the scenario or a dimension of the model",
+    about: "gpu, gpus, checkpointing, an integer field of the scenario or a dimension of the model",
 };
 const MULTIPLE: Opt = Opt {
     name: "multiple",
     value: "N",
-    about: "try multiples of this only",
+    about: "only try multiples of N",
 };
 const COST: Opt = Opt {
     name: "cost",
     value: "COST",
-    about: "the dearest change allowed: free, time (unless said) or results",
+    about: "the most expensive kind of change allowed: free, time (default) or results",
 };
 const BY: Opt = Opt {
     name: "by",
     value: "COLUMN",
-    about: "sort by memory, name, verdict, micro-batch or time",
+    about: "sort by memory (default), name, verdict, micro-batch or time",
 };
 const BATCH: Opt = Opt {
     name: "batch",
     value: "N",
-    about: "samples that one optimizer step should see",
+    about: "the effective batch: samples per optimizer step",
 };
 const RATE: Opt = Opt {
     name: "rate",
     value: "LR",
-    about: "the learning rate of the present batch, to be scaled",
+    about: "the learning rate at the present effective batch, to be scaled",
 };
 const RULE: Opt = Opt {
     name: "rule",
     value: "RULE",
-    about: "linear, sqrt or none; the optimizer's own unless said",
+    about: "linear, sqrt or none; the default depends on the optimizer",
 };
 
 const RUNS: Opt = Opt {
     name: "runs",
     value: "FILE",
-    about: "with recorded failures: the runs they ended, steps.jsonl beside FILE unless said",
+    about: "for recorded failures: the runs they ended; default steps.jsonl beside FILE",
 };
 const STEPS: Opt = Opt {
     name: "steps",
     value: "N",
-    about: "how many, 200 unless said",
+    about: "the number of steps, 200 by default",
 };
 
 pub(super) const COMMANDS: &[Command] = &[
@@ -129,7 +109,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "estimate",
         words: &["WHAT"],
         options: &[SET],
-        about: "predict the memory of a run",
+        about: "predict the memory of a training run",
         run: estimate::estimate,
     },
     Command {
@@ -143,28 +123,28 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "ladder",
         words: &["WHAT"],
         options: &[MARGIN, SET],
-        about: "say what to change, cheapest first, so that it fits",
+        about: "list the fewest changes that make the run fit, cheapest first",
         run: strategy::ladder,
     },
     Command {
         name: "moves",
         words: &["WHAT"],
         options: &[SWITCHED, SET],
-        about: "say what every change would do to this run, and what folklore does not",
+        about: "list the effect of every change on this run, and the folklore that does not help",
         run: strategy::moves,
     },
     Command {
         name: "tiers",
         words: &["WHAT"],
         options: &[SET],
-        about: "make runs that fill the card to 70, 80, 90 and 98 percent",
+        about: "list runs that fill the GPU to 70, 80, 90 and 98 percent",
         run: strategy::tiers,
     },
     Command {
         name: "solve",
         words: &["WHAT"],
         options: &[FOR, MULTIPLE, MARGIN, SET],
-        about: "find the largest of something that fits",
+        about: "find the largest value of a setting that fits",
         run: strategy::solve,
     },
     Command {
@@ -178,28 +158,28 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "accumulate",
         words: &["WHAT"],
         options: &[BATCH, RATE, RULE, MARGIN, SET],
-        about: "find micro-batch and accumulation for a batch, whether they train alike, and its learning rate",
+        about: "split an effective batch into micro-batches, check what differs from one large batch, scale the learning rate",
         run: strategy::accumulate,
     },
     Command {
         name: "gpus",
         words: &["WHAT"],
         options: &[BY, SET],
-        about: "say on which GPUs the run fits, and how fast it is there",
+        about: "list the GPUs that the run fits on, and its speed on each",
         run: strategy::gpus,
     },
     Command {
         name: "time",
         words: &["WHAT"],
         options: &[SET],
-        about: "say how long a step takes",
+        about: "predict how long a training step takes",
         run: strategy::time,
     },
     Command {
         name: "export",
         words: &["WHAT"],
         options: &[TARGET, OUT, ZIP, SET],
-        about: "write the files that run it",
+        about: "write the configuration and launch files of a training program",
         run: convert::export,
     },
     Command {
@@ -234,42 +214,42 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "doctor",
         words: &["[FILE]"],
         options: &[SCENARIO, SET],
-        about: "say why a run ran out of memory, from its error, logs and tables",
+        about: "diagnose an out-of-memory failure from its error message, logs and tables",
         run: doctor::doctor,
     },
     Command {
         name: "probe",
         words: &[],
         options: &[],
-        about: "print the Python module that logs memory step by step",
+        about: "print a Python module that logs memory at each step",
         run: doctor::probe,
     },
     Command {
         name: "replay",
         words: &["EVENTS.jsonl[.gz]"],
         options: &[],
-        about: "replay a recorded run through the allocator and compare",
+        about: "replay a recorded event stream through the allocator and compare",
         run: replay::replay,
     },
     Command {
         name: "batches",
         words: &["WHAT"],
         options: &[SET],
-        about: "say what batches of varying samples need, and how often large ones come",
+        about: "list what typical and large batches need where samples vary, and how often large ones occur",
         run: batches::batches,
     },
     Command {
         name: "steps",
         words: &["WHAT"],
         options: &[STEPS, SET],
-        about: "go through many steps with batches as they come: what fragmentation comes to",
+        about: "simulate many steps with batches of varying size, to show fragmentation",
         run: steps::steps,
     },
     Command {
         name: "guide",
         words: &["PRESET"],
         options: &[],
-        about: "compare what a system's memory guide says with what is computed",
+        about: "compare the claims of a system's memory guide with predictions",
         run: guide::guide,
     },
     Command {
@@ -283,7 +263,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "catalog",
         words: &["[gpus|models|stacks|methods|check]"],
         options: &[],
-        about: "list what scenarios can name, or check it",
+        about: "list the GPUs, models and software that scenarios can name, or check the catalogue",
         run: lists::catalog,
     },
     Command {

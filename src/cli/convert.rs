@@ -3,11 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::{Answer, Refusal, what};
+use super::what;
 use crate::document::Document;
 use crate::document::yaml;
-use crate::estimate::estimate;
+use crate::estimate::Prediction;
 use crate::export::{self, File, Target};
 use crate::import;
 use crate::scenario::{Problem, Scenario, document};
@@ -19,8 +20,8 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
         return export_all(args, archive);
     }
     let target = asked_target(args.option("target").unwrap_or_default())?;
-    let scenario = what::scenario(args)?;
-    let files = (target.write)(&scenario, &estimate(&scenario)?)?;
+    let prediction = Prediction::new(what::scenario(args)?);
+    let files = (target.write)(prediction.scenario(), prediction.estimate()?)?;
     let mut text = String::new();
     write_all(args, "", &files, &mut text)?;
     if args.option("out").is_none() {
@@ -32,7 +33,7 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
         .with("target", target.id)
         .with("files", contents(&files));
     let mut answer = Answer::new(text, &document);
-    answer.notes = what::warnings(&scenario);
+    answer.notes = what::warnings(&prediction);
     Ok(answer)
 }
 
@@ -50,8 +51,8 @@ fn export_all(args: &Args, archive: Option<&str>) -> Result<Answer, Refusal> {
     if archive.is_none() && args.option("out").is_none() {
         return Err(Problem::new("--out", "", "a folder to write to, or --zip FILE").into());
     }
-    let scenario = what::scenario(args)?;
-    let all = export::all(&scenario, &estimate(&scenario)?);
+    let prediction = Prediction::new(what::scenario(args)?);
+    let all = export::all(prediction.scenario(), prediction.estimate()?);
     let mut text = String::new();
     let mut notes = Vec::new();
     let mut written = Document::new();

@@ -2,12 +2,13 @@
 
 use std::io::Read;
 
+use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::{Answer, Refusal, what};
+use super::what;
 use crate::allocator::Card;
 use crate::document::Document;
-use crate::estimate::{Unsupported, estimate, walk};
-use crate::scenario::{Problem, Scenario};
+use crate::estimate::{Prediction, Unsupported};
+use crate::scenario::Problem;
 use crate::strategy::doctor::{
     Diagnosis, Expectation, Failure, Findings, PROBE, Replayed, diagnose,
 };
@@ -28,11 +29,10 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
     let expected = match args.option("scenario") {
         None => None,
         Some(scenario) => {
-            let scenario = what::named(scenario, args)?;
-            let estimate = estimate(&scenario)?;
-            let expected = Expectation::of(&scenario, &estimate);
+            let prediction = Prediction::new(what::named(scenario, args)?);
+            let expected = Expectation::of(prediction.scenario(), prediction.estimate()?);
             Some(Expectation {
-                replayed: replayed(&findings, &scenario, expected.peak)?,
+                replayed: replayed(&findings, &prediction, expected.peak)?,
                 ..expected
             })
         }
@@ -51,18 +51,20 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
 /// The scenario's steps up to the failed one, with the memory that the failed process could have had.
 fn replayed(
     findings: &Findings,
-    scenario: &Scenario,
+    prediction: &Prediction,
     peak: Bytes,
 ) -> Result<Option<Replayed>, Unsupported> {
     const FEWEST: u64 = 10;
     const MOST: u64 = 300;
     let usable = findings.failure.as_ref().and_then(Failure::usable);
-    let Some(usable) = usable.filter(|it| *it >= peak) else {
+    let Some(usable) = usable.filter(|usable| *usable >= peak) else {
         return Ok(None);
     };
     let steps = findings.place.step.unwrap_or(0).saturating_add(1);
     let steps = steps.clamp(FEWEST, MOST) as usize;
-    let found = walk(scenario, steps)?.on(Card::usable(usable), &scenario.runtime);
+    let runtime = &prediction.scenario().runtime;
+    let found = prediction.many_steps(steps)?;
+    let found = found.on(Card::usable(usable), runtime);
     Ok(Some(Replayed {
         steps,
         retries: found.retries,
@@ -83,7 +85,7 @@ fn text(name: &str) -> Result<String, Refusal> {
     let mut bytes = Vec::new();
     let read = match name {
         "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(drop),
-        _ => std::fs::read(name).map(|it| bytes = it),
+        _ => std::fs::read(name).map(|read| bytes = read),
     };
     read.map_err(|error| Problem::new("FILE", name, format!("a readable file ({error})")))?;
     let start = bytes.len().saturating_sub(LONGEST);
@@ -101,8 +103,8 @@ fn shown(diagnosis: &Diagnosis) -> String {
         .ranking
         .iter()
         .skip(1)
-        .filter(|it| it.confidence >= 0.05)
-        .map(|it| format!("{} {}", it.cause.id(), percent(it.confidence)))
+        .filter(|other| other.confidence >= 0.05)
+        .map(|other| format!("{} {}", other.cause.id(), percent(other.confidence)))
         .collect();
     if !others.is_empty() {
         text += &format!("or: {}\n", others.join(", "));

@@ -2,37 +2,42 @@
 
 use serde::Serialize;
 
+use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::{Answer, Refusal, what};
+use super::what;
 use crate::document::Document;
-use crate::estimate::{
-    Band, Disk, Estimate, Fit, Host, SmallestCard, estimate as predict, smallest_card,
-};
+use crate::estimate::{Band, Disk, Estimate, Fit, Host, Prediction, SmallestCard};
 use crate::scenario::{Scenario, stack};
 use crate::strategy;
 use crate::units::Bytes;
 
 pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
     let scenario = what::scenario(args)?;
-    let estimate = predict(&scenario)?;
-    let card = smallest_card(&scenario)?;
-    let document = document(&estimate)
+    let prediction = Prediction::new(scenario);
+    let scenario = prediction.scenario();
+    let estimate = prediction.estimate()?;
+    let card = prediction.smallest_card()?;
+    let warnings = what::warnings(&prediction);
+    let document = document(estimate)
         .with("smallest_card", card.as_ref().map(of_card))
         .with("host", of_host(&estimate.host))
         .with("disk", of_disk(&estimate.disk))
-        .with("batch", batch(&scenario))
-        .with("defaults", defaults(&scenario))
-        .with("warnings", what::warnings(&scenario));
-    let text = text(&scenario, &estimate, card.as_ref());
+        .with("batch", batch(scenario))
+        .with("defaults", defaults(scenario))
+        .with("warnings", warnings.clone());
+    let text = text(scenario, estimate, card.as_ref());
     let mut answer = Answer::new(text, &document);
     answer.fits = estimate.fits != Some(false);
-    answer.notes = what::warnings(&scenario);
+    answer.notes = warnings;
     Ok(answer)
 }
 
 pub(super) fn fit(args: &Args) -> Result<Answer, Refusal> {
     let fit = strategy::fit(&what::scenario(args)?)?;
-    let micro_batch = fit.scenario.as_ref().map(|it| it.data.micro_batch);
+    let micro_batch = fit
+        .scenario
+        .as_ref()
+        .map(|fitting| fitting.data.micro_batch);
     let needs = verdict(&fit.estimate);
     let mut text = match micro_batch {
         Some(size) => format!("largest micro-batch {size}: {needs}\n"),
@@ -90,10 +95,10 @@ fn of_card(card: &SmallestCard) -> Document {
 }
 
 fn of_host(host: &Host) -> Document {
-    let part = |it: &crate::estimate::HostPart| {
-        let (_, why, source) = it.what.words();
-        band(it.bytes)
-            .with("what", name(it.what))
+    let part = |part: &crate::estimate::HostPart| {
+        let (_, why, source) = part.what.words();
+        band(part.bytes)
+            .with("what", name(part.what))
             .with("why", why)
             .with("source", source)
     };
@@ -131,16 +136,16 @@ fn batch(scenario: &Scenario) -> Document {
 
 /// What the software brought.
 fn defaults(scenario: &Scenario) -> Document {
-    let row = |it: &stack::Brought| {
-        let (major, minor) = it.version;
-        let sources: Vec<String> = it.fact.sources().map(String::from).collect();
+    let row = |default: &stack::Brought| {
+        let (major, minor) = default.version;
+        let sources: Vec<String> = default.fact.sources().map(String::from).collect();
         Document::new()
-            .with("field", it.setting.path)
-            .with("value", it.value)
-            .with("from", format!("{} {major}.{minor}", it.stack.name))
-            .with("holds", it.holds)
+            .with("field", default.setting.path)
+            .with("value", default.value)
+            .with("from", format!("{} {major}.{minor}", default.stack.name))
+            .with("holds", default.holds)
             .with("sources", sources)
-            .with("note", it.fact.note)
+            .with("note", default.fact.note)
     };
     Document::List(stack::brought(scenario).iter().map(row).collect())
 }
@@ -153,8 +158,8 @@ pub(super) fn band(band: Band) -> Document {
 }
 
 /// The name that an enum has in JSON.
-fn name(it: impl Serialize) -> String {
-    match serde_json::to_value(it) {
+fn name(value: impl Serialize) -> String {
+    match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
         _ => String::new(),
     }
@@ -184,9 +189,9 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
         ),
         ("device", estimate.device, "nvidia-smi"),
     ];
-    for (label, it, meaning) in rows {
-        let shown = it.expected.to_string();
-        let around = format!("{} to {}", it.low, it.high);
+    for (label, band, meaning) in rows {
+        let shown = band.expected.to_string();
+        let around = format!("{} to {}", band.low, band.high);
         text.push_str(&format!(
             "{label:<10} {shown:>10}  {around:<24} {meaning}\n"
         ));
@@ -227,11 +232,14 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
         "\neffective batch (micro × accumulated × replicas): {}\n",
         scenario.batch()
     ));
-    for it in stack::brought(scenario).iter().filter(|it| it.holds) {
-        let (major, minor) = it.version;
+    for default in stack::brought(scenario)
+        .iter()
+        .filter(|default| default.holds)
+    {
+        let (major, minor) = default.version;
         text.push_str(&format!(
             "{} {} is the default of {} {major}.{minor}\n",
-            it.setting.path, it.value, it.stack.name
+            default.setting.path, default.value, default.stack.name
         ));
     }
     text.push_str(&beside(scenario, estimate));

@@ -1,7 +1,7 @@
 //! The command `guide`: what a system's guide says beside what is computed.
 
+use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::{Answer, Refusal};
 use crate::document::Document;
 use crate::guide::{self, Claim, Guide, Knob, Lab};
 use crate::scenario::{Problem, nearest};

@@ -1,7 +1,7 @@
 //! Commands that list: `presets`, `catalog`, `schema`.
 
+use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::{Answer, Refusal};
 use crate::catalog;
 use crate::document::Document;
 use crate::document::json;
@@ -58,7 +58,7 @@ fn gpus() -> (String, Vec<Document>) {
     let mut rows = Vec::new();
     for gpu in catalog::gpus() {
         let usable = gpu.usable_bytes(catalog::Os::Linux);
-        let shown = usable.map_or("?".into(), |it| it.to_string());
+        let shown = usable.map_or("?".into(), |bytes| bytes.to_string());
         text.push_str(&format!("{:<32} {shown:>10}  {}\n", gpu.id, gpu.name));
         rows.push(
             Document::new()
@@ -74,7 +74,7 @@ fn gpus() -> (String, Vec<Document>) {
 fn models() -> (String, Vec<Document>) {
     let mut text = String::new();
     let mut rows = Vec::new();
-    for model in catalog::models().iter().filter(|it| it.runs) {
+    for model in catalog::models().iter().filter(|model| model.runs) {
         let (id, name, parameters) = (model.id, model.name, model.parameters);
         text.push_str(&format!("{id:<32} {parameters:>16}  {name}\n"));
         rows.push(
@@ -161,21 +161,21 @@ fn check() -> Answer {
         report.mismatches.len()
     );
     let mut mismatches = Vec::new();
-    for it in &report.mismatches {
-        let counted = match &it.counted {
+    for mismatch in &report.mismatches {
+        let counted = match &mismatch.counted {
             Ok(counted) => format!("counted {counted}"),
             Err(problem) => problem.clone(),
         };
         text.push_str(&format!(
             "{:<32} {:<14} expected {}, {counted}\n",
-            it.id, it.arch, it.expected
+            mismatch.id, mismatch.arch, mismatch.expected
         ));
         mismatches.push(
             Document::new()
-                .with("id", it.id)
-                .with("expected", it.expected)
-                .with("counted", it.counted.clone().ok())
-                .with("problem", it.counted.clone().err()),
+                .with("id", mismatch.id)
+                .with("expected", mismatch.expected)
+                .with("counted", mismatch.counted.clone().ok())
+                .with("problem", mismatch.counted.clone().err()),
         );
     }
     let mut without = Document::new();
@@ -185,12 +185,14 @@ fn check() -> Answer {
         ));
         without = without.with(*arch, *models as u64);
     }
-    for it in &report.missing_sources {
-        text.push_str(&format!("no source: {it}\n"));
+    for entry in &report.missing_sources {
+        text.push_str(&format!("no source: {entry}\n"));
     }
-    let exact = report.exact.iter().map(|it| Document::from(*it)).collect();
+    let exact = report.exact.iter().map(|id| Document::from(*id)).collect();
     let missing = report.missing_sources.iter();
-    let missing = missing.map(|it| Document::from(it.as_str())).collect();
+    let missing = missing
+        .map(|entry| Document::from(entry.as_str()))
+        .collect();
     let document = Document::new()
         .with("gpus", report.gpus as u64)
         .with("models", report.models as u64)

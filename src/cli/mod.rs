@@ -2,8 +2,10 @@
 //!
 //! Exit codes: 0 for success (and "fits", where that was asked), 1 for "does not fit", 2 for bad input.
 
+mod answer;
 mod args;
 mod batches;
+mod command;
 mod commands;
 mod convert;
 mod doctor;
@@ -16,11 +18,9 @@ mod steps;
 mod strategy;
 mod what;
 
-use args::Args;
-use commands::{COMMANDS, Command};
+use answer::Refusal;
+use commands::COMMANDS;
 
-use crate::document::json;
-use crate::estimate::Unsupported;
 use crate::scenario::Problem;
 
 /// What to print and how to end.
@@ -29,45 +29,6 @@ pub struct Outcome {
     pub stdout: String,
     pub stderr: String,
     pub code: u8,
-}
-
-/// What a command has to say, for people and for programs.
-struct Answer {
-    text: String,
-    json: String,
-    /// Notes beside the answer.
-    notes: Vec<String>,
-    fits: bool,
-}
-
-impl Answer {
-    fn new(text: String, document: &crate::document::Document) -> Self {
-        Self {
-            text,
-            json: json::write(document),
-            notes: Vec::new(),
-            fits: true,
-        }
-    }
-}
-
-/// Why a command has no answer; each line names what is wrong.
-struct Refusal(Vec<String>);
-
-impl From<Problem> for Refusal {
-    fn from(problem: Problem) -> Self {
-        Self(vec![problem.to_string()])
-    }
-}
-impl From<Vec<Problem>> for Refusal {
-    fn from(problems: Vec<Problem>) -> Self {
-        Self(problems.iter().map(ToString::to_string).collect())
-    }
-}
-impl From<Unsupported> for Refusal {
-    fn from(unsupported: Unsupported) -> Self {
-        Self(vec![format!("cannot be estimated: {}", unsupported.0)])
-    }
 }
 
 /// Runs the program with its arguments (without its own name).
@@ -79,22 +40,25 @@ pub fn run(arguments: &[String]) -> Outcome {
             ..Outcome::default()
         };
     };
-    let asks_for_help = |it: &str| matches!(it, "--help" | "-h" | "help");
-    if asks_for_help(name) {
-        return said(help());
+    if matches!(name.as_str(), "--help" | "-h" | "help") {
+        return printed(help());
     }
     if matches!(name.as_str(), "--version" | "-V") {
-        return said(format!("headroom {}\n", env!("CARGO_PKG_VERSION")));
+        return printed(format!("headroom {}\n", env!("CARGO_PKG_VERSION")));
     }
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
         let names: Vec<&str> = COMMANDS.iter().map(|command| command.name).collect();
         let expected = format!("one of {}", names.join(", "));
         return refused(Problem::new("command", name, expected).into());
     };
-    if rest.iter().any(|it| matches!(it.as_str(), "--help" | "-h")) {
-        return said(command.help());
+    if rest
+        .iter()
+        .any(|word| matches!(word.as_str(), "--help" | "-h"))
+    {
+        return printed(command.help());
     }
-    let answer = Args::parse(command, rest)
+    let answer = command
+        .parse(rest)
         .map_err(Refusal::from)
         .and_then(|args| Ok(((command.run)(&args)?, args.json)));
     match answer {
@@ -107,7 +71,7 @@ pub fn run(arguments: &[String]) -> Outcome {
     }
 }
 
-fn said(stdout: String) -> Outcome {
+fn printed(stdout: String) -> Outcome {
     Outcome {
         stdout,
         ..Outcome::default()
@@ -132,7 +96,7 @@ fn lines(lines: &[String]) -> String {
 
 fn help() -> String {
     let mut text = String::from(
-        "headroom: does this training run fit, what do I change, what do I run?\n\nusage:\n",
+        "headroom: does this training run fit, what can I change, how do I run it?\n\nusage:\n",
     );
     for command in COMMANDS {
         text.push_str(&format!("  {:<64} {}\n", command.usage(), command.about));
@@ -145,25 +109,33 @@ fn help() -> String {
     text
 }
 
-impl Command {
-    fn usage(&self) -> String {
-        let mut usage = format!("headroom {}", self.name);
-        for word in self.words {
-            usage.push_str(&format!(" {word}"));
-        }
-        for option in self.options {
-            usage.push_str(&format!(" [--{} {}]", option.name, option.value));
-        }
-        usage
+#[cfg(test)]
+mod tests {
+    use super::run;
+    use crate::estimate::runs_of;
+
+    /// A command runs the network once for each distinct question.
+    #[track_caller]
+    fn check(arguments: &str, runs: u32) {
+        let arguments: Vec<String> = arguments.split(' ').map(String::from).collect();
+        let (outcome, ran) = runs_of(|| run(&arguments));
+        assert!(
+            outcome.code < 2 && !outcome.stdout.is_empty(),
+            "{outcome:?}"
+        );
+        assert_eq!(ran, runs, "{arguments:?}");
     }
 
-    fn help(&self) -> String {
-        let mut text = format!("{}\n\n{}.\n", self.usage(), self.about);
-        for option in self.options {
-            let flag = format!("--{} {}", option.name, option.value);
-            text.push_str(&format!("\n  {flag:<20} {}", option.about));
-        }
-        text.push_str(&format!("\n  {:<20} print JSON\n", "--json"));
-        text
+    #[test]
+    fn a_command_runs_the_network_once_for_each_question() {
+        check("estimate gpt2-small --json", 1);
+        check("estimate gpt2-small", 1);
+        check("time gpt2-small", 1);
+        // Without checkpoints for the model's own arithmetic.
+        check("time gpt2-small --set ckpt=layers", 2);
+        // Names of adapters' targets are looked up in the model as constructed.
+        check("estimate llama-8b-lora-24gb --json", 1);
+        // All steps are alike, and an estimate shows them.
+        check("steps gpt2-small --steps 5", 1);
     }
 }

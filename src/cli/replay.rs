@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::{Answer, Refusal};
 use crate::allocator::file;
 
 /// Replays a recorded run; it ends with 1 where a step differs.

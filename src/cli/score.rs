@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::{Answer, Refusal};
 use crate::scenario::Problem;
 use crate::truth::{self, Metric, Report};
 
@@ -12,7 +12,7 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
     let file = args.word(0);
     let records = fs::read_to_string(file)
         .map_err(|error| Problem::new("FILE", file, format!("a readable file ({error})")))?;
-    if truth::are_these(&records) {
+    if truth::are_failures(&records) {
         return diagnosed(file, &records, args);
     }
     let metric = match args.option("metric") {

@@ -1,14 +1,15 @@
-//! The command `steps`: many steps with batches as they come, through the allocator.
+//! The command `steps`: many steps with batches of varying size, through the allocator.
 
+use super::answer::{Answer, Refusal};
 use super::args::Args;
-use super::{Answer, Refusal, what};
+use super::what;
 use crate::allocator::Card;
 use crate::document::Document;
-use crate::estimate::{ManySteps, own_card, walk};
+use crate::estimate::{ManySteps, Prediction, StepMemory, own_card};
 use crate::scenario::Problem;
 use crate::units::Bytes;
 
-/// More than this many say nothing new, and take long.
+/// More steps than this show nothing new, and take long.
 const MOST: usize = 5_000;
 
 pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
@@ -18,15 +19,17 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
         Some(given) => given
             .parse()
             .ok()
-            .filter(|it| (1..=MOST).contains(it))
+            .filter(|count| (1..=MOST).contains(count))
             .ok_or_else(|| Problem::new("--steps", given, format!("1 to {MOST}")))?,
     };
-    let walk = walk(&scenario, count)?;
-    let native = walk.on(Card::UNLIMITED, &scenario.runtime);
+    let prediction = Prediction::new(scenario);
+    let scenario = prediction.scenario();
+    let sequence = prediction.many_steps(count)?;
+    let native = sequence.on(Card::UNLIMITED, &scenario.runtime);
     let mut other = scenario.runtime.clone();
     other.expandable_segments = !other.expandable_segments;
-    let other = walk.on(Card::UNLIMITED, &other);
-    let on_card = walk.on(own_card(&scenario), &scenario.runtime);
+    let other = sequence.on(Card::UNLIMITED, &other);
+    let on_card = sequence.on(own_card(&prediction.case()), &scenario.runtime);
     let (own, switched) = if scenario.runtime.expandable_segments {
         ("expandable segments", "plain segments")
     } else {
@@ -39,7 +42,7 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
     );
     text.push_str(&match &on_card.failure {
         Some((step, oom)) => format!(
-            "\non this card step {} fails after {} times of giving everything back: {} asked for, {} free, {} held of which \
+            "\non this card step {} runs out of memory after {} retries: tried to allocate {}, {} free, {} reserved of which \
              {} is allocated\n",
             step + 1,
             on_card.retries,
@@ -49,21 +52,21 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
             oom.allocated
         ),
         None => format!(
-            "\non this card all of them run; it refuses {} times, and the allocator gives everything back\n",
+            "\non this card all steps run, with {} retries of the allocator\n",
             on_card.retries
         ),
     });
-    text.push_str("\nsteps in which more came to be held:\n");
-    let mut held = Bytes::ZERO;
+    text.push_str("\nsteps that reserved more than those before:\n");
+    let mut reserved = Bytes::ZERO;
     for (place, step) in native.steps.iter().enumerate() {
-        if step.highest > held {
-            held = step.highest;
+        if step.reserved_peak > reserved {
+            reserved = step.reserved_peak;
             text.push_str(&format!(
-                "  step {:<5} size {:<8} {:>10} allocated {:>10} held\n",
+                "  step {:<5} size {:<8} {:>10} allocated {:>10} reserved\n",
                 place + 1,
                 step.size,
-                step.allocated.to_string(),
-                held.to_string()
+                step.allocated_peak.to_string(),
+                reserved.to_string()
             ));
         }
     }
@@ -75,24 +78,26 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-fn in_words(name: &str, it: &ManySteps) -> String {
-    let (allocated, reserved) = (it.allocated(), it.reserved());
+fn in_words(name: &str, steps: &ManySteps) -> String {
+    let (allocated, reserved) = (steps.allocated(), steps.reserved());
     let ratio = reserved.get() as f64 / allocated.get().max(1) as f64;
-    format!("{name:<20} {allocated} allocated at most, {reserved} held: {ratio:.2} times as much")
+    format!(
+        "{name:<20} at most {allocated} allocated, {reserved} reserved: {ratio:.2} times as much"
+    )
 }
 
-fn as_document(it: &ManySteps) -> Document {
-    let row = |it: &crate::estimate::StepMemory| {
+fn as_document(all: &ManySteps) -> Document {
+    let row = |step: &StepMemory| {
         Document::new()
-            .with("size", it.size)
-            .with("allocated", it.allocated)
-            .with("reserved", it.reserved)
-            .with("highest", it.highest)
+            .with("size", step.size)
+            .with("allocated", step.allocated_peak)
+            .with("reserved", step.reserved_end)
+            .with("highest", step.reserved_peak)
     };
     Document::new()
-        .with("allocated", it.allocated())
-        .with("reserved", it.reserved())
-        .with("retries", it.retries)
-        .with("failed_step", it.failure.map(|it| it.0 as u64))
-        .with("steps", Document::List(it.steps.iter().map(row).collect()))
+        .with("allocated", all.allocated())
+        .with("reserved", all.reserved())
+        .with("retries", all.retries)
+        .with("failed_step", all.failure.map(|(step, _)| step as u64))
+        .with("steps", Document::List(all.steps.iter().map(row).collect()))
 }

@@ -2,11 +2,11 @@
 
 use std::io::Read;
 
-use super::Refusal;
+use super::answer::Refusal;
 use super::args::Args;
 use crate::catalog;
 use crate::document::{Document, json, yaml};
-use crate::estimate;
+use crate::estimate::Prediction;
 use crate::scenario::{Problem, Scenario, document, nearest, presets, settings, stack};
 use crate::share;
 
@@ -31,7 +31,7 @@ pub(super) fn named(what: &str, args: &Args) -> Result<Scenario, Refusal> {
                 continue;
             };
             let setting = settings::named(name.trim());
-            if setting.is_some_and(|it| it.section() == "stack") != software {
+            if setting.is_some_and(|setting| setting.section() == "stack") != software {
                 continue;
             }
             let set = match setting {
@@ -54,8 +54,8 @@ pub(super) fn named(what: &str, args: &Args) -> Result<Scenario, Refusal> {
 }
 
 /// What runs and is most likely not what was meant.
-pub(super) fn warnings(scenario: &Scenario) -> Vec<String> {
-    let all = estimate::warnings(scenario).into_iter();
+pub(super) fn warnings(prediction: &Prediction) -> Vec<String> {
+    let all = prediction.warnings().iter();
     all.map(|problem| format!("warning: {problem}")).collect()
 }
 

@@ -1,10 +1,9 @@
 //! The smallest card on which a run really goes through its steps.
 
 use super::expand::{Expansion, Single};
-use super::{Unsupported, built, device, ran, settings};
-use crate::allocator::{Event, smallest_card as smallest};
-use crate::catalog;
-use crate::scenario::Scenario;
+use super::{alloc_conf, device};
+use crate::allocator::{Event, smallest_card};
+use crate::scenario::Case;
 use crate::tape::Trace;
 use crate::units::Bytes;
 
@@ -21,33 +20,27 @@ pub struct SmallestCard {
 }
 
 /// Replays the run on ever smaller cards; `None` where it runs on none.
-pub fn smallest_card(scenario: &Scenario) -> Result<Option<SmallestCard>, Unsupported> {
-    let (net, _) = built(scenario)?;
-    let run = ran(&*net, scenario);
-    let events = requests(&run.trace);
-    let found = smallest(&events, &settings(&scenario.runtime));
-    let gpu = catalog::gpu(&scenario.hardware.gpu);
-    Ok(found.map(|allocator| {
-        let outside = device::band(scenario, gpu, super::Band::default()).expected;
-        let usable = allocator + outside;
-        SmallestCard {
-            allocator,
-            usable,
-            runs: device::usable(scenario, gpu).map(|it| usable <= it),
-        }
-    }))
+pub(super) fn smallest(case: &Case, trace: &Trace) -> Option<SmallestCard> {
+    let settings = alloc_conf::settings(&case.scenario.runtime);
+    let allocator = smallest_card(&requests(trace), &settings)?;
+    let usable = allocator + device::overhead(case);
+    Some(SmallestCard {
+        allocator,
+        usable,
+        runs: device::usable(case).map(|available| usable <= available),
+    })
 }
 
 /// The whole run as what its program asks of the allocator.
 fn requests(trace: &Trace) -> Vec<Event> {
     let expansion = Expansion::new(trace);
     let mut events = Vec::new();
-    let mut push = |it: Single| {
-        let Some(block) = trace.blocks.get(it.block as usize) else {
+    let mut push = |event: Single| {
+        let Some(block) = trace.blocks.get(event.block as usize) else {
             return;
         };
-        let handle = it.handle;
-        events.push(if it.is_free {
+        let handle = event.handle;
+        events.push(if event.is_free {
             Event::Free { handle }
         } else {
             Event::Malloc {
@@ -64,9 +57,8 @@ fn requests(trace: &Trace) -> Vec<Event> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::estimate::estimate;
-    use crate::scenario::settings;
+    use crate::estimate::Prediction;
+    use crate::scenario::{Scenario, settings};
 
     #[test]
     fn a_card_lies_between_what_is_allocated_and_what_would_be_reserved() {
@@ -81,8 +73,9 @@ mod tests {
             for (name, value) in changes {
                 settings::set(&mut scenario, name, value).unwrap();
             }
-            let all = estimate(&scenario).unwrap();
-            let card = smallest_card(&scenario).unwrap().unwrap();
+            let prediction = Prediction::new(scenario);
+            let all = prediction.estimate().unwrap();
+            let card = prediction.smallest_card().unwrap().unwrap();
             // Without unsplit slack, which a tight card may not allow: a block of it is below 1 MiB a request.
             let least = all.allocated.expected.scale(0.97);
             assert!(

@@ -1,37 +1,32 @@
 //! From what torch reserves to what the card must hold.
 
 use super::Band;
-use crate::catalog::{self, Gpu, Software};
-use crate::scenario::{Hardware, Scenario};
+use crate::catalog::{self, Process};
+use crate::scenario::Case;
 use crate::tape::Machine;
 use crate::units::Bytes;
 
 /// What the tape must know of the card; an A100's where none is named.
-pub fn machine(hardware: &Hardware, gpu: Option<&Gpu>) -> Machine {
+pub fn machine(case: &Case) -> Machine {
     let default = Machine::default();
-    let given = Some(hardware.capability).filter(|it| *it != (0, 0));
-    let multiprocessors = gpu
-        .and_then(|gpu| gpu.sms.get())
-        .map_or(default.multiprocessors, |sms| sms as u64);
+    let multiprocessors = case.gpu.and_then(|gpu| gpu.sms.get());
     Machine {
-        capability: given
-            .or_else(|| gpu?.compute_capability)
-            .unwrap_or(default.capability),
-        multiprocessors,
+        capability: case.capability().unwrap_or(default.capability),
+        multiprocessors: multiprocessors.map_or(default.multiprocessors, |sms| sms as u64),
         ..default
     }
 }
 
 /// What `nvidia-smi` shows for the process: reserved, CUDA context, libraries, NCCL between several GPUs.
-pub fn band(scenario: &Scenario, gpu: Option<&Gpu>, reserved: Band) -> Band {
-    let software = Software {
-        torch: scenario.stack.torch,
-        os: scenario.hardware.os,
-        communicators: u32::from(scenario.hardware.gpus > 1),
+pub fn band(case: &Case, reserved: Band) -> Band {
+    let process = Process {
+        torch: case.scenario.stack.torch,
+        os: case.scenario.hardware.os,
+        communicators: u32::from(case.scenario.hardware.gpus > 1),
         // The desktop is not this process: it is taken off what is usable.
         display: false,
     };
-    catalog::overheads(gpu, software)
+    catalog::overheads(case.gpu, process)
         .iter()
         .fold(reserved, |band, part| Band {
             low: band.low + part.overhead.low,
@@ -40,32 +35,37 @@ pub fn band(scenario: &Scenario, gpu: Option<&Gpu>, reserved: Band) -> Band {
         })
 }
 
+/// What `nvidia-smi` shows beyond what torch reserves.
+pub fn overhead(case: &Case) -> Bytes {
+    band(case, Band::default()).expected
+}
+
 /// What this process may take: what is left to programs, or less where `runtime.memory_fraction` limits what the allocator may
 /// reserve.
-pub fn usable(scenario: &Scenario, gpu: Option<&Gpu>) -> Option<Bytes> {
-    let left = left(&scenario.hardware, gpu)?;
-    let fraction = scenario.runtime.memory_fraction;
+pub fn usable(case: &Case) -> Option<Bytes> {
+    let left = left(case)?;
+    let fraction = case.scenario.runtime.memory_fraction;
     if fraction >= 1.0 {
         return Some(left);
     }
-    let allowed = total(&scenario.hardware, gpu)?.scale(fraction.max(0.0));
-    Some(left.min(allowed + band(scenario, gpu, Band::default()).expected))
+    let allowed = total(case)?.scale(fraction.max(0.0));
+    Some(left.min(allowed + overhead(case)))
 }
 
 /// What the driver and the desktop leave to programs.
-pub fn left(hardware: &Hardware, gpu: Option<&Gpu>) -> Option<Bytes> {
-    let total = total(hardware, gpu)?;
+pub fn left(case: &Case) -> Option<Bytes> {
+    let hardware = &case.scenario.hardware;
     let desktop = if hardware.display {
-        catalog::desktop(gpu, hardware.os).expected
+        catalog::desktop(case.gpu, hardware.os).expected
     } else {
         Bytes::ZERO
     };
-    Some(total - desktop)
+    Some(total(case)? - desktop)
 }
 
-fn total(hardware: &Hardware, gpu: Option<&Gpu>) -> Option<Bytes> {
-    match hardware.memory_mib {
-        0 => gpu?.usable_bytes(hardware.os),
+fn total(case: &Case) -> Option<Bytes> {
+    match case.scenario.hardware.memory_mib {
+        0 => case.gpu?.usable_bytes(case.scenario.hardware.os),
         mib => Some(Bytes::mib(mib)),
     }
 }
@@ -73,7 +73,7 @@ fn total(hardware: &Hardware, gpu: Option<&Gpu>) -> Option<Bytes> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::settings;
+    use crate::scenario::{Scenario, settings};
 
     #[test]
     fn the_machine_decides_what_is_usable_and_what_is_taken_besides() {
@@ -82,9 +82,8 @@ mod tests {
             for (name, value) in changes {
                 settings::set(&mut scenario, name, value).unwrap();
             }
-            let gpu = catalog::gpu(&scenario.hardware.gpu);
-            let usable = usable(&scenario, gpu);
-            (usable, band(&scenario, gpu, Band::default()).expected)
+            let case = Case::of(&scenario);
+            (usable(&case), overhead(&case))
         };
         let plain = with(&[]);
         assert_eq!(with(&[("mem", "20000")]).0, Some(Bytes::mib(20_000)));

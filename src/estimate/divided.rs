@@ -65,7 +65,9 @@ pub(super) fn not_split(scenario: &Scenario) -> Option<String> {
         ("parallel.ep", layout.ep),
     ];
     let asked = degrees.iter().filter(|(_, degree)| *degree > 1);
-    let asked: Vec<String> = asked.map(|(name, it)| format!("{name} {it}")).collect();
+    let asked: Vec<String> = asked
+        .map(|(name, degree)| format!("{name} {degree}"))
+        .collect();
     (!asked.is_empty()).then(|| {
         format!(
             "{}: the model is counted on one GPU; each holds less",
@@ -90,7 +92,10 @@ mod tests {
                 settings::set(&mut scenario, name, value).unwrap();
             }
             let found = estimate(&scenario).unwrap();
-            let said = found.not_modelled.iter().any(|it| it.starts_with(expected));
+            let said = found
+                .not_modelled
+                .iter()
+                .any(|note| note.starts_with(expected));
             assert!(said, "{:?}", found.not_modelled);
             scenario.parallel = crate::scenario::Parallel {
                 strategy: Parallelism::None,

@@ -1,16 +1,14 @@
 //! The tensors behind the numbers.
 
-use super::{Category, Peaks, PhasePeak, Unsupported, alive_at};
+use super::{Category, PhasePeak, alive_at};
 use crate::order::{Map, sorted};
-use crate::scenario::Scenario;
-use crate::step::Told;
-use crate::tape::{DType, Note, Scope};
+use crate::tape::{DType, Note, Scope, Trace};
 use crate::units::Bytes;
 
-/// Tensors of one kind that are alive at the step's peak: made by the same operation, of the same size, in modules
-/// that differ only by their number.
+/// Tensors that are alive at one instant: made by the same operation, of the same size, in modules that differ only by
+/// their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Held {
+pub struct TensorGroup {
     pub category: Category,
     /// The module, with `*` for numbers: `transformer.h.*.attn`.
     pub module: String,
@@ -21,44 +19,27 @@ pub struct Held {
     pub each: Bytes,
 }
 
-impl Held {
-    pub fn all(&self) -> Bytes {
+impl TensorGroup {
+    pub fn total(&self) -> Bytes {
         self.each * self.count
     }
 }
 
-/// What is alive at the peak, the largest kind first.
-pub fn held_at_peak(scenario: &Scenario) -> Result<Vec<Held>, Unsupported> {
-    held(scenario, |peaks| peaks.highest().copied())
-}
-
-/// What is alive at an instant of the timeline, the largest kind first.
-pub fn held_at_instant(scenario: &Scenario, index: usize) -> Result<Vec<Held>, Unsupported> {
-    held(scenario, |peaks| peaks.instant(index))
-}
-
-fn held(
-    scenario: &Scenario,
-    when: impl FnOnce(&Peaks) -> Option<PhasePeak>,
-) -> Result<Vec<Held>, Unsupported> {
-    let (net, _) = super::built(scenario)?;
-    let run = super::ran(&*net, scenario);
-    let Some(peak) = when(&super::peaks(&run, scenario)) else {
-        return Ok(Vec::new());
-    };
+/// What is alive at an instant, the largest group first.
+pub(super) fn groups(trace: &Trace, instant: &PhasePeak) -> Vec<TensorGroup> {
     let mut names: Map<Scope, String> = Map::new();
-    let mut kinds: Map<(Category, String, &str, u64), u64> = Map::new();
-    for (block, copies) in alive_at(&run.trace, &peak) {
-        let Some(block) = run.trace.blocks.get(block as usize) else {
+    let mut counts: Map<(Category, String, &str, u64), u64> = Map::new();
+    for (block, copies) in alive_at(trace, instant) {
+        let Some(block) = trace.blocks.get(block as usize) else {
             continue;
         };
-        let name = names.or_insert_with(block.scope, || numberless(&run.trace.path(block.scope)));
-        let kind = (block.category, name.clone(), block.op, block.rounded());
-        *kinds.or_default(kind) += copies;
+        let name = names.or_insert_with(block.scope, || numberless(&trace.path(block.scope)));
+        let key = (block.category, name.clone(), block.op, block.rounded());
+        *counts.or_default(key) += copies;
     }
-    let held = kinds
+    let groups = counts
         .into_iter()
-        .map(|((category, module, op, each), count)| Held {
+        .map(|((category, module, op, each), count)| TensorGroup {
             category,
             module,
             op,
@@ -66,77 +47,70 @@ fn held(
             each: Bytes::new(each),
         });
     // Equal sizes keep the order of the map: the same bytes out each time.
-    Ok(sorted(held, |a, b| b.all().cmp(&a.all())))
+    sorted(groups, |a, b| b.total().cmp(&a.total()))
 }
 
-/// Tensors of one kind that are alive at the peak inside a module, with what they look like and what keeps them.
+/// A group of tensors with their shape and what saves them for backward.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
-    pub held: Held,
+pub struct TensorDetail {
+    pub group: TensorGroup,
     pub shape: Vec<u64>,
     pub dtype: Option<DType>,
-    /// The operations whose backward keeps them.
-    pub kept_for: Vec<&'static str>,
+    /// The operations whose backward needs them.
+    pub saved_for: Vec<&'static str>,
 }
 
-/// What is alive at the peak inside a module, given with `*` for numbers; the largest kind first.
-pub fn kept_in(scenario: &Scenario, module: &str) -> Result<Vec<Kept>, Unsupported> {
-    let (net, _) = super::built(scenario)?;
-    let run = super::ran_as(&*net, scenario, Told::Notes);
-    let trace = &run.trace;
-    let peaks = super::peaks(&run, scenario);
-    let Some(peak) = peaks.highest() else {
-        return Ok(Vec::new());
-    };
+/// What is alive at an instant inside a module, given with `*` for numbers; the largest group first.
+pub(super) fn inside(trace: &Trace, instant: &PhasePeak, module: &str) -> Vec<TensorDetail> {
     let mut notes: Map<u32, Vec<&Note>> = Map::new();
     for note in &trace.notes {
         notes.or_default(note.block).push(note);
     }
-    let mut kinds: Vec<Kept> = Vec::new();
-    for (id, copies) in alive_at(trace, peak) {
+    let mut details: Vec<TensorDetail> = Vec::new();
+    for (id, copies) in alive_at(trace, instant) {
         let Some(block) = trace.blocks.get(id as usize) else {
             continue;
         };
         let name = numberless(&trace.path(block.scope));
         let inside = name.strip_prefix(module);
-        if !inside.is_some_and(|it| it.is_empty() || it.starts_with('.')) {
+        if !inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
             continue;
         }
-        let notes = notes.get(&id).map_or(&[][..], |it| it);
-        let kept_for = notes.iter().map(|it| it.kept_for);
-        let mut kept_for = sorted(kept_for.filter(|it| !it.is_empty()), Ord::cmp);
-        kept_for.dedup();
-        let made = notes.first();
-        let kind = Kept {
-            held: Held {
+        let notes = notes.get(&id).map_or(&[][..], Vec::as_slice);
+        let saved_for = notes.iter().map(|note| note.kept_for);
+        let mut saved_for = sorted(saved_for.filter(|op| !op.is_empty()), Ord::cmp);
+        saved_for.dedup();
+        let first = notes.first();
+        let detail = TensorDetail {
+            group: TensorGroup {
                 category: block.category,
                 module: name,
                 op: block.op,
                 count: copies,
                 each: Bytes::new(block.rounded()),
             },
-            shape: made.map(|it| it.shape.to_vec()).unwrap_or_default(),
-            dtype: made.map(|it| it.dtype),
-            kept_for,
+            shape: first.map(|note| note.shape.to_vec()).unwrap_or_default(),
+            dtype: first.map(|note| note.dtype),
+            saved_for,
         };
-        match kinds.iter_mut().find(|it| it.is_like(&kind)) {
-            Some(same) => same.held.count += copies,
-            None => kinds.push(kind),
+        match details.iter_mut().find(|other| other.is_like(&detail)) {
+            Some(same) => same.group.count += copies,
+            None => details.push(detail),
         }
     }
-    Ok(sorted(kinds, |a, b| b.held.all().cmp(&a.held.all())))
+    sorted(details, |a, b| b.group.total().cmp(&a.group.total()))
 }
 
-impl Kept {
+impl TensorDetail {
+    /// Whether the two differ in nothing but their number.
     fn is_like(&self, other: &Self) -> bool {
-        let count = other.held.count;
-        let held = Held {
-            count,
-            ..self.held.clone()
+        let group = TensorGroup {
+            count: other.group.count,
+            ..self.group.clone()
         };
-        held == other.held
-            && (&self.shape, self.dtype, &self.kept_for)
-                == (&other.shape, other.dtype, &other.kept_for)
+        group == other.group
+            && (&self.shape, self.dtype, &self.saved_for)
+                == (&other.shape, other.dtype, &other.saved_for)
     }
 }
 
@@ -156,58 +130,61 @@ fn numberless(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::estimate;
+    use crate::estimate::{At, Prediction};
+    use crate::scenario::Scenario;
+
+    fn prediction() -> Prediction {
+        Prediction::new(Scenario::default())
+    }
 
     #[test]
     fn an_instant_holds_what_the_timeline_says_without_the_allocators_slack() {
-        let scenario = Scenario::default();
-        let timeline = estimate(&scenario).unwrap().timeline;
+        let prediction = prediction();
+        let timeline = &prediction.estimate().unwrap().timeline;
         for index in [
             0,
             timeline.len() / 3,
             timeline.len() / 2,
             timeline.len() - 1,
         ] {
-            let held: Bytes = held_at_instant(&scenario, index)
-                .unwrap()
-                .iter()
-                .map(Held::all)
-                .sum();
-            let said = timeline[index].bytes;
+            let groups = prediction.tensors(At::Instant(index)).unwrap();
+            let sum: Bytes = groups.iter().map(TensorGroup::total).sum();
+            let whole = timeline[index].bytes;
             assert!(
-                held <= said && said - held < Bytes::mib(24),
-                "{index}: {held} of {said}"
+                sum <= whole && whole - sum < Bytes::mib(24),
+                "{index}: {sum} of {whole}"
             );
         }
-        assert_eq!(held_at_instant(&scenario, timeline.len()), Ok(Vec::new()));
+        let beyond = At::Instant(timeline.len());
+        assert_eq!(prediction.tensors(beyond), Ok(Vec::new()));
     }
 
     #[test]
     fn the_tensors_sum_to_the_breakdown() {
-        let scenario = Scenario::default();
-        let held = held_at_peak(&scenario).unwrap();
-        for part in estimate(&scenario).unwrap().breakdown {
-            let same = held.iter().filter(|kind| kind.category == part.what);
-            let sum: Bytes = same.map(Held::all).sum();
+        let prediction = prediction();
+        let groups = prediction.tensors(At::Peak).unwrap();
+        for part in &prediction.estimate().unwrap().breakdown {
+            let same = groups.iter().filter(|group| group.category == part.what);
+            let sum: Bytes = same.map(TensorGroup::total).sum();
             // What the allocator adds belongs to no tensor.
             assert!(
                 sum == part.bytes || part.what == Category::Rounding,
                 "{part:?}"
             );
         }
-        assert!(held.windows(2).all(|pair| pair[0].all() >= pair[1].all()));
-        assert!(
-            held.iter()
-                .any(|kind| kind.count == 12 && kind.module.contains(".*."))
-        );
+        let sizes: Vec<Bytes> = groups.iter().map(TensorGroup::total).collect();
+        assert!(sizes.is_sorted_by(|a, b| a >= b));
+        let of_layers = |group: &TensorGroup| group.count == 12 && group.module.contains(".*.");
+        assert!(groups.iter().any(of_layers));
     }
 
     #[test]
     fn a_layer_shows_what_it_keeps_for_backward_and_why() {
         let layer = "transformer.h.*";
-        let all = kept_in(&Scenario::default(), layer).unwrap();
+        let prediction = prediction();
+        let all = prediction.tensors_in(layer).unwrap();
         // As derivatives.yaml says: a product keeps its input, attention its three parts and its result, a norm its statistics.
-        for (op, module, shape, dtype, kept_for) in [
+        for (op, module, shape, dtype, saved_for) in [
             ("tanh", "mlp", &[8, 1024, 3072][..], DType::F32, "tanh"),
             ("to", "mlp.c_fc", &[8, 1024, 768], DType::BF16, "linear"),
             (
@@ -235,18 +212,20 @@ mod tests {
             let module = format!("{layer}.{module}");
             let found = all
                 .iter()
-                .find(|it| it.held.op == op && it.held.module == module);
-            let found = found.map(|it| (&*it.shape, it.dtype, &*it.kept_for));
+                .find(|detail| detail.group.op == op && detail.group.module == module);
+            let found = found.map(|detail| (&*detail.shape, detail.dtype, &*detail.saved_for));
             assert_eq!(
                 found,
-                Some((shape, Some(dtype), &[kept_for][..])),
+                Some((shape, Some(dtype), &[saved_for][..])),
                 "{module} {op}"
             );
         }
-        let same = held_at_peak(&Scenario::default()).unwrap();
-        let inside = same.iter().filter(|it| it.module.starts_with(layer));
-        let whole: Bytes = all.iter().map(|it| it.held.all()).sum();
-        assert_eq!(whole, inside.map(Held::all).sum());
+        let groups = prediction.tensors(At::Peak).unwrap();
+        let inside = groups
+            .iter()
+            .filter(|group| group.module.starts_with(layer));
+        let whole: Bytes = all.iter().map(|detail| detail.group.total()).sum();
+        assert_eq!(whole, inside.map(TensorGroup::total).sum());
     }
 
     #[test]

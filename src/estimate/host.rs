@@ -211,11 +211,11 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
     if runtime.save_every > 0 && !resume::on_device(scenario) {
         add(HostUse::Checkpoint, [Bytes::ZERO, checkpoint, checkpoint]);
     }
-    let sum = |pick: fn(&Band) -> Bytes| parts.iter().map(|it| pick(&it.bytes)).sum();
+    let sum = |pick: fn(&Band) -> Bytes| parts.iter().map(|part| pick(&part.bytes)).sum();
     let total = Band {
-        low: sum(|it| it.low),
-        expected: sum(|it| it.expected),
-        high: sum(|it| it.high),
+        low: sum(|band| band.low),
+        expected: sum(|band| band.expected),
+        high: sum(|band| band.high),
     };
     Host {
         processes,
@@ -252,8 +252,8 @@ fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
             bytes: sizes.weights,
         });
     }
-    parts.retain(|it| it.bytes > Bytes::ZERO);
-    let checkpoint: Bytes = parts.iter().map(|it| it.bytes).sum();
+    parts.retain(|part| part.bytes > Bytes::ZERO);
+    let checkpoint: Bytes = parts.iter().map(|part| part.bytes).sum();
     let steps = (scenario.data.samples as f64 / scenario.effective_batch().max(1) as f64) as u64;
     let count = match runtime.save_keep {
         // An older one goes once the newer is written.
@@ -300,10 +300,10 @@ fn offloaded(trace: &Trace) -> Bytes {
     let until = trace.marks.get(at + 1);
     let until = until.map_or(trace.kernels.len(), |mark| mark.kernels);
     let kernels = trace.kernels.get(from..until).unwrap_or_default();
-    let moved = kernels.iter().filter(|it| it.op == "save_on_cpu");
+    let moved = kernels.iter().filter(|kernel| kernel.op == "save_on_cpu");
     Bytes::new(
         moved
-            .map(|it| it.bytes_moved * f64::from(it.times))
+            .map(|kernel| kernel.bytes_moved * f64::from(kernel.times))
             .sum::<f64>() as u64,
     )
 }
@@ -335,8 +335,8 @@ mod tests {
     #[track_caller]
     fn check(changes: &[(&str, &str)], what: HostUse, expected: [u64; 3]) {
         let found = with(changes).host;
-        let band = found.parts.iter().find(|it| it.what == what);
-        let band = band.map(|it| it.bytes).unwrap_or_default();
+        let band = found.parts.iter().find(|part| part.what == what);
+        let band = band.map(|part| part.bytes).unwrap_or_default();
         let bytes = [band.low, band.expected, band.high].map(Bytes::get);
         assert_eq!(bytes, expected, "{changes:?}");
     }
@@ -406,8 +406,8 @@ mod tests {
     fn evaluating_and_resuming_have_peaks_of_their_own() {
         let peak = |changes: &[(&str, &str)], phase| {
             let found = with(changes);
-            let part = found.phases.iter().find(|it| it.what == phase);
-            part.map(|it| it.bytes)
+            let part = found.phases.iter().find(|part| part.what == phase);
+            part.map(|part| part.bytes)
         };
         assert_eq!(peak(&[], Phase::Evaluation), None);
         let small = peak(&[("eval_mb", "8")], Phase::Evaluation).unwrap();
@@ -420,7 +420,7 @@ mod tests {
         let huge = with(&[("eval_mb", "64")]);
         assert_eq!(huge.phase, Phase::Evaluation);
         assert_eq!(
-            huge.breakdown.iter().map(|it| it.bytes).sum::<Bytes>(),
+            huge.breakdown.iter().map(|part| part.bytes).sum::<Bytes>(),
             huge.allocated.expected
         );
         let weights = Bytes::new(4 * 124_439_808);

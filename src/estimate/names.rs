@@ -2,26 +2,27 @@
 
 use std::rc::Rc;
 
-use super::{Unsupported, built};
+use super::Unsupported;
+use super::engine::Engine;
 use crate::nets::{Cx, Env, Libraries, construct};
 use crate::order::distinct;
-use crate::scenario::{Data, Problem, Scenario, Training, nearest, settings};
+use crate::scenario::{Case, Data, Problem, Training, nearest, settings};
 use crate::tape::{Folding, Machine, Tape};
 
 /// Patterns that match nothing: adapters' targets without a layer, frozen parts without a parameter. Empty where the
 /// scenario gives no names.
-pub fn unmatched(scenario: &Scenario) -> Result<Vec<Problem>, Unsupported> {
+pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
     let Training {
         lora,
         freeze,
         train_only,
         ..
-    } = &scenario.training;
+    } = &case.scenario.training;
     let mut found = Vec::new();
     if lora.is_none() && freeze.is_empty() && train_only.is_empty() {
         return Ok(found);
     }
-    let paths = parameters(scenario)?;
+    let paths = parameters(case)?;
     if let Some(lora) = lora {
         let layers = layers(&paths);
         for target in &lora.targets {
@@ -34,11 +35,14 @@ pub fn unmatched(scenario: &Scenario) -> Result<Vec<Problem>, Unsupported> {
                 found.push(Problem::new("training.lora.targets", target, expected));
             }
         }
-        let excluded = lora.exclude.iter().map(|it| ("training.lora.exclude", it));
+        let excluded = lora
+            .exclude
+            .iter()
+            .map(|part| ("training.lora.exclude", part));
         found.extend(excluded.filter_map(|(field, part)| missing(field, part, &paths)));
     }
-    let frozen = freeze.iter().map(|it| ("training.freeze", it));
-    let trained = train_only.iter().map(|it| ("training.train_only", it));
+    let frozen = freeze.iter().map(|part| ("training.freeze", part));
+    let trained = train_only.iter().map(|part| ("training.train_only", part));
     found.extend(
         frozen
             .chain(trained)
@@ -48,38 +52,37 @@ pub fn unmatched(scenario: &Scenario) -> Result<Vec<Problem>, Unsupported> {
 }
 
 /// What runs and is most likely not what was meant, names that match nothing among it.
-pub fn warnings(scenario: &Scenario) -> Vec<Problem> {
-    let mut all = scenario.warnings();
-    all.extend(unmatched(scenario).unwrap_or_default());
+pub(super) fn warnings(case: &Case) -> Vec<Problem> {
+    let mut all = case.scenario.warnings();
+    all.extend(unmatched(case).unwrap_or_default());
     all
 }
 
 /// Why nothing at all is trained, where that is so: a run without gradients says nothing about training.
-pub(super) fn nothing_trained(scenario: &Scenario) -> Unsupported {
-    let why = unmatched(scenario)
-        .ok()
-        .and_then(|all| all.into_iter().next());
+pub(super) fn nothing_trained(case: &Case) -> Unsupported {
+    let scenario = case.scenario;
+    let why = unmatched(case).ok().and_then(|all| all.into_iter().next());
     let problem = why.unwrap_or_else(|| {
         let field = match &scenario.training {
             Training { lora: Some(_), .. } => "training.lora.targets",
             Training { freeze, .. } if !freeze.is_empty() => "training.freeze",
             _ => "training.train_only",
         };
-        let value = settings::find(field).map(|it| it.get(scenario));
+        let value = settings::find(field).map(|setting| setting.get(scenario));
         let expected = "something that leaves a parameter to train in this network";
         Problem::new(field, value.unwrap_or_default(), expected)
     });
-    Unsupported(format!("nothing is trained: {problem}"))
+    Unsupported::NothingTrained(problem)
 }
 
 fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
     let matches = paths.iter().any(|path| path.contains(part));
     (!matches).then(|| {
-        let parts = distinct(paths.iter().flat_map(|it| it.split('.')));
+        let parts = distinct(paths.iter().flat_map(|path| path.split('.')));
         let named = parts
             .iter()
             .copied()
-            .filter(|it| !it.bytes().all(|b| b.is_ascii_digit()));
+            .filter(|part| !part.bytes().all(|b| b.is_ascii_digit()));
         let expected = match nearest(part, named) {
             Some(near) => format!("part of a parameter's path; did you mean {near}?"),
             None => {
@@ -93,23 +96,24 @@ fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
 
 /// The names of modules with a matrix of their own.
 fn layers(paths: &[String]) -> Vec<&str> {
-    let modules = paths.iter().filter_map(|it| it.strip_suffix(".weight"));
-    distinct(modules.filter_map(|it| it.rsplit('.').next()))
+    let modules = paths.iter().filter_map(|path| path.strip_suffix(".weight"));
+    distinct(modules.filter_map(|module| module.rsplit('.').next()))
 }
 
 fn some(layers: &[&str]) -> String {
     let shown: Vec<&str> = layers
         .iter()
         .copied()
-        .filter(|it| !it.contains("norm") && !it.starts_with("ln"))
+        .filter(|layer| !layer.contains("norm") && !layer.starts_with("ln"))
         .take(12)
         .collect();
     shown.join(", ")
 }
 
 /// The paths of the network's parameters and buffers, without adapters.
-fn parameters(scenario: &Scenario) -> Result<Vec<String>, Unsupported> {
-    let (net, _) = built(scenario)?;
+fn parameters(case: &Case) -> Result<Vec<String>, Unsupported> {
+    let scenario = case.scenario;
+    let engine = Engine::of(case)?;
     let training = Training {
         lora: None,
         freeze: Vec::new(),
@@ -122,7 +126,7 @@ fn parameters(scenario: &Scenario) -> Result<Vec<String>, Unsupported> {
     };
     let env = Env::new(training, Libraries::NEWEST, Folding::FromSecond);
     let cx = Cx::new(Tape::new(Machine::default()), Rc::new(env));
-    let model = construct(&*net, &cx, &data);
+    let model = construct(engine.net(), &cx, &data);
     Ok(model
         .state()
         .iter()
@@ -134,8 +138,8 @@ fn parameters(scenario: &Scenario) -> Result<Vec<String>, Unsupported> {
 mod tests {
     use super::*;
     use crate::estimate::estimate;
-    use crate::scenario::presets;
     use crate::scenario::settings::ValueType;
+    use crate::scenario::{Scenario, presets};
     use crate::units::Bytes;
 
     fn changed(changes: &[(&str, &str)]) -> Scenario {
@@ -150,7 +154,8 @@ mod tests {
     fn a_name_that_matches_nothing_says_what_is_near() {
         #[track_caller]
         fn check(changes: &[(&str, &str)], expected: &[&str]) {
-            let found = unmatched(&changed(changes)).unwrap();
+            let scenario = changed(changes);
+            let found = unmatched(&Case::of(&scenario)).unwrap();
             let found: Vec<String> = found.iter().map(ToString::to_string).collect();
             assert_eq!(found, expected);
         }
@@ -182,7 +187,7 @@ mod tests {
     fn a_run_that_trains_nothing_is_refused() {
         let check = |changes: &[(&str, &str)], expected: &str| {
             let refused = estimate(&changed(changes)).unwrap_err();
-            assert_eq!(refused.0, expected);
+            assert_eq!(refused.to_string(), expected);
         };
         check(
             &[("lora_targets", "q_proj")],
@@ -205,11 +210,15 @@ mod tests {
         for setting in settings::all() {
             let values: Vec<String> = match setting.value_type {
                 ValueType::Whole { low, high } => {
-                    [low, low + 1, high].map(|it| it.to_string()).into()
+                    [low, low + 1, high].map(|value| value.to_string()).into()
                 }
-                ValueType::Number { low, high } => [low, high].map(|it| it.to_string()).into(),
+                ValueType::Number { low, high } => {
+                    [low, high].map(|value| value.to_string()).into()
+                }
                 ValueType::Switch => ["on", "off"].map(String::from).into(),
-                ValueType::Choice(choices) => choices.iter().map(|it| it.id.into()).collect(),
+                ValueType::Choice(choices) => {
+                    choices.iter().map(|choice| choice.id.into()).collect()
+                }
                 _ => vec![setting.get(&small)],
             };
             for value in values {
@@ -228,7 +237,8 @@ mod tests {
     #[test]
     fn presets_name_what_their_networks_have() {
         for preset in presets::all() {
-            let found = unmatched(&preset.scenario()).unwrap();
+            let scenario = preset.scenario();
+            let found = unmatched(&Case::of(&scenario)).unwrap();
             assert_eq!(found, vec![], "{}", preset.id);
         }
     }

@@ -14,7 +14,7 @@ pub struct Band {
     pub high: Bytes,
 }
 
-/// How what is needed stands to what there is.
+/// How what is needed compares with what there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
     /// Even the upper end of the range fits.
@@ -107,7 +107,3 @@ impl Estimate {
         Some(Fit::of(self.device, self.usable?))
     }
 }
-
-/// Why there is no estimate.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Unsupported(pub String);

@@ -3,10 +3,13 @@
 //! Both only add: states lie beside whatever a pass allocates, and the optimizer finds what the passes left. So a search over
 //! networks, batches and optimizers estimates each half once and puts them together, where `quick_peak` would run every pair.
 
+use super::Unsupported;
+use super::engine::Engine;
+use super::quick::{Outline, outline};
 use super::time::{Pace, Span, known, pace};
-use super::{Unsupported, outline_of, quick::Outline, steady};
 use crate::catalog::Speeds;
-use crate::scenario::{Attention, Checkpointing, Kernels, LossKernel, Optimizer, Scenario};
+use crate::scenario::{Attention, Case, Checkpointing, Kernels, LossKernel, Optimizer, Scenario};
+use crate::step::{Run, Told};
 use crate::units::Bytes;
 
 /// The forward and backward passes of a step, as if the optimizer kept nothing.
@@ -65,7 +68,7 @@ pub fn passes(scenario: &Scenario) -> Result<Passes, Unsupported> {
     // From the second micro-batch on gradients are there; further ones differ in nothing but the batches that wait.
     bare.training.accumulation = scenario.training.accumulation.min(2);
     let run = steady(&bare)?;
-    let outline = outline_of(&run);
+    let outline = outline(&run.trace);
     let one = outline.inputs / u64::from(outline.micro_batches.max(1));
     let not_run = scenario.training.accumulation - bare.training.accumulation;
     Ok(Passes {
@@ -99,7 +102,7 @@ pub fn of_turn(scenario: &Scenario) -> Scenario {
 pub fn turn(scenario: &Scenario) -> Result<Turn, Unsupported> {
     let small = of_turn(scenario);
     let run = steady(&small)?;
-    let outline = outline_of(&run);
+    let outline = outline(&run.trace);
     Ok(Turn {
         outline,
         pace: pace(&run, &small, &known_or_slow(scenario)),
@@ -171,7 +174,7 @@ pub fn at_least(passes: &Passes) -> Whole {
 /// A scenario whose halves are not independent, run as it is.
 pub fn whole(scenario: &Scenario) -> Result<Whole, Unsupported> {
     let run = steady(scenario)?;
-    let outline = outline_of(&run);
+    let outline = outline(&run.trace);
     let pace = pace(&run, scenario, &known_or_slow(scenario));
     Ok(Whole {
         peak: Bytes::new(outline.passes.max(outline.step)),
@@ -181,9 +184,13 @@ pub fn whole(scenario: &Scenario) -> Result<Whole, Unsupported> {
     })
 }
 
+fn steady(scenario: &Scenario) -> Result<Run, Unsupported> {
+    Ok(Engine::of(&Case::of(scenario))?.steady_step(Told::Kernels))
+}
+
 /// Memory can be searched on a card of unknown speed: times are then those of an A100, and only their order means anything.
 fn known_or_slow(scenario: &Scenario) -> Speeds {
-    known(scenario).unwrap_or_else(|_| Speeds::a100())
+    known(&Case::of(scenario)).unwrap_or_else(|_| Speeds::a100())
 }
 
 #[cfg(test)]
@@ -217,8 +224,14 @@ mod tests {
         let mut dice = Dice::new(21);
         for _ in 0..150 {
             let mut scenario = Scenario::default();
-            let optimizers: Vec<&str> = Optimizer::ALL.iter().map(|it| it.id()).collect();
-            let precisions: Vec<&str> = Precision::ALL.iter().map(|it| it.id()).collect();
+            let optimizers: Vec<&str> = Optimizer::ALL
+                .iter()
+                .map(|optimizer| optimizer.id())
+                .collect();
+            let precisions: Vec<&str> = Precision::ALL
+                .iter()
+                .map(|precision| precision.id())
+                .collect();
             for (name, value) in [
                 ("dims", "layers=3,hidden=128,heads=4,vocab=1000"),
                 ("seq", "128"),

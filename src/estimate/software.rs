@@ -134,7 +134,7 @@ mod tests {
             // Blocks are as large as asked.
             scenario.runtime.expandable_segments = true;
             let all = estimate(&scenario).unwrap();
-            let forward = all.phases.iter().find(|it| it.what == Phase::Forward);
+            let forward = all.phases.iter().find(|part| part.what == Phase::Forward);
             forward.unwrap().bytes.get()
         };
         // 16 heads of queries and one of keys and values, of 128 each, in 16 bits, for 8 rows of 1024 tokens.

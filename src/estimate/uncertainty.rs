@@ -113,7 +113,7 @@ mod tests {
     #[track_caller]
     fn check(doubts: Doubts, low: u64, high: u64) {
         let band = doubts.uncertainty().band(Bytes::new(1000));
-        let near = |it: Bytes, expected: u64| it.get().abs_diff(expected) <= 1;
+        let near = |bytes: Bytes, expected: u64| bytes.get().abs_diff(expected) <= 1;
         assert!(near(band.low, low) && near(band.high, high), "{band:?}");
     }
 

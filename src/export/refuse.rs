@@ -107,7 +107,7 @@ pub(super) fn fixed(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
 pub(super) fn causal(scenario: &Scenario) -> Option<Problem> {
     let model = catalog::model(&scenario.model.id)?;
     let expected = "a language model that continues text, for this target";
-    let other = model.category != catalog::Category::Decoders;
+    let other = model.category != catalog::ModelCategory::Decoders;
     other.then(|| Problem::new("model.id", model.id, expected))
 }
 

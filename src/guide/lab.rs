@@ -37,10 +37,10 @@ impl Lab {
             if *name == "dims" {
                 // One dimension changes, the others of the preset stay.
                 let mut merged = scenario.clone();
-                settings::set(&mut merged, name, value).map_err(refused)?;
+                settings::set(&mut merged, name, value).map_err(Unsupported::Setting)?;
                 scenario.model.dims.extend(merged.model.dims);
             } else {
-                settings::set(&mut scenario, name, value).map_err(refused)?;
+                settings::set(&mut scenario, name, value).map_err(Unsupported::Setting)?;
             }
         }
         Ok(scenario)
@@ -126,7 +126,7 @@ impl Lab {
         let listed = || catalog::model(&scenario.model.id)?.size(name);
         given
             .or_else(listed)
-            .ok_or_else(|| Unsupported(format!("the model has no size `{name}`")))
+            .ok_or_else(|| Unsupported::NoSize(name.into()))
     }
 
     /// The peaks before and after a change, and what it saves: "1.93 GiB → 1.93 GiB (0 %)".
@@ -142,10 +142,6 @@ impl Lab {
 /// A size as guides write it: "0.73 GB".
 pub fn decimal(bytes: Bytes) -> String {
     bytes.show(UnitStyle::Decimal)
-}
-
-fn refused(problem: crate::scenario::Problem) -> Unsupported {
-    Unsupported(problem.to_string())
 }
 
 fn named(changes: Changes) -> String {

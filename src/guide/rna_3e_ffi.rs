@@ -3,7 +3,7 @@
 use super::lab::Changes;
 use super::{Claim, Guide, Knob, Lab, Verdict, Wiring, lab};
 use crate::estimate::{Category, Unsupported};
-use crate::scenario::Irreps;
+use crate::scenario::{Irreps, Problem};
 use crate::strategy;
 use crate::units::Bytes;
 
@@ -55,7 +55,10 @@ fn worst_batch(lab: &Lab) -> Result<String, Unsupported> {
 
 /// Dimension, paths and weights of a tensor product for irreps.
 fn product_in_words(text: &str) -> Result<String, Unsupported> {
-    let irreps = Irreps::parse(text).map_err(Unsupported)?;
+    let irreps = Irreps::parse(text).map_err(|expected| {
+        let problem = Problem::new("irreps", text, expected);
+        Unsupported::Setting(problem)
+    })?;
     let (harmonics, out) = (Irreps::harmonics(2), irreps.before_gate());
     Ok(format!(
         "{irreps}: {} numbers a node, {} paths, {} weights an edge and layer",

@@ -11,6 +11,7 @@ pub mod settings;
 pub mod stack;
 
 mod batch;
+mod case;
 mod check;
 mod choices;
 mod fill;
@@ -24,6 +25,7 @@ mod values;
 pub(crate) mod versions;
 
 pub use batch::Batch;
+pub use case::Case;
 pub use choices::*;
 pub(crate) use fill::filled;
 pub use irreps::{Irrep, Irreps, Path};

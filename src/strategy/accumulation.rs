@@ -1,6 +1,6 @@
 //! Whether several small micro-batches with accumulated gradients train as one large batch does.
 
-use crate::estimate::{Unsupported, operations};
+use crate::estimate::{Prediction, Unsupported};
 use crate::scenario::{Distribution, Optimizer, Precision, Scenario};
 
 /// Whether one thing is as with one large batch.
@@ -33,8 +33,8 @@ pub struct Check {
 
 /// Everything that may differ in this run.
 pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
-    let operations = operations(scenario)?;
-    let runs = |part: &str| operations.iter().any(|op| op.contains(part));
+    let kernels = Prediction::new(scenario.clone()).kernels()?;
+    let runs = |part: &str| kernels.iter().any(|name| name.contains(part));
     let check = |id, equal, says, source| Check {
         id,
         equal,

@@ -1,9 +1,9 @@
 //! Batches of samples that vary: what the typical, a large and the largest need, and how large one may be.
 
 use crate::estimate::{
-    Joined, Spread, Unsupported, at_least_once, edges, estimate, quick_peak, sized,
+    Collation, SizeDistribution, Unsupported, at_least_once, edges, estimate, quick_peak, sized,
 };
-use crate::scenario::Scenario;
+use crate::scenario::{Case, Scenario};
 use crate::units::Bytes;
 
 /// One batch, by the size of what varies.
@@ -38,17 +38,18 @@ pub struct Batches {
 
 /// What the batches of a run need whose samples vary; nothing where they do not.
 pub fn batches(scenario: &Scenario) -> Result<Option<Batches>, Unsupported> {
-    let Some(spread) = Spread::of(&scenario.data) else {
+    let Some(sizes) = SizeDistribution::of(&scenario.data) else {
         return Ok(None);
     };
+    let case = Case::of(scenario);
     let batch = scenario.data.micro_batch;
-    let edges = edges(scenario);
-    let joined = if edges.is_some() {
-        Joined::Summed
+    let edges = edges(&case);
+    let collation = if edges.is_some() {
+        Collation::Concatenated
     } else {
-        Joined::Padded
+        Collation::Padded
     };
-    let of_size = |size: u64| sized(scenario, edges, size);
+    let of_size = |size: u64| sized(&case, edges, size);
     let load = |size: f64| -> Result<Load, Unsupported> {
         let size = size.max(1.0) as u64;
         let found = estimate(&of_size(size))?;
@@ -59,15 +60,15 @@ pub fn batches(scenario: &Scenario) -> Result<Option<Batches>, Unsupported> {
             fits: found.fits,
         })
     };
-    let typical = load(spread.typical(batch, joined))?;
-    let p95 = load(spread.p95(batch, joined))?;
-    let worst = spread.worst(batch, joined).map(load).transpose()?;
+    let typical = load(sizes.typical(batch, collation))?;
+    let p95 = load(sizes.p95(batch, collation))?;
+    let worst = sizes.worst(batch, collation).map(load).transpose()?;
     let largest = worst.unwrap_or(p95);
     let usable = estimate(scenario)?.usable;
     let budget = usable
         .map(|usable| budget(usable, &largest, of_size))
         .transpose()?;
-    let chance = budget.map(|size| spread.chance_above(size as f64, batch, joined));
+    let chance = budget.map(|size| sizes.chance_above(size as f64, batch, collation));
     let samples = scenario.data.samples;
     let per_epoch = chance.filter(|_| samples > 0).map(|chance| {
         let batches = samples as f64 / batch.max(1) as f64;

@@ -1,8 +1,7 @@
 //! What one move does to one run, computed.
 
 use super::moves::Move;
-use crate::estimate::time::step_time;
-use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::estimate::{Estimate, Prediction, Unsupported};
 use crate::scenario::Scenario;
 
 /// A run with one move taken.
@@ -17,19 +16,19 @@ pub struct Effect {
 }
 
 /// `None` where the move is not possible in this run, or changes nothing of it.
-pub fn effect(scenario: &Scenario, it: &Move) -> Result<Option<Effect>, Unsupported> {
-    let Some(changed) = (it.apply)(scenario) else {
+pub fn effect(before: &Prediction, change: &Move) -> Result<Option<Effect>, Unsupported> {
+    let Some(changed) = (change.apply)(before.scenario()) else {
         return Ok(None);
     };
-    let before = estimate(scenario)?;
-    let after = estimate(&changed)?;
-    let seconds = |scenario: &Scenario| step_time(scenario).ok().map(|it| it.step.expected.get());
-    let slower = seconds(scenario).zip(seconds(&changed));
+    let after = Prediction::new(changed);
+    let seconds = |run: &Prediction| run.step_time().ok().map(|time| time.step.expected.get());
+    let slower = seconds(before).zip(seconds(&after));
     let of = |estimate: &Estimate| estimate.device.expected.get() as f64;
+    let estimate = after.estimate()?;
     Ok(Some(Effect {
-        saved: 1.0 - of(&after) / of(&before).max(1.0),
+        saved: 1.0 - of(estimate) / of(before.estimate()?).max(1.0),
         slower: slower.map(|(before, after)| after / before - 1.0),
-        scenario: changed,
-        estimate: after,
+        scenario: after.scenario().clone(),
+        estimate: estimate.clone(),
     }))
 }

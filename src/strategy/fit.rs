@@ -28,9 +28,7 @@ pub fn fit(scenario: &Scenario) -> Result<Fit, Unsupported> {
     let at = |micro_batch: u64| estimate(&with(micro_batch));
     let largest = largest(most, |micro_batch| match at(micro_batch)?.fits {
         Some(fits) => Ok(fits),
-        None => Err(Unsupported(
-            "the GPU's memory is not known, so nothing can be said to fit".into(),
-        )),
+        None => Err(Unsupported::UnknownMemory),
     })?;
     Ok(Fit {
         estimate: at(largest.max(1))?,

@@ -1,7 +1,7 @@
 //! When a run fits well enough, and quick answers to whether it can.
 
 use crate::estimate::parts::{self, Passes, Turn, Whole};
-use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::estimate::{Estimate, Unsupported};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 
@@ -30,19 +30,14 @@ impl Goal {
         estimate.fits == Some(true) && estimate.usable.is_some_and(within)
     }
 
-    /// What torch may allocate at most on the GPU of this scenario: what is usable without the margin, the context and the
+    /// What torch may allocate at most on the GPU of a run like this: what is usable without the margin, the context and the
     /// libraries. A run whose allocated peak is more cannot meet the goal; one whose peak is less may still not, because the
     /// allocator reserves more than it hands out.
-    pub fn allowance(self, scenario: &Scenario) -> Result<Bytes, Unsupported> {
-        let estimate = estimate(scenario)?;
-        let usable = estimate.usable.ok_or_else(unknown_memory)?;
+    pub fn allowance(self, estimate: &Estimate) -> Result<Bytes, Unsupported> {
+        let usable = estimate.usable.ok_or(Unsupported::UnknownMemory)?;
         let besides = estimate.device.expected - estimate.reserved.expected;
         Ok(usable.scale(1.0 - self.margin) - besides)
     }
-}
-
-pub(super) fn unknown_memory() -> Unsupported {
-    Unsupported("the GPU's memory is not known, so nothing can be said to fit".into())
 }
 
 /// Peaks and times of many variants of one run; what two variants share is estimated once.

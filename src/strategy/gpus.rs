@@ -6,8 +6,8 @@ use super::goal::Goal;
 use super::micro::{all, first_that_fits, with_batch};
 use super::solve::on;
 use crate::catalog::{self, Gpu};
-use crate::estimate::time::{Span, step_time};
-use crate::estimate::{Band, Estimate, Fit, estimate, quick_peak};
+use crate::estimate::time::Span;
+use crate::estimate::{Band, Estimate, Fit, Prediction, estimate, quick_peak};
 use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::units::Bytes;
@@ -138,7 +138,7 @@ fn row(scenario: &Scenario, gpu: &'static Gpu, peaks: &mut Peaks) -> Row {
     let whole = match estimate(&scenario) {
         Ok(whole) => whole,
         Err(problem) => {
-            row.problem = problem.0;
+            row.problem = problem.to_string();
             return row;
         }
     };
@@ -147,7 +147,8 @@ fn row(scenario: &Scenario, gpu: &'static Gpu, peaks: &mut Peaks) -> Row {
     row.usable = whole.usable;
     row.micro_batch = peaks.largest(&scenario, gpu, &whole);
     let run = row.micro_batch.map(|size| with_batch(&scenario, size));
-    row.time = run.and_then(|it| step_time(&it).ok()).map(|it| it.step);
+    let time = run.and_then(|run| Prediction::new(run).step_time().ok());
+    row.time = time.map(|time| time.step);
     row
 }
 

@@ -1,7 +1,7 @@
 //! Solvers: the largest of something that fits. Each is a bisection over full estimates, for any number of a scenario or any
 //! dimension of its model that memory rises or falls with.
 
-use super::goal::{Goal, unknown_memory};
+use super::goal::Goal;
 use super::tiers::largest as largest_batch;
 use crate::catalog;
 use crate::estimate::{Estimate, Unsupported, estimate};
@@ -100,7 +100,7 @@ pub fn solve(
 ) -> Result<Solved, Unsupported> {
     let start = estimate(scenario)?;
     if start.usable.is_none() {
-        return Err(unknown_memory());
+        return Err(Unsupported::UnknownMemory);
     }
     let multiple = multiple.max(1);
     let (low, high) = unknown.range();
@@ -248,7 +248,7 @@ pub fn fewest_gpus(scenario: &Scenario, goal: Goal) -> Result<Option<Scenario>, 
             changed.training.accumulation = samples / replicas;
             let possible = changed.check().is_empty();
             let found = if possible {
-                largest_batch(&changed, goal)?
+                largest_batch(&changed, &estimate(&changed)?, goal)?
             } else {
                 None
             };
@@ -296,7 +296,7 @@ pub fn accumulate(
     let mut whole = scenario.clone();
     whole.data.micro_batch = 1;
     whole.training.accumulation = each;
-    let found = largest_batch(&whole, goal)?;
+    let found = largest_batch(&whole, &estimate(&whole)?, goal)?;
     Ok(Accumulated {
         wanted,
         samples: found.as_ref().map_or(0, Scenario::effective_batch),

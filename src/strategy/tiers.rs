@@ -3,8 +3,8 @@
 use super::goal::Goal;
 use super::ladder::{Ladder, ladder};
 use super::micro::{all, first_that_fits, with_batch};
-use crate::estimate::time::{StepTime, step_time};
-use crate::estimate::{Estimate, Unsupported, estimate, quick_peak};
+use crate::estimate::time::StepTime;
+use crate::estimate::{Estimate, Prediction, Unsupported, estimate, quick_peak};
 use crate::scenario::Scenario;
 
 /// How full the card may be.
@@ -69,22 +69,25 @@ pub struct Variant {
 
 /// All four.
 pub fn tiers(scenario: &Scenario) -> Result<Vec<Variant>, Unsupported> {
+    let prediction = Prediction::new(scenario.clone());
     Tier::ALL
-        .map(|tier| variant(scenario, tier))
+        .map(|tier| variant(&prediction, tier))
         .into_iter()
         .collect()
 }
 
-fn variant(scenario: &Scenario, tier: Tier) -> Result<Variant, Unsupported> {
+fn variant(prediction: &Prediction, tier: Tier) -> Result<Variant, Unsupported> {
+    let scenario = prediction.scenario();
     let goal = tier.goal();
-    if let Some(found) = largest(scenario, goal)? {
+    if let Some(found) = largest(scenario, prediction.estimate()?, goal)? {
         return made(tier, found, None);
     }
     let ladder = ladder(scenario, goal)?;
     match ladder.steps.last().filter(|_| ladder.fits) {
         Some(last) => {
             // The moves may have made room for more samples at once.
-            let found = largest(&last.scenario, goal)?.unwrap_or_else(|| last.scenario.clone());
+            let found = largest(&last.scenario, &last.estimate, goal)?;
+            let found = found.unwrap_or_else(|| last.scenario.clone());
             made(tier, found, Some(ladder))
         }
         None => Ok(Variant {
@@ -98,20 +101,25 @@ fn variant(scenario: &Scenario, tier: Tier) -> Result<Variant, Unsupported> {
 }
 
 fn made(tier: Tier, scenario: Scenario, ladder: Option<Ladder>) -> Result<Variant, Unsupported> {
+    let prediction = Prediction::new(scenario);
     Ok(Variant {
         tier,
-        estimate: estimate(&scenario)?,
-        time: step_time(&scenario).ok(),
-        scenario: Some(scenario),
+        estimate: prediction.estimate()?.clone(),
+        time: prediction.step_time().ok(),
+        scenario: Some(prediction.scenario().clone()),
         ladder,
     })
 }
 
 /// The scenario with the largest micro-batch that keeps the effective batch and meets the goal. What is allocated falls with the
 /// micro-batch; what the allocator reserves may not, so from the first that could fit on each is estimated in full.
-pub(super) fn largest(scenario: &Scenario, goal: Goal) -> Result<Option<Scenario>, Unsupported> {
+pub(super) fn largest(
+    scenario: &Scenario,
+    whole: &Estimate,
+    goal: Goal,
+) -> Result<Option<Scenario>, Unsupported> {
     let sizes = all(scenario);
-    let allowance = goal.allowance(scenario)?;
+    let allowance = goal.allowance(whole)?;
     let could = |size| Ok(quick_peak(&with_batch(scenario, size))? <= allowance);
     let Some(first) = first_that_fits(&sizes, could)? else {
         return Ok(None);

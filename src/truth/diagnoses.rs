@@ -37,10 +37,10 @@ pub const GIVEN: [&str; 4] = [
 ];
 
 /// Whether the text's first record is a failure with its message.
-pub fn are_these(text: &str) -> bool {
+pub fn are_failures(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty());
     let record = first.and_then(|line| serde_json::from_str::<Value>(line).ok());
-    record.is_some_and(|it| it["message"].is_string() && !it["cause_class"].is_null())
+    record.is_some_and(|record| record["message"].is_string() && !record["cause_class"].is_null())
 }
 
 /// Diagnoses every record; `runs` are records of whole runs, by whose ids logs are found.
@@ -51,11 +51,11 @@ pub fn diagnoses(text: &str, runs: &str) -> Diagnoses {
             .filter_map(|line| serde_json::from_str(line).ok());
         lines.collect()
     };
-    let of_id = |it: Value| Some((it["id"].as_str()?.to_string(), it));
+    let of_id = |record: Value| Some((record["id"].as_str()?.to_string(), record));
     let runs: BTreeMap<String, Value> = records(runs).into_iter().filter_map(of_id).collect();
     let failures = records(text)
         .iter()
-        .map(|it| failed(it, it["id"].as_str().and_then(|id| runs.get(id))))
+        .map(|record| failed(record, record["id"].as_str().and_then(|id| runs.get(id))))
         .collect();
     Diagnoses { failures }
 }
@@ -74,7 +74,7 @@ fn failed(record: &Value, run: Option<&Value>) -> Failed {
     let with_step = format!("step {step}\n{message}");
     let replayed = run.zip(expected).and_then(|(run, expected)| {
         let failure = Findings::parse(message)?.failure?;
-        let usable = failure.usable().filter(|it| *it >= expected.peak)?;
+        let usable = failure.usable().filter(|usable| *usable >= expected.peak)?;
         Some(Expectation {
             replayed: Some(replayed(record, run, usable, step)?),
             ..expected
@@ -129,7 +129,11 @@ fn expectation(record: &Value, run: Option<&Value>) -> Option<Expectation> {
     }
     let run = steps::run(config, &Value::Object(dims), most).ok()?;
     let peaks = Peaks::replayed(&run.trace, &Settings::expandable());
-    let every = |name: &str| config.get(name).and_then(|it| it["every"].as_u64());
+    let every = |name: &str| {
+        config
+            .get(name)
+            .and_then(|setting| setting["every"].as_u64())
+    };
     Some(Expectation {
         peak: Bytes::new(peaks.highest()?.bytes),
         between_steps: Bytes::new(peaks.phases.last()?.end),
@@ -146,7 +150,7 @@ fn replayed(record: &Value, run: &Value, usable: Bytes, failed: u64) -> Option<R
     let most = largest(&record["config"]["dist"])?;
     let sizes = run["sizes"].as_array()?.iter().filter_map(Value::as_u64);
     let count = (failed as usize + 1).max(FEWEST);
-    let mut sizes: Vec<u64> = sizes.filter(|it| *it <= most).take(count).collect();
+    let mut sizes: Vec<u64> = sizes.filter(|size| *size <= most).take(count).collect();
     sizes.reverse();
     let steps = sizes.len();
     let found = steps::undisturbed(record["config"].as_object()?, &run["dims"], sizes, usable);
@@ -172,7 +176,7 @@ fn log(record: &Value, run: &Value) -> String {
     let failed = record["step"].as_i64().unwrap_or(0);
     let column = |name: &str| {
         let names = run["series_cols"].as_array()?;
-        names.iter().position(|it| it == name)
+        names.iter().position(|other| other == name)
     };
     let mut lines = Vec::new();
     let outside = record["ctx_bytes"].as_u64().unwrap_or(0);
@@ -233,7 +237,7 @@ impl Diagnoses {
 impl std::fmt::Display for Diagnoses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for failed in &self.failures {
-            let causes: Vec<&str> = failed.causes.iter().map(|it| it.id()).collect();
+            let causes: Vec<&str> = failed.causes.iter().map(|cause| cause.id()).collect();
             write!(f, "{:<28} {:<22}", failed.id, causes.join(" or "))?;
             for found in failed.found {
                 let words = found.map_or_else(String::new, |(cause, sure)| {

@@ -161,7 +161,7 @@ fn adapters(given: &Object) -> Lora {
     let listed = given.get("targets").and_then(Value::as_array);
     let targets = listed.map(|all| {
         all.iter()
-            .filter_map(|it| it.as_str().map(String::from))
+            .filter_map(|name| name.as_str().map(String::from))
             .collect()
     });
     Lora {

@@ -10,7 +10,7 @@ mod score;
 mod simulated;
 mod steps;
 
-pub use diagnoses::{Diagnoses, are_these, diagnoses};
+pub use diagnoses::{Diagnoses, are_failures, diagnoses};
 pub use page::{markdown, plot};
 pub use score::{Report, Row, report};
 pub use simulated::Metric;
@@ -29,7 +29,7 @@ pub fn score(text: &str, metric: Metric) -> Report {
 
 /// Runs a recorded case as its recording did, for a look at the events.
 pub fn run_record(record: &Value) -> Result<crate::step::Run, String> {
-    if measured::is_one(record) {
+    if measured::is_record(record) {
         return measured::run(record);
     }
     match kind(record)? {
@@ -46,10 +46,10 @@ fn row(line: &str, metric: Metric) -> Row {
         }
     };
     let id = record["id"].as_str().unwrap_or("?");
-    if measured::is_one(&record) {
+    if measured::is_record(&record) {
         return measured::row(&record, id);
     }
-    if steps::is_one(&record) {
+    if steps::is_record(&record) {
         return steps::row(&record, id, metric);
     }
     let group = record["group"].as_str().unwrap_or("none");

@@ -230,7 +230,7 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
             .and_then(Value::as_array)
             .map(|all| {
                 all.iter()
-                    .filter_map(|it| it.as_str().map(String::from))
+                    .filter_map(|name| name.as_str().map(String::from))
                     .collect()
             })
             .unwrap_or_default()
@@ -250,7 +250,7 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
             exclude: lora
                 .get("exclude")
                 .and_then(Value::as_str)
-                .map(|it| it.trim_matches(['.', '*']).to_string())
+                .map(|pattern| pattern.trim_matches(['.', '*']).to_string())
                 .into_iter()
                 .collect(),
             dropout: lora.get("drop").and_then(Value::as_f64).unwrap_or(0.0),

@@ -1,20 +1,20 @@
-//! Records of runs over many steps of varying size: what came to be held, and at which step a card refused.
+//! Records of runs over many steps of varying size: what was reserved, and at which step a card ran out of memory.
 
 use serde_json::{Map, Value};
 
 use super::score::Row;
 use super::simulated::{self, Metric};
 use crate::allocator::{Card, Settings};
-use crate::estimate::{Besides, KeptEachStep, ManySteps, Plan, SHOWN, Walk};
+use crate::estimate::{LoopOptions, ManySteps, Retained, STEPS, StepSequence};
 use crate::step::{self, Course};
 use crate::units::Bytes;
 
-/// Whether it is one of these: its settings count steps, and it lists their sizes.
-pub fn is_one(record: &Value) -> bool {
+/// Whether the record is of many steps: its settings count them, and it lists their sizes.
+pub fn is_record(record: &Value) -> bool {
     record["config"]["steps"].is_number() && record["sizes"].is_array()
 }
 
-/// Compared are the peaks; of a run on a card, the step at which it failed, or how many it went through.
+/// Compares the peaks; of a run on a card, the step at which it failed, or how many steps it ran.
 pub fn row(record: &Value, id: &str, metric: Metric) -> Row {
     let on_card = record["usable_bytes"].is_number();
     let group = match (on_card, record["summary"]["num_ooms"].as_u64()) {
@@ -51,69 +51,75 @@ pub fn row(record: &Value, id: &str, metric: Metric) -> Row {
 /// The first step that is not like the others in a way that nothing here runs, and what happens then.
 fn unlike(config: &Map<String, Value>) -> Option<(u64, &'static str)> {
     let set = |name: &str| {
-        let absent = |it: &&Value| it.is_null() || **it == Value::Bool(false);
-        config.get(name).filter(|it| !absent(it))
+        let absent = |value: &&Value| value.is_null() || **value == Value::Bool(false);
+        config.get(name).filter(|value| !absent(value))
     };
-    let kind = |it: &Value| it["kind"].as_str().map(str::to_owned).unwrap_or_default();
+    let kind = |event: &Value| {
+        event["kind"]
+            .as_str()
+            .map(str::to_owned)
+            .unwrap_or_default()
+    };
     // The sizes tell longer samples themselves.
     let known = ["seq_mult", "bs", "aux_loss", "unfreeze"];
-    let schedule = set("sched").filter(|it| !known.contains(&kind(it).as_str()));
+    let schedule = set("sched").filter(|event| !known.contains(&kind(event).as_str()));
     // What is copied to the host leaves the card as it was.
-    let save = set("save").filter(|it| it["mode"] != "cpu" && it["mode"] != "gpu_copy");
-    let last_of = |it: &Value| {
-        it["every"]
+    let save = set("save").filter(|event| event["mode"] != "cpu" && event["mode"] != "gpu_copy");
+    let last_of = |event: &Value| {
+        event["every"]
             .as_u64()
             .map_or(0, |every| every.saturating_sub(1))
     };
     let all = [
-        schedule.map(|it| (it["step"].as_u64().unwrap_or(0), "sched")),
-        set("eval").map(|it| (last_of(it), "eval")),
-        save.map(|it| (last_of(it), "save")),
+        schedule.map(|event| (event["step"].as_u64().unwrap_or(0), "sched")),
+        set("eval").map(|event| (last_of(event), "eval")),
+        save.map(|event| (last_of(event), "save")),
         set("side_stream").map(|_| (0, "side_stream")),
     ];
     all.into_iter().flatten().min()
 }
 
-/// What is kept of each step, and what another process takes.
-fn besides(record: &Value) -> Besides {
+/// What the recorded loop does beside its steps.
+fn options(record: &Value) -> LoopOptions {
     const ID: u64 = 8;
     let config = &record["config"];
     let (leak, batch) = (&config["leak"], config["mb"].as_u64().unwrap_or(1));
-    let kept = |fixed, each, last| KeptEachStep {
+    let retained = |fixed, per_size, last| Retained {
         fixed: Bytes::new(fixed),
-        each: Bytes::new(each),
+        per_size: Bytes::new(per_size),
         last,
     };
-    Besides {
-        taken: config["other"]["step"]
+    LoopOptions {
+        empty_cache_every: config["empty_every"].as_u64().unwrap_or(0) as usize,
+        other_process: config["other"]["step"]
             .as_u64()
             .zip(record["other_took_bytes"].as_u64())
             .map(|(step, bytes)| (step as usize, Bytes::new(bytes))),
-        kept: match leak["kind"].as_str() {
-            Some("loss_detached") => Some(kept(4, 0, usize::MAX)),
-            Some("logits_argmax") => Some(kept(0, ID * batch, usize::MAX)),
-            Some("window") => Some(kept(
+        retained: match leak["kind"].as_str() {
+            Some("loss_detached") => Some(retained(4, 0, usize::MAX)),
+            Some("logits_argmax") => Some(retained(0, ID * batch, usize::MAX)),
+            Some("window") => Some(retained(
                 leak["bytes"].as_u64().unwrap_or(0),
                 0,
                 leak["n"].as_u64().unwrap_or(0) as usize,
             )),
             _ => None,
         },
-        hoarded_every: match leak["kind"].as_str() {
+        retain_outputs_every: match leak["kind"].as_str() {
             Some("logits") => leak["every"].as_u64().unwrap_or(1) as usize,
             _ => 0,
         },
-        copied_every: match config["save"]["mode"].as_str() {
+        copy_weights_every: match config["save"]["mode"].as_str() {
             Some("gpu_copy") => config["save"]["every"].as_u64().unwrap_or(0) as usize,
             _ => 0,
         },
-        skips: config["on_oom"] == "skip",
+        skip_on_oom: config["on_oom"] == "skip",
     }
 }
 
-/// Sizes of steps after a change of settings are told from others by this bit, and of those that keep outputs by that.
+/// Flags in the sizes of steps: a step after a change of settings, and one whose outputs are retained.
 const CHANGED: u64 = 1 << 40;
-const HOARDS: u64 = 1 << 41;
+const RETAINS: u64 = 1 << 41;
 
 /// The record's steps, on its card.
 pub fn replayed(record: &Value) -> Result<ManySteps, String> {
@@ -140,54 +146,60 @@ pub fn replayed(record: &Value) -> Result<ManySteps, String> {
         _ => false,
     };
     if changes {
-        sizes.iter_mut().skip(begins).for_each(|it| *it |= CHANGED);
-    }
-    let besides = besides(record);
-    let hoards = besides.hoarded_every.max(1);
-    if besides.hoarded_every > 0 {
         sizes
             .iter_mut()
-            .step_by(hoards)
-            .for_each(|it| *it |= HOARDS);
+            .skip(begins)
+            .for_each(|size| *size |= CHANGED);
+    }
+    let options = options(record);
+    if options.retain_outputs_every > 0 {
+        sizes
+            .iter_mut()
+            .step_by(options.retain_outputs_every)
+            .for_each(|size| *size |= RETAINS);
     }
     let settings = settings(config);
     let context = config.get("ctx_mb").and_then(Value::as_u64).unwrap_or(0);
     let context = Bytes::mib(context);
-    let plan = Plan {
-        settings: &settings,
-        card: match record["usable_bytes"].as_u64() {
-            None => Card::UNLIMITED,
-            Some(usable) => Card {
-                total: Some(Bytes::new(usable) + context),
-                context,
-                ..Card::UNLIMITED
-            },
+    let card = match record["usable_bytes"].as_u64() {
+        None => Card::UNLIMITED,
+        Some(usable) => Card {
+            total: Some(Bytes::new(usable) + context),
+            context,
+            ..Card::UNLIMITED
         },
-        empty_every: empty_every(config),
-        besides,
     };
-    let mut run_of = |size: u64| {
+    let run_of = |size: u64| {
         let knobs = if size & CHANGED == 0 {
             config
         } else {
             &changed
         };
         let mut knobs = knobs.clone();
-        if size & HOARDS != 0 {
+        if size & RETAINS != 0 {
             knobs.insert("hold_outputs".into(), true.into());
         }
-        run(&knobs, &record["dims"], size & !CHANGED & !HOARDS)
+        run(&knobs, &record["dims"], size & !CHANGED & !RETAINS)
     };
-    let thaws = schedule["kind"] == "unfreeze";
-    let first = sizes.get(begins).copied().filter(|_| thaws);
-    let mut walk = Walk::of(sizes, 1, &mut run_of)?;
+    let unfreezes = schedule["kind"] == "unfreeze";
+    let first = sizes.get(begins).copied().filter(|_| unfreezes);
+    let mut sequence = StepSequence::record::<String>(sizes, 1, &mut |size, read| {
+        read(&run_of(size)?.trace);
+        Ok(())
+    })?;
     if let Some(size) = first {
-        walk.begins_again(begins, &run_of(size)?);
+        sequence.restart_at(begins, &run_of(size)?.trace);
     }
-    let found = walk.through(&plan);
+    let found = sequence.replay(&settings, card, &options);
     match unlike(config) {
         // It had failed before.
-        Some((step, _)) if found.failure.is_some_and(|it| (it.0 as u64) < step) => Ok(found),
+        Some((step, _))
+            if found
+                .failure
+                .is_some_and(|failure| (failure.0 as u64) < step) =>
+        {
+            Ok(found)
+        }
         Some((_, event)) => Err(format!("something happens between its steps (`{event}`)")),
         None => Ok(found),
     }
@@ -202,11 +214,6 @@ fn settings(config: &Map<String, Value>) -> Settings {
     }
 }
 
-fn empty_every(config: &Map<String, Value>) -> usize {
-    let every = config.get("empty_every").and_then(Value::as_u64);
-    every.unwrap_or(0) as usize
-}
-
 /// Steps of these sizes with so much memory, and nothing that happens between them.
 pub fn undisturbed(
     config: &Map<String, Value>,
@@ -214,17 +221,22 @@ pub fn undisturbed(
     sizes: Vec<u64>,
     usable: Bytes,
 ) -> Result<ManySteps, String> {
-    let walk = Walk::of(sizes, 1, &mut |size| run(config, dims, size))?;
+    let sequence = StepSequence::record::<String>(sizes, 1, &mut |size, read| {
+        read(&run(config, dims, size)?.trace);
+        Ok(())
+    })?;
     let settings = Settings {
         memory_fraction: None,
         ..settings(config)
     };
-    Ok(walk.through(&Plan {
-        settings: &settings,
-        card: Card::usable(usable),
-        empty_every: empty_every(config),
-        besides: Besides::default(),
-    }))
+    let options = LoopOptions {
+        empty_cache_every: config
+            .get("empty_every")
+            .and_then(Value::as_u64)
+            .unwrap_or(0) as usize,
+        ..LoopOptions::default()
+    };
+    Ok(sequence.replay(&settings, Card::usable(usable), &options))
 }
 
 /// The sizes of the network that takes batches of this size: a graph's are edges, and so many nodes come with each; an
@@ -236,7 +248,7 @@ fn sized(config: &Map<String, Value>, dims: &Map<String, Value>, size: u64) -> M
     let mut set = |name: &str, value: Value| dims.insert(name.into(), value);
     match config.get("kind").and_then(Value::as_str) {
         Some("gnn") => {
-            let share = set("nodes_per_edge", Value::Null).and_then(|it| it.as_f64());
+            let share = set("nodes_per_edge", Value::Null).and_then(|value| value.as_f64());
             let nodes = size as f64 * share.unwrap_or(0.0);
             set("family", "sage".into());
             set("edges", size.into());
@@ -271,7 +283,7 @@ pub fn run(config: &Map<String, Value>, dims: &Value, size: u64) -> Result<step:
         dims,
         &data,
         &training,
-        Course::from_the_start(SHOWN),
+        Course::from_the_start(STEPS),
     )
 }
 
@@ -290,10 +302,10 @@ mod tests {
         let found = replayed(&record).unwrap();
         assert_eq!(found.steps.len(), expected.len());
         for (found, expected) in found.steps.iter().zip(expected) {
-            let found = [found.allocated.get(), found.highest.get()];
-            // A loop that hoards outputs lets its loss go, which is one number.
+            let found = [found.allocated_peak.get(), found.reserved_peak.get()];
+            // A loop that retains outputs frees its loss, which is one number.
             let off = [0, 1].map(|i| found[i].abs_diff(expected[i]));
-            assert!(off.iter().all(|it| *it <= 512), "{found:?} {expected:?}");
+            assert!(off.iter().all(|off| *off <= 512), "{found:?} {expected:?}");
         }
     }
 
@@ -322,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_that_are_hoarded() {
+    fn retained_outputs() {
         check(
             r#"{"kind": "llama", "precision": "bf16", "optim": "adamw", "mb": 8, "attn": "sdpa", "mask": true, "clip": true,
                 "leak": {"kind": "logits", "every": 5}}"#,

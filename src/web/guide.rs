@@ -49,7 +49,7 @@ impl Work for Claims {
             .as_ref()
             .and_then(|(guide, lab)| Some((guide.claims.get(next)?, lab)));
         if let Some((claim, lab)) = claim {
-            let computed = (claim.computed)(lab).unwrap_or_else(|problem| problem.0);
+            let computed = (claim.computed)(lab).unwrap_or_else(|problem| problem.to_string());
             self.computed.push(computed.replace('\n', " "));
         }
     }

@@ -8,7 +8,7 @@ use super::draft::{Draft, Shown};
 use super::history::History;
 use super::plan_store::{self, Plans};
 use super::signals::{memo, memo_after};
-use crate::estimate::{self, Estimate, Unsupported};
+use crate::estimate::{Estimate, Prediction};
 use crate::scenario::Scenario;
 use crate::scenario::settings::{self, Setting};
 use crate::share;
@@ -53,6 +53,8 @@ fn answer_of(kept: Option<&Scenario>) -> Answer {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     pub estimate: Option<Arc<Estimate>>,
+    /// The runs behind the estimate: every panel reads its numbers from them.
+    pub prediction: Option<Arc<Prediction>>,
     /// The scenario that was estimated.
     pub scenario: Arc<Scenario>,
     pub problems: Vec<String>,
@@ -258,20 +260,56 @@ pub fn answer(scenario: &Scenario, before: Option<&Answer>) -> Answer {
     if !problems.is_empty() {
         return refused(problems);
     }
-    match estimate::estimate(scenario) {
+    let prediction = Prediction::new(scenario.clone());
+    match prediction.estimate().cloned() {
         Ok(estimate) => Answer {
             estimate: Some(Arc::new(estimate)),
+            prediction: Some(Arc::new(prediction)),
             scenario: Arc::new(scenario.clone()),
             problems,
             stale: false,
         },
-        Err(Unsupported(why)) => refused(vec![why]),
+        Err(unsupported) => refused(vec![unsupported.to_string()]),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::gauge::pieces;
+    use super::super::{breakdown, timeline};
     use super::*;
+    use crate::estimate::runs_of;
+    use crate::scenario::presets;
+
+    /// Two questions run the network: the first steps, and the same with shapes noted.
+    #[test]
+    fn all_panels_read_from_the_same_runs() {
+        let units = UnitStyle::Binary;
+        let scenario = presets::find("llama-8b-lora-24gb").unwrap().scenario();
+        let open_all = || {
+            let answer = answer(&scenario, None);
+            let (estimate, prediction) = (answer.estimate.unwrap(), answer.prediction.unwrap());
+            let mut filled = 0;
+            for (piece, _) in pieces(&estimate) {
+                filled +=
+                    breakdown::tensors(&prediction, piece, units).map_or(0, |rows| rows.len());
+            }
+            filled += breakdown::modules(&prediction, units).unwrap().len();
+            for place in breakdown::places(&prediction) {
+                filled += breakdown::inside(&prediction, &place, units).unwrap().len();
+            }
+            for at in 0..estimate.timeline.len() {
+                filled += timeline::alive(&prediction, at, units).unwrap().len();
+            }
+            filled += timeline::table(&estimate, units).len();
+            filled += prediction.warnings().len();
+            filled += prediction.smallest_card().unwrap().into_iter().count();
+            filled
+        };
+        let (filled, runs) = runs_of(open_all);
+        assert!(filled > 1000, "{filled}");
+        assert_eq!(runs, 2);
+    }
 
     #[test]
     fn a_link_keeps_what_can_be_answered() {

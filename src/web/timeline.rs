@@ -8,8 +8,7 @@ use super::part::Part;
 use super::session::Session;
 use super::signals::memo;
 use super::{browser, chart, markup, saves, text};
-use crate::estimate::{self, Estimate, Held, Instant, Phase};
-use crate::scenario::Scenario;
+use crate::estimate::{self, At, Estimate, Instant, Phase, Prediction, TensorGroup};
 use crate::units::{Bytes, UnitStyle};
 
 /// "Instant 12 of 300, backward: 8.00 GiB".
@@ -142,7 +141,9 @@ fn alive_then(session: Session, at: Memo<Option<usize>>) -> Part {
     let shown = move || {
         let at = rested.get().filter(|_| open.get())?;
         let units = session.units.get();
-        session.answer.with(|it| alive(&it.scenario, at, units))
+        session
+            .answer
+            .with(|it| alive(it.prediction.as_deref()?, at, units))
     };
     let title = text::ALIVE;
     Part::new(&format!(
@@ -155,28 +156,27 @@ fn alive_then(session: Session, at: Memo<Option<usize>>) -> Part {
     .html("div", move || shown().unwrap_or_default())
 }
 
-/// The largest kinds of tensors at an instant.
-fn alive(scenario: &Scenario, at: usize, units: UnitStyle) -> Option<String> {
+/// The largest groups of tensors at an instant.
+pub fn alive(prediction: &Prediction, at: usize, units: UnitStyle) -> Option<String> {
     const MOST: usize = 12;
-    let held = estimate::held_at_instant(scenario, at).ok()?;
-    let row = |it: &Held| {
-        let (_, category, _) = text::category(it.category);
-        let module = if it.module.is_empty() {
+    let groups = prediction.tensors(At::Instant(at)).ok()?;
+    let row = |group: &TensorGroup| {
+        let (_, category, _) = text::category(group.category);
+        let module = if group.module.is_empty() {
             text::OUTSIDE
         } else {
-            &it.module
+            &group.module
         };
-        let size = it.all().show(units);
         vec![
             category.into(),
-            it.op.into(),
+            group.op.into(),
             module.into(),
-            it.count.to_string(),
-            size,
+            group.count.to_string(),
+            group.total().show(units),
         ]
     };
-    let mut rows: Vec<Vec<String>> = held.iter().take(MOST).map(row).collect();
-    let rest: Bytes = held.iter().skip(MOST).map(Held::all).sum();
+    let mut rows: Vec<Vec<String>> = groups.iter().take(MOST).map(row).collect();
+    let rest: Bytes = groups.iter().skip(MOST).map(TensorGroup::total).sum();
     if rest > Bytes::ZERO {
         let empty = String::new;
         rows.push(vec![
@@ -192,7 +192,7 @@ fn alive(scenario: &Scenario, at: usize, units: UnitStyle) -> Option<String> {
 }
 
 /// Each phase's peak: the instants with names.
-fn table(estimate: &Estimate, units: UnitStyle) -> String {
+pub(super) fn table(estimate: &Estimate, units: UnitStyle) -> String {
     let line = |name: String, bytes: Bytes| vec![name, bytes.show(units)];
     let peak = |it: &estimate::Part<Phase>| line(text::peak_in(it.what), it.bytes);
     let mut rows: Vec<_> = estimate.phases.iter().map(peak).collect();

@@ -8,7 +8,7 @@ use super::session::{Answer, Session};
 use super::signals::memo;
 use super::tone::Tone;
 use super::{markup, text};
-use crate::estimate::{self, Estimate, Fit};
+use crate::estimate::{Estimate, Fit};
 use crate::units::{Bytes, UnitStyle};
 
 /// The sentence's parts, each already in words.
@@ -162,12 +162,10 @@ fn problems(session: Session) -> Part {
 }
 
 /// What the scenario that was estimated most likely does not mean.
-fn warnings(answer: &Answer) -> Vec<String> {
-    if answer.stale || answer.estimate.is_none() {
-        return Vec::new();
-    }
-    let all = estimate::warnings(&answer.scenario);
-    all.iter().map(ToString::to_string).collect()
+pub(super) fn warnings(answer: &Answer) -> Vec<String> {
+    let prediction = answer.prediction.iter().filter(|_| !answer.stale);
+    let all = prediction.flat_map(|it| it.warnings());
+    all.map(ToString::to_string).collect()
 }
 
 /// Allocated, reserved and device, each by its name, and how many parameters there are.

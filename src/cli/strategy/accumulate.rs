@@ -1,7 +1,8 @@
 //! Batches and learning rates.
 
+use super::super::answer::{Answer, Refusal};
 use super::super::args::Args;
-use super::super::{Answer, Refusal, what};
+use super::super::what;
 use super::{goal, link, number};
 use crate::document::Document;
 use crate::scenario::{Batch, Problem};
@@ -36,17 +37,22 @@ pub(in crate::cli) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
     if let Some(run) = found
         .scenario
         .as_ref()
-        .filter(|it| it.training.accumulation > 1)
+        .filter(|run| run.training.accumulation > 1)
     {
         text.push_str("\nagainst one large batch:\n");
-        for it in strategy::accumulation(run)? {
-            text.push_str(&format!("- {} {}: {}\n", it.id, it.equal.id(), it.says));
+        for check in strategy::accumulation(run)? {
+            text.push_str(&format!(
+                "- {} {}: {}\n",
+                check.id,
+                check.equal.id(),
+                check.says
+            ));
             checks.push(
                 Document::new()
-                    .with("id", it.id)
-                    .with("equal", it.equal.id())
-                    .with("says", it.says)
-                    .with("source", it.source),
+                    .with("id", check.id)
+                    .with("equal", check.equal.id())
+                    .with("says", check.says)
+                    .with("source", check.source),
             );
         }
     }
@@ -61,7 +67,7 @@ pub(in crate::cli) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
         Some(text) => Some(
             text.parse::<f64>()
                 .ok()
-                .filter(|it| it.is_finite() && *it > 0.0)
+                .filter(|rate| rate.is_finite() && *rate > 0.0)
                 .ok_or_else(|| Problem::new("--rate", text, "a learning rate, such as 3e-4"))?,
         ),
     };
@@ -75,16 +81,16 @@ pub(in crate::cli) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
             rule,
         )
     });
-    if let Some(it) = &scaled {
-        let (about, source) = it.rule.about();
+    if let Some(scaled) = &scaled {
+        let (about, source) = scaled.rule.about();
         text.push_str(&format!(
             "\nlearning rate {:.3e} by the {} rule for {present} -> {samples} samples\n{about} ({source})\n",
-            it.rate, it.rule.id()
+            scaled.rate, scaled.rule.id()
         ));
-        if !it.is_usual {
+        if !scaled.is_usual {
             text.push_str("This is not the rule for this optimizer.\n");
         }
-        if it.far {
+        if scaled.far {
             text.push_str("The batch changes by more than eight times: find the rate anew.\n");
         }
         for (program, does, source) in strategy::PROGRAMS {
@@ -97,15 +103,15 @@ pub(in crate::cli) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
         .with("exact", found.is_exact())
         .with(
             "micro_batch",
-            found.scenario.as_ref().map(|it| it.data.micro_batch),
+            found.scenario.as_ref().map(|run| run.data.micro_batch),
         )
         .with(
             "accumulation",
-            found.scenario.as_ref().map(|it| it.training.accumulation),
+            found.scenario.as_ref().map(|run| run.training.accumulation),
         )
         .with("checks", Document::List(checks))
-        .with("rule", scaled.as_ref().map(|it| it.rule.id()))
-        .with("rate", scaled.as_ref().map(|it| it.rate))
+        .with("rule", scaled.as_ref().map(|scaled| scaled.rule.id()))
+        .with("rate", scaled.as_ref().map(|scaled| scaled.rate))
         .with("link", found.scenario.as_ref().map(link));
     let mut answer = Answer::new(text, &document);
     answer.fits = found.scenario.is_some();

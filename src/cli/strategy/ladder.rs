@@ -1,8 +1,9 @@
 //! The ladder.
 
+use super::super::answer::{Answer, Refusal};
 use super::super::args::Args;
 use super::super::estimate::{band, verdict};
-use super::super::{Answer, Refusal, what};
+use super::super::what;
 use super::{goal, link, of_step, span};
 use crate::document::Document;
 use crate::share;
@@ -15,18 +16,22 @@ pub(in crate::cli) fn ladder(args: &Args) -> Result<Answer, Refusal> {
     if let Some(time) = &ladder.start_time {
         text.push_str(&format!("     a step {}\n", of_step(time)));
     }
-    for it in &ladder.steps {
-        text.push_str(&format!("then {}: {}\n", it.title, verdict(&it.estimate)));
-        if let Some(time) = &it.time {
+    for step in &ladder.steps {
+        text.push_str(&format!(
+            "then {}: {}\n",
+            step.title,
+            verdict(&step.estimate)
+        ));
+        if let Some(time) = &step.time {
             text.push_str(&format!("     a step {}\n", of_step(time)));
         }
-        let cost = it.cost.id();
+        let cost = step.cost.id();
         text.push_str(&format!(
             "     costs {cost}: speed: {} results: {}\n",
-            it.speed, it.quality
+            step.speed, step.quality
         ));
-        if !it.caveat.is_empty() {
-            text.push_str(&format!("     note: {}\n", it.caveat));
+        if !step.caveat.is_empty() {
+            text.push_str(&format!("     note: {}\n", step.caveat));
         }
     }
     match ladder.steps.last() {
@@ -45,23 +50,23 @@ pub(in crate::cli) fn ladder(args: &Args) -> Result<Answer, Refusal> {
     if !ladder.exhaustive {
         text.push_str("(not every set of changes was tried: a shorter way may exist)\n");
     }
-    let alternatives = ladder.alternatives.iter().map(|it| {
-        let ids = it
+    let alternatives = ladder.alternatives.iter().map(|route| {
+        let ids = route
             .ids
             .iter()
             .map(|id| (*id).to_string())
             .collect::<Vec<_>>();
         Document::new()
             .with("moves", ids)
-            .with("allocated", it.peak)
-            .with("seconds", span(it.time))
-            .with("link", link(&it.scenario))
+            .with("allocated", route.peak)
+            .with("seconds", span(route.time))
+            .with("link", link(&route.scenario))
     });
     let document = Document::new()
         .with("device", band(ladder.start.device))
         .with(
             "seconds",
-            ladder.start_time.as_ref().map(|it| span(it.step)),
+            ladder.start_time.as_ref().map(|time| span(time.step)),
         )
         .with(
             "steps",
@@ -75,17 +80,17 @@ pub(in crate::cli) fn ladder(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-fn step(it: &Step) -> Document {
+fn step(step: &Step) -> Document {
     Document::new()
-        .with("id", it.id)
-        .with("title", it.title.as_str())
-        .with("cost", it.cost.id())
-        .with("speed", it.speed)
-        .with("quality", it.quality)
-        .with("source", it.source)
-        .with("caveat", it.caveat)
-        .with("device", band(it.estimate.device))
-        .with("seconds", it.time.as_ref().map(|it| span(it.step)))
-        .with("fits", it.estimate.fits)
-        .with("link", link(&it.scenario))
+        .with("id", step.id)
+        .with("title", step.title.as_str())
+        .with("cost", step.cost.id())
+        .with("speed", step.speed)
+        .with("quality", step.quality)
+        .with("source", step.source)
+        .with("caveat", step.caveat)
+        .with("device", band(step.estimate.device))
+        .with("seconds", step.time.as_ref().map(|time| span(time.step)))
+        .with("fits", step.estimate.fits)
+        .with("link", link(&step.scenario))
 }

@@ -16,7 +16,7 @@ pub(super) use solve::solve;
 pub(super) use tiers::tiers;
 pub(super) use time::{gpus, time};
 
-use super::Refusal;
+use super::answer::Refusal;
 use super::args::Args;
 use crate::document::Document;
 use crate::estimate::time::{Span, StepTime};
@@ -30,7 +30,7 @@ fn goal(args: &Args) -> Result<Goal, Refusal> {
         return Ok(Goal::default());
     };
     let percent = text.trim_end_matches('%').trim().parse::<f64>().ok();
-    match percent.filter(|it| (0.0..=95.0).contains(it)) {
+    match percent.filter(|percent| (0.0..=95.0).contains(percent)) {
         Some(percent) => Ok(Goal::with_margin(percent / 100.0)),
         None => Err(Problem::new("--margin", text, "percent from 0 to 95").into()),
     }
@@ -43,7 +43,7 @@ fn number(args: &Args, name: &str, default: u64) -> Result<u64, Refusal> {
     let value = text
         .parse::<u64>()
         .ok()
-        .filter(|it| (1..=1_000_000_000).contains(it));
+        .filter(|value| (1..=1_000_000_000).contains(value));
     value.ok_or_else(|| {
         Problem::new(
             format!("--{name}"),
@@ -58,11 +58,11 @@ fn link(scenario: &Scenario) -> String {
     format!("#{}", share::write(scenario))
 }
 
-fn span(it: Span) -> Document {
+fn span(span: Span) -> Document {
     Document::new()
-        .with("low", it.low.get())
-        .with("expected", it.expected.get())
-        .with("high", it.high.get())
+        .with("low", span.low.get())
+        .with("expected", span.expected.get())
+        .with("high", span.high.get())
 }
 
 /// "takes 1.20 s (0.90 s to 2.00 s), 13.7 samples/s".

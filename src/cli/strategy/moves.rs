@@ -1,35 +1,36 @@
 //! Moves and folklore.
 
+use super::super::answer::{Answer, Refusal};
 use super::super::args::Args;
 use super::super::convert::asked_target;
 use super::super::estimate::{band, verdict};
-use super::super::{Answer, Refusal, what};
+use super::super::what;
 use super::link;
 use crate::document::Document;
-use crate::estimate::estimate as predict;
+use crate::estimate::Prediction;
 use crate::export::{self, Change};
 use crate::strategy::{self, FOLKLORE, MOVES};
 
 /// Every move and what it would do to this run, computed; and folklore.
 pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
-    let scenario = what::scenario(args)?;
-    let before = predict(&scenario)?;
+    let before = Prediction::new(what::scenario(args)?);
+    let scenario = before.scenario();
     let target = args.option("target").map(asked_target).transpose()?;
-    let mut text = format!("as it is: {}\n\n", verdict(&before));
+    let mut text = format!("as it is: {}\n\n", verdict(before.estimate()?));
     let mut rows = Vec::new();
-    for it in MOVES {
+    for change in MOVES {
         let mut row = Document::new()
-            .with("id", it.id)
-            .with("title", it.title)
-            .with("what", it.what)
-            .with("needs", it.needs)
-            .with("cost", it.cost.id())
-            .with("speed", it.speed)
-            .with("quality", it.quality)
-            .with("source", it.source)
-            .with("caveat", it.caveat)
-            .with("code", it.code);
-        let effect = strategy::effect(&scenario, it)?;
+            .with("id", change.id)
+            .with("title", change.title)
+            .with("what", change.what)
+            .with("needs", change.needs)
+            .with("cost", change.cost.id())
+            .with("speed", change.speed)
+            .with("quality", change.quality)
+            .with("source", change.source)
+            .with("caveat", change.caveat)
+            .with("code", change.code);
+        let effect = strategy::effect(&before, change)?;
         match &effect {
             Some(effect) => {
                 let saved = 100.0 * effect.saved;
@@ -39,14 +40,14 @@ pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
                 let word = if effect.saved < 0.0 { "adds" } else { "saves" };
                 text.push_str(&format!(
                     "{:<24} {word} {:>5.1} % -> {}{faster}\n",
-                    it.id,
+                    change.id,
                     saved.abs(),
                     effect.estimate.device.expected
                 ));
-                let programs = export::expressing(&scenario, &effect.scenario);
+                let programs = export::expressing(scenario, &effect.scenario);
                 let ids: Vec<String> = programs.iter().map(|program| program.id.into()).collect();
                 if let Some(target) = target {
-                    let lines = in_words(&target.change(&scenario, &effect.scenario));
+                    let lines = in_words(&target.change(scenario, &effect.scenario));
                     for line in &lines {
                         text.push_str(&format!("    {line}\n"));
                     }
@@ -66,15 +67,15 @@ pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
     }
     text.push_str("\nnot offered, because it does something else:\n");
     let mut folklore = Vec::new();
-    for it in FOLKLORE {
-        text.push_str(&format!("{}: {}\n", it.title, it.truth));
+    for tale in FOLKLORE {
+        text.push_str(&format!("{}: {}\n", tale.title, tale.truth));
         folklore.push(
             Document::new()
-                .with("id", it.id)
-                .with("title", it.title)
-                .with("claim", it.claim)
-                .with("truth", it.truth)
-                .with("source", it.source),
+                .with("id", tale.id)
+                .with("title", tale.title)
+                .with("claim", tale.claim)
+                .with("truth", tale.truth)
+                .with("source", tale.source),
         );
     }
     let document = Document::new()
@@ -94,6 +95,9 @@ fn in_words(change: &Change) -> Vec<String> {
         }
         Change::Enabled => vec!["can run this only with the move".into()],
         Change::Unsaid => vec!["has no setting for it".into()],
-        Change::Refused(problems) => problems.iter().map(|it| format!("cannot: {it}")).collect(),
+        Change::Refused(problems) => problems
+            .iter()
+            .map(|problem| format!("cannot: {problem}"))
+            .collect(),
     }
 }

@@ -1,8 +1,9 @@
 //! The search.
 
+use super::super::answer::{Answer, Refusal};
 use super::super::args::Args;
 use super::super::estimate::{band, verdict};
-use super::super::{Answer, Refusal, what};
+use super::super::what;
 use super::{goal, link, span};
 use crate::document::Document;
 use crate::scenario::Problem;
@@ -33,24 +34,28 @@ pub(in crate::cli) fn search(args: &Args) -> Result<Answer, Refusal> {
     };
     text.push_str("\nless memory for more time:\n");
     let mut rows = Vec::new();
-    for it in &found.front {
-        let fits = if it.fits { "" } else { "  does not fit" };
+    for candidate in &found.front {
+        let fits = if candidate.fits { "" } else { "  does not fit" };
         text.push_str(&format!(
             "{:>10}  {:>8}  {}{fits}\n",
-            it.estimate.device.expected.to_string(),
-            it.time.expected.to_string(),
-            of_candidate(it)
+            candidate.estimate.device.expected.to_string(),
+            candidate.time.expected.to_string(),
+            of_candidate(candidate)
         ));
-        let moves: Vec<String> = it.moves.iter().map(|it| it.id.to_string()).collect();
+        let moves: Vec<String> = candidate
+            .moves
+            .iter()
+            .map(|change| change.id.to_string())
+            .collect();
         rows.push(
             Document::new()
                 .with("moves", moves)
-                .with("micro_batch", it.scenario.data.micro_batch)
-                .with("accumulation", it.scenario.training.accumulation)
-                .with("device", band(it.estimate.device))
-                .with("seconds", span(it.time))
-                .with("fits", it.fits)
-                .with("link", link(&it.scenario)),
+                .with("micro_batch", candidate.scenario.data.micro_batch)
+                .with("accumulation", candidate.scenario.training.accumulation)
+                .with("device", band(candidate.estimate.device))
+                .with("seconds", span(candidate.time))
+                .with("fits", candidate.fits)
+                .with("link", link(&candidate.scenario)),
         );
     }
     let Tally {
@@ -88,12 +93,12 @@ pub(in crate::cli) fn search(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-fn of_candidate(it: &strategy::Candidate) -> String {
+fn of_candidate(candidate: &strategy::Candidate) -> String {
     let batch = format!(
         "micro-batch {} × {}",
-        it.scenario.data.micro_batch, it.scenario.training.accumulation
+        candidate.scenario.data.micro_batch, candidate.scenario.training.accumulation
     );
-    let moves = it.moves.iter().map(|it| it.id.to_string());
+    let moves = candidate.moves.iter().map(|change| change.id.to_string());
     std::iter::once(batch)
         .chain(moves)
         .collect::<Vec<_>>()

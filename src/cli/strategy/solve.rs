@@ -1,8 +1,9 @@
 //! Solvers.
 
+use super::super::answer::{Answer, Refusal};
 use super::super::args::Args;
 use super::super::estimate::{band, verdict};
-use super::super::{Answer, Refusal, what};
+use super::super::what;
 use super::{goal, link, number};
 use crate::catalog;
 use crate::document::Document;
@@ -19,7 +20,7 @@ pub(in crate::cli) fn solve(args: &Args) -> Result<Answer, Refusal> {
         "gpu" => return Ok(smallest_gpu(&scenario, goal)),
         "gpus" => {
             let found = strategy::fewest_gpus(&scenario, goal)?;
-            let count = found.as_ref().map(|it| it.hardware.gpus);
+            let count = found.as_ref().map(|run| run.hardware.gpus);
             return Ok(run_found(
                 "fewest GPUs",
                 "gpus",
@@ -29,9 +30,9 @@ pub(in crate::cli) fn solve(args: &Args) -> Result<Answer, Refusal> {
         }
         "checkpointing" => {
             let found = strategy::checkpointing(&scenario, goal)?;
-            let every = found.as_ref().map(|it| match it.training.checkpointing {
+            let every = found.as_ref().map(|run| match run.training.checkpointing {
                 Checkpointing::None => 0,
-                _ => it.training.checkpoint_every,
+                _ => run.training.checkpoint_every,
             });
             return Ok(run_found(
                 "layers for each checkpointed one (0: none)",
@@ -102,7 +103,10 @@ fn smallest_gpu(scenario: &Scenario, goal: Goal) -> Answer {
     let document = Document::new()
         .with("for", "gpu")
         .with("value", found.as_ref().map(|(gpu, _)| gpu.id))
-        .with("device", found.as_ref().map(|(_, it)| band(it.device)))
+        .with(
+            "device",
+            found.as_ref().map(|(_, estimate)| band(estimate.device)),
+        )
         .with("fits", found.is_some());
     let mut answer = Answer::new(text, &document);
     answer.fits = found.is_some();

@@ -1,8 +1,9 @@
 //! Tiers.
 
+use super::super::answer::{Answer, Refusal};
 use super::super::args::Args;
 use super::super::estimate::{band, verdict};
-use super::super::{Answer, Refusal, what};
+use super::super::what;
 use super::{link, of_step, span};
 use crate::document::Document;
 use crate::share;
@@ -13,26 +14,26 @@ pub(in crate::cli) fn tiers(args: &Args) -> Result<Answer, Refusal> {
     let mut text = String::new();
     let mut rows = Vec::new();
     let mut fits = false;
-    for it in strategy::tiers(&what::scenario(args)?)? {
-        let id = it.tier.id();
-        let target = 100.0 * it.tier.target();
+    for variant in strategy::tiers(&what::scenario(args)?)? {
+        let id = variant.tier.id();
+        let target = 100.0 * variant.tier.target();
         text.push_str(&format!("{id:<11} up to {target:.0} %: "));
-        let moves: Vec<String> = it
+        let moves: Vec<String> = variant
             .ladder
             .iter()
             .flat_map(|ladder| &ladder.steps)
             .map(|step| step.id.to_string())
             .collect();
-        match &it.scenario {
+        match &variant.scenario {
             Some(run) => {
                 fits = true;
                 text.push_str(&format!(
                     "micro-batch {} × {} accumulated, {}",
                     run.data.micro_batch,
                     run.training.accumulation,
-                    verdict(&it.estimate)
+                    verdict(&variant.estimate)
                 ));
-                if let Some(time) = &it.time {
+                if let Some(time) = &variant.time {
                     text.push_str(&format!(", a step {}", of_step(time)));
                 }
                 if !moves.is_empty() {
@@ -45,20 +46,23 @@ pub(in crate::cli) fn tiers(args: &Args) -> Result<Answer, Refusal> {
         rows.push(
             Document::new()
                 .with("tier", id)
-                .with("target", it.tier.target())
-                .with("about", it.tier.about())
+                .with("target", variant.tier.target())
+                .with("about", variant.tier.about())
                 .with(
                     "micro_batch",
-                    it.scenario.as_ref().map(|it| it.data.micro_batch),
+                    variant.scenario.as_ref().map(|run| run.data.micro_batch),
                 )
                 .with(
                     "accumulation",
-                    it.scenario.as_ref().map(|it| it.training.accumulation),
+                    variant
+                        .scenario
+                        .as_ref()
+                        .map(|run| run.training.accumulation),
                 )
                 .with("moves", moves)
-                .with("device", band(it.estimate.device))
-                .with("seconds", it.time.as_ref().map(|it| span(it.step)))
-                .with("link", it.scenario.as_ref().map(link)),
+                .with("device", band(variant.estimate.device))
+                .with("seconds", variant.time.as_ref().map(|time| span(time.step)))
+                .with("link", variant.scenario.as_ref().map(link)),
         );
     }
     let mut answer = Answer::new(text, &Document::new().with("tiers", Document::List(rows)));

@@ -1,11 +1,13 @@
 //! Cards, and how long a step takes.
 
+use super::super::answer::{Answer, Refusal};
 use super::super::args::Args;
 use super::super::estimate::band;
-use super::super::{Answer, Refusal, what};
+use super::super::what;
 use super::{of_step, span};
 use crate::document::Document;
-use crate::estimate::time::{Range, step_time};
+use crate::estimate::Prediction;
+use crate::estimate::time::Range;
 use crate::scenario::Problem;
 use crate::strategy::{self, By};
 
@@ -21,17 +23,18 @@ pub(in crate::cli) fn gpus(args: &Args) -> Result<Answer, Refusal> {
         "{:<28} {:>10} {:>10}  {:<7} {:>11} {:>10}\n",
         "GPU", "usable", "needed", "fits", "micro-batch", "step"
     );
-    let shown = |it: Option<String>| it.unwrap_or("?".into());
+    let shown = |cell: Option<String>| cell.unwrap_or("?".into());
     let mut rows = Vec::new();
     for row in table {
         text.push_str(&format!(
             "{:<28} {:>10} {:>10}  {:<7} {:>11} {:>10}  {}\n",
             row.gpu.id,
-            shown(row.usable.map(|it| it.to_string())),
-            shown(row.device.map(|it| it.expected.to_string())),
+            shown(row.usable.map(|bytes| bytes.to_string())),
+            shown(row.device.map(|band| band.expected.to_string())),
             row.verdict.id(),
-            row.micro_batch.map_or("-".into(), |it| it.to_string()),
-            row.time.map_or("-".into(), |it| it.expected.to_string()),
+            row.micro_batch.map_or("-".into(), |size| size.to_string()),
+            row.time
+                .map_or("-".into(), |time| time.expected.to_string()),
             row.problem
         ));
         rows.push(
@@ -56,7 +59,7 @@ pub(in crate::cli) fn gpus(args: &Args) -> Result<Answer, Refusal> {
 
 /// How long a step takes.
 pub(in crate::cli) fn time(args: &Args) -> Result<Answer, Refusal> {
-    let time = step_time(&what::scenario(args)?)?;
+    let time = Prediction::new(what::scenario(args)?).step_time()?;
     let mut text = format!("a step {}\n", of_step(&time));
     for (label, part) in [
         ("forward", time.forward),
@@ -71,17 +74,17 @@ pub(in crate::cli) fn time(args: &Args) -> Result<Answer, Refusal> {
             part.high
         ));
     }
-    let rate = |label: &str, it: Range, text: &mut String| {
+    let rate = |label: &str, range: Range, text: &mut String| {
         text.push_str(&format!(
             "{label:<16} {:>9.1}  {:.1} to {:.1}\n",
-            it.expected, it.low, it.high
+            range.expected, range.low, range.high
         ));
     };
     rate("samples/s", time.samples_per_second, &mut text);
     if let Some(tokens) = time.tokens_per_second {
         rate("tokens/s", tokens, &mut text);
     }
-    let percent = |it: f64| 100.0 * it;
+    let percent = |share: f64| 100.0 * share;
     let mfu = time.utilization;
     text.push_str(&format!(
         "{:<16} {:>7.1} %  {:.1} % to {:.1} % of the data sheet's rate\n",
@@ -111,11 +114,11 @@ pub(in crate::cli) fn time(args: &Args) -> Result<Answer, Refusal> {
             percent(time.waiting)
         ));
     }
-    let range = |it: Range| {
+    let range = |range: Range| {
         Document::new()
-            .with("low", it.low)
-            .with("expected", it.expected)
-            .with("high", it.high)
+            .with("low", range.low)
+            .with("expected", range.expected)
+            .with("high", range.high)
     };
     let document = Document::new()
         .with("seconds", span(time.step))

@@ -9,9 +9,10 @@ pub use pace::{Busy, Pace, pace};
 
 use serde::Serialize;
 
-use super::{Phase, Unsupported, outline_of, steady};
+use super::quick::outline;
+use super::{Phase, Unsupported};
 use crate::catalog::{self, Speeds, speeds};
-use crate::scenario::{Checkpointing, Precision, Scenario};
+use crate::scenario::{Case, Precision, Scenario};
 use crate::step::Run;
 use crate::tape::Kernel;
 use crate::units::{Flops, Seconds};
@@ -69,20 +70,11 @@ pub struct Spent {
     pub host: f64,
 }
 
-/// The time of a step of this scenario.
-pub fn step_time(scenario: &Scenario) -> Result<StepTime, Unsupported> {
-    let speeds = known(scenario)?;
-    let run = steady(scenario)?;
-    let pace = pace(&run, scenario, &speeds);
-    let plain = match scenario.training.checkpointing {
-        Checkpointing::None | Checkpointing::Offload => None,
-        _ => {
-            let mut plain = scenario.clone();
-            plain.training.checkpointing = Checkpointing::None;
-            Some(steady(&plain)?)
-        }
-    };
-    let model_flops = flops(plain.as_ref().unwrap_or(&run), scenario);
+/// The time of a step: from a steady step's run, and from one without checkpoints where the case has them.
+pub(super) fn of_run(case: &Case, run: &Run, plain: Option<&Run>, speeds: &Speeds) -> StepTime {
+    let scenario = case.scenario;
+    let pace = pace(run, scenario, speeds);
+    let model_flops = flops(plain.unwrap_or(run), scenario);
     let peak = match scenario.training.precision {
         Precision::Fp32 => speeds.peak_fp32,
         _ => speeds.peak_half,
@@ -94,10 +86,11 @@ pub fn step_time(scenario: &Scenario) -> Result<StepTime, Unsupported> {
         high: amount / step.low.get(),
     };
     let samples = scenario.effective_batch() as f64;
-    let tokens = catalog::model(&scenario.model.id)
+    let tokens = case
+        .model
         .filter(|model| reads_text(model.category))
         .map(|_| samples * scenario.data.sequence as f64);
-    Ok(StepTime {
+    StepTime {
         step,
         forward: pace.forward.span(),
         backward: pace.backward.span(),
@@ -109,37 +102,32 @@ pub fn step_time(scenario: &Scenario) -> Result<StepTime, Unsupported> {
         model_flops,
         spent: pace.spent(),
         waiting: pace.waiting(),
-    })
+    }
 }
 
 /// The card's speeds, or why nothing can be said of time.
-pub fn known(scenario: &Scenario) -> Result<Speeds, Unsupported> {
-    let hardware = &scenario.hardware;
+pub fn known(case: &Case) -> Result<Speeds, Unsupported> {
+    let hardware = &case.scenario.hardware;
     let tflops = (hardware.tflops > 0).then_some(hardware.tflops as f64 * 1e12);
     let bandwidth = (hardware.bandwidth > 0).then_some(hardware.bandwidth as f64 * 1e9);
-    let listed = catalog::gpu(&hardware.gpu).and_then(speeds);
+    let listed = case.gpu.and_then(speeds);
     let complete = listed.is_some() || (tflops.is_some() && bandwidth.is_some());
     let speeds = listed.or_else(|| complete.then(Speeds::a100));
-    let speeds = speeds.ok_or_else(|| {
-        Unsupported(format!(
-            "the speed of {} is not known: give hardware.tflops and hardware.bandwidth",
-            hardware.gpu
-        ))
-    })?;
+    let speeds = speeds.ok_or_else(|| Unsupported::UnknownSpeed(hardware.gpu.clone()))?;
     Ok(speeds.given(tflops, bandwidth))
 }
 
-fn reads_text(category: catalog::Category) -> bool {
-    use catalog::Category;
+fn reads_text(category: catalog::ModelCategory) -> bool {
+    use catalog::ModelCategory;
     matches!(
         category,
-        Category::Decoders
-            | Category::EncoderDecoders
-            | Category::Encoders
-            | Category::Proteins
-            | Category::StateSpace
-            | Category::TextEncoders
-            | Category::VisionLanguage
+        ModelCategory::Decoders
+            | ModelCategory::EncoderDecoders
+            | ModelCategory::Encoders
+            | ModelCategory::Proteins
+            | ModelCategory::StateSpace
+            | ModelCategory::TextEncoders
+            | ModelCategory::VisionLanguage
     )
 }
 
@@ -154,7 +142,7 @@ pub(super) fn flops(run: &Run, scenario: &Scenario) -> Flops {
 /// last of these stands for the rest.
 fn weighted<'a>(run: &'a Run, scenario: &Scenario) -> impl Iterator<Item = (&'a Kernel, f64)> {
     let trace = &run.trace;
-    let ran = outline_of(run).micro_batches.max(1);
+    let ran = outline(&run.trace).micro_batches.max(1);
     let rest = scenario.training.accumulation.saturating_sub(ran.into()) as f64;
     let mut batch = 0;
     let stretches = trace.marks.iter().enumerate().flat_map(move |(i, mark)| {
@@ -180,6 +168,7 @@ fn steps(run: &Run) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::Prediction;
     use crate::scenario::settings;
 
     fn time(changes: &[(&str, &str)]) -> StepTime {
@@ -188,6 +177,10 @@ mod tests {
             settings::set(&mut scenario, name, value).unwrap();
         }
         step_time(&scenario).unwrap()
+    }
+
+    fn step_time(scenario: &Scenario) -> Result<StepTime, Unsupported> {
+        Prediction::new(scenario.clone()).step_time()
     }
 
     /// Whether a measured duration, in seconds, lies in the band.
@@ -236,12 +229,12 @@ mod tests {
         assert!(again.step.expected > plain.step.expected);
         assert_eq!(again.model_flops, plain.model_flops);
         assert!(again.utilization.expected < plain.utilization.expected);
-        for it in [plain, again] {
+        for time in [plain, again] {
             let Span {
                 low,
                 expected,
                 high,
-            } = it.step;
+            } = time.step;
             assert!(low < expected && expected < high);
             let Spent {
                 products,
@@ -249,10 +242,10 @@ mod tests {
                 convolutions,
                 traffic,
                 host,
-            } = it.spent;
+            } = time.spent;
             let sum = products + attention + convolutions + traffic + host;
             assert!((sum - 1.0).abs() < 1e-9);
-            assert!(it.utilization.high < 1.0);
+            assert!(time.utilization.high < 1.0);
         }
     }
 

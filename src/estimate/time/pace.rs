@@ -43,7 +43,7 @@ impl Busy {
 
     fn scale(&mut self, factor: f64) {
         let all = self.seconds.iter_mut().flatten().chain(&mut self.launching);
-        all.for_each(|it| *it *= factor);
+        all.for_each(|seconds| *seconds *= factor);
     }
 }
 
@@ -87,7 +87,7 @@ impl Pace {
             }
         }
         let all = shares.iter().sum::<f64>().max(f64::MIN_POSITIVE);
-        let [products, attention, convolutions, traffic, host] = shares.map(|it| it / all);
+        let [products, attention, convolutions, traffic, host] = shares.map(|share| share / all);
         Spent {
             products,
             attention,
@@ -179,7 +179,7 @@ fn of_kernel(kernel: &Kernel, speeds: &Speeds) -> (usize, [f64; 3]) {
         _ => {
             let least = kernel.flops / speeds.arithmetic;
             let traffic = over(kernel.bytes_moved, speeds.bandwidth);
-            return (TRAFFIC, traffic.map(|it| it.max(least)));
+            return (TRAFFIC, traffic.map(|seconds| seconds.max(least)));
         }
     };
     // Double precision runs at half the rate of single precision at best.
@@ -215,8 +215,9 @@ fn sending(run: &Run, scenario: &Scenario, speeds: &Speeds) -> [f64; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::estimate::steady;
-    use crate::scenario::{presets, settings};
+    use crate::estimate::engine::Engine;
+    use crate::scenario::{Case, presets, settings};
+    use crate::step::Told;
 
     /// Tensor cores reach above a hundred operations for each byte; what runs elsewhere does a few at most.
     #[test]
@@ -239,7 +240,8 @@ mod tests {
             for (name, value) in changes {
                 settings::set(&mut scenario, name, value).unwrap();
             }
-            let run = steady(&scenario).unwrap();
+            let engine = Engine::of(&Case::of(&scenario)).unwrap();
+            let run = engine.steady_step(Told::Kernels);
             for kernel in &run.trace.kernels {
                 let (kind, _) = of_kernel(kernel, &Speeds::a100());
                 let much = kernel.flops > 16.0 * kernel.bytes_moved;

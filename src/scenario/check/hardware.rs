@@ -1,20 +1,20 @@
 //! Whether the card, the system and the allocator can do what is asked.
 
-use super::{Context, Problems};
+use super::{Case, Problems};
 use crate::catalog::{self, MethodKind, Os, Vendor};
 use crate::scenario::problem::nearest;
 use crate::scenario::{Attention, Precision, Quantization};
 
-pub(super) fn check(context: &Context, problems: &mut Problems) {
-    card(context, problems);
-    capability(context, problems);
-    machines(context, problems);
-    allocator(context, problems);
+pub(super) fn check(case: &Case, problems: &mut Problems) {
+    card(case, problems);
+    capability(case, problems);
+    machines(case, problems);
+    allocator(case, problems);
 }
 
-fn card(context: &Context, problems: &mut Problems) {
-    let hardware = &context.scenario.hardware;
-    if context.gpu.is_none() && hardware.memory_mib == 0 {
+fn card(case: &Case, problems: &mut Problems) {
+    let hardware = &case.scenario.hardware;
+    if case.gpu.is_none() && hardware.memory_mib == 0 {
         let ids = catalog::gpus()
             .iter()
             .flat_map(|gpu| [gpu.short_id(), gpu.id]);
@@ -24,7 +24,7 @@ fn card(context: &Context, problems: &mut Problems) {
         };
         problems.refuse("hardware.gpu", expected);
     }
-    if let Some(gpu) = context.gpu
+    if let Some(gpu) = case.gpu
         && hardware.memory_mib == 0
         && gpu.usable_bytes(hardware.os).is_none()
     {
@@ -37,28 +37,28 @@ fn card(context: &Context, problems: &mut Problems) {
 }
 
 /// What a number format, a kernel or a library needs of the card.
-fn capability(context: &Context, problems: &mut Problems) {
-    let training = &context.scenario.training;
+fn capability(case: &Case, problems: &mut Problems) {
+    let training = &case.scenario.training;
     let bf16 = matches!(
         training.precision,
         Precision::AmpBf16 | Precision::Bf16 | Precision::AmpBf16OnBf16
     );
-    if bf16 && !context.has((8, 0), |gpu| gpu.bf16) {
-        let expected = format!("fp32, amp-fp16 or fp16: {} has no bf16", context.card());
+    if bf16 && !case.has((8, 0), |gpu| gpu.bf16) {
+        let expected = format!("fp32, amp-fp16 or fp16: {} has no bf16", case.card());
         problems.refuse("training.precision", expected);
     }
-    if training.fp8 && !context.has((8, 9), |gpu| gpu.fp8) {
+    if training.fp8 && !case.has((8, 9), |gpu| gpu.fp8) {
         let expected = format!(
             "off: {} has no fp8, which came with Ada and Hopper",
-            context.card()
+            case.card()
         );
         problems.refuse("training.fp8", expected);
     }
     if training.attention == Attention::Flash2 {
-        if !context.has((8, 0), |gpu| gpu.flash2) {
+        if !case.has((8, 0), |gpu| gpu.flash2) {
             let expected = format!(
                 "sdpa or eager: FlashAttention 2 needs Ampere or newer, which {} is not",
-                context.card()
+                case.card()
             );
             problems.refuse("training.attention", expected);
         }
@@ -87,16 +87,16 @@ fn capability(context: &Context, problems: &mut Problems) {
             continue;
         };
         let (major, minor) = method.capability;
-        if (major, minor) != (0, 0) && !context.has((major, minor), |gpu| method.runs_on(gpu)) {
+        if (major, minor) != (0, 0) && !case.has((major, minor), |gpu| method.runs_on(gpu)) {
             let expected = format!(
                 "another: {} needs compute capability {major}.{minor}, which {} has not",
                 method.name,
-                context.card()
+                case.card()
             );
             problems.refuse(path, expected);
         }
         let torch = method.torch;
-        if torch > context.scenario.stack.torch {
+        if torch > case.scenario.stack.torch {
             let expected = format!(
                 "{}.{} or newer: {} came with it",
                 torch.0, torch.1, method.name
@@ -104,14 +104,11 @@ fn capability(context: &Context, problems: &mut Problems) {
             problems.refuse("stack.torch", expected);
         }
     }
-    if context.capability().is_some_and(|it| it >= (10, 0)) && context.scenario.stack.torch < (2, 7)
-    {
-        let expected = format!("2.7 or newer, the first built for {}", context.card());
+    if case.capability().is_some_and(|it| it >= (10, 0)) && case.scenario.stack.torch < (2, 7) {
+        let expected = format!("2.7 or newer, the first built for {}", case.card());
         problems.refuse("stack.torch", expected);
     }
-    if quantization != Quantization::None
-        && context.gpu.is_some_and(|it| it.vendor == Vendor::Apple)
-    {
+    if quantization != Quantization::None && case.gpu.is_some_and(|it| it.vendor == Vendor::Apple) {
         problems.refuse(
             "training.quantization",
             "none: bitsandbytes has no kernels for Apple's GPUs",
@@ -119,8 +116,8 @@ fn capability(context: &Context, problems: &mut Problems) {
     }
 }
 
-fn machines(context: &Context, problems: &mut Problems) {
-    let hardware = &context.scenario.hardware;
+fn machines(case: &Case, problems: &mut Problems) {
+    let hardware = &case.scenario.hardware;
     if hardware.nodes > hardware.gpus {
         let expected = format!("at most {}, the number of GPUs", hardware.gpus);
         problems.refuse("hardware.nodes", expected);
@@ -137,8 +134,8 @@ fn machines(context: &Context, problems: &mut Problems) {
 }
 
 /// What PyTorch refuses in the allocator's settings (c10/core/AllocatorConfig.cpp), and what has no effect.
-fn allocator(context: &Context, problems: &mut Problems) {
-    let runtime = &context.scenario.runtime;
+fn allocator(case: &Case, problems: &mut Problems) {
+    let runtime = &case.scenario.runtime;
     if (1..20).contains(&runtime.max_split_size_mb) {
         problems.refuse("runtime.max_split_size_mb", "0 or at least 20");
     }
@@ -159,7 +156,7 @@ fn allocator(context: &Context, problems: &mut Problems) {
     if runtime.memory_fraction <= 0.0 {
         problems.refuse("runtime.memory_fraction", "a number above 0");
     }
-    if runtime.expandable_segments && context.scenario.hardware.os == Os::Windows {
+    if runtime.expandable_segments && case.scenario.hardware.os == Os::Windows {
         problems.warn(
             "runtime.expandable_segments",
             "off: PyTorch on Windows ignores it",

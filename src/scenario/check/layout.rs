@@ -1,19 +1,19 @@
 //! Whether the GPUs can share the work as asked, and whether the batch comes out as wanted.
 
-use super::{Context, Problems};
+use super::{Case, Problems};
 use crate::scenario::{Offload, Optimizer, Parallelism};
 
-pub(super) fn check(context: &Context, problems: &mut Problems) {
-    division(context, problems);
-    sharding(context, problems);
-    batch(context, problems);
+pub(super) fn check(case: &Case, problems: &mut Problems) {
+    division(case, problems);
+    sharding(case, problems);
+    batch(case, problems);
 }
 
 /// Whether each part of the layout divides what it is to divide.
-fn division(context: &Context, problems: &mut Problems) {
-    let layout = &context.scenario.parallel;
+fn division(case: &Case, problems: &mut Problems) {
+    let layout = &case.scenario.parallel;
     let [tp, pp, cp, ep] = [layout.tp, layout.pp, layout.cp, layout.ep].map(u64::from);
-    let gpus = u64::from(context.scenario.hardware.gpus);
+    let gpus = u64::from(case.scenario.hardware.gpus);
     let shared = tp.saturating_mul(pp).saturating_mul(cp);
     if shared > 1 && !gpus.is_multiple_of(shared.max(1)) {
         let expected = format!(
@@ -22,7 +22,7 @@ fn division(context: &Context, problems: &mut Problems) {
         problems.refuse("hardware.gpus", expected);
     }
     if tp > 1 {
-        match (context.size("heads"), context.size("kv")) {
+        match (case.size("heads"), case.size("kv")) {
             (Some(heads), _) if !heads.is_multiple_of(tp) => {
                 let expected = format!("a divisor of the model's {heads} attention heads");
                 problems.refuse("parallel.tp", expected);
@@ -34,7 +34,7 @@ fn division(context: &Context, problems: &mut Problems) {
             }
             _ => {}
         }
-        let on_a_machine = gpus / u64::from(context.scenario.hardware.nodes.max(1));
+        let on_a_machine = gpus / u64::from(case.scenario.hardware.nodes.max(1));
         if tp > on_a_machine.max(1) {
             let expected = format!(
                 "at most {on_a_machine}, the GPUs of one machine: between machines it is slow"
@@ -42,7 +42,7 @@ fn division(context: &Context, problems: &mut Problems) {
             problems.warn("parallel.tp", expected);
         }
     }
-    if let Some(layers) = context.size("layers").filter(|_| pp > 1) {
+    if let Some(layers) = case.size("layers").filter(|_| pp > 1) {
         if pp > layers {
             let expected = format!("at most the model's {layers} layers");
             problems.refuse("parallel.pp", expected);
@@ -52,20 +52,20 @@ fn division(context: &Context, problems: &mut Problems) {
             );
             problems.warn("parallel.pp", expected);
         }
-        if context.scenario.training.accumulation < pp {
+        if case.scenario.training.accumulation < pp {
             let expected = format!(
                 "at least {pp}, one micro-batch for each stage, or stages wait for each other"
             );
             problems.warn("training.accumulation", expected);
         }
     }
-    let sequence = context.scenario.data.sequence;
+    let sequence = case.scenario.data.sequence;
     if cp > 1 && !sequence.is_multiple_of(cp.saturating_mul(2)) {
         let expected = format!("a multiple of {}, twice parallel.cp", cp.saturating_mul(2));
         problems.refuse("data.sequence", expected);
     }
     if ep > 1 {
-        match context.size("experts") {
+        match case.size("experts") {
             None | Some(0) => problems.refuse("parallel.ep", "1: the model has no experts"),
             Some(experts) if !experts.is_multiple_of(ep) => {
                 let expected = format!("a divisor of the model's {experts} experts");
@@ -80,11 +80,11 @@ fn division(context: &Context, problems: &mut Problems) {
 }
 
 /// What does not go together with divided states, gradients or weights.
-fn sharding(context: &Context, problems: &mut Problems) {
+fn sharding(case: &Case, problems: &mut Problems) {
     use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
-    let layout = &context.scenario.parallel;
-    let training = &context.scenario.training;
-    let several = context.scenario.hardware.gpus > 1;
+    let layout = &case.scenario.parallel;
+    let training = &case.scenario.training;
+    let several = case.scenario.hardware.gpus > 1;
     match (layout.offload, layout.strategy) {
         (Offload::None, _) => {}
         (_, None | Ddp) => problems.refuse(
@@ -119,7 +119,7 @@ fn sharding(context: &Context, problems: &mut Problems) {
             "off: ZeRO steps its own parts",
         );
     }
-    if several && layout.strategy == Hsdp && context.scenario.hardware.nodes < 2 {
+    if several && layout.strategy == Hsdp && case.scenario.hardware.nodes < 2 {
         problems.warn(
             "parallel.strategy",
             "fsdp2: with one machine there is nothing to replicate between",
@@ -138,8 +138,8 @@ fn sharding(context: &Context, problems: &mut Problems) {
 }
 
 /// Whether accumulation comes as near to the wanted global batch as it can.
-fn batch(context: &Context, problems: &mut Problems) {
-    let batch = context.scenario.batch();
+fn batch(case: &Case, problems: &mut Problems) {
+    let batch = case.scenario.batch();
     let Some(nearest) = batch.nearest_accumulation() else {
         return;
     };

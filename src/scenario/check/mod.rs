@@ -4,8 +4,8 @@ mod hardware;
 mod layout;
 mod training;
 
-use super::{Problem, Scenario, settings};
-use crate::catalog::{self, Gpu, ModelEntry};
+use super::{Case, Problem, Scenario, settings};
+use crate::catalog::Gpu;
 
 impl Scenario {
     /// Values out of range and combinations that cannot run; empty if the scenario can be estimated.
@@ -29,38 +29,20 @@ impl Scenario {
     }
 
     fn problems(&self) -> Problems<'_> {
-        let context = Context {
-            scenario: self,
-            gpu: catalog::gpu(&self.hardware.gpu),
-            // A declared network stands in its place.
-            model: catalog::model(&self.model.id).filter(|_| self.model.network.is_none()),
-        };
+        let case = Case::of(self);
         let mut problems = Problems {
             scenario: self,
             refused: Vec::new(),
             warned: Vec::new(),
         };
-        hardware::check(&context, &mut problems);
-        training::check(&context, &mut problems);
-        layout::check(&context, &mut problems);
+        hardware::check(&case, &mut problems);
+        training::check(&case, &mut problems);
+        layout::check(&case, &mut problems);
         problems
     }
 }
 
-/// A scenario with its catalogue entries.
-struct Context<'a> {
-    scenario: &'a Scenario,
-    gpu: Option<&'static Gpu>,
-    model: Option<&'static ModelEntry>,
-}
-
-impl Context<'_> {
-    /// NVIDIA's version of the card's instruction set, where it is known.
-    fn capability(&self) -> Option<(u8, u8)> {
-        let given = Some(self.scenario.hardware.capability).filter(|it| *it != (0, 0));
-        given.or_else(|| self.gpu?.compute_capability)
-    }
-
+impl Case<'_> {
     /// Whether the card can do what came with this capability. A capability that was given counts before the catalogue;
     /// a card of which nothing is known is trusted.
     fn has(&self, least: (u8, u8), listed: impl Fn(&Gpu) -> bool) -> bool {
@@ -87,7 +69,7 @@ impl Context<'_> {
     /// A dimension of the model as the scenario has it.
     fn size(&self, name: &str) -> Option<u64> {
         let changed = self.scenario.model.dims.get(name).copied();
-        changed.or_else(|| self.model?.size(name))
+        changed.or_else(|| self.listed_model()?.size(name))
     }
 }
 

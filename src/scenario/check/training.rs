@@ -1,25 +1,25 @@
 //! Whether the model, its data and its training go together.
 
-use super::{Context, Problems};
-use crate::catalog::{self, Category};
+use super::{Case, Problems};
+use crate::catalog::{self, ModelCategory};
 use crate::scenario::problem::nearest;
 use crate::scenario::{
     Attention, Checkpointing, Distribution, Kernels, LossKernel, Precision, Quantization, Trainer,
 };
 use crate::scenario::{Problem, network};
 
-pub(super) fn check(context: &Context, problems: &mut Problems) {
-    model(context, problems);
-    lengths(context, problems);
-    at_once(context, problems);
-    adapters(context, problems);
-    software(context, problems);
+pub(super) fn check(case: &Case, problems: &mut Problems) {
+    model(case, problems);
+    lengths(case, problems);
+    at_once(case, problems);
+    adapters(case, problems);
+    software(case, problems);
 }
 
-fn model(context: &Context, problems: &mut Problems) {
-    let id = &context.scenario.model.id;
-    if let Some(network) = &context.scenario.model.network {
-        let (model, data) = (&context.scenario.model, &context.scenario.data);
+fn model(case: &Case, problems: &mut Problems) {
+    let id = &case.scenario.model.id;
+    if let Some(network) = &case.scenario.model.network {
+        let (model, data) = (&case.scenario.model, &case.scenario.data);
         if let Err(problem) = network.plan(&model.dims, data.micro_batch, data.sequence) {
             // Said of the field that the form has.
             let path = problem
@@ -37,7 +37,7 @@ fn model(context: &Context, problems: &mut Problems) {
         }
         return;
     }
-    match context.model {
+    match case.listed_model() {
         None => {
             let ids = catalog::models().iter().map(|model| model.id);
             let expected = match nearest(id, ids) {
@@ -58,7 +58,7 @@ fn model(context: &Context, problems: &mut Problems) {
             let encodes = matches!(entry.arch, "dreams" | "llava" | "unet");
             let option = |name: &str| is_option(name) || encodes && name == "encoders";
             let strange = |name: &&String| !known.contains(&name.as_str()) && !option(name);
-            if let Some(name) = context.scenario.model.dims.keys().find(strange) {
+            if let Some(name) = case.scenario.model.dims.keys().find(strange) {
                 let near = nearest(name, known.iter().copied());
                 let near = near.map_or_else(
                     || known.join(", "),
@@ -79,12 +79,12 @@ fn is_option(name: &str) -> bool {
 }
 
 /// Sequences, their distribution and their padding.
-fn lengths(context: &Context, problems: &mut Problems) {
-    let data = &context.scenario.data;
+fn lengths(case: &Case, problems: &mut Problems) {
+    let data = &case.scenario.data;
     let sequence = data.sequence;
-    if let Some(entry) = context.model
-        && let Some(places) = context.size("ctx").filter(|it| *it > 0 && sequence > *it)
-        && is_text(context)
+    if let Some(entry) = case.listed_model()
+        && let Some(places) = case.size("ctx").filter(|it| *it > 0 && sequence > *it)
+        && is_text(case)
     {
         if entry.traits.contains(&"learned-positions") {
             let expected = format!("at most {places}: the model has learned that many positions");
@@ -128,7 +128,7 @@ fn lengths(context: &Context, problems: &mut Problems) {
     if data.distribution == Distribution::Varying
         && data.max > sequence
         && !data.packing
-        && is_text(context)
+        && is_text(case)
     {
         let expected = format!(
             "at least {}, which data.max is: longer samples would be cut",
@@ -145,44 +145,42 @@ fn lengths(context: &Context, problems: &mut Problems) {
     if data.distribution == Distribution::PaddedToMax
         && !data.padding_mask
         && !data.packing
-        && is_text(context)
+        && is_text(case)
     {
         problems.warn("data.padding_mask", "on: padded samples need a mask");
     }
 }
 
 /// Whether samples are sequences of tokens.
-fn is_text(context: &Context) -> bool {
+fn is_text(case: &Case) -> bool {
     let of_tokens = |category| {
         matches!(
             category,
-            Category::Decoders
-                | Category::Encoders
-                | Category::EncoderDecoders
-                | Category::VisionLanguage
-                | Category::Proteins
+            ModelCategory::Decoders
+                | ModelCategory::Encoders
+                | ModelCategory::EncoderDecoders
+                | ModelCategory::VisionLanguage
+                | ModelCategory::Proteins
         )
     };
-    context.model.is_some_and(|entry| of_tokens(entry.category))
+    case.listed_model()
+        .is_some_and(|entry| of_tokens(entry.category))
 }
 
 /// Whether the model caches where its layers are checkpointed too, as GPT-BigCode did once.
-fn caches_anyway(context: &Context) -> bool {
+fn caches_anyway(case: &Case) -> bool {
     let fact = catalog::stack("transformers")
-        .and_then(|it| it.fact("bigcode-keeps-caches", context.scenario.stack.transformers));
+        .and_then(|it| it.fact("bigcode-keeps-caches", case.scenario.stack.transformers));
     fact.is_some_and(|fact| fact.value == "true")
-        && context
-            .model
+        && case
+            .listed_model()
             .is_some_and(|entry| entry.arch == "gpt_bigcode")
 }
 
 /// What the training loop cannot do at once.
-fn at_once(context: &Context, problems: &mut Problems) {
-    let training = &context.scenario.training;
-    if training.use_cache
-        && training.checkpointing != Checkpointing::None
-        && !caches_anyway(context)
-    {
+fn at_once(case: &Case, problems: &mut Problems) {
+    let training = &case.scenario.training;
+    if training.use_cache && training.checkpointing != Checkpointing::None && !caches_anyway(case) {
         problems.refuse(
             "training.use_cache",
             "off: a model that computes layers again cannot fill a cache",
@@ -210,8 +208,8 @@ fn at_once(context: &Context, problems: &mut Problems) {
         problems.refuse("training.precision", "bf16, amp-bf16 or fp32 beside fp8");
     }
     if training.attention == Attention::Flash2
-        && context
-            .model
+        && case
+            .listed_model()
             .is_some_and(|it| it.traits.contains(&"relative-positions"))
     {
         problems.refuse(
@@ -219,9 +217,12 @@ fn at_once(context: &Context, problems: &mut Problems) {
             "sdpa or eager: FlashAttention 2 takes no bias, which this model's positions are",
         );
     }
-    let decoder = context
-        .model
-        .is_none_or(|it| matches!(it.category, Category::Decoders | Category::VisionLanguage));
+    let decoder = case.listed_model().is_none_or(|it| {
+        matches!(
+            it.category,
+            ModelCategory::Decoders | ModelCategory::VisionLanguage
+        )
+    });
     if !decoder && training.loss != LossKernel::Library {
         problems.warn(
             "training.loss",
@@ -239,8 +240,8 @@ fn at_once(context: &Context, problems: &mut Problems) {
     }
 }
 
-fn adapters(context: &Context, problems: &mut Problems) {
-    let training = &context.scenario.training;
+fn adapters(case: &Case, problems: &mut Problems) {
+    let training = &case.scenario.training;
     let frozen =
         training.lora.is_some() || !training.freeze.is_empty() || !training.train_only.is_empty();
     if training.quantization != Quantization::None && !frozen {
@@ -253,7 +254,7 @@ fn adapters(context: &Context, problems: &mut Problems) {
         if lora.targets.is_empty() {
             problems.refuse("training.lora.targets", "at least one layer's name");
         }
-        let smallest = context.size("hidden").filter(|hidden| lora.rank >= *hidden);
+        let smallest = case.size("hidden").filter(|hidden| lora.rank >= *hidden);
         if let Some(hidden) = smallest {
             let expected =
                 format!("a rank below {hidden}, the width of the layers it is to be lower than");
@@ -263,8 +264,8 @@ fn adapters(context: &Context, problems: &mut Problems) {
 }
 
 /// Versions that Headroom has no facts for.
-fn software(context: &Context, problems: &mut Problems) {
-    let stack = &context.scenario.stack;
+fn software(case: &Case, problems: &mut Problems) {
+    let stack = &case.scenario.stack;
     let (major, minor) = stack.trainer_version;
     let Some(trainer) = catalog::stack(stack.trainer.id()) else {
         return;
@@ -284,7 +285,7 @@ fn software(context: &Context, problems: &mut Problems) {
             "\"0.0\": a loop of one's own has no version but PyTorch's",
         );
     }
-    if stack.trainer == Trainer::Unsloth && context.scenario.hardware.gpus > 1 {
+    if stack.trainer == Trainer::Unsloth && case.scenario.hardware.gpus > 1 {
         problems.warn(
             "hardware.gpus",
             "1: several GPUs are not what Unsloth is made for",

@@ -2,10 +2,10 @@
 
 mod finder;
 
-use super::goal::{Goal, Quick, unknown_memory};
+use super::goal::{Goal, Quick};
 use super::moves::{Cost, MOVES, Move};
-use crate::estimate::time::{Span, StepTime, step_time};
-use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::estimate::time::{Span, StepTime};
+use crate::estimate::{Estimate, Prediction, Unsupported};
 use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::units::Bytes;
@@ -60,17 +60,18 @@ pub const MICRO_BATCH: &str = "micro-batch";
 /// Finds it. Sets of changes are tried by what the dearest of them costs, then by their number; of those that fit, the one with
 /// the shortest step is taken.
 pub fn ladder(scenario: &Scenario, goal: Goal) -> Result<Ladder, Unsupported> {
-    let start = estimate(scenario)?;
+    let prediction = Prediction::new(scenario.clone());
+    let start = prediction.estimate()?;
     if start.fits.is_none() {
-        return Err(unknown_memory());
+        return Err(Unsupported::UnknownMemory);
     }
     let mut ladder = Ladder {
-        start_time: step_time(scenario).ok(),
+        start_time: prediction.step_time().ok(),
         steps: Vec::new(),
-        fits: goal.met(&start),
+        fits: goal.met(start),
         alternatives: Vec::new(),
         exhaustive: true,
-        start,
+        start: start.clone(),
     };
     if ladder.fits {
         return Ok(ladder);
@@ -78,7 +79,7 @@ pub fn ladder(scenario: &Scenario, goal: Goal) -> Result<Ladder, Unsupported> {
     let mut finder = Finder {
         scenario,
         goal,
-        allowance: goal.allowance(scenario)?,
+        allowance: goal.allowance(&ladder.start)?,
         quick: Quick::default(),
         left: Finder::MOST,
     };
@@ -132,8 +133,10 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
         let Some(changed) = now.applied(scenario) else {
             continue;
         };
-        let estimate = estimate(&changed)?;
-        let time = step_time(&changed).ok();
+        let prediction = Prediction::new(changed);
+        let scenario = prediction.scenario().clone();
+        let estimate = prediction.estimate()?.clone();
+        let time = prediction.step_time().ok();
         steps.push(match next {
             Some(it) => Step {
                 id: it.id,
@@ -143,7 +146,7 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
                 quality: it.quality,
                 source: it.source,
                 caveat: it.caveat,
-                scenario: changed,
+                scenario,
                 estimate,
                 time,
             },
@@ -151,14 +154,14 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
                 id: MICRO_BATCH,
                 title: format!(
                     "micro-batch {} with {} accumulated",
-                    changed.data.micro_batch, changed.training.accumulation
+                    scenario.data.micro_batch, scenario.training.accumulation
                 ),
                 cost: Cost::Time,
                 speed: "The same work in more, smaller passes.",
                 quality: "The same effective batch; see the check of accumulation for what is not equal.",
                 source: "the step time is computed; arXiv 1706.02677 for batches and learning rates",
                 caveat: "Batch norms see fewer samples at once, and a mean over tokens weighs micro-batches alike.",
-                scenario: changed,
+                scenario,
                 estimate,
                 time,
             },

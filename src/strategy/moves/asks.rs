@@ -1,6 +1,6 @@
 //! What moves ask of a run, and how they change it.
 
-use crate::catalog::{self, Category, Vendor};
+use crate::catalog::{self, ModelCategory, Vendor};
 use crate::scenario::{Lora, Optimizer, Parallelism, Precision, Scenario};
 
 pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
@@ -40,18 +40,18 @@ pub(super) fn embeddings(scenario: &Scenario) -> Option<Vec<String>> {
 }
 
 pub(super) fn language_model(scenario: &Scenario) -> bool {
-    catalog::model(&scenario.model.id).is_some_and(|it| it.category == Category::Decoders)
+    catalog::model(&scenario.model.id).is_some_and(|it| it.category == ModelCategory::Decoders)
 }
 
 pub(super) fn reads_sequences(scenario: &Scenario) -> bool {
     catalog::model(&scenario.model.id).is_some_and(|it| {
         matches!(
             it.category,
-            Category::Decoders
-                | Category::EncoderDecoders
-                | Category::Encoders
-                | Category::Proteins
-                | Category::StateSpace
+            ModelCategory::Decoders
+                | ModelCategory::EncoderDecoders
+                | ModelCategory::Encoders
+                | ModelCategory::Proteins
+                | ModelCategory::StateSpace
         )
     })
 }

@@ -83,7 +83,7 @@ pub struct Found {
 impl Search {
     /// A search over all moves that cost at most this much.
     pub fn new(scenario: &Scenario, goal: Goal, most: Cost) -> Result<Self, Unsupported> {
-        let allowance = goal.allowance(scenario)?;
+        let allowance = goal.allowance(&estimate(scenario)?)?;
         let space = Space::new(scenario, most);
         let first = space.batches.last().map(|smallest| {
             Task::Networks(Box::new(Branch {

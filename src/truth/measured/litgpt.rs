@@ -12,7 +12,7 @@ pub(super) fn early(record: &Value) -> bool {
     text(record, "framework").contains("2023")
 }
 
-pub(super) fn is_one(record: &Value) -> bool {
+pub(super) fn is_record(record: &Value) -> bool {
     text(record, "source_repo_or_url").contains("litgpt")
 }
 

@@ -37,7 +37,7 @@ fn truth(record: &Value) -> Option<u64> {
     (gib > 0.0).then_some((gib * GIB) as u64)
 }
 
-pub fn is_one(record: &Value) -> bool {
+pub fn is_record(record: &Value) -> bool {
     record["measured_gib"].is_number() && record["metric"].is_string()
 }
 
@@ -148,7 +148,7 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
         return Err("the record does not say the sequence length as a number".into());
     }
     let training = training(record)?;
-    let steps = if litgpt::is_one(record) && litgpt::early(record) {
+    let steps = if litgpt::is_record(record) && litgpt::early(record) {
         1
     } else {
         3
@@ -217,7 +217,7 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         .as_str()
         .ok_or("the record names no model")?;
     let lower = name.to_lowercase();
-    if litgpt::is_one(record) {
+    if litgpt::is_record(record) {
         return litgpt::network(record).map(|net| (net, true));
     }
     let dims = |key: &str| record["model_dims"][key].as_u64();
@@ -358,7 +358,7 @@ fn training(record: &Value) -> Result<Training, String> {
             && record["grad_accum"].as_u64() == Some(1),
         ..Training::default()
     };
-    if litgpt::is_one(record) {
+    if litgpt::is_record(record) {
         litgpt::amend(record, &mut training);
     }
     Ok(training)

@@ -86,7 +86,7 @@ pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
             targets: targets
                 .map(|all| {
                     all.iter()
-                        .filter_map(|it| it.as_str().map(String::from))
+                        .filter_map(|name| name.as_str().map(String::from))
                         .collect()
                 })
                 .unwrap_or_default(),

@@ -3,7 +3,7 @@
 use super::Panel;
 use super::sheet::{Cell, Sheet};
 use crate::estimate::time::StepTime;
-use crate::estimate::{Estimate, Fit, Unsupported, estimate};
+use crate::estimate::{Fit, Prediction, Unsupported, estimate};
 use crate::scenario::Scenario;
 use crate::strategy::{self, Cost, FOLKLORE, Goal, Tier};
 use crate::web::text;
@@ -107,9 +107,9 @@ impl Work for Once {
 }
 
 /// A sheet that says why there is none.
-pub fn refused(problem: Unsupported) -> Sheet {
+pub fn refused(unsupported: Unsupported) -> Sheet {
     let mut sheet = Sheet::default();
-    sheet.say(problem.0);
+    sheet.say(unsupported.to_string());
     sheet
 }
 
@@ -178,8 +178,7 @@ fn ladder(scenario: &Scenario) -> Result<Sheet, Unsupported> {
 
 /// Each move's effect, one at a time.
 struct Moves {
-    scenario: Scenario,
-    before: Option<Estimate>,
+    before: Prediction,
     next: usize,
     sheet: Sheet,
 }
@@ -187,8 +186,7 @@ struct Moves {
 impl Moves {
     fn new(scenario: &Scenario) -> Self {
         Self {
-            scenario: scenario.clone(),
-            before: estimate(scenario).ok(),
+            before: Prediction::new(scenario.clone()),
             next: 0,
             sheet: Sheet::default(),
         }
@@ -197,16 +195,17 @@ impl Moves {
 
 impl Work for Moves {
     fn is_done(&self) -> bool {
-        self.before.is_none() || self.next > strategy::MOVES.len()
+        self.before.estimate().is_err() || self.next > strategy::MOVES.len()
     }
 
     fn step(&mut self) {
-        let (Some(it), Some(before)) = (strategy::MOVES.get(self.next), &self.before) else {
+        let (Some(it), Ok(before)) = (strategy::MOVES.get(self.next), self.before.estimate())
+        else {
             self.folklore();
             return;
         };
         self.next += 1;
-        let Ok(Some(effect)) = strategy::effect(&self.scenario, it) else {
+        let Ok(Some(effect)) = strategy::effect(&self.before, it) else {
             return;
         };
         let slower = effect

@@ -4,7 +4,7 @@ use super::Panel;
 use super::jobs::refused;
 use super::sheet::{Cell, Sheet};
 use crate::catalog;
-use crate::estimate::{self, Estimate, Unsupported, estimate};
+use crate::estimate::{Estimate, Prediction, Unsupported, estimate};
 use crate::scenario::{Scenario, settings};
 use crate::strategy::{self, Goal, Slope, Unknown};
 use crate::web::text;
@@ -98,7 +98,7 @@ fn smallest_card(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
 
 /// Below what the run reserves, for an allocator that is refused gives back what it does not use.
 fn smallest_memory(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
-    let found = estimate::smallest_card(scenario)?;
+    let found = Prediction::new(scenario.clone()).smallest_card()?;
     let answer = found.map_or(text::NONE_FITS.into(), |it| Cell::Size(it.usable));
     Ok(vec![(text::LEAST_MEMORY.into(), answer, None)])
 }

@@ -6,7 +6,7 @@ use super::follow;
 use super::jobs::Once;
 use super::sheet::{Cell, Sheet};
 use crate::allocator::Card;
-use crate::estimate::{Unsupported, own_card, walk};
+use crate::estimate::{Prediction, Unsupported, own_card};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 use crate::web::part::Part;
@@ -25,23 +25,24 @@ const STEPS: usize = 40;
 
 /// The steps in which more came to be held as rows, and all of them as points: what is held is marked.
 fn gone_through(scenario: &Scenario) -> Result<Sheet, Unsupported> {
-    let walk = walk(scenario, STEPS)?;
-    let all = walk.on(Card::UNLIMITED, &scenario.runtime);
+    let prediction = Prediction::new(scenario.clone());
+    let sequence = prediction.many_steps(STEPS)?;
+    let all = sequence.on(Card::UNLIMITED, &scenario.runtime);
     let mut sheet = Sheet::default();
     sheet.say(text::many_steps(STEPS, all.allocated(), all.reserved()));
-    let on_card = walk.on(own_card(scenario), &scenario.runtime);
+    let on_card = sequence.on(own_card(&prediction.case()), &scenario.runtime);
     sheet.say(match on_card.failure {
         Some((step, _)) => text::step_fails(step + 1, on_card.retries),
         None => text::steps_run(on_card.retries),
     });
     let mut held = Bytes::ZERO;
     for (at, step) in (1_u32..).zip(&all.steps) {
-        for (bytes, is_held) in [(step.allocated, false), (step.highest, true)] {
+        for (bytes, is_held) in [(step.allocated_peak, false), (step.reserved_peak, true)] {
             sheet.points.push((bytes, f64::from(at), is_held));
         }
-        if step.highest > held {
-            held = step.highest;
-            let sizes = [step.allocated, held].map(Cell::Size);
+        if step.reserved_peak > held {
+            held = step.reserved_peak;
+            let sizes = [step.allocated_peak, held].map(Cell::Size);
             let row = [at.to_string(), step.size.to_string()].map(Cell::Text);
             sheet.row(None, row.into_iter().chain(sizes).collect());
         }

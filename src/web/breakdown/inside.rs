@@ -2,9 +2,8 @@
 
 use leptos::prelude::*;
 
-use crate::estimate::{self, Held, Kept};
+use crate::estimate::{At, Prediction, TensorDetail};
 use crate::order::distinct;
-use crate::scenario::Scenario;
 use crate::tape::DType;
 use crate::units::{Bytes, UnitStyle};
 use crate::web::part::Part;
@@ -14,7 +13,11 @@ use crate::web::{browser, markup, text};
 
 /// One module's or one layer's tensors, as they look.
 pub fn view(session: Session) -> Part {
-    let places = memo(move || session.answer.with(|it| places(&it.scenario)));
+    let places = memo(move || {
+        session
+            .answer
+            .with(|it| it.prediction.as_deref().map(places).unwrap_or_default())
+    });
     let chosen = RwSignal::new(String::new());
     // Another network has other modules: the first is then as good as any.
     let module = memo(move || {
@@ -44,7 +47,7 @@ pub fn view(session: Session) -> Part {
         let units = session.units.get();
         let rows = session
             .answer
-            .with(|it| kept(&it.scenario, &module.get(), units));
+            .with(|it| tensors(it.prediction.as_deref()?, &module.get(), units));
         let head = [
             "Made by",
             "In",
@@ -71,19 +74,23 @@ pub fn view(session: Session) -> Part {
 }
 
 /// Where one can look: each layer of a row of equal ones, and every module that holds something.
-pub fn places(scenario: &Scenario) -> Vec<String> {
-    let held = estimate::held_at_peak(scenario).unwrap_or_default();
-    let around = |it: &str| Some(format!("{}.*", it.split_once(".*.")?.0));
-    let both = |Held { module, .. }| [around(&module), Some(module)];
-    let places = held.into_iter().flat_map(both).flatten();
-    distinct(places.filter(|it| !it.is_empty()))
+pub fn places(prediction: &Prediction) -> Vec<String> {
+    let groups = prediction.tensors(At::Peak).unwrap_or_default();
+    let layer = |module: &str| Some(format!("{}.*", module.split_once(".*.")?.0));
+    let modules = groups.into_iter().map(|group| group.module);
+    let places = modules.flat_map(|module| [layer(&module), Some(module)]);
+    distinct(places.flatten().filter(|place| !place.is_empty()))
 }
 
-/// What is alive inside a module at the peak: what it looks like, and why it is there.
-pub fn kept(scenario: &Scenario, module: &str, units: UnitStyle) -> Option<Vec<Vec<String>>> {
+/// The tensors that are alive inside a module at the peak: what they look like, and why they are there.
+pub fn tensors(
+    prediction: &Prediction,
+    module: &str,
+    units: UnitStyle,
+) -> Option<Vec<Vec<String>>> {
     const MOST: usize = 40;
-    let all = estimate::kept_in(scenario, module).ok()?;
-    let rest: Bytes = all.iter().skip(MOST).map(|it| it.held.all()).sum();
+    let all = prediction.tensors_in(module).ok()?;
+    let rest: Bytes = all.iter().skip(MOST).map(|it| it.group.total()).sum();
     let mut rows: Vec<_> = all.iter().take(MOST).map(|it| words(it, units)).collect();
     if rest > Bytes::ZERO {
         let mut row = vec![String::new(); 7];
@@ -94,38 +101,45 @@ pub fn kept(scenario: &Scenario, module: &str, units: UnitStyle) -> Option<Vec<V
     Some(rows)
 }
 
-fn words(it: &Kept, units: UnitStyle) -> Vec<String> {
-    let sizes: Vec<_> = it.shape.iter().map(ToString::to_string).collect();
-    let why = if it.kept_for.is_empty() {
-        text::category(it.held.category).1.to_ascii_lowercase()
+fn words(detail: &TensorDetail, units: UnitStyle) -> Vec<String> {
+    let TensorDetail {
+        group,
+        shape,
+        dtype,
+        saved_for,
+    } = detail;
+    let sizes: Vec<_> = shape.iter().map(ToString::to_string).collect();
+    let why = if saved_for.is_empty() {
+        text::category(group.category).1.to_ascii_lowercase()
     } else {
-        text::kept_for(&it.kept_for.join(", "))
+        text::kept_for(&saved_for.join(", "))
     };
     vec![
-        it.held.op.into(),
-        it.held.module.clone(),
+        group.op.into(),
+        group.module.clone(),
         if sizes.is_empty() {
             "–".into()
         } else {
             sizes.join(" × ")
         },
-        it.dtype.map_or("–", DType::name).into(),
+        dtype.map_or("–", DType::name).into(),
         why,
-        it.held.count.to_string(),
-        it.held.all().show(units),
+        group.count.to_string(),
+        group.total().show(units),
     ]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Scenario;
 
     #[test]
     fn a_layer_can_be_looked_into() {
-        let scenario = Scenario::default();
-        let places = places(&scenario);
+        let prediction = Prediction::new(Scenario::default());
+        let places = places(&prediction);
         assert!(places.contains(&"transformer.h.*".into()) && !places.contains(&String::new()));
-        let rows = kept(&scenario, "transformer.h.*", UnitStyle::Binary).unwrap();
+        let rows = tensors(&prediction, "transformer.h.*", UnitStyle::Binary).unwrap();
         let [_, module, shape, dtype, why, count, _] = &rows[0][..] else {
             unreachable!("seven columns")
         };

@@ -2,6 +2,9 @@
 
 mod inside;
 
+#[cfg(test)]
+pub(super) use inside::{places, tensors as inside};
+
 use leptos::prelude::*;
 use web_sys::Event;
 
@@ -10,9 +13,8 @@ use super::part::Part;
 use super::session::{Answer, Session};
 use super::signals::whenever;
 use super::{browser, markup, text};
-use crate::estimate::{self, Estimate, Held};
+use crate::estimate::{At, Estimate, Prediction, TensorGroup};
 use crate::order::{Map, sorted};
-use crate::scenario::Scenario;
 use crate::units::{Bytes, UnitStyle};
 
 /// One line of the table, in words.
@@ -36,27 +38,32 @@ pub fn lines(estimate: &Estimate, units: UnitStyle) -> Vec<Line> {
 }
 
 /// The tensors of a part: each kind in words, and the smaller ones together.
-pub fn tensors(scenario: &Scenario, piece: Piece, units: UnitStyle) -> Option<Vec<Vec<String>>> {
+pub fn tensors(
+    prediction: &Prediction,
+    piece: Piece,
+    units: UnitStyle,
+) -> Option<Vec<Vec<String>>> {
     const MOST: usize = 10;
     let Piece::Tensor(category) = piece else {
         return None;
     };
-    let mut held = estimate::held_at_peak(scenario).ok()?;
-    held.retain(|kind| kind.category == category);
-    let rest: Bytes = held.iter().skip(MOST).map(Held::all).sum();
-    let words = |kind: &Held| {
-        let module = if kind.module.is_empty() {
+    let mut groups = prediction.tensors(At::Peak).ok()?;
+    groups.retain(|group| group.category == category);
+    let rest: Bytes = groups.iter().skip(MOST).map(TensorGroup::total).sum();
+    let words = |group: &TensorGroup| {
+        let module = if group.module.is_empty() {
             text::OUTSIDE
         } else {
-            &kind.module
+            &group.module
         };
-        let size = match kind.count {
+        let size = match group.count {
             1 => String::new(),
-            many => format!("{many} × {}", kind.each.show(units)),
+            many => format!("{many} × {}", group.each.show(units)),
         };
-        vec![kind.op.into(), module.into(), size, kind.all().show(units)]
+        let total = group.total().show(units);
+        vec![group.op.into(), module.into(), size, total]
     };
-    let mut listed: Vec<_> = held.iter().take(MOST).map(words).collect();
+    let mut listed: Vec<_> = groups.iter().take(MOST).map(words).collect();
     if rest > Bytes::ZERO {
         listed.push(vec![
             text::SMALLER.into(),
@@ -69,15 +76,15 @@ pub fn tensors(scenario: &Scenario, piece: Piece, units: UnitStyle) -> Option<Ve
 }
 
 /// The tensors by module, the largest first; layers that differ only by their number count as one.
-pub fn modules(scenario: &Scenario, units: UnitStyle) -> Option<Vec<Vec<String>>> {
+pub fn modules(prediction: &Prediction, units: UnitStyle) -> Option<Vec<Vec<String>>> {
     const MOST: usize = 16;
     let mut modules: Map<String, (u64, Bytes)> = Map::new();
     let mut whole = Bytes::ZERO;
-    for kind in estimate::held_at_peak(scenario).ok()? {
-        whole += kind.all();
-        let (count, bytes) = modules.or_default(kind.module.clone());
-        *count += kind.count;
-        *bytes += kind.all();
+    for group in prediction.tensors(At::Peak).ok()? {
+        whole += group.total();
+        let (count, bytes) = modules.or_default(group.module.clone());
+        *count += group.count;
+        *bytes += group.total();
     }
     let modules = sorted(modules, |(_, (_, a)), (_, (_, b))| b.cmp(a));
     let rest: Bytes = modules
@@ -118,7 +125,7 @@ pub fn view(session: Session) -> Part {
         let row = |line: &Line| {
             let (id, _, why) = line.piece.words();
             let open = opened.with(|it| it == id);
-            let tensors = |it: &Answer| tensors(&it.scenario, line.piece, units);
+            let tensors = |it: &Answer| tensors(it.prediction.as_deref()?, line.piece, units);
             let why = open.then(|| (why, session.answer.with(tensors)));
             row(line, why)
         };
@@ -226,9 +233,11 @@ fn by_module(session: Session) -> Part {
     let open = RwSignal::new(false);
     let table = move || {
         let units = session.units.get();
-        let rows = open
-            .get()
-            .then(|| session.answer.with(|it| modules(&it.scenario, units)));
+        let rows = open.get().then(|| {
+            session
+                .answer
+                .with(|it| modules(it.prediction.as_deref()?, units))
+        });
         let head = ["Module", "Tensors", "Together", "Share"];
         let table = |rows: Vec<_>| markup::table("tensors", &head, 3, &rows);
         rows.flatten().map(table).unwrap_or_default()
@@ -251,6 +260,7 @@ fn by_module(session: Session) -> Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Scenario;
     use crate::web::sample;
 
     #[test]
@@ -272,7 +282,8 @@ mod tests {
     #[test]
     fn a_part_lists_the_tensors_it_is_made_of() {
         let piece = Piece::Tensor(crate::estimate::Category::Parameters);
-        let listed = tensors(&Scenario::default(), piece, UnitStyle::Binary).unwrap();
+        let prediction = Prediction::new(Scenario::default());
+        let listed = tensors(&prediction, piece, UnitStyle::Binary).unwrap();
         let [_, module, size, all] = &listed[0][..] else {
             unreachable!("four columns")
         };
@@ -285,14 +296,15 @@ mod tests {
             "{listed:?}"
         );
         assert_eq!(
-            tensors(&Scenario::default(), Piece::Context, UnitStyle::Binary),
+            tensors(&prediction, Piece::Context, UnitStyle::Binary),
             None
         );
     }
 
     #[test]
     fn modules_of_all_layers_count_together() {
-        let rows = modules(&Scenario::default(), UnitStyle::Binary).unwrap();
+        let prediction = Prediction::new(Scenario::default());
+        let rows = modules(&prediction, UnitStyle::Binary).unwrap();
         assert!(rows.len() <= 17 && rows.iter().any(|row| row[0] == "transformer.h.*.mlp"));
     }
 

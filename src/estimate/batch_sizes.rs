@@ -1,78 +1,73 @@
-//! Batches of sizes drawn from a scenario's distribution, and many steps of them.
+//! Batches of sizes from a scenario's distribution, and many steps of them.
 
-use super::{Besides, Joined, SHOWN, Spread, course};
-use super::{ManySteps, Plan, Unsupported, Walk, built, device, machine, settings};
+use super::alloc_conf::settings;
+use super::engine::Engine;
+use super::{
+    Collation, LoopOptions, ManySteps, Prediction, SizeDistribution, StepSequence, Unsupported,
+    device, resume,
+};
 use crate::allocator::Card;
-use crate::catalog;
 use crate::order::sorted;
-use crate::scenario::{Runtime, Scenario};
-use crate::step::{self, Course};
+use crate::scenario::{Case, Runtime, Scenario};
 
 /// Sizes that stand for edges, and those that grow with them, in networks over graphs.
 const EDGES: [&str; 2] = ["nonbonded", "edges"];
 const WITH_EDGES: [&str; 4] = ["nodes", "bonded", "angles", "dihedrals"];
 
-/// So many steps with batches as they come.
+/// This many steps, with batches of varying size.
 ///
 /// Sizes are taken evenly from the distribution (multiples of the golden ratio, whose fractions fill the unit interval evenly),
 /// so the same scenario gives the same steps; real runs are as varied, in another order.
-pub fn walk(scenario: &Scenario, count: usize) -> Result<Walk, Unsupported> {
-    let edges = edges(scenario);
-    let beginning = if scenario.hardware.gpus > 1 { 2 } else { 1 };
-    Walk::of(drawn(scenario, count), beginning, &mut |size| {
-        let scenario = sized(scenario, edges, size);
-        let (net, _) = built(&scenario)?;
-        let course = Course {
-            evaluation: 0,
-            resumes: false,
-            ..course(&scenario, Course::from_the_start(SHOWN))
-        };
-        let machine = machine(&scenario);
-        Ok(step::run(
-            &*net,
-            &scenario.data,
-            &scenario.training,
-            machine,
-            course,
-        ))
+pub(super) fn steps(prediction: &Prediction, count: usize) -> Result<StepSequence, Unsupported> {
+    let case = prediction.case();
+    let scenario = case.scenario;
+    let edges = edges(&case);
+    let warm_up = if scenario.hardware.gpus > 1 { 2 } else { 1 };
+    let interludes = scenario.runtime.eval_batch > 0 || resume::on_device(scenario);
+    StepSequence::record(batch_sizes(&case, count), warm_up, &mut |size, read| {
+        if !interludes && edges.is_none() && size == scenario.data.sequence {
+            read(&prediction.first_steps()?.0.trace);
+        } else {
+            let sized = sized(&case, edges, size);
+            let case = Case {
+                scenario: &sized,
+                ..case
+            };
+            read(&Engine::of(&case)?.steps_alone().trace);
+        }
+        Ok(())
     })
 }
 
-impl Walk {
-    /// Goes through the steps on a card, with the allocator as it is set.
+impl StepSequence {
+    /// Replays plain steps on a card, with the allocator as the scenario sets it.
     pub fn on(&self, card: Card, runtime: &Runtime) -> ManySteps {
-        self.through(&Plan {
-            settings: &settings(runtime),
-            card,
-            empty_every: 0,
-            besides: Besides::default(),
-        })
+        self.replay(&settings(runtime), card, &LoopOptions::default())
     }
 }
 
 /// The scenario's own card, which may refuse; without end where its size is not known.
-pub fn own_card(scenario: &Scenario) -> Card {
-    let gpu = catalog::gpu(&scenario.hardware.gpu);
-    let left = device::left(&scenario.hardware, gpu);
-    left.map_or(Card::UNLIMITED, |left| Card {
+pub fn own_card(case: &Case) -> Card {
+    device::left(case).map_or(Card::UNLIMITED, |left| Card {
         total: Some(left),
-        context: device::band(scenario, gpu, super::Band::default()).expected,
+        context: device::overhead(case),
         ..Card::UNLIMITED
     })
 }
 
-/// The sizes of so many batches: all alike where the scenario's are.
-fn drawn(scenario: &Scenario, count: usize) -> Vec<u64> {
+/// The sizes of this many batches: all alike where the scenario's are.
+fn batch_sizes(case: &Case, count: usize) -> Vec<u64> {
+    let scenario = case.scenario;
     let batch = scenario.data.micro_batch;
-    let edges = edges(scenario);
-    let joined = if edges.is_some() {
-        Joined::Summed
+    let edges = edges(case);
+    let collation = if edges.is_some() {
+        Collation::Concatenated
     } else {
-        Joined::Padded
+        Collation::Padded
     };
-    let Some(spread) = Spread::of(&scenario.data) else {
+    let Some(distribution) = SizeDistribution::of(&scenario.data) else {
         let size = match edges {
-            Some(name) => given(scenario, name).saturating_mul(batch),
+            Some(name) => case.listed_size(name).unwrap_or(0).saturating_mul(batch),
             None => scenario.data.sequence,
         };
         return vec![size; count];
@@ -80,15 +75,16 @@ fn drawn(scenario: &Scenario, count: usize) -> Vec<u64> {
     let mut sizes: Vec<u64> = (0..count)
         .map(|step| {
             let share = (0.5 + step as f64 * 0.618_033_988_749_894_9).fract();
-            spread.at(share, batch, joined).max(1.0) as u64
+            distribution.at(share, batch, collation).max(1.0) as u64
         })
         .collect();
-    few(&mut sizes);
+    limit_distinct(&mut sizes);
     sizes
 }
 
-/// Each size is a run of its own: of more than so many some are taken, and the others become the next larger one.
-fn few(sizes: &mut [u64]) {
+/// Keeps the number of runs small, one for each size: of more sizes than that some are taken, and the others become the next
+/// larger one.
+fn limit_distinct(sizes: &mut [u64]) {
     const MOST: usize = 64;
     let mut all = sorted(sizes.iter().copied(), Ord::cmp);
     all.dedup();
@@ -96,7 +92,7 @@ fn few(sizes: &mut [u64]) {
         return;
     }
     for size in sizes {
-        let place = all.partition_point(|it| it < size);
+        let place = all.partition_point(|other| other < size);
         // The largest of each equal share of them.
         let share = place * MOST / all.len();
         let last = ((share + 1) * all.len()).div_ceil(MOST) - 1;
@@ -104,30 +100,21 @@ fn few(sizes: &mut [u64]) {
     }
 }
 
-/// A size of the model as the scenario has it.
-fn given(scenario: &Scenario, name: &str) -> u64 {
-    let own = scenario.model.dims.get(name).copied();
-    let entry = || catalog::model(&scenario.model.id)?.size(name);
-    own.or_else(entry).unwrap_or(0)
-}
-
 /// The size named for edges in the scenario's model.
-pub fn edges(scenario: &Scenario) -> Option<&'static str> {
-    let entry = catalog::model(&scenario.model.id)?;
-    EDGES.into_iter().find(|name| entry.size(name).is_some())
+pub fn edges(case: &Case) -> Option<&'static str> {
+    let model = case.model?;
+    EDGES.into_iter().find(|name| model.size(name).is_some())
 }
 
 /// The scenario with batches of one size: of a graph all counts change alike.
-pub fn sized(scenario: &Scenario, edges: Option<&str>, size: u64) -> Scenario {
+pub fn sized(case: &Case, edges: Option<&str>, size: u64) -> Scenario {
+    let scenario = case.scenario;
     let mut changed = scenario.clone();
-    let Some((edges, entry)) = edges.zip(catalog::model(&scenario.model.id)) else {
+    let Some(edges) = edges.filter(|_| case.model.is_some()) else {
         changed.data.sequence = size;
         return changed;
     };
-    let given = |name: &str| {
-        let own = scenario.model.dims.get(name).copied();
-        own.or_else(|| entry.size(name)).unwrap_or(0)
-    };
+    let given = |name: &str| case.listed_size(name).unwrap_or(0);
     let each = size.div_ceil(scenario.data.micro_batch.max(1));
     let before = given(edges).max(1);
     for name in WITH_EDGES {
@@ -165,8 +152,10 @@ mod tests {
         ("max", "1024"),
     ];
 
-    fn gone(scenario: &Scenario, count: usize, card: Card) -> ManySteps {
-        walk(scenario, count).unwrap().on(card, &scenario.runtime)
+    fn replayed(scenario: &Scenario, count: usize, card: Card) -> ManySteps {
+        let prediction = Prediction::new(scenario.clone());
+        let steps = prediction.many_steps(count).unwrap();
+        steps.on(card, &scenario.runtime)
     }
 
     #[test]
@@ -181,27 +170,27 @@ mod tests {
         ] {
             let scenario = gpt2(changes);
             let one = estimate(&scenario).unwrap();
-            let many = gone(&scenario, 8, Card::UNLIMITED);
+            let many = replayed(&scenario, 8, Card::UNLIMITED);
             assert_eq!(many.allocated(), one.allocated.expected, "{changes:?}");
             assert_eq!(many.reserved(), one.reserved.expected, "{changes:?}");
-            let last = many.steps.last().map(|it| it.reserved);
-            assert_eq!(last, many.steps.get(3).map(|it| it.reserved));
+            let last = many.steps.last().map(|step| step.reserved_end);
+            assert_eq!(last, many.steps.get(3).map(|step| step.reserved_end));
         }
     }
 
     #[test]
     fn varying_sizes_hold_more_than_any_step_allocates() {
-        let many = gone(&gpt2(&VARYING), 60, Card::UNLIMITED);
+        let many = replayed(&gpt2(&VARYING), 60, Card::UNLIMITED);
         assert_eq!(many.steps.len(), 60);
         assert!(
             many.steps
                 .windows(2)
-                .all(|it| it[0].reserved <= it[1].reserved)
+                .all(|pair| pair[0].reserved_end <= pair[1].reserved_end)
         );
-        let ratio = |it: &ManySteps| it.reserved().get() as f64 / it.allocated().get() as f64;
+        let ratio = |many: &ManySteps| many.reserved().get() as f64 / many.allocated().get() as f64;
         let mut expandable = gpt2(&VARYING);
         expandable.runtime.expandable_segments = true;
-        let grown = gone(&expandable, 60, Card::UNLIMITED);
+        let grown = replayed(&expandable, 60, Card::UNLIMITED);
         assert!(
             ratio(&grown) < ratio(&many),
             "{} {}",
@@ -213,13 +202,13 @@ mod tests {
     #[test]
     fn a_card_that_is_too_small_fails_at_a_large_batch() {
         let mut scenario = gpt2(&VARYING);
-        let free = gone(&scenario, 60, own_card(&scenario));
+        let free = replayed(&scenario, 60, own_card(&Case::of(&scenario)));
         assert_eq!((free.failure, free.steps.len()), (None, 60));
         let context = estimate(&scenario).unwrap();
         let outside = context.device.expected - context.reserved.expected;
         let enough = (free.allocated() + outside).scale(0.8).get() / Bytes::mib(1).get();
         scenario.hardware.memory_mib = enough;
-        let tight = gone(&scenario, 60, own_card(&scenario));
+        let tight = replayed(&scenario, 60, own_card(&Case::of(&scenario)));
         let (step, oom) = tight.failure.unwrap();
         assert_eq!(tight.steps.len(), step);
         assert!(tight.retries > 0 && oom.free < oom.tried);

@@ -6,18 +6,18 @@
 
 use crate::scenario::{Data, Distribution};
 
-/// How samples of varying size make a batch.
+/// How samples of varying size are collated into a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Joined {
-    /// Graphs: a batch holds what its samples hold together.
-    Summed,
+pub enum Collation {
+    /// Graphs: a batch is as large as all its samples together.
+    Concatenated,
     /// Sequences: all are padded to the longest of the batch.
     Padded,
 }
 
-/// A distribution of sizes.
+/// The distribution of samples' sizes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Spread {
+pub struct SizeDistribution {
     mean: f64,
     max: f64,
     /// The standard deviation of the logarithm.
@@ -27,7 +27,7 @@ pub struct Spread {
 /// The normal distribution's 95th percentile.
 const Z95: f64 = 1.644_853_6;
 
-impl Spread {
+impl SizeDistribution {
     /// What the data says of its samples' sizes, where they vary and their mean is known.
     pub fn of(data: &Data) -> Option<Self> {
         if data.distribution != Distribution::Varying || data.mean == 0 {
@@ -47,30 +47,30 @@ impl Spread {
     }
 
     /// The size of a batch that holds what `batch` average samples hold, or that is as long as an average sample.
-    pub fn typical(&self, batch: u64, joined: Joined) -> f64 {
-        self.of_all(batch, joined).mean
+    pub fn typical(&self, batch: u64, collation: Collation) -> f64 {
+        self.of_all(batch, collation).mean
     }
 
     /// The size that one batch in twenty exceeds.
-    pub fn p95(&self, batch: u64, joined: Joined) -> f64 {
-        match joined {
-            Joined::Summed => self.of_all(batch, joined).quantile(Z95),
+    pub fn p95(&self, batch: u64, collation: Collation) -> f64 {
+        match collation {
+            Collation::Concatenated => self.of_all(batch, collation).quantile(Z95),
             // All samples of the batch are below a length with the chance of one to the power of their number.
-            Joined::Padded => {
+            Collation::Padded => {
                 self.quantile(tail_inverse(1.0 - 0.95_f64.powf(1.0 / batch.max(1) as f64)))
             }
         }
     }
 
     /// The size of a batch that is larger than this share of all.
-    pub fn at(&self, share: f64, batch: u64, joined: Joined) -> f64 {
+    pub fn at(&self, share: f64, batch: u64, collation: Collation) -> f64 {
         let share = share.clamp(0.0, 1.0);
-        match joined {
-            Joined::Summed => {
-                let all = self.of_all(batch, joined);
+        match collation {
+            Collation::Concatenated => {
+                let all = self.of_all(batch, collation);
                 all.quantile(tail_inverse(1.0 - share))
             }
-            Joined::Padded => {
+            Collation::Padded => {
                 let one = share.powf(1.0 / batch.max(1) as f64);
                 self.quantile(tail_inverse(1.0 - one))
             }
@@ -78,28 +78,28 @@ impl Spread {
     }
 
     /// The size that no batch exceeds: as if its samples were all the largest.
-    pub fn worst(&self, batch: u64, joined: Joined) -> Option<f64> {
+    pub fn worst(&self, batch: u64, collation: Collation) -> Option<f64> {
         let largest = self.max.is_finite().then_some(self.max)?;
-        Some(match joined {
-            Joined::Summed => largest * batch as f64,
-            Joined::Padded => largest,
+        Some(match collation {
+            Collation::Concatenated => largest * batch as f64,
+            Collation::Padded => largest,
         })
     }
 
     /// The chance that a batch is larger than `size`.
-    pub fn chance_above(&self, size: f64, batch: u64, joined: Joined) -> f64 {
-        let all = self.of_all(batch, joined);
+    pub fn chance_above(&self, size: f64, batch: u64, collation: Collation) -> f64 {
+        let all = self.of_all(batch, collation);
         if size >= all.max {
             return 0.0;
         }
-        match joined {
-            Joined::Summed => all.above(size),
-            Joined::Padded => 1.0 - (1.0 - self.above(size)).powf(batch as f64),
+        match collation {
+            Collation::Concatenated => all.above(size),
+            Collation::Padded => 1.0 - (1.0 - self.above(size)).powf(batch as f64),
         }
     }
 
-    fn of_all(&self, batch: u64, joined: Joined) -> Self {
-        if joined == Joined::Padded {
+    fn of_all(&self, batch: u64, collation: Collation) -> Self {
+        if collation == Collation::Padded {
             return *self;
         }
         let n = batch.max(1) as f64;
@@ -172,7 +172,7 @@ fn tail_inverse(chance: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn spread(mean: u64, p95: u64, max: u64) -> Spread {
+    fn sizes(mean: u64, p95: u64, max: u64) -> SizeDistribution {
         let data = Data {
             distribution: Distribution::Varying,
             mean,
@@ -180,7 +180,7 @@ mod tests {
             max,
             ..Data::default()
         };
-        Spread::of(&data).unwrap()
+        SizeDistribution::of(&data).unwrap()
     }
 
     #[track_caller]
@@ -202,43 +202,52 @@ mod tests {
 
     #[test]
     fn percentiles_are_met() {
-        let sizes = spread(20_000, 55_000, 182_312);
-        near(sizes.p95(1, Joined::Summed), 55_000.0, 60.0);
-        near(sizes.p95(1, Joined::Padded), 55_000.0, 60.0);
-        near(sizes.chance_above(55_000.0, 1, Joined::Summed), 0.05, 0.001);
-        near(sizes.at(0.95, 1, Joined::Summed), 55_000.0, 60.0);
+        let sizes = sizes(20_000, 55_000, 182_312);
+        near(sizes.p95(1, Collation::Concatenated), 55_000.0, 60.0);
+        near(sizes.p95(1, Collation::Padded), 55_000.0, 60.0);
         near(
-            sizes.at(0.95, 8, Joined::Padded),
-            sizes.p95(8, Joined::Padded),
+            sizes.chance_above(55_000.0, 1, Collation::Concatenated),
+            0.05,
+            0.001,
+        );
+        near(sizes.at(0.95, 1, Collation::Concatenated), 55_000.0, 60.0);
+        near(
+            sizes.at(0.95, 8, Collation::Padded),
+            sizes.p95(8, Collation::Padded),
             60.0,
         );
-        assert_eq!(sizes.worst(2, Joined::Summed), Some(364_624.0));
-        assert_eq!(sizes.worst(2, Joined::Padded), Some(182_312.0));
-        near(sizes.chance_above(364_624.0, 2, Joined::Summed), 0.0, 0.0);
+        assert_eq!(sizes.worst(2, Collation::Concatenated), Some(364_624.0));
+        assert_eq!(sizes.worst(2, Collation::Padded), Some(182_312.0));
+        near(
+            sizes.chance_above(364_624.0, 2, Collation::Concatenated),
+            0.0,
+            0.0,
+        );
     }
 
     #[test]
     fn larger_batches_are_larger_and_relatively_more_alike() {
-        let sizes = spread(500, 1_500, 4_096);
-        for joined in [Joined::Summed, Joined::Padded] {
+        let sizes = sizes(500, 1_500, 4_096);
+        for collation in [Collation::Concatenated, Collation::Padded] {
             for batch in 1..20 {
-                let (less, more) = (sizes.p95(batch, joined), sizes.p95(batch + 1, joined));
+                let (less, more) = (sizes.p95(batch, collation), sizes.p95(batch + 1, collation));
                 assert!(less <= more);
             }
         }
-        let relative = |n| sizes.p95(n, Joined::Summed) / sizes.typical(n, Joined::Summed);
+        let relative =
+            |n| sizes.p95(n, Collation::Concatenated) / sizes.typical(n, Collation::Concatenated);
         assert!(relative(16) < relative(2));
     }
 
     #[test]
     fn nothing_varies_where_nothing_is_said_and_odd_numbers_do_no_harm() {
-        assert_eq!(Spread::of(&Data::default()), None);
+        assert_eq!(SizeDistribution::of(&Data::default()), None);
         for (mean, p95, max) in [(1, 0, 0), (5, 5, 5), (1, 1_000_000, 1), (100, 99, 98)] {
-            let sizes = spread(mean, p95, max);
+            let sizes = sizes(mean, p95, max);
             for batch in [0, 1, 1_000_000] {
-                let chance = sizes.chance_above(3.0, batch, Joined::Summed);
+                let chance = sizes.chance_above(3.0, batch, Collation::Concatenated);
                 assert!((0.0..=1.0).contains(&chance));
-                assert!(sizes.p95(batch, Joined::Padded).is_finite());
+                assert!(sizes.p95(batch, Collation::Padded).is_finite());
             }
         }
         near(at_least_once(0.001, 974.0), 0.623, 0.001);

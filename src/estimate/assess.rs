@@ -1,0 +1,125 @@
+//! The estimate, read from a run and the allocator's replay of it.
+
+use super::engine::STEPS;
+use super::uncertainty::Uncertainty;
+use super::{
+    Category, Doubts, Estimate, Part, Peaks, Phase, Unsupported, alive_at, by_category, by_module,
+    device, divided, host, names, time,
+};
+use crate::order::{Map, sorted};
+use crate::scenario::{Attention, Case, Scenario};
+use crate::step::Run;
+use crate::units::Bytes;
+
+/// Phases whose peaks are listed.
+const PHASES: [Phase; 5] = [
+    Phase::Forward,
+    Phase::Backward,
+    Phase::Optimizer,
+    Phase::Evaluation,
+    Phase::Resume,
+];
+
+/// What the first steps of this case need; refused where nothing is trained.
+pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate, Unsupported> {
+    let scenario = case.scenario;
+    let steady = STEPS - 1;
+    let highest = peaks.highest().copied();
+    let Some(highest) = highest.filter(|_| run.trainable > 0) else {
+        return Err(names::nothing_trained(case));
+    };
+    let alive = alive_at(&run.trace, &highest);
+    let (host, disk) = host::beside(run, peaks.phases.last(), scenario);
+    // A declared network has no family of which anything is known.
+    let architecture = case.listed_model().map_or("declared", |model| model.arch);
+    let doubts = Doubts::of(architecture);
+    let uncertainty = doubts.uncertainty();
+    let allocated = uncertainty.band(Bytes::new(highest.bytes));
+    let reserved = Doubts {
+        reserved: true,
+        ..doubts
+    }
+    .uncertainty()
+    .band(Bytes::new(peaks.reserved));
+    let device = device::band(case, reserved);
+    let usable = device::usable(case);
+    let breakdown = largest_first(with_rest(
+        by_category(&run.trace, &alive),
+        Category::Rounding,
+        highest.bytes,
+    ));
+    let elsewhere = divided::elsewhere(&breakdown, scenario);
+    Ok(Estimate {
+        allocated: divided::widened(allocated, elsewhere),
+        reserved: divided::widened(reserved, elsewhere),
+        device: divided::widened(device, elsewhere),
+        phase: highest.mark.phase,
+        phases: PHASES
+            .into_iter()
+            .filter_map(|phase| {
+                peaks.in_phase(steady, phase).map(|peak| Part {
+                    what: phase,
+                    bytes: Bytes::new(peak.bytes),
+                })
+            })
+            .collect(),
+        breakdown,
+        modules: largest_first(with_rest(
+            by_module(&run.trace, &alive),
+            "the allocator".to_string(),
+            highest.bytes,
+        )),
+        timeline: peaks.timeline(),
+        between_steps: Bytes::new(peaks.phases.last().map_or(0, |peak| peak.end)),
+        forward_end: Bytes::new(
+            peaks
+                .in_phase(steady, Phase::Forward)
+                .map_or(0, |peak| peak.end),
+        ),
+        parameters: run.parameters,
+        trainable: run.trainable,
+        flops: time::flops(run, scenario),
+        host,
+        disk,
+        usable,
+        fits: usable.map(|usable| device.expected <= usable),
+        not_modelled: not_modelled(uncertainty, elsewhere, scenario),
+    })
+}
+
+fn not_modelled(uncertainty: Uncertainty, elsewhere: Bytes, scenario: &Scenario) -> Vec<String> {
+    let mut missing = uncertainty.not_modelled();
+    missing.extend(divided::not_modelled(elsewhere, scenario));
+    missing.extend(divided::not_split(scenario));
+    if scenario.data.padding_mask && scenario.training.attention == Attention::Flash2 {
+        missing.push("the copies that FlashAttention 2 makes to leave padding out".into());
+    }
+    if scenario.training.fp8 {
+        // ctx.save_for_backward(input_hp, weight_hp_t) in torchao/float8/float8_linear.py: what is kept is not fp8.
+        missing.push(
+            "one layer's copies in fp8; torchao keeps what it saves in 16 bits, as without fp8, and what Transformer Engine saves less"
+                .into(),
+        );
+    }
+    missing
+}
+
+/// Adds what the allocator hands out beyond the sum of the parts.
+fn with_rest<K: Ord>(mut parts: Map<K, u64>, rest: K, whole: u64) -> Map<K, u64> {
+    let sum = parts
+        .values()
+        .fold(0, |sum: u64, part| sum.saturating_add(*part));
+    if whole > sum {
+        parts.insert(rest, whole - sum);
+    }
+    parts
+}
+
+fn largest_first<K: Ord>(parts: Map<K, u64>) -> Vec<Part<K>> {
+    let parts = parts.into_iter().map(|(what, bytes)| Part {
+        what,
+        bytes: Bytes::new(bytes),
+    });
+    // Equal parts keep the order of the map.
+    sorted(parts, |a, b| b.bytes.cmp(&a.bytes))
+}

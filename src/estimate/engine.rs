@@ -1,0 +1,135 @@
+//! The one way from a case to the engine: its network, its machine and the runs that are asked of them.
+
+use super::{Unsupported, device, resume, software};
+use crate::nets::{self, Net, Sizes};
+use crate::scenario::{Case, Parallelism, Scenario};
+use crate::step::{self, Buckets, Course, Run, Told};
+use crate::tape::Machine;
+
+/// Training steps in a run from the start: the last is like all that follow.
+pub const STEPS: u32 = 3;
+
+/// A case's network on its machine, ready to run.
+pub(super) struct Engine<'a> {
+    scenario: &'a Scenario,
+    net: Box<dyn Net>,
+    machine: Machine,
+}
+
+impl<'a> Engine<'a> {
+    pub fn of(case: &Case<'a>) -> Result<Self, Unsupported> {
+        Ok(Self {
+            scenario: case.scenario,
+            net: network(case)?,
+            machine: machine(case),
+        })
+    }
+
+    /// The network, for questions that need no run.
+    pub fn net(&self) -> &dyn Net {
+        &*self.net
+    }
+
+    /// The first steps, and after them an evaluation and a resumed checkpoint where the scenario has them.
+    pub fn first_steps(&self, told: Told) -> Run {
+        self.run(Course {
+            told,
+            ..self.with_interludes(Course::from_the_start(STEPS))
+        })
+    }
+
+    /// The first steps and nothing after them.
+    pub fn steps_alone(&self) -> Run {
+        self.run(Course::from_the_start(STEPS))
+    }
+
+    /// One step like all later ones.
+    pub fn steady_step(&self, told: Told) -> Run {
+        let steady = Course::steady(&self.scenario.training, self.machine);
+        self.run(Course {
+            told,
+            ..self.with_interludes(steady)
+        })
+    }
+
+    fn with_interludes(&self, steps: Course) -> Course {
+        Course {
+            evaluation: self.scenario.runtime.eval_batch,
+            resumes: resume::on_device(self.scenario),
+            ..steps
+        }
+    }
+
+    fn run(&self, course: Course) -> Run {
+        #[cfg(test)]
+        counting::count();
+        let Scenario { data, training, .. } = self.scenario;
+        let course = Course {
+            buckets: buckets(self.scenario),
+            libraries: software::libraries(&self.scenario.stack),
+            ..course
+        };
+        step::run(&*self.net, data, training, self.machine, course)
+    }
+}
+
+fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
+    let (model, data) = (&case.scenario.model, &case.scenario.data);
+    if let Some(network) = &model.network {
+        let plan = network.plan(&model.dims, data.micro_batch, data.sequence);
+        return Ok(nets::declared(plan.map_err(Unsupported::Network)?));
+    }
+    let Some(entry) = case.model else {
+        return Err(Unsupported::UnknownModel(model.id.clone()));
+    };
+    let mut sizes = Sizes::from_entry(entry);
+    sizes.extend(&model.dims);
+    let net = nets::build(entry.arch, &sizes).map_err(Unsupported::Model)?;
+    net.supports(data).map_err(Unsupported::Model)?;
+    Ok(net)
+}
+
+/// The gradient buckets of data parallelism on several GPUs.
+fn buckets(scenario: &Scenario) -> Buckets {
+    let layout = &scenario.parallel;
+    if layout.strategy != Parallelism::Ddp || scenario.hardware.gpus < 2 {
+        Buckets::None
+    } else if layout.bucket_view {
+        Buckets::Viewed {
+            mib: layout.bucket_mb,
+        }
+    } else {
+        Buckets::Copied {
+            mib: layout.bucket_mb,
+        }
+    }
+}
+
+/// The GPU and PyTorch.
+fn machine(case: &Case) -> Machine {
+    Machine {
+        torch: software::torch(&case.scenario.stack),
+        ..device::machine(case)
+    }
+}
+
+/// How often networks run, so that tests can show that no question runs one twice.
+#[cfg(test)]
+pub(crate) mod counting {
+    use std::cell::Cell;
+
+    thread_local! {
+        static RUNS: Cell<u32> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        RUNS.with(|runs| runs.set(runs.get() + 1));
+    }
+
+    /// What `work` returns, and how often it ran a network.
+    pub(crate) fn runs_of<T>(work: impl FnOnce() -> T) -> (T, u32) {
+        let before = RUNS.with(Cell::get);
+        let found = work();
+        (found, RUNS.with(Cell::get) - before)
+    }
+}

@@ -1,0 +1,190 @@
+//! One scenario's prediction: the engine runs once for each distinct question, and every answer is read from those runs.
+
+use std::sync::OnceLock;
+
+use super::card::{self, SmallestCard};
+use super::engine::Engine;
+use super::explain::{self, TensorDetail, TensorGroup};
+use super::time::{self, StepTime};
+use super::{Estimate, Peaks, StepSequence, Unsupported, alloc_conf, assess, batch_sizes, names};
+use crate::catalog::{Gpu, ModelEntry};
+use crate::scenario::{Case, Checkpointing, Problem, Scenario};
+use crate::step::{Run, Told};
+
+/// What a run of one scenario needs. Nothing is computed before it is asked for, and nothing twice.
+#[derive(Debug)]
+pub struct Prediction {
+    scenario: Scenario,
+    gpu: Option<&'static Gpu>,
+    model: Option<&'static ModelEntry>,
+    first_steps: Once<(Run, Peaks)>,
+    /// The first steps with a note of each tensor's shape and of what saves it.
+    noted_steps: Once<(Run, Peaks)>,
+    steady_step: Once<Run>,
+    estimate: Once<Estimate>,
+    step_time: Once<StepTime>,
+    smallest_card: Once<Option<SmallestCard>>,
+    warnings: Once<Vec<Problem>>,
+}
+
+/// An instant of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum At {
+    /// When the most is allocated.
+    Peak,
+    /// An instant of the estimate's timeline, by its index.
+    Instant(usize),
+}
+
+/// Predictions of equal scenarios are equal.
+impl PartialEq for Prediction {
+    fn eq(&self, other: &Self) -> bool {
+        self.scenario == other.scenario
+    }
+}
+
+impl Prediction {
+    pub fn new(scenario: Scenario) -> Self {
+        let Case { gpu, model, .. } = Case::of(&scenario);
+        Self {
+            scenario,
+            gpu,
+            model,
+            first_steps: Once::default(),
+            noted_steps: Once::default(),
+            steady_step: Once::default(),
+            estimate: Once::default(),
+            step_time: Once::default(),
+            smallest_card: Once::default(),
+            warnings: Once::default(),
+        }
+    }
+
+    pub fn scenario(&self) -> &Scenario {
+        &self.scenario
+    }
+
+    pub fn case(&self) -> Case<'_> {
+        Case {
+            scenario: &self.scenario,
+            gpu: self.gpu,
+            model: self.model,
+        }
+    }
+
+    /// What a training step needs.
+    pub fn estimate(&self) -> Result<&Estimate, Unsupported> {
+        self.estimate.get(|| {
+            let (run, peaks) = self.first_steps()?;
+            assess::estimate(&self.case(), run, peaks)
+        })
+    }
+
+    /// The tensors that are alive at an instant, the largest group first; none beyond the end of the timeline.
+    pub fn tensors(&self, at: At) -> Result<Vec<TensorGroup>, Unsupported> {
+        let (run, peaks) = self.first_steps()?;
+        let instant = match at {
+            At::Peak => peaks.highest().copied(),
+            At::Instant(index) => peaks.instant(index),
+        };
+        Ok(instant.map_or_else(Vec::new, |instant| explain::groups(&run.trace, &instant)))
+    }
+
+    /// The tensors that are alive at the peak inside a module, whose path has `*` for numbers; the largest group first.
+    pub fn tensors_in(&self, module: &str) -> Result<Vec<TensorDetail>, Unsupported> {
+        let (run, peaks) = self
+            .noted_steps
+            .get(|| first_steps(&self.case(), Told::Notes))?;
+        let peak = peaks.highest();
+        Ok(peak.map_or_else(Vec::new, |peak| explain::inside(&run.trace, peak, module)))
+    }
+
+    /// The smallest GPU memory on which the steps run; `None` where they run on none.
+    pub fn smallest_card(&self) -> Result<Option<SmallestCard>, Unsupported> {
+        let found = self.smallest_card.get(|| {
+            let (run, _) = self.first_steps()?;
+            Ok(card::smallest(&self.case(), &run.trace))
+        });
+        found.copied()
+    }
+
+    /// Many steps with batches of varying size.
+    pub fn many_steps(&self, count: usize) -> Result<StepSequence, Unsupported> {
+        batch_sizes::steps(self, count)
+    }
+
+    /// How long a step takes.
+    pub fn step_time(&self) -> Result<StepTime, Unsupported> {
+        let found = self.step_time.get(|| {
+            let speeds = time::known(&self.case())?;
+            let run = self.steady_step()?;
+            // The model's arithmetic is without what checkpoints compute again.
+            let plain = match self.scenario.training.checkpointing {
+                Checkpointing::None | Checkpointing::Offload => None,
+                _ => {
+                    let mut plain = self.scenario.clone();
+                    plain.training.checkpointing = Checkpointing::None;
+                    let case = Case {
+                        scenario: &plain,
+                        ..self.case()
+                    };
+                    Some(Engine::of(&case)?.steady_step(Told::Kernels))
+                }
+            };
+            Ok(time::of_run(&self.case(), run, plain.as_ref(), &speeds))
+        });
+        found.copied()
+    }
+
+    /// The names of the kernels of a step, each once.
+    pub fn kernels(&self) -> Result<Vec<&'static str>, Unsupported> {
+        let mut names: Vec<&'static str> = Vec::new();
+        for kernel in &self.steady_step()?.trace.kernels {
+            if !names.contains(&kernel.op) {
+                names.push(kernel.op);
+            }
+        }
+        Ok(names)
+    }
+
+    /// Settings that run and are most likely a mistake, names that match nothing among them.
+    pub fn warnings(&self) -> &[Problem] {
+        let found = self.warnings.get(|| Ok(names::warnings(&self.case())));
+        found.map_or(&[], Vec::as_slice)
+    }
+
+    /// The first steps, and the allocator's replay of them.
+    pub(super) fn first_steps(&self) -> Result<&(Run, Peaks), Unsupported> {
+        self.first_steps
+            .get(|| first_steps(&self.case(), Told::Kernels))
+    }
+
+    fn steady_step(&self) -> Result<&Run, Unsupported> {
+        let run = || Ok(Engine::of(&self.case())?.steady_step(Told::Kernels));
+        self.steady_step.get(run)
+    }
+}
+
+/// A case's first steps, and the allocator's replay of them.
+pub(super) fn first_steps(case: &Case, told: Told) -> Result<(Run, Peaks), Unsupported> {
+    let run = Engine::of(case)?.first_steps(told);
+    let settings = alloc_conf::settings(&case.scenario.runtime);
+    let peaks = Peaks::replayed(&run.trace, &settings);
+    Ok((run, peaks))
+}
+
+/// An answer that is worked out once.
+#[derive(Debug)]
+struct Once<T>(OnceLock<Result<T, Unsupported>>);
+
+impl<T> Default for Once<T> {
+    fn default() -> Self {
+        Self(OnceLock::new())
+    }
+}
+
+impl<T> Once<T> {
+    fn get(&self, work: impl FnOnce() -> Result<T, Unsupported>) -> Result<&T, Unsupported> {
+        self.0.get_or_init(work).as_ref().map_err(Clone::clone)
+    }
+}
