@@ -1,8 +1,7 @@
 //! What several targets share: the launch script, its environment, and names that are safe everywhere.
 
 use super::{File, shell};
-use crate::catalog;
-use crate::scenario::{Parallelism, Problem, Scenario};
+use crate::scenario::{Case, Parallelism, Problem, Scenario};
 
 /// A text file.
 pub(super) fn file(name: &'static str, contents: String) -> File {
@@ -143,7 +142,7 @@ pub(super) fn job_name(scenario: &Scenario) -> String {
 
 /// The model's name on the hub, where the catalogue knows it.
 pub(super) fn hub_name(scenario: &Scenario) -> &str {
-    match catalog::model(&scenario.model.id) {
+    match Case::of(scenario).model {
         Some(model) if !model.hf_id.is_empty() => model.hf_id,
         _ => &scenario.model.id,
     }

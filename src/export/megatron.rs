@@ -4,10 +4,10 @@ use super::common::{hub_name, launch_torchrun, machines};
 use super::header::header;
 use super::refuse::{self, Layout};
 use super::{Files, Target};
-use crate::catalog::{self, ModelEntry};
+use crate::catalog::ModelEntry;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    Attention, Checkpointing, Optimizer, Parallelism, Precision, Problem, Scenario,
+    Attention, Case, Checkpointing, Optimizer, Parallelism, Precision, Problem, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -76,7 +76,7 @@ const GPT2: &[&str] = &[
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = refuse::fixed(scenario, FIXED);
-    let model = catalog::model(&scenario.model.id);
+    let model = Case::of(scenario).model;
     let kind = model.and_then(|it| ARCHITECTURES.iter().find(|(arch, _)| *arch == it.arch));
     if kind.is_none() {
         let ids: Vec<&str> = ARCHITECTURES.iter().map(|(id, _)| *id).collect();

@@ -4,7 +4,7 @@ use super::common::processes;
 use crate::catalog;
 use crate::scenario::network;
 use crate::scenario::{
-    Checkpointing, Offload, Parallelism, Precision, Problem, Quantization, Scenario, settings,
+    Case, Checkpointing, Offload, Parallelism, Precision, Problem, Quantization, Scenario, settings,
 };
 
 /// What few targets have a word for.
@@ -105,7 +105,7 @@ pub(super) fn fixed(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
 
 /// A problem where the model is none that these scripts and tools train: one that continues text.
 pub(super) fn causal(scenario: &Scenario) -> Option<Problem> {
-    let model = catalog::model(&scenario.model.id)?;
+    let model = Case::of(scenario).model?;
     let expected = "a language model that continues text, for this target";
     let other = model.category != catalog::ModelCategory::Decoders;
     other.then(|| Problem::new("model.id", model.id, expected))
@@ -146,7 +146,7 @@ pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
 
 /// A problem where the card is not NVIDIA's: what this target installs runs on no other.
 pub(super) fn nvidia(scenario: &Scenario) -> Option<Problem> {
-    let gpu = catalog::gpu(&scenario.hardware.gpu)?;
+    let gpu = Case::of(scenario).gpu?;
     let expected = "a card of NVIDIA's for this target, which installs PyTorch for CUDA";
     let other = gpu.vendor != catalog::Vendor::Nvidia;
     other.then(|| Problem::new("hardware.gpu", gpu.short_id(), expected))

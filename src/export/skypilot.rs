@@ -4,11 +4,10 @@ use super::common::{environment, file, job_name, machines, script};
 use super::header::header;
 use super::job::job;
 use super::{Files, Target, refuse, shell};
-use crate::catalog;
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Problem, Scenario};
+use crate::scenario::{Case, Problem, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "skypilot",
@@ -53,7 +52,8 @@ const NAMES: &[(&str, &str)] = &[
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
     let mut problems: Vec<Problem> = refuse::nvidia(scenario).into_iter().collect();
-    let card = catalog::gpu(&scenario.hardware.gpu)
+    let card = Case::of(scenario)
+        .gpu
         .and_then(|gpu| NAMES.iter().find(|(id, _)| *id == gpu.id));
     let card = card.map(|(_, name)| *name).ok_or_else(|| {
         let expected = "a card that SkyPilot has a name for, such as h100-sxm5 or rtx-4090";

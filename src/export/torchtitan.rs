@@ -4,11 +4,10 @@ use super::common::{launch_torchrun, machines, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
 use super::{Files, Target};
-use crate::catalog;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    Attention, Checkpointing, LossKernel, Offload, Optimizer, Parallelism, Precision, Problem,
-    Scenario,
+    Attention, Case, Checkpointing, LossKernel, Offload, Optimizer, Parallelism, Precision,
+    Problem, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -59,7 +58,9 @@ const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallel
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = refuse::fixed(scenario, FIXED);
-    let id = catalog::model(&scenario.model.id).map_or(scenario.model.id.as_str(), |it| it.id);
+    let id = Case::of(scenario)
+        .model
+        .map_or(scenario.model.id.as_str(), |it| it.id);
     let model = MODELS.iter().find(|(known, ..)| *known == id);
     if model.is_none() {
         let ids: Vec<&str> = MODELS.iter().map(|(id, ..)| *id).collect();

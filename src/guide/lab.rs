@@ -4,9 +4,8 @@ use crate::order::Map;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use crate::catalog;
 use crate::estimate::{Category, Estimate, Unsupported, estimate, quick_peak};
-use crate::scenario::{Scenario, presets, settings};
+use crate::scenario::{Case, Scenario, presets, settings};
 use crate::units::{Bytes, UnitStyle};
 
 /// Changes to a preset: paths or link keys with their values, as `--set` takes them.
@@ -123,7 +122,7 @@ impl Lab {
     pub fn dim(&self, changes: Changes, name: &str) -> Result<u64, Unsupported> {
         let scenario = self.scenario(changes)?;
         let given = scenario.model.dims.get(name).copied();
-        let listed = || catalog::model(&scenario.model.id)?.size(name);
+        let listed = || Case::of(&scenario).model?.size(name);
         given
             .or_else(listed)
             .ok_or_else(|| Unsupported::NoSize(name.into()))

@@ -1,9 +1,8 @@
 //! The fit map: which micro-batch fits at which sample size, worked out one cell at a time.
 
-use crate::catalog;
 use crate::estimate::{Band, estimate};
 use crate::order::sorted;
-use crate::scenario::Scenario;
+use crate::scenario::{Case, Scenario};
 use crate::units::Bytes;
 
 /// What the columns of a map vary: how large a sample is.
@@ -47,7 +46,7 @@ const IMAGE: &str = "img";
 fn image(scenario: &Scenario) -> Option<u64> {
     let changed = scenario.model.dims.get(IMAGE).copied();
     let listed = || {
-        let entry = catalog::model(&scenario.model.id)?;
+        let entry = Case::of(scenario).model?;
         let sizes = entry.sizes();
         let (_, values) = sizes.iter().find(|(name, _)| *name == IMAGE)?;
         values.first().copied()

@@ -6,7 +6,7 @@ use super::tiers::largest as largest_batch;
 use crate::catalog;
 use crate::estimate::{Estimate, Unsupported, estimate};
 use crate::order::sorted;
-use crate::scenario::{Checkpointing, Scenario, settings};
+use crate::scenario::{Case, Checkpointing, Scenario, settings};
 use crate::units::Bytes;
 
 /// What is solved for.
@@ -207,7 +207,7 @@ fn first_of(first: u64, last: u64, meets: impl Fn(u64) -> bool) -> Option<u64> {
 
 /// The smallest card of the catalogue that holds the run as it is, of the same maker where the run's card is listed.
 pub fn smallest_gpu(scenario: &Scenario, goal: Goal) -> Option<(&'static catalog::Gpu, Estimate)> {
-    let vendor = catalog::gpu(&scenario.hardware.gpu).map(|it| it.vendor);
+    let vendor = Case::of(scenario).gpu.map(|it| it.vendor);
     let of_vendor = catalog::gpus()
         .iter()
         .filter(|it| vendor.is_none_or(|vendor| it.vendor == vendor));

@@ -7,7 +7,7 @@ use super::super::what;
 use super::{goal, link, number};
 use crate::catalog;
 use crate::document::Document;
-use crate::scenario::{Checkpointing, Problem, Scenario};
+use crate::scenario::{Case, Checkpointing, Problem, Scenario};
 use crate::share;
 use crate::strategy::{self, Goal, Slope, Unknown};
 
@@ -84,7 +84,7 @@ fn dimensions(scenario: &Scenario) -> Vec<&str> {
     if let Some(network) = &scenario.model.network {
         return network.sizes();
     }
-    let sizes = catalog::model(&scenario.model.id).map(catalog::ModelEntry::sizes);
+    let sizes = Case::of(scenario).model.map(catalog::ModelEntry::sizes);
     let names = sizes.unwrap_or_default().into_iter();
     names.map(|(name, _)| name).collect()
 }

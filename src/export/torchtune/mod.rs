@@ -6,12 +6,11 @@ use super::common::{file, launch, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
 use super::{Files, Target};
-use crate::catalog;
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    Attention, Checkpointing, Lora, LossKernel, Offload, Optimizer, Parallelism, Precision,
+    Attention, Case, Checkpointing, Lora, LossKernel, Offload, Optimizer, Parallelism, Precision,
     Problem, Quantization, Scenario,
 };
 
@@ -56,7 +55,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         &[Precision::Fp32, Precision::Bf16],
     ));
     problems.extend(choices(scenario));
-    let id = catalog::model(&scenario.model.id).map_or(scenario.model.id.as_str(), |it| it.id);
+    let id = Case::of(scenario)
+        .model
+        .map_or(scenario.model.id.as_str(), |it| it.id);
     let model = MODELS.iter().find(|(known, ..)| *known == id);
     if model.is_none() {
         let ids: Vec<&str> = MODELS.iter().map(|(id, ..)| *id).collect();

@@ -4,7 +4,7 @@ use super::super::deepspeed;
 use super::super::take::Take;
 use crate::catalog;
 use crate::document::Document;
-use crate::scenario::Parallelism;
+use crate::scenario::{Case, Parallelism};
 
 /// The catalogue's id of a model that the hub knows by this name.
 pub fn model(take: &mut Take) {
@@ -20,7 +20,7 @@ pub fn model(take: &mut Take) {
 /// Adapters on every linear layer, where it is known how the model calls them.
 pub fn every_linear(take: &mut Take, key: &str) {
     const KNOWN: &[&str] = &["llama", "mistral", "qwen2", "qwen3"];
-    let model = catalog::model(&take.imported.scenario.model.id);
+    let model = Case::of(&take.imported.scenario).model;
     if model.is_some_and(|it| KNOWN.contains(&it.arch)) {
         let targets = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj";
         take.set("training.lora.targets", targets);

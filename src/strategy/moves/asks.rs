@@ -1,7 +1,7 @@
 //! What moves ask of a run, and how they change it.
 
-use crate::catalog::{self, ModelCategory, Vendor};
-use crate::scenario::{Lora, Optimizer, Parallelism, Precision, Scenario};
+use crate::catalog::{ModelCategory, Vendor};
+use crate::scenario::{Case, Lora, Optimizer, Parallelism, Precision, Scenario};
 
 pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut changed = scenario.clone();
@@ -11,7 +11,7 @@ pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> S
 
 /// What the layers of a decoder's attention are called, where adapters on them are usual.
 pub(super) fn attention_layers(scenario: &Scenario) -> Option<Vec<String>> {
-    match catalog::model(&scenario.model.id)?.arch {
+    match Case::of(scenario).model?.arch {
         "gpt2" => Some(vec!["c_attn".into()]),
         "llama" | "mistral" | "mixtral" | "qwen2" | "qwen3" | "gemma" | "gemma2" => {
             Some(Lora::default().targets)
@@ -31,7 +31,7 @@ pub(super) fn adapted(scenario: &mut Scenario, targets: Vec<String>) {
 
 /// What the embeddings are called.
 pub(super) fn embeddings(scenario: &Scenario) -> Option<Vec<String>> {
-    let names: &[&str] = match catalog::model(&scenario.model.id)?.arch {
+    let names: &[&str] = match Case::of(scenario).model?.arch {
         "gpt2" => &["wte", "wpe"],
         _ if language_model(scenario) => &["embed_tokens"],
         _ => return None,
@@ -40,11 +40,13 @@ pub(super) fn embeddings(scenario: &Scenario) -> Option<Vec<String>> {
 }
 
 pub(super) fn language_model(scenario: &Scenario) -> bool {
-    catalog::model(&scenario.model.id).is_some_and(|it| it.category == ModelCategory::Decoders)
+    Case::of(scenario)
+        .model
+        .is_some_and(|it| it.category == ModelCategory::Decoders)
 }
 
 pub(super) fn reads_sequences(scenario: &Scenario) -> bool {
-    catalog::model(&scenario.model.id).is_some_and(|it| {
+    Case::of(scenario).model.is_some_and(|it| {
         matches!(
             it.category,
             ModelCategory::Decoders
@@ -76,13 +78,15 @@ pub(super) fn less(
 
 pub(super) fn has_bf16(scenario: &Scenario) -> bool {
     match scenario.hardware.capability {
-        (0, 0) => catalog::gpu(&scenario.hardware.gpu).is_none_or(|gpu| gpu.bf16),
+        (0, 0) => Case::of(scenario).gpu.is_none_or(|gpu| gpu.bf16),
         has => has >= (8, 0),
     }
 }
 
 pub(super) fn nvidia(scenario: &Scenario) -> bool {
-    catalog::gpu(&scenario.hardware.gpu).is_none_or(|gpu| gpu.vendor == Vendor::Nvidia)
+    Case::of(scenario)
+        .gpu
+        .is_none_or(|gpu| gpu.vendor == Vendor::Nvidia)
 }
 
 /// AdamW with full states on the card, in one process or DDP: where states are divided, others may not replace it.
@@ -106,7 +110,7 @@ pub(super) fn encoder(scenario: &Scenario) -> Option<&'static str> {
     if scenario.model.network.is_some() {
         return None;
     }
-    match catalog::model(&scenario.model.id)?.arch {
+    match Case::of(scenario).model?.arch {
         "llava" | "gemma3" | "paligemma" => Some("vision_tower"),
         "qwen2_vl" | "qwen2_5_vl" => Some("visual"),
         "dreams" if scenario.model.dim("fingerprint") > Some(0) => Some("backbone"),

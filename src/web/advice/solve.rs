@@ -3,9 +3,8 @@
 use super::Panel;
 use super::jobs::refused;
 use super::sheet::{Cell, Sheet};
-use crate::catalog;
 use crate::estimate::{Estimate, Prediction, Unsupported, estimate};
-use crate::scenario::{Scenario, settings};
+use crate::scenario::{Case, Scenario, settings};
 use crate::strategy::{self, Goal, Slope, Unknown};
 use crate::web::text;
 use crate::web::worker::{JobKind, Work};
@@ -113,8 +112,9 @@ fn fewest_cards(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
 }
 
 fn fewest_checkpoints(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
-    let has_layers =
-        catalog::model(&scenario.model.id).is_some_and(|it| it.size("layers").is_some());
+    let has_layers = Case::of(scenario)
+        .model
+        .is_some_and(|it| it.size("layers").is_some());
     if !has_layers {
         return Ok(Vec::new());
     }

@@ -4,8 +4,7 @@ mod parts;
 
 pub use parts::*;
 
-use crate::catalog;
-use crate::scenario::{Checkpointing, Scenario};
+use crate::scenario::{Case, Checkpointing, Scenario};
 use crate::share::DATA_VERSION;
 use crate::strategy::Tally;
 use crate::strategy::doctor::{Calibration, Cause};
@@ -67,12 +66,14 @@ pub fn about(scenario: &Scenario) -> String {
         Some(lora) => format!("LoRA rank {}", lora.rank),
         None => "full training".into(),
     };
-    let card = catalog::gpu(&scenario.hardware.gpu).map_or(&*scenario.hardware.gpu, |it| it.name);
+    let card = Case::of(scenario)
+        .gpu
+        .map_or(&*scenario.hardware.gpu, |it| it.name);
     let cards = match scenario.hardware.gpus {
         1 => card.to_string(),
         many => format!("{many} × {card}"),
     };
-    let model = match (&scenario.model.network, catalog::model(&scenario.model.id)) {
+    let model = match (&scenario.model.network, Case::of(scenario).model) {
         (None, Some(model)) => model.name,
         // What stands in the catalogue is not the name of what was declared.
         (Some(_), Some(_)) => DECLARED,
