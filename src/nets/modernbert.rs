@@ -1,7 +1,7 @@
 //! ModernBERT (transformers/models/modernbert/modeling_modernbert.py): local attention, with global attention in every third layer.
 
 use super::attention::{Eager, attend};
-use super::decoder::{plain_tables, wide_turned};
+use super::decoder::{full_tables, rotated_in_fp32};
 use super::encoder::Config;
 use super::inputs::token_ids_and_labels;
 use super::masks::{bidirectional_mask, sliding_window_mask};
@@ -90,7 +90,7 @@ impl ModernBert {
                 .then(|words| norm(cx, "norm", words))
         });
         let dtype = embedded.dtype();
-        let tables = |names| plain_tables(cx, &positions, hidden / heads, dtype, names);
+        let tables = |names| full_tables(cx, &positions, hidden / heads, dtype, names);
         let global_mask = bidirectional_mask(cx, ids.size(1), padding, dtype);
         let local_mask = sliding_window_mask(cx, ids, padding, dtype, self.reach);
         let global = LayerInputs {
@@ -150,7 +150,7 @@ impl ModernBert {
             return (x.clone(), None);
         };
         let [mut q, mut k, v] = parts.map(|part| part.transpose(1, 2));
-        let [rotated_q, rotated_k] = [&q, &k].map(|x| wide_turned(x, &inputs.rotary));
+        let [rotated_q, rotated_k] = [&q, &k].map(|x| rotated_in_fp32(x, &inputs.rotary));
         let narrow_q = rotated_q.to(q.dtype());
         k = rotated_k.to(k.dtype());
         q = narrow_q;

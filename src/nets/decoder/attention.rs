@@ -3,8 +3,8 @@
 use std::rc::Rc;
 
 use super::super::Cx;
-use super::traits::{HeadNorms, Positions, Projection, Scores};
-use super::{Cache, Decoder, Shared, rope};
+use super::family::{Positions, Projection, QkNorm, Scores};
+use super::{Cache, Decoder, LayerInputs, rope};
 use crate::scenario::{Attention, Checkpointing, Kernels};
 use crate::tape::ops::{AttentionMask, repeat_heads};
 use crate::tape::{DType, Made, Tensor};
@@ -14,81 +14,86 @@ impl Decoder {
         &self,
         cx: &Cx,
         x: &Tensor,
-        shared: &Shared,
+        inputs: &LayerInputs,
     ) -> (Tensor, Option<Tensor>) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
-        let own = match self.traits.scores {
+        let sinks_or_mask = match self.family.attention.scores {
             Scores::Library => None,
             Scores::Sinks => Some(cx.param("sinks", [self.heads]).tensor()),
-            Scores::Wide => Some(cx.buffer("bias", [self.places, self.places], DType::Bool)),
+            Scores::Fp32 => {
+                let shape = [self.max_positions, self.max_positions];
+                Some(cx.buffer("bias", shape, DType::Bool))
+            }
         };
         let start = cx.tape.made();
-        let (joint, [mut q, mut k, mut v], norms) = self.projections(cx, x);
+        let (fused, [mut q, mut k, mut v], norms) = self.projections(cx, x);
         let projected = cx.tape.made();
-        let mut names = Vec::new();
-        if let (Some(tables), Positions::Rotary(turn)) = (&shared.rope, self.traits.positions) {
+        let mut held = Vec::new();
+        if let (Some(tables), Positions::Rotary(rope)) =
+            (&inputs.rotary, self.family.embeddings.positions)
+        {
             if cx.env.training.kernels == Kernels::Library {
-                let turned = rope::apply(&q, &k, tables, turn);
-                (q, k, names) = turned;
+                (q, k, held) = rope::apply(&q, &k, tables, rope);
             } else {
                 [q, k] = q.rope_liger(&k, tables);
             }
         }
         if self.caches_views(cx) {
-            // What a checkpointed layer returns when it is run again goes with the rest of that.
-            let again = cx.checkpointing() == Checkpointing::Layers && cx.tape.grad_enabled();
-            if let Some(cache) = shared.cache.as_ref().filter(|_| !again) {
+            // When a checkpointed layer is computed again, its return value is dropped.
+            let recomputed = cx.checkpointing() == Checkpointing::Layers && cx.tape.grad_enabled();
+            if let Some(cache) = inputs.cache.as_ref().filter(|_| !recomputed) {
                 cache.borrow_mut().push(k.clone());
             }
         } else {
-            (k, v) = cached(&shared.cache, k, v);
+            (k, v) = cached(&inputs.cache, k, v);
         }
-        let mut groups = self.heads / self.kv_heads;
-        if self.traits.repeats_keys && cx.env.libraries.mistral_repeats_keys && groups > 1 {
+        let mut groups = self.heads / self.key_value_heads;
+        if self.family.attention.repeats_kv && cx.env.libraries.mistral_repeats_keys && groups > 1 {
             k = repeat_heads(&k, groups);
             v = repeat_heads(&v, groups);
             groups = 1;
         }
-        let mask = &shared.mask;
-        let rate = if self.traits.dropout.attention {
-            cx.rate(self.drop_rate)
+        let mask = &inputs.attention_mask;
+        let rate = if self.family.dropout.attention {
+            cx.rate(self.dropout_rate)
         } else {
             0.0
         };
-        let capped = self.traits.soft_caps;
-        let (mut out, weights) = match &own {
-            Some(own) if cx.env.training.attention == Attention::Eager => {
-                let spelled = match self.traits.scores {
-                    Scores::Wide => wide,
-                    _ => with_sinks,
+        let softcap = self.family.attention.softcap;
+        let (mut out, weights) = match &sinks_or_mask {
+            Some(sinks_or_mask) if cx.env.training.attention == Attention::Eager => {
+                let eager = match self.family.attention.scores {
+                    Scores::Fp32 => eager_fp32,
+                    _ => eager_with_sinks,
                 };
-                spelled([&q, &k, &v], mask, groups, own)
+                eager([&q, &k, &v], mask, groups, sinks_or_mask)
             }
-            _ => between(cx, [&q, &k, &v], mask, groups, capped, rate),
+            _ => attention_function(cx, [&q, &k, &v], mask, groups, softcap, rate),
         };
         out = out.reshape(&[b, s, self.heads * d]).contiguous();
         out = cx.linear(
-            self.traits.names.out,
+            self.family.names.o_proj,
             &out,
             self.hidden,
-            self.traits.out_bias,
+            self.family.attention.o_bias,
         );
-        if self.traits.out_made_first {
+        if self.family.init.o_proj_first {
             cx.tape.make_now(start, projected);
         } else if let Some([from, to]) = norms {
             cx.tape.make_now(from, to);
         }
-        if self.traits.dropout.inside {
-            out = self.dropped(cx, &out);
+        if self.family.dropout.in_sublayers {
+            out = self.dropout(cx, &out);
         }
-        drop((joint, names));
+        drop((fused, held));
         (out, weights)
     }
 
-    /// `present` of `GPTBigCodeAttention` before transformers 4.53: keys and values as a view of the joint product, all of
-    /// which it keeps, whether layers are checkpointed or not.
+    /// `present` of `GPTBigCodeAttention` before transformers 4.53: keys and values as a view of the fused projection, all of
+    /// which stays alive, whether layers are checkpointed or not.
     fn caches_views(&self, cx: &Cx) -> bool {
-        self.traits.projection == Projection::OneKey && cx.env.libraries.bigcode_keeps_caches
+        self.family.attention.projection == Projection::FusedMultiQuery
+            && cx.env.libraries.bigcode_keeps_caches
     }
 
     pub(super) fn cache(&self, cx: &Cx) -> Cache {
@@ -98,36 +103,35 @@ impl Decoder {
         cache(cx)
     }
 
-    /// What the block's names keep alive besides; queries, keys and values `[B, H, S, D]`; the norms of heads, which
-    /// constructors make after the last projection.
+    /// The fused projection, which a variable of the block keeps alive; queries, keys and values `[B, H, S, D]`; the span
+    /// of `q_norm` and `k_norm`, which constructors make after the last projection.
     fn projections(&self, cx: &Cx, x: &Tensor) -> (Option<Tensor>, [Tensor; 3], Option<[Made; 2]>) {
-        let bias = self.traits.qkv_bias;
+        let bias = self.family.attention.qkv_bias;
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
-        let (h, k) = (self.heads, self.kv_heads);
+        let (h, k) = (self.heads, self.key_value_heads);
         let heads = |t: &Tensor, n: u64| t.view(&[b, s, n, d]).transpose(1, 2);
-        let whole = (h + 2 * k) * d;
-        let joint = || cx.linear(self.traits.names.joint, x, whole, bias);
-        match self.traits.projection {
-            Projection::Apart | Projection::Together | Projection::QueryFirst => {
-                let (all, norms) = self.apart_projections(cx, x);
-                (None, all, Some(norms))
+        let width = (h + 2 * k) * d;
+        let project = || cx.linear(self.family.names.qkv_proj, x, width, bias);
+        match self.family.attention.projection {
+            Projection::Separate | Projection::SeparateThenSplit | Projection::ScaledQueryFirst => {
+                let (qkv, norms) = self.separate_projections(cx, x);
+                (None, qkv, Some(norms))
             }
-            Projection::Joint => {
-                let joint = joint();
-                let [q, keys, v] = [h, k, k].map(|n| joint.narrow(-1, n * d));
-                let all = [heads(&q, h), heads(&keys, k), heads(&v, k)];
-                (Some(joint), all, None)
+            Projection::Fused => {
+                let fused = project();
+                let [q, keys, v] = [h, k, k].map(|n| fused.narrow(-1, n * d));
+                let qkv = [heads(&q, h), heads(&keys, k), heads(&v, k)];
+                (Some(fused), qkv, None)
             }
-            Projection::ByHead => {
-                let mut all = joint();
-                all = all.view(&[b, s, h, 3 * d]).transpose(1, 2);
-                let parts = all.split(&[d; 3], -1);
-                let parts = parts.try_into();
-                let parts = parts.unwrap_or_else(|_| [0; 3].map(|_| all.clone()));
-                (Some(all), parts, None)
+            Projection::FusedByHead => {
+                let mut fused = project();
+                fused = fused.view(&[b, s, h, 3 * d]).transpose(1, 2);
+                let qkv = fused.split(&[d; 3], -1).try_into();
+                let qkv = qkv.unwrap_or_else(|_| [0; 3].map(|_| fused.clone()));
+                (Some(fused), qkv, None)
             }
-            Projection::OneKey => {
-                let parts = joint().unsqueeze(1).split(&[h * d, k * d, k * d], 3);
+            Projection::FusedMultiQuery => {
+                let parts = project().unsqueeze(1).split(&[h * d, k * d, k * d], 3);
                 let [q, keys, v]: [Tensor; 3] = match parts.try_into() {
                     Ok(parts) => parts,
                     Err(_) => return (None, [0; 3].map(|_| x.clone()), None),
@@ -137,31 +141,31 @@ impl Decoder {
         }
     }
 
-    fn apart_projections(&self, cx: &Cx, x: &Tensor) -> ([Tensor; 3], [Made; 2]) {
+    fn separate_projections(&self, cx: &Cx, x: &Tensor) -> ([Tensor; 3], [Made; 2]) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
-        let names = self.traits.names;
-        let kind = self.traits.head_norms;
-        let normed = |at: HeadNorms, t: Tensor, norm: Option<&'static str>| match norm {
-            Some(norm) if at == kind => self.norm(cx, norm, &t),
+        let names = self.family.names;
+        let qk_norm = self.family.attention.qk_norm;
+        let normed = |at: QkNorm, t: Tensor, norm: Option<&'static str>| match norm {
+            Some(norm) if at == qk_norm => self.norm(cx, norm, &t),
             _ => t,
         };
-        let project = |name, n: u64| cx.linear(name, x, n * d, self.traits.qkv_bias);
-        let whole = |t, norm| normed(HeadNorms::Whole, t, norm);
+        let project = |name, n: u64| cx.linear(name, x, n * d, self.family.attention.qkv_bias);
+        let norm_whole = |t, norm| normed(QkNorm::WholeProjection, t, norm);
         let split = |t: Tensor, norm, n| {
-            let t = normed(HeadNorms::Each, t.view(&[b, s, n, d]), norm);
+            let t = normed(QkNorm::PerHead, t.view(&[b, s, n, d]), norm);
             t.transpose(1, 2)
         };
-        let (h, k) = (self.heads, self.kv_heads);
-        let (q_norm, k_norm) = (Some(names.query_norm), Some(names.key_norm));
+        let (h, k) = (self.heads, self.key_value_heads);
+        let (q_norm, k_norm) = (Some(names.q_norm), Some(names.k_norm));
         let mut queries = project("q_proj", h);
         let mut start = cx.tape.made();
-        let [mut keys, values] = match self.traits.projection {
-            Projection::Together => {
-                queries = whole(queries, q_norm);
+        let [mut keys, values] = match self.family.attention.projection {
+            Projection::SeparateThenSplit => {
+                queries = norm_whole(queries, q_norm);
                 let made = cx.tape.made();
                 let mut keys = project("k_proj", k);
                 start = cx.tape.make_now(start, made);
-                keys = whole(keys, k_norm);
+                keys = norm_whole(keys, k_norm);
                 let made = cx.tape.made();
                 let values = project("v_proj", k);
                 start = cx.tape.make_now(start, made);
@@ -169,32 +173,32 @@ impl Decoder {
                 keys = split(keys, k_norm, k);
                 [keys, split(values, None, k)]
             }
-            Projection::QueryFirst => {
+            Projection::ScaledQueryFirst => {
                 queries = split(queries.then(Tensor::scale), None, h);
                 let keys = project("k_proj", k);
                 let values = project("v_proj", k);
                 [split(keys, None, k), split(values, None, k)]
             }
             _ => {
-                queries = split(whole(queries, q_norm), q_norm, h);
+                queries = split(norm_whole(queries, q_norm), q_norm, h);
                 let made = cx.tape.made();
                 let keys = project("k_proj", k);
                 start = cx.tape.make_now(start, made);
-                let keys = split(whole(keys, k_norm), k_norm, k);
+                let keys = split(norm_whole(keys, k_norm), k_norm, k);
                 let made = cx.tape.made();
                 let values = project("v_proj", k);
                 start = cx.tape.make_now(start, made);
                 [keys, split(values, None, k)]
             }
         };
-        match kind {
-            HeadNorms::EachMoved => {
-                queries = normed(HeadNorms::EachMoved, queries, q_norm);
-                keys = normed(HeadNorms::EachMoved, keys, k_norm);
+        match qk_norm {
+            QkNorm::PerHeadTransposed => {
+                queries = normed(QkNorm::PerHeadTransposed, queries, q_norm);
+                keys = normed(QkNorm::PerHeadTransposed, keys, k_norm);
             }
-            HeadNorms::OneByOne => {
-                queries = one_by_one(cx, names.query_norm, &queries);
-                keys = one_by_one(cx, names.key_norm, &keys);
+            QkNorm::ModulePerHead => {
+                queries = norm_per_head(cx, names.q_norm, &queries);
+                keys = norm_per_head(cx, names.k_norm, &keys);
             }
             _ => {}
         }
@@ -203,7 +207,7 @@ impl Decoder {
 }
 
 /// `StableLmLayerNormPerHead.forward`: a norm without bias for each head.
-fn one_by_one(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+fn norm_per_head(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     let count = x.size(1);
     let ones: Vec<u64> = (0..count).map(|_| 1).collect();
     let parts = x.split(&ones, 1);
@@ -223,14 +227,14 @@ fn one_by_one(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     }
 }
 
-/// Where keys and values are kept, if they are: a checkpointed layer is given none (`GradientCheckpointingLayer`).
+/// The cache of keys and values, if there is one: a checkpointed layer gets none (`GradientCheckpointingLayer`).
 pub(in crate::nets) fn cache(cx: &Cx) -> Cache {
     let kept = cx.env.training.use_cache && cx.checkpointing() != Checkpointing::Layers;
     kept.then(Default::default)
 }
 
-/// `DynamicLayer.update`: joins new keys and values to what is kept, which copies them. What is kept is empty and of the
-/// keys' type, so the copies of both have that where it is the wider one.
+/// `DynamicLayer.update`: concatenates new keys and values with the cache, which copies them. The cache is empty and has the
+/// keys' type, so both copies have that type where it is the wider one.
 pub(in crate::nets) fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, Tensor) {
     let Some(cache) = cache else { return (k, v) };
     let dtype = k.dtype();
@@ -249,18 +253,18 @@ pub(in crate::nets) fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, T
 }
 
 /// `ALL_ATTENTION_FUNCTIONS` for queries, keys and values `[B, H, S, D]`: the result `[B, S, H, D]`.
-pub(super) fn between(
+pub(super) fn attention_function(
     cx: &Cx,
     all: [&Tensor; 3],
     mask: &AttentionMask,
     groups: u64,
-    capped: bool,
+    softcap: bool,
     dropout: f64,
 ) -> (Tensor, Option<Tensor>) {
     let [q, k, v] = all;
     match cx.env.training.attention {
         Attention::Sdpa | Attention::Flash2 => (sdpa(q, k, v, mask, groups, dropout), None),
-        Attention::Eager => eager(all, mask, groups, capped, dropout),
+        Attention::Eager => eager(all, mask, groups, softcap, dropout),
     }
 }
 
@@ -288,13 +292,13 @@ fn eager(
     [q, k, v]: [&Tensor; 3],
     mask: &AttentionMask,
     groups: u64,
-    capped: bool,
+    softcap: bool,
     dropout: f64,
 ) -> (Tensor, Option<Tensor>) {
     let keys = repeat_heads(k, groups);
     let values = repeat_heads(v, groups);
     let mut weights = q.matmul(&keys.transpose(2, 3)).then(Tensor::scale);
-    if capped {
+    if softcap {
         weights = weights.scale();
         weights = weights.tanh();
         weights = weights.scale();
@@ -312,8 +316,8 @@ fn eager(
     (out, Some(weights))
 }
 
-/// `eager_attention_forward` of GPT-OSS: one score more for each head, which takes its share and is left out.
-fn with_sinks(
+/// `eager_attention_forward` of GPT-OSS: a learned sink for each head takes part in the softmax and is then cut off.
+fn eager_with_sinks(
     [q, k, v]: [&Tensor; 3],
     mask: &AttentionMask,
     groups: u64,
@@ -342,25 +346,25 @@ fn with_sinks(
     (out, Some(weights))
 }
 
-/// `_attn` and `_merge_heads` of GPT-Neo: what the block's own triangle leaves out is written over.
-fn wide(
+/// `_attn` and `_merge_heads` of GPT-Neo, with the block's own causal mask.
+fn eager_fp32(
     [q, k, v]: [&Tensor; 3],
     mask: &AttentionMask,
     _groups: u64,
-    triangle: &Tensor,
+    causal_mask: &Tensor,
 ) -> (Tensor, Option<Tensor>) {
     let (query, key) = (q.to(DType::F32), k.to(DType::F32));
     let mut weights = query.matmul(&key.transpose(2, 3));
-    let seen = triangle.narrow(0, q.size(-2)).narrow(1, k.size(-2));
+    let visible = causal_mask.narrow(0, q.size(-2)).narrow(1, k.size(-2));
     let least = q.constant("tensor", &[0; 0], weights.dtype());
-    weights = weights.masked_fill(&seen);
+    weights = weights.masked_fill(&visible);
     if let AttentionMask::Given(bias) = mask {
         weights = weights.add(bias);
     }
     weights = weights.softmax(None);
     weights = weights.to(v.dtype());
     let out = weights.matmul(v);
-    drop((query, key, seen, least));
+    drop((query, key, visible, least));
     let merged = out.then(|out| out.transpose(1, 2).contiguous());
     (merged, Some(weights))
 }

@@ -4,71 +4,78 @@ use super::super::Cx;
 use super::Decoder;
 use crate::tape::{DType, Tensor};
 
-/// What a family's mixture of experts has besides the experts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mixture {
-    /// The chosen experts' weights are made to sum to one.
-    pub normalised: bool,
+/// What sets a family's mixture of experts apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Experts {
+    /// The weights of a token's experts are divided by their sum.
+    pub norm_topk_prob: bool,
     pub router: Router,
-    /// One more feed-forward that every token passes.
-    pub shared: Common,
-    /// Matrices of experts have biases, stand the other way round, and alternate gate and up (GPT-OSS).
-    pub biased: bool,
+    pub shared: SharedExpert,
+    /// Matrices of experts have biases, are transposed, and alternate gate and up (GPT-OSS).
+    pub bias: bool,
 }
 
-/// How experts are chosen.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+impl Experts {
+    pub const PLAIN: Self = Self {
+        norm_topk_prob: false,
+        router: Router::Softmax,
+        shared: SharedExpert::None,
+        bias: false,
+    };
+}
+
+/// How a token's experts and their weights are computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Router {
-    /// Weights stay in fp32 (Mixtral).
-    Wide,
-    /// They take the type of the logits.
-    #[default]
-    Narrow,
-    /// Of the groups with the best experts, in fp32 (DeepSeek V2).
-    Groups,
-    /// By the logits of the chosen alone (GPT-OSS).
-    Chosen,
-    /// By sigmoids with a correction, of the best groups (DeepSeek V3).
-    Sigmoid,
+    /// A softmax whose weights take the type of the logits.
+    Softmax,
+    /// A softmax whose weights stay in fp32 (Mixtral).
+    SoftmaxFp32,
+    /// A softmax in fp32, restricted to the groups with the best experts (DeepSeek V2).
+    SoftmaxOfGroups,
+    /// A softmax over the logits of the chosen experts alone (GPT-OSS).
+    SoftmaxOfChosen,
+    /// Sigmoids with a correction bias, restricted to the best groups (DeepSeek V3).
+    SigmoidOfGroups,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Common {
-    #[default]
-    Nothing,
+/// An MLP beside the experts that every token passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SharedExpert {
+    None,
     /// Before the experts, behind a gate (Qwen2-MoE).
     Gated,
     /// After the experts (DeepSeek).
-    After,
+    AfterExperts,
 }
 
 impl Decoder {
     /// `MixtralSparseMoeBlock.forward` and its relatives.
-    pub(super) fn mixture(&self, cx: &Cx, x: &Tensor, kind: Mixture) -> Tensor {
+    pub(super) fn sparse_moe(&self, cx: &Cx, x: &Tensor, experts: Experts) -> Tensor {
         let mut hidden = x.view(&[x.numel() / self.hidden.max(1), self.hidden]);
-        let shared = (kind.shared == Common::Gated).then(|| {
+        let shared = (experts.shared == SharedExpert::Gated).then(|| {
             cx.within("shared_expert", |cx| {
-                self.gated_mlp(cx, &hidden, self.shared_ffn)
+                self.gated_mlp(cx, &hidden, self.shared_intermediate)
             })
         });
-        let router = if kind.router == Router::Chosen {
+        let router = if experts.router == Router::SoftmaxOfChosen {
             "router"
         } else {
             "gate"
         };
-        let (logits, weights, chosen) = cx.within(router, |cx| self.route(cx, &hidden, kind));
-        if kind.shared == Common::After {
-            // DeepSeek's router and its block make a view each, one after the other.
+        let (logits, weights, chosen) = cx.within(router, |cx| self.route(cx, &hidden, experts));
+        if experts.shared == SharedExpert::AfterExperts {
+            // DeepSeek's router and its block take a view each, one after the other.
             hidden = x.view(hidden.shape());
         }
         let mut out = cx.within("experts", |cx| {
-            if cx.env.libraries.looped_experts && !kind.biased {
+            if cx.env.libraries.looped_experts && !experts.bias {
                 return self.looped_experts(cx, &hidden, &chosen, &weights);
             }
-            if self.batched && !kind.biased {
+            if self.batched_experts && !experts.bias {
                 return self.batched_experts(cx, &hidden, &chosen, &weights);
             }
-            self.grouped_experts(cx, &hidden, &chosen, &weights, kind.biased)
+            self.grouped_experts(cx, &hidden, &chosen, &weights, experts.bias)
         });
         if let Some(mut shared) = shared {
             shared = cx
@@ -78,9 +85,9 @@ impl Decoder {
             out = out.add(&shared);
         }
         out = out.reshape(x.shape());
-        if kind.shared == Common::After {
+        if experts.shared == SharedExpert::AfterExperts {
             let common = cx.within("shared_experts", |cx| {
-                self.gated_mlp(cx, x, self.shared_ffn)
+                self.gated_mlp(cx, x, self.shared_intermediate)
             });
             out = out.add(&common);
         }
@@ -93,16 +100,19 @@ impl Decoder {
         [
             (
                 "gate_up_proj",
-                [self.experts, 2 * self.expert_ffn, self.hidden],
+                [self.experts, 2 * self.moe_intermediate, self.hidden],
             ),
-            ("down_proj", [self.experts, self.hidden, self.expert_ffn]),
+            (
+                "down_proj",
+                [self.experts, self.hidden, self.moe_intermediate],
+            ),
         ]
         .map(|(name, shape)| cx.param(name, shape).tensor())
     }
 
-    /// The same as `[in, out]`, each with its bias.
+    /// The same, transposed to `[in, out]`, each with its bias.
     fn biased_weights(&self, cx: &Cx) -> [Tensor; 4] {
-        let (e, h, f) = (self.experts, self.hidden, self.expert_ffn);
+        let (e, h, f) = (self.experts, self.hidden, self.moe_intermediate);
         let shapes: [(&'static str, &[u64]); 4] = [
             ("gate_up_proj", &[e, h, 2 * f]),
             ("gate_up_proj_bias", &[e, 2 * f]),
@@ -140,9 +150,9 @@ impl Decoder {
             let (places, choices) = (index(), index());
             let state = hidden.rows(&places);
             let out = cx.nth("experts", i as usize, |cx| {
-                let gate = cx.linear("w1", &state, self.expert_ffn, false);
+                let gate = cx.linear("w1", &state, self.moe_intermediate, false);
                 let product = self.activation(&gate).then(|gate| {
-                    let up = cx.linear("w3", &state, self.expert_ffn, false);
+                    let up = cx.linear("w3", &state, self.moe_intermediate, false);
                     gate.mul(&up)
                 });
                 drop(gate);
@@ -202,7 +212,7 @@ impl Decoder {
         hidden: &Tensor,
         chosen: &Tensor,
         weights: &Tensor,
-        biased: bool,
+        bias: bool,
     ) -> Tensor {
         let (tokens, k) = (hidden.size(0), chosen.size(-1));
         let pairs = tokens * k;
@@ -218,7 +228,7 @@ impl Decoder {
         cx.tape.workspace("cumsum", 1024);
         let mut biases = None;
         let mut out;
-        if biased {
+        if bias {
             let [up_and_gate, first, down, second] = self.biased_weights(cx);
             biases = Some(first.rows_at(&sorted));
             out = added(

@@ -3,8 +3,9 @@
 
 use super::super::siglip::VisionModel;
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs, masks};
+use super::family::Family;
 use super::norm::gemma;
-use super::{Decoder, Given, Traits, cache};
+use super::{Decoder, ModelInputs, cache};
 use crate::scenario::Data;
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
@@ -29,7 +30,7 @@ pub(super) enum Projector {
 
 pub(super) fn build(
     sizes: &Sizes,
-    traits: Traits,
+    family: Family,
     projector: Projector,
 ) -> Result<Box<dyn Net>, ModelError> {
     let vision = VisionModel::new(sizes)?;
@@ -37,7 +38,7 @@ pub(super) fn build(
     Ok(Box::new(Pictured {
         square: (vision.side() / side).max(1),
         vision,
-        text: Decoder::new(sizes, traits)?,
+        text: Decoder::new(sizes, family)?,
         projector,
     }))
 }
@@ -98,12 +99,12 @@ impl Pictured {
         let cached = cache.is_some();
         let (blocks, masks) = self.masks(cx, types, padding, embeddings.dtype(), cached);
         let hidden = cx.within("language_model", |cx| {
-            let given = Given {
-                padding: None,
-                masks: Some(masks.clone()),
-                positions: positions.clone(),
+            let inputs = ModelInputs {
+                padding_mask: None,
+                attention_masks: Some(masks.clone()),
+                position_ids: positions.clone(),
             };
-            self.text.run(cx, embeddings.clone(), ids, given, cache)
+            self.text.run(cx, embeddings.clone(), ids, inputs, cache)
         });
         drop((states, projected, positions, blocks, masks));
         (hidden, features)

@@ -1,102 +1,107 @@
-//! One layer of the decoder: where its norms stand and what is added to what.
+//! One layer of the decoder: its norms, its residuals, and what its variables keep alive.
 
 use super::super::Cx;
-use super::traits::{Placement, Scores};
-use super::{Decoder, Shared};
+use super::family::Placement;
+use super::{Decoder, LayerInputs};
 use crate::tape::Tensor;
 
 impl Decoder {
-    pub(super) fn layer(&self, cx: &Cx, input: &Tensor, shared: &Shared) -> Tensor {
-        match self.traits.placement {
-            Placement::Before | Placement::BeforeKept | Placement::Around | Placement::After => {
-                self.one_after_other(cx, input, shared)
+    pub(super) fn layer(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Tensor {
+        match self.family.norms.placement {
+            Placement::Pre | Placement::PreHolding | Placement::PreAndPost | Placement::Post => {
+                self.sequential(cx, input, inputs)
             }
-            Placement::AfterSum => self.normed_sums(cx, input, shared),
-            Placement::BeforeNamed => self.named(cx, input, shared),
+            Placement::PostSum => self.post_sum(cx, input, inputs),
+            Placement::PreNamed => self.pre_named(cx, input, inputs),
             Placement::Parallel { residual_first } => {
-                self.side_by_side(cx, input, shared, residual_first)
+                self.parallel(cx, input, inputs, residual_first)
             }
-            Placement::ParallelApart => self.apart(cx, input, shared),
-            Placement::Falcon => self.falcon_block(cx, input, shared),
+            Placement::ParallelTwoNorms => self.parallel_two_norms(cx, input, inputs),
+            Placement::Falcon => self.falcon_block(cx, input, inputs),
         }
     }
 
-    /// Attention as the layer calls it, and its weights where there are any: the layer keeps them to its end.
-    fn attended(&self, cx: &Cx, x: &Tensor, shared: &Shared) -> (Tensor, Option<Tensor>) {
-        let name = self.traits.names.attention;
-        let (mut out, weights) = cx.within(name, |cx| match self.latent {
-            Some(latent) => self.latent_attention(cx, x, shared, latent),
-            None => self.attention(cx, x, shared),
+    /// The output of attention, and its weights where it returns them: the layer holds them to its end.
+    fn self_attention(
+        &self,
+        cx: &Cx,
+        x: &Tensor,
+        inputs: &LayerInputs,
+    ) -> (Tensor, Option<Tensor>) {
+        let name = self.family.names.attention;
+        let (mut out, weights) = cx.within(name, |cx| match self.mla {
+            Some(mla) => self.latent_attention(cx, x, inputs, mla),
+            None => self.attention(cx, x, inputs),
         });
-        if self.traits.dropout.outside {
-            out = self.dropped(cx, &out);
+        if self.family.dropout.in_layer {
+            out = self.dropout(cx, &out);
         }
         (out, weights)
     }
 
-    fn one_after_other(&self, cx: &Cx, input: &Tensor, shared: &Shared) -> Tensor {
-        let names = self.traits.names;
-        let (before, after) = match self.traits.placement {
-            Placement::Around => (true, true),
-            Placement::After => (false, true),
+    fn sequential(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Tensor {
+        let names = self.family.names;
+        let (pre, post) = match self.family.norms.placement {
+            Placement::PreAndPost => (true, true),
+            Placement::Post => (false, true),
             _ => (true, false),
         };
         let start = cx.tape.made();
         let mut hidden = input.clone();
-        if before {
-            hidden = self.norm(cx, names.first_norm, &hidden);
+        if pre {
+            hidden = self.norm(cx, names.input_norm, &hidden);
         }
         let normed = cx.tape.made();
-        let (attended, mut weights) = self.attended(cx, &hidden, shared);
+        let (attended, mut weights) = self.self_attention(cx, &hidden, inputs);
         let norms = self
-            .traits
-            .norms_made_last
+            .family
+            .init
+            .norms_last
             .then(|| cx.tape.make_now(start, normed));
-        let keeps = self.traits.placement == Placement::BeforeKept;
-        let kept = keeps.then(|| attended.clone());
-        let read = keeps.then(|| hidden.clone());
+        let holds = self.family.norms.placement == Placement::PreHolding;
+        let held_output = holds.then(|| attended.clone());
+        let held_input = holds.then(|| hidden.clone());
         hidden = attended;
-        if after {
+        if post {
             hidden = self.norm(cx, "post_attention_layernorm", &hidden);
         }
-        hidden = self.added(input, &hidden);
-        drop(read);
+        hidden = self.add_residual(input, &hidden);
+        drop(held_input);
         let shape = *hidden.shape();
-        if names.mlp.is_none() {
+        if self.family.mlp.flattens_tokens {
             hidden = hidden.reshape(&[hidden.numel() / self.hidden.max(1), self.hidden]);
         }
         let residual = hidden.clone();
-        if before {
-            let name = if after {
+        if pre {
+            let name = if post {
                 "pre_feedforward_layernorm"
             } else {
-                names.second_norm
+                names.mlp_norm
             };
             hidden = self.norm(cx, name, &hidden);
         }
         let normed = cx.tape.made();
-        let read = keeps.then(|| hidden.clone());
-        hidden = self.feed(cx, &hidden);
-        if self.traits.scores == Scores::Sinks {
-            // One name stands for the weights of attention and then for those of experts.
+        let held_input = holds.then(|| hidden.clone());
+        hidden = self.mlp(cx, &hidden);
+        if self.family.norms.weights_rebound {
             weights = None;
         }
         if let Some(norms) = norms {
             cx.tape.make_now(norms, normed);
         }
-        if after {
+        if post {
             hidden = self.norm(cx, "post_feedforward_layernorm", &hidden);
         }
-        hidden = self.added(&residual, &hidden);
-        drop(read);
+        hidden = self.add_residual(&residual, &hidden);
+        drop(held_input);
         hidden = hidden.reshape(&shape);
-        drop((weights, kept));
+        drop((weights, held_output));
         hidden
     }
 
-    /// `residual + hidden_states`, the second times a number where the family has one.
-    fn added(&self, residual: &Tensor, hidden: &Tensor) -> Tensor {
-        if self.traits.scaled_residuals {
+    /// `residual + hidden_states * self.residual_multiplier`.
+    fn add_residual(&self, residual: &Tensor, hidden: &Tensor) -> Tensor {
+        if self.family.norms.residual_multiplier {
             hidden.scale().then(|scaled| residual.add(scaled))
         } else {
             residual.add(hidden)
@@ -104,64 +109,64 @@ impl Decoder {
     }
 
     /// OPT-350m.
-    fn normed_sums(&self, cx: &Cx, input: &Tensor, shared: &Shared) -> Tensor {
-        let names = self.traits.names;
-        let (mut hidden, weights) = self.attended(cx, input, shared);
+    fn post_sum(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Tensor {
+        let names = self.family.names;
+        let (mut hidden, weights) = self.self_attention(cx, input, inputs);
         hidden = input.add(&hidden);
-        hidden = self.norm(cx, names.first_norm, &hidden);
+        hidden = self.norm(cx, names.input_norm, &hidden);
         let shape = *hidden.shape();
         hidden = hidden.reshape(&[hidden.numel() / self.hidden.max(1), self.hidden]);
         let residual = hidden.clone();
-        hidden = self.feed(cx, &hidden);
+        hidden = self.mlp(cx, &hidden);
         hidden = residual.add(&hidden).then(|sum| sum.view(&shape));
-        hidden = self.norm(cx, names.second_norm, &hidden);
+        hidden = self.norm(cx, names.mlp_norm, &hidden);
         drop(weights);
         hidden
     }
 
-    /// StableLM: what is added keeps a name of its own.
-    fn named(&self, cx: &Cx, input: &Tensor, shared: &Shared) -> Tensor {
-        let names = self.traits.names;
-        let normed = self.norm(cx, names.first_norm, input);
-        let (attended, weights) = self.attended(cx, &normed, shared);
+    /// StableLM.
+    fn pre_named(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Tensor {
+        let names = self.family.names;
+        let normed = self.norm(cx, names.input_norm, input);
+        let (attended, weights) = self.self_attention(cx, &normed, inputs);
         let residual = input.add(&attended);
-        let fed = self
-            .norm(cx, names.second_norm, &residual)
-            .then(|normed| self.feed(cx, normed));
-        let out = residual.add(&fed);
+        let mlp_out = self
+            .norm(cx, names.mlp_norm, &residual)
+            .then(|normed| self.mlp(cx, normed));
+        let out = residual.add(&mlp_out);
         drop((normed, attended, weights));
         out
     }
 
-    fn side_by_side(
+    fn parallel(
         &self,
         cx: &Cx,
         input: &Tensor,
-        shared: &Shared,
+        inputs: &LayerInputs,
         residual_first: bool,
     ) -> Tensor {
-        let normed = self.norm(cx, self.traits.names.first_norm, input);
-        let (attended, weights) = self.attended(cx, &normed, shared);
-        let fed = self.feed(cx, &normed);
+        let normed = self.norm(cx, self.family.names.input_norm, input);
+        let (attended, weights) = self.self_attention(cx, &normed, inputs);
+        let mlp_out = self.mlp(cx, &normed);
         let out = if residual_first {
-            input.add(&attended).then(|sum| sum.add(&fed))
+            input.add(&attended).then(|sum| sum.add(&mlp_out))
         } else {
-            attended.add(&fed).then(|sum| sum.add(input))
+            attended.add(&mlp_out).then(|sum| sum.add(input))
         };
         drop((normed, weights));
         out
     }
 
     /// GPT-NeoX.
-    fn apart(&self, cx: &Cx, input: &Tensor, shared: &Shared) -> Tensor {
-        let names = self.traits.names;
+    fn parallel_two_norms(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Tensor {
+        let names = self.family.names;
         let (attended, weights) = self
-            .norm(cx, names.first_norm, input)
-            .then(|normed| self.attended(cx, normed, shared));
-        let fed = self
-            .norm(cx, names.second_norm, input)
-            .then(|normed| self.feed(cx, normed));
-        let out = fed.add(&attended).then(|sum| sum.add(input));
+            .norm(cx, names.input_norm, input)
+            .then(|normed| self.self_attention(cx, normed, inputs));
+        let mlp_out = self
+            .norm(cx, names.mlp_norm, input)
+            .then(|normed| self.mlp(cx, normed));
+        let out = mlp_out.add(&attended).then(|sum| sum.add(input));
         drop(weights);
         out
     }

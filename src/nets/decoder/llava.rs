@@ -3,7 +3,9 @@
 use super::super::clip::VisionModel;
 use super::super::losses::{Entropy, causal_lm_loss};
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
-use super::{Decoder, Given, Traits};
+use super::families::llama::LLAMA;
+use super::family::Family;
+use super::{Decoder, ModelInputs};
 use crate::scenario::{Checkpointing, Data};
 use crate::tape::{DType, Tensor};
 
@@ -15,8 +17,8 @@ pub(in crate::nets) struct Llava {
     stored: Option<u64>,
 }
 
-pub fn build(sizes: &Sizes, traits: Traits) -> Result<Box<dyn Net>, ModelError> {
-    Ok(Box::new(Llava::new(sizes, traits)?))
+pub fn build(sizes: &Sizes, family: Family) -> Result<Box<dyn Net>, ModelError> {
+    Ok(Box::new(Llava::new(sizes, family)?))
 }
 
 impl Net for Llava {
@@ -44,20 +46,20 @@ impl Net for Llava {
 }
 
 impl Llava {
-    fn new(sizes: &Sizes, traits: Traits) -> Result<Self, ModelError> {
+    fn new(sizes: &Sizes, family: Family) -> Result<Self, ModelError> {
         Ok(Self {
             vision: VisionModel::new(sizes)?,
             stored: match sizes.or("encoders", 1) {
                 0 => Some(sizes.need("v_hidden")?),
                 _ => None,
             },
-            text: Decoder::new(sizes, traits)?,
+            text: Decoder::new(sizes, family)?,
         })
     }
 
     /// With a text model like Llama, for systems that build on it.
     pub(in crate::nets) fn like_llama(sizes: &Sizes) -> Result<Self, ModelError> {
-        Self::new(sizes, super::families::LLAMA)
+        Self::new(sizes, LLAMA)
     }
 
     /// Images, or what the tower made of them.
@@ -123,11 +125,11 @@ impl Llava {
         let mask = ids.constant("eq", ids.shape(), DType::Bool).unsqueeze(-1);
         embeddings = embeddings.masked_scatter(&mask, &features);
         let hidden = cx.within("language_model", |cx| {
-            let given = Given {
-                padding,
-                ..Given::default()
+            let inputs = ModelInputs {
+                padding_mask: padding,
+                ..ModelInputs::default()
             };
-            self.text.run(cx, embeddings.clone(), ids, given, &None)
+            self.text.run(cx, embeddings.clone(), ids, inputs, &None)
         });
         drop((mask, projected));
         (hidden, features)

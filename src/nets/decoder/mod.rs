@@ -5,27 +5,27 @@ mod attention;
 mod experts;
 mod falcon;
 mod families;
-mod feed;
+mod family;
 mod gemma_vision;
-mod latent;
 mod layer;
 mod llava;
+mod mla;
+mod mlp;
 mod norm;
 mod positions;
 mod qwen_tower;
 mod qwen_vision;
 mod rope;
 mod router;
-mod traits;
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 pub use families::FAMILIES;
-use latent::Latent;
+use family::{EmbeddingScale, Family, Placement, Scores};
 pub(in crate::nets) use llava::Llava;
-pub(super) use rope::{plain_tables, wide_turned};
-use traits::{Embedding, Scores, Traits};
+use mla::Mla;
+pub(super) use rope::{full_tables, rotated_in_fp32};
 
 use super::{Cx, ModelError, Net, Output, Sizes, head};
 use crate::scenario::{Attention, Data};
@@ -37,37 +37,37 @@ struct Decoder {
     layers: u64,
     hidden: u64,
     heads: u64,
-    kv_heads: u64,
+    key_value_heads: u64,
     head_dim: u64,
-    ffn: u64,
+    intermediate: u64,
     vocab: u64,
+    /// `tie_word_embeddings`.
     tied: bool,
-    window: u64,
-    /// Every n-th layer sees the whole sequence.
-    full_every: u64,
-    /// How much of a head is turned.
-    rotary: u64,
-    /// How many positions a table of them has.
-    places: u64,
-    /// The width of the table of tokens, where it is not that of the layers.
-    table_width: u64,
-    drop_rate: f64,
-    /// Falcon's second generation.
+    sliding_window: u64,
+    /// Every n-th layer attends to the whole sequence.
+    full_attention_interval: u64,
+    /// How many elements of a head are rotated.
+    rotary_dim: u64,
+    /// `max_position_embeddings`.
+    max_positions: u64,
+    /// `word_embed_proj_dim` of OPT; everywhere else the hidden size.
+    embedding_dim: u64,
+    dropout_rate: f64,
+    /// `new_decoder_architecture` of Falcon.
     new_block: bool,
-    /// Of a mixture: how many experts, how many of them a token passes, and their widths.
     experts: u64,
-    chosen: u64,
-    expert_ffn: u64,
-    shared_ffn: u64,
-    /// How many layers at the start are no mixtures.
-    dense_layers: u64,
-    /// How many groups experts stand in, and how many of them a token chooses from.
-    groups: u64,
-    top_groups: u64,
-    latent: Option<Latent>,
-    /// Each token gets a copy of its experts' matrices (`experts_implementation="batched_mm"`).
-    batched: bool,
-    traits: Traits,
+    experts_per_token: u64,
+    moe_intermediate: u64,
+    shared_intermediate: u64,
+    /// `first_k_dense_replace`: so many layers at the start have no experts.
+    first_dense_layers: u64,
+    /// `n_group` and `topk_group`: the groups of experts, and how many of them a token chooses from.
+    expert_groups: u64,
+    topk_groups: u64,
+    mla: Option<Mla>,
+    /// `experts_implementation="batched_mm"`: each token gets a copy of its experts' matrices.
+    batched_experts: bool,
+    family: Family,
 }
 
 pub(super) use attention::{cache, cached};
@@ -75,60 +75,65 @@ pub(super) use attention::{cache, cached};
 /// Keys and values a `DynamicCache` holds.
 pub(super) type Cache = Option<Rc<RefCell<Vec<Tensor>>>>;
 
-/// What comes with embeddings. What is not given the model makes by itself.
+/// The model's arguments beside the embeddings. It makes those that are `None` by itself.
 #[derive(Default)]
-struct Given<'a> {
-    padding: Option<&'a Tensor>,
-    /// That of layers that see everything, and that of those that see a window.
-    masks: Option<[AttentionMask; 2]>,
-    positions: Option<Tensor>,
+struct ModelInputs<'a> {
+    padding_mask: Option<&'a Tensor>,
+    /// For layers with full attention, and for those with a sliding window.
+    attention_masks: Option<[AttentionMask; 2]>,
+    position_ids: Option<Tensor>,
 }
 
-/// What a layer is given.
+/// A layer's arguments beside the hidden states.
 #[derive(Clone)]
-struct Shared {
-    mask: AttentionMask,
-    /// Cosines and sines of the rotary embedding.
-    rope: Option<[Tensor; 2]>,
+struct LayerInputs {
+    attention_mask: AttentionMask,
+    /// `position_embeddings`: cosines and sines.
+    rotary: Option<[Tensor; 2]>,
     cache: Cache,
-    /// Used by no layer, but a checkpointed one keeps all it is given: those of text.
-    _positions: Option<Tensor>,
+    /// No layer reads them, but a checkpointed one keeps all of its arguments. Only those of text: `[B, S]`.
+    _position_ids: Option<Tensor>,
 }
 
 impl Decoder {
-    fn new(sizes: &Sizes, traits: Traits) -> Result<Self, ModelError> {
+    fn new(sizes: &Sizes, family: Family) -> Result<Self, ModelError> {
         let hidden = sizes.need("hidden")?;
         let heads = sizes.need("heads")?.max(1);
         let head_dim = sizes.or("head_dim", hidden / heads);
+        let mla = Mla::of(sizes);
         Ok(Self {
             layers: sizes.need("layers")?,
             hidden,
             heads,
-            kv_heads: sizes.or("kv", heads).max(1),
+            key_value_heads: sizes.or("kv", heads).max(1),
             head_dim,
-            ffn: sizes.need("ffn")?,
+            intermediate: sizes.need("ffn")?,
             vocab: sizes.need("vocab")?,
             tied: sizes.is_set("tied"),
-            window: sizes.or("sliding_window", sizes.or("window", traits.window)),
-            full_every: sizes.or("global_every", traits.full_attention_every),
-            rotary: Latent::of(sizes).map_or_else(
-                || sizes.or("rotary", head_dim).min(head_dim),
-                |latent| latent.turned,
+            sliding_window: sizes.or(
+                "sliding_window",
+                sizes.or("window", family.attention.sliding_window),
             ),
-            places: sizes.or("ctx", 2048),
-            table_width: sizes.or("proj", hidden),
-            drop_rate: 0.1,
+            full_attention_interval: sizes
+                .or("global_every", family.attention.full_attention_interval),
+            rotary_dim: mla.map_or_else(
+                || sizes.or("rotary", head_dim).min(head_dim),
+                |mla| mla.qk_rope_head_dim,
+            ),
+            max_positions: sizes.or("ctx", 2048),
+            embedding_dim: sizes.or("proj", hidden),
+            dropout_rate: 0.1,
             new_block: sizes.is_set("new_block"),
             experts: sizes.or("experts", 8).max(1),
-            chosen: sizes.or("topk", 2).max(1),
-            expert_ffn: sizes.or("moe_ffn", sizes.or("ffn", 1)),
-            shared_ffn: sizes.or("shared_ffn", 0),
-            dense_layers: sizes.or("dense_layers", 0),
-            groups: sizes.or("groups", 1).max(1),
-            top_groups: sizes.or("topk_groups", 1).max(1),
-            latent: Latent::of(sizes),
-            batched: sizes.is_set("experts_impl=batched_mm"),
-            traits,
+            experts_per_token: sizes.or("topk", 2).max(1),
+            moe_intermediate: sizes.or("moe_ffn", sizes.or("ffn", 1)),
+            shared_intermediate: sizes.or("shared_ffn", 0),
+            first_dense_layers: sizes.or("dense_layers", 0),
+            expert_groups: sizes.or("groups", 1).max(1),
+            topk_groups: sizes.or("topk_groups", 1).max(1),
+            mla,
+            batched_experts: sizes.is_set("experts_impl=batched_mm"),
+            family,
         })
     }
 }
@@ -142,26 +147,27 @@ impl Net for Decoder {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
         };
-        let longer = |x: &Tensor| {
-            let n = cx.env.training.prompt_tokens;
-            if n == 0 {
+        let with_prompt = |x: &Tensor| {
+            let prompt = cx.env.training.prompt_tokens;
+            if prompt == 0 {
                 return x.clone();
             }
-            x.constant("cat", &[x.size(0), x.size(1).saturating_add(n)], x.dtype())
+            let length = x.size(1).saturating_add(prompt);
+            x.constant("cat", &[x.size(0), length], x.dtype())
         };
-        let (ids, labels) = (&longer(ids), &longer(labels));
-        // Where the family's attention is in no library function it is run an operation at a time.
-        let attention = cx.env.training.attention;
-        let spelled = self.traits.scores != Scores::Library && attention == Attention::Sdpa;
-        let changed = spelled.then(|| {
+        let (ids, labels) = (&with_prompt(ids), &with_prompt(labels));
+        // Attention that no library function computes is always eager.
+        let only_eager = self.family.attention.scores != Scores::Library
+            && cx.env.training.attention == Attention::Sdpa;
+        let eager = only_eager.then(|| {
             cx.part(cx.env.weights, |training| {
                 training.attention = Attention::Eager;
             })
         });
-        let cx = changed.as_ref().unwrap_or(cx);
+        let cx = eager.as_ref().unwrap_or(cx);
         let cache = self.cache(cx);
-        let name = self.traits.names.model;
-        let hidden = cx.within(name, |cx| match self.traits.names.inner {
+        let name = self.family.names.model;
+        let hidden = cx.within(name, |cx| match self.family.names.inner {
             Some(inner) => cx.within(inner, |cx| self.model(cx, ids, batch.get(2), &cache)),
             None => self.model(cx, ids, batch.get(2), &cache),
         });
@@ -170,13 +176,13 @@ impl Net for Decoder {
 }
 
 impl Decoder {
-    /// The loss of the last hidden states, and what the output holds besides.
+    /// The loss of the last hidden states; the output holds the cache too.
     fn output(&self, cx: &Cx, hidden: &Tensor, labels: &Tensor, cache: Cache) -> Output {
         let mut output = head::loss(
             cx,
             hidden,
             labels,
-            self.traits.plain_loss,
+            self.family.head.loss_in_model_dtype,
             || self.head_weight(cx),
             |hidden| self.head(cx, hidden),
         );
@@ -188,11 +194,11 @@ impl Decoder {
 
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>, cache: &Cache) -> Tensor {
         let embeddings = self.embeddings(cx, ids);
-        let given = Given {
-            padding,
-            ..Given::default()
+        let inputs = ModelInputs {
+            padding_mask: padding,
+            ..ModelInputs::default()
         };
-        self.run(cx, embeddings, ids, given, cache)
+        self.run(cx, embeddings, ids, inputs, cache)
     }
 
     /// The model from its input embeddings on.
@@ -201,49 +207,56 @@ impl Decoder {
         cx: &Cx,
         embeddings: Tensor,
         ids: &Tensor,
-        given: Given,
+        inputs: ModelInputs,
         cache: &Cache,
     ) -> Tensor {
-        let (positions, counted) = match given.positions {
-            Some(positions) => (positions, None),
-            None => self.positions(ids, given.padding),
+        let (position_ids, summed_mask) = match inputs.position_ids {
+            Some(position_ids) => (position_ids, None),
+            None => self.position_ids(ids, inputs.padding_mask),
         };
-        let every = self.full_every;
-        let [mask, windowed] = given
-            .masks
-            .unwrap_or_else(|| self.masks(cx, ids, given.padding, embeddings.dtype()));
-        let (start, kept) = self.started(cx, embeddings, &positions);
-        let ropes = self.ropes(cx, &positions, start.dtype());
-        let unturned = self.traits.unturned_every;
-        let period = every.max(unturned).max(1);
+        let full_attention = self.full_attention_interval;
+        let [full_mask, window_mask] = inputs.attention_masks.unwrap_or_else(|| {
+            self.attention_masks(cx, ids, inputs.padding_mask, embeddings.dtype())
+        });
+        let (first, held) = self.first_hidden_states(cx, embeddings, &position_ids);
+        let tables = self.rotary_tables(cx, &position_ids, first.dtype());
+        let no_rope = self.family.attention.no_rope_interval;
+        let period = full_attention.max(no_rope).max(1);
         let layer = |state, i: usize| {
-            let nth = |every: u64| every > 0 && (i as u64 + 1).is_multiple_of(every);
-            let whole = nth(every);
-            let shared = Shared {
-                mask: if whole { &mask } else { &windowed }.clone(),
-                rope: ropes
-                    .get(usize::from(!whole && ropes.len() > 1))
-                    .filter(|_| !nth(unturned))
+            let is_nth = |interval: u64| interval > 0 && (i as u64 + 1).is_multiple_of(interval);
+            let full = is_nth(full_attention);
+            let inputs = LayerInputs {
+                attention_mask: if full { &full_mask } else { &window_mask }.clone(),
+                rotary: tables
+                    .get(usize::from(!full && tables.len() > 1))
+                    .filter(|_| !is_nth(no_rope))
                     .cloned(),
                 cache: cache.clone(),
-                _positions: (positions.shape().len() == 2).then(|| positions.clone()),
+                _position_ids: (position_ids.shape().len() == 2).then(|| position_ids.clone()),
             };
             let mut this = *self;
-            if (i as u64) < self.dense_layers {
-                this.traits.mixture = None;
+            if (i as u64) < self.first_dense_layers {
+                this.family.mlp.experts = None;
             }
-            cx.layer(self.traits.names.layers, i, state, move |cx, state| {
-                let layer = |hidden| this.layer(cx, hidden, &shared);
+            cx.layer(self.family.names.layers, i, state, move |cx, state| {
+                let layer = |hidden| this.layer(cx, hidden, &inputs);
                 state.iter().map(layer).collect()
             })
         };
-        let dense = self.dense_layers.min(self.layers) as usize;
-        let state = (0..dense).fold(vec![start.clone()], &layer);
+        let dense = self.first_dense_layers.min(self.layers) as usize;
+        let state = (0..dense).fold(vec![first.clone()], &layer);
         let rest = self.layers - dense as u64;
         let state = cx.periodic_layers(rest, period, state, |state, i| layer(state, dense + i));
-        let last = state.first().map(|hidden| self.ended(cx, hidden));
-        drop((mask, windowed, ropes, positions, counted, kept));
-        last.unwrap_or(start)
+        let last = state.first().map(|hidden| self.final_norm(cx, hidden));
+        drop((
+            full_mask,
+            window_mask,
+            tables,
+            position_ids,
+            summed_mask,
+            held,
+        ));
+        last.unwrap_or(first)
     }
 
     /// Embeddings of the tokens, behind those of a learned prompt where the run has one
@@ -253,54 +266,57 @@ impl Decoder {
         if prompt == 0 {
             return self.word_embeddings(cx, ids);
         }
-        let words = ids.narrow(1, ids.size(1).saturating_sub(prompt));
-        let words = self.word_embeddings(cx, &words);
+        let tokens = ids.narrow(1, ids.size(1).saturating_sub(prompt));
+        let tokens = self.word_embeddings(cx, &tokens);
         let table = cx.within("prompt_encoder", |cx| {
             cx.param_as("weight", [prompt, self.hidden], DType::F32, |_| true)
         });
-        let learned = table.tensor().to(words.dtype()).unsqueeze(0).expand(&[
-            words.size(0),
+        let prompt = table.tensor().to(tokens.dtype()).unsqueeze(0).expand(&[
+            tokens.size(0),
             prompt,
             self.hidden,
         ]);
-        Tensor::cat(&learned, &[&words], 1)
+        Tensor::cat(&prompt, &[&tokens], 1)
     }
 
     fn word_embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
-        let name = self.traits.names.embed;
-        match self.traits.embedding {
-            Embedding::Plain => cx.input_embedding(name, ids, self.vocab, self.table_width),
-            Embedding::Scaled => cx
+        let name = self.family.names.embed_tokens;
+        match self.family.embeddings.scale {
+            EmbeddingScale::None => cx.input_embedding(name, ids, self.vocab, self.embedding_dim),
+            EmbeddingScale::Number => cx
                 .input_embedding(name, ids, self.vocab, self.hidden)
                 .then(Tensor::scale),
-            Embedding::ScaledByTensor => cx.scaled_embedding(name, ids, self.vocab, self.hidden),
+            EmbeddingScale::Tensor => cx.scaled_embedding(name, ids, self.vocab, self.hidden),
         }
     }
 
-    /// The norm after the last layer, and OPT's projection to the width of its table.
-    fn ended(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
-        let narrower = self.table_width != self.hidden;
-        let normed = match self.traits.placement {
-            traits::Placement::AfterSum => hidden.clone(),
-            _ => self.norm(cx, self.traits.names.last_norm, hidden),
+    /// The norm after the last layer, and OPT's projection to the width of its embeddings.
+    fn final_norm(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
+        let projects_out = self.embedding_dim != self.hidden;
+        let normed = match self.family.norms.placement {
+            Placement::PostSum => hidden.clone(),
+            _ => self.norm(cx, self.family.names.final_norm, hidden),
         };
-        if narrower {
-            cx.linear("project_out", &normed, self.table_width, false)
+        if projects_out {
+            cx.linear("project_out", &normed, self.embedding_dim, false)
         } else {
             normed
         }
     }
 
-    /// The matrix of the head as a loss that multiplies by itself takes it.
+    /// The weight of `lm_head`, for a loss that multiplies by it itself.
     fn head_weight(&self, cx: &Cx) -> Tensor {
-        let weight = |cx: &Cx| cx.param("weight", [self.vocab, self.table_width]).tensor();
+        let weight = |cx: &Cx| {
+            cx.param("weight", [self.vocab, self.embedding_dim])
+                .tensor()
+        };
         if !self.tied {
             return cx.within("lm_head", weight);
         }
-        let names = self.traits.names;
+        let names = self.family.names;
         cx.within(names.model, |cx| match names.inner {
-            Some(inner) => cx.within(inner, |cx| cx.within(names.embed, weight)),
-            None => cx.within(names.embed, weight),
+            Some(inner) => cx.within(inner, |cx| cx.within(names.embed_tokens, weight)),
+            None => cx.within(names.embed_tokens, weight),
         })
     }
 
@@ -308,18 +324,18 @@ impl Decoder {
         let logits = if self.tied {
             let weight = self.head_weight(cx);
             cx.within("lm_head", |cx| {
-                drop(cx.tied_later([self.vocab, self.table_width]));
+                drop(cx.tied_later([self.vocab, self.embedding_dim]));
             });
             cx.tied_linear("lm_head", hidden, &weight)
         } else {
-            cx.linear("lm_head", hidden, self.vocab, self.traits.head_bias)
+            cx.linear("lm_head", hidden, self.vocab, self.family.head.bias)
         };
-        if self.traits.soft_caps {
+        if self.family.head.softcap {
             logits
                 .then(Tensor::scale)
                 .then(Tensor::tanh)
                 .then(Tensor::scale)
-        } else if self.traits.scaled_logits {
+        } else if self.family.head.scaled {
             logits.then(Tensor::scale)
         } else {
             logits

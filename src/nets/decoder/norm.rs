@@ -2,18 +2,18 @@
 
 use super::super::Cx;
 use super::Decoder;
-use super::traits::Norm;
+use super::family::Norm;
 use crate::tape::{DType, Tensor};
 
 impl Decoder {
     pub(super) fn norm(&self, cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
         let weight = |cx: &Cx| cx.param("weight", [x.size(-1)]).tensor();
-        match self.traits.norm {
+        match self.family.norms.kind {
             Norm::Llama => cx.rms_norm(name, x),
             Norm::Gemma => cx.within(name, |cx| gemma(x, &weight(cx))),
             Norm::Olmo2 => cx.within(name, |cx| olmo2(x, &weight(cx))),
             Norm::Layer => cx.layer_norm(name, x),
-            Norm::Bare => {
+            Norm::Unweighted => {
                 let wide = x.to(DType::F32);
                 wide.then(|wide| wide.layer_norm(None, None)).to(x.dtype())
             }

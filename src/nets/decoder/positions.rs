@@ -1,19 +1,19 @@
-//! What a decoder makes before its first layer: positions, masks, tables.
+//! What a decoder computes before its first layer: position ids, attention masks, rotary tables.
 
 use super::super::{Cx, inputs};
-use super::traits::{HeadNorms, Placement, Positions, Scores};
+use super::family::Positions;
 use super::{Decoder, rope};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 
 impl Decoder {
-    /// The places of tokens, and what OPT counts them by.
-    pub(super) fn positions(
+    /// Position ids, and the attention mask that OPT takes their running sum of.
+    pub(super) fn position_ids(
         &self,
         ids: &Tensor,
         padding: Option<&Tensor>,
     ) -> (Tensor, Option<Tensor>) {
-        if self.traits.positions != Positions::Counted {
+        if self.family.embeddings.positions != Positions::LearnedByMask {
             return (inputs::positions(ids), None);
         }
         let ones = padding
@@ -27,99 +27,111 @@ impl Decoder {
         let sums = ids.constant("cumsum", ids.shape(), wide);
         inputs::scan_scratch(ids);
         let product = ids.constant("mul", ids.shape(), wide);
-        let places = ids.constant("sub", ids.shape(), wide);
+        let positions = ids.constant("sub", ids.shape(), wide);
         drop(product);
-        let whole = if wide == DType::I64 {
-            places
+        let position_ids = if wide == DType::I64 {
+            positions
         } else {
             ids.constant("to", ids.shape(), DType::I64)
         };
         drop(sums);
-        (whole, Some(ones))
+        (position_ids, Some(ones))
     }
 
-    /// The mask of layers that see everything, and that of those that see a window.
-    pub(super) fn masks(
+    /// The masks of layers with full attention and of those with a sliding window.
+    pub(super) fn attention_masks(
         &self,
         cx: &Cx,
         ids: &Tensor,
         padding: Option<&Tensor>,
         dtype: DType,
     ) -> [AttentionMask; 2] {
-        let falcon = self.traits.placement == Placement::Falcon;
-        let rules = inputs::MaskRules {
-            probed: self.traits.positions != Positions::Counted
-                && !falcon
-                && self.traits.scores != Scores::Sinks,
-            always: falcon,
-        };
+        let rules = self.family.attention.mask;
         let make = |window| inputs::mask(cx, ids, padding, dtype, window, rules);
-        match self.full_every {
-            1 if self.traits.idle_mask => {
-                let whole = make(None);
-                [whole, make(Some(0))]
+        match self.full_attention_interval {
+            1 if self.family.attention.unused_window_mask => {
+                let full = make(None);
+                [full, make(Some(0))]
             }
             1 => [make(None), AttentionMask::None],
-            0 => [AttentionMask::None, make(Some(self.window))],
+            0 => [AttentionMask::None, make(Some(self.sliding_window))],
             _ => {
-                let whole = make(None);
-                [whole, make(Some(self.window))]
+                let full = make(None);
+                [full, make(Some(self.sliding_window))]
             }
         }
     }
 
-    /// The first layer's input, and what the model's own names keep alive.
-    pub(super) fn started(
+    /// The first layer's input, and what the model's own variables keep alive.
+    pub(super) fn first_hidden_states(
         &self,
         cx: &Cx,
         embeddings: Tensor,
         positions: &Tensor,
     ) -> (Tensor, Vec<Tensor>) {
-        let names = self.traits.names;
-        match self.traits.positions {
-            Positions::Rotary(_) if self.traits.dropout.embeddings => {
-                let hidden = self.dropped(cx, &embeddings);
+        let names = self.family.names;
+        match self.family.embeddings.positions {
+            Positions::Rotary(_) if self.family.dropout.embeddings => {
+                let hidden = self.dropout(cx, &embeddings);
                 (hidden, vec![embeddings])
             }
             Positions::Rotary(_) => (embeddings, Vec::new()),
             Positions::Learned => {
-                if self.traits.scores == Scores::Library {
-                    // A triangle that no attention reads any more.
-                    cx.buffer("bias", [self.places, self.places], DType::Bool);
+                if self.family.attention.unused_causal_buffer {
+                    cx.buffer(
+                        "bias",
+                        [self.max_positions, self.max_positions],
+                        DType::Bool,
+                    );
                 }
-                let places = cx.embedding(names.positions, positions, self.places, self.hidden);
-                let mut hidden = embeddings.add(&places);
-                if self.traits.dropout.embeddings {
-                    hidden = self.dropped(cx, &hidden);
+                let position_embeddings = cx.embedding(
+                    names.embed_positions,
+                    positions,
+                    self.max_positions,
+                    self.hidden,
+                );
+                let mut hidden = embeddings.add(&position_embeddings);
+                if self.family.dropout.embeddings {
+                    hidden = self.dropout(cx, &hidden);
                 }
-                (hidden, vec![embeddings, places])
+                (hidden, vec![embeddings, position_embeddings])
             }
-            Positions::Counted => {
-                // Two rows are left free at the table's head.
-                let moved = positions.shift();
-                let places = cx.embedding(names.positions, &moved, self.places + 2, self.hidden);
-                drop(moved);
-                let embeddings = if self.table_width == self.hidden {
+            Positions::LearnedByMask => {
+                // The table's first two rows are unused.
+                let offset = positions.shift();
+                let position_embeddings = cx.embedding(
+                    names.embed_positions,
+                    &offset,
+                    self.max_positions + 2,
+                    self.hidden,
+                );
+                drop(offset);
+                let embeddings = if self.embedding_dim == self.hidden {
                     embeddings
                 } else {
                     cx.linear("project_in", &embeddings, self.hidden, false)
                 };
-                let hidden = embeddings.add(&places);
-                (hidden, vec![embeddings, places])
+                let hidden = embeddings.add(&position_embeddings);
+                (hidden, vec![embeddings, position_embeddings])
             }
         }
     }
 
-    /// Tables of cosines and sines: Gemma 3 has others for windows.
-    pub(super) fn ropes(&self, cx: &Cx, positions: &Tensor, dtype: DType) -> Vec<[Tensor; 2]> {
-        let Positions::Rotary(turn) = self.traits.positions else {
+    /// Tables of cosines and sines: Gemma 3 has others for sliding windows.
+    pub(super) fn rotary_tables(
+        &self,
+        cx: &Cx,
+        positions: &Tensor,
+        dtype: DType,
+    ) -> Vec<[Tensor; 2]> {
+        let Positions::Rotary(rope) = self.family.embeddings.positions else {
             return Vec::new();
         };
-        let mut kinds = vec![["inv_freq", "original_inv_freq"]];
-        if self.traits.head_norms == HeadNorms::EachMoved {
-            kinds.push(["sliding_inv_freq", "sliding_original_inv_freq"]);
+        let mut buffers = vec![["inv_freq", "original_inv_freq"]];
+        if self.family.attention.window_rope {
+            buffers.push(["sliding_inv_freq", "sliding_original_inv_freq"]);
         }
-        let make = |names| rope::tables(cx, positions, self.rotary, dtype, turn, names);
-        kinds.into_iter().map(make).collect()
+        let make = |buffers| rope::tables(cx, positions, self.rotary_dim, dtype, rope, buffers);
+        buffers.into_iter().map(make).collect()
     }
 }

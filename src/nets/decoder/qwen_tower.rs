@@ -271,10 +271,10 @@ impl Block {
             Ok(parts) => parts,
             Err(_) => return x.clone(),
         };
-        let [turned_q, turned_k] = rope::turned_rows([&q, &k], &self.tables);
+        let [rotated_q, rotated_k] = rope::rotated_rows([&q, &k], &self.tables);
         drop((q, k));
         let lengths = x.constant("sub", &[self.pieces.len() as u64], DType::I32);
-        let all = [turned_q, turned_k, v];
+        let all = [rotated_q, rotated_k, v];
         let (mut out, parts) = self.attended(cx, &all);
         out = out.reshape(&[rows, hidden]).contiguous();
         out = cx.linear("proj", &out, hidden, true);

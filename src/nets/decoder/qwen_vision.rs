@@ -2,8 +2,9 @@
 //! dimensions (transformers/models/{qwen2_vl,qwen2_5_vl}/modeling_*.py).
 
 use super::super::{Cx, ModelError, Net, Output, Sizes, inputs};
+use super::family::Family;
 use super::qwen_tower::Tower;
-use super::{Decoder, Given, Traits, cache};
+use super::{Decoder, ModelInputs, cache};
 use crate::scenario::Data;
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -16,10 +17,10 @@ struct QwenVision {
 
 pub(super) fn build(
     sizes: &Sizes,
-    traits: Traits,
+    family: Family,
     windowed: bool,
 ) -> Result<Box<dyn Net>, ModelError> {
-    let text = Decoder::new(sizes, traits)?;
+    let text = Decoder::new(sizes, family)?;
     Ok(Box::new(QwenVision {
         tower: Tower::new(sizes, text.hidden, windowed)?,
         text,
@@ -81,12 +82,12 @@ impl QwenVision {
                 always: false,
             };
             let mask = inputs::mask(cx, ids, padding, embeddings.dtype(), None, rules);
-            let given = Given {
-                padding: None,
-                masks: Some([mask, AttentionMask::None]),
-                positions: Some(positions.clone()),
+            let inputs = ModelInputs {
+                padding_mask: None,
+                attention_masks: Some([mask, AttentionMask::None]),
+                position_ids: Some(positions.clone()),
             };
-            self.text.run(cx, embeddings.clone(), ids, given, cache)
+            self.text.run(cx, embeddings.clone(), ids, inputs, cache)
         });
         drop((states, merged, features, image, video, positions));
         hidden

@@ -1,7 +1,7 @@
 //! Rotary position embeddings.
 
 use super::super::Cx;
-use super::traits::Turn;
+use super::family::Rope;
 use crate::tape::{DType, Tensor};
 
 /// `LlamaRotaryEmbedding.forward`: cosines and sines `[1, S, D]` in `dtype`, from fp32 angles.
@@ -10,7 +10,7 @@ pub fn tables(
     positions: &Tensor,
     dim: u64,
     dtype: DType,
-    turn: Turn,
+    rope: Rope,
     buffers: [&'static str; 2],
 ) -> [Tensor; 2] {
     cx.within("rotary_emb", |cx| {
@@ -22,7 +22,7 @@ pub fn tables(
                 .unsqueeze(-1)
                 .to(DType::F32)
                 .then(|positions| positions.mul(&frequencies));
-            if turn == Turn::Complex {
+            if rope == Rope::Complex {
                 let ones = angles.constant("ones_like", angles.shape(), DType::F32);
                 let pairs = [angles.shape(), &[2][..]].concat();
                 let polar = angles.constant("polar", &pairs, DType::F32);
@@ -33,18 +33,18 @@ pub fn tables(
             if angles.shape().len() > 3 {
                 let cos = angles.cos().then(Tensor::scale);
                 let sin = angles.sin().then(Tensor::scale);
-                let [cos, sin] = [cos, sin].map(|table| by_sections(&table));
+                let [cos, sin] = [cos, sin].map(|table| mrope_sections(&table));
                 return [cos.to(dtype), sin.to(dtype)];
             }
-            let both = match turn {
-                Turn::Halves => angles.clone(),
-                Turn::WideNeighbours => repeated(&angles),
+            let both = match rope {
+                Rope::HalfTables => angles.clone(),
+                Rope::Fp32Interleaved => repeated(&angles),
                 _ => Tensor::cat(&angles, &[&angles], -1),
             };
             let cos = both.cos().then(Tensor::scale);
             let sin = both.sin().then(Tensor::scale);
-            match turn {
-                Turn::Wide => [cos, sin],
+            match rope {
+                Rope::Fp32Tables => [cos, sin],
                 _ => [cos.to(dtype), sin.to(dtype)],
             }
         })
@@ -53,7 +53,7 @@ pub fn tables(
 
 /// `recomposition_frequencies` of Qwen2-VL: of the tables for time, height and width `[3, B, S, D / 2]` a quarter and three
 /// eighths each, side by side and twice.
-fn by_sections(table: &Tensor) -> Tensor {
+fn mrope_sections(table: &Tensor) -> Tensor {
     let half = table.size(-1);
     let eighths = half / 8 * 3;
     let parts = table.split(&[half.saturating_sub(2 * eighths), eighths, eighths], -1);
@@ -68,31 +68,31 @@ fn by_sections(table: &Tensor) -> Tensor {
     }
 }
 
-/// Tables for models that are no decoders.
-pub(in crate::nets) fn plain_tables(
+/// Tables of a full rotation, for models that are no decoders.
+pub(in crate::nets) fn full_tables(
     cx: &Cx,
     positions: &Tensor,
     dim: u64,
     dtype: DType,
     buffers: [&'static str; 2],
 ) -> [Tensor; 2] {
-    tables(cx, positions, dim, dtype, Turn::Whole, buffers)
+    tables(cx, positions, dim, dtype, Rope::Full, buffers)
 }
 
 /// `apply_rotary_pos_emb_vision` of Qwen2-VL: queries and keys `[N, H, D]` by tables `[N, D]`, in fp32.
-pub(super) fn turned_rows([q, k]: [&Tensor; 2], tables: &[Tensor; 2]) -> [Tensor; 2] {
+pub(super) fn rotated_rows([q, k]: [&Tensor; 2], tables: &[Tensor; 2]) -> [Tensor; 2] {
     let (wide_q, wide_k) = (q.to(DType::F32), k.to(DType::F32));
     let tables = tables.each_ref().map(|table| table.unsqueeze(-2));
-    let both = [&wide_q, &wide_k].map(|x| turned(x, &tables, rotate_half));
-    let [mut turned_q, mut turned_k] = both;
-    turned_q = turned_q.to(q.dtype());
-    turned_k = turned_k.to(k.dtype());
+    let both = [&wide_q, &wide_k].map(|x| rotated(x, &tables, rotate_half));
+    let [mut rotated_q, mut rotated_k] = both;
+    rotated_q = rotated_q.to(q.dtype());
+    rotated_k = rotated_k.to(k.dtype());
     drop((wide_q, wide_k));
-    [turned_q, turned_k]
+    [rotated_q, rotated_k]
 }
 
 /// `(x.float() * cos) + (rotate_half(x.float()) * sin)`.
-pub(in crate::nets) fn wide_turned(x: &Tensor, [cos, sin]: &[Tensor; 2]) -> Tensor {
+pub(in crate::nets) fn rotated_in_fp32(x: &Tensor, [cos, sin]: &[Tensor; 2]) -> Tensor {
     let [cos, sin] = [cos.unsqueeze(1), sin.unsqueeze(1)];
     let straight = x.to(DType::F32).then(|x| x.mul(&cos));
     let crossed = x
@@ -112,12 +112,12 @@ fn repeated(x: &Tensor) -> Tensor {
     x.unsqueeze(-1).expand(&wide).contiguous().view(&shape)
 }
 
-/// `apply_rotary_pos_emb`: queries and keys turned, and what the caller's names keep alive.
+/// `apply_rotary_pos_emb`: rotated queries and keys, and what the caller's variables keep alive.
 pub fn apply(
     q: &Tensor,
     k: &Tensor,
     [cos, sin]: &[Tensor; 2],
-    turn: Turn,
+    rope: Rope,
 ) -> (Tensor, Tensor, Vec<Tensor>) {
     let mut tables = [cos.unsqueeze(1), sin.unsqueeze(1)];
     let width = cos.size(-1);
@@ -125,37 +125,37 @@ pub fn apply(
         let rest = x.size(-1).saturating_sub(width);
         [x.narrow(-1, width), x.narrow(-1, rest)]
     };
-    match turn {
-        Turn::Whole => {
-            let q = turned(q, &tables, rotate_half);
-            (q, turned(k, &tables, rotate_half), Vec::new())
+    match rope {
+        Rope::Full => {
+            let q = rotated(q, &tables, rotate_half);
+            (q, rotated(k, &tables, rotate_half), Vec::new())
         }
-        Turn::Wide => {
+        Rope::Fp32Tables => {
             let (wide_q, wide_k) = (
-                turned(q, &tables, rotate_half),
-                turned(k, &tables, rotate_half),
+                rotated(q, &tables, rotate_half),
+                rotated(k, &tables, rotate_half),
             );
             let narrow = wide_q.to(q.dtype());
             (narrow, wide_k.to(k.dtype()), Vec::new())
         }
-        Turn::WideNeighbours => {
+        Rope::Fp32Interleaved => {
             let (wide_q, wide_k) = (q.to(DType::F32), k.to(DType::F32));
-            let both = [&wide_q, &wide_k].map(|x| turned(x, &tables, rotate_neighbours));
-            let [turned_q, turned_k] = both;
-            let narrow = turned_q.to(q.dtype());
-            (narrow, turned_k.to(k.dtype()), Vec::new())
+            let both = [&wide_q, &wide_k].map(|x| rotated(x, &tables, rotate_interleaved));
+            let [rotated_q, rotated_k] = both;
+            let narrow = rotated_q.to(q.dtype());
+            (narrow, rotated_k.to(k.dtype()), Vec::new())
         }
-        Turn::Complex => {
+        Rope::Complex => {
             let (wide_q, wide_k) = (q.to(DType::F32), k.to(DType::F32));
-            let turned_q = wide_q
+            let rotated_q = wide_q
                 .turned_by(&tables[0])
                 .then(|turned| turned.to(q.dtype()));
-            let turned_k = wide_k
+            let rotated_k = wide_k
                 .turned_by(&tables[0])
                 .then(|turned| turned.to(k.dtype()));
-            (turned_q, turned_k, Vec::new())
+            (rotated_q, rotated_k, Vec::new())
         }
-        Turn::Interleaved => {
+        Rope::Deinterleaved => {
             let half = width / 2;
             let tables = tables.map(|table| table.narrow(-1, half));
             let parts = |x: &Tensor| [x.every_other(), x.every_other()];
@@ -163,7 +163,7 @@ pub fn apply(
             let q = interleaved(&q_parts, &tables);
             (q, interleaved(&k_parts, &tables), Vec::new())
         }
-        Turn::Halves => {
+        Rope::HalfTables => {
             let both = [q, k].map(|x| {
                 let halves: Result<[Tensor; 2], _> = x.chunk(2, -1).try_into();
                 halves.map_or_else(|_| x.clone(), |halves| interleaved(&halves, &tables))
@@ -171,40 +171,40 @@ pub fn apply(
             let [q, k] = both;
             (q, k, Vec::new())
         }
-        Turn::PartJoined => {
+        Rope::PartialConcatenated => {
             let (q_parts, k_parts) = (part(q), part(k));
             let join = |[turning, rest]: &[Tensor; 2]| {
-                turned(turning, &tables, rotate_half)
+                rotated(turning, &tables, rotate_half)
                     .then(|turned| Tensor::cat(turned, &[rest], -1))
             };
             let q = join(&q_parts);
             (q, join(&k_parts), Vec::new())
         }
-        Turn::Part | Turn::PartNamed | Turn::PartNeighbours => {
-            let neighbours = turn == Turn::PartNeighbours;
-            if neighbours {
+        Rope::Partial | Rope::PartialInBlock | Rope::PartialInterleaved => {
+            let by_neighbours = rope == Rope::PartialInterleaved;
+            if by_neighbours {
                 tables = tables.map(|table| repeated(&table.narrow(-1, width / 2)));
             }
-            let half = if neighbours {
-                rotate_neighbours
+            let half = if by_neighbours {
+                rotate_interleaved
             } else {
                 rotate_half
             };
             let ([q_turning, q_rest], [k_turning, k_rest]) = (part(q), part(k));
-            let mut q = turned(&q_turning, &tables, half);
-            let mut k = turned(&k_turning, &tables, half);
-            let mut names = Vec::new();
-            if turn == Turn::PartNamed {
-                names.extend([q.clone(), k.clone(), q_rest.clone(), k_rest.clone()]);
+            let mut q = rotated(&q_turning, &tables, half);
+            let mut k = rotated(&k_turning, &tables, half);
+            let mut held = Vec::new();
+            if rope == Rope::PartialInBlock {
+                held.extend([q.clone(), k.clone(), q_rest.clone(), k_rest.clone()]);
             }
             q = Tensor::cat(&q, &[&q_rest], -1);
             k = Tensor::cat(&k, &[&k_rest], -1);
-            (q, k, names)
+            (q, k, held)
         }
     }
 }
 
-fn turned(x: &Tensor, [cos, sin]: &[Tensor; 2], half: fn(&Tensor) -> Tensor) -> Tensor {
+fn rotated(x: &Tensor, [cos, sin]: &[Tensor; 2], half: fn(&Tensor) -> Tensor) -> Tensor {
     let straight = x.mul(cos);
     let crossed = half(x).then(|half| half.mul(sin));
     straight.add(&crossed)
@@ -234,7 +234,7 @@ fn rotate_half(x: &Tensor) -> Tensor {
 }
 
 /// `torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)`.
-fn rotate_neighbours(x: &Tensor) -> Tensor {
+fn rotate_interleaved(x: &Tensor) -> Tensor {
     let (first, second) = (x.every_other(), x.every_other());
     let negative = second.neg();
     let parts = [negative.unsqueeze(-1), first.unsqueeze(-1)];

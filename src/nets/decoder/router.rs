@@ -2,101 +2,109 @@
 
 use super::super::Cx;
 use super::Decoder;
-use super::experts::{Mixture, Router};
+use super::experts::{Experts, Router};
 use crate::tape::{DType, Tensor};
 
 impl Decoder {
     /// The router's logits, the chosen experts' weights and their numbers.
-    pub(super) fn route(&self, cx: &Cx, x: &Tensor, kind: Mixture) -> (Tensor, Tensor, Tensor) {
-        match kind.router {
-            Router::Wide | Router::Narrow => self.softmax_router(cx, x, kind),
-            Router::Chosen => {
-                let table = self.table(cx);
+    pub(super) fn route(&self, cx: &Cx, x: &Tensor, experts: Experts) -> (Tensor, Tensor, Tensor) {
+        match experts.router {
+            Router::SoftmaxFp32 | Router::Softmax => self.softmax_router(cx, x, experts),
+            Router::SoftmaxOfChosen => {
+                let weight = self.router_weight(cx);
                 let bias = cx.param("bias", [self.experts]).tensor();
-                let logits = x.linear(&table, Some(&bias));
-                let (best, chosen) = logits.topk(self.chosen.min(self.experts));
+                let logits = x.linear(&weight, Some(&bias));
+                let (best, chosen) = logits.topk(self.experts_per_token.min(self.experts));
                 let weights = best.softmax(Some(best.dtype()));
                 (logits, weights, chosen)
             }
-            Router::Groups => self.group_router(cx, x),
-            Router::Sigmoid => self.sigmoid_router(cx, x),
+            Router::SoftmaxOfGroups => self.group_router(cx, x),
+            Router::SigmoidOfGroups => self.sigmoid_router(cx, x),
         }
     }
 
-    fn table(&self, cx: &Cx) -> Tensor {
+    fn router_weight(&self, cx: &Cx) -> Tensor {
         cx.param("weight", [self.experts, self.hidden]).tensor()
     }
 
-    fn softmax_router(&self, cx: &Cx, x: &Tensor, kind: Mixture) -> (Tensor, Tensor, Tensor) {
-        let logits = x.linear(&self.table(cx), None);
-        let wide = kind.router == Router::Wide;
-        let probabilities = if wide {
+    fn softmax_router(&self, cx: &Cx, x: &Tensor, experts: Experts) -> (Tensor, Tensor, Tensor) {
+        let logits = x.linear(&self.router_weight(cx), None);
+        let fp32 = experts.router == Router::SoftmaxFp32;
+        let probabilities = if fp32 {
             logits.to(DType::F32).then(|logits| logits.softmax(None))
         } else {
             logits.softmax(Some(DType::F32))
         };
-        let (mut weights, chosen) = probabilities.topk(self.chosen.min(self.experts));
-        if kind.normalised {
+        let (mut weights, chosen) = probabilities.topk(self.experts_per_token.min(self.experts));
+        if experts.norm_topk_prob {
             weights = weights.sum(&[-1]).then(|sum| weights.div_(sum));
         }
-        if !wide {
+        if !fp32 {
             weights = weights.to(logits.dtype());
         }
         (logits, weights, chosen)
     }
 
     /// `F.linear(x.type(torch.float32), weight.type(torch.float32))`.
-    fn wide_logits(&self, cx: &Cx, x: &Tensor) -> Tensor {
+    fn fp32_logits(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let wide = x.to(DType::F32);
-        let table = self.table(cx).to(DType::F32);
-        wide.linear(&table, None)
+        let weight = self.router_weight(cx).to(DType::F32);
+        wide.linear(&weight, None)
     }
 
     /// `DeepseekV2TopkRouter.forward`.
     fn group_router(&self, cx: &Cx, x: &Tensor) -> (Tensor, Tensor, Tensor) {
-        let logits = self.wide_logits(cx, x);
+        let logits = self.fp32_logits(cx, x);
         let mut scores = logits.softmax(Some(DType::F32));
-        let mut names = Vec::new();
-        if self.groups > 1 {
-            let by_group = scores.view(&[x.size(0), self.groups, self.experts / self.groups]);
+        let mut held = Vec::new();
+        if self.expert_groups > 1 {
+            let by_group = scores.view(&[
+                x.size(0),
+                self.expert_groups,
+                self.experts / self.expert_groups,
+            ]);
             let group_scores = by_group.greatest();
             drop(by_group);
-            let (mask, held) = self.group_mask(&group_scores);
+            let (mask, tensors) = self.group_mask(&group_scores);
             scores = mask.then(|mask| scores.masked_fill(mask));
-            names = held;
-            names.push(group_scores);
+            held = tensors;
+            held.push(group_scores);
         }
-        let (mut weights, chosen) = scores.topk(self.chosen.min(self.experts));
+        let (mut weights, chosen) = scores.topk(self.experts_per_token.min(self.experts));
         weights = weights.scale();
-        drop(names);
+        drop(held);
         (logits, weights, chosen)
     }
 
     /// `DeepseekV3TopkRouter.forward`.
     fn sigmoid_router(&self, cx: &Cx, x: &Tensor) -> (Tensor, Tensor, Tensor) {
-        let logits = self.wide_logits(cx, x);
+        let logits = self.fp32_logits(cx, x);
         let scores = logits.sigmoid();
         let correction = cx.buffer("e_score_correction_bias", [self.experts], cx.env.weights);
         let mut choice = scores.add(&correction);
         let group_scores = choice
-            .view(&[x.size(0), self.groups, self.experts / self.groups])
-            .then(|by_group| by_group.topk(2.min(self.experts / self.groups)).0)
+            .view(&[
+                x.size(0),
+                self.expert_groups,
+                self.experts / self.expert_groups,
+            ])
+            .then(|by_group| by_group.topk(2.min(self.experts / self.expert_groups)).0)
             .then(|best| best.sum(&[-1]).then(|sum| sum.squeeze(-1)));
-        let (mask, names) = self.group_mask(&group_scores);
+        let (mask, held) = self.group_mask(&group_scores);
         choice = mask.then(|mask| choice.masked_fill(mask));
-        let chosen = choice.topk(self.chosen.min(self.experts)).1;
+        let chosen = choice.topk(self.experts_per_token.min(self.experts)).1;
         let mut weights = scores.gathered(&chosen);
         let total = weights.sum(&[-1]).then(Tensor::shift);
         weights = weights.div_(&total);
         weights = weights.scale();
-        drop((group_scores, names, choice, total));
+        drop((group_scores, held, choice, total));
         (logits, weights, chosen)
     }
 
-    /// The experts of groups that are not among the best, and what the router's names keep.
+    /// The experts of groups that are not among the best, and what the router's variables keep alive.
     fn group_mask(&self, group_scores: &Tensor) -> (Tensor, Vec<Tensor>) {
-        let (tokens, groups) = (group_scores.size(0), self.groups);
-        let best = group_scores.topk(self.top_groups.min(groups)).1;
+        let (tokens, groups) = (group_scores.size(0), self.expert_groups);
+        let best = group_scores.topk(self.topk_groups.min(groups)).1;
         let mask = group_scores.constant("zeros_like", &[tokens, groups], DType::F32);
         let scores = mask
             .unsqueeze(-1)

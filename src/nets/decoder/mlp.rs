@@ -1,47 +1,47 @@
-//! The feed-forward of a block.
+//! The MLP of a block.
 
 use super::super::{Cx, gpt2::gelu_new};
 use super::Decoder;
-use super::traits::{Activation, Feed};
+use super::family::{Activation, MlpForm};
 use crate::scenario::Kernels;
 use crate::tape::Tensor;
 
 impl Decoder {
-    pub(super) fn feed(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        let mut out = match self.traits.names.mlp {
-            Some(name) => cx.within(name, |cx| self.mlp(cx, x)),
+    pub(super) fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        let mut out = match self.family.names.mlp {
+            Some(name) => cx.within(name, |cx| self.mlp_module(cx, x)),
             None => self.plain_mlp(cx, x),
         };
-        if self.traits.dropout.outside {
-            out = self.dropped(cx, &out);
+        if self.family.dropout.in_layer {
+            out = self.dropout(cx, &out);
         }
         out
     }
 
-    fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        if let Some(kind) = self.traits.mixture {
-            return self.mixture(cx, x, kind);
+    fn mlp_module(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        if let Some(experts) = self.family.mlp.experts {
+            return self.sparse_moe(cx, x, experts);
         }
-        match self.traits.feed {
-            Feed::Gated => self.gated_mlp(cx, x, self.ffn),
-            Feed::GatedJoint => self.joint_mlp(cx, x),
-            Feed::Plain => self.plain_mlp(cx, x),
+        match self.family.mlp.form {
+            MlpForm::Gated => self.gated_mlp(cx, x, self.intermediate),
+            MlpForm::FusedGated => self.fused_gated_mlp(cx, x),
+            MlpForm::Plain => self.plain_mlp(cx, x),
         }
     }
 
     fn plain_mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        let (names, bias) = (self.traits.names, self.traits.mlp_bias);
-        let mut hidden = cx.linear(names.up, x, self.ffn, bias);
+        let (names, bias) = (self.family.names, self.family.mlp.bias);
+        let mut hidden = cx.linear(names.up_proj, x, self.intermediate, bias);
         hidden = self.activation(&hidden);
-        hidden = cx.linear(names.down, &hidden, self.hidden, bias);
-        if self.traits.dropout.inside {
-            hidden = self.dropped(cx, &hidden);
+        hidden = cx.linear(names.down_proj, &hidden, self.hidden, bias);
+        if self.family.dropout.in_sublayers {
+            hidden = self.dropout(cx, &hidden);
         }
         hidden
     }
 
-    fn joint_mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        let both = cx.linear("gate_up_proj", x, 2 * self.ffn, false);
+    fn fused_gated_mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        let both = cx.linear("gate_up_proj", x, 2 * self.intermediate, false);
         let mut halves = both.chunk(2, -1);
         drop(both);
         let (Some(up), Some(gate)) = (halves.pop(), halves.pop()) else {
@@ -67,7 +67,7 @@ impl Decoder {
     }
 
     pub(super) fn activation(&self, x: &Tensor) -> Tensor {
-        match self.traits.activation {
+        match self.family.mlp.activation {
             Activation::Silu => x.silu(),
             Activation::Gelu => x.gelu(),
             Activation::GeluNew => gelu_new(x),
@@ -75,7 +75,7 @@ impl Decoder {
         }
     }
 
-    pub(super) fn dropped(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        cx.dropout(x, self.drop_rate)
+    pub(super) fn dropout(&self, cx: &Cx, x: &Tensor) -> Tensor {
+        cx.dropout(x, self.dropout_rate)
     }
 }

@@ -1,0 +1,38 @@
+//! DeepSeek V2 and V3 (transformers/models/{deepseek_v2,deepseek_v3}/modeling_*.py).
+
+use super::llama::LLAMA;
+use crate::nets::decoder::experts::{Experts, Router, SharedExpert};
+use crate::nets::decoder::family::{Embeddings, Family, Mlp, Positions, Rope};
+
+pub const DEEPSEEK_V2: Family = Family {
+    embeddings: Embeddings {
+        positions: Positions::Rotary(Rope::Complex),
+        ..LLAMA.embeddings
+    },
+    mlp: Mlp {
+        experts: Some(Experts {
+            router: Router::SoftmaxOfGroups,
+            shared: SharedExpert::AfterExperts,
+            ..Experts::PLAIN
+        }),
+        ..LLAMA.mlp
+    },
+    ..LLAMA
+};
+
+pub const DEEPSEEK_V3: Family = Family {
+    embeddings: Embeddings {
+        positions: Positions::Rotary(Rope::Deinterleaved),
+        ..LLAMA.embeddings
+    },
+    mlp: Mlp {
+        experts: Some(Experts {
+            norm_topk_prob: true,
+            router: Router::SigmoidOfGroups,
+            shared: SharedExpert::AfterExperts,
+            ..Experts::PLAIN
+        }),
+        ..LLAMA.mlp
+    },
+    ..LLAMA
+};

@@ -1,0 +1,68 @@
+//! Gemma to Gemma 3, and the language models of Gemma 3 with images and PaliGemma
+//! (transformers/models/{gemma,gemma2,gemma3,paligemma}/modeling_*.py).
+
+use super::llama::{INSIDE_VISION_MODEL, LLAMA};
+use crate::nets::decoder::family::{
+    Activation, Attention, EmbeddingScale, Embeddings, Family, Head, Mlp, Norm, Norms, Placement,
+    QkNorm,
+};
+
+pub const GEMMA: Family = Family {
+    embeddings: Embeddings {
+        scale: EmbeddingScale::Tensor,
+        ..LLAMA.embeddings
+    },
+    mlp: Mlp {
+        activation: Activation::Gelu,
+        ..LLAMA.mlp
+    },
+    norms: Norms {
+        kind: Norm::Gemma,
+        ..LLAMA.norms
+    },
+    ..LLAMA
+};
+
+pub const PALIGEMMA: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    ..GEMMA
+};
+
+pub const GEMMA2: Family = Family {
+    attention: Attention {
+        softcap: true,
+        full_attention_interval: 2,
+        sliding_window: 4096,
+        ..GEMMA.attention
+    },
+    norms: Norms {
+        placement: Placement::PreAndPost,
+        ..GEMMA.norms
+    },
+    head: Head {
+        softcap: true,
+        ..GEMMA.head
+    },
+    ..GEMMA
+};
+
+pub const GEMMA3_TEXT: Family = Family {
+    attention: Attention {
+        qk_norm: QkNorm::PerHeadTransposed,
+        full_attention_interval: 6,
+        sliding_window: 512,
+        window_rope: true,
+        ..GEMMA.attention
+    },
+    norms: GEMMA2.norms,
+    ..GEMMA
+};
+
+pub const GEMMA3: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    attention: Attention {
+        sliding_window: 1024,
+        ..GEMMA3_TEXT.attention
+    },
+    ..GEMMA3_TEXT
+};

@@ -1,0 +1,49 @@
+//! OLMo, OLMo 2 and OLMoE (transformers/models/{olmo,olmo2,olmoe}/modeling_*.py).
+
+use super::llama::LLAMA;
+use crate::nets::decoder::experts::Experts;
+use crate::nets::decoder::family::{
+    Attention, Embeddings, Family, Mlp, Norm, Norms, Placement, Positions, Projection, QkNorm, Rope,
+};
+
+pub const OLMO: Family = Family {
+    embeddings: Embeddings {
+        positions: Positions::Rotary(Rope::Fp32Tables),
+        ..LLAMA.embeddings
+    },
+    attention: Attention {
+        projection: Projection::SeparateThenSplit,
+        ..LLAMA.attention
+    },
+    norms: Norms {
+        kind: Norm::Unweighted,
+        ..LLAMA.norms
+    },
+    ..LLAMA
+};
+
+pub const OLMO2: Family = Family {
+    attention: Attention {
+        qk_norm: QkNorm::WholeProjection,
+        ..OLMO.attention
+    },
+    norms: Norms {
+        kind: Norm::Olmo2,
+        placement: Placement::Post,
+        ..OLMO.norms
+    },
+    ..OLMO
+};
+
+pub const OLMOE: Family = Family {
+    attention: Attention {
+        projection: Projection::SeparateThenSplit,
+        qk_norm: QkNorm::WholeProjection,
+        ..LLAMA.attention
+    },
+    mlp: Mlp {
+        experts: Some(Experts::PLAIN),
+        ..LLAMA.mlp
+    },
+    ..LLAMA
+};

@@ -1,0 +1,68 @@
+//! Phi-1 to Phi-4 (transformers/models/{phi,phi3}/modeling_*.py).
+
+use super::llama::{BIASED, LLAMA, NAMES};
+use crate::nets::Sizes;
+use crate::nets::decoder::family::{
+    Activation, Attention, Dropout, Embeddings, Family, Head, InitOrder, Mlp, MlpForm, Names,
+    Norms, Placement, Positions, Projection, Rope,
+};
+
+/// Phi-2 drops out a tenth of what a layer adds, Phi-1 and Phi-1.5 nothing.
+pub fn phi(sizes: &Sizes) -> Family {
+    Family {
+        dropout: Dropout {
+            in_layer: sizes.is_set("resid_dropout"),
+            ..Dropout::NONE
+        },
+        ..PHI
+    }
+}
+
+const PHI: Family = Family {
+    names: &Names {
+        final_norm: "final_layernorm",
+        o_proj: "dense",
+        up_proj: "fc1",
+        down_proj: "fc2",
+        ..NAMES
+    },
+    embeddings: Embeddings {
+        positions: Positions::Rotary(Rope::PartialInBlock),
+        ..BIASED.embeddings
+    },
+    mlp: Mlp {
+        activation: Activation::GeluNew,
+        ..BIASED.mlp
+    },
+    norms: Norms {
+        placement: Placement::Parallel {
+            residual_first: false,
+        },
+        ..BIASED.norms
+    },
+    head: Head {
+        bias: true,
+        ..BIASED.head
+    },
+    ..BIASED
+};
+
+pub const PHI3: Family = Family {
+    embeddings: Embeddings {
+        positions: Positions::Rotary(Rope::PartialConcatenated),
+        ..LLAMA.embeddings
+    },
+    attention: Attention {
+        projection: Projection::Fused,
+        ..LLAMA.attention
+    },
+    mlp: Mlp {
+        form: MlpForm::FusedGated,
+        ..LLAMA.mlp
+    },
+    init: InitOrder {
+        o_proj_first: true,
+        ..LLAMA.init
+    },
+    ..LLAMA
+};

@@ -1,0 +1,58 @@
+//! Qwen2, Qwen3, their mixtures of experts, and the language models of Qwen2-VL and Qwen2.5-VL
+//! (transformers/models/{qwen2,qwen3,qwen2_moe,qwen3_moe,qwen2_vl,qwen2_5_vl}/modeling_*.py).
+
+use super::llama::{INSIDE_VISION_MODEL, LLAMA};
+use crate::nets::decoder::experts::{Experts, SharedExpert};
+use crate::nets::decoder::family::{Attention, Family, Mlp, Projection, QkNorm};
+
+pub const QWEN2: Family = Family {
+    attention: Attention {
+        qkv_bias: true,
+        ..LLAMA.attention
+    },
+    ..LLAMA
+};
+
+pub const QWEN2_MOE: Family = Family {
+    attention: Attention {
+        unused_window_mask: true,
+        ..QWEN2.attention
+    },
+    mlp: Mlp {
+        experts: Some(Experts {
+            shared: SharedExpert::Gated,
+            ..Experts::PLAIN
+        }),
+        ..QWEN2.mlp
+    },
+    ..QWEN2
+};
+
+pub const QWEN2_VL: Family = Family {
+    names: &INSIDE_VISION_MODEL,
+    attention: Attention {
+        projection: Projection::SeparateThenSplit,
+        ..QWEN2.attention
+    },
+    ..QWEN2
+};
+
+pub const QWEN3: Family = Family {
+    attention: Attention {
+        qk_norm: QkNorm::PerHead,
+        ..LLAMA.attention
+    },
+    ..LLAMA
+};
+
+/// The published models set `norm_topk_prob`.
+pub const QWEN3_MOE: Family = Family {
+    mlp: Mlp {
+        experts: Some(Experts {
+            norm_topk_prob: true,
+            ..Experts::PLAIN
+        }),
+        ..QWEN3.mlp
+    },
+    ..QWEN3
+};

@@ -1,0 +1,283 @@
+//! What sets a family apart from Llama: declared in [`families`](super::families), read by the one decoder.
+
+use super::experts::Experts;
+use crate::nets::inputs::MaskRules;
+
+/// A family of decoders, by what differs between published models.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Family {
+    pub names: &'static Names,
+    pub embeddings: Embeddings,
+    pub attention: Attention,
+    pub mlp: Mlp,
+    pub norms: Norms,
+    pub head: Head,
+    pub init: InitOrder,
+    pub dropout: Dropout,
+}
+
+/// What a family calls its modules.
+#[derive(Debug)]
+pub(super) struct Names {
+    pub model: &'static str,
+    /// A module between the model and its layers.
+    pub inner: Option<&'static str>,
+    pub embed_tokens: &'static str,
+    pub embed_positions: &'static str,
+    pub layers: &'static str,
+    pub final_norm: &'static str,
+    pub input_norm: &'static str,
+    pub mlp_norm: &'static str,
+    pub attention: &'static str,
+    pub qkv_proj: &'static str,
+    pub o_proj: &'static str,
+    pub q_norm: &'static str,
+    pub k_norm: &'static str,
+    /// `None` where the layers of the MLP are the block's own.
+    pub mlp: Option<&'static str>,
+    pub up_proj: &'static str,
+    pub down_proj: &'static str,
+}
+
+/// The model's input.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Embeddings {
+    pub scale: EmbeddingScale,
+    pub positions: Positions,
+}
+
+/// What the embeddings of tokens are multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EmbeddingScale {
+    None,
+    /// A number (Granite).
+    Number,
+    /// A tensor of one number (Gemma).
+    Tensor,
+}
+
+/// How a layer knows where a token stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Positions {
+    Rotary(Rope),
+    /// A learned table, read by `position_ids`.
+    Learned,
+    /// A learned table, read by the running sum of the attention mask (OPT).
+    LearnedByMask,
+}
+
+/// How queries and keys are rotated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rope {
+    Full,
+    /// The first `rotary_dim` of a head, concatenated with the rest even where nothing is left (Phi-3).
+    PartialConcatenated,
+    /// The first `rotary_dim` of a head; queries and keys are both rotated before either is concatenated (GPT-NeoX).
+    Partial,
+    /// The same, in the block's own variables, which live to its end (Phi, StableLM).
+    PartialInBlock,
+    /// With tables in fp32 (OLMo).
+    Fp32Tables,
+    /// In fp32, neighbouring elements by each other (Cohere).
+    Fp32Interleaved,
+    /// The first `rotary_dim` of a head, neighbouring elements by each other (GLM).
+    PartialInterleaved,
+    /// Neighbouring elements as complex numbers (DeepSeek V2).
+    Complex,
+    /// Neighbouring elements by each other, the results concatenated instead of interleaved (DeepSeek V3).
+    Deinterleaved,
+    /// The halves by tables of half a head (GPT-OSS).
+    HalfTables,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a yes or no about a published model.
+pub(super) struct Attention {
+    pub qkv_bias: bool,
+    pub o_bias: bool,
+    pub projection: Projection,
+    pub qk_norm: QkNorm,
+    pub scores: Scores,
+    /// `attn_logit_softcapping`: eager scores pass through tanh.
+    pub softcap: bool,
+    /// Every n-th layer attends to the whole sequence, the others to a sliding window; no layer to the whole where this is zero.
+    pub full_attention_interval: u64,
+    /// `sliding_window` where the model's configuration names none.
+    pub sliding_window: u64,
+    /// Sliding windows have rotary tables of their own (Gemma 3).
+    pub window_rope: bool,
+    /// How the mask is made before the first layer.
+    pub mask: MaskRules,
+    /// A mask for sliding windows is made that no layer reads.
+    pub unused_window_mask: bool,
+    /// The model holds a causal mask in a buffer that no attention reads any more.
+    pub unused_causal_buffer: bool,
+    /// `no_rope_layer_interval`: every n-th layer rotates nothing; all rotate where this is zero.
+    pub no_rope_interval: u64,
+    /// Old versions call `repeat_kv` whatever attention follows.
+    pub repeats_kv: bool,
+}
+
+/// How queries, keys and values are projected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Projection {
+    /// Three projections, each split into heads before the next.
+    Separate,
+    /// Three projections, all before the first is split into heads.
+    SeparateThenSplit,
+    /// Three projections; the query comes first and is scaled by itself (OPT).
+    ScaledQueryFirst,
+    /// One projection, split along its width (Phi-3).
+    Fused,
+    /// One projection, in which each head has its query, key and value side by side (GPT-NeoX).
+    FusedByHead,
+    /// One projection; all heads share one key and one value (GPT-BigCode).
+    FusedMultiQuery,
+}
+
+/// Norms over queries and keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum QkNorm {
+    None,
+    /// Over each head, before heads are transposed with positions.
+    PerHead,
+    /// Over each head, after that.
+    PerHeadTransposed,
+    /// Over the whole projection.
+    WholeProjection,
+    /// A module of its own for each head (StableLM 2).
+    ModulePerHead,
+}
+
+/// How attention is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scores {
+    /// By `ALL_ATTENTION_FUNCTIONS`.
+    Library,
+    /// Eagerly, with a learned sink for each head beside the scores (GPT-OSS).
+    Sinks,
+    /// Eagerly in fp32, with the block's own causal mask (GPT-Neo).
+    Fp32,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mlp {
+    pub form: MlpForm,
+    pub bias: bool,
+    pub activation: Activation,
+    /// The mixture of experts that stands in the MLP's place.
+    pub experts: Option<Experts>,
+    /// Hidden states are `[tokens, hidden]` within it (OPT).
+    pub flattens_tokens: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum MlpForm {
+    Gated,
+    /// Gate and up are one projection.
+    FusedGated,
+    Plain,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Activation {
+    Silu,
+    Gelu,
+    /// `NewGELUActivation`, an operation at a time.
+    GeluNew,
+    Relu,
+}
+
+/// A layer's norms and residuals.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Norms {
+    pub kind: Norm,
+    pub placement: Placement,
+    /// `residual_multiplier`: what attention and MLP add is multiplied by a number.
+    pub residual_multiplier: bool,
+    /// The variable of attention's weights is bound anew to the router's (GPT-OSS).
+    pub weights_rebound: bool,
+}
+
+/// How a norm is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Norm {
+    /// RMS norm: fp32 inside, the weight applied in the input's type.
+    Llama,
+    /// RMS norm: fp32 to the end, one added to the weight.
+    Gemma,
+    /// RMS norm: fp32 to the end.
+    Olmo2,
+    /// `nn.LayerNorm`.
+    Layer,
+    /// `F.layer_norm` in fp32 without weights.
+    Unweighted,
+    /// A layer norm in Python, fp32 to the end, without bias.
+    Cohere,
+}
+
+/// Where a layer's norms stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Placement {
+    /// Before attention and before the MLP.
+    Pre,
+    /// The same; the attention's output and what each sublayer reads live until they are added (GPT-BigCode).
+    PreHolding,
+    /// The same; the normed input and the attention's output live to the block's end (StableLM).
+    PreNamed,
+    /// Before and after each (Gemma 2).
+    PreAndPost,
+    /// After each, before it is added (OLMo 2).
+    Post,
+    /// After each sum (OPT-350m).
+    PostSum,
+    /// One norm for attention and MLP, which run in parallel.
+    Parallel { residual_first: bool },
+    /// A norm for each, which run in parallel (GPT-NeoX).
+    ParallelTwoNorms,
+    /// In parallel, one norm or two by the generation (Falcon).
+    Falcon,
+}
+
+/// From the last hidden states to the loss.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a yes or no about a published model.
+pub(super) struct Head {
+    pub bias: bool,
+    /// `final_logit_softcapping`.
+    pub softcap: bool,
+    /// `logits_scaling`, `logit_scale`.
+    pub scaled: bool,
+    /// Old versions take the cross-entropy of shifted logits in the model's own type.
+    pub loss_in_model_dtype: bool,
+}
+
+/// The order in which constructors make a layer's modules, where forward uses them in another.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct InitOrder {
+    /// Attention, then the MLP, then the norms.
+    pub norms_last: bool,
+    /// Attention makes `o_proj` before `qkv_proj`.
+    pub o_proj_first: bool,
+}
+
+/// Where published configurations drop out, each with the same rate.
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::struct_excessive_bools)] // Each is a yes or no about a published model.
+pub(super) struct Dropout {
+    pub embeddings: bool,
+    pub attention: bool,
+    /// On what attention and MLP return, inside them.
+    pub in_sublayers: bool,
+    /// On the same, in the layer.
+    pub in_layer: bool,
+}
+
+impl Dropout {
+    pub const NONE: Self = Self {
+        embeddings: false,
+        attention: false,
+        in_sublayers: false,
+        in_layer: false,
+    };
+}

@@ -1,0 +1,107 @@
+//! MLA, multi-head latent attention (transformers/models/deepseek_{v2,v3}/modeling_*.py).
+
+use super::super::{Cx, Sizes};
+use super::family::Positions;
+use super::{Decoder, LayerInputs, attention, cached, rope};
+use crate::tape::Tensor;
+
+/// The widths of compressed queries, keys and values, as the configuration names them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Mla {
+    /// Zero where queries are not compressed.
+    q_lora_rank: u64,
+    kv_lora_rank: u64,
+    qk_nope_head_dim: u64,
+    pub qk_rope_head_dim: u64,
+    v_head_dim: u64,
+}
+
+impl Mla {
+    pub fn of(sizes: &Sizes) -> Option<Self> {
+        Some(Self {
+            q_lora_rank: sizes.or("q_rank", 0),
+            kv_lora_rank: sizes.get("kv_rank")?,
+            qk_nope_head_dim: sizes.or("nope_dim", 128),
+            qk_rope_head_dim: sizes.or("rope_dim", 64),
+            v_head_dim: sizes.or("v_dim", 128),
+        })
+    }
+}
+
+impl Decoder {
+    pub(super) fn latent_attention(
+        &self,
+        cx: &Cx,
+        x: &Tensor,
+        inputs: &LayerInputs,
+        mla: Mla,
+    ) -> (Tensor, Option<Tensor>) {
+        let (b, s, h) = (x.size(0), x.size(1), self.heads);
+        let head_dim = mla.qk_nope_head_dim + mla.qk_rope_head_dim;
+        let mut q_states = if mla.q_lora_rank == 0 {
+            cx.linear("q_proj", x, h * head_dim, false)
+        } else {
+            let compressed = cx.linear("q_a_proj", x, mla.q_lora_rank, false);
+            compressed
+                .then(|compressed| self.norm(cx, "q_a_layernorm", compressed))
+                .then(|normed| cx.linear("q_b_proj", normed, h * head_dim, false))
+        };
+        q_states = q_states.view(&[b, s, h, head_dim]).transpose(1, 2);
+        let [q_pass, mut q_rot] =
+            split_in_two(&q_states, mla.qk_nope_head_dim, mla.qk_rope_head_dim);
+        let compressed = cx.linear(
+            "kv_a_proj_with_mqa",
+            x,
+            mla.kv_lora_rank + mla.qk_rope_head_dim,
+            false,
+        );
+        let [mut k_pass, mut k_rot] =
+            split_in_two(&compressed, mla.kv_lora_rank, mla.qk_rope_head_dim);
+        k_pass = self.norm(cx, "kv_a_layernorm", &k_pass);
+        k_pass = k_pass.view(&[b, 1, s, mla.kv_lora_rank]);
+        k_rot = k_rot.view(&[b, 1, s, mla.qk_rope_head_dim]);
+        if let (Some(tables), Positions::Rotary(rope)) =
+            (&inputs.rotary, self.family.embeddings.positions)
+        {
+            (q_rot, k_rot, _) = rope::apply(&q_rot, &k_rot, tables, rope);
+        }
+        (k_pass, k_rot) = cached(&inputs.cache, k_pass, k_rot);
+        let query = Tensor::cat(&q_pass, &[&q_rot], -1);
+        let [key, value] = self.expand_kv(cx, &k_pass, &k_rot, mla);
+        let (mut out, weights) = attention::attention_function(
+            cx,
+            [&query, &key, &value],
+            &inputs.attention_mask,
+            1,
+            false,
+            0.0,
+        );
+        out = out.reshape(&[b, s, h * mla.v_head_dim]).contiguous();
+        out = cx.linear("o_proj", &out, self.hidden, false);
+        drop((q_states, compressed, key, value, query));
+        (out, weights)
+    }
+
+    /// `expand_kv`: keys are written piece by piece into memory of their own.
+    fn expand_kv(&self, cx: &Cx, k_pass: &Tensor, k_rot: &Tensor, mla: Mla) -> [Tensor; 2] {
+        let (b, s, h) = (k_pass.size(0), k_pass.size(2), self.heads);
+        let width = mla.qk_nope_head_dim + mla.v_head_dim;
+        let key_values = cx
+            .linear("kv_b_proj", k_pass, h * width, false)
+            .view(&[b, s, h, width])
+            .transpose(1, 2);
+        let [k_nope, value] = split_in_two(&key_values, mla.qk_nope_head_dim, mla.v_head_dim);
+        let k_rot = k_rot.expand(&[b, h, s, mla.qk_rope_head_dim]);
+        let shape = [b, h, s, mla.qk_nope_head_dim + mla.qk_rope_head_dim];
+        let mut key = key_values.constant("new_empty", &shape, key_values.dtype());
+        key = key.slice_written(&k_nope);
+        key = key.slice_written(&k_rot);
+        [key, value]
+    }
+}
+
+/// `torch.split` along the last dimension in two.
+fn split_in_two(x: &Tensor, first: u64, second: u64) -> [Tensor; 2] {
+    let parts = x.split(&[first, second], -1);
+    parts.try_into().unwrap_or_else(|_| [x.clone(), x.clone()])
+}
