@@ -1,4 +1,4 @@
-//! What every language model makes before its first layer: ids, positions, masks.
+//! What every language model computes before its first layer: ids, positions, attention masks.
 
 use super::Cx;
 use crate::scenario::{Attention, Data};
@@ -18,13 +18,13 @@ pub fn token_ids_and_labels(cx: &Cx, data: &Data) -> Vec<Tensor> {
     all
 }
 
-/// `position_ids`: `arange(s)`, moved by what a cache holds.
+/// `position_ids`: `arange(s)`, offset by the cache's length.
 pub fn positions(ids: &Tensor) -> Tensor {
     let s = ids.size(1);
     let from_zero = ids.constant("arange", &[s], DType::I64);
-    let moved = from_zero.shift();
+    let offset = from_zero.shift();
     drop(from_zero);
-    moved.unsqueeze(0)
+    offset.unsqueeze(0)
 }
 
 /// The causal mask of transformers' masking_utils.py (`create_causal_mask`) for the attention in force.
@@ -50,13 +50,13 @@ pub fn windowed_mask(
 /// How a model asks for its mask.
 #[derive(Clone, Copy, Debug)]
 pub struct MaskRules {
-    /// Positions are passed, so that they are looked through for sequences joined in one row.
+    /// `position_ids` are passed, so that they are searched for sequences packed into one row.
     pub probed: bool,
-    /// A mask is made even where attention knows what it would say (`allow_is_causal_skip=False`).
+    /// A mask is made even where `is_causal` says the same (`allow_is_causal_skip=False`).
     pub always: bool,
 }
 
-/// The same by the rules given.
+/// A causal mask by these rules.
 pub fn mask(
     cx: &Cx,
     ids: &Tensor,
@@ -66,7 +66,7 @@ pub fn mask(
     rules: MaskRules,
 ) -> AttentionMask {
     let eager = cx.env.training.attention == Attention::Eager;
-    // A window that holds the whole sequence cuts nothing off, which only `sdpa_mask` makes use of.
+    // A window as long as the sequence masks nothing more, which only `sdpa_mask` takes into account.
     let needed = window.is_some_and(|window| ids.size(1) >= window);
     let padding = padding.map(|padding| padding.constant("to", padding.shape(), DType::Bool));
     if rules.probed && padding.is_none() && !cx.env.training.use_cache {

@@ -9,7 +9,7 @@ use crate::tape::{DType, Tensor};
 pub enum Entropy {
     /// `F.cross_entropy`.
     Library,
-    /// A kernel that writes the gradient over the logits it is given.
+    /// A kernel that writes the gradient over its logits.
     InPlace,
 }
 

@@ -1,7 +1,7 @@
 //! Layers with parameters.
 
 use super::Cx;
-use super::adapter::{adapted, adapted_rows};
+use super::adapter::{adapted, adapted_embedding};
 use crate::scenario::{Checkpointing, Kernels, Quantization};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Dims, Tensor};
@@ -21,7 +21,7 @@ impl Cx {
         })
     }
 
-    /// A linear layer without an adapter, in four bits wherever it stands where the run asks for it.
+    /// A linear layer without an adapter, quantised wherever it stands if the run quantises.
     pub fn plain_linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
         self.within(name, |cx| {
             if cx.env.training.quantization != Quantization::None {
@@ -159,7 +159,7 @@ impl Cx {
     pub fn embedding(&self, name: &'static str, indices: &Tensor, rows: u64, width: u64) -> Tensor {
         self.within(name, |cx| {
             let found = cx.table(indices, rows, width);
-            adapted_rows(cx, name, [indices, &found], rows, None)
+            adapted_embedding(cx, name, [indices, &found], rows, None)
         })
     }
 
@@ -179,7 +179,7 @@ impl Cx {
     ) -> Tensor {
         self.within(name, |cx| {
             let found = cx.asks_for_gradient(cx.table(ids, rows, width));
-            adapted_rows(cx, name, [ids, &found], rows, None)
+            adapted_embedding(cx, name, [ids, &found], rows, None)
         })
     }
 
@@ -195,12 +195,12 @@ impl Cx {
             let found = cx.table(ids, rows, width);
             let factor = cx.buffer("embed_scale", [0; 0], cx.env.weights);
             let scaled = cx.asks_for_gradient(found.then(|found| found.mul(&factor)));
-            adapted_rows(cx, name, [ids, &scaled], rows, Some(&factor))
+            adapted_embedding(cx, name, [ids, &scaled], rows, Some(&factor))
         })
     }
 
-    /// The result of a module that `get_input_embeddings` names. Checkpointing makes it ask for a gradient, trained or
-    /// not (`enable_input_require_grads` in transformers since 5.0; before, only where there are adapters).
+    /// The output of the module that `get_input_embeddings` names. Checkpointing makes it require a gradient, trained or
+    /// not (`enable_input_require_grads` in transformers since 5.0; before, only with adapters: `get_peft_model` calls it if `is_gradient_checkpointing`).
     pub fn asks_for_gradient(&self, embedded: Tensor) -> Tensor {
         let newest = !self.env.libraries.reentrant;
         if newest && self.env.training.checkpointing == Checkpointing::Layers {
@@ -210,7 +210,7 @@ impl Cx {
         }
     }
 
-    /// The same in a model whose main input is not text: adapters alone need it.
+    /// The same in a model whose main input is not text: only adapters require it.
     pub fn asks_with_adapters(&self, embedded: Tensor) -> Tensor {
         if self.env.training.lora.is_some() && self.recomputes() {
             embedded.asking_for_gradient()

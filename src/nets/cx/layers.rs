@@ -58,13 +58,13 @@ impl Cx {
         state: Vec<Tensor>,
         layer: &dyn Fn(Vec<Tensor>, usize) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
-        const WORTH_FOLDING: u64 = 5;
+        const LEAST_TO_FOLD: u64 = 5;
         let period = period.max(1);
         let run =
             |state, from: u64, to: u64| (from..to).fold(state, |state, i| layer(state, i as usize));
         let periods = count / period;
         let last = match self.env.folding {
-            _ if periods < WORTH_FOLDING => 1,
+            _ if periods < LEAST_TO_FOLD => 1,
             Folding::Nothing => 1,
             Folding::Between => periods - 1,
             Folding::FromSecond => periods,
@@ -80,8 +80,8 @@ impl Cx {
         run(state, last * period, count)
     }
 
-    /// One layer of a list; what it is given besides its state belongs to its own closure, as keyword arguments
-    /// belong to a checkpointed call.
+    /// One layer of a list; its other arguments belong to its closure, as keyword arguments belong to a
+    /// checkpointed call.
     pub fn layer(
         &self,
         name: &'static str,

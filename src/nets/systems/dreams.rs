@@ -159,7 +159,7 @@ impl Dreams {
         let Some(mut loss) = losses else {
             return Output::empty(cx);
         };
-        let pair: Vec<Tensor> = embeddings.iter().map(|it| it.select(1)).collect();
+        let pair: Vec<Tensor> = embeddings.iter().map(|spectra| spectra.select(1)).collect();
         let joined = match &pair[..] {
             [first, second] => Tensor::cat(first, &[second], -1),
             [only] => Tensor::cat(only, &[only], -1),
@@ -195,7 +195,10 @@ impl Dreams {
         let probable = logits.softmax(None);
         let target = hot.constant("argmax", &[masked], DType::I64);
         let entropy = probable.log().then(|log| log.nll_loss_each(&target));
-        let of_target = hot.mul(&probable).then(|it| it.sum(&[-1])).squeeze(-1);
+        let of_target = hot
+            .mul(&probable)
+            .then(|product| product.sum(&[-1]))
+            .squeeze(-1);
         let weight = of_target.neg().then(Tensor::shift).then(Tensor::pow);
         (weight.mul(&entropy).mean_all(), logits)
     }
@@ -209,9 +212,11 @@ impl Dreams {
     fn backbone(&self, cx: &Cx, spectra: &Tensor) -> Tensor {
         let (b, n) = (spectra.size(0), spectra.size(1));
         let padding = spectra.constant("eq", &[b, n], DType::Bool);
-        let lifted = spectra.scale().then(|it| {
+        let lifted = spectra.scale().then(|spectra| {
             cx.within("ff_peak", |cx| {
-                cx.nth("ff", 0, |cx| cx.linear("linear", it, self.d_peak, true))
+                cx.nth("ff", 0, |cx| {
+                    cx.linear("linear", spectra, self.d_peak, true)
+                })
             })
         });
         let peaks = lifted.relu();
@@ -273,7 +278,9 @@ impl Dreams {
         let residual = x.clone();
         let mut x = cx.layer_norm("att_scale", x);
         x = cx.within("att", |cx| self.attention(cx, &x, padding, distances));
-        x = cx.dropout(&x, DROPOUT).then(|it| residual.add(it));
+        x = cx
+            .dropout(&x, DROPOUT)
+            .then(|dropped| residual.add(dropped));
         let residual = x.clone();
         x = cx.layer_norm("ff_scale", &x);
         x = cx.within("ff", |cx| {
@@ -281,7 +288,8 @@ impl Dreams {
             y = cx.dropout(&y, DROPOUT);
             cx.linear("out_proj", &y, self.width(), false)
         });
-        cx.dropout(&x, DROPOUT).then(|it| residual.add(it))
+        cx.dropout(&x, DROPOUT)
+            .then(|dropped| residual.add(dropped))
     }
 
     /// `MultiheadAttention.forward`: products, softmax and dropout one by one; no fused kernel is ever called.
@@ -304,7 +312,7 @@ impl Dreams {
         };
         let mut scores = q.matmul(&k.transpose(-2, -1));
         scores = scores.scale();
-        let bias = distances.map(|it| it.sum(&[-1]).squeeze(-1).unsqueeze(1));
+        let bias = distances.map(|distances| distances.sum(&[-1]).squeeze(-1).unsqueeze(1));
         if let Some(bias) = &bias {
             scores = scores.add(bias);
         }

@@ -94,7 +94,7 @@ impl Gsa {
         let residual = hidden.clone();
         hidden = rms_norm(cx, "post_attention_layernorm", &hidden);
         cx.within("mlp", |cx| self.mlp(cx, &hidden))
-            .then(|fed| residual.add(fed))
+            .then(|mlp_out| residual.add(mlp_out))
     }
 
     fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
@@ -188,9 +188,9 @@ impl Gsa {
         let indices = scores.constant("topk", &[b, s, k], DType::I64);
         let first = scores.constant("lt", &[b, s, k], DType::Bool);
         let found = scores.constant("gather", &[b, s, k], scores.dtype());
-        let known = scores.constant("ne", &[b, s, k], DType::Bool);
+        let valid = scores.constant("ne", &[b, s, k], DType::Bool);
         let mask = scores.constant("bitwise_and", &[b, s, k], DType::Bool);
-        drop((known, found, first, values, finite, infinite, counts));
+        drop((valid, found, first, values, finite, infinite, counts));
         (indices, mask)
     }
 
@@ -205,18 +205,19 @@ impl Gsa {
     ) -> (Tensor, Tensor) {
         let (b, s, h, d) = (q.size(0), q.size(1), self.heads, q.size(-1));
         let selected = indices.size(-1);
-        let [k, v] = [k, v].map(|it| self.repeated(it));
+        let [k, v] = [k, v].map(|states| self.repeat_kv(states));
         let places = indices
             .unsqueeze(-1)
             .unsqueeze(-1)
             .expand(&[b, s, selected, h, d]);
-        let gathered = |it: &Tensor| {
-            it.unsqueeze(1)
-                .expand(&[b, s, it.size(1), h, d])
+        let gather = |states: &Tensor| {
+            states
+                .unsqueeze(1)
+                .expand(&[b, s, states.size(1), h, d])
                 .gather(&places)
                 .permute(&[0, 1, 3, 2, 4])
         };
-        let (keys, values) = (gathered(&k), gathered(&v));
+        let (keys, values) = (gather(&k), gather(&v));
         // `einsum('bqhd,bqhkd->bqhk')`: both sides are cast, then laid out anew.
         let rows = b * s * h;
         let product = |left: &Tensor, right: &Tensor, inner: u64, columns: u64| {
@@ -233,7 +234,7 @@ impl Gsa {
         scores = scores.scale();
         let outside = || {
             mask.unsqueeze(2)
-                .then(|it| it.constant("bitwise_not", it.shape(), DType::Bool))
+                .then(|mask| mask.constant("bitwise_not", mask.shape(), DType::Bool))
         };
         scores = outside().then(|outside| scores.masked_fill(outside));
         let mut weights = scores.softmax(None);
@@ -246,7 +247,7 @@ impl Gsa {
     }
 
     /// `_repeat_kv`.
-    fn repeated(&self, x: &Tensor) -> Tensor {
+    fn repeat_kv(&self, x: &Tensor) -> Tensor {
         let (b, s, kv, d) = (x.size(0), x.size(1), x.size(2), x.size(3));
         let times = self.heads / kv.max(1);
         if times <= 1 {
@@ -258,7 +259,7 @@ impl Gsa {
     }
 }
 
-/// `ValueGate` and `OutputGate`: a sigmoid of a linear layer times what it gates.
+/// `ValueGate` and `OutputGate`: a sigmoid of a linear layer times its input.
 fn gated(cx: &Cx, x: &Tensor, hidden: &Tensor) -> Tensor {
     let width = x.size(-2) * x.size(-1);
     let gate = cx
@@ -275,11 +276,11 @@ fn rotated(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Tensor {
     let [first, second] = &halves[..] else {
         return x.clone();
     };
-    let turned = second
+    let rotated_half = second
         .neg()
         .then(|second| Tensor::cat(second, &[first], -1));
     let along = x.mul(cos);
-    let across = turned.mul(sin);
+    let across = rotated_half.mul(sin);
     along.add(&across)
 }
 

@@ -19,12 +19,12 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
 
 /// `F.cosine_similarity(a, b)` along the last dimension.
 fn cosine_similarity(a: &Tensor, b: &Tensor) -> Tensor {
-    let unit = |it: &Tensor| {
-        let norm = it
+    let unit = |x: &Tensor| {
+        let norm = x
             .pow()
             .then(|squares| squares.sum(&[-1]))
             .then(Tensor::sqrt);
-        it.div(&norm)
+        x.div(&norm)
     };
     let (a, b) = (unit(a), unit(b));
     a.mul(&b).then(|product| product.sum(&[-1]))

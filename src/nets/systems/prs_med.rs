@@ -88,15 +88,15 @@ impl Net for PrsMed {
         let (mask, text) = self.outputs(cx, images, [ids, pixels], padding.first());
         cx.bind(&[mask.clone(), text.clone()]);
         let loss = cx.within("loss", |_| {
-            let seen = mask.bce_with_logits(masks).add(&dice(&mask, masks));
+            let segmentation = mask.bce_with_logits(masks).add(&dice(&mask, masks));
             let count = self.answer.min(text.size(1));
-            let read = {
+            let text_loss = {
                 let rows = text.size(0) * count;
                 let answered = text.narrow(1, count);
                 let rows = answered.reshape(&[rows, self.vocab]);
                 rows.cross_entropy(targets)
             };
-            seen.scale().add(&read.scale())
+            segmentation.scale().add(&text_loss.scale())
         });
         Output {
             loss,
@@ -130,7 +130,7 @@ impl PrsMed {
         let [hidden, mut text, states] = Self::language_part(cx).within("mllm", |cx| {
             cx.within("model", |cx| self.language.read(cx, ids, pixels, padding))
         });
-        let best = text.constant("argmax", &[text.size(0), text.size(1)], DType::I64);
+        let predicted = text.constant("argmax", &[text.size(0), text.size(1)], DType::I64);
         // `to_seg_channels`: computed and returned, and used by no loss.
         let unused = trained.within("mllm", |cx| {
             cx.within("to_seg_channels", |cx| {
@@ -142,31 +142,35 @@ impl PrsMed {
             })
         });
         drop(states);
-        let spoken = hidden.to(DType::F32);
+        let hidden_fp32 = hidden.to(DType::F32);
         let half = text.clone();
         text = text.to(DType::F32);
-        let fused = trained.within("fusion_module", |cx| self.fused(cx, &image, &spoken));
+        let fused = trained.within("fusion_module", |cx| self.fused(cx, &image, &hidden_fp32));
         let mask = trained.within("mask_predictor", |cx| mask_of(cx, &fused));
-        drop((unused, best, half));
+        drop((unused, predicted, half));
         (mask, text)
     }
 
-    /// `PromptMaskFusionModule`: the image's places ask the text's tokens.
+    /// `PromptMaskFusionModule`: the image's pixels attend to the text's tokens.
     fn fused(&self, cx: &Cx, image: &Tensor, text: &Tensor) -> Tensor {
         let b = image.size(0);
         debug_assert_eq!(text.size(2), self.hidden);
-        let seen = cx.within("proj_image", |cx| {
+        let image_features = cx.within("proj_image", |cx| {
             let mut x = cx.conv2d("0", image, FUSED, 1, Conv::default(), true);
             x = x.gelu();
             cx.batch_norm("2", &x)
         });
-        let spoken = cx.within("proj_text", |cx| {
+        let text_features = cx.within("proj_text", |cx| {
             let mut x = cx.linear("0", text, FUSED, true);
             x = x.gelu();
             cx.layer_norm("2", &x)
         });
-        let places = seen.view(&[b, FUSED, GRID * GRID]).permute(&[0, 2, 1]);
-        let mixed = cx.within("cross_attn", |cx| cross_attention(cx, &places, &spoken));
+        let pixels = image_features
+            .view(&[b, FUSED, GRID * GRID])
+            .permute(&[0, 2, 1]);
+        let mixed = cx.within("cross_attn", |cx| {
+            cross_attention(cx, &pixels, &text_features)
+        });
         let mut fused = mixed.permute(&[0, 2, 1]).reshape(&[b, FUSED, GRID, GRID]);
         fused = fused.to(image.dtype());
         fused = fused.add(image);
@@ -181,10 +185,12 @@ impl PrsMed {
 /// `CrossAttentionBlock`.
 fn cross_attention(cx: &Cx, queries: &Tensor, tokens: &Tensor) -> Tensor {
     let tokens = tokens.to(queries.dtype());
-    let asked = cx.layer_norm("norm1", queries);
-    let known = cx.layer_norm("norm1", &tokens);
-    let (attended, weights) = cx.within("attn", |cx| multi_head(cx, &asked, &known, 8, 0.1));
-    let mut x = cx.dropout(&attended, 0.1).then(|it| queries.add(it));
+    let query = cx.layer_norm("norm1", queries);
+    let context = cx.layer_norm("norm1", &tokens);
+    let (attended, weights) = cx.within("attn", |cx| multi_head(cx, &query, &context, 8, 0.1));
+    let mut x = cx
+        .dropout(&attended, 0.1)
+        .then(|dropped| queries.add(dropped));
     let out = cx.layer_norm("norm2", &x).then(|normed| {
         cx.within("mlp", |cx| {
             let mut y = cx.linear("0", normed, 4 * FUSED, true);
@@ -192,8 +198,8 @@ fn cross_attention(cx: &Cx, queries: &Tensor, tokens: &Tensor) -> Tensor {
             cx.linear("2", &y, FUSED, true)
         })
     });
-    x = cx.dropout(&out, 0.1).then(|it| x.add(it));
-    drop((weights, known, asked));
+    x = cx.dropout(&out, 0.1).then(|dropped| x.add(dropped));
+    drop((weights, context, query));
     x
 }
 
@@ -220,11 +226,11 @@ fn mask_of(cx: &Cx, fused: &Tensor) -> Tensor {
 fn dice(logits: &Tensor, target: &Tensor) -> Tensor {
     let b = logits.size(0);
     let each = logits.numel() / b.max(1);
-    let chance = logits.sigmoid().view(&[b, each]);
+    let probability = logits.sigmoid().view(&[b, each]);
     let target = target.view(&[b, each]);
-    let met = chance.mul(&target).then(|both| both.sum(&[1]));
-    let score = met.scale().then(Tensor::shift);
-    let all = chance.sum(&[1]).add(&target.sum(&[1]));
+    let intersection = probability.mul(&target).then(|both| both.sum(&[1]));
+    let score = intersection.scale().then(Tensor::shift);
+    let all = probability.sum(&[1]).add(&target.sum(&[1]));
     score
         .div(&all.shift())
         .then(Tensor::mean_all)

@@ -99,7 +99,7 @@ impl Net for PepTrm {
         let Some((first, rest)) = steps.split_first() else {
             return Output::empty(cx);
         };
-        let listed: Vec<Tensor> = steps.iter().map(|it| it.unsqueeze(0)).collect();
+        let listed: Vec<Tensor> = steps.iter().map(|logits| logits.unsqueeze(0)).collect();
         let rest_listed: Vec<&Tensor> = listed.iter().skip(1).collect();
         let stacked = Tensor::cat(&first.unsqueeze(0), &rest_listed, 0);
         let count = rest.len() + 1;
@@ -173,7 +173,7 @@ impl PepTrm {
 
     fn feed_forward(&self, cx: &Cx, norm: &'static str, x: &Tensor) -> Tensor {
         let normed = cx.layer_norm(norm, x);
-        let fed = cx.within("ff", |cx| {
+        let mlp_out = cx.within("ff", |cx| {
             let up = cx.nth("net", 0, |cx| {
                 cx.linear("linear", &normed, 4 * self.hidden, true)
             });
@@ -185,7 +185,7 @@ impl PepTrm {
             cx.dropout(&down, DROPOUT)
         });
         drop(normed);
-        cx.dropout(&fed, DROPOUT).then(|fed| x.add(fed))
+        cx.dropout(&mlp_out, DROPOUT).then(|dropped| x.add(dropped))
     }
 
     /// `MultiHeadAttention.forward`: scores, mask, softmax, dropout one by one.
@@ -343,12 +343,14 @@ impl PepTrm {
         let attended = cx
             .layer_norm("norm1", x)
             .then(|normed| cx.within("self_attn", |cx| self.attention(cx, normed, normed, None)));
-        let mut x = cx.dropout(&attended, DROPOUT).then(|it| x.add(it));
+        let mut x = cx
+            .dropout(&attended, DROPOUT)
+            .then(|dropped| x.add(dropped));
         drop(attended);
         let crossed = cx
             .layer_norm("norm2", &x)
             .then(|normed| cx.within("cross_attn", |cx| self.attention(cx, normed, context, mask)));
-        x = cx.dropout(&crossed, DROPOUT).then(|it| x.add(it));
+        x = cx.dropout(&crossed, DROPOUT).then(|dropped| x.add(dropped));
         drop(crossed);
         self.feed_forward(cx, "norm3", &x)
     }
