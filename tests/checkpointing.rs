@@ -17,7 +17,7 @@ const NOTHING_TO_KEEP: [&str; 4] = ["deberta", "gpt_oss", "peptrm", "tinysam"];
 /// Every preset and every model, made smaller where that leaves its blocks as they are.
 fn cases() -> Vec<(String, Scenario)> {
     let models = catalog::models().iter().map(Scenario::of_model);
-    let presets = presets::all().iter().map(|preset| preset.scenario());
+    let presets = presets::all().iter().map(presets::Preset::scenario);
     let mut all = Vec::new();
     for mut scenario in presets.chain(models) {
         let entry = catalog::model(&scenario.model.id).unwrap();
