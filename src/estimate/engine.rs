@@ -3,7 +3,7 @@
 use super::{Unsupported, device, resume, software};
 use crate::nets::{self, Net, Sizes};
 use crate::scenario::{Case, Parallelism, Scenario};
-use crate::step::{self, Buckets, Course, Run, Told};
+use crate::step::{self, Buckets, Detail, Run, RunPlan};
 use crate::tape::Machine;
 
 /// Training steps in a run from the start: the last is like all that follow.
@@ -31,45 +31,45 @@ impl<'a> Engine<'a> {
     }
 
     /// The first steps, and after them an evaluation and a resumed checkpoint where the scenario has them.
-    pub fn first_steps(&self, told: Told) -> Run {
-        self.run(Course {
-            told,
-            ..self.with_interludes(Course::from_the_start(STEPS))
+    pub fn first_steps(&self, detail: Detail) -> Run {
+        self.run(RunPlan {
+            detail,
+            ..self.with_interludes(RunPlan::first_steps(STEPS))
         })
     }
 
     /// The first steps and nothing after them.
     pub fn steps_alone(&self) -> Run {
-        self.run(Course::from_the_start(STEPS))
+        self.run(RunPlan::first_steps(STEPS))
     }
 
     /// One step like all later ones.
-    pub fn steady_step(&self, told: Told) -> Run {
-        let steady = Course::steady(&self.scenario.training, self.machine);
-        self.run(Course {
-            told,
+    pub fn steady_step(&self, detail: Detail) -> Run {
+        let steady = RunPlan::steady_step(&self.scenario.training, self.machine);
+        self.run(RunPlan {
+            detail,
             ..self.with_interludes(steady)
         })
     }
 
-    fn with_interludes(&self, steps: Course) -> Course {
-        Course {
+    fn with_interludes(&self, steps: RunPlan) -> RunPlan {
+        RunPlan {
             evaluation: self.scenario.runtime.eval_batch,
             resumes: resume::on_device(self.scenario),
             ..steps
         }
     }
 
-    fn run(&self, course: Course) -> Run {
+    fn run(&self, plan: RunPlan) -> Run {
         #[cfg(test)]
         counting::count();
         let Scenario { data, training, .. } = self.scenario;
-        let course = Course {
+        let plan = RunPlan {
             buckets: buckets(self.scenario),
             libraries: software::libraries(&self.scenario.stack),
-            ..course
+            ..plan
         };
-        step::run(&*self.net, data, training, self.machine, course)
+        step::run(&*self.net, data, training, self.machine, plan)
     }
 }
 

@@ -363,14 +363,14 @@ mod tests {
             ..Data::default()
         };
         let run = |run: fn(_, _, _, _, _) -> step::Run, folding| {
-            let course = step::Course {
+            let plan = step::RunPlan {
                 folding,
-                ..step::Course::from_the_start(3)
+                ..step::RunPlan::first_steps(3)
             };
-            run(&*net, &data, &training, Machine::default(), course)
+            run(&*net, &data, &training, Machine::default(), plan)
         };
         let folded = run(step::run, Folding::FromSecond);
-        let plain = run(step::run_as, Folding::Nothing);
+        let plain = run(step::run_folded, Folding::Nothing);
         let groups = [&folded, &plain].map(|run| run.trace.groups.is_empty());
         assert_eq!(groups, [false, true], "{model} {training:?}");
         assert_eq!(

@@ -47,21 +47,21 @@ pub use uncertainty::Doubts;
 pub use unsupported::Unsupported;
 
 use crate::scenario::{Case, Scenario};
-use crate::step::Told;
+use crate::step::Detail;
 use crate::units::Bytes;
 use engine::Engine;
 
 /// What a training step of this scenario needs.
 pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
     let case = Case::of(scenario);
-    let (run, peaks) = prediction::first_steps(&case, Told::Kernels)?;
+    let (run, peaks) = prediction::first_steps(&case, Detail::Kernels)?;
     assess::estimate(&case, &run, &peaks)
 }
 
 /// The allocated peak alone, without the allocator's own slack: what a search over thousands of scenarios needs.
 /// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
-    let run = Engine::of(&Case::of(scenario))?.steady_step(Told::Memory);
+    let run = Engine::of(&Case::of(scenario))?.steady_step(Detail::Memory);
     Ok(Bytes::new(quick::peak(&run.trace)))
 }
 

@@ -9,7 +9,7 @@ use super::quick::{Outline, outline};
 use super::time::{Pace, Span, known, pace};
 use crate::catalog::Speeds;
 use crate::scenario::{Attention, Case, Checkpointing, Kernels, LossKernel, Optimizer, Scenario};
-use crate::step::{Run, Told};
+use crate::step::{Detail, Run};
 use crate::units::Bytes;
 
 /// The forward and backward passes of a step, as if the optimizer kept nothing.
@@ -185,7 +185,7 @@ pub fn whole(scenario: &Scenario) -> Result<Whole, Unsupported> {
 }
 
 fn steady(scenario: &Scenario) -> Result<Run, Unsupported> {
-    Ok(Engine::of(&Case::of(scenario))?.steady_step(Told::Kernels))
+    Ok(Engine::of(&Case::of(scenario))?.steady_step(Detail::Kernels))
 }
 
 /// Memory can be searched on a card of unknown speed: times are then those of an A100, and only their order means anything.

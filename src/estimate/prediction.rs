@@ -9,7 +9,7 @@ use super::time::{self, StepTime};
 use super::{Estimate, Peaks, StepSequence, Unsupported, alloc_conf, assess, batch_sizes, names};
 use crate::catalog::{Gpu, ModelEntry};
 use crate::scenario::{Case, Checkpointing, Problem, Scenario};
-use crate::step::{Run, Told};
+use crate::step::{Detail, Run};
 
 /// What a run of one scenario needs. Nothing is computed before it is asked for, and nothing twice.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Prediction {
     pub fn tensors_in(&self, module: &str) -> Result<Vec<TensorDetail>, Unsupported> {
         let (run, peaks) = self
             .noted_steps
-            .get(|| first_steps(&self.case(), Told::Notes))?;
+            .get(|| first_steps(&self.case(), Detail::Tensors))?;
         let peak = peaks.highest();
         Ok(peak.map_or_else(Vec::new, |peak| explain::inside(&run.trace, peak, module)))
     }
@@ -128,7 +128,7 @@ impl Prediction {
                         scenario: &plain,
                         ..self.case()
                     };
-                    Some(Engine::of(&case)?.steady_step(Told::Kernels))
+                    Some(Engine::of(&case)?.steady_step(Detail::Kernels))
                 }
             };
             Ok(time::of_run(&self.case(), run, plain.as_ref(), &speeds))
@@ -156,18 +156,18 @@ impl Prediction {
     /// The first steps, and the allocator's replay of them.
     pub(super) fn first_steps(&self) -> Result<&(Run, Peaks), Unsupported> {
         self.first_steps
-            .get(|| first_steps(&self.case(), Told::Kernels))
+            .get(|| first_steps(&self.case(), Detail::Kernels))
     }
 
     fn steady_step(&self) -> Result<&Run, Unsupported> {
-        let run = || Ok(Engine::of(&self.case())?.steady_step(Told::Kernels));
+        let run = || Ok(Engine::of(&self.case())?.steady_step(Detail::Kernels));
         self.steady_step.get(run)
     }
 }
 
 /// A case's first steps, and the allocator's replay of them.
-pub(super) fn first_steps(case: &Case, told: Told) -> Result<(Run, Peaks), Unsupported> {
-    let run = Engine::of(case)?.first_steps(told);
+pub(super) fn first_steps(case: &Case, detail: Detail) -> Result<(Run, Peaks), Unsupported> {
+    let run = Engine::of(case)?.first_steps(detail);
     let settings = alloc_conf::settings(&case.scenario.runtime);
     let peaks = Peaks::replayed(&run.trace, &settings);
     Ok((run, peaks))

@@ -6,7 +6,7 @@ use crate::allocator::Settings;
 use crate::catalog::model;
 use crate::estimate::{Peaks, Phase};
 use crate::scenario::{Data, Optimizer, Precision, Training};
-use crate::step::{Course, Run, run};
+use crate::step::{Run, RunPlan, run};
 use crate::tape::Machine;
 
 /// A run as it was recorded.
@@ -74,9 +74,9 @@ impl Case {
 
     pub fn run(&self) -> Run {
         let net = build(&self.architecture, &self.sizes).unwrap();
-        let course = Course::from_the_start(self.steps);
+        let plan = RunPlan::first_steps(self.steps);
         let (data, training) = (&self.data, &self.training);
-        run(&*net, data, training, Machine::default(), course)
+        run(&*net, data, training, Machine::default(), plan)
     }
 
     /// The highest allocation and the phase it is in.

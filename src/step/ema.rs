@@ -1,24 +1,40 @@
 //! A moving average of the weights (`torch.optim.swa_utils.AveragedModel`).
 
+use super::wrapper::Wrapper;
 use crate::nets::Model;
 use crate::tape::{Category, DType, Tensor};
 
-/// A copy of the whole model, made before the first step and updated in place: beside it on the device, or on the host.
+/// A copy of the whole model, updated in place after each step: beside it on the device, or on the host.
 pub struct Average {
     on_host: bool,
-    copies: Option<Vec<Tensor>>,
+    copies: Vec<Tensor>,
 }
 
 impl Average {
     pub const fn new(on_host: bool) -> Self {
         Self {
             on_host,
-            copies: None,
+            copies: Vec::new(),
         }
     }
+}
 
-    pub fn update(&mut self, model: &Model) {
+impl Wrapper for Average {
+    fn wrap(&mut self, model: &Model) {
+        if self.on_host {
+            return;
+        }
         let tape = &model.tape;
+        tape.setting_up(|| {
+            tape.each(model.state(), |param| {
+                let copy = param.data.another("ema", param.data.dtype());
+                copy.set_category(Category::Ema);
+                self.copies.push(copy);
+            });
+        });
+    }
+
+    fn after_step(&mut self, model: &Model) {
         let bytes: f64 = model
             .state()
             .iter()
@@ -26,21 +42,14 @@ impl Average {
             .sum();
         if self.on_host {
             // timm's `ModelEmaV3(device="cpu")` copies each weight over and averages there.
-            tape.launches("host_step", DType::F32, [0.0, bytes], 4);
-            return;
+            model
+                .tape
+                .launches("host_step", DType::F32, [0.0, bytes], 4);
+        } else {
+            // `_foreach_lerp_`: both are read and one is written.
+            model
+                .tape
+                .launches("ema", DType::F32, [0.0, 3.0 * bytes], 4);
         }
-        // `_foreach_lerp_`: both are read and one is written.
-        tape.launches("ema", DType::F32, [0.0, 3.0 * bytes], 4);
-        self.copies.get_or_insert_with(|| {
-            tape.setting_up(|| {
-                let mut copies = Vec::new();
-                tape.each(model.state(), |param| {
-                    let copy = param.data.another("ema", param.data.dtype());
-                    copy.set_category(Category::Ema);
-                    copies.push(copy);
-                });
-                copies
-            })
-        });
     }
 }

@@ -1,49 +1,54 @@
-//! What runs inside backward, as soon as a parameter's gradient is complete.
+//! Hooks that run inside backward as soon as a parameter's gradient is complete
+//! (`register_post_accumulate_grad_hook`).
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use super::optimizer::OptimizerState;
+use super::optimizer::{KEPT_ON_DEVICE, OptimizerState};
+use super::wrapper::Wrapper;
 use crate::nets::Model;
 use crate::scenario::{Optimizer, Training};
 use crate::tape::Hook;
 
-/// Whether equal layers may be run once for all: not where what they do depends on which of them is run, or when.
-pub fn foldable(training: &Training) -> bool {
-    !training.optimizer_in_backward
-        && training.checkpoint_every == 1
-        && !matches!(
-            training.optimizer,
-            Optimizer::AdamWOffloadGradients
-                | Optimizer::AdamMini
-                | Optimizer::Came
-                | Optimizer::GaLore
-                | Optimizer::MuonAdamW
-        )
+/// The run's hooks on each trained parameter, if any.
+pub enum Hooks {
+    /// Each parameter has an optimizer of its own, which steps and lets the gradient go.
+    OptimizerInBackward { kind: Optimizer, warm: bool },
+    /// The gradient goes to the host (`offload_gradients=True` of torchao's `CPUOffloadOptimizer`).
+    GradientOffload,
 }
 
-/// Gives each trained parameter its hook, where the run has one: an optimizer of its own, or the gradient's way to the host.
-pub fn install(model: &Model, training: &Training, warm: bool) {
-    let offloads = training.optimizer == Optimizer::AdamWOffloadGradients;
-    if !training.optimizer_in_backward && !offloads {
-        return;
-    }
-    for param in model.trainable() {
-        let hook: Rc<Hook> = if training.optimizer_in_backward {
-            let state = RefCell::new(OptimizerState::new(training.optimizer, warm));
-            let tape = model.tape.clone();
-            Rc::new(move |param| {
-                state.borrow_mut().step(&tape, std::slice::from_ref(param));
-                param.grad.take();
-            })
+impl Hooks {
+    pub fn of(training: &Training, warm: bool) -> Option<Self> {
+        let kind = training.optimizer;
+        if training.optimizer_in_backward {
+            Some(Self::OptimizerInBackward { kind, warm })
         } else {
-            Rc::new(|param| {
-                // torchao's `CPUOffloadOptimizer` leaves tensors of fewer than 4096 elements on the device.
-                if param.data.numel() >= 4096 {
-                    param.grad.take();
+            (kind == Optimizer::AdamWOffloadGradients).then_some(Self::GradientOffload)
+        }
+    }
+}
+
+impl Wrapper for Hooks {
+    fn wrap(&mut self, model: &Model) {
+        for param in model.trainable() {
+            let hook: Rc<Hook> = match *self {
+                Self::OptimizerInBackward { kind, warm } => {
+                    let optimizer = RefCell::new(OptimizerState::new(kind, warm));
+                    let tape = model.tape.clone();
+                    Rc::new(move |param| {
+                        let params = std::slice::from_ref(param);
+                        optimizer.borrow_mut().step(&tape, params);
+                        param.grad.take();
+                    })
                 }
-            })
-        };
-        param.after.replace(Some(hook));
+                Self::GradientOffload => Rc::new(|param| {
+                    if param.data.numel() >= KEPT_ON_DEVICE {
+                        param.grad.take();
+                    }
+                }),
+            };
+            param.after.replace(Some(hook));
+        }
     }
 }

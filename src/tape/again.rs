@@ -92,7 +92,7 @@ mod tests {
     use crate::estimate::Expansion;
     use crate::nets::{self, Sizes};
     use crate::scenario::{Checkpointing, Data, Lora, Optimizer, Precision, Training};
-    use crate::step::{self, Course, Run, Told};
+    use crate::step::{self, Detail, Run, RunPlan};
     use crate::tape::{Machine, Trace};
 
     /// Bytes, kind and operation of what happens, one by one, and where the phases begin.
@@ -133,14 +133,14 @@ mod tests {
             ..Data::default()
         };
         // What is noted is run step by step.
-        let run = |told| -> Run {
-            let course = Course {
-                told,
-                ..Course::from_the_start(3)
+        let run = |detail| -> Run {
+            let plan = RunPlan {
+                detail,
+                ..RunPlan::first_steps(3)
             };
-            step::run(&*net, &data, &training, Machine::default(), course)
+            step::run(&*net, &data, &training, Machine::default(), plan)
         };
-        let (short, long) = (run(Told::Kernels).trace, run(Told::Notes).trace);
+        let (short, long) = (run(Detail::Kernels).trace, run(Detail::Tensors).trace);
         assert!(course(&short) == course(&long), "{model} {training:?}");
         let fewer = short.blocks.len() < long.blocks.len();
         assert!(told.is_none_or(|it| it == fewer), "{model} {training:?}");

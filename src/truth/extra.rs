@@ -45,7 +45,7 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         &dims,
         &data,
         &training,
-        step::Course::from_the_start(3),
+        step::RunPlan::first_steps(3),
     )
 }
 

@@ -76,13 +76,7 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         data.padding_mask = false;
         training.use_cache = false;
     }
-    run_with(
-        knobs,
-        dims,
-        &data,
-        &training,
-        step::Course::from_the_start(3),
-    )
+    run_with(knobs, dims, &data, &training, step::RunPlan::first_steps(3))
 }
 
 /// The same with settings from elsewhere.
@@ -91,7 +85,7 @@ pub fn run_with(
     dims: &Object,
     data: &Data,
     training: &Training,
-    course: step::Course,
+    plan: step::RunPlan,
 ) -> Result<step::Run, String> {
     let family = dims
         .get("family")
@@ -127,15 +121,15 @@ pub fn run_with(
         _ => net,
     };
     let machine = machine(knobs);
-    let course = step::Course {
+    let plan = step::RunPlan {
         buckets: buckets(knobs),
         mode: match knobs.get("train_mode").and_then(Value::as_bool) {
             Some(false) => step::Mode::Evaluate,
             _ => step::Mode::Train,
         },
-        ..course
+        ..plan
     };
-    Ok(step::run(&*net, data, training, machine, course))
+    Ok(step::run(&*net, data, training, machine, plan))
 }
 
 /// The gradient buckets of data parallelism, where the record is of one of several GPUs.

@@ -6,7 +6,7 @@ use super::score::Row;
 use super::simulated::{self, Metric};
 use crate::allocator::{Card, Settings};
 use crate::estimate::{LoopOptions, ManySteps, Retained, STEPS, StepSequence};
-use crate::step::{self, Course};
+use crate::step::{self, RunPlan};
 use crate::units::Bytes;
 
 /// Whether the record is of many steps: its settings count them, and it lists their sizes.
@@ -278,13 +278,7 @@ pub fn run(config: &Map<String, Value>, dims: &Value, size: u64) -> Result<step:
     let mut knobs = config.clone();
     knobs.insert("seq".into(), size.into());
     let (data, training) = simulated::settings(&knobs)?;
-    simulated::run_with(
-        &knobs,
-        dims,
-        &data,
-        &training,
-        Course::from_the_start(STEPS),
-    )
+    simulated::run_with(&knobs, dims, &data, &training, RunPlan::first_steps(STEPS))
 }
 
 #[cfg(test)]

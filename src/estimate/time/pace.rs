@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::estimate::engine::Engine;
     use crate::scenario::{Case, presets, settings};
-    use crate::step::Told;
+    use crate::step::Detail;
 
     /// Tensor cores reach above a hundred operations for each byte; what runs elsewhere does a few at most.
     #[test]
@@ -241,7 +241,7 @@ mod tests {
                 settings::set(&mut scenario, name, value).unwrap();
             }
             let engine = Engine::of(&Case::of(&scenario)).unwrap();
-            let run = engine.steady_step(Told::Kernels);
+            let run = engine.steady_step(Detail::Kernels);
             for kernel in &run.trace.kernels {
                 let (kind, _) = of_kernel(kernel, &Speeds::a100());
                 let much = kernel.flops > 16.0 * kernel.bytes_moved;

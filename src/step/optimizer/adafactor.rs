@@ -2,8 +2,9 @@
 
 use std::rc::Rc;
 
-use super::{reduced, scalar};
-use crate::tape::{Category, DType, Dims, Param, Tape, Tensor};
+use super::kept;
+use super::rule::Step;
+use crate::tape::{Category, DType, Dims, Layout, Param, Tape, Tensor};
 
 /// The states of torch/optim/_adafactor.py: a row and a column where there are two dimensions, else everything.
 pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
@@ -19,7 +20,7 @@ pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
 }
 
 /// `_single_tensor_adafactor`, which is the default: names of one round live into the next.
-pub fn torch(tape: &Tape, params: &[Rc<Param>], states: Option<&[Vec<Tensor>]>) {
+pub fn torch(tape: &Tape, params: &[Rc<Param>], states: &[Vec<Tensor>]) {
     let mut row_mean = None;
     let mut column_mean = None;
     let mut square = None;
@@ -35,7 +36,7 @@ pub fn torch(tape: &Tape, params: &[Rc<Param>], states: Option<&[Vec<Tensor>]>) 
             drop(column_mean.replace(data.mean(&[-2])));
             let product = data.another("matmul", dtype);
             tape.cublas_workspace();
-            let rows = states.and_then(|all| all.get(at)).and_then(|it| it.first());
+            let rows = states.get(at).and_then(|all| all.first());
             drop(rows.map(|rows| rows.mean(&[-2])));
             product
         } else {
@@ -51,42 +52,32 @@ pub fn torch(tape: &Tape, params: &[Rc<Param>], states: Option<&[Vec<Tensor>]>) 
 /// The states of transformers/optimization.py, in fp32.
 fn transformers_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let layout = *param.data.layout();
-    let made = if layout.shape.len() >= 2 {
+    if layout.shape.len() >= 2 {
         vec![
             tape.empty("exp_avg_sq_row", without(&layout.shape, 1), DType::F32),
             tape.empty("exp_avg_sq_col", without(&layout.shape, 2), DType::F32),
         ]
     } else {
         vec![tape.empty_as("adafactor", layout, DType::F32)]
-    };
-    for state in &made {
-        state.set_category(Category::OptimizerStates);
     }
-    made
 }
 
 /// The states as they are after a step.
-pub fn warm_states(tape: &Tape, params: &[Rc<Param>]) -> Vec<Vec<Tensor>> {
-    let mut all = Vec::with_capacity(params.len());
-    tape.setting_up(|| {
-        tape.each(params, |param| {
-            let mut states = transformers_states(tape, param);
-            let rms = scalar(tape);
-            rms.set_category(Category::OptimizerStates);
-            states.push(rms);
-            all.push(states);
-        });
-    });
-    all
+pub fn states_after_a_step(tape: &Tape, param: &Param) -> Vec<Tensor> {
+    let mut states = transformers_states(tape, param);
+    states.push(scalar(tape));
+    states
 }
 
 /// The loop of transformers/optimization.py, which keeps everything in fp32.
-pub fn transformers(tape: &Tape, params: &[Rc<Param>], states: &mut Vec<Vec<Tensor>>, first: bool) {
+pub fn transformers(step: &mut Step) {
+    let (tape, first) = (step.tape, step.first);
+    let states = &mut *step.states;
     let mut gradient: Option<Tensor> = None;
     let mut weight: Option<Tensor> = None;
     let mut update: Option<Tensor> = None;
     let mut at = 0;
-    tape.each(params, |param| {
+    tape.each(step.params, |param| {
         let data = &param.data;
         let layout = *data.layout();
         let whole = || tape.empty_as("adafactor", layout, DType::F32);
@@ -97,7 +88,7 @@ pub fn transformers(tape: &Tape, params: &[Rc<Param>], states: &mut Vec<Vec<Tens
             gradient = Some(whole());
         }
         if first {
-            states.push(transformers_states(tape, param));
+            states.push(kept(transformers_states(tape, param)));
         }
         weight.take();
         if half {
@@ -154,4 +145,15 @@ fn root_mean_square(of: &Tensor) -> Tensor {
 
 fn without(shape: &Dims, from_end: usize) -> Dims {
     shape.removed(shape.len().saturating_sub(from_end))
+}
+
+/// A scalar on the device.
+fn scalar(tape: &Tape) -> Tensor {
+    tape.empty("scalar", [0; 0], DType::F32)
+}
+
+/// The layout of a factor: the last dimension, or the one before it, reduced to one.
+fn reduced(param: &Param, from_end: usize) -> Layout {
+    let shape = *param.data.shape();
+    Layout::contiguous(shape.with(shape.len().saturating_sub(from_end), 1))
 }

@@ -1,10 +1,25 @@
-//! Adam and AdamW (torch/optim/adam.py).
+//! Adam and AdamW (torch/optim/adam.py), and ADOPT.
 
 use crate::order::Map;
 use std::rc::Rc;
 
-use super::lists::{list, same};
-use crate::tape::{DType, Param, Tape, Tensor};
+use super::lists::{like, list};
+use crate::tape::{AdamStep, DType, Param, Tape, Tensor};
+
+/// The step that PyTorch chooses by itself.
+pub fn by_default(tape: &Tape, params: &[Rc<Param>]) {
+    match tape.machine().torch.adam {
+        AdamStep::OneList => foreach(tape, params),
+        AdamStep::TwoLists => two_lists(tape, params),
+        AdamStep::Loop => for_loop(tape, params),
+    }
+}
+
+/// The states of the fused kernel, which reads its step count on the device.
+pub fn fused_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
+    let step = tape.empty("step", [0; 0], DType::F32);
+    vec![step, like(param), like(param)]
+}
 
 /// `_multi_tensor_adam`: `exp_avg_sq_sqrt` of all parameters of one type exists at once.
 pub fn foreach(tape: &Tape, params: &[Rc<Param>]) {
@@ -30,9 +45,15 @@ pub fn two_lists(tape: &Tape, params: &[Rc<Param>]) {
 pub fn for_loop(tape: &Tape, params: &[Rc<Param>]) {
     let mut denominator: Option<Tensor> = None;
     tape.each(params, |param| {
-        let root = same(param);
-        let quotient = same(param);
+        let root = like(param);
+        let quotient = like(param);
         drop(root);
         drop(denominator.replace(quotient));
     });
+}
+
+/// `_step_foreach` of pytorch_optimizer/optimizer/adopt.py: roots and normed gradients.
+pub fn adopt(tape: &Tape, params: &[Rc<Param>]) {
+    let roots = list(tape, "_foreach_sqrt", params);
+    drop((list(tape, "_foreach_div", params), roots));
 }

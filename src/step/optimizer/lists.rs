@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::tape::{Param, Tape, Tensor};
 
 /// A tensor of the parameter's shape and type.
-pub fn same(param: &Param) -> Tensor {
+pub fn like(param: &Param) -> Tensor {
     param.data.another("zeros_like", param.data.dtype())
 }
 

@@ -1,214 +1,159 @@
 //! Optimizers: what each keeps from step to step, and what its step takes besides.
 //!
-//! One file a family, after the library's own loop: temporaries live as long as the Python names that hold them.
+//! `table.rs` has a row for each; one file a family has its functions, after the library's own loop.
 
 mod adafactor;
 mod adam;
-mod further;
+mod adam_mini;
+mod bitsandbytes;
+mod came;
+mod galore;
+mod lion;
 mod lists;
 mod muon;
-mod quantised;
-mod work;
+mod rule;
+mod table;
+mod torchao;
 
 use std::rc::Rc;
 
 use crate::scenario::Optimizer;
-use crate::tape::{AdamStep, Category, DType, Layout, Param, Tape, Tensor};
-use lists::{chunked_list, list, same};
+use crate::tape::{Category, DType, Param, Tape, Tensor};
+use rule::{Launches, Made, Rule, Step, Takes};
+use table::rule;
+pub use torchao::KEPT_ON_DEVICE;
 
-/// The states of an optimizer, made in its first step (or, for Adagrad, before it).
+/// An optimizer and the states it has made.
 pub struct OptimizerState {
-    kind: Optimizer,
+    rule: Rule,
     /// The states count as made before the first step.
     warm: bool,
-    states: Option<Vec<Vec<Tensor>>>,
+    states: Option<States>,
+}
+
+struct States {
+    /// Kept once for all parameters: alive as long as these are.
+    _shared: Vec<Tensor>,
+    each: Vec<Vec<Tensor>>,
 }
 
 impl OptimizerState {
     pub fn new(kind: Optimizer, warm: bool) -> Self {
         Self {
-            kind,
+            rule: rule(kind),
             warm,
             states: None,
         }
     }
 
+    /// Whether a script gives it the parameter.
+    pub fn takes(&self, param: &Param) -> bool {
+        match self.rule.takes {
+            Takes::All => true,
+            Takes::Matrices => param.data.shape().len() == 2,
+        }
+    }
+
     /// `optimizer.step()` over the parameters that have a gradient.
     pub fn step(&mut self, tape: &Tape, params: &[Rc<Param>]) {
-        let kind = self.kind;
+        let has_gradient = |param: &&Rc<Param>| param.grad.borrow().is_some();
         let params: Vec<Rc<Param>> = params
             .iter()
-            .filter(|param| takes(kind, param))
+            .filter(|param| self.takes(param))
+            .filter(has_gradient)
             .cloned()
             .collect();
-        let first = self.states.is_none();
-        if kind == Optimizer::AdafactorHf {
-            let warm = self.warm;
-            let states = self.states.get_or_insert_with(|| {
-                if warm {
-                    adafactor::warm_states(tape, &params)
-                } else {
-                    Vec::new()
-                }
-            });
-            adafactor::transformers(tape, &params, states, first && !warm);
-            work::of_step(kind, tape, &params);
-            return;
-        }
-        if first {
-            let make = || {
-                let mut all = Vec::with_capacity(params.len() + 1);
-                all.push(quantised::tables(kind, tape));
-                tape.each(&params, |param| all.push(fresh(kind, tape, param)));
-                all
-            };
-            // `Adagrad.__init__` makes its sums.
-            self.states = Some(if self.warm || kind == Optimizer::Adagrad {
-                tape.setting_up(make)
+        let (rule, warm) = (self.rule, self.warm);
+        let first = self.states.is_none() && !warm;
+        let states = self.states.get_or_insert_with(|| {
+            if warm || rule.made == Made::AtConstruction {
+                tape.setting_up(|| States::made(&rule, tape, &params))
+            } else if rule.made == Made::InFirstStep {
+                States::made(&rule, tape, &params)
             } else {
-                make()
-            });
-        }
-        match kind {
-            Optimizer::AdamW => match tape.machine().torch.adam {
-                AdamStep::OneList => adam::foreach(tape, &params),
-                AdamStep::TwoLists => adam::two_lists(tape, &params),
-                AdamStep::Loop => adam::for_loop(tape, &params),
-            },
-            Optimizer::AdamWTwoLists => adam::two_lists(tape, &params),
-            Optimizer::AdamWLoop => adam::for_loop(tape, &params),
-            Optimizer::AdamWFused
-            | Optimizer::Sgd
-            | Optimizer::SgdMomentum
-            | Optimizer::AdafactorHf
-            | Optimizer::AdamW8bit
-            | Optimizer::PagedAdamW
-            | Optimizer::PagedAdamW8bit
-            | Optimizer::AdamWOffload
-            | Optimizer::AdamWOffloadGradients => {}
-            Optimizer::AdamW8bitAo | Optimizer::AdamW4bitAo | Optimizer::AdamWFp8Ao => {
-                quantised::torchao_step(kind, tape, &params);
+                States::none()
             }
-            Optimizer::LionLoop => further::lion(tape, &params),
-            Optimizer::AdamMini => further::adam_mini(tape, &params),
-            Optimizer::ScheduleFree => further::schedule_free(tape, &params),
-            Optimizer::Adopt => further::adopt(tape, &params, first && !self.warm),
-            Optimizer::Came => further::came(tape, &params),
-            Optimizer::GaLore => further::galore(tape, &params),
-            Optimizer::MuonAdamW => {
-                let (matrices, rest): (Vec<_>, Vec<_>) = params
-                    .iter()
-                    .cloned()
-                    .partition(|param| orthogonal(tape, param));
-                muon::single(tape, &matrices);
-                adam::foreach(tape, &rest);
-            }
-            // `_multi_tensor_adagrad`: `std` and `numerator`.
-            Optimizer::Adagrad => drop((
-                list(tape, "_foreach_sqrt", &params),
-                list(tape, "_foreach_mul", &params),
-            )),
-            // `_multi_tensor_rmsprop`: `avg`.
-            Optimizer::RmsProp => drop(list(tape, "_foreach_sqrt", &params)),
-            // timm's `_multi_tensor_lion`, which is its default on CUDA too: `updates`.
-            Optimizer::Lion | Optimizer::LionForeach => {
-                chunked_list(tape, "_foreach_lerp", &params);
-            }
-            Optimizer::Adafactor => {
-                // The first list is that of tables.
-                let states = self.states.as_deref().and_then(|all| all.get(1..));
-                adafactor::torch(tape, &params, states);
-            }
-            Optimizer::Muon => muon::single(tape, &params),
-        }
-        work::of_step(kind, tape, &params);
+        });
+        (rule.step)(&mut Step {
+            tape,
+            params: &params,
+            states: &mut states.each,
+            first,
+        });
+        launch(&rule, tape, &params);
     }
 }
 
-/// What an optimizer keeps in the host's memory: paged states, or those of an optimizer that steps there.
-pub fn on_host(kind: Optimizer, params: &[Rc<Param>]) -> u64 {
-    let each = |param: &Rc<Param>| {
-        let one = quantised::on_host(kind, param.data.numel(), param.data.bytes());
-        one.saturating_mul(param.copies())
-    };
-    let trained = params.iter().filter(|param| param.trainable);
-    trained.map(each).fold(0, u64::saturating_add)
+impl States {
+    const fn none() -> Self {
+        Self {
+            _shared: Vec::new(),
+            each: Vec::new(),
+        }
+    }
+
+    fn made(rule: &Rule, tape: &Tape, params: &[Rc<Param>]) -> Self {
+        let shared = (rule.shared)(tape);
+        let mut each = Vec::with_capacity(params.len());
+        tape.each(params, |param| each.push(kept((rule.states)(tape, param))));
+        Self {
+            _shared: shared,
+            each,
+        }
+    }
 }
 
-fn takes(kind: Optimizer, param: &Param) -> bool {
-    param.grad.borrow().is_some() && is_given(kind, param)
-}
-
-/// Whether a script gives it the parameter: Muon takes matrices only, and `optimizer.zero_grad()` leaves the gradients
-/// of others where they are.
-pub fn is_given(kind: Optimizer, param: &Param) -> bool {
-    kind != Optimizer::Muon || param.data.shape().len() == 2
-}
-
-/// Whether the mixed recipe gives it to Muon: a matrix of a layer.
-fn orthogonal(tape: &Tape, param: &Param) -> bool {
-    let path = tape.path(param.scope);
-    param.data.shape().len() == 2 && !path.contains("embed") && !path.contains("lm_head")
-}
-
-/// The states of one parameter, in the order its `_init_group` makes them.
-fn fresh(kind: Optimizer, tape: &Tape, param: &Param) -> Vec<Tensor> {
-    let states = match kind {
-        Optimizer::MuonAdamW if orthogonal(tape, param) => vec![same(param)],
-        Optimizer::AdamW
-        | Optimizer::AdamWTwoLists
-        | Optimizer::AdamWLoop
-        | Optimizer::ScheduleFree
-        | Optimizer::Adopt
-        | Optimizer::MuonAdamW => vec![same(param), same(param)],
-        // The fused kernel reads its step count on the device.
-        Optimizer::AdamWFused => vec![
-            tape.empty("step", [0; 0], DType::F32),
-            same(param),
-            same(param),
-        ],
-        Optimizer::SgdMomentum
-        | Optimizer::Lion
-        | Optimizer::LionForeach
-        | Optimizer::Adagrad
-        | Optimizer::RmsProp
-        | Optimizer::Muon
-        | Optimizer::LionLoop => {
-            vec![same(param)]
-        }
-        Optimizer::AdamW8bit | Optimizer::PagedAdamW | Optimizer::PagedAdamW8bit => {
-            quantised::bitsandbytes(kind, tape, param)
-        }
-        Optimizer::AdamW8bitAo | Optimizer::AdamW4bitAo | Optimizer::AdamWFp8Ao => {
-            quantised::torchao(kind, tape, param)
-        }
-        // torchao's `CPUOffloadOptimizer` keeps tensors of fewer than 4096 elements on the device.
-        Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients => {
-            if param.data.numel() < 4096 {
-                vec![same(param), same(param)]
-            } else {
-                Vec::new()
-            }
-        }
-        Optimizer::AdamMini => further::adam_mini_states(tape, param),
-        Optimizer::Came => further::came_states(tape, param),
-        Optimizer::GaLore => further::galore_states(tape, param),
-        Optimizer::Adafactor => adafactor::factors(tape, param),
-        Optimizer::Sgd | Optimizer::AdafactorHf => Vec::new(),
-    };
+/// States, marked as such.
+fn kept(states: Vec<Tensor>) -> Vec<Tensor> {
     for state in &states {
         state.set_category(Category::OptimizerStates);
     }
     states
 }
 
-/// A scalar on the device.
-fn scalar(tape: &Tape) -> Tensor {
-    tape.empty("scalar", [0; 0], DType::F32)
+/// The kernels of a step, for the time they take.
+fn launch(rule: &Rule, tape: &Tape, params: &[Rc<Param>]) {
+    /// Tensors that `multi_tensor_apply` takes in one launch (`depth_to_max_tensors` of MultiTensorApply.cuh, four lists).
+    const TENSORS_IN_A_LIST: u64 = 36;
+    let (mut bytes, mut elements, mut tensors) = (0.0, 0.0, 0);
+    for param in params {
+        let copies = param.copies();
+        bytes += param.data.bytes() as f64 * copies as f64;
+        elements += param.data.numel() as f64 * copies as f64;
+        tensors += copies;
+    }
+    let work = rule.work;
+    let launches = match work.launches {
+        Launches::Each(functions) => tensors.saturating_mul(functions),
+        Launches::Lists(functions) => tensors
+            .div_ceil(TENSORS_IN_A_LIST)
+            .saturating_mul(functions),
+    };
+    tape.launches(
+        if work.on_host {
+            "host_step"
+        } else {
+            "optimizer"
+        },
+        DType::F32,
+        [0.0, work.touches * bytes + work.bytes * elements],
+        u32::try_from(launches).unwrap_or(u32::MAX),
+    );
 }
 
-/// The layout of a factor: the last dimension, or the one before it, reduced to one.
-fn reduced(param: &Param, from_end: usize) -> Layout {
-    let shape = *param.data.shape();
-    Layout::contiguous(shape.with(shape.len().saturating_sub(from_end), 1))
+/// Bytes that an optimizer keeps in the host's memory: paged states, or those of an optimizer that steps there.
+pub fn on_host(kind: Optimizer, params: &[Rc<Param>]) -> u64 {
+    let host = rule(kind).host;
+    let each = |param: &Rc<Param>| host(param).saturating_mul(param.copies());
+    params.iter().map(each).fold(0, u64::saturating_add)
+}
+
+/// Whether an optimizer does the same to equal layers, so that they may be run once for all.
+pub fn folds(kind: Optimizer) -> bool {
+    rule(kind).folds
+}
+
+/// Whether it leaves gradients of parameters that it does not take from step to step.
+pub fn leaves_gradients(kind: Optimizer) -> bool {
+    rule(kind).takes != Takes::All
 }

@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use super::lists::same;
+use super::adam;
+use super::lists::like;
 use crate::tape::{DType, Param, Tape, Tensor};
 
 /// `_single_tensor_muon` with its defaults: Nesterov momentum and five Newton–Schulz rounds in bf16.
@@ -10,7 +11,7 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
     const ROUNDS: usize = 5;
     let mut update: Option<Tensor> = None;
     tape.each(params, |param| {
-        let momentum = same(param);
+        let momentum = like(param);
         // `update` of the round before goes when `grad.lerp` takes its name.
         drop(update.replace(momentum));
         let (n, m) = (param.data.size(0), param.data.size(1));
@@ -43,6 +44,28 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
         drop((gram, gram_update));
         drop(update.replace(orthogonal));
     });
+}
+
+/// Whether the mixed recipe gives the parameter to Muon: a matrix of a layer.
+fn is_layers_matrix(tape: &Tape, param: &Param) -> bool {
+    let path = tape.path(param.scope);
+    param.data.shape().len() == 2 && !path.contains("embed") && !path.contains("lm_head")
+}
+
+/// The states of the mixed recipe: momentum, or Adam's two.
+pub fn states_with_adam(tape: &Tape, param: &Param) -> Vec<Tensor> {
+    let count = if is_layers_matrix(tape, param) { 1 } else { 2 };
+    (0..count).map(|_| like(param)).collect()
+}
+
+/// A step of Muon over the matrices of layers, and then one of AdamW over all else.
+pub fn with_adam(tape: &Tape, params: &[Rc<Param>]) {
+    let (matrices, others): (Vec<_>, Vec<_>) = params
+        .iter()
+        .cloned()
+        .partition(|param| is_layers_matrix(tape, param));
+    single(tape, &matrices);
+    adam::foreach(tape, &others);
 }
 
 /// The work of an `n×k` by `k×m` product in bf16.

@@ -153,12 +153,12 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
     } else {
         3
     };
-    let course = step::Course {
+    let plan = step::RunPlan {
         buckets,
         libraries: software::libraries(&sources::stack(record)),
-        ..step::Course::from_the_start(steps)
+        ..step::RunPlan::first_steps(steps)
     };
-    Ok(step::run(&*net, &data, &training, machine(record), course))
+    Ok(step::run(&*net, &data, &training, machine(record), plan))
 }
 
 fn text(record: &Value, name: &str) -> String {

@@ -3,11 +3,12 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use super::wrapper::{Pass, Wrapper};
 use crate::nets::Model;
 use crate::order::{Map, sorted};
 use crate::tape::{Category, DType, Hook, Param, Tensor};
 
-/// How a GPU's gradients meet those of the others.
+/// The buckets in which a GPU's gradients are reduced with those of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Buckets {
     /// One GPU.
@@ -19,61 +20,41 @@ pub enum Buckets {
     Viewed { mib: u64 },
 }
 
-impl Buckets {
-    const fn mib(self) -> Option<u64> {
-        match self {
-            Self::None => None,
-            Self::Copied { mib } | Self::Viewed { mib } => Some(mib),
-        }
-    }
-}
-
-/// The buckets of a run: as large together as the gradients, and there from before the first step to the end.
-pub struct Reducer {
-    kind: Buckets,
+/// `DistributedDataParallel`: buckets as large together as the gradients, there from before the first step to the end.
+pub struct Ddp {
+    mib: u64,
+    /// Gradients are parts of the buckets.
+    views: bool,
     buckets: Rc<RefCell<Vec<Tensor>>>,
-    /// Whether this backward meets the other GPUs: under `no_sync`, only the last of a step does.
-    meets: Rc<Cell<bool>>,
+    /// Whether this backward reduces gradients: under `no_sync`, only the last of a step does.
+    syncs: Rc<Cell<bool>>,
 }
 
-impl Reducer {
-    pub fn new(kind: Buckets) -> Self {
-        Self {
-            kind,
+impl Ddp {
+    pub fn of(buckets: Buckets) -> Option<Self> {
+        let (mib, views) = match buckets {
+            Buckets::None => return None,
+            Buckets::Copied { mib } => (mib, false),
+            Buckets::Viewed { mib } => (mib, true),
+        };
+        Some(Self {
+            mib,
+            views,
             buckets: Rc::default(),
-            meets: Rc::new(Cell::new(true)),
-        }
-    }
-
-    /// One bucket a type, made with the wrapper, before any gradient has come.
-    pub fn wrap(&self, model: &Model) {
-        if self.kind.mib().is_none() {
-            return;
-        }
-        let made = model
-            .tape
-            .setting_up(|| Self::made(model, u64::MAX, u64::MAX));
-        self.buckets.replace(made);
-        if matches!(self.kind, Buckets::Viewed { .. }) {
-            self.hook(model);
-        }
+            syncs: Rc::new(Cell::new(true)),
+        })
     }
 
     /// `rebuild_buckets`: before the second forward, in the order in which gradients came, the first of one MiB.
-    pub fn rebuild(&self, model: &Model) {
+    fn rebuild(&self, model: &Model) {
         const FIRST: u64 = 1 << 20;
-        let Some(mib) = self.kind.mib() else { return };
         drop(self.buckets.replace(Vec::new()));
-        let made = Self::made(model, FIRST, mib.saturating_mul(1 << 20));
-        self.buckets.replace(made);
-    }
-
-    pub fn meets(&self, it: bool) {
-        self.meets.set(it);
+        let limit = self.mib.saturating_mul(1 << 20);
+        self.buckets.replace(Self::assigned(model, FIRST, limit));
     }
 
     /// `compute_bucket_assignment_by_size`: a bucket is closed once it has reached its limit; each type has its own.
-    fn made(model: &Model, first: u64, limit: u64) -> Vec<Tensor> {
+    fn assigned(model: &Model, first: u64, limit: u64) -> Vec<Tensor> {
         let mut open: Map<DType, (u64, u64)> = Map::new();
         let mut all = Vec::new();
         let bucket = |bytes: u64| {
@@ -101,15 +82,37 @@ impl Reducer {
     /// A gradient that has come is copied into its bucket, and the parameter is given that part of it.
     fn hook(&self, model: &Model) {
         for param in model.trainable() {
-            let (buckets, meets) = (self.buckets.clone(), self.meets.clone());
+            let (buckets, syncs) = (self.buckets.clone(), self.syncs.clone());
             let hook: Rc<Hook> = Rc::new(move |param: &Rc<Param>| {
-                if meets.get() {
+                if syncs.get() {
                     let part = buckets.borrow().first().map(Tensor::detach);
                     param.grad.replace(part);
                 }
             });
             param.after.replace(Some(hook));
         }
+    }
+}
+
+impl Wrapper for Ddp {
+    /// One bucket a type, before any gradient has come.
+    fn wrap(&mut self, model: &Model) {
+        let tape = &model.tape;
+        let buckets = tape.setting_up(|| Self::assigned(model, u64::MAX, u64::MAX));
+        self.buckets.replace(buckets);
+        if self.views {
+            self.hook(model);
+        }
+    }
+
+    fn before_forward(&mut self, model: &Model, pass: Pass) {
+        if pass.step == 1 && pass.first {
+            self.rebuild(model);
+        }
+    }
+
+    fn before_backward(&mut self, pass: Pass) {
+        self.syncs.set(pass.last);
     }
 }
 
@@ -120,7 +123,7 @@ mod tests {
     use crate::estimate::Peaks;
     use crate::nets::{self, Sizes};
     use crate::scenario::{Data, Optimizer, Precision, Training};
-    use crate::step::{Course, run};
+    use crate::step::{RunPlan, run};
     use crate::tape::Machine;
 
     #[track_caller]
@@ -144,11 +147,11 @@ mod tests {
             optimizer: Optimizer::AdamWFused,
             ..Training::default()
         };
-        let course = Course {
+        let plan = RunPlan {
             buckets,
-            ..Course::from_the_start(3)
+            ..RunPlan::first_steps(3)
         };
-        let trace = run(&*net, &data, &training, Machine::default(), course).trace;
+        let trace = run(&*net, &data, &training, Machine::default(), plan).trace;
         let peaks = Peaks::replayed(&trace, &Settings::default());
         let highest = peaks.highest().map(|peak| peak.bytes);
         assert_eq!((highest, peaks.reserved), (Some(peak), reserved));

@@ -1,0 +1,67 @@
+//! AdamW of bitsandbytes: states of eight bits, and states in pages.
+
+use crate::tape::{DType, Param, Tape, Tensor};
+
+/// How states are kept.
+#[derive(Clone, Copy)]
+pub struct Storage {
+    eight_bits: bool,
+    /// In managed memory, outside of the allocator.
+    paged: bool,
+}
+
+impl Storage {
+    pub const EIGHT_BITS: Self = Self {
+        eight_bits: true,
+        paged: false,
+    };
+    pub const PAGED: Self = Self {
+        eight_bits: false,
+        paged: true,
+    };
+    pub const PAGED_EIGHT_BITS: Self = Self {
+        eight_bits: true,
+        paged: true,
+    };
+
+    /// Tensors of fewer than 10^5 elements are not paged.
+    const fn pages(self, numel: u64) -> bool {
+        self.paged && numel >= 100_000
+    }
+}
+
+/// `Optimizer2State.init_state`: a byte an element and an fp32 number for each 256 of them; small tensors keep fp32 states.
+pub fn states(tape: &Tape, param: &Param, storage: Storage) -> Vec<Tensor> {
+    const SMALLEST: u64 = 4096;
+    const BLOCK: u64 = 256;
+    let numel = param.data.numel();
+    let eight_bits = storage.eight_bits && numel >= SMALLEST;
+    let dtype = if eight_bits { DType::U8 } else { DType::F32 };
+    let mut states = Vec::new();
+    if !storage.pages(numel) {
+        states.extend([(); 2].map(|()| param.data.another("zeros_like", dtype)));
+    }
+    if eight_bits {
+        let scales = || tape.empty("absmax", [numel.div_ceil(BLOCK)], DType::F32);
+        states.extend([(); 2].map(|()| scales()));
+    }
+    states
+}
+
+/// The tables of the 256 values that a byte stands for, one for each moment: made with the first eight-bit state.
+pub fn tables(tape: &Tape) -> Vec<Tensor> {
+    [(); 2]
+        .map(|()| tape.empty("qmap", [256], DType::F32))
+        .to_vec()
+}
+
+/// Bytes of one parameter's states in pages, which the driver has moved to the host while the device is full.
+pub fn paged(param: &Param, storage: Storage) -> u64 {
+    let numel = param.data.numel();
+    let each = if storage.eight_bits { 2 } else { 8 };
+    if storage.pages(numel) {
+        numel.saturating_mul(each)
+    } else {
+        0
+    }
+}

@@ -1,0 +1,98 @@
+//! How much of a training run is made, and what is recorded of it.
+
+use super::{Buckets, optimizer};
+use crate::nets::Libraries;
+use crate::scenario::{Kernels, Training};
+use crate::tape::{Folding, Machine};
+
+/// How much of a training run is made, and what is recorded of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunPlan {
+    pub steps: u32,
+    /// The optimizer's states exist before the first step, so that one step shows what every later one needs.
+    pub warm: bool,
+    /// Which equal layers are run once for all.
+    pub folding: Folding,
+    /// The buckets in which gradients are reduced with those of other GPUs.
+    pub buckets: Buckets,
+    /// Samples of an evaluation after the last step; 0 for none.
+    pub evaluation: u64,
+    pub mode: Mode,
+    /// After the last step a checkpoint's weights lie on the device beside the model's own, as when a run is resumed.
+    pub resumes: bool,
+    pub detail: Detail,
+    pub libraries: Libraries,
+}
+
+/// What was last called on the model: `model.train()` or `model.eval()`. A script may leave out the first, forgotten or on
+/// purpose: its modules then evaluate while it trains them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Train,
+    Evaluate,
+}
+
+/// What is recorded of a run; each of these includes those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// What memory does.
+    Memory,
+    /// Launches of kernels, for the time they take.
+    Kernels,
+    /// Shapes and types of tensors, and what saves them for backward.
+    Tensors,
+}
+
+impl RunPlan {
+    /// The first `steps` steps of a run.
+    pub const fn first_steps(steps: u32) -> Self {
+        Self {
+            steps,
+            warm: false,
+            folding: Folding::FromSecond,
+            buckets: Buckets::None,
+            evaluation: 0,
+            mode: Mode::Train,
+            resumes: false,
+            detail: Detail::Kernels,
+            libraries: Libraries::NEWEST,
+        }
+    }
+
+    /// A step like all later ones, in the shortest run that has one: with states there from the start it is the first, unless
+    /// the script carries something else from step to step.
+    pub fn steady_step(training: &Training, machine: Machine) -> Self {
+        let carries = training.keep_outputs
+            || training.zero_late
+            || keeps_gradients(training, machine)
+            || optimizer::leaves_gradients(training.optimizer);
+        Self {
+            warm: true,
+            ..Self::first_steps(if carries { 2 } else { 1 })
+        }
+    }
+
+    /// The folding to try first.
+    pub(super) fn folding_for(&self, training: &Training) -> Folding {
+        if !foldable(training) || matches!(self.buckets, Buckets::Viewed { .. }) {
+            Folding::Nothing
+        } else if self.folding == Folding::FromSecond && training.kernels != Kernels::Library {
+            // The fused norms write over the gradient that comes in, and the last norm's is no layer's.
+            Folding::Between
+        } else {
+            self.folding
+        }
+    }
+}
+
+/// Whether equal layers may be run once for all: not where what they do depends on which of them is run, or when.
+pub fn foldable(training: &Training) -> bool {
+    !training.optimizer_in_backward
+        && training.checkpoint_every == 1
+        && optimizer::folds(training.optimizer)
+}
+
+/// Whether `zero_grad` leaves gradients allocated, as zeros (`set_to_none=False`).
+pub(super) const fn keeps_gradients(training: &Training, machine: Machine) -> bool {
+    !training.zero_to_none || machine.torch.zeroes_gradients
+}

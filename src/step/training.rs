@@ -1,0 +1,340 @@
+//! The training loop, stage by stage.
+
+use std::rc::Rc;
+
+use super::ddp::Ddp;
+use super::ema::Average;
+use super::hooks::Hooks;
+use super::optimizer::{self, OptimizerState};
+use super::scaler::GradScaler;
+use super::wrapper::{Pass, Wrapper};
+use super::{Detail, Mode, Run, RunPlan, Turn, clipping, evaluation, one_by_one, plan, resume};
+use crate::nets::{self, Cx, Env, Model, Net, Output, construct};
+use crate::scenario::{Checkpointing, Data, Precision, Training};
+use crate::tape::{DType, Machine, Param, Phase, Tape, Tensor};
+
+/// A model with all that trains it.
+pub struct TrainingLoop<'a> {
+    net: &'a dyn Net,
+    data: &'a Data,
+    training: &'a Training,
+    plan: RunPlan,
+    tape: Tape,
+    cx: Cx,
+    model: Model,
+    wrappers: Vec<Box<dyn Wrapper>>,
+    trainable: Vec<Rc<Param>>,
+    optimizer: OptimizerState,
+    scaler: Option<GradScaler>,
+    variables: Variables,
+}
+
+/// What the script's variables hold from one iteration to the next, where it keeps outputs: each is freed when its name is
+/// bound again.
+#[derive(Default)]
+struct Variables {
+    outputs: Vec<Tensor>,
+    loss: Option<Tensor>,
+    graph: Vec<Tensor>,
+}
+
+/// A micro-batch between its forward and its backward.
+struct Flight {
+    loss: Tensor,
+    /// What nodes of its graph hold besides saved tensors.
+    graph: Vec<Tensor>,
+}
+
+impl<'a> TrainingLoop<'a> {
+    /// Constructs the model and wraps it.
+    pub fn new(
+        net: &'a dyn Net,
+        data: &'a Data,
+        training: &'a Training,
+        machine: Machine,
+        plan: RunPlan,
+    ) -> Self {
+        let tape = Tape::new(machine);
+        match plan.detail {
+            Detail::Memory => tape.leave_kernels_out(),
+            Detail::Kernels => {}
+            Detail::Tensors => tape.keep_notes(),
+        }
+        tape.evaluate(plan.mode == Mode::Evaluate);
+        let env = Env::new(training.clone(), plan.libraries, plan.folding);
+        let cx = Cx::new(tape.clone(), Rc::new(env));
+        let model = construct(net, &cx, data);
+        let mut wrappers = wrappers(training, &plan);
+        for wrapper in &mut wrappers {
+            wrapper.wrap(&model);
+        }
+        Self {
+            net,
+            data,
+            training,
+            plan,
+            tape,
+            cx,
+            wrappers,
+            trainable: model.trainable().cloned().collect(),
+            model,
+            optimizer: OptimizerState::new(training.optimizer, plan.warm),
+            scaler: (training.precision == Precision::AmpFp16).then(GradScaler::default),
+            variables: Variables::default(),
+        }
+    }
+
+    /// Records a step that does what the one before it did without running it. Never the first two, for the first makes what
+    /// stays and DDP lays its buckets out anew in the second, nor where something follows the last step.
+    pub fn repeats(&self, step: u32) -> bool {
+        let followed = self.plan.evaluation > 0 || self.plan.resumes;
+        step > 1 && !followed && self.tape.again(step)
+    }
+
+    /// One step: the passes of its micro-batches, and the update of the weights.
+    pub fn step(&mut self, step: u32) {
+        self.tape.mark(step, Phase::Setup);
+        let (batches, _waiting) = self.micro_batches();
+        let mut flights: Vec<Option<Flight>> = batches.iter().map(|_| None).collect();
+        for turn in one_by_one(batches.len()) {
+            match turn {
+                Turn::Forward(place) => {
+                    if let Some((batch, flight)) = batches.get(place).zip(flights.get_mut(place)) {
+                        *flight = Some(self.forward(Pass::of(step, place, batches.len()), batch));
+                    }
+                }
+                Turn::Backward(place) => {
+                    if let Some(flight) = flights.get_mut(place).and_then(Option::take) {
+                        self.backward(Pass::of(step, place, batches.len()), flight);
+                    }
+                }
+            }
+        }
+        self.update(step);
+        if step + 1 == self.plan.steps {
+            self.after_last(step);
+        }
+    }
+
+    /// The batches of one step. All are on the device before the first forward; beyond a few, which show every state the
+    /// memory can be in, the rest are held as they are and not run.
+    fn micro_batches(&self) -> (Vec<Vec<Tensor>>, Option<Tensor>) {
+        const RUN: u64 = 8;
+        let accumulation = self.training.accumulation.max(1);
+        let batches: Vec<_> = (0..accumulation.min(RUN))
+            .map(|_| self.net.batch(&self.cx, self.data))
+            .collect();
+        let first = batches.first().filter(|_| accumulation > RUN);
+        let waiting = first.map(|first| {
+            let bytes: u64 = first.iter().map(Tensor::bytes).fold(0, u64::saturating_add);
+            let rest = bytes.saturating_mul(accumulation - RUN);
+            self.tape.empty("inputs", [rest], DType::U8)
+        });
+        (batches, waiting)
+    }
+
+    fn forward(&mut self, pass: Pass, batch: &[Tensor]) -> Flight {
+        self.tape.mark(pass.step, Phase::Forward);
+        for wrapper in &mut self.wrappers {
+            wrapper.before_forward(&self.model, pass);
+        }
+        let forward = || self.cx.autocast(|| self.net.forward(&self.cx, batch));
+        let Output { mut loss, held } = match self.training.checkpointing {
+            Checkpointing::Offload => self.tape.offloading(forward),
+            _ => forward(),
+        };
+        drop(self.variables.loss.take());
+        if self.training.keep_outputs {
+            self.variables.outputs = held;
+        } else {
+            drop(held);
+        }
+        if self.training.accumulation > 1 {
+            loss = loss.scale();
+        }
+        if let Some(scaler) = &mut self.scaler {
+            loss = scaler.scale(&self.tape, &loss);
+        }
+        self.variables.graph.clear();
+        if pass.first && self.training.zero_late {
+            self.zero_grad();
+        }
+        Flight {
+            loss,
+            graph: self.tape.take_graph(),
+        }
+    }
+
+    fn backward(&mut self, pass: Pass, flight: Flight) {
+        let Flight { loss, mut graph } = flight;
+        self.tape.mark(pass.step, Phase::Backward);
+        for wrapper in &mut self.wrappers {
+            wrapper.before_backward(pass);
+        }
+        self.variables.loss = self.training.keep_outputs.then(|| loss.clone());
+        loss.backward();
+        graph.extend(self.tape.take_graph());
+        if self.training.keep_outputs {
+            self.variables.graph = graph;
+        }
+    }
+
+    /// Unscaling, clipping, the optimizer, the scaler, averages, and gradients let go.
+    fn update(&mut self, step: u32) {
+        self.tape.mark(step, Phase::Optimizer);
+        if let Some(scaler) = &mut self.scaler {
+            scaler.unscale(&self.tape);
+        }
+        if self.training.clip {
+            clipping::clip_by_norm(&self.tape, &self.trainable);
+        }
+        if !self.training.optimizer_in_backward {
+            self.optimizer.step(&self.tape, &self.trainable);
+        }
+        if let Some(scaler) = &mut self.scaler {
+            scaler.update();
+        }
+        for wrapper in &mut self.wrappers {
+            wrapper.after_step(&self.model);
+        }
+        if !self.training.zero_late {
+            self.zero_grad();
+        }
+    }
+
+    /// `optimizer.zero_grad()`: gradients go, unless they stay allocated as zeros.
+    fn zero_grad(&self) {
+        if plan::keeps_gradients(self.training, self.tape.machine()) {
+            return;
+        }
+        for param in &self.trainable {
+            if self.optimizer.takes(param) {
+                param.grad.take();
+            }
+        }
+    }
+
+    fn after_last(&self, step: u32) {
+        if self.plan.evaluation > 0 {
+            self.tape.mark(step, Phase::Evaluation);
+            evaluation::evaluate(self.net, &self.cx, self.data, self.plan.evaluation);
+        }
+        if self.plan.resumes {
+            self.tape.mark(step, Phase::Resume);
+            resume::load(&self.model, self.training.lora.is_some());
+        }
+    }
+
+    /// Ends the run and hands over what it recorded.
+    pub fn finish(self) -> Run {
+        let Self { model, tape, .. } = self;
+        tape.mark(self.plan.steps, Phase::Setup);
+        Run {
+            parameters: nets::count(model.parameters()),
+            trainable: nets::count(model.trainable()),
+            host_states: optimizer::on_host(self.training.optimizer, &self.trainable),
+            bytes: nets::bytes(model.parameters()),
+            trainable_bytes: nets::bytes(model.trainable()),
+            trace: tape.finish(),
+        }
+    }
+}
+
+/// What a run puts around its model, in the order in which it does.
+fn wrappers(training: &Training, plan: &RunPlan) -> Vec<Box<dyn Wrapper>> {
+    let mut all: Vec<Box<dyn Wrapper>> = Vec::new();
+    if let Some(hooks) = Hooks::of(training, plan.warm) {
+        all.push(Box::new(hooks));
+    }
+    if let Some(ddp) = Ddp::of(plan.buckets) {
+        all.push(Box::new(ddp));
+    }
+    if training.ema {
+        all.push(Box::new(Average::new(training.ema_on_host)));
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog;
+    use crate::nets::{self, Sizes};
+    use crate::scenario::{Lora, Optimizer, Quantization, presets};
+    use crate::step::Buckets;
+    use crate::tape::Folding;
+
+    /// The first step declares no parameter that the constructed model has not.
+    #[track_caller]
+    fn check(model: &str, data: &Data, training: &Training, plan: RunPlan) {
+        let entry = catalog::model(model).unwrap();
+        let Ok(net) = nets::build(entry.arch, &Sizes::from_entry(entry)) else {
+            return;
+        };
+        let mut run = TrainingLoop::new(&*net, data, training, Machine::default(), plan);
+        let declared = nets::count(run.model.parameters());
+        assert!(declared > 0, "{model}");
+        run.step(0);
+        assert_eq!(run.tape.declared(), 0, "{model} {training:?}");
+    }
+
+    fn small() -> Data {
+        Data {
+            micro_batch: 1,
+            sequence: 16,
+            padding_mask: false,
+            ..Data::default()
+        }
+    }
+
+    #[test]
+    fn a_constructed_model_has_all_that_its_forward_uses() {
+        let plan = RunPlan::first_steps(1);
+        for entry in catalog::models() {
+            check(entry.id, &small(), &Training::default(), plan);
+        }
+        for preset in presets::all() {
+            let scenario = preset.scenario();
+            if scenario.model.network.is_none() {
+                check(&scenario.model.id, &scenario.data, &scenario.training, plan);
+            }
+        }
+    }
+
+    #[test]
+    fn so_has_a_model_that_is_changed_or_wrapped() {
+        let changes: [fn(&mut Training); 8] = [
+            |training| training.lora = Some(Lora::default()),
+            |training| {
+                (training.lora, training.quantization) =
+                    (Some(Lora::default()), Quantization::Nf4Double)
+            },
+            |training| training.channels_last = true,
+            |training| training.freeze = vec!["0".into()],
+            |training| training.prompt_tokens = 20,
+            |training| (training.ema, training.optimizer) = (true, Optimizer::Muon),
+            |training| {
+                (training.checkpointing, training.keep_outputs) = (Checkpointing::Layers, true)
+            },
+            |training| (training.optimizer_in_backward, training.accumulation) = (true, 2),
+        ];
+        let plan = RunPlan {
+            buckets: Buckets::Viewed { mib: 25 },
+            folding: Folding::Nothing,
+            ..RunPlan::first_steps(1)
+        };
+        for model in [
+            "gpt2",
+            "llama-3.2-1b",
+            "resnet-18",
+            "flan-t5-small",
+            "vit-b16",
+        ] {
+            for change in changes {
+                let mut training = Training::default();
+                change(&mut training);
+                check(model, &small(), &training, plan);
+            }
+        }
+    }
+}

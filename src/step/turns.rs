@@ -1,0 +1,26 @@
+//! The order in which the micro-batches of a step pass through the model.
+
+/// One pass of a micro-batch, by its place in the step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    Forward(usize),
+    Backward(usize),
+}
+
+/// The turns of a step on one GPU: each micro-batch forward and at once backward. Accumulated gradients are the case of more
+/// than one.
+pub fn one_by_one(micro_batches: usize) -> impl Iterator<Item = Turn> {
+    (0..micro_batches).flat_map(|place| [Turn::Forward(place), Turn::Backward(place)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_micro_batch_is_through_before_the_next() {
+        use Turn::{Backward, Forward};
+        let turns: Vec<Turn> = one_by_one(2).collect();
+        assert_eq!(turns, [Forward(0), Backward(0), Forward(1), Backward(1)]);
+    }
+}
