@@ -306,17 +306,24 @@ mod tests {
         let changes: [fn(&mut Training); 8] = [
             |training| training.lora = Some(Lora::default()),
             |training| {
-                (training.lora, training.quantization) =
-                    (Some(Lora::default()), Quantization::Nf4Double)
+                training.lora = Some(Lora::default());
+                training.quantization = Quantization::Nf4Double;
             },
             |training| training.channels_last = true,
             |training| training.freeze = vec!["0".into()],
             |training| training.prompt_tokens = 20,
-            |training| (training.ema, training.optimizer) = (true, Optimizer::Muon),
             |training| {
-                (training.checkpointing, training.keep_outputs) = (Checkpointing::Layers, true)
+                training.ema = true;
+                training.optimizer = Optimizer::Muon;
             },
-            |training| (training.optimizer_in_backward, training.accumulation) = (true, 2),
+            |training| {
+                training.checkpointing = Checkpointing::Layers;
+                training.keep_outputs = true;
+            },
+            |training| {
+                training.optimizer_in_backward = true;
+                training.accumulation = 2;
+            },
         ];
         let plan = RunPlan {
             buckets: Buckets::Viewed { mib: 25 },
