@@ -3,6 +3,7 @@
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use headroom::estimate::Expansion;
+use headroom::tape::rounded;
 use headroom::truth;
 
 fn main() {
@@ -22,7 +23,7 @@ fn main() {
     let trace = &run.trace;
     let expansion = Expansion::new(trace);
     let mut live: u64 = 0;
-    expansion.setup(|event| live += trace.blocks[event.block as usize].rounded());
+    expansion.setup(|event| live += rounded(event.bytes));
     println!(
         "parameters {} trainable {} set up {live}",
         run.parameters, run.trainable
@@ -36,14 +37,15 @@ fn main() {
             .get(i + 1)
             .map_or(trace.events.len(), |next| next.at);
         expansion.events(mark.at, until, |event| {
-            let block = &trace.blocks[event.block as usize];
-            let bytes = block.rounded();
+            let bytes = rounded(event.bytes);
             live = if event.is_free {
                 live - bytes
             } else {
                 live + bytes
             };
-            if mark.step == step {
+            if let Some(block) = trace.blocks.get(event.block as usize)
+                && mark.step == step
+            {
                 let sign = if event.is_free { '-' } else { '+' };
                 println!(
                     "{sign}{bytes:<14} now {live:<14} {:<24} {}",

@@ -56,12 +56,12 @@ impl<'a> Expansion<'a> {
 
     /// What happens before the first step.
     pub fn setup(&self, mut each: impl FnMut(Single)) {
-        self.stretch(&self.before(), &mut each);
+        self.stretch::<dyn FnMut(Single)>(&self.before(), &mut each);
     }
 
     /// The events of the steps with positions from `start` to `end`.
     pub fn events(&self, start: usize, end: usize, mut each: impl FnMut(Single)) {
-        self.stretch(&self.between(start, end), &mut each);
+        self.stretch::<dyn FnMut(Single)>(&self.between(start, end), &mut each);
     }
 
     /// How many events those are, told one by one.
@@ -90,7 +90,7 @@ impl<'a> Expansion<'a> {
         copies
     }
 
-    fn before(&self) -> Stretch<'a> {
+    pub(super) fn before(&self) -> Stretch<'a> {
         Stretch {
             events: &self.trace.setup,
             start: 0,
@@ -99,7 +99,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn between(&self, start: usize, end: usize) -> Stretch<'a> {
+    pub(super) fn between(&self, start: usize, end: usize) -> Stretch<'a> {
         let groups = &self.trace.groups;
         let from = groups.partition_point(|group| group.start < start);
         let inside = groups.get(from..).unwrap_or_default();
@@ -112,7 +112,9 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn stretch(&self, stretch: &Stretch, each: &mut dyn FnMut(Single)) {
+    /// Tells the events of a stretch. Compiled once for all but the allocator's replay, which hears so many events that a
+    /// call for each would be felt.
+    pub(super) fn stretch<F: FnMut(Single) + ?Sized>(&self, stretch: &Stretch, each: &mut F) {
         let mut at = stretch.start;
         let mut course = Vec::new();
         for group in stretch.groups {
@@ -169,7 +171,7 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn plain(&self, events: &[Event], each: &mut dyn FnMut(Single)) {
+    fn plain<F: FnMut(Single) + ?Sized>(&self, events: &[Event], each: &mut F) {
         let mut rest = events;
         while let [event, after @ ..] = rest {
             let copies = self.copies(*event);
@@ -214,12 +216,12 @@ impl<'a> Expansion<'a> {
     }
 
     /// `course` is room for the group's events as they are told: what does not change from turn to turn is found once.
-    fn repeated(
+    fn repeated<F: FnMut(Single) + ?Sized>(
         &self,
         events: &[Event],
         group: &Group,
         course: &mut Vec<(Single, Turns)>,
-        each: &mut dyn FnMut(Single),
+        each: &mut F,
     ) {
         course.clear();
         let mut rest = events;
@@ -295,7 +297,7 @@ impl<'a> Expansion<'a> {
 }
 
 /// Events from one position to another, with the groups among them.
-struct Stretch<'a> {
+pub(super) struct Stretch<'a> {
     events: &'a [Event],
     start: usize,
     end: usize,
@@ -334,7 +336,7 @@ mod tests {
         let expansion = Expansion::new(trace);
         let mut all = Vec::new();
         let mut push =
-            |event: Single| all.push((trace.blocks[event.block as usize].bytes, event.is_free));
+            |event: Single| all.push((event.bytes, event.is_free));
         expansion.setup(&mut push);
         expansion.events(0, trace.events.len(), &mut push);
         all

@@ -1,6 +1,7 @@
 //! Peaks without the allocator: a folded trace added up as it stands, a group at a time.
 
 use super::Phase;
+use crate::list::Pieces;
 use crate::tape::{Block, Event, Group, Trace};
 
 /// The most that is allocated at any instant, in blocks as the allocator rounds them.
@@ -29,11 +30,11 @@ pub struct Outline {
 pub fn outline(trace: &Trace) -> Outline {
     let mut sum = Sum {
         blocks: &trace.blocks,
-        live: 0,
-        peak: 0,
+        live: 0.0,
+        peak: 0.0,
     };
     sum.follow(&trace.setup, &trace.setup_groups, 0);
-    let bytes = |it: i128| u64::try_from(it).unwrap_or(0);
+    let bytes = |live: f64| live as u64;
     let mut outline = Outline {
         setup: bytes(sum.live),
         passes: bytes(sum.live),
@@ -69,9 +70,9 @@ pub fn outline(trace: &Trace) -> Outline {
 }
 
 struct Sum<'a> {
-    blocks: &'a [Block],
-    live: i128,
-    peak: i128,
+    blocks: &'a Pieces<Block>,
+    live: f64,
+    peak: f64,
 }
 
 impl Sum<'_> {
@@ -96,12 +97,11 @@ impl Sum<'_> {
             let Some(block) = self.blocks.get(event.block() as usize) else {
                 continue;
             };
-            let bytes = i128::from(block.rounded());
-            let copies = i128::from(block.copies);
             if event.is_free() {
-                self.live -= bytes * copies;
+                self.live -= rounded(block) * f64::from(block.copies);
             } else {
-                self.live += if block.carried { bytes } else { bytes * copies };
+                let copies = if block.carried { 1 } else { block.copies };
+                self.live += rounded(block) * f64::from(copies);
                 self.peak = self.peak.max(self.live);
             }
         }
@@ -109,23 +109,26 @@ impl Sum<'_> {
 
     /// Every repeat changes what is allocated by the same amount, so the highest is in the first or in the last.
     fn repeated(&mut self, events: &[Event], times: u32) {
-        let (mut change, mut highest) = (0, 0);
+        let (mut change, mut highest) = (0.0_f64, 0.0_f64);
         for event in events {
             let Some(block) = self.blocks.get(event.block() as usize) else {
                 continue;
             };
-            let bytes = i128::from(block.rounded());
             if event.is_free() {
-                change -= bytes;
+                change -= rounded(block);
             } else {
-                change += bytes;
+                change += rounded(block);
                 highest = highest.max(change);
             }
         }
-        let times = i128::from(times);
-        self.peak = self
-            .peak
-            .max(self.live + highest + change.max(0) * (times - 1));
+        let times = f64::from(times);
+        let before_last = change.max(0.0) * (times - 1.0);
+        self.peak = self.peak.max(self.live + highest + before_last);
         self.live += change * times;
     }
+}
+
+/// Multiples of 512, and so their sums, are exact in an `f64` up to 2^62 bytes, and what no card holds does not wrap around.
+fn rounded(block: &Block) -> f64 {
+    block.rounded() as f64
 }

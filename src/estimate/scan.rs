@@ -1,6 +1,6 @@
 //! Reads a trace: how much is allocated when, and what is alive then.
 
-use super::expand::{Expansion, Single};
+use super::expand::{Expansion, Single, Stretch};
 use super::{Category, Instant, Phase};
 use crate::allocator::{Allocator, Card, Settings};
 use crate::order::Map;
@@ -49,7 +49,10 @@ impl Peaks {
     pub fn replayed(trace: &Trace, settings: &Settings) -> Self {
         let expansion = Expansion::brief(trace);
         let mut watch = Watch::new(settings);
-        expansion.setup(|event| watch.event(event));
+        let follow = |watch: &mut Watch, stretch: &Stretch| {
+            expansion.stretch(stretch, &mut |event| watch.event(event));
+        };
+        follow(&mut watch, &expansion.before());
         let setup = watch.live;
         let last_step = trace
             .marks
@@ -72,7 +75,7 @@ impl Peaks {
         for (phase, (mark, &until)) in trace.marks.iter().zip(&ends).enumerate() {
             let drawn = drawn(mark);
             watch.begin(phase, drawn);
-            expansion.events(mark.at, until, |event| watch.event(event));
+            follow(&mut watch, &expansion.between(mark.at, until));
             watch.end(drawn);
             phases.push(PhasePeak {
                 mark: *mark,

@@ -58,7 +58,10 @@ impl Sizes {
     /// Refuses sizes too large to run. The limit of sizes that count modules is the lowest: each module costs time and memory.
     pub fn check_limits(&self) -> Result<(), ModelError> {
         // Irreps bound the sum of their sizes themselves.
-        for (name, values) in self.0.iter().filter(|(name, _)| !Irreps::names(name)) {
+        // Most sizes are small, whatever they are sizes of.
+        let large = |values: &[u64]| values.iter().any(|value| *value > MOST_MODULES);
+        let large = self.0.iter().filter(|(_, values)| large(values));
+        for (name, values) in large.filter(|(name, _)| !Irreps::names(name)) {
             let counts = COUNTS.iter().any(|end| name.ends_with(end));
             let most = if counts {
                 MOST_MODULES

@@ -106,7 +106,7 @@ mod tests {
                 .get(i + 1)
                 .map_or(trace.events.len(), |it| it.at);
             expansion.events(mark.at, until, |it| {
-                let block = &trace.blocks[it.block as usize];
+                let block = trace.blocks.get(it.block as usize).unwrap();
                 all.push((it.bytes, it.is_free, block.op, block.category));
             });
             begin.push((mark.step, mark.phase, all.len()));

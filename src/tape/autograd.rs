@@ -13,6 +13,7 @@ use smallvec::SmallVec;
 
 use super::checkpoint::Holder;
 use super::fold::{Border, Fold};
+use super::spare::{Spare, keep, placed};
 use super::{Category, Param, Scope, Tape, Tensor};
 
 /// Gradients of a node's outputs, or for its inputs; `None` where there is none.
@@ -37,23 +38,40 @@ pub(in crate::tape) struct Node {
     sequence: u32,
     scope: Scope,
     pub(in crate::tape) fold: Option<Fold>,
-    edges: RefCell<SmallVec<[Option<Edge>; 3]>>,
-    backward: RefCell<Option<Backward>>,
-    leaf: RefCell<Option<Rc<Param>>>,
-    buffer: RefCell<Grads>,
     waiting: Cell<u32>,
     seen: Cell<bool>,
+    work: Cell<Work>,
+    edges: RefCell<Edges>,
+    buffer: RefCell<Grads>,
 }
 
+/// What a node does with the gradient that comes to it.
+#[derive(Default)]
+enum Work {
+    /// It has run.
+    #[default]
+    Done,
+    Backward(Backward),
+    /// `AccumulateGrad`.
+    Accumulate(Rc<Param>),
+}
+
+/// The edges of an operation; short, for there is one of these for each.
+type Edges = SmallVec<[Option<Edge>; 3]>;
+
 impl Node {
-    pub(in crate::tape) fn leaf() -> Rc<Self> {
-        Rc::new(Self::with(
-            u32::MAX,
-            Scope::default(),
-            None,
-            SmallVec::new(),
-            None,
-        ))
+    /// A node that adds to a parameter's gradient.
+    pub(in crate::tape) fn leaf(param: Rc<Param>) -> Rc<Self> {
+        Rc::new(Self {
+            sequence: u32::MAX,
+            scope: Scope::default(),
+            fold: None,
+            waiting: Cell::new(0),
+            seen: Cell::new(false),
+            work: Cell::new(Work::Accumulate(param)),
+            edges: RefCell::default(),
+            buffer: RefCell::default(),
+        })
     }
 
     /// Reads the gradients that have come and wait here.
@@ -65,35 +83,25 @@ impl Node {
         self.sequence == u32::MAX
     }
 
-    pub(in crate::tape) fn set_leaf(&self, param: Rc<Param>) {
-        self.leaf.replace(Some(param));
-    }
-
-    fn with(
-        sequence: u32,
-        scope: Scope,
-        fold: Option<Fold>,
-        edges: SmallVec<[Option<Edge>; 3]>,
-        backward: Option<Backward>,
-    ) -> Self {
-        Self {
-            sequence,
-            scope,
-            fold,
-            edges: RefCell::new(edges),
-            backward: RefCell::new(backward),
-            leaf: RefCell::default(),
-            buffer: RefCell::default(),
-            waiting: Cell::new(0),
-            seen: Cell::new(false),
+    /// The parameter whose gradient it adds to, if it is a leaf.
+    fn param(&self) -> Option<Rc<Param>> {
+        if !self.is_leaf() {
+            return None;
         }
+        let work = self.work.take();
+        let param = match &work {
+            Work::Accumulate(param) => Some(param.clone()),
+            Work::Done | Work::Backward(_) => None,
+        };
+        self.work.set(work);
+        param
     }
 }
 
 impl Drop for Node {
     /// Takes long chains down one by one: a deep graph must not exhaust the stack.
     fn drop(&mut self) {
-        self.backward.take();
+        self.work.take();
         if self.edges.get_mut().is_empty() {
             return;
         }
@@ -106,7 +114,7 @@ impl Drop for Node {
             .collect();
         while let Some(node) = pending.pop() {
             if let Some(node) = Rc::into_inner(node) {
-                node.backward.take();
+                node.work.take();
                 pending.extend(
                     node.edges
                         .take()
@@ -120,30 +128,12 @@ impl Drop for Node {
 }
 
 thread_local! {
-    /// Nodes that have run and that nobody holds: places for others, as there are for tensors.
-    static SPARE: RefCell<Vec<Rc<Node>>> = const { RefCell::new(Vec::new()) };
-}
-
-const MOST_SPARE: usize = 256;
-
-/// Keeps the place of a node that has run.
-fn keep_spare(mut node: Rc<Node>) {
-    if Rc::get_mut(&mut node).is_some() {
-        // Where the thread ends, so do its spare places.
-        let _ = SPARE.try_with(|all| {
-            let mut all = all.borrow_mut();
-            if all.len() < MOST_SPARE {
-                all.push(node);
-            }
-        });
-    }
+    /// Of nodes that have run.
+    static NODES: Spare<Node> = const { Spare::new() };
 }
 
 /// What an operation leaves in the graph, if anything.
 pub(in crate::tape) struct History(Option<Rc<Node>>);
-
-/// The edges of an operation; short, for there is one of these for each.
-type Edges = SmallVec<[Option<Edge>; 3]>;
 
 // Only the call of `build` differs between operations: what stands around it is compiled once.
 fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Option<Rc<Node>> {
@@ -170,22 +160,17 @@ fn node_with(inputs: &[&Tensor], edges: Edges, backward: Backward) -> Option<Rc<
     let core = inputs.first()?.core();
     let sequence = core.sequence.get();
     core.sequence.set(sequence + 1);
-    let node = Node::with(
+    let node = Node {
         sequence,
-        core.scope.get(),
-        core.open.get().fold(),
-        edges,
-        Some(backward),
-    );
-    let spare = SPARE.try_with(|all| all.borrow_mut().pop()).ok().flatten();
-    let Some(mut place) = spare else {
-        return Some(Rc::new(node));
+        scope: core.scope.get(),
+        fold: core.open.get().fold(),
+        waiting: Cell::new(0),
+        seen: Cell::new(false),
+        work: Cell::new(Work::Backward(backward)),
+        edges: RefCell::new(edges),
+        buffer: RefCell::default(),
     };
-    match Rc::get_mut(&mut place) {
-        Some(done) => *done = node,
-        None => place = Rc::new(node),
-    }
-    Some(place)
+    Some(placed(&NODES, node))
 }
 
 /// Which inputs of an operation need a gradient.
@@ -318,7 +303,7 @@ impl Tape {
         for (root, _) in &roots {
             count_dependencies(&root.node);
         }
-        let mut ready: BinaryHeap<Ready> = BinaryHeap::new();
+        let mut ready: BinaryHeap<Ready> = BinaryHeap::with_capacity(READY);
         for (root, gradient) in roots {
             add_to_buffer(&root, gradient);
             // A root that another root leads to waits for it.
@@ -341,8 +326,7 @@ impl Tape {
                 self.enter_fold(&node, &mut border);
             }
             let incoming = node.buffer.take();
-            let leaf = node.leaf.borrow().clone();
-            if let Some(param) = leaf {
+            if let Some(param) = node.param() {
                 if let Some(gradient) = incoming.into_iter().next().flatten() {
                     param.accumulate(gradient);
                     let after = param.after.borrow().clone();
@@ -354,14 +338,14 @@ impl Tape {
                 continue;
             }
             self.enter(node.scope);
-            let backward = node.backward.take();
-            let outgoing = match backward {
-                Some(backward) if incoming.iter().any(Option::is_some) => backward(incoming),
+            let mut outgoing = match node.work.take() {
+                Work::Backward(backward) if incoming.iter().any(Option::is_some) => {
+                    backward(incoming)
+                }
                 _ => Grads::new(),
             };
-            let mut outgoing = outgoing.into_iter();
-            for edge in node.edges.take() {
-                let gradient = outgoing.next().flatten();
+            for (place, edge) in node.edges.take().into_iter().enumerate() {
+                let gradient = outgoing.get_mut(place).and_then(Option::take);
                 let Some(edge) = edge else { continue };
                 if let Some(gradient) = gradient {
                     add_to_buffer(&edge, gradient);
@@ -375,7 +359,9 @@ impl Tape {
                     ready.push(Ready(edge.node));
                 }
             }
-            keep_spare(node);
+            if Rc::strong_count(&node) == 1 {
+                keep(&NODES, node);
+            }
         }
         // A leaf that is no parameter lives as long as the graph does, and its gradient with it.
         for param in leaves.iter().filter(|it: &&Rc<Param>| it.is_passing()) {
@@ -391,11 +377,15 @@ impl Tape {
     }
 }
 
+/// Room for the nodes that wait for their turn: few in a chain of layers.
+const READY: usize = 32;
+
 fn count_dependencies(root: &Rc<Node>) {
     if root.seen.replace(true) {
         return;
     }
-    let mut stack = vec![root.clone()];
+    let mut stack = Vec::with_capacity(READY);
+    stack.push(root.clone());
     while let Some(node) = stack.pop() {
         for edge in node.edges.borrow().iter().flatten() {
             edge.node.waiting.set(edge.node.waiting.get() + 1);

@@ -5,6 +5,7 @@
 //! so is the last where the gradient it gets is not like the one it passes on. Where the books do not balance the
 //! trace says so and the run is made with less folded.
 
+use std::num::NonZeroU32;
 use std::rc::Rc;
 
 use smallvec::SmallVec;
@@ -78,7 +79,7 @@ struct Mark {
 /// One row of folded layers; its nodes and parameters carry it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fold {
-    id: u32,
+    id: NonZeroU32,
     times: u32,
     /// How many layers one repeat is.
     period: u32,
@@ -117,7 +118,7 @@ impl Tape {
         let ids = |state: &[Tensor]| -> Vec<Option<u32>> {
             state.iter().map(Tensor::storage_id).collect()
         };
-        let id = self.0.trace.borrow().blocks.len() as u32 + 1;
+        let id = NonZeroU32::MIN.saturating_add(self.0.trace.borrow().blocks.len() as u32);
         self.open(Fold { id, times, period });
         let before = ids(&state);
         let state = body(state);

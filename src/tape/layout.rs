@@ -171,9 +171,13 @@ impl Layout {
 
     /// A number that layouts seldom have in common.
     fn mixed(&self) -> usize {
-        // The multiplier is 2^64 divided by the golden ratio; its high bits are the well mixed ones.
-        let mix = |all: u64, n: &u64| (all.rotate_left(7) ^ n).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        let all = self.shape.iter().chain(&*self.strides).fold(0, mix);
+        // 2^64 divided by the golden ratio; a product's high bits are the well mixed ones.
+        const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+        let mut all: u64 = 0;
+        // All places, also those beyond the length, which are nought: a loop of fixed length needs no bounds.
+        for (size, stride) in self.shape.sizes.iter().zip(&self.strides.sizes) {
+            all = (all.rotate_left(7) ^ size ^ stride.rotate_left(32)).wrapping_mul(GOLDEN);
+        }
         (all >> 40) as usize
     }
 
@@ -243,12 +247,17 @@ impl Layout {
 
     /// The dimensions from outermost to innermost as they lie in memory.
     fn memory_order(&self) -> SmallVec<[usize; MAX_DIMS]> {
-        let mut order = SmallVec::new();
+        let strides = &self.strides.sizes;
+        let mut order = [0; MAX_DIMS];
         for i in 0..self.shape.len() {
-            let at = order.partition_point(|&it: &usize| self.strides[it] >= self.strides[i]);
-            order.insert(at, i);
+            let mut at = i;
+            while at > 0 && strides[order[at - 1]] < strides[i] {
+                order[at] = order[at - 1];
+                at -= 1;
+            }
+            order[at] = i;
         }
-        order
+        SmallVec::from_buf_and_len(order, self.shape.len())
     }
 
     /// The dimension of more than one element whose elements lie closest.

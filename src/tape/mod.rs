@@ -15,6 +15,7 @@ pub mod ops;
 mod param;
 mod phase;
 mod relaid;
+mod spare;
 mod tensor;
 mod torch;
 mod trace;
@@ -130,6 +131,7 @@ impl Tape {
     pub fn new(machine: Machine) -> Self {
         // Room for a folded run, so that lists are not moved as they grow.
         const EVENTS: usize = 1024;
+        const SETUP: usize = 128;
         let mut scopes = Vec::with_capacity(64);
         scopes.push(ScopeEntry {
             parent: Scope::default(),
@@ -141,9 +143,8 @@ impl Tape {
         });
         let trace = Trace {
             scopes,
+            setup: Vec::with_capacity(SETUP),
             events: Vec::with_capacity(EVENTS),
-            blocks: Vec::with_capacity(EVENTS / 2),
-            kernels: Vec::with_capacity(EVENTS / 2),
             ..Trace::default()
         };
         Self(Rc::new(Core {
@@ -167,7 +168,7 @@ impl Tape {
             layouts: layout::Recent::default(),
             hooks: RefCell::default(),
             contexts: RefCell::default(),
-            params: RefCell::default(),
+            params: RefCell::new(Vec::with_capacity(SETUP)),
             later: RefCell::default(),
             noting: Cell::new(None),
             kernels_left_out: Cell::new(false),

@@ -20,14 +20,15 @@ impl Tape {
 }
 
 impl Core {
-    pub(in crate::tape) fn note_made(&self, tensor: Tensor) -> Tensor {
+    #[inline]
+    pub(in crate::tape) fn note_made(&self, tensor: &Tensor) {
         if self.noting.get().is_some() {
-            self.note(&tensor, "");
+            self.note(tensor, "");
         }
-        tensor
     }
 
     /// A tensor is kept by an operation that runs now; its result says which.
+    #[inline]
     pub(in crate::tape) fn note_kept(&self, tensor: &Tensor) {
         if self.noting.get().is_some() && !self.muted.get() {
             self.note(tensor, self.last_op.get());
@@ -35,10 +36,15 @@ impl Core {
     }
 
     /// The operation that has kept what was kept since the last has come to its result.
+    #[inline]
     pub(in crate::tape) fn note_result(&self, result: &Tensor) {
-        let Some(from) = self.noting.get() else {
-            return;
-        };
+        if let Some(from) = self.noting.get() {
+            self.note_result_of(result, from);
+        }
+    }
+
+    #[cold]
+    fn note_result_of(&self, result: &Tensor, from: usize) {
         let mut trace = self.trace.borrow_mut();
         let block = result
             .storage_id()
@@ -51,6 +57,7 @@ impl Core {
         self.noting.set(Some(trace.notes.len()));
     }
 
+    #[cold]
     fn note(&self, tensor: &Tensor, kept_for: &'static str) {
         if let Some(block) = tensor.storage_id() {
             self.trace.borrow_mut().notes.push(Note {

@@ -56,15 +56,13 @@ impl Param {
             return self.data.clone();
         }
         let living = self.node.borrow().as_ref().and_then(Weak::upgrade);
-        let node = living.unwrap_or_else(|| {
-            let node = Node::leaf();
-            if let Some(this) = self.this.upgrade() {
-                node.set_leaf(this);
-            }
+        let node = living.or_else(|| {
+            let node = Node::leaf(self.this.upgrade()?);
             self.node.replace(Some(Rc::downgrade(&node)));
-            node
+            Some(node)
         });
-        self.data.with_edge(Some(Edge { node, output: 0 }))
+        self.data
+            .with_edge(node.map(|node| Edge { node, output: 0 }))
     }
 }
 

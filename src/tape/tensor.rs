@@ -1,28 +1,23 @@
 //! Symbolic tensors: a shape over shared storage, alive while a handle is.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
 use super::autograd::Edge;
 use super::layout::Shared;
+use super::spare::{Spare, keep, placed};
 use super::{Block, Category, Core, DType, Dims, Event, Layout, Tape};
-use crate::list::push;
 
 /// A handle on a tensor; cloning it is taking one more Python reference, dropping it is `del`.
 #[derive(Clone)]
 pub struct Tensor(Rc<Slot>);
 
-/// A place for a tensor: empty only once its last handle has gone.
+/// Where a tensor is kept: empty only once its last handle has gone.
 type Slot = Option<Inner>;
 
 thread_local! {
-    /// Places that are empty. A run takes and leaves thousands, and asking the system for each costs more than the run.
-    static SPARE: RefCell<Vec<Rc<Slot>>> = const { RefCell::new(Vec::new()) };
+    static SLOTS: Spare<Slot> = const { Spare::new() };
 }
-
-/// A hundred kilobytes' worth; what is beyond goes back to the system.
-const MOST_SPARE: usize = 1024;
 
 /// Small, for there are hundreds: layouts are shared, and who shares memory is counted at its block.
 struct Inner {
@@ -38,13 +33,7 @@ struct Inner {
 
 impl From<Inner> for Tensor {
     fn from(inner: Inner) -> Self {
-        let spare = SPARE.try_with(|all| all.borrow_mut().pop()).ok().flatten();
-        let mut place = spare.unwrap_or_default();
-        match Rc::get_mut(&mut place) {
-            Some(empty) => *empty = Some(inner),
-            None => place = Rc::new(Some(inner)),
-        }
-        Self(place)
+        Self(placed(&SLOTS, Some(inner)))
     }
 }
 
@@ -57,42 +46,30 @@ impl Drop for Tensor {
 }
 
 impl Tensor {
-    /// Goes, and leaves its place to another.
+    /// Goes, and leaves its slot to another.
     #[inline(never)]
     fn leave(&mut self) {
         let Some(inner) = Rc::get_mut(&mut self.0).and_then(Option::take) else {
             return;
         };
-        inner.core.release(inner.block);
-        drop(inner);
-        // Where the thread ends, so do its spare places.
-        let _ = SPARE.try_with(|all| {
-            let mut all = all.borrow_mut();
-            if all.len() < MOST_SPARE {
-                all.push(self.0.clone());
-            }
-        });
+        let Inner {
+            core, edge, block, ..
+        } = inner;
+        core.release(block);
+        drop(edge);
+        keep(&SLOTS, self.0.clone());
     }
 
     fn inner(&self) -> &Inner {
         match &*self.0 {
             Some(inner) => inner,
-            // A handle is what keeps it: there is none on an empty place.
+            // A handle is what keeps it: there is none on an empty slot.
             None => std::process::abort(),
         }
     }
 }
 
 impl Core {
-    fn push(&self, event: Event) {
-        let mut trace = self.trace.borrow_mut();
-        if self.setting_up.get() {
-            trace.setup.push(event);
-        } else {
-            push(&mut trace.events, event);
-        }
-    }
-
     /// New memory, held once; none where nothing is asked for.
     pub(in crate::tape) fn block(
         &self,
@@ -115,9 +92,8 @@ impl Core {
             carried: false,
             holders: 1,
         };
-        push(&mut trace.blocks, new);
-        drop(trace);
-        self.push(Event::alloc(block));
+        trace.blocks.push(new);
+        trace.record(Event::alloc(block), self.setting_up.get());
         Some(block)
     }
 
@@ -136,15 +112,13 @@ impl Core {
         let Some(block) = block.filter(|_| !self.closed.get()) else {
             return;
         };
-        let held = {
-            let mut trace = self.trace.borrow_mut();
-            trace.blocks.get_mut(block as usize).is_some_and(|entry| {
-                entry.holders -= 1;
-                entry.holders > 0
-            })
-        };
+        let mut trace = self.trace.borrow_mut();
+        let held = trace.blocks.get_mut(block as usize).is_some_and(|entry| {
+            entry.holders -= 1;
+            entry.holders > 0
+        });
         if !held {
-            self.push(Event::free(block));
+            trace.record(Event::free(block), self.setting_up.get());
         }
     }
 
@@ -156,14 +130,16 @@ impl Core {
         dtype: DType,
         category: Category,
     ) -> Tensor {
-        self.note_made(Tensor::from(Inner {
+        let tensor = Tensor::from(Inner {
             core: self.clone(),
             layout: self.layouts.shared(layout),
             edge: None,
             block: self.block(op, bytes, category),
             dtype,
             view: false,
-        }))
+        });
+        self.note_made(&tensor);
+        tensor
     }
 
     /// A new tensor in memory of its own.
@@ -179,14 +155,16 @@ impl Core {
 
     fn laid_out(self: &Rc<Self>, op: &'static str, layout: Rc<Shared>, dtype: DType) -> Tensor {
         let bytes = layout.numel.saturating_mul(dtype.bytes());
-        self.note_made(Tensor::from(Inner {
+        let tensor = Tensor::from(Inner {
             core: self.clone(),
             layout,
             edge: None,
             block: self.block(op, bytes, self.natural_category()),
             dtype,
             view: false,
-        }))
+        });
+        self.note_made(&tensor);
+        tensor
     }
 }
 

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::{Category, Phase};
-use crate::list::push;
+use crate::list::{Pieces, push};
 
 /// One allocation or release, by block number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,7 @@ pub struct Trace {
     pub setup: Vec<Event>,
     pub events: Vec<Event>,
     pub marks: Vec<Mark>,
-    pub blocks: Vec<Block>,
+    pub blocks: Pieces<Block>,
     /// Groups of `setup` and of `events`, in order, none inside another.
     pub setup_groups: Vec<Group>,
     pub groups: Vec<Group>,
@@ -163,6 +163,19 @@ impl Default for Launched {
 }
 
 impl Trace {
+    /// An event of the set-up, or of the steps.
+    #[inline]
+    pub(super) fn record(&mut self, event: Event, in_setup: bool) {
+        push(
+            if in_setup {
+                &mut self.setup
+            } else {
+                &mut self.events
+            },
+            event,
+        );
+    }
+
     /// A launch like one since the last mark is counted with it: a loop over thousands of positions launches the same few.
     pub(super) fn launch(&mut self, kernel: Kernel, launched: &Launched) {
         let since = self.marks.last().map_or(0, |mark| mark.kernels);

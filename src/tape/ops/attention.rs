@@ -1,7 +1,7 @@
 //! `scaled_dot_product_attention` with PyTorch's own choice of kernel.
 
 use super::super::checkpoint::Kind;
-use super::super::{Category, DType, Grads, Layout, Tape, Tensor, grads};
+use super::super::{Category, DType, Grads, Layout, Saved, Tape, Tensor, grads};
 
 /// What stands between queries and keys.
 #[derive(Clone, Debug)]
@@ -153,22 +153,23 @@ fn flash(
     let result = out.clone();
     out.from_op(&[query, key, value], move |_| {
         let dtype = query.dtype();
-        let layouts = [query, key, value].map(|t| t.layout().preserved());
         let kept = [query, key, value, &result, &sums, &seed, &offset].map(Tensor::save);
         Box::new(move |incoming| {
             let Some(g) = incoming[0].as_ref() else {
                 return Grads::new();
             };
             let tape = g.tape();
-            let unpacked: Vec<Tensor> = kept.iter().map(super::super::Saved::unpack).collect();
+            let unpacked = kept.each_ref().map(Saved::unpack);
+            let [query, key, value, result, ..] = &unpacked;
             // The kernel takes gradient and result with the heads inside: where they lie otherwise they are copied.
             let inside = |t: &Tensor| {
                 let layout = t.layout().transposed(1, 2);
                 let copies = !layout.is_contiguous();
                 copies.then(|| tape.empty("contiguous", layout.shape, dtype))
             };
-            let copies = (inside(g), unpacked.get(3).and_then(inside));
-            let [dq, dk, dv] = layouts.map(|layout| tape.empty_as("flash_backward", layout, dtype));
+            let copies = (inside(g), inside(result));
+            let [dq, dk, dv] = [query, key, value]
+                .map(|t| tape.empty_as("flash_backward", t.layout().preserved(), dtype));
             // mha_bwd in flash_api.cpp: row sums and an fp32 query gradient, rounded to blocks of 128 rows, heads to 32 columns.
             let rows = s.next_multiple_of(128);
             let columns = head_columns(d);
@@ -286,7 +287,7 @@ fn efficient(
                 return Grads::new();
             };
             let tape = g.tape();
-            let unpacked: Vec<Tensor> = kept.iter().map(super::super::Saved::unpack).collect();
+            let unpacked: Vec<Tensor> = kept.iter().map(Saved::unpack).collect();
             let [dq, dk, dv] = [(h, s, d), (kv_heads, t, d), (kv_heads, t, value_dim)]
                 .map(|(h, n, d)| heads_inside(&tape, "efficient_backward", b, h, n, d, dtype));
             // Its rows are aligned to sixteen elements.
