@@ -58,7 +58,7 @@ impl Cx {
         state: Vec<Tensor>,
         layer: &dyn Fn(Vec<Tensor>, usize) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
-        const LEAST_TO_FOLD: u64 = 5;
+        const LEAST_TO_FOLD: u64 = 4;
         let period = period.max(1);
         let run =
             |state, from: u64, to: u64| (from..to).fold(state, |state, i| layer(state, i as usize));

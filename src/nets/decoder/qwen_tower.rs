@@ -79,9 +79,9 @@ impl Tower {
             tables = tables.each_ref().map(|table| self.by_windows(table));
         }
         let images = vec![self.side * self.side; (MOST_PIECES + 1).min(images as usize)];
-        for i in 0..self.layers {
+        let layer = |state: Vec<Tensor>, i: usize| {
             let whole = match &self.window {
-                Some((_, whole)) => whole.contains(&i),
+                Some((_, whole)) => whole.contains(&(i as u64)),
                 None => true,
             };
             let block = Block {
@@ -89,20 +89,30 @@ impl Tower {
                 tables: tables.clone(),
                 pieces: if whole { &images } else { &windows }.clone(),
             };
-            let mut state = cx.layer(
-                "blocks",
-                i as usize,
-                vec![hidden.clone()],
-                move |cx, state| state.iter().map(|x| block.run(cx, x)).collect(),
-            );
-            hidden = state.pop().unwrap_or(hidden);
-        }
+            cx.layer("blocks", i, state, move |cx, state| {
+                state.iter().map(|x| block.run(cx, x)).collect()
+            })
+        };
+        let state = cx.periodic_layers(self.layers, self.period(), vec![hidden], layer);
+        let Some(hidden) = state.into_iter().next() else {
+            return (pixels.clone(), pixels.clone());
+        };
         let mut merged = cx.within("merger", |cx| self.merged(cx, &hidden));
         if self.window.is_some() {
             merged = merged.rows_by_list(merged.size(0));
         }
         drop((places, bounds, window_bounds, tables));
         (hidden, merged)
+    }
+
+    /// After how many layers they repeat.
+    fn period(&self) -> u64 {
+        let Some((_, whole)) = &self.window else {
+            return 1;
+        };
+        let period = whole.first().map_or(1, |first| first + 1);
+        let regular = (0..self.layers).all(|i| whole.contains(&i) == (i % period + 1 == period));
+        if regular { period } else { self.layers }
     }
 
     /// `get_vision_position_ids`: the row and column of each patch, image by image.
