@@ -335,8 +335,7 @@ mod tests {
     fn course(trace: &Trace) -> Vec<(u64, bool)> {
         let expansion = Expansion::new(trace);
         let mut all = Vec::new();
-        let mut push =
-            |event: Single| all.push((event.bytes, event.is_free));
+        let mut push = |event: Single| all.push((event.bytes, event.is_free));
         expansion.setup(&mut push);
         expansion.events(0, trace.events.len(), &mut push);
         all

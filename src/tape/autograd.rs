@@ -42,7 +42,8 @@ pub(in crate::tape) struct Node {
     seen: Cell<bool>,
     work: Cell<Work>,
     edges: RefCell<Edges>,
-    buffer: RefCell<Grads>,
+    /// The gradients of its outputs so far; nearly all have one.
+    buffer: RefCell<SmallVec<[Option<Tensor>; 1]>>,
 }
 
 /// What a node does with the gradient that comes to it.
@@ -75,7 +76,7 @@ impl Node {
     }
 
     /// Reads the gradients that have come and wait here.
-    pub(in crate::tape) fn buffered<T>(&self, read: impl FnOnce(&Grads) -> T) -> T {
+    pub(in crate::tape) fn buffered<T>(&self, read: impl FnOnce(&[Option<Tensor>]) -> T) -> T {
         read(&self.buffer.borrow())
     }
 
@@ -325,7 +326,7 @@ impl Tape {
                 // Before the gradient is taken: what waits here is what a row that ends passes on.
                 self.enter_fold(&node, &mut border);
             }
-            let incoming = node.buffer.take();
+            let incoming: Grads = node.buffer.take().into_iter().collect();
             if let Some(param) = node.param() {
                 if let Some(gradient) = incoming.into_iter().next().flatten() {
                     param.accumulate(gradient);

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::tensor::Kept;
 use super::{Category, Core, DType, Param, Saved, Tape, Tensor};
 
 /// A segment's function: inputs to outputs.
@@ -39,7 +40,7 @@ pub struct Checkpointed;
 
 /// Where a saved tensor really is.
 pub(in crate::tape) enum Holder {
-    Kept(Tensor),
+    Kept(Kept),
     /// The n-th tensor a checkpointed segment saved.
     Place(Rc<Frame>, usize),
     /// On the host; comes back as a copy.
@@ -49,7 +50,7 @@ pub(in crate::tape) enum Holder {
 impl Holder {
     pub(in crate::tape) fn unpack(&self) -> Tensor {
         match self {
-            Self::Kept(tensor) => tensor.clone(),
+            Self::Kept(kept) => kept.tensor(),
             Self::Place(frame, place) => frame.unpack(*place),
             Self::Host(like, core) => {
                 let tape = Tape(core.clone());
@@ -126,7 +127,7 @@ impl Core {
         Saved(match hook {
             None => {
                 self.note_kept(tensor);
-                Holder::Kept(tensor.detach())
+                Holder::Kept(tensor.kept())
             }
             Some(Hook::Checkpoint(frame)) => {
                 let place = frame.saved.get();
@@ -144,9 +145,9 @@ impl Core {
                     // PyTorch raises here to leave the segment; we let it run on without recording.
                     self.muted.set(true);
                 }
-                Holder::Kept(tensor.detach())
+                Holder::Kept(tensor.kept())
             }
-            Some(Hook::Offload) if tensor.is_leaf_param() => Holder::Kept(tensor.detach()),
+            Some(Hook::Offload) if tensor.is_leaf_param() => Holder::Kept(tensor.kept()),
             Some(Hook::Offload) => {
                 let muted = self.muted.replace(true);
                 let shadow =

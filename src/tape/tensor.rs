@@ -295,6 +295,23 @@ impl Tensor {
         self.sharing(self.core().layouts.shared(layout), None, false)
     }
 
+    pub(in crate::tape) fn kept(&self) -> Kept {
+        let Inner {
+            core,
+            layout,
+            block,
+            dtype,
+            ..
+        } = self.inner();
+        core.hold(*block);
+        Kept {
+            core: core.clone(),
+            layout: layout.clone(),
+            block: *block,
+            dtype: *dtype,
+        }
+    }
+
     /// The same memory without history: `detach()`.
     pub fn detach(&self) -> Self {
         self.sharing(self.inner().layout.clone(), None, true)
@@ -319,6 +336,36 @@ impl Tensor {
     /// New memory in the same layout.
     pub fn another(&self, op: &'static str, dtype: DType) -> Self {
         self.core().laid_out(op, self.inner().layout.clone(), dtype)
+    }
+}
+
+/// What backward keeps of a tensor: its memory and how it lies, without history. Smaller than a tensor, for while forward
+/// runs most of what is alive is kept for backward.
+pub(in crate::tape) struct Kept {
+    core: Rc<Core>,
+    layout: Rc<Shared>,
+    block: Option<u32>,
+    dtype: DType,
+}
+
+impl Kept {
+    /// The tensor again, as `detach()` would have made it.
+    pub fn tensor(&self) -> Tensor {
+        self.core.hold(self.block);
+        Tensor::from(Inner {
+            core: self.core.clone(),
+            layout: self.layout.clone(),
+            edge: None,
+            block: self.block,
+            dtype: self.dtype,
+            view: true,
+        })
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        self.core.release(self.block);
     }
 }
 
