@@ -69,13 +69,13 @@ fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'stat
     let found = MODEL_TYPES
         .iter()
         .filter(has_net)
-        .find(|it| it.model_type == given);
+        .find(|it| it.name == given);
     if found.is_none() {
         let types = MODEL_TYPES
             .iter()
             .filter(has_net)
             .filter(|it| !it.arch.is_empty());
-        let types: Vec<&str> = types.map(|it| it.model_type).collect();
+        let types: Vec<&str> = types.map(|it| it.name).collect();
         let expected = match nearest(given, types.iter().copied()) {
             Some(near) => {
                 format!("a model type that Headroom has a network for; the nearest is {near}")
@@ -101,7 +101,7 @@ impl Reading<'_> {
         for (key, usual, prefix) in kind.parts {
             let inner = document.get(key).cloned().unwrap_or_default();
             // A part may bear the name of the whole (Qwen2-VL).
-            let named = text(&inner, "model_type").filter(|it| *it != kind.model_type);
+            let named = text(&inner, "model_type").filter(|it| *it != kind.name);
             let given = named.unwrap_or(usual);
             let outer = std::mem::replace(&mut self.path, format!("{key}."));
             if let Some(kind) = covered(&format!("{key}.model_type"), given, self.problems) {

@@ -2,7 +2,7 @@
 
 /// A `model_type`, its network, and what its configuration means where it says nothing.
 pub(super) struct ModelType {
-    pub model_type: &'static str,
+    pub name: &'static str,
     /// The network, as the catalogue calls it; empty for a part of another.
     pub arch: &'static str,
     /// The activation functions that the network runs.
@@ -16,14 +16,14 @@ pub(super) struct ModelType {
 }
 
 const fn kind(
-    model_type: &'static str,
+    name: &'static str,
     arch: &'static str,
     activations: &'static str,
     defaults: &'static str,
     fixed: &'static str,
 ) -> ModelType {
     ModelType {
-        model_type,
+        name,
         arch,
         activations,
         defaults,

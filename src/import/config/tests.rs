@@ -52,22 +52,22 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
 fn every_row_is_sound() {
     for pair in MODEL_TYPES.windows(2) {
         assert!(
-            pair[0].model_type < pair[1].model_type,
+            pair[0].name < pair[1].name,
             "{}",
-            pair[1].model_type
+            pair[1].name
         );
     }
     for kind in MODEL_TYPES {
         for (name, value) in pairs(kind.defaults) {
             let known = SIZES.iter().any(|(size, _)| *size == name) || name == "rotary%";
-            assert!(known, "{} {name}", kind.model_type);
-            assert!(value.parse::<u64>().is_ok(), "{} {name}", kind.model_type);
+            assert!(known, "{} {name}", kind.name);
+            assert!(value.parse::<u64>().is_ok(), "{} {name}", kind.name);
         }
         // A file that says nothing is the class's default model, in sizes that build.
-        let imported = read(&Document::new().with("model_type", kind.model_type));
+        let imported = read(&Document::new().with("model_type", kind.name));
         if !kind.arch.is_empty() && nets::has(kind.arch) {
-            assert_eq!(imported.problems, vec![], "{}", kind.model_type);
-            assert_eq!(imported.scenario.check(), vec![], "{}", kind.model_type);
+            assert_eq!(imported.problems, vec![], "{}", kind.name);
+            assert_eq!(imported.scenario.check(), vec![], "{}", kind.name);
         }
     }
 }
