@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use headroom::allocator::Card;
 use headroom::catalog;
-use headroom::estimate::{self, Prediction, estimate, quick_peak};
+use headroom::estimate::{self, Band, Prediction, estimate, quick_peak};
 use headroom::scenario::settings::{self, ValueType};
-use headroom::scenario::{Distribution, Scenario, presets};
+use headroom::scenario::{Distribution, Parallelism, Scenario, presets};
 use headroom::share;
 use headroom::units::Bytes;
 
@@ -272,6 +272,46 @@ fn parts_are_the_whole_and_what_stays_is_what_lasts() {
         let beside = found.between_steps.saturating_sub(lasting);
         let little = beside <= lasting.scale(0.02) + Bytes::mib(160);
         law.holds(little, &format!("{beside} beside {lasting}"), &scenario);
+    }
+}
+
+#[test]
+fn what_is_allocated_is_reserved_and_what_is_reserved_lies_on_the_device() {
+    let tried = cases(40);
+    let mut law = Law::compared_at_least(tried / 2);
+    let mut dice = Dice(7);
+    for case in 0..tried {
+        let mut scenario = small(&mut dice);
+        // Every strategy in turn, on one GPU and on several.
+        let strategy = Parallelism::ALL[case % Parallelism::ALL.len()];
+        if case % 4 > 0 {
+            let nodes = dice.one_of(&["1", "2", "4"]);
+            let gpus = dice.one_of(&["4", "8", "64"]);
+            let offload = dice.one_of(&["none", "none", "optimizer", "parameters"]);
+            let several = [
+                ("par", strategy.id()),
+                ("gpus", gpus),
+                ("nodes", nodes),
+                ("offload", offload),
+            ];
+            scenario = with(&scenario, &several);
+        }
+        if dice.below(3) == 0 {
+            scenario = with(&scenario, &[("expandable", "on")]);
+        }
+        if !scenario.check().is_empty() {
+            continue;
+        }
+        let Ok(found) = estimate(&scenario) else {
+            continue;
+        };
+        let bands = [found.allocated, found.reserved, found.device];
+        let rising = |pick: fn(&Band) -> Bytes| bands.iter().map(pick).is_sorted();
+        let ordered = rising(|band| band.low) && rising(|band| band.expected);
+        let ordered = ordered && rising(|band| band.high);
+        law.holds(ordered, &format!("{bands:?}"), &scenario);
+        let inside = |band: &Band| band.low <= band.expected && band.expected <= band.high;
+        law.holds(bands.iter().all(inside), &format!("{bands:?}"), &scenario);
     }
 }
 

@@ -40,7 +40,9 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         ..doubts
     }
     .uncertainty()
-    .band(Bytes::new(peaks.reserved));
+    .band(Bytes::new(peaks.reserved))
+    // More is in doubt of what is reserved, yet it is never less than what is allocated.
+    .at_least(allocated);
     let device = device::band(case, reserved);
     let usable = device::usable(case);
     let breakdown = largest_first(with_rest(

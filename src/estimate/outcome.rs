@@ -14,6 +14,17 @@ pub struct Band {
     pub high: Bytes,
 }
 
+impl Band {
+    /// The band, raised where it lies below another.
+    pub fn at_least(self, floor: Self) -> Self {
+        Self {
+            low: self.low.max(floor.low),
+            expected: self.expected.max(floor.expected),
+            high: self.high.max(floor.high),
+        }
+    }
+}
+
 /// How what is needed compares with what there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fit {
