@@ -76,14 +76,13 @@ pub struct StepSequence {
     restart: Option<(usize, FirstSteps)>,
 }
 
+/// Runs the network with batches of one size and hands the trace on.
+type RunSize<'a, E> = dyn FnMut(u64, &mut dyn FnMut(&Trace)) -> Result<(), E> + 'a;
+
 impl StepSequence {
     /// `run` hands the trace of `STEPS` steps from the start, with batches of one size, to its second argument. The first size's
     /// first `warm_up` steps stand for the beginning: 2 where the second step still allocates what lasts, as DDP's buckets.
-    pub fn record<E>(
-        sizes: Vec<u64>,
-        warm_up: u32,
-        run: &mut dyn FnMut(u64, &mut dyn FnMut(&Trace)) -> Result<(), E>,
-    ) -> Result<Self, E> {
+    pub fn record<E>(sizes: Vec<u64>, warm_up: u32, run: &mut RunSize<E>) -> Result<Self, E> {
         let mut first = None;
         let mut steady: Map<u64, SteadyStep> = Map::new();
         for &size in &sizes {
