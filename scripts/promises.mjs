@@ -83,20 +83,22 @@ for (const folder of FOLDERS) {
     if (wrong.length === 0) passed += 1;
   }
 }
+// One test for all packages of each kind: a list is not worth more for being long.
+let before = problems.length;
 for (const [path, { engines }] of Object.entries(JSON.parse(readFileSync("tests/e2e/package-lock.json", "utf8")).packages)) {
-  if (!engines?.node) continue;
-  if (least(engines.node) > PROMISED) problems.push(`${path}: asks for Node ${engines.node}`);
-  else passed += 1;
+  if (engines?.node && least(engines.node) > PROMISED) problems.push(`${path}: asks for Node ${engines.node}`);
 }
+if (problems.length === before) passed += 1;
 
 const number = (version) => (version ?? "0").split(".").reduce((sum, part, at) => sum + Number(part) / 1000 ** at, 0);
 const json = execFileSync("cargo", ["metadata", "--format-version", "1", "--locked", "--all-features"], { maxBuffer: 1 << 28 });
 const { packages } = JSON.parse(json);
 const ours = packages.find((it) => it.source === null).rust_version;
+before = problems.length;
 for (const it of packages) {
   if (number(it.rust_version) > number(ours)) problems.push(`${it.name} ${it.version}: asks for Rust ${it.rust_version}, Cargo.toml promises ${ours}`);
-  else passed += 1;
 }
+if (problems.length === before) passed += 1;
 
 for (const it of problems) console.log(`FAIL ${it}`);
 console.log(`${passed} passed, ${problems.length} failed`);
