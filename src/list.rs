@@ -80,7 +80,7 @@ mod tests {
     fn pieces_hold_what_a_list_holds() {
         let mut list = Vec::new();
         let mut pieces = Pieces::default();
-        for item in 0..3 * Pieces::<usize>::LENGTH + 1 {
+        for item in 0..=3 * Pieces::<usize>::LENGTH {
             list.push(item);
             pieces.push(item);
             *pieces.get_mut(item / 2).unwrap() += item;
