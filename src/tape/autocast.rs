@@ -2,38 +2,12 @@
 //!
 //! Follows aten/src/ATen/autocast_mode.cpp (`cached_cast`) and the operation lists of autocast_mode.h.
 
-use super::{Category, DType, Tape, Tensor};
-
-impl Tape {
-    /// Runs `body` inside `torch.autocast(dtype=...)`; the cache of cast weights goes with the outermost one.
-    pub fn autocast<T>(&self, dtype: Option<DType>, body: impl FnOnce() -> T) -> T {
-        let Some(dtype) = dtype else { return body() };
-        let outer = self.0.autocast.replace(Some(dtype));
-        let result = body();
-        self.0.autocast.set(outer);
-        if outer.is_none() {
-            self.0.cast_cache.take();
-        }
-        result
-    }
-
-    /// Runs `body` with autocast switched off, as `torch.autocast(enabled=False)`.
-    pub fn without_autocast<T>(&self, body: impl FnOnce() -> T) -> T {
-        let outer = self.0.autocast.replace(None);
-        let result = body();
-        self.0.autocast.set(outer);
-        result
-    }
-
-    pub fn autocast_dtype(&self) -> Option<DType> {
-        self.0.autocast.get()
-    }
-}
+use super::{Category, DType, Tensor};
 
 impl Tensor {
     /// The tensor as an operation of the `lower_precision_fp` list takes it.
     pub fn lowered(&self) -> Tensor {
-        match self.core().autocast.get() {
+        match self.core().mode.get().autocast {
             Some(low)
                 if self.dtype().is_floating()
                     && self.dtype() != DType::F64
@@ -52,7 +26,7 @@ impl Tensor {
 
     /// The tensor as an operation of the `fp32` list takes it.
     pub(in crate::tape) fn raised(&self) -> Tensor {
-        match self.core().autocast.get() {
+        match self.core().mode.get().autocast {
             Some(_) if self.dtype().is_half() => self.to(DType::F32),
             _ => self.clone(),
         }

@@ -146,7 +146,7 @@ fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Optio
 #[inline(never)]
 fn edges_of(inputs: &[&Tensor]) -> Option<Edges> {
     let core = inputs.first()?.core();
-    if !core.grad_mode.get() || !inputs.iter().any(|input| input.requires_grad()) {
+    if !core.mode.get().grad || !inputs.iter().any(|input| input.requires_grad()) {
         return None;
     }
     let mut edges = Edges::new();
@@ -163,7 +163,7 @@ fn node_with(inputs: &[&Tensor], edges: Edges, backward: Backward) -> Option<Rc<
     core.sequence.set(sequence + 1);
     let node = Node {
         sequence,
-        scope: core.scope.get(),
+        scope: core.mode.get().scope,
         fold: core.open.get().fold(),
         waiting: Cell::new(0),
         seen: Cell::new(false),
@@ -308,15 +308,17 @@ impl Tape {
         for (root, gradient) in roots {
             add_to_buffer(&root, gradient);
             // A root that another root leads to waits for it.
-            if root.node.waiting.get() == 0 && !ready.iter().any(|it| Rc::ptr_eq(&it.0, &root.node))
-            {
+            let waits = root.node.waiting.get() > 0;
+            if !waits && !ready.iter().any(|other| Rc::ptr_eq(&other.0, &root.node)) {
                 ready.push(Ready(root.node));
             }
         }
-        let outer_scope = self.scope();
-        let outer_grad = self.0.grad_mode.replace(false);
         // Autocast's state belongs to forward code; backward of an operation runs in the dtypes it saved.
-        let outer_cast = self.0.autocast.replace(None);
+        let mode = self.mode().no_grad().with_autocast(None);
+        self.within(mode, || self.run_ready(ready));
+    }
+
+    fn run_ready(&self, mut ready: BinaryHeap<Ready>) {
         let outer_fold = self.0.open.get().fold();
         let mut border = Border::default();
         let mut leaves = Vec::new();
@@ -372,9 +374,6 @@ impl Tape {
         if outer_fold.is_none() {
             self.leave_fold(&mut border);
         }
-        self.0.autocast.set(outer_cast);
-        self.0.grad_mode.set(outer_grad);
-        self.enter(outer_scope);
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 
 use super::tensor::Kept;
-use super::{Category, Core, DType, Param, Saved, Tape, Tensor};
+use super::{Category, Core, DType, Mode, Param, Saved, Tape, Tensor};
 
 /// A segment's function: inputs to outputs.
 pub type Segment = dyn Fn(&[Tensor]) -> Vec<Tensor>;
@@ -63,7 +63,7 @@ impl Holder {
 
 /// What happens to tensors saved while it is in force.
 #[derive(Clone)]
-pub(in crate::tape) enum Hook {
+pub(in crate::tape) enum SavedTensorHook {
     Checkpoint(Rc<Frame>),
     Recompute(Rc<Frame>),
     /// `torch.autograd.graph.save_on_cpu`.
@@ -81,7 +81,7 @@ impl Inputs {
     fn of(core: &Rc<Core>, inputs: &[Tensor]) -> Self {
         let hook = core.hooks.borrow().last().cloned();
         match hook {
-            Some(Hook::Checkpoint(_) | Hook::Recompute(_)) => Self::Saved(
+            Some(SavedTensorHook::Checkpoint(_) | SavedTensorHook::Recompute(_)) => Self::Saved(
                 inputs
                     .iter()
                     .map(|input| (input.save(), input.requires_grad()))
@@ -112,7 +112,8 @@ pub(in crate::tape) struct Frame {
     core: Rc<Core>,
     segment: Rc<Segment>,
     inputs: Inputs,
-    autocast: Option<DType>,
+    /// The mode in which forward ran the segment.
+    mode: Mode,
     keep: Keep,
     kept: RefCell<VecDeque<Tensor>>,
     /// Matrix products met so far, in forward and again in backward.
@@ -129,12 +130,12 @@ impl Core {
                 self.note_kept(tensor);
                 Holder::Kept(tensor.kept())
             }
-            Some(Hook::Checkpoint(frame)) => {
+            Some(SavedTensorHook::Checkpoint(frame)) => {
                 let place = frame.saved.get();
                 frame.saved.set(place + 1);
                 Holder::Place(frame, place)
             }
-            Some(Hook::Recompute(frame)) => {
+            Some(SavedTensorHook::Recompute(frame)) => {
                 let mut remade = frame.remade.borrow_mut();
                 let list = remade.get_or_insert_default();
                 list.push(Some(tensor.detach()));
@@ -143,22 +144,18 @@ impl Core {
                 self.note_kept(tensor);
                 if done {
                     // PyTorch raises here to leave the segment; we let it run on without recording.
-                    self.muted.set(true);
+                    self.stopped.set(true);
                 }
                 Holder::Kept(tensor.kept())
             }
-            Some(Hook::Offload) if tensor.is_leaf_param() => Holder::Kept(tensor.kept()),
-            Some(Hook::Offload) => {
-                let muted = self.muted.replace(true);
-                let shadow =
-                    Tape(self.clone()).empty_as("save_on_cpu", *tensor.layout(), tensor.dtype());
-                self.muted.set(muted);
-                Tape(self.clone()).kernel(
-                    "save_on_cpu",
-                    tensor.dtype(),
-                    0.0,
-                    shadow.bytes() as f64,
-                );
+            Some(SavedTensorHook::Offload) if tensor.is_leaf_param() => {
+                Holder::Kept(tensor.kept())
+            }
+            Some(SavedTensorHook::Offload) => {
+                let op = "save_on_cpu";
+                let (layout, dtype) = (*tensor.layout(), tensor.dtype());
+                let shadow = self.tensor(op, 0, layout, dtype, Category::Activations);
+                Tape(self.clone()).kernel(op, dtype, 0.0, shadow.bytes() as f64);
                 Holder::Host(shadow, self.clone())
             }
         })
@@ -173,11 +170,15 @@ impl Core {
         run: impl FnOnce() -> [Tensor; N],
     ) -> [Tensor; N] {
         let (frame, again) = match self.hooks.borrow().last() {
-            Some(Hook::Checkpoint(frame)) if frame.keep != Keep::Nothing => (frame.clone(), false),
-            Some(Hook::Recompute(frame)) if frame.keep != Keep::Nothing => (frame.clone(), true),
+            Some(SavedTensorHook::Checkpoint(frame)) if frame.keep != Keep::Nothing => {
+                (frame.clone(), false)
+            }
+            Some(SavedTensorHook::Recompute(frame)) if frame.keep != Keep::Nothing => {
+                (frame.clone(), true)
+            }
             _ => return run(),
         };
-        if !frame.keeps(kind, again) || self.muted.get() {
+        if !frame.keeps(kind, again) || self.stopped.get() {
             return run();
         }
         if again {
@@ -222,26 +223,12 @@ impl Frame {
     }
 
     fn recompute(self: &Rc<Self>) {
-        let core = &self.core;
+        let tape = Tape(self.core.clone());
         let inputs = self.inputs.again();
-        core.hooks.borrow_mut().push(Hook::Recompute(self.clone()));
-        let grad = core.grad_mode.replace(true);
-        let cast = core.autocast.replace(self.autocast);
-        let outer_cache = core.cast_cache.take();
-        let scope = core.scope.get();
-        let muted = core.muted.get();
-        let tape = Tape(core.clone());
-        let held = tape.held_with_graph();
+        let hook = SavedTensorHook::Recompute(self.clone());
         // The recomputed graph is only made to be dropped.
-        drop((self.segment)(&inputs));
-        tape.end_inner_graph(held);
-        drop(inputs);
-        core.muted.set(muted);
-        core.cast_cache.replace(outer_cache);
-        core.autocast.set(cast);
-        core.grad_mode.set(grad);
-        core.scope.set(scope);
-        core.hooks.borrow_mut().pop();
+        let run = || drop((self.segment)(&inputs));
+        tape.in_inner_graph(|| tape.with_saved_tensor_hook(hook, || tape.within(self.mode, run)));
     }
 }
 
@@ -262,27 +249,22 @@ impl Tape {
         inputs: Vec<Tensor>,
         segment: impl Fn(&[Tensor]) -> Vec<Tensor> + 'static,
     ) -> Vec<Tensor> {
-        if !self.0.grad_mode.get() {
+        if !self.0.mode.get().grad {
             return segment(&inputs);
         }
         let frame = Rc::new(Frame {
             core: self.0.clone(),
             segment: Rc::new(segment),
             inputs: Inputs::of(&self.0, &inputs),
-            autocast: self.0.autocast.get(),
+            mode: self.mode(),
             keep,
             kept: RefCell::default(),
             products: Default::default(),
             saved: Cell::new(0),
             remade: RefCell::default(),
         });
-        self.0
-            .hooks
-            .borrow_mut()
-            .push(Hook::Checkpoint(frame.clone()));
-        let outputs = (frame.segment)(&inputs);
-        self.0.hooks.borrow_mut().pop();
-        outputs
+        let hook = SavedTensorHook::Checkpoint(frame.clone());
+        self.with_saved_tensor_hook(hook, || (frame.segment)(&inputs))
     }
 
     /// `torch.utils.checkpoint.checkpoint(segment, *inputs, use_reentrant=True)` (`CheckpointFunction`): forward without a
@@ -292,11 +274,11 @@ impl Tape {
         inputs: Vec<Tensor>,
         segment: impl Fn(&[Tensor]) -> Vec<Tensor> + 'static,
     ) -> Vec<Tensor> {
-        if !self.0.grad_mode.get() {
+        if !self.0.mode.get().grad {
             return segment(&inputs);
         }
         let outputs = self.no_grad(|| segment(&inputs));
-        let autocast = self.0.autocast.get();
+        let mode = self.mode();
         let tape = self.clone();
         let given: Vec<&Tensor> = inputs.iter().collect();
         Tensor::from_op_with(outputs, &given, |needs| {
@@ -320,33 +302,28 @@ impl Tape {
                         }
                     })
                     .collect();
-                let scope = tape.0.scope.get();
-                let grad = tape.0.grad_mode.replace(true);
-                let outer_cache = tape.0.cast_cache.take();
-                let held = tape.held_with_graph();
-                let outputs = tape.autocast(autocast, || segment(&inputs));
-                tape.0.cast_cache.replace(outer_cache);
-                tape.0.grad_mode.set(grad);
-                tape.backward_from(&outputs, &incoming);
-                tape.end_inner_graph(held);
-                tape.0.scope.set(scope);
+                let outputs = tape.in_inner_graph(|| {
+                    let run = || tape.autocast(mode.autocast, || segment(&inputs));
+                    let outputs = tape.within(mode.with_autocast(None), run);
+                    tape.backward_from(&outputs, &incoming);
+                    outputs
+                });
                 let gradients = leaves.iter().map(|(leaf, _)| leaf.grad.take());
+                let gradients = gradients.inspect(|g| {
+                    if let Some(g) = g {
+                        g.set_category(Category::BackwardTemporaries);
+                    }
+                });
+                let gradients = gradients.collect();
+                // Names of the Python function, which live until it returns.
+                drop(outputs);
                 gradients
-                    .inspect(|g| {
-                        if let Some(g) = g {
-                            g.set_category(Category::BackwardTemporaries);
-                        }
-                    })
-                    .collect()
             })
         })
     }
 
     /// Runs `body` with `torch.autograd.graph.save_on_cpu()` in force.
     pub fn offloading<T>(&self, body: impl FnOnce() -> T) -> T {
-        self.0.hooks.borrow_mut().push(Hook::Offload);
-        let result = body();
-        self.0.hooks.borrow_mut().pop();
-        result
+        self.with_saved_tensor_hook(SavedTensorHook::Offload, body)
     }
 }

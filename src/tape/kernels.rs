@@ -15,7 +15,7 @@ impl Tape {
             self.workspace("cublas", bytes);
             return;
         }
-        if self.0.muted.get() {
+        if self.0.stopped.get() {
             return;
         }
         // A handle belongs to a thread, and backward has its own.

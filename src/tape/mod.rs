@@ -10,6 +10,7 @@ mod dtype;
 pub mod fold;
 mod kernels;
 mod layout;
+mod mode;
 mod notes;
 pub mod ops;
 mod param;
@@ -29,6 +30,7 @@ pub use checkpoint::{Checkpointed, Keep};
 pub use dtype::DType;
 pub use fold::Folding;
 pub use layout::{Dims, Layout, broadcast};
+pub use mode::Mode;
 pub use notes::Note;
 pub use param::{Hook, Made, Param};
 pub use phase::Phase;
@@ -36,7 +38,7 @@ pub use tensor::Tensor;
 pub use torch::{AdamStep, Torch};
 pub use trace::{Block, Event, Group, Kernel, Mark, Scope, Trace, rounded};
 
-use checkpoint::Hook as SavedHook;
+use checkpoint::SavedTensorHook;
 use trace::ScopeEntry;
 
 /// What the tape and the step have to know of the GPU and of PyTorch to choose kernels as it does.
@@ -82,31 +84,24 @@ pub struct Tape(Rc<Core>);
 pub(in crate::tape) struct Core {
     machine: Machine,
     trace: RefCell<Trace>,
-    scope: Cell<Scope>,
+    mode: Cell<Mode>,
     phase: Cell<Phase>,
     step: Cell<u32>,
-    /// Nothing is allocated: the rest of a segment whose recomputation has stopped early.
-    muted: Cell<bool>,
-    /// A model is being constructed: only what constructors make takes effect.
-    declaring: Cell<bool>,
+    /// A recomputation has saved all it is asked for. PyTorch leaves the segment there by an exception; here the rest of it
+    /// runs without allocating.
+    stopped: Cell<bool>,
     /// Nothing is recorded any more.
     closed: Cell<bool>,
-    /// Blocks go to the set-up list: they exist before the first step.
-    setting_up: Cell<bool>,
     sequence: Cell<u32>,
     /// The group being recorded.
     open: Cell<fold::Open>,
-    grad_mode: Cell<bool>,
-    /// Modules are in evaluation mode.
-    evaluating: Cell<bool>,
     /// The engine never sums gradients in place.
     sums_apart: Cell<bool>,
-    autocast: Cell<Option<DType>>,
     cast_cache: RefCell<Vec<(u32, Tensor)>>,
     /// The workspaces cuBLAS keeps, where its version does: the loop's thread has one, backward's another.
     cublas: Cell<[Option<u32>; 2]>,
     layouts: layout::Recent,
-    hooks: RefCell<Vec<SavedHook>>,
+    hooks: RefCell<Vec<SavedTensorHook>>,
     /// What nodes hold as plain attributes, not as saved tensors: alive as long as the graph is.
     contexts: RefCell<Vec<Tensor>>,
     params: RefCell<Vec<Rc<Param>>>,
@@ -150,19 +145,14 @@ impl Tape {
         Self(Rc::new(Core {
             machine,
             trace: RefCell::new(trace),
-            scope: Cell::default(),
+            mode: Cell::default(),
             phase: Cell::default(),
             step: Cell::new(0),
-            muted: Cell::new(false),
-            declaring: Cell::new(false),
+            stopped: Cell::new(false),
             closed: Cell::new(false),
-            setting_up: Cell::new(false),
             sequence: Cell::new(0),
             open: Cell::default(),
-            grad_mode: Cell::new(true),
-            evaluating: Cell::new(false),
             sums_apart: Cell::new(false),
-            autocast: Cell::new(None),
             cast_cache: RefCell::default(),
             cublas: Cell::default(),
             layouts: layout::Recent::default(),
@@ -233,64 +223,10 @@ impl Tape {
         self.0.kernel(op, dtype, each, count);
     }
 
-    /// Runs `body` with memory that exists before the first step: weights, buffers, averages.
-    pub fn setting_up<T>(&self, body: impl FnOnce() -> T) -> T {
-        let before = self.0.setting_up.replace(true);
-        let result = body();
-        self.0.setting_up.set(before);
-        result
-    }
-
-    /// `torch.is_grad_enabled()`.
-    pub fn grad_enabled(&self) -> bool {
-        self.0.grad_mode.get()
-    }
-
-    /// Runs `body` as under `torch.no_grad()`.
-    pub fn no_grad<T>(&self, body: impl FnOnce() -> T) -> T {
-        let before = self.0.grad_mode.replace(false);
-        let result = body();
-        self.0.grad_mode.set(before);
-        result
-    }
-
-    /// The declaration pass: goes once through a forward function as Flax's `init` does, for what its modules' constructors
-    /// make. Operations only give shapes: nothing is allocated, launched, saved or noted, and there is no graph, so that
-    /// checkpoints and offload do nothing. Parameters, buffers and what comes and goes with them fill the set-up list.
-    /// Returns the parameters and buffers in the order of the constructors.
-    pub fn declare(&self, forward: impl FnOnce()) -> Vec<Rc<Param>> {
-        let before = self.0.declaring.replace(true);
-        self.no_grad(forward);
-        self.0.declaring.set(before);
-        self.0.params.take()
-    }
-
-    pub fn declaring(&self) -> bool {
-        self.0.declaring.get()
-    }
-
-    /// `model.eval()` or `model.train()`: dropout, drop paths and the checkpoints of transformers' layers ask for it.
-    pub fn evaluate(&self, on: bool) {
-        self.0.evaluating.set(on);
-    }
-
-    pub fn evaluating(&self) -> bool {
-        self.0.evaluating.get()
-    }
-
     /// Makes the engine sum gradients into new tensors, as it does for subclasses of tensors such as `DTensor` and
     /// `FakeTensor` (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp).
     pub fn sum_gradients_apart(&self) {
         self.0.sums_apart.set(true);
-    }
-
-    pub fn scope(&self) -> Scope {
-        self.0.scope.get()
-    }
-
-    /// Makes `scope` the one that new blocks belong to; returns the one before.
-    pub fn enter(&self, scope: Scope) -> Scope {
-        self.0.scope.replace(scope)
     }
 
     /// The scope `name` (or `name.index`) inside `parent`.
@@ -345,7 +281,7 @@ impl Tape {
 
     /// Keeps a tensor as long as the graph of the loss lives.
     pub fn hold_with_graph(&self, tensor: &Tensor) {
-        if self.0.declaring.get() {
+        if self.0.mode.get().declaring {
             return;
         }
         self.0.contexts.borrow_mut().push(tensor.clone());
@@ -354,20 +290,6 @@ impl Tape {
     /// What lives as long as the graph made since the last call.
     pub fn take_graph(&self) -> Vec<Tensor> {
         self.0.contexts.take()
-    }
-
-    /// Lets go what an inner graph has held.
-    pub(in crate::tape) fn end_inner_graph(&self, held_before: usize) {
-        let inner = {
-            let mut all = self.0.contexts.borrow_mut();
-            let from = held_before.min(all.len());
-            all.split_off(from)
-        };
-        drop(inner);
-    }
-
-    pub(in crate::tape) fn held_with_graph(&self) -> usize {
-        self.0.contexts.borrow().len()
     }
 
     /// How many parameters and buffers have been declared that no model has taken.
@@ -386,7 +308,7 @@ impl Tape {
 
 impl Core {
     fn kernel(&self, op: &'static str, dtype: DType, work: [f64; 2], count: u32) {
-        if self.muted.get() || self.declaring.get() {
+        if self.stopped.get() || self.mode.get().declaring {
             return;
         }
         self.last_op.set(op);

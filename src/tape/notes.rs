@@ -30,7 +30,7 @@ impl Core {
     /// A tensor is kept by an operation that runs now; its result says which.
     #[inline]
     pub(in crate::tape) fn note_kept(&self, tensor: &Tensor) {
-        if self.noting.get().is_some() && !self.muted.get() {
+        if self.noting.get().is_some() && !self.stopped.get() {
             self.note(tensor, self.last_op.get());
         }
     }

@@ -52,7 +52,7 @@ impl Param {
     /// The tensor as forward code sees it.
     pub fn tensor(&self) -> Tensor {
         // The declaration pass makes no graph.
-        if !self.trainable || self.data.core().declaring.get() {
+        if !self.trainable || self.data.core().mode.get().declaring {
             return self.data.clone();
         }
         let living = self.node.borrow().as_ref().and_then(Weak::upgrade);
@@ -185,7 +185,7 @@ impl Tape {
 impl Tensor {
     /// The same tensor after `self.requires_grad = True`: its gradient comes to it and goes with it.
     pub fn asking_for_gradient(&self) -> Tensor {
-        if self.requires_grad() || self.core().declaring.get() {
+        if self.requires_grad() || self.core().mode.get().declaring {
             return self.clone();
         }
         self.as_leaf().tensor()

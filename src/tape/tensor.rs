@@ -77,7 +77,8 @@ impl Core {
         bytes: u64,
         category: Category,
     ) -> Option<u32> {
-        let unmade = self.muted.get() || (self.declaring.get() && !self.setting_up.get());
+        let mode = self.mode.get();
+        let unmade = self.stopped.get() || (mode.declaring && !mode.setup);
         if bytes == 0 || unmade {
             return None;
         }
@@ -86,7 +87,7 @@ impl Core {
         let new = Block {
             bytes,
             category,
-            scope: self.scope.get(),
+            scope: mode.scope,
             op,
             copies: 1,
             carried: false,

@@ -58,10 +58,7 @@ impl Cx {
             return body(self, inputs);
         };
         let cx = self.clone();
-        let segment = move |inputs: &[Tensor]| {
-            cx.enter();
-            body(&cx, inputs.to_vec())
-        };
+        let segment = move |inputs: &[Tensor]| body(&cx, inputs.to_vec());
         let is_layer = matches!(region, Region::Layer(_));
         if is_layer && keep == Keep::Nothing && self.env.libraries.reentrant {
             self.tape.checkpoint_reentrant(inputs, segment)

@@ -181,11 +181,6 @@ impl Cx {
         (child, outer)
     }
 
-    /// Makes this module the one that new memory belongs to, as a recomputed segment must.
-    pub fn enter(&self) {
-        self.tape.enter(self.scope);
-    }
-
     pub fn path(&self) -> String {
         self.tape.path(self.scope)
     }

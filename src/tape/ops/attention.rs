@@ -252,7 +252,7 @@ fn efficient(
     let flops = attention_flops(query, key, mask);
     // `should_compute_logsumexp` in sdp_utils_cpp.h: nobody asks for the sums where nothing asks for a gradient.
     let asked = [query, key, value].iter().any(|it| it.requires_grad());
-    let asked = asked && query.core().grad_mode.get();
+    let asked = asked && query.core().mode.get().grad;
     let [out, sums] = query.core().selective(Kind::Attention, || {
         tape.kernel(
             "efficient_attention",
