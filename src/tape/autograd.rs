@@ -11,21 +11,11 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
+use super::backward::{Backward, Grads};
 use super::checkpoint::Holder;
 use super::fold::{Border, Fold};
 use super::spare::{Spare, keep, placed};
 use super::{Category, Param, Scope, Tape, Tensor};
-
-/// Gradients of a node's outputs, or for its inputs; `None` where there is none.
-pub type Grads = SmallVec<[Option<Tensor>; 4]>;
-
-/// What a node does when its gradient has come. It runs once; what it captured is freed when it returns.
-pub type Backward = Box<dyn FnOnce(Grads) -> Grads>;
-
-/// Makes the list a backward returns.
-pub fn grads<const N: usize>(all: [Option<Tensor>; N]) -> Grads {
-    all.into_iter().collect()
-}
 
 /// Where a tensor's gradient goes.
 #[derive(Clone)]

@@ -4,6 +4,7 @@
 mod again;
 mod autocast;
 mod autograd;
+mod backward;
 mod category;
 mod checkpoint;
 mod dtype;
@@ -24,7 +25,8 @@ mod trace;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-pub use autograd::{Backward, Grads, Needs, Saved, grads};
+pub use autograd::{Needs, Saved};
+pub use backward::{Backward, Grads, borrowing, consuming, grads};
 pub use category::Category;
 pub use checkpoint::{Checkpointed, Keep};
 pub use dtype::DType;

@@ -94,7 +94,7 @@ impl Core {
             holders: 1,
         };
         trace.blocks.push(new);
-        trace.record(Event::alloc(block), self.setting_up.get());
+        trace.record(Event::alloc(block), self.mode.get().setup);
         Some(block)
     }
 
@@ -119,7 +119,7 @@ impl Core {
             entry.holders > 0
         });
         if !held {
-            trace.record(Event::free(block), self.setting_up.get());
+            trace.record(Event::free(block), self.mode.get().setup);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Activations of convolutional nets: piecewise ones, those that write into their input, and noise.
 
-use super::super::{Grads, Tensor, grads};
+use super::super::{Saved, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `F.relu_(self)`: the same memory; keeps its result.
@@ -9,10 +9,7 @@ impl Tensor {
         let result = out.clone();
         out.from_op(&[self], move |_| {
             let kept = result.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let result = kept.unpack();
                 // The kernel's operands are the result and the gradient, in this order: it decides the layout.
                 let out = result.zip(g, "threshold_backward");
@@ -62,12 +59,7 @@ impl Tensor {
         let noise = self.map("bernoulli");
         self.in_place("mul_").from_op(&[self], |_| {
             let kept = noise.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
-                grads([Some(g.zip(&kept.unpack(), "mul"))])
-            })
+            borrowing(move |g| grads([Some(g.zip(&kept.unpack(), "mul"))]))
         })
     }
 
@@ -96,11 +88,9 @@ impl Tensor {
             .then(|| self.tape().no_grad(|| self.cloned()));
         self.in_place(op).from_op(&[self], |_| {
             let kept = before.as_ref().map(Tensor::save);
-            Box::new(move |incoming| {
-                let (Some(g), Some(kept)) = (incoming[0].as_ref(), kept.as_ref()) else {
-                    return Grads::new();
-                };
-                grads([Some(backward(g, &kept.unpack()))])
+            borrowing(move |g| {
+                let kept = kept.as_ref().map(Saved::unpack);
+                grads([kept.map(|before| backward(g, &before))])
             })
         })
     }

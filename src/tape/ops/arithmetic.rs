@@ -1,6 +1,6 @@
 //! Element-wise operations.
 
-use super::super::{DType, Grads, Layout, Saved, Tensor, broadcast, grads};
+use super::super::{DType, Layout, Saved, Tensor, borrowing, broadcast, consuming, grads};
 
 impl Tensor {
     /// One element-wise kernel over this tensor: a result of the same shape.
@@ -78,10 +78,7 @@ impl Tensor {
         let (a, b) = (self.meta(), other.meta());
         self.zip(other, "add").from_op(&[self, other], |needs| {
             let needs = [needs.input(0), needs.input(1)];
-            Box::new(move |mut incoming: Grads| {
-                let Some(g) = incoming.pop().flatten() else {
-                    return Grads::new();
-                };
+            consuming(move |g| {
                 // Both inputs get the same tensor; only shapes and types that differ make new ones.
                 let [for_self, for_other] = [needs[0].then(|| g.clone()), needs[1].then_some(g)];
                 grads([
@@ -103,10 +100,7 @@ impl Tensor {
         );
         self.detached_edge().from_op(&[self, other], |needs| {
             let needs = [needs.input(0), needs.input(1)];
-            Box::new(move |mut incoming: Grads| {
-                let Some(g) = incoming.pop().flatten() else {
-                    return Grads::new();
-                };
+            consuming(move |g| {
                 let for_self = needs[0].then(|| g.clone());
                 grads([for_self, needs[1].then_some(g).map(|g| g.conform(b))])
             })
@@ -120,10 +114,7 @@ impl Tensor {
         self.detached_edge().from_op(&[self, other], |needs| {
             let needs = [needs.input(0), needs.input(1)];
             let kept = [other.save(), rows.save()];
-            Box::new(move |mut incoming: Grads| {
-                let Some(g) = incoming.pop().flatten() else {
-                    return Grads::new();
-                };
+            consuming(move |g| {
                 let unpacked = kept.map(|kept| kept.unpack());
                 let for_other = needs[1].then(|| {
                     g.tape()
@@ -140,13 +131,10 @@ impl Tensor {
         let (a, b) = (self.meta(), other.meta());
         self.zip(other, "sub").from_op(&[self, other], |needs| {
             let needs = [needs.input(0), needs.input(1)];
-            Box::new(move |incoming: Grads| {
-                let Some(g) = incoming[0].clone() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let for_other = needs[1].then(|| g.map("neg"));
                 grads([
-                    needs[0].then(|| g.conform(a)),
+                    needs[0].then(|| g.clone().conform(a)),
                     for_other.map(|g| g.conform(b)),
                 ])
             })
@@ -163,10 +151,7 @@ impl Tensor {
         let history = Tensor::history(&[self, other], |needs| {
             let kept_other = needs.input(0).then(|| other.save());
             let kept_self = needs.input(1).then(|| self.save());
-            Box::new(move |incoming: Grads| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let factors =
                     [&kept_self, &kept_other].map(|kept| kept.as_ref().map(Saved::unpack));
                 let [for_other, for_self] =
@@ -188,10 +173,7 @@ impl Tensor {
             let needs = [needs.input(0), needs.input(1)];
             let kept_self = needs[1].then(|| self.save());
             let kept_other = other.save();
-            Box::new(move |incoming: Grads| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let other = kept_other.unpack();
                 let this = kept_self.as_ref().map(Saved::unpack);
                 // -grad * ((self / other) / other)
@@ -218,20 +200,14 @@ impl Tensor {
 
     /// `self /= number`: the same memory.
     pub fn scale_(&self) -> Tensor {
-        self.detached_edge().from_op(&[self], |_| {
-            Box::new(move |incoming| {
-                incoming
-                    .into_iter()
-                    .map(|g| g.map(|g| g.map("div")))
-                    .collect()
-            })
-        })
+        self.detached_edge()
+            .from_op(&[self], |_| borrowing(move |g| grads([Some(g.map("div"))])))
     }
 
     /// Addition of a Python number: the gradient passes through.
     pub fn shift(&self) -> Tensor {
         self.map("add")
-            .from_op(&[self], |_| Box::new(|incoming| incoming))
+            .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
     }
 
     pub fn neg(&self) -> Tensor {
@@ -243,10 +219,7 @@ impl Tensor {
         let input = self.raised();
         input.map("pow").from_op(&[&input], |_| {
             let kept = input.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 // grad * (exponent * self.pow(exponent - 1))
                 let input = kept.unpack();
                 // The parts of a C++ expression live to its end.
@@ -367,10 +340,7 @@ impl Tensor {
         self.zip_to(mask, "masked_fill", self.dtype())
             .from_op(&[self], |_| {
                 let mask = mask.save();
-                Box::new(move |incoming| {
-                    let Some(g) = incoming[0].as_ref() else {
-                        return Grads::new();
-                    };
+                borrowing(move |g| {
                     grads([Some(
                         g.zip_to(&mask.unpack(), "masked_fill", g.dtype())
                             .conform(meta),
@@ -390,10 +360,7 @@ impl Tensor {
         let meta = self.meta();
         choose(self, mask).from_op(&[self], |_| {
             let kept = mask.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let mask = kept.unpack();
                 let chosen = choose(g, &mask);
                 drop(mask);
@@ -408,14 +375,8 @@ impl Tensor {
             return self.clone();
         }
         let from = self.dtype();
-        self.map_to("to", dtype).from_op(&[self], |_| {
-            Box::new(move |incoming| {
-                incoming
-                    .into_iter()
-                    .map(|g| g.map(|g| g.to(from)))
-                    .collect()
-            })
-        })
+        self.map_to("to", dtype)
+            .from_op(&[self], |_| borrowing(move |g| grads([Some(g.to(from))])))
     }
 
     /// A copy in another layout, without history.
@@ -440,9 +401,8 @@ impl Tensor {
 
     /// An element-wise operation whose gradient is one kernel over the incoming one: nothing is kept.
     fn linear_map(&self, op: &'static str) -> Tensor {
-        self.map(op).from_op(&[self], |_| {
-            Box::new(move |incoming| incoming.into_iter().map(|g| g.map(|g| g.map(op))).collect())
-        })
+        self.map(op)
+            .from_op(&[self], |_| borrowing(move |g| grads([Some(g.map(op))])))
     }
 
     /// An element-wise operation that keeps its input.
@@ -454,12 +414,7 @@ impl Tensor {
         // Inputs are kept before the kernel runs: a segment that is run again ends there.
         let history = Tensor::history(&[self], |_| {
             let kept = self.save();
-            Box::new(move |incoming: Grads| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
-                grads([Some(backward(g, &kept.unpack()))])
-            })
+            borrowing(move |g| grads([Some(backward(g, &kept.unpack()))]))
         });
         self.map(op).made_by(history)
     }
@@ -474,12 +429,7 @@ impl Tensor {
         let result = out.clone();
         out.from_op(&[self], move |_| {
             let kept = result.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
-                grads([Some(backward(g, &kept.unpack()))])
-            })
+            borrowing(move |g| grads([Some(backward(g, &kept.unpack()))]))
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Writing into parts of a tensor, and the variance that hand-written norms take.
 
-use super::super::{Grads, Layout, Tensor, grads};
+use super::super::{Layout, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
     /// `self[..., a:b] = value`: the same memory, a new history. Backward copies the whole gradient, takes the part's
@@ -11,10 +11,7 @@ impl Tensor {
         self.tape().kernel("copy_", self.dtype(), 0.0, bytes);
         self.detached_edge().from_op(&[self, value], |needs| {
             let needs = [needs.input(0), needs.input(1)];
-            Box::new(move |incoming: Grads| {
-                let Some(g) = incoming.into_iter().next().flatten() else {
-                    return Grads::new();
-                };
+            consuming(move |g| {
                 let whole = g.copied("new_empty_strided", Layout::contiguous(*base.shape()));
                 drop(g);
                 let taken = whole.constant("clone", part.shape(), base.dtype);
@@ -31,10 +28,7 @@ impl Tensor {
             .no_grad(|| self.detach().mean(&[-1]).detach())
             .from_op(&[self], |_| {
                 let kept = input.save();
-                Box::new(move |incoming| {
-                    let Some(g) = incoming[0].as_ref() else {
-                        return Grads::new();
-                    };
+                borrowing(move |g| {
                     // 2 / n * grad * (self - self.mean())
                     let input = kept.unpack();
                     let scaled = g.map("mul");

@@ -1,6 +1,6 @@
 //! Batch norm in training: cuDNN's kernels and PyTorch's own.
 
-use super::super::{DType, Grads, Layout, Needs, Saved, Tape, Tensor, grads};
+use super::super::{DType, Grads, Layout, Needs, Saved, Tape, Tensor, borrowing, grads};
 use super::conv::suggests_channels_last;
 
 impl Tensor {
@@ -40,7 +40,7 @@ impl Tensor {
         out.from_op(&[&input, weight, bias], |needs: &Needs| {
             let needs = [needs.input(0), needs.input(1), needs.input(2)];
             let kept = [input.save(), weight.save(), mean.save(), deviation.save()];
-            Box::new(move |incoming| kernels.backward(&kept, needs, incoming))
+            borrowing(move |g| kernels.backward(&kept, needs, g))
         })
     }
 }
@@ -61,10 +61,7 @@ struct Kernels {
 }
 
 impl Kernels {
-    fn backward(self, kept: &[Saved; 4], needs: [bool; 3], incoming: Grads) -> Grads {
-        let Some(g) = incoming.into_iter().next().flatten() else {
-            return Grads::new();
-        };
+    fn backward(self, kept: &[Saved; 4], needs: [bool; 3], g: &Tensor) -> Grads {
         let [input, weight, mean, deviation] = [0, 1, 2, 3].map(|i: usize| kept[i].unpack());
         let tape = g.tape();
         let for_input = || {
@@ -87,7 +84,7 @@ impl Kernels {
             let sums = [(), ()].map(|()| vector(input.dtype().accumulate()));
             let vectors = [needs[1], needs[2]].map(|it| it.then(|| vector(weight.dtype())));
             // A gradient that lies otherwise takes the general reductions.
-            if suggests_channels_last(&g) {
+            if suggests_channels_last(g) {
                 Staging::of(&input, 2).take(&tape);
             }
             let first = needs[0].then(for_input);

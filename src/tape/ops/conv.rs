@@ -1,6 +1,6 @@
 //! Convolutions of one to three spatial dimensions, forward and transposed.
 
-use super::super::{DType, Dims, Grads, Layout, Machine, Saved, Tensor, grads};
+use super::super::{DType, Dims, Grads, Layout, Machine, Saved, Tensor, borrowing, grads};
 
 /// How a convolution slides; its kernel is the weight's shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,7 +137,7 @@ impl Tensor {
         let history = Tensor::history(&inputs, |needs| {
             let needs = [needs.input(0), needs.input(1), needs.input(2)];
             let kept = [input.save(), weight.save()];
-            Box::new(move |incoming| plan.backward(&kept, needs, incoming))
+            borrowing(move |g| plan.backward(&kept, needs, g))
         });
         plan.forward(&input, &weight).made_by(history)
     }
@@ -184,17 +184,14 @@ impl Plan {
     }
 
     /// `convolution_backward` in Convolution.cpp.
-    fn backward(&self, kept: &[Saved; 2], needs: [bool; 3], incoming: Grads) -> Grads {
-        let Some(g) = incoming.into_iter().next().flatten() else {
-            return Grads::new();
-        };
+    fn backward(&self, kept: &[Saved; 2], needs: [bool; 3], g: &Tensor) -> Grads {
         let [input, weight] = [0, 1].map(|i: usize| kept[i].unpack());
         let (for_input, for_weight) = {
             // `to(memory_format)`: a gradient of the right format that has holes is copied at each use below.
-            let g = if suggests_channels_last(&g) == self.channels_last && self.cudnn {
+            let g = if suggests_channels_last(g) == self.channels_last && self.cudnn {
                 g.clone()
             } else {
-                self.formatted(&g)
+                self.formatted(g)
             };
             let input = if needs[1] {
                 self.formatted(&input)

@@ -1,6 +1,6 @@
 //! Dropout.
 
-use super::super::{DType, Grads, Tensor, grads};
+use super::super::{DType, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `F.dropout(self, p)` in training: the fused kernel, which keeps a Boolean mask. Nothing at all for `p` of zero.
@@ -14,10 +14,7 @@ impl Tensor {
         let out = self.map("dropout");
         out.from_op(&[self], |_| {
             let kept = mask.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 grads([Some(g.zip_to(
                     &kept.unpack(),
                     "dropout_backward",

@@ -1,6 +1,6 @@
 //! What mixtures of experts are made of: choosing, sorting and grouped products.
 
-use super::super::{DType, Grads, Saved, Tensor, grads};
+use super::super::{DType, Grads, Saved, Tensor, borrowing, grads};
 use super::embedding::radix_sort_workspace;
 use super::index::summed_by_index;
 
@@ -14,10 +14,7 @@ impl Tensor {
         let indices = tape.empty("topk", shape, DType::I64);
         let values = values.from_op(&[self], |_| {
             let kept = indices.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let _places = kept.unpack();
                 grads([Some(g.tape().empty("scatter", whole, g.dtype()))])
             })
@@ -48,10 +45,7 @@ impl Tensor {
         let shape = whole.with(0, places.numel());
         let history = Tensor::history(&[self], |_| {
             let kept = places.save();
-            Box::new(move |incoming: Grads| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let places = kept.unpack();
                 let out = g.tape().empty("new_zeros", whole, g.dtype());
                 summed_by_index(g, &places, whole.first().copied().unwrap_or(0));
@@ -65,10 +59,7 @@ impl Tensor {
     pub fn rows_by_list(&self, count: u64) -> Tensor {
         let whole = *self.shape();
         let history = Tensor::history(&[self], |_| {
-            Box::new(move |incoming: Grads| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let out = g.tape().empty("new_zeros", whole, g.dtype());
                 let places = g.tape().empty("index_put", [count], DType::I64);
                 summed_by_index(g, &places, whole.first().copied().unwrap_or(0));
@@ -93,10 +84,7 @@ impl Tensor {
         let rows = whole.get(at).copied().unwrap_or(1);
         let history = Tensor::history(&[self], |_| {
             let kept = places.save();
-            Box::new(move |incoming: Grads| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let places = kept.unpack();
                 let out = g.tape().empty("new_zeros", whole, g.dtype());
                 summed_by_index(g, &places, rows);
@@ -122,10 +110,7 @@ impl Tensor {
             let kept_weight = needs.input(0).then(|| weight.save());
             let kept_rows = needs.input(1).then(|| rows.save());
             let kept_offsets = offsets.save();
-            Box::new(move |incoming: Grads| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let tape = g.tape();
                 let unpacked = [&kept_rows, &kept_weight].map(|it| it.as_ref().map(Saved::unpack));
                 let offsets = kept_offsets.unpack();
@@ -158,10 +143,7 @@ impl Tensor {
         self.detached_edge().from_op(&[self, other], |needs| {
             let needs_self = needs.input(0);
             let kept = [original.as_ref().map(Tensor::save), Some(other.save())];
-            Box::new(move |incoming: Grads| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let [original, other] =
                     kept.each_ref().map(|kept| kept.as_ref().map(Saved::unpack));
                 let Some(other) = other else {

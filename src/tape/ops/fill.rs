@@ -1,6 +1,6 @@
 //! Writing a number where a mask says so, in place.
 
-use super::super::{Grads, Tensor, grads};
+use super::super::{Tensor, borrowing, grads};
 
 impl Tensor {
     /// `self.masked_fill_(mask, value)`: the same memory; the mask is kept.
@@ -9,10 +9,7 @@ impl Tensor {
         self.tape().kernel("masked_fill_", self.dtype(), 0.0, moved);
         self.detached_edge().from_op(&[self], |_| {
             let mask = mask.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let mask = mask.unpack();
                 grads([Some(g.zip_to(&mask, "masked_fill", g.dtype()))])
             })

@@ -1,6 +1,6 @@
 //! Picking elements along a dimension by an index of the result's shape.
 
-use super::super::{Grads, Saved, Tensor, grads};
+use super::super::{Saved, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `torch.gather(self, dim, index)`: keeps both, though of itself only the shape is used; the gradient is scattered into zeros of the whole shape, which
@@ -12,10 +12,7 @@ impl Tensor {
         tape.kernel("gather", dtype, 0.0, 2.0 * out.bytes() as f64);
         out.from_op(&[self], |_| {
             let kept = [self.save(), index.save()];
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let _kept = kept.each_ref().map(Saved::unpack);
                 let tape = g.tape();
                 let zeros = tape.empty("gather_backward", whole, g.dtype());

@@ -1,6 +1,6 @@
 //! Group norm.
 
-use super::super::{Grads, Tensor, grads};
+use super::super::{Tensor, consuming, grads};
 use super::conv::suggests_channels_last;
 
 impl Tensor {
@@ -32,10 +32,7 @@ impl Tensor {
         out.from_op(&[&input, &weight, &bias], |needs| {
             let needs = [needs.input(0), needs.input(1), needs.input(2)];
             let kept = [input.save(), weight.save(), mean.save(), deviation.save()];
-            Box::new(move |incoming| {
-                let Some(g) = incoming.into_iter().next().flatten() else {
-                    return Grads::new();
-                };
+            consuming(move |g| {
                 let [input, weight, mean, deviation] =
                     [0, 1, 2, 3].map(|i: usize| kept[i].unpack());
                 let tape = input.tape();

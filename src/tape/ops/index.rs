@@ -1,6 +1,6 @@
 //! Look-ups by index tensors.
 
-use super::super::{DType, Grads, Layout, Tensor, grads};
+use super::super::{DType, Layout, Saved, Tensor, borrowing, grads};
 use super::embedding::radix_sort_workspace;
 
 impl Tensor {
@@ -13,11 +13,8 @@ impl Tensor {
         tape.kernel("index", dtype, 0.0, 2.0 * out.bytes() as f64);
         out.from_op(&[self], |_| {
             let kept = [rows.save(), columns.save()];
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
-                let _indices = kept.each_ref().map(super::super::Saved::unpack);
+            borrowing(move |g| {
+                let _indices = kept.each_ref().map(Saved::unpack);
                 let out = g.tape().empty("index_put", whole, dtype);
                 g.tape()
                     .kernel("index_put", dtype, 0.0, 2.0 * g.bytes() as f64);
@@ -34,10 +31,7 @@ impl Tensor {
         tape.kernel("index", dtype, 0.0, 2.0 * out.bytes() as f64);
         out.from_op(&[self], |_| {
             let kept = indices.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let indices = kept.unpack();
                 let out = g.tape().empty("index_put", whole, dtype);
                 summed_by_index(g, &indices, whole.first().copied().unwrap_or(0));
@@ -60,10 +54,7 @@ impl Tensor {
         drop(indices);
         tape.kernel("index", dtype, 0.0, 2.0 * out.bytes() as f64);
         out.from_op(&[self], |_| {
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let tape = g.tape();
                 let out = tape.empty("index_put", whole, dtype);
                 // They are joined to one index on the host.
@@ -92,10 +83,7 @@ impl Tensor {
         }
         out.from_op(&[&source], |_| {
             let kept = source.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let source = kept.unpack();
                 let out = g.tape().empty("index_select", columns, dtype);
                 drop(source);
@@ -113,10 +101,7 @@ impl Tensor {
         tape.kernel("index", dtype, 0.0, 2.0 * out.bytes() as f64);
         out.from_op(&[self], |_| {
             let kept = indices.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let indices = kept.unpack();
                 let out = g.tape().empty("index_put", whole, dtype);
                 summed_by_index(g, &indices, out.numel());
@@ -139,10 +124,7 @@ impl Tensor {
             strides: strides.with(at, strides.get(at).map_or(1, |step| step.saturating_mul(2))),
         };
         self.alias(layout).from_op(&[self], |_| {
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let out = g.tape().empty("slice_backward", whole, g.dtype());
                 let bytes = g.bytes() as f64 + out.bytes() as f64;
                 g.tape().kernel("slice_backward", g.dtype(), 0.0, bytes);

@@ -1,6 +1,6 @@
 //! Interpolation between grid sizes.
 
-use super::super::{Grads, Layout, Tensor, grads};
+use super::super::{Layout, Tensor, borrowing, grads};
 use super::conv::suggests_channels_last;
 
 impl Tensor {
@@ -27,10 +27,7 @@ impl Tensor {
             .tape()
             .kernel("interpolate", input.dtype(), flops, bytes);
         out.from_op(&[&input], |_| {
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let dense = g.contiguous_in(channels_last);
                 let out = g
                     .tape()
@@ -51,10 +48,7 @@ impl Tensor {
         let bytes = self.bytes() as f64 + out.bytes() as f64;
         tape.kernel("interpolate", self.dtype(), out.numel() as f64, bytes);
         out.from_op(&[self], |_| {
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let dense = g.contiguous_in(false);
                 let out = g.tape().empty("interpolate_backward", from, g.dtype());
                 g.tape()

@@ -1,6 +1,6 @@
 //! Liger's fused kernels (liger_kernel/ops of Liger-Kernel 0.8): what each writes, keeps and writes over.
 
-use super::super::{DType, Grads, Tensor, grads};
+use super::super::{DType, Saved, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
     /// `LigerRMSNormFunction` (rms_norm.py): keeps its input and one fp32 number a row; the gradient is written over
@@ -15,11 +15,9 @@ impl Tensor {
         out.from_op(&[&input, weight], |needs| {
             let needs_weight = needs.input(1);
             let kept = [input.save(), weight.save(), deviations.save()];
-            Box::new(move |mut incoming| {
+            consuming(move |g| {
                 let unpacked = kept.map(|kept| kept.unpack());
-                let Some(g) = incoming.pop().flatten().map(|g| g.contiguous()) else {
-                    return Grads::new();
-                };
+                let g = g.then(Tensor::contiguous);
                 let tape = g.tape();
                 let for_weight = needs_weight.then(|| {
                     let processors = tape.machine().multiprocessors;
@@ -39,7 +37,7 @@ impl Tensor {
         let out = gate.tape().empty("swiglu", *gate.shape(), gate.dtype());
         out.from_op(&[&gate, &up], |_| {
             let kept = [gate.save(), up.save()];
-            Box::new(move |_| {
+            borrowing(move |_| {
                 let [gate, up] = kept.map(|kept| kept.unpack());
                 grads([Some(gate.detach()), Some(up.detach())])
             })
@@ -120,10 +118,8 @@ impl Tensor {
                 Some(for_input.save()),
                 for_weight.as_ref().map(Tensor::save),
             ];
-            Box::new(move |_| {
-                let one = kept
-                    .each_ref()
-                    .map(|kept| kept.as_ref().map(super::super::Saved::unpack));
+            borrowing(move |_| {
+                let one = kept.each_ref().map(|kept| kept.as_ref().map(Saved::unpack));
                 one.into_iter().map(|g| g.map(|g| g.detach())).collect()
             })
         })
@@ -138,7 +134,7 @@ impl Tensor {
         drop(losses);
         loss.from_op(&[self], |_| {
             let kept = self.save();
-            Box::new(move |_| grads([Some(kept.unpack())]))
+            borrowing(move |_| grads([Some(kept.unpack())]))
         })
     }
 

@@ -1,7 +1,7 @@
 //! Losses.
 
 use super::super::kernels::Reduction;
-use super::super::{Layout, Tensor, grads};
+use super::super::{Layout, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `F.cross_entropy(self, target)` with class indices: `log_softmax` in its own type, then `nll_loss`,
@@ -13,7 +13,7 @@ impl Tensor {
         let total_weight = tape.empty("nll_loss", [0; 0], logs.dtype());
         loss.from_op(&[&logs], |_| {
             let kept = [logs.save(), target.save(), total_weight.save()];
-            Box::new(move |_| {
+            borrowing(move |_| {
                 let logs = kept[0].unpack();
                 grads([Some(logs.map("nll_loss_backward"))])
             })
@@ -28,7 +28,7 @@ impl Tensor {
         let total_weight = tape.empty("nll_loss", [0; 0], logs.dtype());
         loss.from_op(&[&logs], |_| {
             let kept = [logs.save(), target.save(), total_weight.save()];
-            Box::new(move |_| {
+            borrowing(move |_| {
                 let logs = kept[0].unpack();
                 grads([Some(logs.map("nll_loss_backward"))])
             })
@@ -52,7 +52,7 @@ impl Tensor {
         loss.from_op(&[&a, &b], |needs| {
             let needs = [needs.input(0), needs.input(1)];
             let kept = [a.save(), b.save()];
-            Box::new(move |_| {
+            borrowing(move |_| {
                 let (a, b) = (kept[0].unpack(), kept[1].unpack());
                 let for_b = needs[1].then(|| b.zip(&a, "mse_loss_backward"));
                 grads([needs[0].then(|| a.zip(&b, "mse_loss_backward")), for_b])
@@ -70,8 +70,8 @@ impl Tensor {
         drop((sum, log));
         mean.from_op(&[&a], |_| {
             let kept = [a.save(), b.save()];
-            Box::new(move |_| {
-                let [a, _target] = kept.each_ref().map(super::super::Saved::unpack);
+            borrowing(move |_| {
+                let [a, _target] = kept.each_ref().map(Saved::unpack);
                 grads([Some(a.map("sigmoid"))])
             })
         })

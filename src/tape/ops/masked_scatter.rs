@@ -1,6 +1,6 @@
 //! Writing one tensor's elements where a mask says so.
 
-use super::super::{DType, Grads, Tensor, grads};
+use super::super::{DType, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `self.masked_scatter(mask, source)` with a mask that is expanded to this shape (`masked_scatter_cuda` in IndexKernel.cpp).
@@ -15,10 +15,7 @@ impl Tensor {
         out.from_op(&[self, source], |needs| {
             let needs = [needs.input(0), needs.input(1)];
             let mask = mask.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let mask = mask.unpack();
                 let for_self = needs[0].then(|| g.zip_to(&mask, "masked_fill", dtype));
                 let for_source = needs[1].then(|| {

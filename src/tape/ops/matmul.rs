@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::super::checkpoint::Kind;
-use super::super::{Dims, Grads, Layout, Saved, Tensor, broadcast, grads};
+use super::super::{Dims, Layout, Saved, Tensor, borrowing, broadcast, grads};
 
 impl Tensor {
     /// `F.linear(self, weight, bias)`: one `addmm` or `mm` over all leading dimensions.
@@ -134,10 +134,7 @@ impl Tensor {
             .from_op(&[&this, &other], |needs| {
                 let kept_other = needs.input(0).then(|| other.save());
                 let kept_this = needs.input(1).then(|| this.save());
-                Box::new(move |incoming| {
-                    let Some(g) = incoming[0].as_ref() else {
-                        return Grads::new();
-                    };
+                borrowing(move |g| {
                     let (this, other) =
                         (unpacked(kept_this.as_ref()), unpacked(kept_other.as_ref()));
                     let for_other = this.as_ref().map(|_| g.batched_product(b, k, n, m));
@@ -176,10 +173,7 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
         let kept_weight = needs.input(0).then(|| weight.save());
         let kept_rows = needs.input(1).then(|| rows.save());
         let needs_bias = needs.input(2);
-        Box::new(move |incoming| {
-            let Some(g) = incoming[0].as_ref() else {
-                return Grads::new();
-            };
+        borrowing(move |g| {
             let (rows, weight) = (unpacked(kept_rows.as_ref()), unpacked(kept_weight.as_ref()));
             let for_rows = || {
                 weight

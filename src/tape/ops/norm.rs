@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::super::{DType, Grads, Saved, Tensor};
+use super::super::{DType, Grads, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `F.layer_norm` over the last dimension: keeps the input and two fp32 numbers a row. Autocast runs it in fp32.
@@ -37,10 +37,7 @@ impl Tensor {
                 weight.as_ref().map(Tensor::save),
                 bias.as_ref().map(Tensor::save),
             ];
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let tape = g.tape();
                 let kept = kept.map(|kept| kept.as_ref().map(Saved::unpack));
                 let made = |i: usize| kept[i].as_ref().map(|kept| kept.map("layer_norm_backward"));
@@ -81,16 +78,13 @@ impl Tensor {
         out.from_op(&[&input, &weight], |needs| {
             let needs = [needs.input(0), needs.input(1)];
             let kept = [input.save(), weight.save(), deviation.save()];
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let [input, weight, deviation] = kept.each_ref().map(Saved::unpack);
                 let (g, dense) = (g.contiguous_in(false), input.contiguous_in(false));
                 let for_input = needs[0].then(|| dense.map("rms_norm_backward"));
                 let for_weight = needs[1].then(|| weight.map("rms_norm_backward"));
                 drop((g, dense, deviation));
-                super::super::grads([for_input, for_weight])
+                grads([for_input, for_weight])
             })
         })
     }

@@ -1,6 +1,6 @@
 //! Pooling over windows and over whole planes.
 
-use super::super::{DType, Dims, Grads, Layout, Tensor, grads};
+use super::super::{DType, Dims, Grads, Layout, Tensor, borrowing, grads};
 use super::conv::{Conv, suggests_channels_last};
 
 impl Tensor {
@@ -16,10 +16,10 @@ impl Tensor {
         pooled("max_pool2d", self, &out);
         out.from_op(&[self], |_| {
             let kept = [self.save(), indices.save()];
-            Box::new(move |incoming| {
+            borrowing(move |g| {
                 let input = kept[0].unpack();
                 let indices = kept[1].unpack();
-                input_gradient(&incoming, &input, "max_pool2d_backward", indices)
+                input_gradient(g, &input, "max_pool2d_backward", indices)
             })
         })
     }
@@ -51,9 +51,9 @@ impl Tensor {
         pooled("avg_pool2d", self, &out);
         out.from_op(&[self], |_| {
             let kept = self.save();
-            Box::new(move |incoming| {
+            borrowing(move |g| {
                 let input = kept.unpack();
-                input_gradient(&incoming, &input, "avg_pool2d_backward", ())
+                input_gradient(g, &input, "avg_pool2d_backward", ())
             })
         })
     }
@@ -62,11 +62,9 @@ impl Tensor {
     fn restrided(&self) -> Tensor {
         self.alias(Layout::channels_last(*self.shape()))
             .from_op(&[self], |_| {
-                Box::new(|incoming| {
-                    incoming
-                        .into_iter()
-                        .map(|g| g.map(|g| g.copied("new_zeros", Layout::contiguous(*g.shape()))))
-                        .collect()
+                borrowing(|g| {
+                    let zeros = g.copied("new_zeros", Layout::contiguous(*g.shape()));
+                    grads([Some(zeros)])
                 })
             })
     }
@@ -87,10 +85,7 @@ impl Tensor {
 }
 
 /// The gradient of a pooling's input, in the input's memory format; `held` is what else backward unpacked.
-fn input_gradient<T>(incoming: &Grads, input: &Tensor, op: &'static str, held: T) -> Grads {
-    let Some(g) = incoming.first().and_then(Option::as_ref) else {
-        return Grads::new();
-    };
+fn input_gradient<T>(g: &Tensor, input: &Tensor, op: &'static str, held: T) -> Grads {
     let format = suggests_channels_last(input);
     let out = g
         .tape()

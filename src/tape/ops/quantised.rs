@@ -1,6 +1,6 @@
 //! Products with weights stored in four bits (bitsandbytes/autograd/_functions.py, `MatMul4Bit`).
 
-use super::super::{DType, Grads, Tensor, grads};
+use super::super::{DType, Tensor, borrowing, grads};
 
 impl Tensor {
     /// The weights are made whole in this tensor's type for the product and let go; backward makes them again.
@@ -35,10 +35,7 @@ impl Tensor {
                 input.tape().hold_with_graph(&input.detach());
             }
             let kept = packed.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let packed = kept.unpack();
                 let weight = dequantised(g, [out, width], scales, stored);
                 let for_input = g.product_of("linear_4bit", rows, out, width, false);

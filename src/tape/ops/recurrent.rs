@@ -1,6 +1,6 @@
 //! Recurrent cells as PyTorch's own kernels run them (aten/src/ATen/native/RNN.cpp, cuda/RNN.cu), a step at a time.
 
-use super::super::{Grads, Layout, Needs, Saved, Tensor, grads};
+use super::super::{Grads, Layout, Needs, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
     /// The products of a cell, `matmul(self, weight.t())`. Autocast sees a view, so each step keeps a cast of its own.
@@ -150,10 +150,7 @@ impl Tensor {
         let inputs: Vec<&Tensor> = all.iter().collect();
         let count = all.len();
         Some(out.from_op(&inputs, |_| {
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let layout = without(g.layout(), at);
                 (0..count).map(|_| Some(g.alias(layout))).collect()
             })

@@ -3,7 +3,7 @@
 use smallvec::SmallVec;
 
 use super::super::kernels::Reduction;
-use super::super::{DType, Dims, Grads, Layout, Tensor, grads};
+use super::super::{DType, Dims, Layout, Tensor, borrowing, grads};
 
 /// The numbers of some dimensions.
 type Axes = SmallVec<[usize; 8]>;
@@ -67,10 +67,7 @@ impl Tensor {
         let dtype = if raises { DType::F32 } else { self.dtype() };
         self.reduced("sum", &self.resolved(dims), dtype)
             .from_op(&[self], |_| {
-                Box::new(move |incoming| {
-                    let Some(g) = incoming[0].as_ref() else {
-                        return Grads::new();
-                    };
+                borrowing(move |g| {
                     let wide = g.alias(g.layout().expanded(*meta.shape()));
                     grads([Some(wide.conform(meta))])
                 })
@@ -82,10 +79,7 @@ impl Tensor {
         let shape = *self.shape();
         self.reduced("mean", &self.resolved(dims), self.dtype())
             .from_op(&[self], |_| {
-                Box::new(move |incoming| {
-                    let Some(g) = incoming[0].as_ref() else {
-                        return Grads::new();
-                    };
+                borrowing(move |g| {
                     let wide = g.alias(g.layout().expanded(shape));
                     grads([Some(wide.map("div"))])
                 })

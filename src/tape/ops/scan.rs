@@ -2,7 +2,7 @@
 //! (`mamba_selective_scan` in transformers/models/mamba/modeling_mamba.py, without kernels of its own).
 
 use super::super::trace::rounded;
-use super::super::{DType, Grads, Layout, Saved, Tape, Tensor, grads};
+use super::super::{DType, Grads, Layout, Saved, Tape, Tensor, consuming, grads};
 
 /// Steps that are told one by one; of longer sequences several stand together.
 const GRAIN: u64 = 256;
@@ -88,10 +88,7 @@ impl Tensor {
                 .map(|pair| pair.each_ref().map(|it| it.as_ref().map(Tensor::save)))
                 .collect();
             let inputs = [self.save(), c.save()];
-            Box::new(move |mut incoming| {
-                let Some(g) = incoming.pop().flatten() else {
-                    return Grads::new();
-                };
+            consuming(move |g| {
                 let inputs = inputs.map(|it| it.unpack());
                 scan.backward(g, kept, needs, &inputs)
             })

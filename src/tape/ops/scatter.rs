@@ -1,6 +1,6 @@
 //! Moving rows by index: what message passing is made of.
 
-use super::super::{Grads, Layout, Tensor, grads};
+use super::super::{Layout, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `self.index_select(0, index)` with `count` indices: keeps the indices.
@@ -9,10 +9,7 @@ impl Tensor {
         let out = self.moved("index_select", count);
         out.from_op(&[self], |_| {
             let kept = index.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let index = kept.unpack();
                 // `grad.new_zeros(sizes).index_add_(0, index, grad)`.
                 let out = g.tape().empty("index_add_", whole, g.dtype());
@@ -31,10 +28,7 @@ impl Tensor {
         let out = self.moved("scatter_add_", rows);
         out.from_op(&[self], |_| {
             let kept = index.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let index = kept.unpack();
                 let out = g.moved("gather", count);
                 drop(index);

@@ -1,14 +1,13 @@
 //! Views, copies between layouts, and operations that move elements.
 
-use super::super::{DType, Dims, Grads, Layout, Tensor, grads};
+use super::super::{DType, Dims, Grads, Layout, Tensor, borrowing, consuming, grads};
 use super::conv::suggests_channels_last;
 
 impl Tensor {
     /// A view with history: backward is the inverse view of the gradient.
     fn viewed(&self, layout: Layout, backward: impl FnOnce(Tensor) -> Tensor + 'static) -> Tensor {
-        self.alias(layout).from_op(&[self], |_| {
-            Box::new(move |mut incoming: Grads| grads([incoming.pop().flatten().map(backward)]))
-        })
+        self.alias(layout)
+            .from_op(&[self], |_| consuming(move |g| grads([Some(backward(g))])))
     }
 
     /// A view that changes nothing here but has a node of its own.
@@ -32,9 +31,7 @@ impl Tensor {
                 let layout = layout.unwrap_or_else(|| Layout::contiguous(shape));
                 // `_unsafe_view`: nobody else has the copy.
                 dense.shaped(layout).from_op(&[&dense], |_| {
-                    Box::new(move |mut incoming: Grads| {
-                        grads([incoming.pop().flatten().map(|g| g.reshape(&from))])
-                    })
+                    borrowing(move |g| grads([Some(g.reshape(&from))]))
                 })
             }
         }
@@ -112,13 +109,13 @@ impl Tensor {
             return self.clone();
         }
         self.copied("contiguous", Layout::contiguous(*self.shape()))
-            .from_op(&[self], |_| Box::new(|incoming| incoming))
+            .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
     }
 
     /// `self.clone()`.
     pub fn cloned(&self) -> Tensor {
         self.copied("clone", self.layout().preserved())
-            .from_op(&[self], |_| Box::new(|incoming| incoming))
+            .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
     }
 
     /// `self.narrow(dim, ..)`, a slice: backward puts the gradient into zeros of the whole shape.
@@ -245,10 +242,7 @@ impl Tensor {
         let metas: Vec<_> = all.iter().map(|t| t.meta()).collect();
         out.from_op(all, |needs| {
             let needed: Vec<bool> = (0..sizes.len()).map(|i| needs.input(i)).collect();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 sizes
                     .iter()
                     .zip(metas)
@@ -265,9 +259,7 @@ impl Tensor {
     pub fn roll(&self) -> Tensor {
         let once = |it: &Tensor| it.copied("roll", Layout::contiguous(*it.shape()));
         let twice = move |it: &Tensor| once(it).then(once);
-        twice(self).from_op(&[self], |_| {
-            Box::new(move |incoming| incoming.into_iter().map(|g| g.map(|g| twice(&g))).collect())
-        })
+        twice(self).from_op(&[self], |_| borrowing(move |g| grads([Some(twice(g))])))
     }
 
     /// `F.pad` of some dimensions to `shape`: backward slices.
@@ -281,10 +273,7 @@ impl Tensor {
             self.bytes() as f64 + out.bytes() as f64,
         );
         out.from_op(&[self], |_| {
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let out = g.tape().empty("pad_backward", from, g.dtype());
                 g.tape()
                     .kernel("pad_backward", g.dtype(), 0.0, 2.0 * out.bytes() as f64);
@@ -308,16 +297,12 @@ impl Tensor {
         let moved = self.bytes().saturating_add(out.bytes()) as f64;
         self.tape().kernel("repeat", self.dtype(), 0.0, moved);
         out.from_op(&[self], |_| {
-            Box::new(move |mut incoming: Grads| {
-                let Some(g) = incoming.pop().flatten() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 if times == 1 {
-                    return grads([Some(g)]);
+                    return grads([Some(g.clone())]);
                 }
                 let split = [&[times], &kept[..]].concat();
                 let split = g.alias(Layout::contiguous(Dims::new(&split)));
-                drop(g);
                 grads([Some(split.sum_to(kept))])
             })
         })
@@ -328,12 +313,7 @@ impl Tensor {
         let shape = *self.shape();
         self.copied("cat", Layout::contiguous(shape))
             .from_op(&[self], |_| {
-                Box::new(move |incoming| {
-                    incoming
-                        .into_iter()
-                        .map(|g| g.map(|g| g.copied("stack", Layout::contiguous(shape))))
-                        .collect()
-                })
+                borrowing(move |g| grads([Some(g.copied("stack", Layout::contiguous(shape)))]))
             })
     }
 

@@ -1,6 +1,6 @@
 //! Softmax and its logarithm: both keep their result (since torch 1.11; older ones kept the input too).
 
-use super::super::{DType, Grads, Saved, Tensor, grads};
+use super::super::{DType, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `F.softmax(self, -1, dtype)`; autocast runs it in fp32.
@@ -33,10 +33,7 @@ impl Tensor {
         out.from_op(&[&input], move |_| {
             let kept = result.save();
             let input = kept_input.as_ref().map(Tensor::save);
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let result = kept.unpack();
                 let input = input.as_ref().map(Saved::unpack);
                 let out = g.map_to(backward, from);

@@ -1,6 +1,6 @@
 //! Writing into slices of a tensor, and turning by complex numbers.
 
-use super::super::{DType, Dims, Grads, Layout, Tensor, grads};
+use super::super::{DType, Dims, Layout, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
     /// `self[..., a:b].copy_(part)` along the last dimension: the same memory with another history.
@@ -15,10 +15,7 @@ impl Tensor {
             .kernel("copy_", self.dtype(), 0.0, 2.0 * part.bytes() as f64);
         self.detached_edge().from_op(&[self, part], |needs| {
             let needs = [needs.input(0), needs.input(1)];
-            Box::new(move |mut incoming: Grads| {
-                let Some(g) = incoming.pop().flatten() else {
-                    return Grads::new();
-                };
+            consuming(move |g| {
                 let result = g.copied("new_empty_strided", base_layout);
                 let piece = g.tape().empty("clone", shape, g.dtype());
                 let zeros = needs[0].then(|| piece.map("zeros_like"));
@@ -43,10 +40,7 @@ impl Tensor {
         let numbers = pairs(self);
         let product = numbers.zip(table, "complex_mul").from_op(&[&numbers], |_| {
             let kept = table.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming.into_iter().next().flatten() else {
-                    return Grads::new();
-                };
+            consuming(move |g| {
                 // Pairs must lie together, and the conjugate is made for the product.
                 let dense = g.contiguous();
                 drop(g);
@@ -64,10 +58,7 @@ impl Tensor {
         tape.empty("gather", *index.shape(), self.dtype())
             .from_op(&[self], |_| {
                 let kept = index.save();
-                Box::new(move |incoming| {
-                    let Some(g) = incoming[0].as_ref() else {
-                        return Grads::new();
-                    };
+                borrowing(move |g| {
                     let _places = kept.unpack();
                     grads([Some(g.tape().empty("scatter_add", whole, g.dtype()))])
                 })
@@ -83,10 +74,7 @@ impl Tensor {
         let indices = tape.empty("max", shape, DType::I64);
         values.from_op(&[self], |_| {
             let kept = indices.save();
-            Box::new(move |incoming| {
-                let Some(g) = incoming[0].as_ref() else {
-                    return Grads::new();
-                };
+            borrowing(move |g| {
                 let _places = kept.unpack();
                 let out = g
                     .tape()

@@ -1,0 +1,40 @@
+//! What a node does in backward, and how long its incoming gradient lives.
+
+use smallvec::SmallVec;
+
+use super::Tensor;
+
+/// Gradients of a node's outputs, or for its inputs; `None` where there is none.
+pub type Grads = SmallVec<[Option<Tensor>; 4]>;
+
+/// A node's backward: gradients of its outputs to gradients for its inputs. It runs once, and what it captured is freed when
+/// it returns.
+pub type Backward = Box<dyn FnOnce(Grads) -> Grads>;
+
+/// The list a backward returns.
+pub fn grads<const N: usize>(all: [Option<Tensor>; N]) -> Grads {
+    all.into_iter().collect()
+}
+
+/// A backward that reads the gradient of its one output, which lives until the backward has returned.
+///
+/// So do the functions that autograd generates (`apply(variable_list&& grads)` in generated/Functions.cpp): the engine's
+/// `call_function` owns the list, and nothing they allocate can take the gradient's place.
+pub fn borrowing(body: impl FnOnce(&Tensor) -> Grads + 'static) -> Backward {
+    Box::new(|incoming| match incoming.first() {
+        Some(Some(gradient)) => body(gradient),
+        _ => Grads::new(),
+    })
+}
+
+/// A backward that owns the gradient of its one output: it passes the gradient on, or lets it go before it allocates, so
+/// that its memory is used again at once.
+///
+/// So do functions that move out of their inputs (`CopySlices` in functions/tensor.cpp, which `copy_` into a view leaves),
+/// and `torch.autograd.Function`s whose `backward` binds the name of its argument to something else.
+pub fn consuming(body: impl FnOnce(Tensor) -> Grads + 'static) -> Backward {
+    Box::new(|incoming| match incoming.into_iter().next().flatten() {
+        Some(gradient) => body(gradient),
+        None => Grads::new(),
+    })
+}
