@@ -1,8 +1,35 @@
-//! Activations of convolutional nets: piecewise ones, those that write into their input, and noise.
+//! Activation functions, those that write into their input, and noise.
 
 use super::super::{Saved, Tensor, borrowing, grads};
 
 impl Tensor {
+    pub fn tanh(&self) -> Tensor {
+        self.from_result("tanh", |g, result| g.zip(result, "tanh_backward"))
+    }
+
+    pub fn sigmoid(&self) -> Tensor {
+        self.from_result("sigmoid", |g, result| g.zip(result, "sigmoid_backward"))
+    }
+
+    pub fn relu(&self) -> Tensor {
+        self.from_result("relu", |g, result| g.zip(result, "threshold_backward"))
+    }
+
+    pub fn silu(&self) -> Tensor {
+        self.from_input("silu", |g, input| g.zip(input, "silu_backward"))
+    }
+
+    /// `F.gelu`, either form: one kernel, its input kept.
+    pub fn gelu(&self) -> Tensor {
+        self.from_input("gelu", |g, input| g.zip(input, "gelu_backward"))
+    }
+
+    /// `F.softplus(self)`; autocast runs it in fp32.
+    pub fn softplus(&self) -> Tensor {
+        self.raised()
+            .from_input("softplus", |g, input| g.zip(input, "softplus_backward"))
+    }
+
     /// `F.relu_(self)`: the same memory; keeps its result.
     pub fn relu_(&self) -> Tensor {
         let out = self.in_place("relu_");
@@ -44,11 +71,6 @@ impl Tensor {
     /// `F.leaky_relu(self, slope)`: keeps its input.
     pub fn leaky_relu(&self) -> Tensor {
         self.from_input("leaky_relu", |g, input| input.zip(g, "leaky_relu_backward"))
-    }
-
-    /// `F.elu(self)`: keeps its input.
-    pub fn elu(&self) -> Tensor {
-        self.from_input("elu", |g, input| g.zip(input, "elu_backward"))
     }
 
     /// `F.dropout_(self, p)`: multiplies by noise of the input's own type, which it keeps.

@@ -1,9 +1,28 @@
 //! Look-ups by index tensors.
 
-use super::super::{DType, Layout, Saved, Tensor, borrowing, grads};
+use super::super::{DType, Layout, Saved, Tensor, borrowing, consuming, grads};
 use super::embedding::radix_sort_workspace;
 
 impl Tensor {
+    /// `self.index_add_(0, rows, other)`: the same memory. Backward takes the rows from the gradient, and their shape from
+    /// what was added, which it keeps (derivatives.yaml: `expand_as(source)`).
+    pub fn add_rows_(&self, other: &Tensor, rows: &Tensor) -> Tensor {
+        let b = other.meta();
+        self.detached_edge().from_op(&[self, other], |needs| {
+            let needs = [needs.input(0), needs.input(1)];
+            let kept = [other.save(), rows.save()];
+            consuming(move |g| {
+                let unpacked = kept.map(|kept| kept.unpack());
+                let for_other = needs[1].then(|| {
+                    g.tape()
+                        .empty("index_select", *unpacked[0].shape(), g.dtype())
+                        .conform(b)
+                });
+                grads([needs[0].then_some(g), for_other])
+            })
+        })
+    }
+
     /// `self[rows, columns]` with one index each a row: keeps the indices; the gradient is put into zeros of the whole shape.
     pub fn picked(&self, rows: &Tensor, columns: &Tensor) -> Tensor {
         let tape = self.tape();

@@ -103,21 +103,6 @@ impl Tensor {
         self.viewed(self.layout().expanded(shape), move |g| g.sum_to(from))
     }
 
-    /// `self.contiguous()`: the same tensor where it is so already.
-    pub fn contiguous(&self) -> Tensor {
-        if self.is_contiguous() {
-            return self.clone();
-        }
-        self.copied("contiguous", Layout::contiguous(*self.shape()))
-            .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
-    }
-
-    /// `self.clone()`.
-    pub fn cloned(&self) -> Tensor {
-        self.copied("clone", self.layout().preserved())
-            .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
-    }
-
     /// `self.narrow(dim, ..)`, a slice: backward puts the gradient into zeros of the whole shape.
     pub fn narrow(&self, dim: isize, length: u64) -> Tensor {
         let Some(dim) = self.dim(dim) else {

@@ -1,0 +1,45 @@
+//! Copies: to another type, to another layout, and as they are.
+
+use super::super::{DType, Layout, Tensor, borrowing, consuming, grads};
+
+impl Tensor {
+    /// `self.to(dtype)`; the same tensor where nothing changes.
+    pub fn to(&self, dtype: DType) -> Tensor {
+        if self.dtype() == dtype {
+            return self.clone();
+        }
+        let from = self.dtype();
+        self.map_to("to", dtype)
+            .from_op(&[self], |_| borrowing(move |g| grads([Some(g.to(from))])))
+    }
+
+    /// A copy in another layout, without history.
+    pub(in crate::tape) fn copied(&self, op: &'static str, layout: Layout) -> Tensor {
+        let out = self.tape().empty_as(
+            op,
+            Layout {
+                shape: *self.shape(),
+                ..layout
+            },
+            self.dtype(),
+        );
+        self.tape()
+            .kernel(op, self.dtype(), 0.0, 2.0 * self.bytes() as f64);
+        out
+    }
+
+    /// `self.contiguous()`: the same tensor where it is so already.
+    pub fn contiguous(&self) -> Tensor {
+        if self.is_contiguous() {
+            return self.clone();
+        }
+        self.copied("contiguous", Layout::contiguous(*self.shape()))
+            .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
+    }
+
+    /// `self.clone()`.
+    pub fn cloned(&self) -> Tensor {
+        self.copied("clone", self.layout().preserved())
+            .from_op(&[self], |_| consuming(|g| grads([Some(g)])))
+    }
+}

@@ -1,0 +1,45 @@
+//! Comparisons, and choosing elements by a mask.
+
+use super::super::{DType, Tensor, borrowing, grads};
+
+impl Tensor {
+    /// A comparison: a Boolean result, no gradient.
+    pub fn compare(&self, other: &Tensor, op: &'static str) -> Tensor {
+        self.zip_to(other, op, DType::Bool)
+    }
+
+    /// `self.masked_fill(mask, value)`: the mask is kept.
+    pub fn masked_fill(&self, mask: &Tensor) -> Tensor {
+        let meta = self.meta();
+        self.zip_to(mask, "masked_fill", self.dtype())
+            .from_op(&[self], |_| {
+                let mask = mask.save();
+                borrowing(move |g| {
+                    grads([Some(
+                        g.zip_to(&mask.unpack(), "masked_fill", g.dtype())
+                            .conform(meta),
+                    )])
+                })
+            })
+    }
+
+    /// `torch.where(mask, self, number)`: the mask is kept; the number becomes a tensor each time.
+    pub fn where_mask(&self, mask: &Tensor) -> Tensor {
+        let choose = |it: &Tensor, mask: &Tensor| {
+            let number = it.constant("scalar_tensor", &[0; 0], it.dtype());
+            let out = it.zip_to(mask, "where", it.dtype());
+            drop(number);
+            out
+        };
+        let meta = self.meta();
+        choose(self, mask).from_op(&[self], |_| {
+            let kept = mask.save();
+            borrowing(move |g| {
+                let mask = kept.unpack();
+                let chosen = choose(g, &mask);
+                drop(mask);
+                grads([Some(chosen.conform(meta))])
+            })
+        })
+    }
+}
