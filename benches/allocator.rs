@@ -4,29 +4,29 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use headroom::allocator::{Allocator, Card, Event, Settings, replay};
+use headroom::allocator::{Allocator, Card, Request, Settings, replay};
 use headroom::units::Bytes;
 
 /// A training step's shape: every layer saves some tensors and drops its temporaries, backward frees them in reverse,
 /// and the optimizer works through the parameters. Steps differ in length.
-fn steps(layers: u32, steps: u64) -> Vec<Event> {
+fn steps(layers: u32, steps: u64) -> Vec<Request> {
     let mut events = Vec::new();
     let mut spare: Vec<u32> = Vec::new();
     let mut handles = 0;
-    let mut take = |events: &mut Vec<Event>, spare: &mut Vec<u32>, bytes: u64| {
+    let mut take = |events: &mut Vec<Request>, spare: &mut Vec<u32>, bytes: u64| {
         let handle = spare.pop().unwrap_or_else(|| {
             handles += 1;
             handles - 1
         });
-        events.push(Event::Malloc {
+        events.push(Request::Malloc {
             handle,
             bytes: Bytes::new(bytes),
             stream: 0,
         });
         handle
     };
-    let give = |events: &mut Vec<Event>, spare: &mut Vec<u32>, handle: u32| {
-        events.push(Event::Free { handle });
+    let give = |events: &mut Vec<Request>, spare: &mut Vec<u32>, handle: u32| {
+        events.push(Request::Free { handle });
         spare.push(handle);
     };
     for step in 0..steps {
@@ -75,10 +75,10 @@ fn allocator(criterion: &mut Criterion) {
                 allocator.reset();
                 for event in &events {
                     match *event {
-                        Event::Malloc { handle, bytes, .. } => {
+                        Request::Malloc { handle, bytes, .. } => {
                             let _ = black_box(allocator.malloc(handle, bytes));
                         }
-                        Event::Free { handle } => allocator.free(handle),
+                        Request::Free { handle } => allocator.free(handle),
                         _ => {}
                     }
                 }

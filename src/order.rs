@@ -1,36 +1,35 @@
-//! Sorting and looking up without the code that the standard library's ways bring for each type.
+//! Sorting and small maps that compile to less code than those of the standard library, which the page downloads.
 
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::iter::Map as Mapped;
 use std::{slice, vec};
 
-/// The items in order; equal ones stay as they were.
+/// The items in order, by a stable insertion sort.
 ///
-/// The lists here have tens of entries. The standard sort is made for millions: 5 kB of code for every type it is used
-/// with, which whoever opens the page downloads.
+/// The lists here have tens of entries. The standard sort is made for millions of them and compiles to 5 kB for every type.
 pub fn sorted<T>(
     items: impl IntoIterator<Item = T>,
     compare: impl Fn(&T, &T) -> Ordering,
 ) -> Vec<T> {
     let mut sorted: Vec<T> = Vec::new();
     for item in items {
-        let at = sorted.partition_point(|it| compare(it, &item) != Ordering::Greater);
+        let at = sorted.partition_point(|placed| compare(placed, &item) != Ordering::Greater);
         sorted.insert(at, item);
     }
     sorted
 }
 
-/// The different ones among the items, in order.
+/// The items in order, each once.
 pub fn distinct<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
-    let map: Map<T, ()> = items.into_iter().map(|it| (it, ())).collect();
-    map.into_iter().map(|(it, ())| it).collect()
+    let map: Map<T, ()> = items.into_iter().map(|item| (item, ())).collect();
+    map.into_iter().map(|(item, ())| item).collect()
 }
 
 /// Values by key, in the order of the keys, as `BTreeMap` has them.
 ///
-/// The maps here have tens of entries, and are made far less often than they are read. A tree is made for millions: 5 kB
-/// of code for every pair of types.
+/// The maps here have tens of entries and are read far more often than written. A `BTreeMap` compiles to 5 kB for every
+/// pair of types.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Map<K, V>(Vec<(K, V)>);
 
@@ -41,19 +40,20 @@ impl<K: Ord, V> Map<K, V> {
         Self(Vec::new())
     }
 
-    /// Where the key is, or would be.
-    fn place<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
+    /// The index of the key, or where it would be inserted.
+    fn search<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
     where
         K: Borrow<Q>,
     {
-        self.0.binary_search_by(|(it, _)| it.borrow().cmp(key))
+        self.0
+            .binary_search_by(|(other, _)| other.borrow().cmp(key))
     }
 
     pub fn get<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
     {
-        let at = self.place(key).ok()?;
+        let at = self.search(key).ok()?;
         self.0.get(at).map(|(_, value)| value)
     }
 
@@ -61,12 +61,12 @@ impl<K: Ord, V> Map<K, V> {
     where
         K: Borrow<Q>,
     {
-        self.place(key).is_ok()
+        self.search(key).is_ok()
     }
 
-    /// Gives back the value that was there before.
+    /// Returns the value that was there before.
     pub fn insert(&mut self, key: K, value: V) -> Option<V> {
-        match self.place(&key) {
+        match self.search(&key) {
             Ok(at) => Some(std::mem::replace(&mut self.0[at].1, value)),
             Err(at) => {
                 self.0.insert(at, (key, value));
@@ -79,13 +79,13 @@ impl<K: Ord, V> Map<K, V> {
     where
         K: Borrow<Q>,
     {
-        let at = self.place(key).ok()?;
+        let at = self.search(key).ok()?;
         Some(self.0.remove(at).1)
     }
 
-    /// The value of the key, which is made where there is none.
+    /// The value of the key, inserted where there is none.
     pub fn or_insert_with(&mut self, key: K, make: impl FnOnce() -> V) -> &mut V {
-        let at = self.place(&key).unwrap_or_else(|at| {
+        let at = self.search(&key).unwrap_or_else(|at| {
             self.0.insert(at, (key, make()));
             at
         });
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_map_does_as_the_standard_library_s() {
+    fn a_map_does_what_a_btree_map_does() {
         let mut state = 7_u32;
         let mut next = |most| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn it_sorts_as_the_standard_library_does() {
+    fn sorting_is_stable_as_in_the_standard_library() {
         let mut state = 1_u32;
         for length in 0..60 {
             let numbered: Vec<(u32, usize)> = (0..length)
@@ -223,7 +223,7 @@ mod tests {
                 })
                 .collect();
             let mut expected = numbered.clone();
-            expected.sort_by_key(|it| it.0);
+            expected.sort_by_key(|item| item.0);
             assert_eq!(sorted(numbered, |a, b| a.0.cmp(&b.0)), expected);
         }
     }

@@ -1,11 +1,11 @@
-//! Pieces of segments: cut to measure when they are handed out, merged with free neighbours when they come back.
+//! Blocks: split when they are handed out, merged with free neighbours when they are freed.
 
 use super::freelist::Entry;
 use super::{Allocator, Block, MIN_BLOCK, NONE, SMALL, State};
 use crate::list::push;
 
 impl Allocator {
-    /// Cuts what is not needed off the block and marks it allocated.
+    /// Splits off what is not needed of a block and marks it allocated.
     #[inline]
     pub(super) fn hand_out(&mut self, found: u32, size: u64, requested: u64) -> u32 {
         let block = self.blocks[found as usize];
@@ -32,15 +32,15 @@ impl Allocator {
             self.insert_free(found);
             if counts_splits {
                 if was_split {
-                    self.counters.inactive_split.take(size);
+                    self.counters.inactive_split.decrease(size);
                 } else {
-                    self.counters.inactive_split.add(remaining);
+                    self.counters.inactive_split.increase(remaining);
                 }
             }
             front
         } else {
             if was_split && counts_splits {
-                self.counters.inactive_split.take(block.size);
+                self.counters.inactive_split.decrease(block.size);
             }
             let whole = &mut self.blocks[found as usize];
             whole.state = State::Allocated;
@@ -48,13 +48,13 @@ impl Allocator {
             found
         };
         let size = if split { size } else { block.size };
-        self.counters.allocated.add(size);
-        self.counters.active.add(size);
-        self.counters.requested.add(requested);
+        self.counters.allocated.increase(size);
+        self.counters.active.increase(size);
+        self.counters.requested.increase(requested);
         handed_out
     }
 
-    /// Whether what remains of a block is worth a block of its own.
+    /// `should_split`: whether the rest of a block becomes a block of its own.
     #[inline]
     fn splits(&self, pool: u16, size: u64, remaining: u64) -> bool {
         if pool & 1 == 0 || self.settings.expandable_segments {
@@ -64,8 +64,9 @@ impl Allocator {
         remaining > SMALL && limit.is_none_or(|limit| size < limit.get())
     }
 
-    /// What a request for so much is given where it leaves no trace once it is freed: when a cached block serves it.
-    pub(super) fn taken_for_a_moment(&mut self, requested: u64) -> Option<u64> {
+    /// The size of the block that serves a request, where allocating and freeing it changes nothing but peaks: where a
+    /// cached block serves it.
+    pub(super) fn size_if_transient(&mut self, requested: u64) -> Option<u64> {
         let ages = self.collects || !self.pending.is_empty();
         if requested == 0 || ages || self.settings.max_split_size.is_some() {
             return None;
@@ -83,8 +84,8 @@ impl Allocator {
         }
         let block = &self.blocks[found.block as usize];
         if block.previous == NONE && block.next == NONE && !self.settings.expandable_segments {
-            self.counters.inactive_split.add(remaining);
-            self.counters.inactive_split.take(remaining);
+            self.counters.inactive_split.increase(remaining);
+            self.counters.inactive_split.decrease(remaining);
         }
         Some(size)
     }
@@ -116,24 +117,24 @@ impl Allocator {
         self.insert_free(block);
         if !self.settings.expandable_segments {
             if after >= merged {
-                self.counters.inactive_split.add(after - merged);
+                self.counters.inactive_split.increase(after - merged);
             } else {
-                self.counters.inactive_split.take(merged - after);
+                self.counters.inactive_split.decrease(merged - after);
             }
         }
-        self.counters.active.take(size);
-        self.counters.requested.take(requested);
+        self.counters.active.decrease(size);
+        self.counters.requested.decrease(requested);
     }
 
     #[inline]
     fn is_free(&self, block: u32) -> bool {
         let block = self.blocks.get(block as usize);
-        block.is_some_and(|it| it.state == State::Free)
+        block.is_some_and(|block| block.state == State::Free)
     }
 
     /// Joins `other` to `block` where both are free or both unmapped.
     pub(super) fn merge_alike(&mut self, block: u32, other: u32) {
-        let other_state = self.blocks.get(other as usize).map(|it| it.state);
+        let other_state = self.blocks.get(other as usize).map(|block| block.state);
         if other_state == Some(self.blocks[block as usize].state) {
             self.merge(block, other);
         }
@@ -159,19 +160,19 @@ impl Allocator {
             }
         }
         self.take_from_list(other, &gone);
-        self.spare.push(other);
+        self.unused.push(other);
         gone.size
     }
 
     #[inline]
     pub(super) fn insert_free(&mut self, block: u32) {
-        let it = &mut self.blocks[block as usize];
+        let freed = &mut self.blocks[block as usize];
         if self.collects {
-            it.freed_at = self.searches[usize::from(it.pool & 1)];
+            freed.freed_at = self.searches[usize::from(freed.pool & 1)];
         }
-        self.pools[usize::from(it.pool)].free.insert(Entry {
-            size: it.size,
-            address: it.address,
+        self.pools[usize::from(freed.pool)].free.insert(Entry {
+            size: freed.size,
+            address: freed.address,
             block,
         });
     }
@@ -180,7 +181,7 @@ impl Allocator {
     pub(super) fn take_from_list(&mut self, number: u32, block: &Block) {
         let pool = &mut self.pools[usize::from(block.pool)];
         if block.state == State::Unmapped {
-            pool.unmapped.retain(|it| it.0 != block.address);
+            pool.unmapped.retain(|entry| entry.0 != block.address);
         } else {
             pool.free.remove(Entry {
                 size: block.size,
@@ -192,7 +193,7 @@ impl Allocator {
 
     #[inline]
     pub(super) fn new_block(&mut self, block: Block) -> u32 {
-        if let Some(slot) = self.spare.pop() {
+        if let Some(slot) = self.unused.pop() {
             self.blocks[slot as usize] = block;
             return slot;
         }

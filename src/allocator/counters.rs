@@ -13,12 +13,12 @@ pub struct Stat {
 
 impl Stat {
     #[inline]
-    pub(super) fn add(&mut self, bytes: u64) {
+    pub(super) fn increase(&mut self, bytes: u64) {
         self.current += Bytes::new(bytes);
         self.peak = self.peak.max(self.current);
     }
     #[inline]
-    pub(super) fn take(&mut self, bytes: u64) {
+    pub(super) fn decrease(&mut self, bytes: u64) {
         self.current = self.current - Bytes::new(bytes);
     }
 }
@@ -45,9 +45,9 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Adds and takes again what is handed out for a moment, and says how much is allocated in between.
+    /// Counts an allocation that is freed at once; returns how much is allocated in between.
     #[inline]
-    pub(super) fn pass(&mut self, size: u64, requested: u64) -> u64 {
+    pub(super) fn malloc_and_free(&mut self, size: u64, requested: u64) -> u64 {
         for (stat, bytes) in [
             (&mut self.allocated, size),
             (&mut self.active, size),

@@ -31,7 +31,7 @@ impl Allocator {
         let usable = |block: u32| {
             self.blocks
                 .get(block as usize)
-                .filter(|it| matches!(it.state, State::Free | State::Unmapped))
+                .filter(|block| matches!(block.state, State::Free | State::Unmapped))
         };
         for &(_, unmapped) in &self.pools[usize::from(pool)].unmapped {
             let before = self.blocks[unmapped as usize].previous;
@@ -97,7 +97,7 @@ impl Allocator {
         self.merge_alike(block, previous);
         self.merge_alike(block, next);
         self.insert_free(block);
-        self.counters.reserved.add(mapped);
+        self.counters.reserved.increase(mapped);
         if let Some(calls) = &mut self.calls {
             calls.push(DriverCall::Map {
                 bytes: Bytes::new(mapped),
@@ -150,7 +150,7 @@ impl Allocator {
         let Block { previous, next, .. } = self.blocks[block as usize];
         self.merge_alike(block, previous);
         self.merge_alike(block, next);
-        self.counters.reserved.take(end - start);
+        self.counters.reserved.decrease(end - start);
         if let Some(calls) = &mut self.calls {
             calls.push(DriverCall::Unmap {
                 bytes: Bytes::new(end - start),
@@ -159,7 +159,7 @@ impl Allocator {
         let Block { previous, next, .. } = self.blocks[block as usize];
         if previous == NONE && next == NONE {
             // Nothing of the segment is mapped: its addresses go back too.
-            self.spare.push(block);
+            self.unused.push(block);
         } else {
             self.insert_unmapped(block);
         }
@@ -168,7 +168,7 @@ impl Allocator {
     fn insert_unmapped(&mut self, block: u32) {
         let Block { address, pool, .. } = self.blocks[block as usize];
         let list = &mut self.pools[usize::from(pool)].unmapped;
-        let at = list.partition_point(|it| it.0 < address);
+        let at = list.partition_point(|entry| entry.0 < address);
         list.insert(at, (address, block));
     }
 

@@ -76,13 +76,13 @@ pub fn replay_lines(lines: impl BufRead) -> Result<FileReport, String> {
 
 impl fmt::Display for FileReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for it in self.mismatches.iter().take(20) {
+        for mismatch in self.mismatches.iter().take(20) {
             let Mismatch {
                 line,
                 what,
                 recorded,
                 replayed,
-            } = it;
+            } = mismatch;
             writeln!(
                 f,
                 "line {line}: {what}: recorded {recorded}, replayed {replayed}"

@@ -243,7 +243,7 @@ impl FreeList {
 #[inline]
 fn at_or_above(keys: &[Key], key: Key) -> usize {
     match keys.last() {
-        Some(smallest) if *smallest < key => keys.partition_point(|it| *it >= key),
+        Some(smallest) if *smallest < key => keys.partition_point(|other| *other >= key),
         _ => keys.len(),
     }
 }
@@ -306,9 +306,15 @@ mod tests {
                 let found = truth.range((size, 0, 0)..).next().copied();
                 let cursor = list.at_least(size);
                 let entry = cursor.map(|at| list.get(at));
-                assert_eq!(entry.map(|it| (it.size, it.address, it.block)), found);
-                if let (Some(at), Some(it)) = (cursor, found) {
-                    let after = truth.range((it.0, it.1 + 1, 0)..).next().map(|it| it.1);
+                assert_eq!(
+                    entry.map(|entry| (entry.size, entry.address, entry.block)),
+                    found
+                );
+                if let (Some(at), Some(taken)) = (cursor, found) {
+                    let after = truth
+                        .range((taken.0, taken.1 + 1, 0)..)
+                        .next()
+                        .map(|next| next.1);
                     match step % 3 {
                         0 => {
                             list.settle();
@@ -319,7 +325,7 @@ mod tests {
                         1 => list.remove(entry.unwrap()),
                         _ => list.remove_at(at),
                     }
-                    truth.remove(&it);
+                    truth.remove(&taken);
                 }
             } else {
                 list.insert(Entry {
@@ -333,12 +339,12 @@ mod tests {
         }
         let all: Vec<_> = list
             .iter()
-            .map(|it| (it.size, it.address, it.block))
+            .map(|entry| (entry.size, entry.address, entry.block))
             .collect();
         assert_eq!(all, truth.iter().copied().collect::<Vec<_>>());
         assert_eq!(
-            list.last().map(|it| it.address),
-            truth.last().map(|it| it.1)
+            list.last().map(|entry| entry.address),
+            truth.last().map(|entry| entry.1)
         );
         list.clear();
         assert!(list.len() == 0 && list.at_least(0).is_none());

@@ -11,63 +11,65 @@
 mod blocks;
 mod card;
 mod counters;
+mod driver;
 mod expandable;
 #[cfg(feature = "cli")]
 pub mod file;
 mod freelist;
 mod release;
 mod replay;
+mod search;
 mod settings;
 #[cfg(test)]
 mod tests;
 
 pub use card::{Card, Oom};
 pub use counters::{Counters, Stat};
-pub use replay::{Event, Report, replay, smallest_card};
+pub use driver::DriverCall;
+pub use replay::{Report, Request, replay, smallest_card};
 pub use settings::{Divisions, Settings, SettingsProblem};
 
-use freelist::{ADDRESS_LIMIT, Cursor, FreeList, SIZE_LIMIT};
+use freelist::FreeList;
 
 use crate::units::Bytes;
 
 /// A CUDA stream, numbered from the default one.
 pub type Stream = u16;
 
-/// All blocks are multiples of this.
+/// All blocks are multiples of this (`kMinBlockSize`).
 const MIN_BLOCK: u64 = 512;
-/// The largest request served by the pool of small blocks.
+/// The largest request that the pool of small blocks serves (`kSmallSize`).
 const SMALL: u64 = 1 << 20;
-/// Small requests are packed in segments of this size.
+/// The size of segments for small requests (`kSmallBuffer`).
 const SMALL_SEGMENT: u64 = 2 << 20;
-/// From this size on a segment is made to measure.
-const MADE_TO_MEASURE: u64 = 10 << 20;
-/// Segments made to measure are multiples of this.
-const LARGE_ROUNDING: u64 = 2 << 20;
-/// No block, no segment.
+/// From this size on a request gets a segment of its own size (`kMinLargeAlloc`).
+const MIN_LARGE_ALLOC: u64 = 10 << 20;
+/// The size of such a segment is a multiple of this (`kRoundLarge`).
+const ROUND_LARGE: u64 = 2 << 20;
+/// Stands for no block and no segment.
 const NONE: u32 = u32::MAX;
 
 /// The allocator of one device.
 ///
-/// Callers name a piece of memory by a small number of their own choosing, its handle, which they may use again once
-/// it is freed.
+/// Callers identify memory by a handle: a small number they choose, and may use again once the memory is freed.
 #[derive(Clone, Debug)]
 pub struct Allocator {
     settings: Settings,
     card: Card,
     counters: Counters,
-    /// What the card can give, and what `set_per_process_memory_fraction` permits.
+    /// What the driver can give, and what `set_per_process_memory_fraction` permits.
     room: u64,
     allowed: Option<u64>,
     /// Whether blocks are aged for the garbage collector.
     collects: bool,
     blocks: Vec<Block>,
-    spare: Vec<u32>,
+    unused: Vec<u32>,
     pools: Vec<Pool>,
     /// By handle: the block behind it.
     handles: Vec<u32>,
     /// Freed blocks that another stream still uses.
     pending: Vec<u32>,
-    /// Searches of the small and the large pools, the clock by which free blocks age.
+    /// How often the small and the large pools were searched: the clock by which free blocks age.
     searches: [u64; 2],
     next_address: u64,
     segments: Vec<Segment>,
@@ -114,18 +116,9 @@ struct Segment {
     size: u64,
 }
 
-/// What the allocator did to the driver, kept only where a replay asks for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DriverCall {
-    Malloc { segment: u32, bytes: Bytes },
-    Free { segment: u32, bytes: Bytes },
-    Map { bytes: Bytes },
-    Unmap { bytes: Bytes },
-}
-
 impl Allocator {
     pub fn new(settings: Settings, card: Card) -> Self {
-        let mut it = Self {
+        let mut allocator = Self {
             settings,
             card,
             counters: Counters::default(),
@@ -133,24 +126,24 @@ impl Allocator {
             allowed: None,
             collects: false,
             blocks: Vec::new(),
-            spare: Vec::new(),
+            unused: Vec::new(),
             pools: Vec::new(),
             handles: Vec::new(),
             pending: Vec::new(),
             searches: [0; 2],
-            next_address: LARGE_ROUNDING,
+            next_address: ROUND_LARGE,
             segments: Vec::new(),
             calls: None,
         };
-        it.set_card(card);
-        it
+        allocator.set_card(card);
+        allocator
     }
 
-    /// Forgets everything but the settings and the card, and keeps the room it has grown.
+    /// Forgets everything but the settings and the card, and keeps its lists' capacity.
     pub fn reset(&mut self) {
         self.counters = Counters::default();
         self.blocks.clear();
-        self.spare.clear();
+        self.unused.clear();
         for pool in &mut self.pools {
             pool.free.clear();
             pool.unmapped.clear();
@@ -158,7 +151,7 @@ impl Allocator {
         self.handles.clear();
         self.pending.clear();
         self.searches = [0; 2];
-        self.next_address = LARGE_ROUNDING;
+        self.next_address = ROUND_LARGE;
         self.segments.clear();
         if let Some(calls) = &mut self.calls {
             calls.clear();
@@ -186,29 +179,29 @@ impl Allocator {
         self.counters.reset_peaks();
     }
 
-    /// What the driver could still give.
+    /// What the driver can still give.
     pub fn device_free(&self) -> Bytes {
         Bytes::new(self.room) - self.counters.reserved.current
     }
 
     /// The largest cached block.
     pub fn largest_free_block(&self) -> Bytes {
-        let largest = self.pools.iter().filter_map(|it| it.free.last());
-        Bytes::new(largest.map(|it| it.size).max().unwrap_or(0))
+        let largest = self.pools.iter().filter_map(|pool| pool.free.last());
+        Bytes::new(largest.map(|entry| entry.size).max().unwrap_or(0))
     }
 
     /// How many blocks are cached.
     pub fn free_blocks(&self) -> usize {
-        self.pools.iter().map(|it| it.free.len()).sum()
+        self.pools.iter().map(|pool| pool.free.len()).sum()
     }
 
-    /// Hands out memory on the default stream.
+    /// Allocates on the default stream.
     #[inline]
     pub fn malloc(&mut self, handle: u32, bytes: Bytes) -> Result<(), Oom> {
         self.malloc_on(handle, bytes, 0)
     }
 
-    /// Hands out memory; a handle still alive is freed first, and a request for nothing takes nothing.
+    /// Allocates; a handle still alive is freed first, and a request for no bytes allocates nothing.
     pub fn malloc_on(&mut self, handle: u32, bytes: Bytes, stream: Stream) -> Result<(), Oom> {
         self.free(handle);
         let requested = bytes.get();
@@ -238,7 +231,7 @@ impl Allocator {
         self.handles[slot] = block;
     }
 
-    /// Takes memory back; a handle that is not alive is left alone.
+    /// Frees; a handle that is not alive is left alone.
     #[inline]
     pub fn free(&mut self, handle: u32) {
         if let Some(block) = self.take_handle(handle) {
@@ -246,7 +239,7 @@ impl Allocator {
         }
     }
 
-    /// What had one name has another from now on.
+    /// Gives the memory behind one handle another handle.
     pub fn rename(&mut self, from: u32, to: u32) {
         let taken = self.handles.get_mut(from as usize);
         let block = taken.map_or(NONE, |slot| std::mem::replace(slot, NONE));
@@ -255,10 +248,10 @@ impl Allocator {
         }
     }
 
-    /// Hands out memory and takes it back at once, and says how much is allocated in between.
-    pub fn pass(&mut self, handle: u32, bytes: Bytes) -> Result<u64, Oom> {
-        if let Some(taken) = self.taken_for_a_moment(bytes.get()) {
-            return Ok(self.counters.pass(taken, bytes.get()));
+    /// Allocates and frees at once; returns how much is allocated in between.
+    pub fn malloc_and_free(&mut self, handle: u32, bytes: Bytes) -> Result<u64, Oom> {
+        if let Some(taken) = self.size_if_transient(bytes.get()) {
+            return Ok(self.counters.malloc_and_free(taken, bytes.get()));
         }
         self.malloc(handle, bytes)?;
         let top = self.counters.allocated.current.get();
@@ -266,9 +259,9 @@ impl Allocator {
         Ok(top)
     }
 
-    /// Takes memory back that another stream was told of (`record_stream`): it is active until the next request,
-    /// by which time the other stream is taken to have finished.
-    pub fn free_later(&mut self, handle: u32) {
+    /// Frees memory that another stream uses (`record_stream`): it stays active until the next request, by which time the
+    /// other stream counts as finished.
+    pub fn free_deferred(&mut self, handle: u32) {
         if let Some(block) = self.take_handle(handle) {
             self.blocks[block as usize].state = State::Pending;
             self.pending.push(block);
@@ -283,159 +276,7 @@ impl Allocator {
         }
         self.counters
             .allocated
-            .take(self.blocks[block as usize].size);
+            .decrease(self.blocks[block as usize].size);
         Some(block)
-    }
-
-    /// The smallest free block that will do, out of its list.
-    #[inline]
-    fn take_cached(&mut self, pool: u16, size: u64) -> Option<u32> {
-        if self.collects {
-            self.searches[usize::from(pool & 1)] += 1;
-        }
-        let list = &mut self.pools[usize::from(pool)].free;
-        if !self.settings.expandable_segments && self.settings.max_split_size.is_none() {
-            return list.take_at_least(size);
-        }
-        let mut at = list.at_least(size)?;
-        let mut found = list.get(at);
-        if self.growth(found.block) > 0 {
-            at = self.least_room(pool, size)?;
-            found = self.pools[usize::from(pool)].free.get(at);
-        }
-        if let Some(limit) = self.settings.max_split_size {
-            let limit = limit.get();
-            // Oversize blocks are kept for oversize requests, and those may not waste much of one.
-            let rounding = self
-                .settings
-                .max_non_split_rounding
-                .unwrap_or(self.settings.large_segment)
-                .get();
-            if (size < limit && found.size >= limit)
-                || (size >= limit && found.size >= size.saturating_add(rounding))
-            {
-                return None;
-            }
-        }
-        self.pools[usize::from(pool)].free.remove_at(at);
-        Some(found.block)
-    }
-
-    /// What a block at the growing end of its segment can still gain.
-    fn growth(&self, block: u32) -> u64 {
-        let next = self.blocks.get(self.blocks[block as usize].next as usize);
-        next.map_or(0, |next| match next.state {
-            State::Unmapped => next.size,
-            _ => 0,
-        })
-    }
-
-    /// The smallest of the free blocks that will do, where each counts as large as it can become.
-    #[cold]
-    fn least_room(&mut self, pool: u16, size: u64) -> Option<Cursor> {
-        self.pools[usize::from(pool)].free.settle();
-        let list = &self.pools[usize::from(pool)].free;
-        let room = |at| {
-            let entry = list.get(at);
-            entry.size + self.growth(entry.block)
-        };
-        let mut at = list.at_least(size)?;
-        while let Some(next) = list.next(at)
-            && room(next) < room(at)
-        {
-            at = next;
-        }
-        Some(at)
-    }
-
-    /// A block from the driver, giving back cached memory where that helps.
-    #[cold]
-    fn take_new(&mut self, pool: u16, size: u64) -> Result<u32, Oom> {
-        if self.collects {
-            self.collect_garbage();
-        }
-        let segment = self.settings.segment_size(size);
-        if let Some(block) = self.ask_driver(pool, size, segment) {
-            return Ok(block);
-        }
-        if self.release_oversize(pool, size)
-            && let Some(block) = self.ask_driver(pool, size, segment)
-        {
-            return Ok(block);
-        }
-        self.empty_cache();
-        self.counters.retries += 1;
-        if let Some(block) = self.ask_driver(pool, size, segment) {
-            return Ok(block);
-        }
-        self.counters.ooms += 1;
-        Err(Oom {
-            tried: Bytes::new(segment),
-            rounded: Bytes::new(size),
-            card: self.card,
-            free: self.device_free(),
-            allowed: self.allowed.map(Bytes::new),
-            allocated: self.counters.allocated.current,
-            reserved: self.counters.reserved.current,
-        })
-    }
-
-    /// One attempt to get a block from the driver; it is in no list.
-    fn ask_driver(&mut self, pool: u16, size: u64, segment: u64) -> Option<u32> {
-        let wanted = self.counters.reserved.current.get().saturating_add(segment);
-        if size >= SIZE_LIMIT || self.allowed.is_some_and(|allowed| wanted > allowed) {
-            return None;
-        }
-        if self.settings.expandable_segments {
-            return self.expand(pool, size);
-        }
-        if wanted > self.room {
-            return None;
-        }
-        let number = self.reserve_addresses(segment)?;
-        self.counters.reserved.add(segment);
-        self.counters.segments += 1;
-        if let Some(calls) = &mut self.calls {
-            calls.push(DriverCall::Malloc {
-                segment: number,
-                bytes: Bytes::new(segment),
-            });
-        }
-        Some(self.new_block(Block {
-            address: self.segments[number as usize].address,
-            size: segment,
-            requested: 0,
-            freed_at: 0,
-            previous: NONE,
-            next: NONE,
-            segment: number,
-            pool,
-            state: State::Free,
-        }))
-    }
-
-    /// A fresh range of addresses above all others.
-    fn reserve_addresses(&mut self, size: u64) -> Option<u32> {
-        let address = self.next_address;
-        self.next_address = address
-            .checked_add(size)?
-            .checked_next_multiple_of(LARGE_ROUNDING)
-            .filter(|it| *it <= ADDRESS_LIMIT)?;
-        self.segments.push(Segment { address, size });
-        Some(self.segments.len() as u32 - 1)
-    }
-
-    /// The number of a stream's pool: even for small blocks, odd for large ones.
-    #[inline]
-    fn pool_for(&mut self, size: u64, stream: Stream) -> u16 {
-        // Half the streams a `u16` can name are as many as the numbers of pools can hold.
-        let pool = (stream & (u16::MAX >> 1)) * 2 + u16::from(size > SMALL);
-        while self.pools.len() <= usize::from(pool) {
-            self.pools.push(Pool {
-                free: FreeList::new(),
-                unmapped: Vec::new(),
-            });
-        }
-        pool
     }
 }

@@ -23,7 +23,11 @@ impl Allocator {
     }
 
     fn release_pool(&mut self, pool: usize) {
-        let free: Vec<u32> = self.pools[pool].free.iter().map(|it| it.block).collect();
+        let free: Vec<u32> = self.pools[pool]
+            .free
+            .iter()
+            .map(|entry| entry.block)
+            .collect();
         for block in free {
             if self.settings.expandable_segments {
                 self.unmap(block);
@@ -43,7 +47,7 @@ impl Allocator {
         let held = self.counters.reserved.current.get();
         let Some(target) = held
             .checked_sub((threshold * allowed as f64) as u64)
-            .filter(|it| *it > 0)
+            .filter(|bytes| *bytes > 0)
         else {
             return;
         };
@@ -54,11 +58,11 @@ impl Allocator {
             .skip(1)
             .step_by(2)
             .flat_map(|pool| pool.free.iter())
-            .map(|it| it.block)
-            .filter(|it| is_whole(&self.blocks[*it as usize]))
-            .map(|it| (it, clock - self.blocks[it as usize].freed_at))
+            .map(|entry| entry.block)
+            .filter(|block| is_whole(&self.blocks[*block as usize]))
+            .map(|block| (block, clock - self.blocks[block as usize].freed_at))
             .collect();
-        let mut total_age: u64 = candidates.iter().map(|it| it.1).sum();
+        let mut total_age: u64 = candidates.iter().map(|candidate| candidate.1).sum();
         let mut reclaimed = 0;
         let mut freed_one = true;
         while reclaimed < target && freed_one && !candidates.is_empty() {
@@ -107,8 +111,8 @@ impl Allocator {
     fn release_segment(&mut self, block: u32) {
         let gone = self.blocks[block as usize];
         self.take_from_list(block, &gone);
-        self.spare.push(block);
-        self.counters.reserved.take(gone.size);
+        self.unused.push(block);
+        self.counters.reserved.decrease(gone.size);
         self.counters.segments = self.counters.segments.saturating_sub(1);
         if let Some(calls) = &mut self.calls {
             calls.push(DriverCall::Free {

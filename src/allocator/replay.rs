@@ -1,13 +1,13 @@
-//! A list of events through the allocator, and the smallest card on which it runs.
+//! A list of requests, replayed, and the smallest card on which it runs.
 
 use serde::Serialize;
 
 use super::{Allocator, Card, Counters, Oom, Settings, Stream};
 use crate::units::Bytes;
 
-/// One thing a program does to the allocator.
+/// One thing a program asks of the allocator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum Request {
     Malloc {
         handle: u32,
         bytes: Bytes,
@@ -16,8 +16,8 @@ pub enum Event {
     Free {
         handle: u32,
     },
-    /// A free of memory that another stream was told of: it takes effect at the next request.
-    FreeLater {
+    /// A free of memory that another stream uses: it takes effect at the next request.
+    FreeDeferred {
         handle: u32,
     },
     EmptyCache,
@@ -28,37 +28,37 @@ pub enum Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
     pub counters: Counters,
-    /// The request that failed and its place among the events.
+    /// The request that failed and its index.
     pub failure: Option<(usize, Oom)>,
 }
 
-/// Runs the events on a fresh allocator, up to the first request that fails.
-pub fn replay(events: &[Event], settings: &Settings, card: Card) -> Report {
-    run(&mut Allocator::new(settings.clone(), card), events)
+/// Runs requests on a fresh allocator, up to the first request that fails.
+pub fn replay(requests: &[Request], settings: &Settings, card: Card) -> Report {
+    run(&mut Allocator::new(settings.clone(), card), requests)
 }
 
-/// The smallest card, to the MiB, on which the events run: its free memory before the first request.
+/// The smallest card, to the MiB, on which the requests succeed: its free memory before the first request.
 /// `None` where they run on none.
 ///
 /// A little more memory may, in principle, lead the allocator into a worse arrangement; the card named is one on which
-/// the events do run, found by bisection between what they allocate and what they would reserve without a limit.
-pub fn smallest_card(events: &[Event], settings: &Settings) -> Option<Bytes> {
+/// they do succeed, found by bisection between what they allocate and what they would reserve without a limit.
+pub fn smallest_card(requests: &[Request], settings: &Settings) -> Option<Bytes> {
     const MIB: u64 = 1 << 20;
     let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
     let mut runs_on = |mib: u64| {
         allocator.set_card(Card::usable(Bytes::mib(mib)));
         allocator.reset();
-        run(&mut allocator, events).failure.is_none()
+        run(&mut allocator, requests).failure.is_none()
     };
-    let boundless = replay(events, settings, Card::UNLIMITED);
+    let boundless = replay(requests, settings, Card::UNLIMITED);
     if boundless.failure.is_some() {
         return None;
     }
-    let peaks = peak_over_all(events, settings);
+    let peaks = peak_over_all(requests, settings);
     let mut high = peaks.1.div_ceil(MIB);
     while !runs_on(high) {
         // A memory fraction makes part of the card unusable.
-        high = high.checked_mul(2).filter(|it| *it < 1 << 41)?;
+        high = high.checked_mul(2).filter(|mib| *mib < 1 << 41)?;
     }
     let mut low = peaks.0 / MIB;
     while low < high {
@@ -72,9 +72,9 @@ pub fn smallest_card(events: &[Event], settings: &Settings) -> Option<Bytes> {
     Some(Bytes::mib(high))
 }
 
-pub(super) fn run(allocator: &mut Allocator, events: &[Event]) -> Report {
-    for (place, event) in events.iter().enumerate() {
-        if let Err(oom) = apply(allocator, *event) {
+pub(super) fn run(allocator: &mut Allocator, requests: &[Request]) -> Report {
+    for (place, request) in requests.iter().enumerate() {
+        if let Err(oom) = apply(allocator, *request) {
             return Report {
                 counters: *allocator.counters(),
                 failure: Some((place, oom)),
@@ -88,27 +88,30 @@ pub(super) fn run(allocator: &mut Allocator, events: &[Event]) -> Report {
 }
 
 #[inline]
-fn apply(allocator: &mut Allocator, event: Event) -> Result<(), Oom> {
-    match event {
-        Event::Malloc {
+fn apply(allocator: &mut Allocator, request: Request) -> Result<(), Oom> {
+    match request {
+        Request::Malloc {
             handle,
             bytes,
             stream,
         } => return allocator.malloc_on(handle, bytes, stream),
-        Event::Free { handle } => allocator.free(handle),
-        Event::FreeLater { handle } => allocator.free_later(handle),
-        Event::EmptyCache => allocator.empty_cache(),
-        Event::ResetPeaks => allocator.reset_peaks(),
+        Request::Free { handle } => allocator.free(handle),
+        Request::FreeDeferred { handle } => allocator.free_deferred(handle),
+        Request::EmptyCache => allocator.empty_cache(),
+        Request::ResetPeaks => allocator.reset_peaks(),
     }
     Ok(())
 }
 
 /// Allocated and reserved peaks whatever resets lie between.
-fn peak_over_all(events: &[Event], settings: &Settings) -> (u64, u64) {
+fn peak_over_all(requests: &[Request], settings: &Settings) -> (u64, u64) {
     let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
-    for event in events.iter().filter(|it| **it != Event::ResetPeaks) {
+    for request in requests
+        .iter()
+        .filter(|request| **request != Request::ResetPeaks)
+    {
         // Without a limit nothing fails that did not fail before.
-        if apply(&mut allocator, *event).is_err() {
+        if apply(&mut allocator, *request).is_err() {
             break;
         }
     }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::{LARGE_ROUNDING, MADE_TO_MEASURE, MIN_BLOCK, SMALL, SMALL_SEGMENT};
+use super::{MIN_BLOCK, MIN_LARGE_ALLOC, ROUND_LARGE, SMALL, SMALL_SEGMENT};
 use crate::units::Bytes;
 
 /// What `PYTORCH_ALLOC_CONF` (or `PYTORCH_CUDA_ALLOC_CONF`) and `set_per_process_memory_fraction` choose.
@@ -79,7 +79,7 @@ impl Settings {
             }
         }
         let (large, split) = (settings.large_segment, settings.max_split_size);
-        if split.is_some_and(|it| it < large) {
+        if split.is_some_and(|split| split < large) {
             problems.push(SettingsProblem {
                 key: "max_split_size_mb".into(),
                 value: split.unwrap_or_default().to_string(),
@@ -164,10 +164,10 @@ impl Settings {
     pub(super) fn segment_size(&self, size: u64) -> u64 {
         if size <= SMALL {
             SMALL_SEGMENT
-        } else if size < MADE_TO_MEASURE {
+        } else if size < MIN_LARGE_ALLOC {
             self.large_segment.get()
         } else {
-            Bytes::new(size).round_up(LARGE_ROUNDING).get()
+            Bytes::new(size).round_up(ROUND_LARGE).get()
         }
     }
 }
@@ -195,7 +195,7 @@ impl Divisions {
             };
         };
         let list = list.strip_suffix(']').ok_or(EXPECTED)?;
-        let mut it = Self::default();
+        let mut divisions = Self::default();
         let mut last = None;
         for pair in list.split(',') {
             let (from, number) = pair.split_once(':').ok_or(EXPECTED)?;
@@ -204,7 +204,7 @@ impl Divisions {
                 return Err(EXPECTED);
             }
             if from == ">" {
-                it.0[last.unwrap_or(0) + 1..].fill(number);
+                divisions.0[last.unwrap_or(0) + 1..].fill(number);
             } else {
                 let from: u64 = from.parse().map_err(|_| EXPECTED)?;
                 if !from.is_power_of_two() {
@@ -212,13 +212,13 @@ impl Divisions {
                 }
                 let index = from.ilog2().min(15) as usize;
                 if last.is_none() {
-                    it.0[..index].fill(number);
+                    divisions.0[..index].fill(number);
                 }
-                it.0[index] = number;
+                divisions.0[index] = number;
                 last = Some(index);
             }
         }
-        Ok(it)
+        Ok(divisions)
     }
 }
 
@@ -236,7 +236,7 @@ fn round_to_division(size: u64, divisions: u64) -> u64 {
 fn entries(text: &str) -> Vec<String> {
     let mut all = vec![String::new()];
     let mut depth = 0_u32;
-    for letter in text.chars().filter(|it| !it.is_whitespace()) {
+    for letter in text.chars().filter(|letter| !letter.is_whitespace()) {
         match letter {
             '[' => depth += 1,
             ']' => depth = depth.saturating_sub(1),

@@ -81,7 +81,7 @@ fn a_cached_segment_of_the_wrong_size_goes_back_before_a_failure() {
 fn memory_another_stream_uses_stays_active_until_the_next_request() {
     let mut allocator = Allocator::new(Settings::default(), Card::UNLIMITED);
     allocator.malloc(0, Bytes::mib(30)).unwrap();
-    allocator.free_later(0);
+    allocator.free_deferred(0);
     assert_eq!(allocator.counters().allocated.current, Bytes::ZERO);
     assert_eq!(allocator.counters().active.current, Bytes::mib(30));
     allocator.malloc(0, Bytes::mib(30)).unwrap();
@@ -117,7 +117,7 @@ impl Random {
 }
 
 /// A program that allocates and frees as it likes, and ends with nothing alive.
-fn program(seed: u64, streams: u64) -> Vec<Event> {
+fn program(seed: u64, streams: u64) -> Vec<Request> {
     let mut random = Random(seed);
     let mut alive = Vec::new();
     let mut events = Vec::new();
@@ -125,23 +125,23 @@ fn program(seed: u64, streams: u64) -> Vec<Event> {
         while !alive.is_empty() && random.below(100) < 45 {
             let handle = alive.swap_remove(random.below(alive.len() as u64) as usize);
             events.push(match random.below(10) {
-                0 => Event::FreeLater { handle },
-                _ => Event::Free { handle },
+                0 => Request::FreeDeferred { handle },
+                _ => Request::Free { handle },
             });
         }
         if random.below(500) == 0 {
-            events.push(Event::EmptyCache);
+            events.push(Request::EmptyCache);
         }
         let magnitude = 1 + random.below(25);
         let bytes = Bytes::new(random.below(1 << magnitude));
-        events.push(Event::Malloc {
+        events.push(Request::Malloc {
             handle,
             bytes,
             stream: random.below(streams) as Stream,
         });
         alive.push(handle);
     }
-    events.extend(alive.into_iter().map(|handle| Event::Free { handle }));
+    events.extend(alive.into_iter().map(|handle| Request::Free { handle }));
     events
 }
 
@@ -160,10 +160,10 @@ const ALL_SETTINGS: [&str; 8] = [
 #[track_caller]
 fn check_blocks(allocator: &mut Allocator) {
     let blocks = &allocator.blocks;
-    let gone = |it: &usize| allocator.spare.contains(&(*it as u32));
+    let gone = |block: &usize| allocator.unused.contains(&(*block as u32));
     let mut reserved = 0;
     let mut ranges = Vec::new();
-    for index in (0..blocks.len()).filter(|it| !gone(it)) {
+    for index in (0..blocks.len()).filter(|block| !gone(block)) {
         let block = &blocks[index];
         if block.state != State::Unmapped {
             reserved += block.size;
@@ -185,8 +185,8 @@ fn check_blocks(allocator: &mut Allocator) {
     let free: u64 = allocator
         .pools
         .iter_mut()
-        .flat_map(|it| it.free.iter())
-        .map(|it| it.size)
+        .flat_map(|pool| pool.free.iter())
+        .map(|entry| entry.size)
         .sum();
     let active = counters.active.current.get();
     assert_eq!(free + active, counters.reserved.current.get());
@@ -200,15 +200,15 @@ fn blocks_tile_their_segments_and_everything_merges_back() {
             let events = program(seed, seed % 3 + 1);
             for (place, event) in events.iter().enumerate() {
                 match *event {
-                    Event::Malloc {
+                    Request::Malloc {
                         handle,
                         bytes,
                         stream,
                     } => drop(allocator.malloc_on(handle, bytes, stream)),
-                    Event::Free { handle } => allocator.free(handle),
-                    Event::FreeLater { handle } => allocator.free_later(handle),
-                    Event::EmptyCache => allocator.empty_cache(),
-                    Event::ResetPeaks => allocator.reset_peaks(),
+                    Request::Free { handle } => allocator.free(handle),
+                    Request::FreeDeferred { handle } => allocator.free_deferred(handle),
+                    Request::EmptyCache => allocator.empty_cache(),
+                    Request::ResetPeaks => allocator.reset_peaks(),
                 }
                 if place % 97 == 0 && allocator.pending.is_empty() {
                     check_blocks(&mut allocator);
@@ -245,14 +245,14 @@ fn a_moments_use_leaves_what_a_request_and_a_free_leave() {
                 .malloc(4000, moment)
                 .map(|()| two.counters().allocated.current.get());
             two.free(4000);
-            assert_eq!(one.pass(4000, moment), taken, "{text}");
+            assert_eq!(one.malloc_and_free(4000, moment), taken, "{text}");
             for allocator in [&mut two, &mut one] {
                 match event {
-                    Event::Malloc { handle, bytes, .. } => drop(allocator.malloc(handle, bytes)),
-                    Event::Free { handle } => allocator.free(handle),
-                    Event::FreeLater { handle } => allocator.free_later(handle),
-                    Event::EmptyCache => allocator.empty_cache(),
-                    Event::ResetPeaks => allocator.reset_peaks(),
+                    Request::Malloc { handle, bytes, .. } => drop(allocator.malloc(handle, bytes)),
+                    Request::Free { handle } => allocator.free(handle),
+                    Request::FreeDeferred { handle } => allocator.free_deferred(handle),
+                    Request::EmptyCache => allocator.empty_cache(),
+                    Request::ResetPeaks => allocator.reset_peaks(),
                 }
             }
             assert_eq!(one.counters(), two.counters(), "{text}");
@@ -268,7 +268,7 @@ fn a_used_allocator_replays_as_a_fresh_one() {
         let fresh = replay(&events, &settings, Card::UNLIMITED);
         let mut used = Allocator::new(settings, Card::UNLIMITED);
         for event in &program(6, 1) {
-            if let Event::Malloc { handle, bytes, .. } = event {
+            if let Request::Malloc { handle, bytes, .. } = event {
                 used.malloc(*handle, *bytes).unwrap();
             }
         }
@@ -279,7 +279,7 @@ fn a_used_allocator_replays_as_a_fresh_one() {
 
 #[test]
 fn the_smallest_card_runs_and_lies_between_the_peaks() {
-    let events: Vec<Event> = program(9, 1);
+    let events: Vec<Request> = program(9, 1);
     for text in ["", "expandable_segments:True", "max_split_size_mb:32"] {
         let (settings, _) = Settings::parse(text);
         let card = smallest_card(&events, &settings).unwrap();

@@ -2,7 +2,7 @@
 
 use super::expand::{Expansion, Single};
 use super::{alloc_conf, device};
-use crate::allocator::{Event, smallest_card};
+use crate::allocator::{Request, smallest_card};
 use crate::scenario::Case;
 use crate::tape::Trace;
 use crate::units::Bytes;
@@ -32,7 +32,7 @@ pub(super) fn smallest(case: &Case, trace: &Trace) -> Option<SmallestCard> {
 }
 
 /// The whole run as what its program asks of the allocator.
-fn requests(trace: &Trace) -> Vec<Event> {
+fn requests(trace: &Trace) -> Vec<Request> {
     let expansion = Expansion::new(trace);
     let mut events = Vec::new();
     let mut push = |event: Single| {
@@ -41,9 +41,9 @@ fn requests(trace: &Trace) -> Vec<Event> {
         };
         let handle = event.handle;
         events.push(if event.is_free {
-            Event::Free { handle }
+            Request::Free { handle }
         } else {
-            Event::Malloc {
+            Request::Malloc {
                 handle,
                 bytes: Bytes::new(block.bytes),
                 stream: 0,

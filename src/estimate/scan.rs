@@ -188,7 +188,7 @@ impl Watch {
         if event.is_free {
             self.allocator.free(event.handle);
         } else if event.goes {
-            let top = self.allocator.pass(event.handle, bytes);
+            let top = self.allocator.malloc_and_free(event.handle, bytes);
             self.happens(top.unwrap_or(self.live));
         } else {
             let _ = self.allocator.malloc(event.handle, bytes);

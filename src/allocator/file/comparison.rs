@@ -51,7 +51,7 @@ pub(super) struct Comparison {
     pub report: FileReport,
     /// Dense handles for the file's names of allocations.
     handles: HashMap<u64, u32>,
-    spare: Vec<u32>,
+    unused: Vec<u32>,
     /// Driver calls recorded since the last request, with the line of the first.
     recorded: Vec<DriverCall>,
     recorded_at: usize,
@@ -101,7 +101,7 @@ impl Comparison {
                 ..FileReport::default()
             },
             handles: HashMap::new(),
-            spare: Vec::new(),
+            unused: Vec::new(),
             recorded: Vec::new(),
             recorded_at: 0,
             capped: usable_bytes.is_some(),
@@ -157,7 +157,7 @@ impl Comparison {
                     Bytes::new(field(1)?),
                     field(3).unwrap_or(0) as u16,
                 );
-                self.spare.push(handle);
+                self.unused.push(handle);
                 self.compare_calls(number);
                 self.at_failure = Some(*self.allocator.counters());
                 self.failed = true;
@@ -181,12 +181,12 @@ impl Comparison {
                 // A block that waited for another stream is recorded twice; it is gone by the second time.
                 if kind == "fr" {
                     if let Some(handle) = self.handles.get(&name) {
-                        self.allocator.free_later(*handle);
+                        self.allocator.free_deferred(*handle);
                     }
                 } else if let Some(handle) = self.handles.remove(&name) {
                     self.report.events += 1;
                     self.allocator.free(handle);
-                    self.spare.push(handle);
+                    self.unused.push(handle);
                 }
             }
             "empty" => {
@@ -222,7 +222,7 @@ impl Comparison {
         let next = fields
             .get(1)
             .and_then(Value::as_i64)
-            .map_or(0, |it| it.saturating_add(1));
+            .map_or(0, |last| last.saturating_add(1));
         self.let_others_in(next);
         // The mark after the model is built has no numbers.
         if fields.len() <= 2 {
@@ -233,7 +233,7 @@ impl Comparison {
         for (index, (what, replayed)) in replayed.into_iter().enumerate() {
             let recorded = fields.get(index + 3).and_then(Value::as_u64);
             if recorded != Some(replayed) {
-                let recorded = recorded.map_or("nothing".into(), |it| it.to_string());
+                let recorded = recorded.map_or("nothing".into(), |call| call.to_string());
                 self.mismatch(number, what, recorded, replayed);
             }
         }
@@ -243,9 +243,14 @@ impl Comparison {
     }
 
     fn let_others_in(&mut self, step: i64) {
-        if let Some(other) = self.other.take_if(|it| i64::try_from(it.step) == Ok(step)) {
+        if let Some(other) = self
+            .other
+            .take_if(|other| i64::try_from(other.step) == Ok(step))
+        {
             let free = self.allocator.device_free();
-            let share = other.free_frac.map_or(Bytes::ZERO, |it| free.scale(it));
+            let share = other
+                .free_frac
+                .map_or(Bytes::ZERO, |fraction| free.scale(fraction));
             self.card.others += Bytes::mib(other.mb) + share;
             self.allocator.set_card(self.card);
         }
@@ -265,7 +270,7 @@ impl Comparison {
         let releases = self
             .recorded
             .iter()
-            .take_while(|it| matches!(it, DriverCall::Free { .. } | DriverCall::Unmap { .. }))
+            .take_while(|call| matches!(call, DriverCall::Free { .. } | DriverCall::Unmap { .. }))
             .count();
         let failed = std::mem::take(&mut self.failed);
         if releases > 0 && (failed || !self.capped) {
@@ -306,7 +311,7 @@ impl Comparison {
     }
 
     fn spare_handle(&mut self) -> u32 {
-        self.spare.pop().unwrap_or(self.handles.len() as u32)
+        self.unused.pop().unwrap_or(self.handles.len() as u32)
     }
 
     fn mismatch(
@@ -331,7 +336,7 @@ fn driver_call(
     field: &impl Fn(usize) -> Result<u64, String>,
 ) -> Result<Option<DriverCall>, String> {
     // Segments are numbered from 1 in the file.
-    let segment = || field(1).map(|it| it.saturating_sub(1) as u32);
+    let segment = || field(1).map(|number| number.saturating_sub(1) as u32);
     let bytes = || field(2).map(Bytes::new);
     Ok(Some(match kind {
         "S" => DriverCall::Malloc {
