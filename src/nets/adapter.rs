@@ -101,6 +101,6 @@ fn adapter_weight(
     } else {
         cx.env.weights
     };
-    cx.tape.comes_later(&param, first);
+    cx.tape.inject_parameter(&param, first);
     param
 }

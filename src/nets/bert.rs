@@ -166,14 +166,14 @@ impl Bert {
         let type_embeddings =
             cx.embedding("token_type_embeddings", &token_types, self.types, width);
         let mut embeddings = word_embeddings.add(&type_embeddings);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let position_embeddings =
             cx.embedding("position_embeddings", positions, config.positions, width);
-        let made = cx.tape.made();
+        let made = cx.tape.construction_point();
         embeddings = embeddings.add(&position_embeddings);
         embeddings = cx.layer_norm("LayerNorm", &embeddings);
         // `RobertaEmbeddings` makes its position embeddings after its norm.
-        cx.tape.make_now(start, made);
+        cx.tape.construct_here(start, made);
         cx.dropout(&embeddings, 0.1)
     }
 

@@ -22,7 +22,7 @@ pub fn construct(net: &dyn Net, cx: &Cx, data: &Data) -> Model {
         let batch = net.batch(cx, data);
         drop(cx.autocast(|| net.forward(cx, &batch)));
     });
-    tape.complete(&state, cx.env.training.channels_last);
+    tape.finish_construction(&state, cx.env.training.channels_last);
     Model { tape, state }
 }
 

@@ -204,7 +204,7 @@ impl Cx {
     pub fn asks_for_gradient(&self, embedded: Tensor) -> Tensor {
         let newest = !self.env.libraries.reentrant;
         if newest && self.env.training.checkpointing == Checkpointing::Layers {
-            embedded.asking_for_gradient()
+            embedded.requires_grad_()
         } else {
             self.asks_with_adapters(embedded)
         }
@@ -213,7 +213,7 @@ impl Cx {
     /// The same in a model whose main input is not text: only adapters require it.
     pub fn asks_with_adapters(&self, embedded: Tensor) -> Tensor {
         if self.env.training.lora.is_some() && self.recomputes() {
-            embedded.asking_for_gradient()
+            embedded.requires_grad_()
         } else {
             embedded
         }

@@ -83,14 +83,14 @@ impl Vit {
     fn embeddings(&self, cx: &Cx, image: &Tensor) -> Tensor {
         let side = self.image / self.patch;
         let token = cx.param("cls_token", [1, 1, self.hidden]);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let positions = cx.param("position_embeddings", [1, side * side + 1, self.hidden]);
-        let made = cx.tape.made();
+        let made = cx.tape.construction_point();
         let mut embedded = cx.within("patch_embeddings", |cx| {
             patches(cx, "projection", image, self.hidden, self.patch)
         });
         // The constructor makes the position embeddings last; a module's own parameters are listed first.
-        cx.tape.make_first(start, made);
+        cx.tape.allocate_before(start, made);
         let tokens = token.tensor().expand(&[image.size(0), 1, self.hidden]);
         embedded = Tensor::cat(&tokens, &[&embedded], 1);
         embedded = embedded.add(&positions.tensor());
@@ -98,11 +98,11 @@ impl Vit {
     }
 
     fn layer(&self, cx: &Cx, input: &Tensor) -> Tensor {
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let mut hidden = cx.layer_norm("layernorm_before", input);
-        let normed = cx.tape.made();
+        let normed = cx.tape.construction_point();
         let (attended, _weights) = cx.within("attention", |cx| self.attention(cx, &hidden));
-        cx.tape.make_now(start, normed);
+        cx.tape.construct_here(start, normed);
         hidden = attended;
         hidden = cx.dropout(&hidden, self.dropout);
         hidden = hidden.add(input);

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::wrapper::{Pass, Wrapper};
 use crate::nets::Model;
 use crate::order::{Map, sorted};
-use crate::tape::{Category, DType, Hook, Param, Tensor};
+use crate::tape::{Category, DType, Param, PostAccumulateGradHook, Tensor};
 
 /// The buckets in which a GPU's gradients are reduced with those of the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl Ddp {
             made
         };
         // The last that forward meets is the first whose gradient comes.
-        let params = sorted(model.trainable(), |a, b| b.met().cmp(&a.met()));
+        let params = sorted(model.trainable(), |a, b| b.block().cmp(&a.block()));
         for param in params {
             let (filled, cap) = open.or_insert(param.data.dtype(), (0, first));
             for _ in 0..param.copies() {
@@ -83,13 +83,13 @@ impl Ddp {
     fn hook(&self, model: &Model) {
         for param in model.trainable() {
             let (buckets, syncs) = (self.buckets.clone(), self.syncs.clone());
-            let hook: Rc<Hook> = Rc::new(move |param: &Rc<Param>| {
+            let hook: Rc<PostAccumulateGradHook> = Rc::new(move |param: &Rc<Param>| {
                 if syncs.get() {
                     let part = buckets.borrow().first().map(Tensor::detach);
                     param.grad.replace(part);
                 }
             });
-            param.after.replace(Some(hook));
+            param.post_accumulate_grad.replace(Some(hook));
         }
     }
 }

@@ -27,7 +27,7 @@ impl Wrapper for Average {
         let tape = &model.tape;
         tape.setting_up(|| {
             tape.each(model.state(), |param| {
-                let copy = param.data.another("ema", param.data.dtype());
+                let copy = param.data.empty_like("ema", param.data.dtype());
                 copy.set_category(Category::Ema);
                 self.copies.push(copy);
             });

@@ -8,7 +8,7 @@ use super::optimizer::{KEPT_ON_DEVICE, OptimizerState};
 use super::wrapper::Wrapper;
 use crate::nets::Model;
 use crate::scenario::{Optimizer, Training};
-use crate::tape::Hook;
+use crate::tape::PostAccumulateGradHook;
 
 /// The run's hooks on each trained parameter, if any.
 pub enum Hooks {
@@ -32,7 +32,7 @@ impl Hooks {
 impl Wrapper for Hooks {
     fn wrap(&mut self, model: &Model) {
         for param in model.trainable() {
-            let hook: Rc<Hook> = match *self {
+            let hook: Rc<PostAccumulateGradHook> = match *self {
                 Self::OptimizerInBackward { kind, warm } => {
                     let optimizer = RefCell::new(OptimizerState::new(kind, warm));
                     let tape = model.tape.clone();
@@ -48,7 +48,7 @@ impl Wrapper for Hooks {
                     }
                 }),
             };
-            param.after.replace(Some(hook));
+            param.post_accumulate_grad.replace(Some(hook));
         }
     }
 }

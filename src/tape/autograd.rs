@@ -322,7 +322,7 @@ impl Tape {
             if let Some(param) = node.param() {
                 if let Some(gradient) = incoming.into_iter().next().flatten() {
                     param.accumulate(gradient);
-                    let after = param.after.borrow().clone();
+                    let after = param.post_accumulate_grad.borrow().clone();
                     if let Some(after) = after {
                         after(&param);
                     }
@@ -357,7 +357,7 @@ impl Tape {
             }
         }
         // A leaf that is no parameter lives as long as the graph does, and its gradient with it.
-        for param in leaves.iter().filter(|it: &&Rc<Param>| it.is_passing()) {
+        for param in leaves.iter().filter(|it: &&Rc<Param>| it.is_leaf_tensor()) {
             self.hold_with_graph(&param.tensor());
         }
         drop(leaves);
@@ -394,7 +394,11 @@ fn add_to_buffer(edge: &Edge, gradient: Tensor) {
     }
     buffer[place] = Some(match buffer[place].take() {
         None => gradient,
-        Some(old) if old.is_sole_owner() && old.is_dense() && !old.core().sums_apart.get() => {
+        Some(old)
+            if old.is_sole_owner()
+                && old.is_dense()
+                && !old.core().accumulates_out_of_place.get() =>
+        {
             old.add_in_place(&gradient)
         }
         Some(old) => old.plus(&gradient),

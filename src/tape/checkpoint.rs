@@ -1,8 +1,8 @@
 //! Saved-tensor hooks: activation checkpointing and offload.
 //!
-//! Follows torch/utils/checkpoint.py (`use_reentrant=False`): saved tensors become place-holders; the first one
-//! asked for in backward runs the segment again, which stops once every saved tensor has been made anew.
-//! The re-entrant kind of older versions is a node of its own that runs the whole segment again in an inner engine.
+//! Follows torch/utils/checkpoint.py (`use_reentrant=False`): saved tensors become placeholders, and unpacking the first
+//! of them in backward recomputes the segment, which stops once it has saved every tensor again. With `use_reentrant=True`
+//! the segment is one node, whose backward runs all of it again and then an engine inside the engine.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -14,10 +14,10 @@ use super::{Category, Core, DType, Mode, Param, Saved, Tape, Tensor};
 /// A segment's function: inputs to outputs.
 pub type Segment = dyn Fn(&[Tensor]) -> Vec<Tensor>;
 
-/// Results that a checkpointed segment keeps instead of making them anew
+/// Which results a checkpointed segment saves instead of recomputing them
 /// (`create_selective_checkpoint_contexts` with the operation lists of torchtitan).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
+pub enum SavePolicy {
     #[default]
     Nothing,
     Attention,
@@ -27,23 +27,19 @@ pub enum Keep {
     HalfProducts,
 }
 
-/// What an operation is to a policy of keeping.
+/// An operation that a [`SavePolicy`] may name.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(in crate::tape) enum Kind {
+pub(in crate::tape) enum SelectableOp {
     Attention,
     Product,
 }
 
-/// A segment whose inner activations are not kept.
-#[derive(Debug, Clone, Copy)]
-pub struct Checkpointed;
-
-/// Where a saved tensor really is.
+/// Where a saved tensor is.
 pub(in crate::tape) enum Holder {
     Kept(Kept),
     /// The n-th tensor a checkpointed segment saved.
     Place(Rc<Frame>, usize),
-    /// On the host; comes back as a copy.
+    /// On the host; unpacking copies it to the device.
     Host(Tensor, Rc<Core>),
 }
 
@@ -61,7 +57,7 @@ impl Holder {
     }
 }
 
-/// What happens to tensors saved while it is in force.
+/// What happens to tensors that are saved while it is in force.
 #[derive(Clone)]
 pub(in crate::tape) enum SavedTensorHook {
     Checkpoint(Rc<Frame>),
@@ -70,8 +66,8 @@ pub(in crate::tape) enum SavedTensorHook {
     Offload,
 }
 
-/// What a segment is given again (`save_inputs`): within another checkpointed segment, place-holders as all that is saved
-/// there, and whether each asked for a gradient.
+/// The inputs of a segment, for its recomputation (`save_inputs`). Inside another checkpointed segment they are saved
+/// tensors, hence placeholders, each with whether it requires a gradient.
 enum Inputs {
     Held(Vec<Tensor>),
     Saved(Vec<(Saved, bool)>),
@@ -91,18 +87,18 @@ impl Inputs {
         }
     }
 
-    fn again(&self) -> Vec<Tensor> {
-        let asking = |(saved, asks): &(Saved, bool)| {
+    fn unpack(&self) -> Vec<Tensor> {
+        let unpack = |(saved, requires_grad): &(Saved, bool)| {
             let input = saved.unpack();
-            if *asks {
-                input.asking_for_gradient()
+            if *requires_grad {
+                input.requires_grad_()
             } else {
                 input
             }
         };
         match self {
             Self::Held(inputs) => inputs.clone(),
-            Self::Saved(inputs) => inputs.iter().map(asking).collect(),
+            Self::Saved(inputs) => inputs.iter().map(unpack).collect(),
         }
     }
 }
@@ -114,12 +110,12 @@ pub(in crate::tape) struct Frame {
     inputs: Inputs,
     /// The mode in which forward ran the segment.
     mode: Mode,
-    keep: Keep,
+    policy: SavePolicy,
     kept: RefCell<VecDeque<Tensor>>,
-    /// Matrix products met so far, in forward and again in backward.
+    /// Matrix products so far, in forward and in the recomputation.
     products: [Cell<u32>; 2],
     saved: Cell<usize>,
-    remade: RefCell<Option<Vec<Option<Tensor>>>>,
+    recomputed: RefCell<Option<Vec<Option<Tensor>>>>,
 }
 
 impl Core {
@@ -136,11 +132,11 @@ impl Core {
                 Holder::Place(frame, place)
             }
             Some(SavedTensorHook::Recompute(frame)) => {
-                let mut remade = frame.remade.borrow_mut();
-                let list = remade.get_or_insert_default();
+                let mut recomputed = frame.recomputed.borrow_mut();
+                let list = recomputed.get_or_insert_default();
                 list.push(Some(tensor.detach()));
                 let done = list.len() >= frame.saved.get();
-                drop(remade);
+                drop(recomputed);
                 self.note_kept(tensor);
                 if done {
                     // PyTorch raises here to leave the segment; we let it run on without recording.
@@ -148,9 +144,7 @@ impl Core {
                 }
                 Holder::Kept(tensor.kept())
             }
-            Some(SavedTensorHook::Offload) if tensor.is_leaf_param() => {
-                Holder::Kept(tensor.kept())
-            }
+            Some(SavedTensorHook::Offload) if tensor.is_leaf_param() => Holder::Kept(tensor.kept()),
             Some(SavedTensorHook::Offload) => {
                 let op = "save_on_cpu";
                 let (layout, dtype) = (*tensor.layout(), tensor.dtype());
@@ -163,25 +157,25 @@ impl Core {
 }
 
 impl Core {
-    /// Runs an operation, or takes its results from what the segment being run again has kept.
+    /// Runs an operation, or takes its results from what the segment being recomputed has saved.
     pub(in crate::tape) fn selective<const N: usize>(
         &self,
-        kind: Kind,
+        op: SelectableOp,
         run: impl FnOnce() -> [Tensor; N],
     ) -> [Tensor; N] {
-        let (frame, again) = match self.hooks.borrow().last() {
-            Some(SavedTensorHook::Checkpoint(frame)) if frame.keep != Keep::Nothing => {
+        let (frame, recomputing) = match self.hooks.borrow().last() {
+            Some(SavedTensorHook::Checkpoint(frame)) if frame.policy != SavePolicy::Nothing => {
                 (frame.clone(), false)
             }
-            Some(SavedTensorHook::Recompute(frame)) if frame.keep != Keep::Nothing => {
+            Some(SavedTensorHook::Recompute(frame)) if frame.policy != SavePolicy::Nothing => {
                 (frame.clone(), true)
             }
             _ => return run(),
         };
-        if !frame.keeps(kind, again) || self.stopped.get() {
+        if !frame.saves(op, recomputing) || self.stopped.get() {
             return run();
         }
-        if again {
+        if recomputing {
             let mut kept = frame.kept.borrow_mut();
             let some = N.min(kept.len());
             let results: Vec<Tensor> = kept.drain(..some).collect();
@@ -197,34 +191,34 @@ impl Core {
 }
 
 impl Frame {
-    fn keeps(&self, kind: Kind, again: bool) -> bool {
-        match (self.keep, kind) {
-            (Keep::Nothing, _) | (Keep::Attention, Kind::Product) => false,
-            (_, Kind::Attention) | (Keep::Products, Kind::Product) => true,
-            (Keep::HalfProducts, Kind::Product) => {
-                let met = &self.products[usize::from(again)];
-                met.set(met.get() + 1);
-                met.get() % 2 == 1
+    fn saves(&self, op: SelectableOp, recomputing: bool) -> bool {
+        match (self.policy, op) {
+            (SavePolicy::Nothing, _) | (SavePolicy::Attention, SelectableOp::Product) => false,
+            (_, SelectableOp::Attention) | (SavePolicy::Products, SelectableOp::Product) => true,
+            (SavePolicy::HalfProducts, SelectableOp::Product) => {
+                let count = &self.products[usize::from(recomputing)];
+                count.set(count.get() + 1);
+                count.get() % 2 == 1
             }
         }
     }
 
     fn unpack(self: &Rc<Self>, place: usize) -> Tensor {
-        if self.remade.borrow().is_none() {
+        if self.recomputed.borrow().is_none() {
             self.recompute();
         }
-        let remade = self
-            .remade
+        let recomputed = self
+            .recomputed
             .borrow_mut()
             .as_mut()
             .and_then(|all| all.get_mut(place).and_then(Option::take));
-        // A place asked for twice gets memory of no size: the segment was not deterministic, which no net here is.
-        remade.unwrap_or_else(|| Tape(self.core.clone()).empty("recomputed", [0], DType::U8))
+        // Unpacked twice, it has no memory: only a segment that is not deterministic would do that, and no net here is.
+        recomputed.unwrap_or_else(|| Tape(self.core.clone()).empty("recomputed", [0], DType::U8))
     }
 
     fn recompute(self: &Rc<Self>) {
         let tape = Tape(self.core.clone());
-        let inputs = self.inputs.again();
+        let inputs = self.inputs.unpack();
         let hook = SavedTensorHook::Recompute(self.clone());
         // The recomputed graph is only made to be dropped.
         let run = || drop((self.segment)(&inputs));
@@ -239,13 +233,13 @@ impl Tape {
         inputs: Vec<Tensor>,
         segment: impl Fn(&[Tensor]) -> Vec<Tensor> + 'static,
     ) -> Vec<Tensor> {
-        self.checkpoint_keeping(Keep::Nothing, inputs, segment)
+        self.selective_checkpoint(SavePolicy::Nothing, inputs, segment)
     }
 
-    /// The same, keeping the results that a policy names.
-    pub fn checkpoint_keeping(
+    /// `checkpoint(.., context_fn=create_selective_checkpoint_contexts)`: saves the results that a policy names.
+    pub fn selective_checkpoint(
         &self,
-        keep: Keep,
+        policy: SavePolicy,
         inputs: Vec<Tensor>,
         segment: impl Fn(&[Tensor]) -> Vec<Tensor> + 'static,
     ) -> Vec<Tensor> {
@@ -257,11 +251,11 @@ impl Tape {
             segment: Rc::new(segment),
             inputs: Inputs::of(&self.0, &inputs),
             mode: self.mode(),
-            keep,
+            policy,
             kept: RefCell::default(),
             products: Default::default(),
             saved: Cell::new(0),
-            remade: RefCell::default(),
+            recomputed: RefCell::default(),
         });
         let hook = SavedTensorHook::Checkpoint(frame.clone());
         self.with_saved_tensor_hook(hook, || (frame.segment)(&inputs))

@@ -67,9 +67,9 @@ impl Reduction {
         const MOST_PARTS: u64 = 64;
         let mut each = self;
         let mut parts = 1;
-        let bytes = |it: &Self| {
-            let count = it.outputs.saturating_mul(it.inputs_per_output);
-            count.saturating_mul(it.dtype.bytes())
+        let bytes = |part: &Self| {
+            let count = part.outputs.saturating_mul(part.inputs_per_output);
+            count.saturating_mul(part.dtype.bytes())
         };
         while bytes(&each) > i32::MAX as u64 && parts < MOST_PARTS {
             parts *= 2;

@@ -7,6 +7,7 @@ mod autograd;
 mod backward;
 mod category;
 mod checkpoint;
+mod conversion;
 mod dtype;
 pub mod fold;
 mod kernels;
@@ -16,7 +17,6 @@ mod notes;
 pub mod ops;
 mod param;
 mod phase;
-mod relaid;
 mod spare;
 mod tensor;
 mod torch;
@@ -28,13 +28,13 @@ use std::rc::Rc;
 pub use autograd::{Needs, Saved};
 pub use backward::{Backward, Grads, borrowing, consuming, grads};
 pub use category::Category;
-pub use checkpoint::{Checkpointed, Keep};
+pub use checkpoint::SavePolicy;
 pub use dtype::DType;
 pub use fold::Folding;
 pub use layout::{Dims, Layout, broadcast};
 pub use mode::Mode;
 pub use notes::Note;
-pub use param::{Hook, Made, Param};
+pub use param::{ConstructionPoint, Param, PostAccumulateGradHook};
 pub use phase::Phase;
 pub use tensor::Tensor;
 pub use torch::{AdamStep, Torch};
@@ -98,7 +98,7 @@ pub(in crate::tape) struct Core {
     /// The group being recorded.
     open: Cell<fold::Open>,
     /// The engine never sums gradients in place.
-    sums_apart: Cell<bool>,
+    accumulates_out_of_place: Cell<bool>,
     cast_cache: RefCell<Vec<(u32, Tensor)>>,
     /// The workspaces cuBLAS keeps, where its version does: the loop's thread has one, backward's another.
     cublas: Cell<[Option<u32>; 2]>,
@@ -107,8 +107,8 @@ pub(in crate::tape) struct Core {
     /// What nodes hold as plain attributes, not as saved tensors: alive as long as the graph is.
     contexts: RefCell<Vec<Tensor>>,
     params: RefCell<Vec<Rc<Param>>>,
-    /// Blocks of those that come to the model once all else is there, and the types they have at first.
-    later: RefCell<Vec<(u32, DType)>>,
+    /// Parameters that are put into the model once it is constructed, by their block, and the types they have at first.
+    injected: RefCell<Vec<(u32, DType)>>,
     /// What tensors look like is noted too, where that is asked for; from this note on it is open what keeps them.
     noting: Cell<Option<usize>>,
     /// Nobody asks how long kernels take.
@@ -154,14 +154,14 @@ impl Tape {
             closed: Cell::new(false),
             sequence: Cell::new(0),
             open: Cell::default(),
-            sums_apart: Cell::new(false),
+            accumulates_out_of_place: Cell::new(false),
             cast_cache: RefCell::default(),
             cublas: Cell::default(),
             layouts: layout::Recent::default(),
             hooks: RefCell::default(),
             contexts: RefCell::default(),
             params: RefCell::new(Vec::with_capacity(SETUP)),
-            later: RefCell::default(),
+            injected: RefCell::default(),
             noting: Cell::new(None),
             kernels_left_out: Cell::new(false),
             last_op: Cell::new(""),
@@ -227,8 +227,8 @@ impl Tape {
 
     /// Makes the engine sum gradients into new tensors, as it does for subclasses of tensors such as `DTensor` and
     /// `FakeTensor` (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp).
-    pub fn sum_gradients_apart(&self) {
-        self.0.sums_apart.set(true);
+    pub fn accumulate_out_of_place(&self) {
+        self.0.accumulates_out_of_place.set(true);
     }
 
     /// The scope `name` (or `name.index`) inside `parent`.

@@ -7,8 +7,8 @@ use super::autograd::{Edge, Node};
 use super::fold::Fold;
 use super::{Category, DType, Dims, Layout, Scope, Tape, Tensor};
 
-/// A function of a parameter whose gradient has come.
-pub type Hook = dyn Fn(&Rc<Param>);
+/// A function that runs once a parameter's gradient has been accumulated (`register_post_accumulate_grad_hook`).
+pub type PostAccumulateGradHook = dyn Fn(&Rc<Param>);
 
 pub struct Param {
     /// The weight itself, without history.
@@ -21,8 +21,7 @@ pub struct Param {
     pub count: u64,
     /// The row of equal layers it belongs to: it stands for one parameter in each.
     pub fold: Option<Fold>,
-    /// What happens once a gradient has been added, as `register_post_accumulate_grad_hook` says.
-    pub after: RefCell<Option<Rc<Hook>>>,
+    pub post_accumulate_grad: RefCell<Option<Rc<PostAccumulateGradHook>>>,
     node: RefCell<Option<Weak<Node>>>,
     this: Weak<Param>,
 }
@@ -38,14 +37,14 @@ impl Param {
         self.count == 0
     }
 
-    /// Whether it is no parameter of the model but a tensor that asks for a gradient.
-    pub(in crate::tape) fn is_passing(&self) -> bool {
+    /// Whether it is no parameter of the model but a tensor on which `requires_grad_()` was called.
+    pub(in crate::tape) fn is_leaf_tensor(&self) -> bool {
         self.count == 0
     }
 
-    /// The place of its memory among all that was made: a parameter is declared where forward first meets it, whatever
-    /// place its constructor gives it among the others.
-    pub fn met(&self) -> Option<u32> {
+    /// The number of its memory, by which parameters stand in the order of their first use in forward, whatever the order of
+    /// their constructors.
+    pub fn block(&self) -> Option<u32> {
         self.data.storage_id()
     }
 
@@ -72,42 +71,46 @@ impl std::fmt::Debug for Param {
     }
 }
 
-/// A point in the order in which a model's parameters are made.
+/// A point in the order in which a model's parameters are constructed.
 #[derive(Clone, Copy, Debug)]
-pub struct Made {
+pub struct ConstructionPoint {
     params: usize,
     setup: usize,
 }
 
 impl Tape {
-    pub fn made(&self) -> Made {
-        Made {
+    pub fn construction_point(&self) -> ConstructionPoint {
+        ConstructionPoint {
             params: self.0.params.borrow().len(),
             setup: self.0.trace.borrow().setup.len(),
         }
     }
 
-    /// What was made between two points is made here: the constructor comes to that module later than forward does. Returns
-    /// the point from which it is made now.
-    pub fn make_now(&self, from: Made, to: Made) -> Made {
+    /// Moves what was constructed between two points to here: the constructor comes to that module later than forward does.
+    /// Returns the point from which it now stands.
+    pub fn construct_here(
+        &self,
+        from: ConstructionPoint,
+        to: ConstructionPoint,
+    ) -> ConstructionPoint {
         let params = to.params.saturating_sub(from.params);
-        let now = self.made();
+        let now = self.construction_point();
         if params == 0 {
             return now;
         }
         if let Some(rest) = self.0.params.borrow_mut().get_mut(from.params..) {
             rest.rotate_left(params);
         }
-        let events = self.make_first(from, to);
-        Made {
+        let events = self.allocate_before(from, to);
+        ConstructionPoint {
             params: now.params - params,
             setup: now.setup - events,
         }
     }
 
-    /// What was made since `to` has its memory before what was made from `from` to there, though the model lists it after:
-    /// it is made outside and handed to the constructor. Returns how many events moved.
-    pub fn make_first(&self, from: Made, to: Made) -> usize {
+    /// Allocates what was constructed since `to` before what was constructed from `from` to there, though the model lists it
+    /// after: it is constructed outside and handed to the constructor. Returns how many events moved.
+    pub fn allocate_before(&self, from: ConstructionPoint, to: ConstructionPoint) -> usize {
         let events = to.setup.saturating_sub(from.setup);
         let mut trace = self.0.trace.borrow_mut();
         if let Some(rest) = trace.setup.get_mut(from.setup..) {
@@ -130,11 +133,11 @@ impl Tape {
         dtype: DType,
         trainable: bool,
     ) -> Rc<Param> {
-        self.laid_out_param(name, Layout::contiguous(shape), dtype, trainable)
+        self.param_with_layout(name, Layout::contiguous(shape), dtype, trainable)
     }
 
     /// The same with strides of its own.
-    pub fn laid_out_param(
+    pub fn param_with_layout(
         &self,
         name: &'static str,
         layout: Layout,
@@ -173,7 +176,7 @@ impl Tape {
             trainable,
             count: count.saturating_mul(self.0.open.get().times().into()),
             fold: self.0.open.get().fold(),
-            after: RefCell::default(),
+            post_accumulate_grad: RefCell::default(),
             node: RefCell::default(),
             this: this.clone(),
         });
@@ -184,7 +187,7 @@ impl Tape {
 
 impl Tensor {
     /// The same tensor after `self.requires_grad = True`: its gradient comes to it and goes with it.
-    pub fn asking_for_gradient(&self) -> Tensor {
+    pub fn requires_grad_(&self) -> Tensor {
         if self.requires_grad() || self.core().mode.get().declaring {
             return self.clone();
         }
@@ -201,7 +204,7 @@ impl Tensor {
             trainable: true,
             count: 0,
             fold: self.core().open.get().fold(),
-            after: RefCell::default(),
+            post_accumulate_grad: RefCell::default(),
             node: RefCell::default(),
             this: this.clone(),
         })

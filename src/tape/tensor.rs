@@ -335,7 +335,7 @@ impl Tensor {
     }
 
     /// New memory in the same layout.
-    pub fn another(&self, op: &'static str, dtype: DType) -> Self {
+    pub fn empty_like(&self, op: &'static str, dtype: DType) -> Self {
         self.core().laid_out(op, self.inner().layout.clone(), dtype)
     }
 }

@@ -38,19 +38,19 @@ impl Net for Clip {
         let [ids, image] = batch else {
             return Output::empty(cx);
         };
-        let before = cx.tape.made();
+        let before = cx.tape.construction_point();
         let scale = cx.param("logit_scale", [0; 0]);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let [vision_last, pooled] = cx.within("vision_model", |cx| self.vision.forward(cx, image));
         let image_features = cx.linear("visual_projection", &pooled, self.projection, false);
         drop(pooled);
-        let after = cx.tape.made();
+        let after = cx.tape.construction_point();
         let [text_last, pooled] = cx.within("text_model", |cx| self.text.forward(cx, ids));
         // The constructor makes the text's model first, and the scale, which it lists first, last.
-        cx.tape.make_now(start, after);
+        cx.tape.construct_here(start, after);
         let text_features = cx.linear("text_projection", &pooled, self.projection, false);
         drop(pooled);
-        cx.tape.make_first(before, start);
+        cx.tape.allocate_before(before, start);
         let image_embeds = normalized(&image_features);
         let text_embeds = normalized(&text_features);
         let mut logits = text_embeds.linear(&image_embeds, None);

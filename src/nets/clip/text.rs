@@ -61,11 +61,11 @@ impl TextModel {
     fn embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
         let hidden = self.tower.hidden;
         let words = cx.input_embedding("token_embedding", ids, self.vocab, hidden);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let position_ids = cx.buffer("position_ids", [1, self.context], DType::I64);
-        let made = cx.tape.made();
+        let made = cx.tape.construction_point();
         let positions = cx.embedding("position_embedding", &position_ids, self.context, hidden);
-        cx.tape.make_now(start, made);
+        cx.tape.construct_here(start, made);
         words.add(&positions)
     }
 }

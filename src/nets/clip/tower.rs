@@ -56,17 +56,17 @@ impl Tower {
     /// `CLIPEncoderLayer.forward`.
     pub fn layer(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
         // The constructor makes each norm after what follows it, and queries after keys and values.
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let mut hidden = cx.layer_norm("layer_norm1", input);
-        let normed = cx.tape.made();
+        let normed = cx.tape.construction_point();
         let (attended, _weights) = cx.within("self_attn", |cx| self.attention(cx, &hidden, mask));
-        cx.tape.make_now(start, normed);
+        cx.tape.construct_here(start, normed);
         hidden = attended;
         hidden = input.add(&hidden);
         let residual = hidden.clone();
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         hidden = cx.layer_norm("layer_norm2", &hidden);
-        let normed = cx.tape.made();
+        let normed = cx.tape.construction_point();
         hidden = cx.within("mlp", |cx| {
             let mut x = cx.linear("fc1", &hidden, self.ffn, true);
             x = if self.quick_gelu {
@@ -76,17 +76,17 @@ impl Tower {
             };
             cx.linear("fc2", &x, self.hidden, true)
         });
-        cx.tape.make_now(start, normed);
+        cx.tape.construct_here(start, normed);
         residual.add(&hidden)
     }
 
     fn attention(self, cx: &Cx, x: &Tensor, mask: &AttentionMask) -> (Tensor, Option<Tensor>) {
         let project = |name| cx.linear(name, x, self.hidden, true);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let q = project("q_proj");
-        let made = cx.tape.made();
+        let made = cx.tape.construction_point();
         let (k, v) = (project("k_proj"), project("v_proj"));
-        cx.tape.make_now(start, made);
+        cx.tape.construct_here(start, made);
         let [q, k, v] = [q, k, v].map(|rows| heads(&rows, self.heads));
         let eager = Eager { in_fp32: true };
         let (mut out, weights) = attend(cx, [&q, &k, &v], mask, 0.0, eager);

@@ -75,11 +75,11 @@ impl VisionModel {
         drop(grid);
         let class = class.tensor().expand(&[n, 1, hidden]);
         let embedded = Tensor::cat(&class, &[&patches], 1);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let position_ids = cx.buffer("position_ids", [1, count + 1], DType::I64);
-        let made = cx.tape.made();
+        let made = cx.tape.construction_point();
         let positions = cx.embedding("position_embedding", &position_ids, count + 1, hidden);
-        cx.tape.make_now(start, made);
+        cx.tape.construct_here(start, made);
         embedded.add(&positions)
     }
 }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use super::Cx;
 use crate::scenario::Checkpointing;
-use crate::tape::{Keep, Tensor};
+use crate::tape::{SavePolicy, Tensor};
 
 /// A stretch of forward that a network's own code can wrap in `torch.utils.checkpoint`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +60,10 @@ impl Cx {
         let cx = self.clone();
         let segment = move |inputs: &[Tensor]| body(&cx, inputs.to_vec());
         let is_layer = matches!(region, Region::Layer(_));
-        if is_layer && keep == Keep::Nothing && self.env.libraries.reentrant {
+        if is_layer && keep == SavePolicy::Nothing && self.env.libraries.reentrant {
             self.tape.checkpoint_reentrant(inputs, segment)
         } else {
-            self.tape.checkpoint_keeping(keep, inputs, segment)
+            self.tape.selective_checkpoint(keep, inputs, segment)
         }
     }
 
@@ -82,7 +82,7 @@ impl Cx {
     }
 
     /// What a checkpointed region keeps; `None` where it is not checkpointed.
-    fn checkpoints(&self, region: Region) -> Option<Keep> {
+    fn checkpoints(&self, region: Region) -> Option<SavePolicy> {
         let training = &self.env.training;
         match region {
             Region::Layer(index) => {
@@ -93,20 +93,20 @@ impl Cx {
             }
             Region::Block => kept_by(training.checkpointing),
             Region::Convolutions => {
-                kept_by(training.checkpointing).filter(|keep| *keep == Keep::Nothing)
+                kept_by(training.checkpointing).filter(|keep| *keep == SavePolicy::Nothing)
             }
-            Region::LossChunk => Some(Keep::Nothing),
+            Region::LossChunk => Some(SavePolicy::Nothing),
         }
     }
 }
 
 /// What a mode keeps of the regions that it checkpoints; `None` where it computes nothing again.
-fn kept_by(mode: Checkpointing) -> Option<Keep> {
+fn kept_by(mode: Checkpointing) -> Option<SavePolicy> {
     match mode {
         Checkpointing::None | Checkpointing::Offload => None,
-        Checkpointing::Layers => Some(Keep::Nothing),
-        Checkpointing::KeepAttention => Some(Keep::Attention),
-        Checkpointing::KeepMatmuls => Some(Keep::Products),
-        Checkpointing::KeepHalf => Some(Keep::HalfProducts),
+        Checkpointing::Layers => Some(SavePolicy::Nothing),
+        Checkpointing::KeepAttention => Some(SavePolicy::Attention),
+        Checkpointing::KeepMatmuls => Some(SavePolicy::Products),
+        Checkpointing::KeepHalf => Some(SavePolicy::HalfProducts),
     }
 }

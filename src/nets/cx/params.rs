@@ -78,7 +78,7 @@ impl Cx {
         let param = if self.env.training.channels_last && shape.len() == 4 {
             // `model.to(memory_format=torch.channels_last)` lays out every four-dimensional parameter.
             self.tape
-                .laid_out_param(name, Layout::channels_last(shape), dtype, trainable)
+                .param_with_layout(name, Layout::channels_last(shape), dtype, trainable)
         } else {
             self.tape.param(name, shape, dtype, trainable)
         };

@@ -7,7 +7,7 @@ use super::family::{Positions, Projection, QkNorm, Scores};
 use super::{Cache, Decoder, LayerInputs, rope};
 use crate::scenario::{Attention, Checkpointing, Kernels};
 use crate::tape::ops::{AttentionMask, repeat_heads};
-use crate::tape::{DType, Made, Tensor};
+use crate::tape::{ConstructionPoint, DType, Tensor};
 
 impl Decoder {
     pub(super) fn attention(
@@ -25,9 +25,9 @@ impl Decoder {
                 Some(cx.buffer("bias", shape, DType::Bool))
             }
         };
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let (fused, [mut q, mut k, mut v], norms) = self.projections(cx, x);
-        let projected = cx.tape.made();
+        let projected = cx.tape.construction_point();
         let mut held = Vec::new();
         if let (Some(tables), Positions::Rotary(rope)) =
             (&inputs.rotary, self.family.embeddings.positions)
@@ -78,9 +78,9 @@ impl Decoder {
             self.family.attention.o_bias,
         );
         if self.family.init.o_proj_first {
-            cx.tape.make_now(start, projected);
+            cx.tape.construct_here(start, projected);
         } else if let Some([from, to]) = norms {
-            cx.tape.make_now(from, to);
+            cx.tape.construct_here(from, to);
         }
         if self.family.dropout.in_sublayers {
             out = self.dropout(cx, &out);
@@ -105,7 +105,11 @@ impl Decoder {
 
     /// The fused projection, which a variable of the block keeps alive; queries, keys and values `[B, H, S, D]`; the span
     /// of `q_norm` and `k_norm`, which constructors make after the last projection.
-    fn projections(&self, cx: &Cx, x: &Tensor) -> (Option<Tensor>, [Tensor; 3], Option<[Made; 2]>) {
+    fn projections(
+        &self,
+        cx: &Cx,
+        x: &Tensor,
+    ) -> (Option<Tensor>, [Tensor; 3], Option<[ConstructionPoint; 2]>) {
         let bias = self.family.attention.qkv_bias;
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let (h, k) = (self.heads, self.key_value_heads);
@@ -141,7 +145,7 @@ impl Decoder {
         }
     }
 
-    fn separate_projections(&self, cx: &Cx, x: &Tensor) -> ([Tensor; 3], [Made; 2]) {
+    fn separate_projections(&self, cx: &Cx, x: &Tensor) -> ([Tensor; 3], [ConstructionPoint; 2]) {
         let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
         let names = self.family.names;
         let qk_norm = self.family.attention.qk_norm;
@@ -158,17 +162,17 @@ impl Decoder {
         let (h, k) = (self.heads, self.key_value_heads);
         let (q_norm, k_norm) = (Some(names.q_norm), Some(names.k_norm));
         let mut queries = project("q_proj", h);
-        let mut start = cx.tape.made();
+        let mut start = cx.tape.construction_point();
         let [mut keys, values] = match self.family.attention.projection {
             Projection::SeparateThenSplit => {
                 queries = norm_whole(queries, q_norm);
-                let made = cx.tape.made();
+                let made = cx.tape.construction_point();
                 let mut keys = project("k_proj", k);
-                start = cx.tape.make_now(start, made);
+                start = cx.tape.construct_here(start, made);
                 keys = norm_whole(keys, k_norm);
-                let made = cx.tape.made();
+                let made = cx.tape.construction_point();
                 let values = project("v_proj", k);
-                start = cx.tape.make_now(start, made);
+                start = cx.tape.construct_here(start, made);
                 queries = split(queries, q_norm, h);
                 keys = split(keys, k_norm, k);
                 [keys, split(values, None, k)]
@@ -181,13 +185,13 @@ impl Decoder {
             }
             _ => {
                 queries = split(norm_whole(queries, q_norm), q_norm, h);
-                let made = cx.tape.made();
+                let made = cx.tape.construction_point();
                 let keys = project("k_proj", k);
-                start = cx.tape.make_now(start, made);
+                start = cx.tape.construct_here(start, made);
                 let keys = split(norm_whole(keys, k_norm), k_norm, k);
-                let made = cx.tape.made();
+                let made = cx.tape.construction_point();
                 let values = project("v_proj", k);
-                start = cx.tape.make_now(start, made);
+                start = cx.tape.construct_here(start, made);
                 [keys, split(values, None, k)]
             }
         };
@@ -202,7 +206,10 @@ impl Decoder {
             }
             _ => {}
         }
-        ([queries, keys, values], [start, cx.tape.made()])
+        (
+            [queries, keys, values],
+            [start, cx.tape.construction_point()],
+        )
     }
 }
 
@@ -333,7 +340,7 @@ fn eager_with_sinks(
     let column = sinks.view(&[1, h, 1, 1]).expand(&[b, h, s, 1]);
     let mut scores = Tensor::cat(&weights, &[&column], -1);
     scores = {
-        let greatest = scores.greatest().unsqueeze(-1);
+        let greatest = scores.max_values().unsqueeze(-1);
         scores.sub(&greatest)
     };
     let shares = scores.softmax(Some(scores.dtype()));

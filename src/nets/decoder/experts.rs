@@ -161,7 +161,7 @@ impl Decoder {
             let factor = flat.rows(&choices).unsqueeze(-1);
             let weighted = out.mul(&factor).then(|rows| rows.to(hidden.dtype()));
             drop(out);
-            sum = sum.add_rows_(&weighted, &places);
+            sum = sum.index_add_(&weighted, &places);
         }
         drop(mask);
         sum

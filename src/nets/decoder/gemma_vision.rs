@@ -76,9 +76,9 @@ impl Pictured {
         padding: Option<&Tensor>,
         cache: &super::Cache,
     ) -> (Tensor, Tensor) {
-        let before = cx.tape.made();
+        let before = cx.tape.construction_point();
         let mut embeddings = cx.within("language_model", |cx| self.text.embeddings(cx, ids));
-        let after = cx.tape.made();
+        let after = cx.tape.construction_point();
         // PaliGemma counts places from one, and before it looks at images.
         let positions = match self.projector {
             Projector::Pooled => None,
@@ -92,7 +92,7 @@ impl Pictured {
             Projector::Linear => cx.linear("linear", &states, self.text.hidden, true),
         });
         let features = projected.to(embeddings.dtype());
-        cx.tape.make_now(before, after);
+        cx.tape.construct_here(before, after);
         let image = counted_image_tokens(ids);
         embeddings = embeddings.masked_scatter(&image, &features);
         drop(image);

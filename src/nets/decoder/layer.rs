@@ -46,18 +46,18 @@ impl Decoder {
             Placement::Post => (false, true),
             _ => (true, false),
         };
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let mut hidden = input.clone();
         if pre {
             hidden = self.norm(cx, names.input_norm, &hidden);
         }
-        let normed = cx.tape.made();
+        let normed = cx.tape.construction_point();
         let (attended, mut weights) = self.self_attention(cx, &hidden, inputs);
         let norms = self
             .family
             .init
             .norms_last
-            .then(|| cx.tape.make_now(start, normed));
+            .then(|| cx.tape.construct_here(start, normed));
         let holds = self.family.norms.placement == Placement::PreHolding;
         let held_output = holds.then(|| attended.clone());
         let held_input = holds.then(|| hidden.clone());
@@ -80,14 +80,14 @@ impl Decoder {
             };
             hidden = self.norm(cx, name, &hidden);
         }
-        let normed = cx.tape.made();
+        let normed = cx.tape.construction_point();
         let held_input = holds.then(|| hidden.clone());
         hidden = self.mlp(cx, &hidden);
         if self.family.norms.weights_rebound {
             weights = None;
         }
         if let Some(norms) = norms {
-            cx.tape.make_now(norms, normed);
+            cx.tape.construct_here(norms, normed);
         }
         if post {
             hidden = self.norm(cx, "post_feedforward_layernorm", &hidden);

@@ -100,9 +100,9 @@ impl Llava {
         pixels: &Tensor,
         padding: Option<&Tensor>,
     ) -> (Tensor, Tensor) {
-        let before = cx.tape.made();
+        let before = cx.tape.construction_point();
         let mut embeddings = cx.within("language_model", |cx| self.text.embeddings(cx, ids));
-        let after = cx.tape.made();
+        let after = cx.tape.construction_point();
         let (projected, _states) = if self.stored.is_some() {
             let projected = cx.within("multi_modal_projector", |cx| self.project(cx, pixels));
             (projected, None)
@@ -116,10 +116,10 @@ impl Llava {
             drop(pooled);
             (projected, Some((read, last)))
         };
-        cx.tape.make_now(before, after);
+        cx.tape.construct_here(before, after);
         // A list of images, joined to one row of features.
         let count = projected.size(0) * projected.size(1);
-        let joined = projected.listed().reshape(&[count, self.text.hidden]);
+        let joined = projected.cat_list().reshape(&[count, self.text.hidden]);
         let features = joined.to(embeddings.dtype());
         drop(joined);
         let mask = ids.constant("eq", ids.shape(), DType::Bool).unsqueeze(-1);

@@ -94,8 +94,8 @@ impl Decoder {
         let k_rot = k_rot.expand(&[b, h, s, mla.qk_rope_head_dim]);
         let shape = [b, h, s, mla.qk_nope_head_dim + mla.qk_rope_head_dim];
         let mut key = key_values.constant("new_empty", &shape, key_values.dtype());
-        key = key.slice_written(&k_nope);
-        key = key.slice_written(&k_rot);
+        key = key.copy_into_slice_(&k_nope);
+        key = key.copy_into_slice_(&k_rot);
         [key, value]
     }
 }

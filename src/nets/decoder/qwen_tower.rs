@@ -242,15 +242,15 @@ impl Block {
     fn run(&self, cx: &Cx, input: &Tensor) -> Tensor {
         let tower = &self.tower;
         let normed = tower.norm(cx, "norm1", input);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let attended = cx.within("attn", |cx| {
             normed.then(|normed| self.attention(cx, normed))
         });
-        let made = cx.tape.made();
+        let made = cx.tape.construction_point();
         let hidden = attended.then(|attended| input.add(attended));
         let normed = tower.norm(cx, "norm2", &hidden);
         // The constructor makes both norms first.
-        cx.tape.make_now(start, made);
+        cx.tape.construct_here(start, made);
         let fed = cx.within("mlp", |cx| normed.then(|normed| self.feed(cx, normed)));
         fed.then(|fed| hidden.add(fed))
     }

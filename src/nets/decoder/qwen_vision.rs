@@ -58,18 +58,18 @@ impl QwenVision {
         padding: Option<&Tensor>,
         cache: &super::Cache,
     ) -> Tensor {
-        let before = cx.tape.made();
+        let before = cx.tape.construction_point();
         let mut embeddings = cx.within("language_model", |cx| self.text.embeddings(cx, ids));
-        let after = cx.tape.made();
+        let after = cx.tape.construction_point();
         let (states, merged) = cx.within("visual", |cx| self.tower.see(cx, pixels, ids.size(0)));
-        cx.tape.make_now(before, after);
+        cx.tape.construct_here(before, after);
         // How many tokens each image has is worked out on the device; there is one part for each, and they are joined again.
         let scalars = ["prod", "floor_divide"].map(|op| {
             let count = [ids.size(0)];
             ids.constant(op, &count, DType::I64)
         });
         drop(scalars);
-        let features = merged.listed().to(embeddings.dtype());
+        let features = merged.cat_list().to(embeddings.dtype());
         let [image, video] = image_and_video_tokens(ids);
         embeddings = embeddings.masked_scatter(&image, &features);
         let places = [3, ids.size(0), ids.size(1)];

@@ -148,10 +148,10 @@ pub fn apply(
         Rope::Complex => {
             let (wide_q, wide_k) = (q.to(DType::F32), k.to(DType::F32));
             let rotated_q = wide_q
-                .turned_by(&tables[0])
+                .mul_complex(&tables[0])
                 .then(|turned| turned.to(q.dtype()));
             let rotated_k = wide_k
-                .turned_by(&tables[0])
+                .mul_complex(&tables[0])
                 .then(|turned| turned.to(k.dtype()));
             (rotated_q, rotated_k, Vec::new())
         }

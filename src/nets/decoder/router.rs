@@ -63,7 +63,7 @@ impl Decoder {
                 self.expert_groups,
                 self.experts / self.expert_groups,
             ]);
-            let group_scores = by_group.greatest();
+            let group_scores = by_group.max_values();
             drop(by_group);
             let (mask, tensors) = self.group_mask(&group_scores);
             scores = mask.then(|mask| scores.masked_fill(mask));

@@ -111,7 +111,7 @@ impl Net for Pocket {
             return Output::empty(cx);
         };
         if self.sums_apart {
-            cx.tape.sum_gradients_apart();
+            cx.tape.accumulate_out_of_place();
         }
         let edges = |index: &Tensor, attributes: &Tensor| Edges {
             index: index.clone(),

@@ -61,7 +61,7 @@ impl LitGpt {
             let padded = if sum == width {
                 high
             } else {
-                high.in_zeros(width, self.copies_padding)
+                high.index_copy_into_zeros(width, self.copies_padding)
             };
             let update = padded.then(Tensor::scale);
             plain.add(&update)

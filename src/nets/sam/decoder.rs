@@ -69,13 +69,13 @@ impl Decoder {
             ..Conv::stride(2)
         };
         let mut upscaled = cx.conv2d("upscale_conv1", &image, width / 4, 2, twice, true);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         upscaled = layer_norm_2d(cx, "upscale_layer_norm", &upscaled).then(Tensor::gelu);
-        let normed = cx.tape.made();
+        let normed = cx.tape.construction_point();
         upscaled = cx
             .conv2d("upscale_conv2", &upscaled, width / 8, 2, twice, true)
             .then(Tensor::gelu);
-        cx.tape.make_now(start, normed);
+        cx.tape.construct_here(start, normed);
         let filters: Vec<Tensor> = (0..count as usize)
             .map(|i| {
                 cx.nth("output_hypernetworks_mlps", i, |cx| {
@@ -176,17 +176,17 @@ impl Decoder {
         queries = cx.layer_norm("layer_norm3", &queries);
         query = queries.add(tokens);
         key = keys.add(positions);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         attended = attend(
             cx,
             "cross_attn_image_to_token",
             [&key, &query, &queries],
             self.downsample,
         );
-        let crossed = cx.tape.made();
+        let crossed = cx.tape.construction_point();
         keys = keys.add(&attended);
         keys = cx.layer_norm("layer_norm4", &keys);
-        cx.tape.make_now(start, crossed);
+        cx.tape.construct_here(start, crossed);
         [queries, keys, attended]
     }
 
@@ -208,7 +208,7 @@ impl Decoder {
 fn feed_forward(cx: &Cx, x: &Tensor, layers: u64, [inside, out]: [u64; 2]) -> Tensor {
     let mut y = cx.linear("proj_in", x, inside, true);
     y = y.relu();
-    let start = cx.tape.made();
+    let start = cx.tape.construction_point();
     for i in 0..layers.saturating_sub(2) as usize {
         y = cx.nth("layers", i, |cx| {
             // A list's entry is the linear layer itself.
@@ -218,8 +218,8 @@ fn feed_forward(cx: &Cx, x: &Tensor, layers: u64, [inside, out]: [u64; 2]) -> Te
         });
         y = y.relu();
     }
-    let between = cx.tape.made();
+    let between = cx.tape.construction_point();
     y = cx.linear("proj_out", &y, out, true);
-    cx.tape.make_now(start, between);
+    cx.tape.construct_here(start, between);
     y
 }

@@ -168,7 +168,7 @@ fn rel_pos(table: &Tensor, n: u64) -> Tensor {
     let stretched = table
         .reshape(&[1, rows, d])
         .transpose(1, 2)
-        .stretched(reach(n));
+        .interpolate_linear(reach(n));
     let rows = stretched.reshape(&[d, reach(n)]).permute(&[1, 0]);
     rows.rows_from_host(&[n, n])
 }

@@ -24,9 +24,9 @@ impl Layer {
         let (b, channels) = (input.size(0), input.size(2));
         let padded = side.next_multiple_of(window);
         // The constructor makes the attention before the norms.
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let mut hidden = cx.layer_norm("layernorm_before", input);
-        let normed = cx.tape.made();
+        let normed = cx.tape.construction_point();
         hidden = hidden.view(&[b, side, side, channels]);
         hidden = hidden.pad_to(&[b, padded, padded, channels]);
         let windows = {
@@ -38,7 +38,7 @@ impl Layer {
         let (attended, weights) = cx.within("attention", |cx| {
             self.attention(cx, &windows, mask.as_ref())
         });
-        cx.tape.make_now(start, normed);
+        cx.tape.construct_here(start, normed);
         let mut back = {
             let count = attended.size(0);
             attended.view(&[count, window, window, channels])
@@ -115,11 +115,11 @@ impl Layer {
         let width = x.size(2);
         let [q, k, v] = ["q_proj", "k_proj", "v_proj"]
             .map(|name| heads(&cx.linear(name, x, width, true), self.heads));
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let bias = cx.within("relative_position_bias", |cx| {
             self.relative_position_bias(cx)
         });
-        let biased = cx.tape.made();
+        let biased = cx.tape.construction_point();
         let area = x.size(1);
         let (combined, _wide) = match mask {
             None => (bias.clone(), None),
@@ -138,7 +138,7 @@ impl Layer {
         let (mut out, weights) = attend(cx, [&q, &k, &v], &combined, 0.0, eager);
         out = out.reshape(&[x.size(0), area, width]);
         out = cx.linear("o_proj", &out, width, true);
-        cx.tape.make_now(start, biased);
+        cx.tape.construct_here(start, biased);
         (out, weights)
     }
 

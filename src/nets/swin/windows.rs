@@ -37,10 +37,10 @@ pub fn merge_patches(cx: &Cx, x: &Tensor, side: u64) -> Tensor {
         Tensor::cat(&first, &rest.each_ref(), -1)
     };
     merged = merged.view(&[b, (even / 2) * (even / 2), 4 * c]);
-    let start = cx.tape.made();
+    let start = cx.tape.construction_point();
     merged = cx.layer_norm("norm", &merged);
-    let normed = cx.tape.made();
+    let normed = cx.tape.construction_point();
     merged = cx.linear("reduction", &merged, 2 * c, false);
-    cx.tape.make_now(start, normed);
+    cx.tape.construct_here(start, normed);
     merged
 }

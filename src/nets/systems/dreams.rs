@@ -81,7 +81,7 @@ impl Net for Dreams {
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         if self.sums_apart {
-            cx.tape.sum_gradients_apart();
+            cx.tape.accumulate_out_of_place();
         }
         if self.fingerprint > 0 {
             self.fine_tuning(cx, batch)
@@ -194,7 +194,7 @@ impl Dreams {
         drop(classes);
         let probable = logits.softmax(None);
         let target = hot.constant("argmax", &[masked], DType::I64);
-        let entropy = probable.log().then(|log| log.nll_loss_each(&target));
+        let entropy = probable.log().then(|log| log.nll_loss_unreduced(&target));
         let of_target = hot
             .mul(&probable)
             .then(|product| product.sum(&[-1]))

@@ -47,7 +47,7 @@ impl Stack {
         let k = project("k", encoded.unwrap_or(x));
         let v = project("v", encoded.unwrap_or(x));
         let (k, v) = cached(cache, k, v);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let bias = match (position_bias, encoded) {
             (Some(bias), _) => bias.clone(),
             (None, None) => self.compute_bias(cx, s),
@@ -55,13 +55,13 @@ impl Stack {
                 let shape = [1, heads, s, k.size(2)];
                 let zeros = q.constant("zeros", &shape, q.dtype());
                 if cx.checkpointing() == Checkpointing::Layers {
-                    zeros.asking_for_gradient()
+                    zeros.requires_grad_()
                 } else {
                     zeros
                 }
             }
         };
-        let made = cx.tape.made();
+        let made = cx.tape.construction_point();
         let (mut out, weights) = match cx.env.training.attention {
             Attention::Sdpa | Attention::Flash2 => {
                 let mask = if self.is_decoder && encoded.is_none() && s > 1 {
@@ -87,7 +87,7 @@ impl Stack {
         };
         out = out.reshape(&[b, s, heads * head_dim]);
         out = cx.linear("o", &out, self.model.hidden, false);
-        cx.tape.make_now(start, made);
+        cx.tape.construct_here(start, made);
         (out, bias, weights)
     }
 

@@ -101,23 +101,23 @@ impl Stack {
             Some(_) => "EncDecAttention",
             None => "SelfAttention",
         };
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let normed = rms_norm(cx, "layer_norm", hidden);
-        let made = cx.tape.made();
+        let made = cx.tape.construction_point();
         let (attended, position_bias, _weights) =
             cx.within(name, |cx| self.attention(cx, &normed, inputs));
-        cx.tape.make_now(start, made);
+        cx.tape.construct_here(start, made);
         let dropped = cx.dropout(&attended, 0.1);
         (hidden.add(&dropped), position_bias)
     }
 
     /// `T5LayerFF.forward`.
     fn ff_layer(self, cx: &Cx, hidden: &Tensor) -> Tensor {
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         let mut forwarded = rms_norm(cx, "layer_norm", hidden);
-        let normed = cx.tape.made();
+        let normed = cx.tape.construction_point();
         forwarded = cx.within("DenseReluDense", |cx| self.dense(cx, &forwarded));
-        cx.tape.make_now(start, normed);
+        cx.tape.construct_here(start, normed);
         let forwarded = cx.dropout(&forwarded, 0.1);
         hidden.add(&forwarded)
     }

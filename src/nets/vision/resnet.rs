@@ -3,7 +3,7 @@
 use super::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::ops::Conv;
-use crate::tape::{Made, Tensor};
+use crate::tape::{ConstructionPoint, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 pub struct ResNet {
@@ -92,7 +92,7 @@ impl ImageModel for ResNet {
 impl ResNet {
     fn bottleneck(&self, cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
         let width = planes * self.width_per_group / 64 * self.groups;
-        let (start, identity) = (cx.tape.made(), x.clone());
+        let (start, identity) = (cx.tape.construction_point(), x.clone());
         let mut out = cx.conv2d("conv1", x, width, 1, Conv::default(), false);
         out = cx.batch_norm("bn1", &out);
         out = out.relu_();
@@ -107,7 +107,7 @@ impl ResNet {
 }
 
 fn basic(cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
-    let (start, identity) = (cx.tape.made(), x.clone());
+    let (start, identity) = (cx.tape.construction_point(), x.clone());
     let mut out = cx.conv2d("conv1", x, planes, 3, Conv::stride(stride).padded(1), false);
     out = cx.batch_norm("bn1", &out);
     out = out.relu_();
@@ -119,21 +119,21 @@ fn basic(cx: &Cx, x: &Tensor, planes: u64, stride: u64) -> Tensor {
 /// The end of a block: the input is added, through `downsample` where its size differs.
 fn add_identity(
     cx: &Cx,
-    start: Made,
+    start: ConstructionPoint,
     [out, input]: [&Tensor; 2],
     channels: u64,
     stride: u64,
 ) -> Tensor {
     let mut identity = input.clone();
     if stride != 1 || identity.size(1) != channels {
-        let made = cx.tape.made();
+        let made = cx.tape.construction_point();
         identity = cx.within("downsample", |cx| {
             let mut y = cx.conv2d("0", &identity, channels, 1, Conv::stride(stride), false);
             y = cx.batch_norm("1", &y);
             y
         });
         // `_make_layer` makes it before the block.
-        cx.tape.make_first(start, made);
+        cx.tape.allocate_before(start, made);
     }
     out.add_(&identity).then(Tensor::relu_)
 }

@@ -15,7 +15,7 @@ pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
             tape.empty_as("col_var", reduced(param, 2), dtype),
         ]
     } else {
-        vec![param.data.another("variance", dtype)]
+        vec![param.data.empty_like("variance", dtype)]
     }
 }
 
@@ -34,14 +34,14 @@ pub fn torch(tape: &Tape, params: &[Rc<Param>], states: &[Vec<Tensor>]) {
         let estimate = if data.shape().len() > 1 {
             drop(row_mean.replace(data.mean(&[-1])));
             drop(column_mean.replace(data.mean(&[-2])));
-            let product = data.another("matmul", dtype);
+            let product = data.empty_like("matmul", dtype);
             tape.cublas_workspace();
             let rows = states.get(at).and_then(|all| all.first());
             drop(rows.map(|rows| rows.mean(&[-2])));
             product
         } else {
-            drop(square.replace(data.another("mul", dtype)));
-            data.another("clone", dtype)
+            drop(square.replace(data.empty_like("mul", dtype)));
+            data.empty_like("clone", dtype)
         };
         // `update` is `var_estimate` changed in place: the old one goes when both names are bound again.
         norm(update.insert(estimate));

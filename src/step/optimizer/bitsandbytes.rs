@@ -39,7 +39,7 @@ pub fn states(tape: &Tape, param: &Param, storage: Storage) -> Vec<Tensor> {
     let dtype = if eight_bits { DType::U8 } else { DType::F32 };
     let mut states = Vec::new();
     if !storage.pages(numel) {
-        states.extend([(); 2].map(|()| param.data.another("zeros_like", dtype)));
+        states.extend([(); 2].map(|()| param.data.empty_like("zeros_like", dtype)));
     }
     if eight_bits {
         let scales = || tape.empty("absmax", [numel.div_ceil(BLOCK)], DType::F32);

@@ -6,14 +6,14 @@ use crate::tape::{Param, Tape, Tensor};
 
 /// A tensor of the parameter's shape and type.
 pub fn like(param: &Param) -> Tensor {
-    param.data.another("zeros_like", param.data.dtype())
+    param.data.empty_like("zeros_like", param.data.dtype())
 }
 
 /// The result of a `_foreach_*` function that is not in place: one tensor a parameter, all alive together.
 pub fn list(tape: &Tape, op: &'static str, params: &[Rc<Param>]) -> Vec<Tensor> {
     let mut all = Vec::with_capacity(params.len());
     tape.each(params, |param| {
-        all.push(param.data.another(op, param.data.dtype()));
+        all.push(param.data.empty_like(op, param.data.dtype()));
     });
     all
 }
@@ -36,7 +36,7 @@ pub fn chunked_list(tape: &Tape, op: &'static str, params: &[Rc<Param>]) {
             chunk.clear();
             filled = 0;
         }
-        chunk.push(param.data.another(op, param.data.dtype()));
+        chunk.push(param.data.empty_like(op, param.data.dtype()));
         filled = filled.saturating_add(size);
     });
 }

@@ -16,7 +16,7 @@ pub fn single(tape: &Tape, params: &[Rc<Param>]) {
         drop(update.replace(momentum));
         let (n, m) = (param.data.size(0), param.data.size(1));
         let small = n.min(m);
-        let mut orthogonal = param.data.another("to", DType::BF16);
+        let mut orthogonal = param.data.empty_like("to", DType::BF16);
         let norm = orthogonal.mean_all();
         drop(norm.then(|norm| norm.constant("clamp", &[0; 0], DType::BF16)));
         let mut gram: Option<Tensor> = None;

@@ -1,6 +1,6 @@
 //! `scaled_dot_product_attention` with PyTorch's own choice of kernel.
 
-use super::super::checkpoint::Kind;
+use super::super::checkpoint::SelectableOp;
 use super::super::{Category, DType, Layout, Saved, Tape, Tensor, borrowing, grads};
 
 /// What stands between queries and keys.
@@ -114,7 +114,7 @@ fn flash(
     let (b, h, s) = (query.size(0), query.size(1), query.size(2));
     let (kv_heads, t) = (key.size(1), key.size(2));
     let flops = attention_flops(query, key, mask);
-    let [out, sums, seed, offset] = query.core().selective(Kind::Attention, || {
+    let [out, sums, seed, offset] = query.core().selective(SelectableOp::Attention, || {
         tape.kernel(
             "flash_attention",
             query.dtype(),
@@ -248,9 +248,11 @@ fn efficient(
     let (seed, offset) = (state(), state());
     let flops = attention_flops(query, key, mask);
     // `should_compute_logsumexp` in sdp_utils_cpp.h: nobody asks for the sums where nothing asks for a gradient.
-    let asked = [query, key, value].iter().any(|it| it.requires_grad());
+    let asked = [query, key, value]
+        .iter()
+        .any(|input| input.requires_grad());
     let asked = asked && query.core().mode.get().grad;
-    let [out, sums] = query.core().selective(Kind::Attention, || {
+    let [out, sums] = query.core().selective(SelectableOp::Attention, || {
         tape.kernel(
             "efficient_attention",
             dtype,

@@ -82,7 +82,7 @@ impl Kernels {
         } else if self.channels_last {
             // `batch_norm_backward_reduce`, then `batch_norm_backward_elemt`.
             let sums = [(), ()].map(|()| vector(input.dtype().accumulate()));
-            let vectors = [needs[1], needs[2]].map(|it| it.then(|| vector(weight.dtype())));
+            let vectors = [needs[1], needs[2]].map(|needed| needed.then(|| vector(weight.dtype())));
             // A gradient that lies otherwise takes the general reductions.
             if suggests_channels_last(g) {
                 Staging::of(&input, 2).take(&tape);
@@ -93,7 +93,8 @@ impl Kernels {
             [first, second, third]
         } else {
             let first = needs[0].then(for_input);
-            let [second, third] = [needs[1], needs[2]].map(|it| it.then(|| vector(weight.dtype())));
+            let [second, third] =
+                [needs[1], needs[2]].map(|needed| needed.then(|| vector(weight.dtype())));
             [first, second, third]
         };
         drop((input, weight, mean, deviation));

@@ -198,14 +198,14 @@ impl Plan {
             } else {
                 input
             };
-            let made = |of: &Tensor| {
+            let empty_like = |of: &Tensor| {
                 let layout = format(self.channels_last, *of.shape());
                 g.tape()
                     .empty_as("convolution_backward", layout, of.dtype())
             };
             let for_input = || {
                 needs[0].then(|| {
-                    let out = made(&input);
+                    let out = empty_like(&input);
                     let (weight, g) = (self.formatted(&weight), self.formatted(&g));
                     self.kernel("convolution_backward", &[&g, &weight, &out]);
                     out
@@ -214,7 +214,7 @@ impl Plan {
             let for_weight = || {
                 needs[1].then(|| {
                     let (g, input) = (self.formatted(&g), self.formatted(&input));
-                    let out = made(&weight);
+                    let out = empty_like(&weight);
                     self.kernel("convolution_backward", &[&g, &input, &out]);
                     out
                 })

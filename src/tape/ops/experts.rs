@@ -112,7 +112,8 @@ impl Tensor {
             let kept_offsets = offsets.save();
             borrowing(move |g| {
                 let tape = g.tape();
-                let unpacked = [&kept_rows, &kept_weight].map(|it| it.as_ref().map(Saved::unpack));
+                let unpacked =
+                    [&kept_rows, &kept_weight].map(|saved| saved.as_ref().map(Saved::unpack));
                 let offsets = kept_offsets.unpack();
                 let [rows, weight] = &unpacked;
                 let product = |shape: &[u64]| {

@@ -41,8 +41,8 @@ impl Tensor {
                     input.contiguous_in(channels_last),
                 );
                 let for_input = needs[0].then(|| dense.map("group_norm_backward"));
-                let [for_weight, for_bias] =
-                    [needs[1], needs[2]].map(|it| it.then(|| weight.map("group_norm_backward")));
+                let [for_weight, for_bias] = [needs[1], needs[2]]
+                    .map(|needed| needed.then(|| weight.map("group_norm_backward")));
                 let accumulate = input.dtype().accumulate();
                 let part =
                     |width: u64| tape.empty("group_norm_backward", [samples, width], accumulate);

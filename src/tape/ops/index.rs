@@ -6,7 +6,7 @@ use super::embedding::radix_sort_workspace;
 impl Tensor {
     /// `self.index_add_(0, rows, other)`: the same memory. Backward takes the rows from the gradient, and their shape from
     /// what was added, which it keeps (derivatives.yaml: `expand_as(source)`).
-    pub fn add_rows_(&self, other: &Tensor, rows: &Tensor) -> Tensor {
+    pub fn index_add_(&self, other: &Tensor, rows: &Tensor) -> Tensor {
         let b = other.meta();
         self.detached_edge().from_op(&[self, other], |needs| {
             let needs = [needs.input(0), needs.input(1)];
@@ -87,7 +87,7 @@ impl Tensor {
 
     /// These columns among `width` others that are zero: `index_copy` into zeros, which may copy them first. Its backward
     /// takes the source's shape from the source, and so keeps it (derivatives.yaml: `expand_as(source)`).
-    pub fn in_zeros(&self, width: u64, copies: bool) -> Tensor {
+    pub fn index_copy_into_zeros(&self, width: u64, copies: bool) -> Tensor {
         let columns = *self.shape();
         let dtype = self.dtype();
         let last = columns.len().saturating_sub(1);

@@ -41,7 +41,7 @@ impl Tensor {
     }
 
     /// `F.interpolate(self, size, mode="linear")` of `[B, C, L]`: keeps nothing.
-    pub fn stretched(&self, length: u64) -> Tensor {
+    pub fn interpolate_linear(&self, length: u64) -> Tensor {
         let from = *self.shape();
         let tape = self.tape();
         let out = tape.empty("interpolate", from.with(2, length), self.dtype());

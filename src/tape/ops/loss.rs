@@ -21,7 +21,7 @@ impl Tensor {
     }
 
     /// `F.nll_loss(self, target, reduction="none")` of logarithms: a number a row.
-    pub fn nll_loss_each(&self, target: &Tensor) -> Tensor {
+    pub fn nll_loss_unreduced(&self, target: &Tensor) -> Tensor {
         let logs = self.raised();
         let tape = logs.tape();
         let loss = tape.empty("nll_loss", [target.numel()], logs.dtype());

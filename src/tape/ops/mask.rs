@@ -25,9 +25,9 @@ impl Tensor {
 
     /// `torch.where(mask, self, number)`: the mask is kept; the number becomes a tensor each time.
     pub fn where_mask(&self, mask: &Tensor) -> Tensor {
-        let choose = |it: &Tensor, mask: &Tensor| {
-            let number = it.constant("scalar_tensor", &[0; 0], it.dtype());
-            let out = it.zip_to(mask, "where", it.dtype());
+        let choose = |t: &Tensor, mask: &Tensor| {
+            let number = t.constant("scalar_tensor", &[0; 0], t.dtype());
+            let out = t.zip_to(mask, "where", t.dtype());
             drop(number);
             out
         };

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::super::checkpoint::Kind;
+use super::super::checkpoint::SelectableOp;
 use super::super::{Dims, Layout, Saved, Tensor, borrowing, broadcast, grads};
 
 impl Tensor {
@@ -19,7 +19,7 @@ impl Tensor {
         let scattered = input.shape().len() > 2 && !input.is_contiguous();
         // Without a bias in the product the transposed weight's node is older than that of the flattened input: it runs after it.
         let weight = if (bias.is_none() || scattered) && weight.requires_grad() {
-            weight.noted()
+            weight.with_own_node()
         } else {
             weight
         };
@@ -210,7 +210,7 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
     let product = if bias.is_some() {
         product()
     } else {
-        let [product] = rows.core().selective(Kind::Product, || [product()]);
+        let [product] = rows.core().selective(SelectableOp::Product, || [product()]);
         product
     };
     let out = product.made_by(history);

@@ -40,15 +40,16 @@ impl Tensor {
             borrowing(move |g| {
                 let tape = g.tape();
                 let kept = kept.map(|kept| kept.as_ref().map(Saved::unpack));
-                let made = |i: usize| kept[i].as_ref().map(|kept| kept.map("layer_norm_backward"));
+                let gradient_of =
+                    |i: usize| kept[i].as_ref().map(|kept| kept.map("layer_norm_backward"));
                 // The input and the gradient are read in rows: the kernel sees to the gradient itself.
                 let dense = kept[0].as_ref().map(|input| input.contiguous_in(false));
                 let for_input = dense
                     .as_ref()
                     .filter(|_| needs_input)
                     .map(|dense| dense.map("layer_norm_backward"));
-                let for_weight = if needs_weight { made(3) } else { None };
-                let for_bias = if needs_bias { made(4) } else { None };
+                let for_weight = if needs_weight { gradient_of(3) } else { None };
+                let for_bias = if needs_bias { gradient_of(4) } else { None };
                 let g = g.contiguous_in(false);
                 tape.kernel("layer_norm_backward", g.dtype(), 0.0, g.bytes() as f64);
                 let mut all = Grads::new();

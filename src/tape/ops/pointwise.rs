@@ -10,7 +10,7 @@ impl Tensor {
 
     pub(in crate::tape) fn map_to(&self, op: &'static str, dtype: DType) -> Tensor {
         let out = if self.is_dense() {
-            self.another(op, dtype)
+            self.empty_like(op, dtype)
         } else {
             self.core().empty(op, self.layout().preserved(), dtype)
         };
@@ -29,7 +29,7 @@ impl Tensor {
         let core = self.core();
         let alike = *self.shape() == *other.shape();
         let out = if alike && self.is_row_major() {
-            self.another(op, dtype)
+            self.empty_like(op, dtype)
         } else {
             let shape = broadcast(self.shape(), other.shape());
             let layout = match () {

@@ -85,11 +85,14 @@ impl Tensor {
             let needs = [needs.input(0), needs.input(1), needs.input(2)];
             let kept: Vec<[Option<Saved>; 2]> = kept
                 .iter()
-                .map(|pair| pair.each_ref().map(|it| it.as_ref().map(Tensor::save)))
+                .map(|pair| {
+                    pair.each_ref()
+                        .map(|saved| saved.as_ref().map(Tensor::save))
+                })
                 .collect();
             let inputs = [self.save(), c.save()];
             consuming(move |g| {
-                let inputs = inputs.map(|it| it.unpack());
+                let inputs = inputs.map(|saved| saved.unpack());
                 scan.backward(g, kept, needs, &inputs)
             })
         });
@@ -115,7 +118,7 @@ impl Scan {
         // Each step holds a slice of it.
         let mut whole_gradient = Some(g);
         while let Some(pair) = kept.pop() {
-            let [before, narrow] = pair.map(|it| it.map(|it| it.unpack()));
+            let [before, narrow] = pair.map(|saved| saved.map(|saved| saved.unpack()));
             let selected = tape.empty("select_backward", [self.batch * self.width], self.dtype);
             let for_c = tape.empty("bmm", [self.batch * self.state], self.dtype);
             tape.cublas_workspace();

@@ -11,7 +11,7 @@ impl Tensor {
     }
 
     /// A view that changes nothing here but has a node of its own.
-    pub(in crate::tape) fn noted(&self) -> Tensor {
+    pub(in crate::tape) fn with_own_node(&self) -> Tensor {
         self.viewed(*self.layout(), |g| g)
     }
 
@@ -242,8 +242,8 @@ impl Tensor {
 
     /// `torch.roll(self, shifts, dims)` over two dimensions: one after the other, each a copy.
     pub fn roll(&self) -> Tensor {
-        let once = |it: &Tensor| it.copied("roll", Layout::contiguous(*it.shape()));
-        let twice = move |it: &Tensor| once(it).then(once);
+        let once = |t: &Tensor| t.copied("roll", Layout::contiguous(*t.shape()));
+        let twice = move |t: &Tensor| once(t).then(once);
         twice(self).from_op(&[self], |_| borrowing(move |g| grads([Some(twice(g))])))
     }
 
@@ -294,7 +294,7 @@ impl Tensor {
     }
 
     /// `torch.cat(list(self), 0)`: a copy forth, and back by `stack`.
-    pub fn listed(&self) -> Tensor {
+    pub fn cat_list(&self) -> Tensor {
         let shape = *self.shape();
         self.copied("cat", Layout::contiguous(shape))
             .from_op(&[self], |_| {

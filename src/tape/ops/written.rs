@@ -7,7 +7,7 @@ impl Tensor {
     ///
     /// Follows `CopySlices::apply` (torch/csrc/autograd/functions/tensor.cpp): the gradient is copied whole, the slice
     /// once more, and zeros for what was written over are made where the base has a history.
-    pub fn slice_written(&self, part: &Tensor) -> Tensor {
+    pub fn copy_into_slice_(&self, part: &Tensor) -> Tensor {
         let base_layout = *self.layout();
         let shape = *part.shape();
         let meta = part.meta();
@@ -27,7 +27,7 @@ impl Tensor {
     }
 
     /// `torch.view_as_complex(self.float().reshape(.., -1, 2)) * table`, seen as real numbers again; `table` holds pairs too.
-    pub fn turned_by(&self, table: &Tensor) -> Tensor {
+    pub fn mul_complex(&self, table: &Tensor) -> Tensor {
         let whole = *self.shape();
         let pairs = |x: &Tensor| {
             let mut shape: Vec<u64> = x.shape().to_vec();
@@ -66,7 +66,7 @@ impl Tensor {
     }
 
     /// `self.max(dim=-1).values`: keeps the indices.
-    pub fn greatest(&self) -> Tensor {
+    pub fn max_values(&self) -> Tensor {
         let whole = *self.shape();
         let shape = Dims::new(whole.split_last().map_or(&[][..], |(_, lead)| lead));
         let tape = self.tape();

@@ -144,15 +144,15 @@ impl TinyVitBlock {
         }
         x = x.drop_path(drop_path).then(|path| input.add(path));
         x = x.permute(&[0, 3, 1, 2]);
-        let start = cx.tape.made();
+        let start = cx.tape.construction_point();
         x = conv_norm(cx, "local_conv", &x, width, 3, (1, width));
-        let convolved = cx.tape.made();
+        let convolved = cx.tape.construction_point();
         x = x.reshape(&[b, width, h * w]).transpose(1, 2);
         let path = cx
             .within("mlp", |cx| feed_forward(cx, &x))
             .then(|fed| fed.drop_path(drop_path));
         // The constructor makes the convolution last.
-        cx.tape.make_now(start, convolved);
+        cx.tape.construct_here(start, convolved);
         x = x.add(&path);
         drop(path);
         x.view(&[b, h, w, width])
