@@ -19,7 +19,7 @@ impl Tensor {
         self.from_input("silu", |g, input| g.zip(input, "silu_backward"))
     }
 
-    /// `F.gelu`, either form: one kernel, its input kept.
+    /// `F.gelu`, either form: one kernel, its input saved.
     pub fn gelu(&self) -> Tensor {
         self.from_input("gelu", |g, input| g.zip(input, "gelu_backward"))
     }
@@ -30,7 +30,7 @@ impl Tensor {
             .from_input("softplus", |g, input| g.zip(input, "softplus_backward"))
     }
 
-    /// `F.relu_(self)`: the same memory; keeps its result.
+    /// `F.relu_(self)`: the same memory; saves its result.
     pub fn relu_(&self) -> Tensor {
         let out = self.in_place("relu_");
         let result = out.clone();
@@ -46,7 +46,7 @@ impl Tensor {
         })
     }
 
-    /// `F.hardswish(self)`: keeps its input.
+    /// `F.hardswish(self)`: saves its input.
     pub fn hardswish(&self) -> Tensor {
         self.from_input("hardswish", |g, input| g.zip(input, "hardswish_backward"))
     }
@@ -61,19 +61,19 @@ impl Tensor {
         self.overwritten("silu_", |g, input| g.zip(input, "silu_backward"))
     }
 
-    /// `F.hardsigmoid(self)`: keeps its input.
+    /// `F.hardsigmoid(self)`: saves its input.
     pub fn hardsigmoid(&self) -> Tensor {
         self.from_input("hardsigmoid", |g, input| {
             g.zip(input, "hardsigmoid_backward")
         })
     }
 
-    /// `F.leaky_relu(self, slope)`: keeps its input.
+    /// `F.leaky_relu(self, slope)`: saves its input.
     pub fn leaky_relu(&self) -> Tensor {
         self.from_input("leaky_relu", |g, input| input.zip(g, "leaky_relu_backward"))
     }
 
-    /// `F.dropout_(self, p)`: multiplies by noise of the input's own type, which it keeps.
+    /// `F.dropout_(self, p)`: multiplies by noise of the input's own type, which it saves.
     pub fn dropout_(&self, p: f64) -> Tensor {
         if p <= 0.0 || self.tape().evaluating() {
             return self.clone();

@@ -52,7 +52,7 @@ impl Tensor {
         })
     }
 
-    /// `self * other`: each is kept for the other's gradient.
+    /// `self * other`: each is saved for the other's gradient.
     pub fn mul(&self, other: &Tensor) -> Tensor {
         self.product(other, "mul")
     }

@@ -21,7 +21,7 @@ impl Tensor {
         })
     }
 
-    /// `self.var(-1, keepdim=True, unbiased=False)`: keeps its input.
+    /// `self.var(-1, keepdim=True, unbiased=False)`: saves its input.
     pub fn variance(&self) -> Tensor {
         let input = self.clone();
         self.tape()

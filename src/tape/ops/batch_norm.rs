@@ -4,7 +4,7 @@ use super::super::{DType, Grads, Layout, Needs, Saved, Tape, Tensor, borrowing, 
 use super::conv::suggests_channels_last;
 
 impl Tensor {
-    /// `F.batch_norm(self, running_mean, running_var, weight, bias, training=True)`: keeps the input and two numbers
+    /// `F.batch_norm(self, running_mean, running_var, weight, bias, training=True)`: saves the input and two numbers
     /// a channel.
     pub fn batch_norm(&self, weight: &Tensor, bias: &Tensor) -> Tensor {
         let cudnn = uses_cudnn(self, weight);

@@ -125,7 +125,7 @@ impl Conv {
 impl Tensor {
     /// `F.conv1d`, `F.conv2d`, `F.conv3d` and their transposes, by the weight's dimensions.
     ///
-    /// Input and weight are kept whatever needs a gradient (derivatives.yaml: `convolution`). Each cuDNN plan claims
+    /// Input and weight are saved whatever needs a gradient (derivatives.yaml: `convolution`). Each cuDNN plan claims
     /// the workspace the machine states.
     pub fn convolution(&self, weight: &Tensor, bias: Option<&Tensor>, conv: Conv) -> Tensor {
         let bias = bias.map(Tensor::lowered);

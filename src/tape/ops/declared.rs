@@ -1,9 +1,9 @@
-//! Tensors that a network only declares: kept beside what flows, or taken and given back on its way.
+//! Tensors that a declared network only names: saved for backward, or scratch memory of a pass.
 
 use super::super::{DType, Dims, Saved, Tensor, consuming, grads};
 
 impl Tensor {
-    /// This tensor, with others kept until its gradient comes.
+    /// This tensor, with others saved for its backward.
     pub fn keeping(&self, others: &[Tensor]) -> Tensor {
         self.alias(*self.layout()).from_op(&[self], |_| {
             let kept: Vec<_> = others.iter().map(Tensor::save).collect();
@@ -15,7 +15,7 @@ impl Tensor {
         })
     }
 
-    /// This tensor; when its gradient comes, others are made and let go.
+    /// This tensor, whose backward allocates others and frees them.
     pub fn with_scratch_in_backward(&self, others: Vec<(Dims, DType)>) -> Tensor {
         self.alias(*self.layout()).from_op(&[self], |_| {
             consuming(move |g| {

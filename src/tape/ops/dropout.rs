@@ -3,7 +3,7 @@
 use super::super::{DType, Tensor, borrowing, grads};
 
 impl Tensor {
-    /// `F.dropout(self, p)` in training: the fused kernel, which keeps a Boolean mask. Nothing at all for `p` of zero.
+    /// `F.dropout(self, p)` in training: the fused kernel, which saves a Boolean mask. Nothing at all for `p` of zero.
     pub fn dropout(&self, p: f64) -> Tensor {
         if p <= 0.0 || self.tape().evaluating() {
             return self.clone();

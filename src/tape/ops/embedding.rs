@@ -3,7 +3,7 @@
 use super::super::{DType, Dims, Tensor, borrowing, grads};
 
 impl Tensor {
-    /// `F.embedding(indices, self)`: keeps the indices; the gradient is a whole table.
+    /// `F.embedding(indices, self)`: saves the indices; the gradient is a whole table.
     pub fn embedding(&self, indices: &Tensor) -> Tensor {
         let tape = self.tape();
         let table = *self.shape();

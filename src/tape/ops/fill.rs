@@ -3,7 +3,7 @@
 use super::super::{Tensor, borrowing, grads};
 
 impl Tensor {
-    /// `self.masked_fill_(mask, value)`: the same memory; the mask is kept.
+    /// `self.masked_fill_(mask, value)`: the same memory; the mask is saved.
     pub fn masked_fill_(&self, mask: &Tensor) -> Tensor {
         let moved = 2.0 * self.bytes() as f64 + mask.bytes() as f64;
         self.tape().kernel("masked_fill_", self.dtype(), 0.0, moved);

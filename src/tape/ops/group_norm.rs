@@ -4,7 +4,7 @@ use super::super::{Tensor, consuming, grads};
 use super::conv::suggests_channels_last;
 
 impl Tensor {
-    /// `F.group_norm(self, groups, weight, bias)`: keeps the input and two numbers a group. Autocast runs it in fp32.
+    /// `F.group_norm(self, groups, weight, bias)`: saves the input and two numbers a group. Autocast runs it in fp32.
     pub fn group_norm(&self, groups: u64, weight: &Tensor, bias: &Tensor) -> Tensor {
         let bias = bias.raised();
         let weight = weight.raised();

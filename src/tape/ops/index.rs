@@ -5,7 +5,7 @@ use super::embedding::radix_sort_workspace;
 
 impl Tensor {
     /// `self.index_add_(0, rows, other)`: the same memory. Backward takes the rows from the gradient, and their shape from
-    /// what was added, which it keeps (derivatives.yaml: `expand_as(source)`).
+    /// what was added, which it saves (derivatives.yaml: `expand_as(source)`).
     pub fn index_add_(&self, other: &Tensor, rows: &Tensor) -> Tensor {
         let b = other.meta();
         self.detached_edge().from_op(&[self, other], |needs| {
@@ -23,7 +23,7 @@ impl Tensor {
         })
     }
 
-    /// `self[rows, columns]` with one index each a row: keeps the indices; the gradient is put into zeros of the whole shape.
+    /// `self[rows, columns]` with one index each a row: saves the indices; the gradient is put into zeros of the whole shape.
     pub fn picked(&self, rows: &Tensor, columns: &Tensor) -> Tensor {
         let tape = self.tape();
         let (whole, dtype) = (*self.shape(), self.dtype());
@@ -111,7 +111,7 @@ impl Tensor {
         })
     }
 
-    /// `self[:, indices]` of a table: keeps the indices; the gradient is put into zeros of the whole shape.
+    /// `self[:, indices]` of a table: saves the indices; the gradient is put into zeros of the whole shape.
     pub fn columns(&self, indices: &Tensor) -> Tensor {
         let tape = self.tape();
         let (whole, dtype) = (*self.shape(), self.dtype());

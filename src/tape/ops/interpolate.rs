@@ -4,7 +4,7 @@ use super::super::{Layout, Tensor, borrowing, grads};
 use super::conv::suggests_channels_last;
 
 impl Tensor {
-    /// `F.interpolate(self, size)` of an image, nearest, bilinear or bicubic: keeps nothing. Autocast runs it in fp32.
+    /// `F.interpolate(self, size)` of an image, nearest, bilinear or bicubic: saves nothing. Autocast runs it in fp32.
     pub fn interpolate(&self, height: u64, width: u64) -> Tensor {
         let input = self.raised();
         let from = *input.shape();
@@ -40,7 +40,7 @@ impl Tensor {
         })
     }
 
-    /// `F.interpolate(self, size, mode="linear")` of `[B, C, L]`: keeps nothing.
+    /// `F.interpolate(self, size, mode="linear")` of `[B, C, L]`: saves nothing.
     pub fn interpolate_linear(&self, length: u64) -> Tensor {
         let from = *self.shape();
         let tape = self.tape();

@@ -3,7 +3,7 @@
 use super::super::{DType, Saved, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
-    /// `LigerRMSNormFunction` (rms_norm.py): keeps its input and one fp32 number a row; the gradient is written over
+    /// `LigerRMSNormFunction` (rms_norm.py): saves its input and one fp32 number a row; the gradient is written over
     /// the one that comes in, and the weight's is summed over one row for each multiprocessor.
     pub fn rms_norm_liger(&self, weight: &Tensor) -> Tensor {
         let input = self.contiguous();
@@ -31,7 +31,7 @@ impl Tensor {
         })
     }
 
-    /// `LigerSiLUMulFunction` (swiglu.py): keeps both factors and writes their gradients over them.
+    /// `LigerSiLUMulFunction` (swiglu.py): saves both factors and writes their gradients over them.
     pub fn silu_mul_liger(&self, up: &Tensor) -> Tensor {
         let (gate, up) = (self.contiguous(), up.contiguous());
         let out = gate.tape().empty("swiglu", *gate.shape(), gate.dtype());

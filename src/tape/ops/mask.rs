@@ -8,7 +8,7 @@ impl Tensor {
         self.zip_to(other, op, DType::Bool)
     }
 
-    /// `self.masked_fill(mask, value)`: the mask is kept.
+    /// `self.masked_fill(mask, value)`: the mask is saved.
     pub fn masked_fill(&self, mask: &Tensor) -> Tensor {
         let meta = self.meta();
         self.zip_to(mask, "masked_fill", self.dtype())
@@ -23,7 +23,7 @@ impl Tensor {
             })
     }
 
-    /// `torch.where(mask, self, number)`: the mask is kept; the number becomes a tensor each time.
+    /// `torch.where(mask, self, number)`: the mask is saved; the number becomes a tensor each time.
     pub fn where_mask(&self, mask: &Tensor) -> Tensor {
         let choose = |t: &Tensor, mask: &Tensor| {
             let number = t.constant("scalar_tensor", &[0; 0], t.dtype());

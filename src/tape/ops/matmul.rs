@@ -8,7 +8,7 @@ use super::super::{Dims, Layout, Saved, Tensor, borrowing, broadcast, grads};
 impl Tensor {
     /// `F.linear(self, weight, bias)`: one `addmm` or `mm` over all leading dimensions.
     ///
-    /// Keeps the input where the weight needs a gradient and the weight where the input does (derivatives.yaml: `addmm`, `mm`).
+    /// Saves the input where the weight needs a gradient and the weight where the input does (derivatives.yaml: `addmm`, `mm`).
     pub fn linear(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
         // Arguments are cast from the last to the first: C++ evaluates them so on the compilers PyTorch is built with.
         let bias = bias.map(Tensor::lowered);
@@ -218,7 +218,7 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
     out.view(&shape.with(shape.len().saturating_sub(1), m))
 }
 
-/// Backward asks for everything it kept before it begins: with checkpointing this is what makes a segment run again.
+/// Backward unpacks everything it saved before it begins: under checkpointing this starts the recomputation.
 fn unpacked(kept: Option<&Saved>) -> Option<Tensor> {
     kept.map(Saved::unpack)
 }

@@ -1,7 +1,7 @@
 //! The operations: each allocates, saves and frees what PyTorch's does.
 //!
-//! Gradients are made in the order of the generated code (torch/csrc/autograd/generated/Functions.cpp: by input name),
-//! then brought to the inputs' shapes and types (`validate_outputs` in engine.cpp).
+//! Gradients are computed in the order of the generated code (torch/csrc/autograd/generated/Functions.cpp: by input name),
+//! then summed to the inputs' shapes and cast to their types (`validate_outputs` in engine.cpp).
 
 mod activation;
 mod arithmetic;
@@ -47,7 +47,7 @@ use std::rc::Rc;
 use super::layout::Shared;
 use super::{DType, Dims, Tensor};
 
-/// What a gradient must look like to flow into an input. Small, for every backward keeps some.
+/// What a gradient must look like to flow into an input (`InputMetadata`). Small, for every backward captures some.
 #[derive(Clone)]
 pub(super) struct Meta {
     like: Rc<Shared>,

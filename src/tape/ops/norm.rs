@@ -5,12 +5,12 @@ use smallvec::SmallVec;
 use super::super::{DType, Grads, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
-    /// `F.layer_norm` over the last dimension: keeps the input and two fp32 numbers a row. Autocast runs it in fp32.
+    /// `F.layer_norm` over the last dimension: saves the input and two fp32 numbers a row. Autocast runs it in fp32.
     pub fn layer_norm(&self, weight: Option<&Tensor>, bias: Option<&Tensor>) -> Tensor {
         let bias = bias.map(Tensor::raised);
         let weight = weight.map(Tensor::raised);
         let input = self.raised();
-        // The kernel works on a contiguous copy, autograd keeps the input itself.
+        // The kernel works on a contiguous copy, autograd saves the input itself.
         let dense = input.contiguous_in(false);
         let tape = input.tape();
         let mut rows = *input.shape();
@@ -65,7 +65,7 @@ impl Tensor {
         })
     }
 
-    /// `F.rms_norm` with a weight: one kernel, which keeps its input and a number a row. Autocast runs it in fp32.
+    /// `F.rms_norm` with a weight: one kernel, which saves its input and a number a row. Autocast runs it in fp32.
     pub fn fused_rms_norm(&self, weight: &Tensor) -> Tensor {
         let weight = weight.raised();
         let input = self.raised();

@@ -73,19 +73,19 @@ impl Tensor {
         self
     }
 
-    /// An element-wise operation whose gradient is one kernel over the incoming one: nothing is kept.
+    /// An element-wise operation whose gradient is one kernel over the incoming one: it saves nothing.
     pub(super) fn linear_map(&self, op: &'static str) -> Tensor {
         self.map(op)
             .from_op(&[self], |_| borrowing(move |g| grads([Some(g.map(op))])))
     }
 
-    /// An element-wise operation that keeps its input.
+    /// An element-wise operation that saves its input.
     pub(in crate::tape) fn from_input(
         &self,
         op: &'static str,
         backward: fn(&Tensor, &Tensor) -> Tensor,
     ) -> Tensor {
-        // Inputs are kept before the kernel runs: a segment that is run again ends there.
+        // Inputs are saved before the kernel runs: a recomputation ends there.
         let history = Tensor::history(&[self], |_| {
             let kept = self.save();
             borrowing(move |g| grads([Some(backward(g, &kept.unpack()))]))
@@ -93,7 +93,7 @@ impl Tensor {
         self.map(op).made_by(history)
     }
 
-    /// An element-wise operation that keeps its result.
+    /// An element-wise operation that saves its result.
     pub(in crate::tape) fn from_result(
         &self,
         op: &'static str,

@@ -4,7 +4,7 @@ use super::super::{DType, Dims, Grads, Layout, Tensor, borrowing, grads};
 use super::conv::{Conv, suggests_channels_last};
 
 impl Tensor {
-    /// `F.max_pool2d(self, kernel, ..)`: keeps its input and where each maximum was, as 64-bit indices.
+    /// `F.max_pool2d(self, kernel, ..)`: saves its input and where each maximum was, as 64-bit indices.
     pub fn max_pool2d(&self, kernel: u64, window: Conv) -> Tensor {
         let shape = window.windows(self.shape(), kernel);
         let layout = self.layout_of(shape);
@@ -24,7 +24,7 @@ impl Tensor {
         })
     }
 
-    /// `F.avg_pool2d(self, kernel, ..)`: keeps its input.
+    /// `F.avg_pool2d(self, kernel, ..)`: saves its input.
     pub fn avg_pool2d(&self, kernel: u64, window: Conv) -> Tensor {
         let shape = window.windows(self.shape(), kernel);
         self.averaged(shape)

@@ -5,7 +5,7 @@ use super::super::{DType, Tensor, borrowing, grads};
 impl Tensor {
     /// The weights are made whole in this tensor's type for the product and let go; backward makes them again.
     /// `scales` is the number of quantised scales, where scales are quantised. `stored` is the type that was quantised,
-    /// in which weights come back before they are cast. `keeps_input`: the input is kept too, though backward never reads it.
+    /// in which weights come back before they are cast. `keeps_input`: the input is saved too, though backward never reads it.
     pub fn linear_4bit(
         &self,
         packed: &Tensor,

@@ -9,7 +9,7 @@ impl Tensor {
         self.linear(&weight, None)
     }
 
-    /// `_thnn_fused_lstm_cell`: the hidden state and the cell's. Keeps both products, both cell states and the gates.
+    /// `_thnn_fused_lstm_cell`: the hidden state and the cell's. Saves both products, both cell states and the gates.
     pub fn lstm_cell(
         &self,
         hidden_gates: &Tensor,
@@ -68,7 +68,7 @@ impl Tensor {
         }
     }
 
-    /// `_thnn_fused_gru_cell`: the next hidden state. Keeps both products, the state and five numbers a unit.
+    /// `_thnn_fused_gru_cell`: the next hidden state. Saves both products, the state and five numbers a unit.
     pub fn gru_cell(&self, hidden_gates: &Tensor, biases: [&Tensor; 2], hidden: &Tensor) -> Tensor {
         let hidden_bias = biases[1].lowered();
         let input_bias = biases[0].lowered();

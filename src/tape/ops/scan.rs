@@ -73,7 +73,7 @@ impl Tensor {
         if scan.dtype == DType::F32
             && let Some(last) = kept.last_mut()
         {
-            // Nothing was cast: the product keeps the state itself.
+            // Nothing was cast: the product saves the state itself.
             last[1] = Some(state.clone());
         }
         let flops = 6.0 * scan.states() as f64 * scan.steps as f64;

@@ -3,7 +3,7 @@
 use super::super::{Layout, Tensor, borrowing, grads};
 
 impl Tensor {
-    /// `self.index_select(0, index)` with `count` indices: keeps the indices.
+    /// `self.index_select(0, index)` with `count` indices: saves the indices.
     pub fn index_select(&self, index: &Tensor, count: u64) -> Tensor {
         let whole = *self.shape();
         let out = self.moved("index_select", count);
@@ -22,7 +22,7 @@ impl Tensor {
         })
     }
 
-    /// `zeros.scatter_add_(0, index, self)` into `rows` rows: keeps the indices.
+    /// `zeros.scatter_add_(0, index, self)` into `rows` rows: saves the indices.
     pub fn scatter_add(&self, index: &Tensor, rows: u64) -> Tensor {
         let count = self.size(0);
         let out = self.moved("scatter_add_", rows);

@@ -1,4 +1,4 @@
-//! Softmax and its logarithm: both keep their result (since torch 1.11; older ones kept the input too).
+//! Softmax and its logarithm: both save their result, before torch 1.11 their input too.
 
 use super::super::{DType, Saved, Tensor, borrowing, grads};
 

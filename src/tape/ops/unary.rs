@@ -74,7 +74,7 @@ impl Tensor {
         })
     }
 
-    /// `clamp` with Python numbers: the input is kept for its mask.
+    /// `clamp` with Python numbers: the input is saved for its mask.
     pub fn clamp(&self) -> Tensor {
         self.from_input("clamp", |g, input| {
             let mask = input.map_to("clamp_mask", DType::Bool);

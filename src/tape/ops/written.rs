@@ -65,7 +65,7 @@ impl Tensor {
             })
     }
 
-    /// `self.max(dim=-1).values`: keeps the indices.
+    /// `self.max(dim=-1).values`: saves the indices.
     pub fn max_values(&self) -> Tensor {
         let whole = *self.shape();
         let shape = Dims::new(whole.split_last().map_or(&[][..], |(_, lead)| lead));
