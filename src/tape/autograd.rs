@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 
 use super::backward::{Backward, Grads};
 use super::checkpoint::Holder;
-use super::fold::{Border, Fold};
+use super::fold::{Border, Fold, InRow};
 use super::spare::{Spare, keep, placed};
 use super::{Category, Param, Scope, Tape, Tensor};
 
@@ -27,7 +27,7 @@ pub(in crate::tape) struct Edge {
 pub(in crate::tape) struct Node {
     sequence: u32,
     scope: Scope,
-    pub(in crate::tape) fold: Option<Fold>,
+    fold: Option<Fold>,
     waiting: Cell<u32>,
     seen: Cell<bool>,
     work: Cell<Work>,
@@ -65,11 +65,6 @@ impl Node {
         })
     }
 
-    /// Reads the gradients that have come and wait here.
-    pub(in crate::tape) fn buffered<T>(&self, read: impl FnOnce(&[Option<Tensor>]) -> T) -> T {
-        read(&self.buffer.borrow())
-    }
-
     pub(in crate::tape) fn is_leaf(&self) -> bool {
         self.sequence == u32::MAX
     }
@@ -86,6 +81,16 @@ impl Node {
         };
         self.work.set(work);
         param
+    }
+}
+
+impl InRow for Node {
+    fn row(&self) -> Option<Fold> {
+        self.fold
+    }
+
+    fn buffered<T>(&self, read: impl FnOnce(&[Option<Tensor>]) -> T) -> T {
+        read(&self.buffer.borrow())
     }
 }
 
@@ -316,7 +321,7 @@ impl Tape {
             node.seen.set(false);
             if !node.is_leaf() {
                 // Before the gradient is taken: what waits here is what a row that ends passes on.
-                self.enter_fold(&node, &mut border);
+                self.enter_fold(&*node, &mut border);
             }
             let incoming: Grads = node.buffer.take().into_iter().collect();
             if let Some(param) = node.param() {

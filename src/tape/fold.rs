@@ -10,9 +10,8 @@ use std::rc::Rc;
 
 use smallvec::SmallVec;
 
-use super::autograd::Node;
 use super::trace::Group;
-use super::{Param, Scope, Tape, Tensor};
+use super::{Scope, Tape, Tensor};
 
 /// How much of a row of equal layers is run once for all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,13 +35,29 @@ impl Folding {
     }
 }
 
+/// A node of the graph, as far as folding needs to know it.
+pub(in crate::tape) trait InRow {
+    /// The row of folded layers that it belongs to.
+    fn row(&self) -> Option<Fold>;
+    /// Reads the gradients that have been added to its input buffer.
+    fn buffered<T>(&self, read: impl FnOnce(&[Option<Tensor>]) -> T) -> T;
+}
+
 /// What the engine knows of the border between a folded row and its neighbours.
-#[derive(Default)]
-pub(in crate::tape) struct Border {
+pub(in crate::tape) struct Border<N> {
     /// Nodes beyond the row that its gradients flow to.
-    pub touched: Vec<Rc<Node>>,
+    pub touched: Vec<Rc<N>>,
     /// The gradients that were there when the row was entered.
     arrived: SmallVec<[Flowing; 2]>,
+}
+
+impl<N> Default for Border<N> {
+    fn default() -> Self {
+        Self {
+            touched: Vec::new(),
+            arrived: SmallVec::new(),
+        }
+    }
 }
 
 /// What decides how a gradient is added to: in place, or in new memory.
@@ -53,7 +68,7 @@ struct Flowing {
 }
 
 impl Flowing {
-    fn at(node: &Node) -> SmallVec<[(u32, Self); 2]> {
+    fn at(node: &impl InRow) -> SmallVec<[(u32, Self); 2]> {
         let of = |tensor: &Tensor| {
             let alone = tensor.is_sole_owner() && tensor.is_dense();
             let bytes = tensor.bytes();
@@ -137,51 +152,30 @@ impl Tape {
         state
     }
 
-    /// Runs `body` for each parameter; those of one folded row form a group.
-    pub fn each<'a>(
-        &self,
-        params: impl IntoIterator<Item = &'a Rc<Param>>,
-        mut body: impl FnMut(&Rc<Param>),
-    ) {
-        for param in params {
-            if self.0.open.get().fold() != param.fold {
-                self.close_params();
-                if let Some(fold) = param.fold {
-                    self.open(fold);
-                }
-            }
-            body(param);
-        }
-        self.close_params();
-    }
-
-    fn close_params(&self) {
-        if self.0.open.get().fold().is_some() {
-            self.close(Vec::new(), None, false);
-        }
-    }
-
     /// The engine enters a node: groups open and close with the row the node belongs to.
-    pub(in crate::tape) fn enter_fold(&self, node: &Node, border: &mut Border) {
-        if self.0.open.get().fold() == node.fold {
+    pub(in crate::tape) fn enter_fold<N: InRow>(&self, node: &N, border: &mut Border<N>) {
+        if self.0.open.get().fold() == node.row() {
             return;
         }
         self.leave_fold(border);
-        if let Some(fold) = node.fold {
-            border.arrived = Flowing::at(node).into_iter().map(|(_, it)| it).collect();
+        if let Some(fold) = node.row() {
+            border.arrived = Flowing::at(node)
+                .into_iter()
+                .map(|(_, gradient)| gradient)
+                .collect();
             self.open(fold);
         }
     }
 
     /// The engine leaves a row, if it is in one: what waits beyond its border is what it passes on.
-    pub(in crate::tape) fn leave_fold(&self, border: &mut Border) {
+    pub(in crate::tape) fn leave_fold<N: InRow>(&self, border: &mut Border<N>) {
         if self.0.open.get().fold().is_none() {
             return;
         }
         let flowing: SmallVec<[(u32, Flowing); 4]> = border
             .touched
             .drain(..)
-            .flat_map(|node| Flowing::at(&node))
+            .flat_map(|node| Flowing::at(&*node))
             .collect();
         // A repeat that gets other than what it passes on stands for its neighbours no more.
         let alike = border
@@ -199,7 +193,7 @@ impl Tape {
         self.0.trace.borrow_mut().broken = true;
     }
 
-    fn open(&self, fold: Fold) {
+    pub(in crate::tape) fn open(&self, fold: Fold) {
         let trace = self.0.trace.borrow();
         let mark = Mark {
             fold,
@@ -212,7 +206,12 @@ impl Tape {
     }
 
     /// Closes the group: what it made and left alive exists `times` over, but for what it passes on.
-    fn close(&self, passed_on: Vec<u32>, carries: Option<Vec<(u32, u32)>>, reversed: bool) {
+    pub(in crate::tape) fn close(
+        &self,
+        passed_on: Vec<u32>,
+        carries: Option<Vec<(u32, u32)>>,
+        reversed: bool,
+    ) {
         let Some(mark) = self.0.open.replace(Open::default()).0 else {
             return;
         };

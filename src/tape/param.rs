@@ -125,6 +125,30 @@ impl Tape {
         events
     }
 
+    /// Runs `body` for each parameter; those of one folded row form a group.
+    pub fn each<'a>(
+        &self,
+        params: impl IntoIterator<Item = &'a Rc<Param>>,
+        mut body: impl FnMut(&Rc<Param>),
+    ) {
+        for param in params {
+            if self.0.open.get().fold() != param.fold {
+                self.close_params();
+                if let Some(fold) = param.fold {
+                    self.open(fold);
+                }
+            }
+            body(param);
+        }
+        self.close_params();
+    }
+
+    fn close_params(&self) {
+        if self.0.open.get().fold().is_some() {
+            self.close(Vec::new(), None, false);
+        }
+    }
+
     /// A parameter in the current scope; it exists before the first step.
     pub fn param(
         &self,
