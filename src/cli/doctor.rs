@@ -60,7 +60,7 @@ fn replayed(
     let Some(usable) = usable.filter(|usable| *usable >= peak) else {
         return Ok(None);
     };
-    let steps = findings.place.step.unwrap_or(0).saturating_add(1);
+    let steps = findings.moment.step.unwrap_or(0).saturating_add(1);
     let steps = steps.clamp(FEWEST, MOST) as usize;
     let runtime = &prediction.scenario().runtime;
     let found = prediction.many_steps(steps)?;

@@ -3,13 +3,13 @@
 use super::answer::{Answer, Refusal};
 use super::args::Args;
 use crate::document::Document;
-use crate::guide::{self, Claim, Guide, Knob, Lab};
+use crate::guide::{self, Claim, Finding, Guide, Knob, Variants};
 use crate::scenario::{Problem, nearest};
 
 pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
     let id = args.word(0);
-    let found = guide::find(id).and_then(|guide| Some((guide, Lab::new(id)?)));
-    let Some((guide, lab)) = found else {
+    let found = guide::find(id).and_then(|guide| Some((guide, Variants::of(id)?)));
+    let Some((guide, variants)) = found else {
         let ids = guide::all().iter().map(|guide| guide.preset);
         let expected = match nearest(id, ids.clone()) {
             Some(near) => format!("a preset with a guide; did you mean {near}?"),
@@ -20,9 +20,9 @@ pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
     let mut text = format!("{}\n\n", guide.document);
     let mut claims = Vec::new();
     for claim in guide.claims {
-        let computed = (claim.computed)(&lab)?;
-        text.push_str(&in_words(claim, &computed));
-        claims.push(as_document(claim, computed));
+        let finding = claim.examine(&variants)?;
+        text.push_str(&in_words(claim, &finding));
+        claims.push(as_document(claim, finding));
     }
     text.push_str("What its knobs do\n\n");
     for knob in guide.knobs {
@@ -31,12 +31,13 @@ pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
     Ok(Answer::new(text, &whole(guide, claims)))
 }
 
-fn in_words(claim: &Claim, computed: &str) -> String {
+fn in_words(claim: &Claim, finding: &Finding) -> String {
     format!(
-        "{} [{}]\n  said      {}\n  computed  {computed}\n  why       {} ({})\n\n",
-        claim.place,
-        claim.verdict.label(),
-        claim.said,
+        "{} [{}]\n  said      {}\n  computed  {}\n  why       {} ({})\n\n",
+        claim.section,
+        finding.verdict.label(),
+        claim.quote,
+        finding.computed,
         claim.why,
         claim.source
     )
@@ -67,12 +68,12 @@ fn whole(guide: &Guide, claims: Vec<Document>) -> Document {
         .with("knobs", Document::List(knobs.collect()))
 }
 
-fn as_document(claim: &Claim, computed: String) -> Document {
+fn as_document(claim: &Claim, finding: Finding) -> Document {
     Document::new()
-        .with("place", claim.place)
-        .with("said", claim.said)
-        .with("computed", computed)
-        .with("verdict", claim.verdict.label())
+        .with("section", claim.section)
+        .with("quote", claim.quote)
+        .with("computed", finding.computed)
+        .with("verdict", finding.verdict.label())
         .with("why", claim.why)
         .with("source", claim.source)
 }

@@ -42,7 +42,16 @@ pub(super) fn steps(prediction: &Prediction, count: usize) -> Result<StepSequenc
 impl StepSequence {
     /// Replays plain steps on a card, with the allocator as the scenario sets it.
     pub fn on(&self, card: Card, runtime: &Runtime) -> ManySteps {
-        self.replay(&settings(runtime), card, &LoopOptions::default())
+        self.emptying_cache(card, runtime, 0)
+    }
+
+    /// The same with `torch.cuda.empty_cache()` after every so many steps; 0 for never.
+    pub fn emptying_cache(&self, card: Card, runtime: &Runtime, every: usize) -> ManySteps {
+        let options = LoopOptions {
+            empty_cache_every: every,
+            ..LoopOptions::default()
+        };
+        self.replay(&settings(runtime), card, &options)
     }
 }
 

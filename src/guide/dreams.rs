@@ -1,9 +1,9 @@
 //! DreaMS: the guide of a fork that fine-tunes it to fingerprints.
 
-use super::lab::Changes;
 use super::leak::Leak;
-use super::{Claim, Guide, Knob, Lab, Verdict, Wiring};
-use crate::estimate::{Phase, Unsupported};
+use super::variants::Changes;
+use super::{Amount, Claim, Comparison, Evidence, Guide, Knob, Said, Variants, Wiring};
+use crate::estimate::Unsupported;
 use crate::units::Bytes;
 
 pub(super) const GUIDE: Guide = Guide {
@@ -13,234 +13,354 @@ pub(super) const GUIDE: Guide = Guide {
     knobs: KNOBS,
 };
 
-/// Gradients summed into new tensors, as the tables of the audit were made with.
+const CURRENT: Changes = &[];
+const LARGE: Changes = &[("mb", "64")];
+/// Gradients summed into new tensors, as for subclasses of tensors.
 const APART: (&str, &str) = ("dims", "sums_apart=1");
 
-/// `BinaryAUROC(thresholds=None)` and `CosineSimilarity` each keep predictions and targets of every spectrum.
-fn leak(lab: &Lab, changes: Changes, validations_per_epoch: u64) -> Result<Leak, Unsupported> {
+/// The epoch in which the card is full: `BinaryAUROC(thresholds=None)` and `CosineSimilarity` each keep predictions and targets
+/// of every validation spectrum.
+fn last_epoch(variants: &Variants, validations_per_epoch: u64) -> Result<Amount, Unsupported> {
     const LISTS: u64 = 4;
     const FLOAT: u64 = 4;
-    let each = Bytes::new(LISTS * FLOAT) * lab.dim(changes, "fingerprint")?;
-    Ok(Leak {
-        per_validation: each * lab.dim(changes, "validation_spectra")?,
+    let each = Bytes::new(LISTS * FLOAT) * variants.dim(CURRENT, "fingerprint")?;
+    let leak = Leak {
+        per_validation: each * variants.dim(CURRENT, "validation_spectra")?,
         validations_per_epoch,
-    })
+    };
+    let epoch = leak.runs_out(variants.room(CURRENT)?);
+    Ok(Amount::Number(epoch.unwrap_or(u64::MAX) as f64))
 }
 
-fn leaking(lab: &Lab, validations_per_epoch: u64) -> Result<String, Unsupported> {
-    let room = Leak::room(lab, &[])?;
-    Ok(leak(lab, &[], validations_per_epoch)?.in_words(room))
+/// Half the batch and no accumulation, as the fork's scripts run.
+const AS_RUN: Changes = &[("mb", "1")];
+
+fn host(variants: &Variants, workers: &str) -> Result<Bytes, Unsupported> {
+    let found = variants.estimate(&[("runtime.workers", workers)])?;
+    Ok(found.host.total.expected)
 }
 
 const CLAIMS: &[Claim] = &[
     Claim {
-        place: "Current Issue",
-        said: "runs out of memory around epoch 60 with batch size 2",
-        computed: |lab| leaking(lab, 10),
-        verdict: Verdict::Right,
-        why: "Not the batch: two metrics keep every validation's predictions, for nobody calls reset; a step needs the same in every epoch. The guide names no card; one of 32 GB ends where it says.",
+        section: "Current Issue",
+        quote: "Training runs out of memory around epoch 60 with:",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "epoch in which the metrics' lists fill the card",
+            said: Said::About(Amount::Number(60.0)),
+            compute: |variants| last_epoch(variants, 10),
+        }]),
+        why: "The batch is not the cause: two metrics keep the predictions of every validation because nobody calls reset, while a step needs the same in every epoch. The guide names no card; this is one of 32 GB.",
         source: "dreams/models/heads/heads.py: self.val_metrics(pred, real); torchmetrics 1.3.2; 803 validation spectra a rank",
     },
     Claim {
-        place: "1. Gradient Accumulation",
-        said: "batch 2 to 1 with accumulation: ~50 % less peak memory",
-        computed: |lab| lab.change(&[("mb", "2")], &[("mb", "1")]),
-        verdict: Verdict::Wrong,
-        why: "The peak is Adam's step over 99.7 M trained weights, which no batch changes; halving works only where activations dominate.",
+        section: "1. Gradient Accumulation",
+        quote: "**Memory savings**: ~50% reduction in peak memory usage",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "peak with batch 1",
+            said: Said::About(Amount::Change(-50.0)),
+            compute: |variants| variants.change(CURRENT, AS_RUN),
+        }]),
+        why: "The peak is Adam's step over 99.7 M trained weights, which no batch changes; a smaller batch helps only where activations dominate.",
         source: "dreams/models/heads/heads.py: torch.optim.Adam",
     },
     Claim {
-        place: "1. Gradient Accumulation",
-        said: "accumulation of 2 maintains the effective batch of 2",
-        computed: |lab| {
-            let (before, after) = (lab.batch(&[])?, lab.batch(&[("mb", "1")])?);
-            Ok(format!("{before} before, {after} as the scripts run"))
-        },
-        verdict: Verdict::Wrong,
-        why: "The scripts pass a batch of 1, of which the fork makes an accumulation of 1; on two devices the effective batch falls from 4 to 2.",
+        section: "1. Gradient Accumulation",
+        quote: "2 steps (maintains effective batch size of 2)",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "effective batch as the scripts run, over the one before",
+            said: Said::Exactly(Amount::Number(1.0)),
+            compute: |variants| {
+                let samples = |changes| {
+                    variants
+                        .scenario(changes)
+                        .map(|run| run.effective_batch() as f64)
+                };
+                Ok(Amount::Number(samples(AS_RUN)? / samples(CURRENT)?))
+            },
+        }]),
+        why: "The scripts pass a batch of 1, from which the fork derives an accumulation of 1: on two devices the effective batch falls from 4 to 2.",
         source: "dreams/training/train.py of the fork; integrated_memory_optimized_train_with_wandb.sh",
     },
     Claim {
-        place: "2. Enhanced Memory Callbacks",
-        said: "cache clearing, garbage collection and deleting batches: 10-20 % less",
-        computed: |lab| lab.change(&[], &[]),
-        verdict: Verdict::Folklore,
-        why: "empty_cache gives unused blocks back to the driver; no tensor of the step is freed by it, and deleting a local name in a callback frees nothing.",
+        section: "2. Enhanced Memory Callbacks",
+        quote: "**Memory savings**: 10-20% additional reduction",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "peak of the tensors with the cache emptied after every step",
+            said: Said::Between(Amount::Change(-20.0), Amount::Change(-10.0)),
+            compute: |variants| variants.emptied_cache(1),
+        }]),
+        why: "empty_cache gives unused blocks back to the driver and frees no tensor; deleting a local name inside a callback frees nothing either.",
         source: "torch.cuda.memory.empty_cache: does not increase the amount of memory available for PyTorch",
     },
     Claim {
-        place: "3. Environment Optimizations",
-        said: "allocation configured for smaller chunks",
-        computed: |lab| {
-            let (native, expandable) = (lab.estimate(&[])?, lab.estimate(&[("expandable", "on")])?);
-            let (native, expandable) = (native.reserved.expected, expandable.reserved.expected);
-            Ok(format!(
-                "reserved {native}, with expandable segments {expandable}"
-            ))
-        },
-        verdict: Verdict::Wrong,
-        why: "max_split_size_mb forbids splitting blocks above a size; it makes no chunk small. Expandable segments are what keeps reserved near allocated.",
+        section: "3. Environment Optimizations",
+        quote: "**CUDA memory allocation**: Configured for smaller chunks",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "reserved with max_split_size_mb:128",
+                said: Said::Saves,
+                compute: |variants| variants.reserved_change(CURRENT, &[("max_split", "128")]),
+            },
+            Comparison {
+                what: "with expandable segments instead",
+                said: Said::Nothing,
+                compute: |variants| variants.reserved_change(CURRENT, &[("expandable", "on")]),
+            },
+        ]),
+        why: "max_split_size_mb forbids splitting blocks above a size; it makes no block small. Expandable segments are what keeps reserved memory near allocated.",
         source: "PyTorch notes/cuda: optimizing memory usage with PYTORCH_ALLOC_CONF",
     },
     Claim {
-        place: "3. Environment Optimizations",
-        said: "memory limited to 95 % of what is available",
-        computed: |lab| {
-            let found = lab.estimate(&[])?;
-            let usable = found.usable.unwrap_or(Bytes::ZERO);
-            Ok(format!(
-                "{usable} usable, {} with the limit",
-                usable.scale(0.95)
-            ))
-        },
-        verdict: Verdict::Wrong,
-        why: "The limit is a cap on this process: it takes memory away and gives none.",
+        section: "3. Environment Optimizations",
+        quote: "**Memory fraction**: Limited to 95% of available memory",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "memory that the run may use",
+            said: Said::AtLeast(Amount::Change(0.0)),
+            compute: |variants| {
+                let usable = |changes| {
+                    variants
+                        .estimate(changes)
+                        .map(|found| found.usable.unwrap_or_default())
+                };
+                Ok(Amount::change(
+                    usable(CURRENT)?,
+                    usable(&[("runtime.memory_fraction", "0.95")])?,
+                ))
+            },
+        }]),
+        why: "The limit is a cap on this process: it takes memory away and saves none.",
         source: "torch.cuda.set_per_process_memory_fraction",
     },
     Claim {
-        place: "3. Environment Optimizations",
-        said: "flash attention enabled if available",
-        computed: |lab| lab.change(&[("attn", "eager")], &[("attn", "sdpa")]),
-        verdict: Verdict::Wrong,
+        section: "3. Environment Optimizations",
+        quote: "**Flash attention**: Enabled if available",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "peak",
+            said: Said::Saves,
+            compute: |variants| variants.change(&[("attn", "eager")], &[("attn", "sdpa")]),
+        }]),
         why: "The encoder computes products, softmax and dropout itself and never calls scaled_dot_product_attention.",
         source: "dreams/models/dreams/layers.py: MultiheadAttention.forward",
     },
     Claim {
-        place: "4. Dataset Optimizations",
-        said: "in_mem=False for large data sets",
-        computed: |lab| lab.change(&[], &[]),
-        verdict: Verdict::Partly,
-        why: "It saves host memory; spectra never were on the card before their batch.",
+        section: "4. Dataset Optimizations",
+        quote: "# Use in-memory=False for large datasets",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "peak on the card, against 32 GiB of spectra in memory",
+            said: Said::Saves,
+            compute: |variants| variants.change(&[("runtime.dataset_gib", "32")], CURRENT),
+        }]),
+        why: "It saves host memory; spectra reach the card only with their batch.",
         source: "dreams/utils/data.py: MSData",
     },
     Claim {
-        place: "5. Model Architecture Tweaks",
-        said: "reduce d_fourier and d_peak",
-        computed: |lab| lab.change(&[("mb", "64")], &[("mb", "64"), ("dims", "d_fourier=724")]),
-        verdict: Verdict::Wrong,
-        why: "In fine-tuning the checkpoint fixes both, so that the flags do nothing; a smaller d_fourier would shrink the bias of all pairs, but only in a model trained anew.",
+        section: "5. Model Architecture Tweaks",
+        quote: "Reduce `d_fourier` from default (if using Fourier features)",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "peak at batch 2",
+                said: Said::Saves,
+                compute: |variants| variants.change(CURRENT, &[("dims", "d_fourier=724")]),
+            },
+            Comparison {
+                what: "at batch 64",
+                said: Said::Saves,
+                compute: |variants| {
+                    variants.change(LARGE, &[("mb", "64"), ("dims", "d_fourier=724")])
+                },
+            },
+        ]),
+        why: "It would help a model trained from scratch; in fine-tuning the checkpoint fixes the size, and the flag is ignored.",
         source: "dreams/models/heads/heads.py: load_from_checkpoint",
     },
     Claim {
-        place: "5. Model Architecture Tweaks",
-        said: "freeze some layers",
-        computed: |lab| lab.change(&[], &[("freeze", "backbone")]),
-        verdict: Verdict::Right,
+        section: "5. Model Architecture Tweaks",
+        quote: "Use fewer transformer layers during fine-tuning (freeze some layers)",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "peak with the backbone frozen",
+            said: Said::Saves,
+            compute: |variants| variants.change(CURRENT, &[("freeze", "backbone")]),
+        }]),
         why: "Without gradients and states of the backbone only its weights stay.",
         source: "--unfreeze_backbone_at_epoch of dreams/training/train_argparse.py",
     },
     Claim {
-        place: "6. Checkpoint Strategy",
-        said: "save fewer checkpoints",
-        computed: |lab| lab.change(&[], &[]),
-        verdict: Verdict::Wrong,
+        section: "6. Checkpoint Strategy",
+        quote: "# Reduce checkpoint frequency",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "peak",
+            said: Said::Saves,
+            compute: |variants| {
+                variants.change(
+                    &[("runtime.save_every", "1000")],
+                    &[("runtime.save_every", "2000")],
+                )
+            },
+        }]),
         why: "Saving copies weights to the host; it costs disk and time, and no memory of the card.",
         source: "torch.save",
     },
     Claim {
-        place: "7. Validation Optimizations",
-        said: "validate less often",
-        computed: |lab| leaking(lab, 4),
-        verdict: Verdict::Right,
-        why: "For a reason it does not give: each validation adds to what the metrics never let go. Four an epoch, as the fork forces, postpone the end beyond its 100 epochs.",
+        section: "7. Validation Optimizations",
+        quote: "original_args.val_check_interval = 0.5  # Only twice per epoch",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "epoch in which the metrics' lists fill the card",
+                said: Said::AtLeast(Amount::Number(101.0)),
+                compute: |variants| last_epoch(variants, 2),
+            },
+            Comparison {
+                what: "with four validations an epoch, as the fork sets",
+                said: Said::Nothing,
+                compute: |variants| last_epoch(variants, 4),
+            },
+        ]),
+        why: "It helps for a reason that the guide does not give: each validation adds to what the metrics keep. Two an epoch postpone the end beyond the 100 epochs of the run.",
         source: "dreams/training/train.py of the fork: val_check_interval = 0.25",
     },
     Claim {
-        place: "8. Mixed Precision",
-        said: "--train_precision 16 reduces memory",
-        computed: |lab| {
-            let small = lab.change(&[], &[("precision", "amp-fp16")])?;
-            let large = lab.change(&[("mb", "64")], &[("mb", "64"), ("precision", "amp-fp16")])?;
-            Ok(format!("batch 2: {small}; batch 64: {large}"))
-        },
-        verdict: Verdict::Wrong,
-        why: "The flag ends the run (an assertion wants 32 or 64); were it allowed, weights, gradients and states would stay in fp32.",
+        section: "8. Mixed Precision (Alternative to FP32)",
+        quote: "--train_precision 16  # Use mixed precision",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "peak at batch 2",
+                said: Said::Saves,
+                compute: |variants| variants.change(CURRENT, &[("precision", "amp-fp16")]),
+            },
+            Comparison {
+                what: "at batch 64",
+                said: Said::Saves,
+                compute: |variants| {
+                    variants.change(LARGE, &[("mb", "64"), ("precision", "amp-fp16")])
+                },
+            },
+            Comparison {
+                what: "in double precision, as the authors fine-tune, at batch 64",
+                said: Said::Nothing,
+                compute: |variants| variants.change(LARGE, &[("mb", "64"), ("precision", "fp64")]),
+            },
+        ]),
+        why: "As it is, the flag ends the run at an assertion that wants 32 or 64. If it were allowed, weights, gradients and states would stay in fp32.",
         source: "dreams/utils/data.py: SpectrumPreprocessor",
     },
     Claim {
-        place: "8. Mixed Precision",
-        said: "fp32 is the expensive choice",
-        computed: |lab| lab.change(&[("mb", "64")], &[("mb", "64"), ("precision", "fp64")]),
-        verdict: Verdict::Partly,
-        why: "The official recipe fine-tunes in double precision, which doubles everything.",
-        source: "dreams/training/train.py: model.double() where train_precision is 64",
-    },
-    Claim {
-        place: "9. Sequential Layer Processing",
-        said: "process layers sequentially rather than in parallel",
-        computed: |lab| {
-            let plain = lab.change(&[("mb", "64")], &[("mb", "64"), ("ckpt", "layers")])?;
-            let apart = lab.change(
-                &[("mb", "64"), APART],
-                &[("mb", "64"), APART, ("ckpt", "layers")],
-            )?;
-            Ok(format!(
-                "recomputing layers at batch 64: {plain}; with gradients summed apart, as for subclasses of tensors: {apart}"
-            ))
-        },
-        verdict: Verdict::Wrong,
-        why: "Layers run one after the other already. Recomputing them gains nothing here: the tensor of all pairs is an input of every layer, so it now lives into backward, where its gradient is added up.",
+        section: "9. Sequential Layer Processing",
+        quote: "process transformer layers sequentially rather than in parallel",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "peak at batch 64 with layers recomputed",
+                said: Said::Saves,
+                compute: |variants| variants.change(LARGE, &[("mb", "64"), ("ckpt", "layers")]),
+            },
+            Comparison {
+                what: "with gradients summed apart, as for subclasses of tensors",
+                said: Said::Nothing,
+                compute: |variants| {
+                    variants.change(
+                        &[("mb", "64"), APART],
+                        &[("mb", "64"), APART, ("ckpt", "layers")],
+                    )
+                },
+            },
+        ]),
+        why: "Layers run one after the other already. Recomputing them gains nothing here: the tensor of all pairs is an input of every layer and now lives into backward, where its gradient is accumulated.",
         source: "dreams/models/dreams/layers.py at 2acc056; the authors' layers on PyTorch 2.15",
     },
     Claim {
-        place: "10. Data Pipeline Optimizations",
-        said: "fewer workers and pin_memory=False reduce pressure",
-        computed: |lab| lab.change(&[], &[]),
-        verdict: Verdict::Partly,
-        why: "Both are host memory; the loader never pinned any.",
+        section: "10. Data Pipeline Optimizations",
+        quote: "# Reduce num_workers to save CPU memory",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "host memory with 1 worker instead of 4",
+            said: Said::Saves,
+            compute: |variants| Ok(Amount::change(host(variants, "4")?, host(variants, "1")?)),
+        }]),
+        why: "Each worker holds its prefetched batches in host memory.",
+        source: "torch.utils.data.DataLoader: prefetch_factor",
+    },
+    Claim {
+        section: "10. Data Pipeline Optimizations",
+        quote: "# Use pin_memory=False to reduce memory pressure",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "peak on the card",
+            said: Said::Saves,
+            compute: |variants| {
+                variants.change(
+                    &[("runtime.pin_memory", "on")],
+                    &[("runtime.pin_memory", "off")],
+                )
+            },
+        }]),
+        why: "Pinned memory is host memory; and this loader never pins any.",
         source: "dreams/utils/data.py: DataLoader",
     },
     Claim {
-        place: "Monitoring",
-        said: "memory_reserved()/1024³ is cached memory in GB",
-        computed: |lab| {
-            let found = lab.estimate(&[])?;
-            Ok(format!(
-                "allocated {}, reserved {}",
-                found.allocated.expected, found.reserved.expected
-            ))
-        },
-        verdict: Verdict::Partly,
-        why: "Reserved contains allocated: what is cached is the difference; and 1024³ bytes are a GiB.",
+        section: "Memory Usage Monitoring",
+        quote: "cached = torch.cuda.memory_reserved() / 1024**3",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "cached memory over what the line prints",
+            said: Said::Exactly(Amount::Number(1.0)),
+            compute: |variants| {
+                let reserved = variants.estimate(CURRENT)?.reserved.expected;
+                Ok(Amount::Number(
+                    variants.cached(CURRENT)?.get() as f64 / reserved.get().max(1) as f64,
+                ))
+            },
+        }]),
+        why: "Reserved memory contains allocated memory: what is cached is the difference; and 1024³ bytes are a GiB, not a GB.",
         source: "torch.cuda.memory_reserved",
     },
     Claim {
-        place: "Expected Results",
-        said: "peak memory falls by half",
-        computed: |lab| {
-            let found = lab.estimate(&[("mb", "1")])?;
-            let phase = if found.phase == Phase::Optimizer {
-                "the optimizer's step"
-            } else {
-                "backward or forward"
-            };
-            Ok(format!("{} in {phase}", found.allocated.expected))
-        },
-        verdict: Verdict::Wrong,
+        section: "Expected Results",
+        quote: "**Memory reduction**: ~50% peak memory usage",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "peak",
+                said: Said::About(Amount::Change(-50.0)),
+                compute: |variants| variants.change(CURRENT, AS_RUN),
+            },
+            Comparison {
+                what: "of tensors, in the optimizer's step",
+                said: Said::Nothing,
+                compute: |variants| variants.size(AS_RUN),
+            },
+        ]),
         why: "Weights, gradients, two states and one temporary of the trained weights are all of it.",
         source: "torch.optim.Adam, foreach",
     },
     Claim {
-        place: "Troubleshooting",
-        said: "reduce max_peaks_n from 100 to 80-90",
-        computed: |lab| {
-            let small = lab.change(&[], &[("dims", "peaks=80")])?;
-            let large = lab.change(&[("mb", "64")], &[("mb", "64"), ("dims", "peaks=80")])?;
-            Ok(format!("batch 2: {small}; batch 64: {large}"))
-        },
-        verdict: Verdict::Partly,
-        why: "The bias of all pairs grows with the square of the peaks, and is the peak only where the batch is large.",
+        section: "Troubleshooting",
+        quote: "Reduce `max_peaks_n` from 100 to 80-90",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "peak at batch 2",
+                said: Said::Saves,
+                compute: |variants| variants.change(CURRENT, &[("dims", "peaks=80")]),
+            },
+            Comparison {
+                what: "at batch 64",
+                said: Said::Saves,
+                compute: |variants| variants.change(LARGE, &[("mb", "64"), ("dims", "peaks=80")]),
+            },
+        ]),
+        why: "The bias of all pairs grows with the square of the peaks, and is the peak only for large batches.",
         source: "dreams/models/dreams/dreams.py: graphormer_dists",
     },
     Claim {
-        place: "Troubleshooting",
-        said: "use only 1 GPU instead of 2",
-        computed: |lab| {
-            let (two, one) = (lab.needs(&[])?, lab.needs(&[("gpus", "1")])?);
-            Ok(format!("2: {two}; 1: {one}"))
-        },
-        verdict: Verdict::Partly,
-        why: "It spares the buckets of data parallelism, as large as the gradients, and halves the effective batch.",
+        section: "Troubleshooting",
+        quote: "Use only 1 GPU instead of 2",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "peak",
+                said: Said::Saves,
+                compute: |variants| variants.change(CURRENT, &[("gpus", "1")]),
+            },
+            Comparison {
+                what: "effective batch",
+                said: Said::Nothing,
+                compute: |variants| variants.samples(&[("gpus", "1")]),
+            },
+        ]),
+        why: "It saves the buckets of data parallelism, as large as the gradients, and halves the effective batch.",
         source: "DDPStrategy in dreams/training/train.py",
     },
 ];

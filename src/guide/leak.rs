@@ -1,11 +1,8 @@
-//! Memory that grows from validation to validation, and when it is all.
+//! Memory that grows with every validation, and the epoch in which the card is full.
 
-use super::Lab;
-use super::lab::{Changes, decimal};
-use crate::estimate::Unsupported;
 use crate::units::Bytes;
 
-/// What a metric keeps of every validation and never lets go.
+/// What metrics that nobody resets keep of every validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Leak {
     pub per_validation: Bytes,
@@ -22,25 +19,6 @@ impl Leak {
     pub fn runs_out(self, room: Bytes) -> Option<u64> {
         let each = self.after(1).get();
         room.get().checked_div(each).map(|whole| whole + 1)
-    }
-
-    /// The room that a run leaves on its card.
-    pub fn room(lab: &Lab, changes: Changes) -> Result<Bytes, Unsupported> {
-        let found = lab.estimate(changes)?;
-        let usable = found.usable.unwrap_or(Bytes::ZERO);
-        Ok(usable.saturating_sub(found.device.expected))
-    }
-
-    /// How it grows and when it ends, in words.
-    pub fn in_words(self, room: Bytes) -> String {
-        let per_epoch = decimal(self.after(1));
-        match self.runs_out(room) {
-            Some(epoch) => format!(
-                "{per_epoch} more after each epoch, {} after 60; {room} are left: out of memory in epoch {epoch}",
-                decimal(self.after(60))
-            ),
-            None => "nothing grows".into(),
-        }
     }
 }
 

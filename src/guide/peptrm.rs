@@ -1,7 +1,8 @@
 //! pepTRM: the guide to a recursive model on a card of 24 GB.
 
-use super::lab::{Changes, decimal};
-use super::{Claim, Guide, Knob, Lab, Verdict, Wiring};
+use super::claim::gb;
+use super::variants::Changes;
+use super::{Amount, Claim, Comparison, Evidence, Guide, Knob, Said, Variants, Wiring};
 use crate::estimate::{Category, Unsupported};
 use crate::units::Bytes;
 
@@ -12,306 +13,445 @@ pub(super) const GUIDE: Guide = Guide {
     knobs: KNOBS,
 };
 
-const ORIGINAL: Changes = &[("mb", "96"), ("accum", "1")];
 const CURRENT: Changes = &[];
+const ORIGINAL: Changes = &[("mb", "96"), ("accum", "1")];
 const CONSERVATIVE: Changes = &[("mb", "32"), ("accum", "3")];
 const AGGRESSIVE: Changes = &[("mb", "64")];
+const NO_SPECTRUM_LOSS: (&str, &str) = ("dims", "bins=0");
+/// Every latent step checkpointed.
+const LATENT: (&str, &str) = ("ckpt", "layers");
 
-/// A row of the guide's table: batch, need, status.
-fn row(lab: &Lab, changes: Changes) -> Result<String, Unsupported> {
-    Ok(format!(
-        "{} samples; {}",
-        lab.batch(changes)?,
-        lab.needs(changes)?
+/// What one more sample adds to the peak.
+fn per_sample(variants: &Variants) -> Result<Bytes, Unsupported> {
+    let (small, large) = (
+        variants.peak(&[("mb", "40")])?,
+        variants.peak(&[("mb", "48")])?,
+    );
+    Ok(large.saturating_sub(small).scale(1.0 / 8.0))
+}
+
+/// What no sample adds.
+fn base(variants: &Variants) -> Result<Amount, Unsupported> {
+    let peak = variants.peak(&[("mb", "48")])?;
+    Ok(Amount::Size(
+        peak.saturating_sub(per_sample(variants)? * 48),
     ))
 }
 
-fn category(lab: &Lab, what: Category) -> Result<Bytes, Unsupported> {
-    lab.part(CURRENT, what)
+/// What the spectrum loss adds to the peak of a batch of 96, with so many bins.
+fn spectrum_loss(variants: &Variants, bins: &str) -> Result<Bytes, Unsupported> {
+    let with = variants.peak(&[("mb", "96"), ("accum", "1"), ("dims", bins)])?;
+    let without = variants.peak(&[("mb", "96"), ("accum", "1"), NO_SPECTRUM_LOSS])?;
+    Ok(with.saturating_sub(without))
+}
+
+/// Passes through a decoder layer that are kept for backward: steps multiply.
+fn passes(variants: &Variants) -> Result<Amount, Unsupported> {
+    let passes = (variants.dim(CURRENT, "latent_steps")? + 1)
+        * variants.dim(CURRENT, "supervision_steps")?
+        * variants.dim(CURRENT, "decoder_layers")?;
+    Ok(Amount::Number(passes as f64))
 }
 
 const CLAIMS: &[Claim] = &[
     Claim {
-        place: "Memory Breakdown",
-        said: "parameters ~1.5 GB: 12.5M × 2 bytes (bfloat16) × 2",
-        computed: |lab| {
-            let (weights, gradients) = (
-                category(lab, Category::Parameters)?,
-                category(lab, Category::Gradients)?,
-            );
-            let count = lab.estimate(CURRENT)?.parameters;
-            Ok(format!(
-                "{count} parameters: {} of weights, {} of gradients",
-                decimal(weights),
-                decimal(gradients)
-            ))
-        },
-        verdict: Verdict::Wrong,
-        why: "Its own formula gives 50 MB; and the weights are fp32 under autocast.",
+        section: "Memory Breakdown by Component",
+        quote: "| **Model Parameters** | ~1.5 GB | 12.5M params",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "weights and gradients",
+                said: Said::About(gb(1.5)),
+                compute: |variants| {
+                    let parts = variants.part(CURRENT, Category::Parameters)?
+                        + variants.part(CURRENT, Category::Gradients)?;
+                    Ok(Amount::Size(parts))
+                },
+            },
+            Comparison {
+                what: "million parameters",
+                said: Said::About(Amount::Number(12.5)),
+                compute: |variants| {
+                    let count = variants.estimate(CURRENT)?.parameters;
+                    Ok(Amount::Number((count as f64 / 1e5).round() / 10.0))
+                },
+            },
+        ]),
+        why: "The count is right; the guide's own formula gives 50 MB, and the weights are fp32 under autocast.",
         source: "src/model/trm.py; src/training/trainer_optimized.py",
     },
     Claim {
-        place: "Memory Breakdown",
-        said: "optimizer states ~3 GB",
-        computed: |lab| Ok(decimal(category(lab, Category::OptimizerStates)?)),
-        verdict: Verdict::Wrong,
+        section: "Memory Breakdown by Component",
+        quote: "| **Optimizer States** | ~3 GB |",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "states",
+            said: Said::About(gb(3.0)),
+            compute: |variants| variants.part_size(CURRENT, Category::OptimizerStates),
+        }]),
         why: "Two fp32 numbers for each of 12.5 M weights.",
         source: "src/training/trainer_optimized.py: AdamW",
     },
     Claim {
-        place: "Memory Breakdown",
-        said: "EMA model ~750 MB",
-        computed: |lab| Ok(decimal(category(lab, Category::Ema)?)),
-        verdict: Verdict::Wrong,
+        section: "Memory Breakdown by Component",
+        quote: "| **EMA Model** | ~750 MB | Full copy of model parameters |",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "moving average",
+            said: Said::About(gb(0.75)),
+            compute: |variants| variants.part_size(CURRENT, Category::Ema),
+        }]),
         why: "One more copy of the weights.",
         source: "src/training/trainer_optimized.py: EMA",
     },
     Claim {
-        place: "Memory Breakdown",
-        said: "activations ~2-3 GB (8 supervision + 6 latent steps)",
-        computed: |lab| {
-            let without = lab.peak_in_words(&[("dims", "bins=0")])?;
-            let passes = (lab.dim(CURRENT, "latent_steps")? + 1)
-                * lab.dim(CURRENT, "supervision_steps")?
-                * lab.dim(CURRENT, "decoder_layers")?;
-            Ok(format!(
-                "{without} without the spectrum loss, from {passes} passes through a decoder layer"
-            ))
-        },
-        verdict: Verdict::Wrong,
-        why: "Steps multiply: 8 × (6 + 1) × 3 layers are kept for backward. Its own table says 14 GB at a batch of 96.",
+        section: "Memory Breakdown by Component",
+        quote: "| **Activations (per batch)** | ~2-3 GB | Forward pass intermediate tensors (8 supervision + 6 latent steps) |",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "peak without the spectrum loss",
+                said: Said::Between(gb(2.0), gb(3.0)),
+                compute: |variants| variants.size(&[NO_SPECTRUM_LOSS]),
+            },
+            Comparison {
+                what: "passes through a decoder layer that are kept",
+                said: Said::Exactly(Amount::Number(14.0)),
+                compute: passes,
+            },
+        ]),
+        why: "Steps multiply instead of adding up: 8 × (6 + 1) × 3 layers are kept for backward. The guide's own table says 14 GB at a batch of 96.",
         source: "src/model/decoder.py: RecursiveCore.forward",
     },
     Claim {
-        place: "Memory Breakdown",
-        said: "Gaussian spectrum loss ~800 MB",
-        computed: |lab| {
-            let one = Bytes::new(4) * 96 * 128 * lab.dim(CURRENT, "bins")?;
-            let with = lab.peak(ORIGINAL)?;
-            let without = lab.peak(&[("mb", "96"), ("accum", "1"), ("dims", "bins=0")])?;
-            Ok(format!(
-                "{} at a batch of 96; one of its tensors is {one}",
-                with.saturating_sub(without)
-            ))
-        },
-        verdict: Verdict::Wrong,
-        why: "It counted one tensor of (batch, 100 peaks, bins); 128 fragments are rendered, and backward holds several.",
+        section: "Memory Breakdown by Component",
+        quote: "| **Gaussian Spectrum Loss** | ~800 MB |",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "at a batch of 96",
+                said: Said::About(gb(0.8)),
+                compute: |variants| spectrum_loss(variants, "bins=20000").map(Amount::Size),
+            },
+            Comparison {
+                what: "one of its tensors",
+                said: Said::Nothing,
+                compute: |variants| {
+                    let bins = variants.dim(CURRENT, "bins")?;
+                    Ok(Amount::Size(Bytes::new(4) * (96 * 128 * bins)))
+                },
+            },
+        ]),
+        why: "It counts one tensor of (batch, 100 peaks, bins); 128 fragments are rendered, and backward keeps several such tensors.",
         source: "src/training/losses_old_gaussian_only.py: _gaussian_render",
     },
     Claim {
-        place: "Memory Breakdown",
-        said: "precursor loss ~50 MB",
-        computed: |lab| lab.change(&[("dims", "precursor=0")], &[]),
-        verdict: Verdict::Partly,
-        why: "Lightweight it is: numbers for each sample, not megabytes.",
+        section: "Memory Breakdown by Component",
+        quote: "| **Precursor Loss** | ~50 MB |",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "what it adds to the peak",
+            said: Said::About(gb(0.05)),
+            compute: |variants| {
+                let with = variants.peak(CURRENT)?;
+                let without = variants.peak(&[("dims", "precursor=0")])?;
+                Ok(Amount::Size(with.saturating_sub(without)))
+            },
+        }]),
+        why: "It is even lighter: numbers for each sample, not megabytes.",
         source: "src/training/losses_old_gaussian_only.py: PrecursorMassLoss",
     },
     Claim {
-        place: "Memory Breakdown",
-        said: "total ~9-10 GB base plus batch-dependent activations",
-        computed: |lab| {
-            let (one, two) = (lab.peak(&[("mb", "40")])?, lab.peak(&[("mb", "48")])?);
-            let each = two.saturating_sub(one).scale(1.0 / 8.0);
-            let base = two.saturating_sub(each * 48);
-            Ok(format!("{base} base, {each} for each sample"))
-        },
-        verdict: Verdict::Wrong,
+        section: "Memory Breakdown by Component",
+        quote: "| **TOTAL** | ~9-10 GB base + batch-dependent activations |",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "base",
+                said: Said::Between(gb(9.0), gb(10.0)),
+                compute: base,
+            },
+            Comparison {
+                what: "for each sample",
+                said: Said::Nothing,
+                compute: |variants| per_sample(variants).map(Amount::Size),
+            },
+        ]),
         why: "Nearly all of it grows with the batch.",
         source: "src/model/decoder.py",
     },
     Claim {
-        place: "Batch Size Impact: Original",
-        said: "96 × 1: ~24 GB, OOM with spectrum loss",
-        computed: |lab| row(lab, ORIGINAL),
-        verdict: Verdict::Right,
-        why: "With the context it is more than the card has; without the spectrum loss it fits.",
+        section: "Batch Size Impact",
+        quote: "| **Original** | 96 | 1 | 96 | ~14 GB | ~24 GB |",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "on the card",
+                said: Said::About(gb(24.0)),
+                compute: |variants| variants.device(ORIGINAL),
+            },
+            Comparison {
+                what: "of the card",
+                said: Said::AtLeast(Amount::Share(100.0)),
+                compute: |variants| variants.share(ORIGINAL),
+            },
+        ]),
+        why: "It does run out of memory; without the spectrum loss it fits.",
         source: "src/training/losses_old_gaussian_only.py",
     },
     Claim {
-        place: "Batch Size Impact: Current",
-        said: "48 × 2: ~7 GB per forward, ~17 GB, safe",
-        computed: |lab| row(lab, CURRENT),
-        verdict: Verdict::Partly,
-        why: "Safe, and 5 GB below what it says.",
+        section: "Batch Size Impact",
+        quote: "| **Current (Recommended)** | 48 | 2 | 96 | ~7 GB | ~17 GB |",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "on the card",
+                said: Said::About(gb(17.0)),
+                compute: |variants| variants.device(CURRENT),
+            },
+            Comparison {
+                what: "of the card",
+                said: Said::AtMost(Amount::Share(100.0)),
+                compute: |variants| variants.share(CURRENT),
+            },
+        ]),
+        why: "Safe, and below what it says.",
         source: "src/model/decoder.py",
     },
     Claim {
-        place: "Batch Size Impact: Conservative",
-        said: "32 × 3: ~5 GB per forward, ~15 GB",
-        computed: |lab| row(lab, CONSERVATIVE),
-        verdict: Verdict::Partly,
-        why: "Its base is too large by 9 GB, its activations too small.",
+        section: "Batch Size Impact",
+        quote: "| **Conservative** | 32 | 3 | 96 | ~5 GB | ~15 GB |",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "on the card",
+                said: Said::About(gb(15.0)),
+                compute: |variants| variants.device(CONSERVATIVE),
+            },
+            Comparison {
+                what: "of the card",
+                said: Said::AtMost(Amount::Share(100.0)),
+                compute: |variants| variants.share(CONSERVATIVE),
+            },
+        ]),
+        why: "The guide's base is too large by 9 GB, its activations too small.",
         source: "src/model/decoder.py",
     },
     Claim {
-        place: "Batch Size Impact: Aggressive",
-        said: "64 × 2 = 128: ~9 GB per forward, ~19 GB, risky",
-        computed: |lab| row(lab, AGGRESSIVE),
-        verdict: Verdict::Partly,
-        why: "It leaves several GiB.",
-        source: "src/model/decoder.py",
+        section: "Batch Size Impact",
+        quote: "| **Aggressive** | 64 | 2 | 128 | ~9 GB | ~19 GB |",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "on the card",
+                said: Said::About(gb(19.0)),
+                compute: |variants| variants.device(AGGRESSIVE),
+            },
+            Comparison {
+                what: "samples in an optimizer step",
+                said: Said::Exactly(Amount::Number(128.0)),
+                compute: |variants| variants.samples(AGGRESSIVE),
+            },
+            Comparison {
+                what: "of the card with a batch of 80, as the repository's own YAML trains",
+                said: Said::Nothing,
+                compute: |variants| variants.share(&[("mb", "80"), ("accum", "1")]),
+            },
+        ]),
+        why: "Not risky: it leaves several GB, and even 80 fits.",
+        source: "src/model/decoder.py; configs/optimized_extended.yaml",
     },
     Claim {
-        place: "Batch Size Impact",
-        said: "nothing between 64 and 96",
-        computed: |lab| row(lab, &[("mb", "80"), ("accum", "1")]),
-        verdict: Verdict::Partly,
-        why: "The repository's own YAML trains with 80.",
-        source: "configs/optimized_extended.yaml",
-    },
-    Claim {
-        place: "Why Gradient Accumulation is Ideal",
-        said: "identical training dynamics, mathematically equivalent",
-        computed: |lab| {
-            Ok(format!(
-                "{} and {}",
-                lab.batch(ORIGINAL)?,
-                lab.batch(CURRENT)?
-            ))
-        },
-        verdict: Verdict::Wrong,
-        why: "Here steps count micro-batches: scheduler and moving average step half as often, and the cosine ends half way; token means are taken in each micro-batch.",
+        section: "Why Gradient Accumulation is Ideal",
+        quote: "No quality loss (mathematically equivalent to larger batch)",
+        evidence: Evidence::NotComputable(
+            "schedules and averages are no matter of memory: both runs have 96 samples in an optimizer step",
+        ),
+        why: "Here steps count micro-batches: scheduler and moving average step half as often and the cosine ends half way; token means are taken in each micro-batch.",
         source: "src/training/trainer_optimized.py: global_step",
     },
     Claim {
-        place: "Why Gradient Accumulation is Ideal",
-        said: "halves memory per forward pass",
-        computed: |lab| lab.change(ORIGINAL, CURRENT),
-        verdict: Verdict::Right,
-        why: "Nearly everything is in proportion to the batch.",
+        section: "Why Gradient Accumulation is Ideal",
+        quote: "Halves memory usage per forward pass",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "peak",
+            said: Said::About(Amount::Change(-50.0)),
+            compute: |variants| variants.change(ORIGINAL, CURRENT),
+        }]),
+        why: "Nearly everything is proportional to the batch.",
         source: "src/model/decoder.py",
     },
     Claim {
-        place: "Alternatives: 1. torch.compile",
-        said: "can reduce memory; may use MORE",
-        computed: |lab| lab.needs(CURRENT),
-        verdict: Verdict::Partly,
-        why: "mode reduce-overhead keeps pools of CUDA graphs beside this; compiled kernels themselves are not modelled.",
+        section: "1. torch.compile (Worth Trying)",
+        quote: "May not help or may use MORE memory",
+        evidence: Evidence::NotComputable(
+            "compiled graphs are not modelled, neither what they fuse nor the pools that CUDA graphs keep",
+        ),
+        why: "mode reduce-overhead keeps pools of CUDA graphs beside the tensors.",
         source: "configs/optimized_extended.yaml: its own comment on headroom for CUDA graphs",
     },
     Claim {
-        place: "Alternatives: 3. Spectrum Loss Resolution",
-        said: "7500 bins instead of 20000: ~60 % less for the spectrum loss",
-        computed: |lab| {
-            let part = |bins: &str| {
-                let with = lab.peak(&[("mb", "96"), ("dims", bins)])?;
-                let without = lab.peak(&[("mb", "96"), ("dims", "bins=0")])?;
-                Ok::<Bytes, Unsupported>(with.saturating_sub(without))
-            };
-            let loss = super::lab::difference(part("bins=20000")?, part("bins=7500")?);
-            let whole = lab.change(&[("mb", "96")], &[("mb", "96"), ("dims", "bins=7500")])?;
-            Ok(format!(
-                "what it adds to the peak: {loss}; the whole: {whole}"
-            ))
-        },
-        verdict: Verdict::Right,
-        why: "For the loss; of the whole run it is an eighth. A width of 0.05 in bins of 0.2 also starves the gradient.",
+        section: "3. Optimize Spectrum Loss Resolution (Last Resort)",
+        quote: "Reduces spectrum loss memory by ~60%",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "what the loss adds to the peak",
+                said: Said::About(Amount::Change(-60.0)),
+                compute: |variants| {
+                    Ok(Amount::change(
+                        spectrum_loss(variants, "bins=20000")?,
+                        spectrum_loss(variants, "bins=7500")?,
+                    ))
+                },
+            },
+            Comparison {
+                what: "the whole peak",
+                said: Said::Nothing,
+                compute: |variants| {
+                    variants.change(&[("mb", "96")], &[("mb", "96"), ("dims", "bins=7500")])
+                },
+            },
+        ]),
+        why: "True of the loss; of the whole run it is an eighth. A width of 0.05 in bins of 0.2 also starves the gradient.",
         source: "src/training/losses_old_gaussian_only.py",
     },
     Claim {
-        place: "Alternatives: 4. Gradient Checkpointing",
-        said: "won't help much: only for models of 100+ layers",
-        computed: |lab| {
-            let latent = lab.change(&[], &[("ckpt", "layers")])?;
-            let whole = lab.change(
-                &[],
-                &[("ckpt", "layers"), ("dims", "checkpoint_supervision=1")],
-            )?;
-            Ok(format!(
-                "each latent step: {latent}; each supervision step: {whole}"
-            ))
-        },
-        verdict: Verdict::Wrong,
+        section: "4. Gradient Checkpointing (Not Recommended Here)",
+        quote: "Won't help much and adds significant compute overhead.",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "peak with each latent step checkpointed",
+                said: Said::AtLeast(Amount::Change(-10.0)),
+                compute: |variants| variants.change(CURRENT, &[LATENT]),
+            },
+            Comparison {
+                what: "with each supervision step",
+                said: Said::AtLeast(Amount::Change(-10.0)),
+                compute: |variants| {
+                    variants.change(CURRENT, &[LATENT, ("dims", "checkpoint_supervision=1")])
+                },
+            },
+            Comparison {
+                what: "with gradients through the last cycle only, as the original TRM trains",
+                said: Said::Nothing,
+                compute: |variants| variants.change(CURRENT, &[("dims", "horizon=1")]),
+            },
+        ]),
         why: "Unrolled, the model is 168 layers deep.",
-        source: "src/model/decoder.py: RecursiveCore.forward",
+        source: "src/model/decoder.py: RecursiveCore.forward; SamsungSAILMontreal/TinyRecursiveModels: no_grad around all cycles but the last",
     },
     Claim {
-        place: "Alternatives",
-        said: "full back-propagation through every step",
-        computed: |lab| lab.change(&[], &[("dims", "horizon=1")]),
-        verdict: Verdict::Partly,
-        why: "The original TRM lets gradients flow through its last cycle only; what is kept then does not grow with the steps.",
-        source: "SamsungSAILMontreal/TinyRecursiveModels: no_grad around all cycles but the last",
-    },
-    Claim {
-        place: "Planning for Precursor Loss",
-        said: "you have ~7 GB headroom",
-        computed: |lab| {
-            let found = lab.estimate(CURRENT)?;
-            let usable = found.usable.unwrap_or(Bytes::ZERO);
-            Ok(format!(
-                "{} left",
-                usable.saturating_sub(found.device.expected)
-            ))
-        },
-        verdict: Verdict::Partly,
+        section: "Planning for Precursor Loss",
+        quote: "You have ~7 GB headroom",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "free on the card",
+            said: Said::About(gb(7.0)),
+            compute: |variants| variants.room(CURRENT).map(Amount::Size),
+        }]),
         why: "There is more.",
         source: "computed",
     },
     Claim {
-        place: "Planning for Precursor Loss",
-        said: "40 × 2 if you want extra safety",
-        computed: |lab| row(lab, &[("mb", "40")]),
-        verdict: Verdict::Right,
-        why: "An effective batch of 80.",
+        section: "Planning for Precursor Loss",
+        quote: "gradient_accumulation_steps: 2  # effective_batch=80 (slightly less but safer)",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "samples in an optimizer step",
+                said: Said::Exactly(Amount::Number(80.0)),
+                compute: |variants| variants.samples(&[("mb", "40")]),
+            },
+            Comparison {
+                what: "on the card",
+                said: Said::Saves,
+                compute: |variants| {
+                    let device = |changes| {
+                        variants
+                            .estimate(changes)
+                            .map(|found| found.device.expected)
+                    };
+                    Ok(Amount::change(device(CURRENT)?, device(&[("mb", "40")])?))
+                },
+            },
+        ]),
+        why: "Eight samples fewer.",
         source: "computed",
     },
     Claim {
-        place: "Configuration Reference",
-        said: "use_amp with amp_dtype bfloat16",
-        computed: |lab| {
-            let between = lab.change(&[], &[("precision", "amp-bf16")])?;
-            let fp32 = lab.change(&[("precision", "fp32")], &[])?;
-            Ok(format!("fp16 to bf16: {between}; fp32 to fp16: {fp32}"))
-        },
-        verdict: Verdict::Partly,
-        why: "The type is hard-coded as fp16, which makes no difference to memory.",
-        source: "src/training/trainer_optimized.py: autocast",
-    },
-    Claim {
-        place: "Troubleshooting: 1",
-        said: "longer peptides of later stages use more memory: reduce max_length",
-        computed: |lab| lab.change(&[], &[]),
-        verdict: Verdict::Wrong,
-        why: "Every sample is padded to 35 places and 100 peaks; what does change is a spectrum weight that becomes positive at step 30,000.",
+        section: "Troubleshooting OOM",
+        quote: "Some stages (longer peptides, more peaks) use more memory",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "peak when a stage turns the spectrum loss on",
+            said: Said::Adds,
+            compute: |variants| variants.change(&[NO_SPECTRUM_LOSS], CURRENT),
+        }]),
+        why: "Not because of longer peptides: every sample is padded to 35 places and 100 peaks. A spectrum weight that becomes positive at step 30,000 does it: a late out-of-memory error that is no leak.",
         source: "src/training/curriculum_delayed_spectrum.py",
     },
     Claim {
-        place: "Troubleshooting: 1",
-        said: "the stage matters",
-        computed: |lab| lab.change(&[("dims", "bins=0")], &[]),
-        verdict: Verdict::Partly,
-        why: "From the step at which the spectrum loss is switched on: a late out-of-memory that is no leak.",
+        section: "Troubleshooting OOM",
+        quote: "Reduce `max_length` in curriculum stages",
+        evidence: Evidence::NotComputable(
+            "the length of a stage's peptides changes no tensor, so there is no run to compare with",
+        ),
+        why: "Every sample is padded to 35 places whatever its stage.",
         source: "src/training/curriculum_delayed_spectrum.py",
     },
     Claim {
-        place: "Troubleshooting: 2",
-        said: "more peaks use more memory in Gaussian rendering: reduce to 80-90",
-        computed: |lab| lab.change(&[], &[("dims", "peaks=80")]),
-        verdict: Verdict::Partly,
+        section: "Troubleshooting OOM",
+        quote: "More peaks = more memory in Gaussian rendering",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "what the loss adds to the peak, with 80 peaks instead of 100",
+                said: Said::Saves,
+                compute: |variants| {
+                    let loss = |peaks| -> Result<Bytes, Unsupported> {
+                        let with = variants.peak(&[("dims", peaks)])?;
+                        let without = variants.peak(&[("dims", peaks), NO_SPECTRUM_LOSS])?;
+                        Ok(with.saturating_sub(without))
+                    };
+                    Ok(Amount::change(loss("peaks=100")?, loss("peaks=80")?))
+                },
+            },
+            Comparison {
+                what: "the whole peak",
+                said: Said::Nothing,
+                compute: |variants| variants.change(CURRENT, &[("dims", "peaks=80")]),
+            },
+        ]),
         why: "Rendered peaks come from the sequence's length and the ion types; fewer observed peaks shrink the encoder and cross-attention.",
         source: "src/data/ion_types.py: compute_theoretical_peaks",
     },
     Claim {
-        place: "Troubleshooting: 4",
-        said: "clear the cache before training",
-        computed: |lab| lab.change(&[], &[]),
-        verdict: Verdict::Folklore,
-        why: "Nothing is cached before training that training could not use.",
+        section: "Troubleshooting OOM",
+        quote: "**Verify AMP is active**:",
+        evidence: Evidence::Computed(&[
+            Comparison {
+                what: "peak with fp16 instead of fp32",
+                said: Said::Saves,
+                compute: |variants| variants.change(&[("precision", "fp32")], CURRENT),
+            },
+            Comparison {
+                what: "with bf16 instead of fp16",
+                said: Said::Nothing,
+                compute: |variants| variants.change(CURRENT, &[("precision", "amp-bf16")]),
+            },
+        ]),
+        why: "Worth checking; the type that it prints is not used: autocast is always fp16, which makes no difference to memory.",
+        source: "src/training/trainer_optimized.py: autocast",
+    },
+    Claim {
+        section: "Troubleshooting OOM",
+        quote: "**Clear cache before training**:",
+        evidence: Evidence::NotComputable(
+            "nothing has been allocated before training, so there is no cache that a prediction could clear",
+        ),
+        why: "What is cached before training, training can use.",
         source: "torch.cuda.memory.empty_cache",
     },
     Claim {
-        place: "Memory Monitoring Commands",
-        said: "nvidia-smi --query-gpu monitors a specific process",
-        computed: |lab| {
-            let found = lab.estimate(CURRENT)?;
-            Ok(format!(
-                "{} of the process, {} of them tensors",
-                found.device.expected, found.allocated.expected
-            ))
-        },
-        verdict: Verdict::Wrong,
-        why: "It shows the card; a process is shown by --query-compute-apps=pid,used_memory, context and cache included.",
+        section: "Memory Monitoring Commands",
+        quote: "nvidia-smi --query-gpu=memory.used,memory.free --format=csv -l 1",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "what the command shows, over what the process has in tensors",
+            said: Said::Exactly(Amount::Number(1.0)),
+            compute: |variants| {
+                let found = variants.estimate(CURRENT)?;
+                Ok(Amount::Number(
+                    found.device.expected.get() as f64
+                        / found.allocated.expected.get().max(1) as f64,
+                ))
+            },
+        }]),
+        why: "It is offered to \"monitor specific process\" and shows the card, context and cache included; a process is shown by --query-compute-apps=pid,used_memory.",
         source: "nvidia-smi --help-query-compute-apps",
     },
 ];

@@ -1,13 +1,13 @@
-//! Whether several small micro-batches with accumulated gradients train as one large batch does.
+//! Whether accumulated micro-batches train like one large batch.
 
 use crate::estimate::{Prediction, Unsupported};
 use crate::scenario::{Distribution, Optimizer, Precision, Scenario};
 
-/// Whether one thing is as with one large batch.
+/// Whether an aspect of training is the same as with one large batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Equal {
     Yes,
-    /// Only where the code sees to it.
+    /// Only if the code takes care of it.
     IfCoded,
     No,
 }
@@ -22,7 +22,7 @@ impl Equal {
     }
 }
 
-/// One thing that may differ.
+/// One aspect of training that may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Check {
     pub id: &'static str,
@@ -31,7 +31,7 @@ pub struct Check {
     pub source: &'static str,
 }
 
-/// Everything that may differ in this run.
+/// All aspects that may differ in this run.
 pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
     let kernels = Prediction::new(scenario.clone()).kernels()?;
     let runs = |part: &str| kernels.iter().any(|name| name.contains(part));
@@ -44,21 +44,21 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
     let mut checks = vec![check(
         "sum",
         Equal::Yes,
-        "The mean of the micro-batches' mean losses is the mean over all samples, where each micro-batch has as many: divide each loss by their number.",
+        "With equally large micro-batches, the mean of their mean losses is the mean over all samples: divide each loss by the number of micro-batches.",
         "https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation",
     )];
     checks.push(if runs("batch_norm") {
         check(
             "batch-norm",
             Equal::No,
-            "Batch norms see one micro-batch at a time: other statistics, and as many updates of the running ones. Group norm or frozen statistics do not mind; synchronised batch norm joins GPUs, not micro-batches.",
+            "Batch norms see one micro-batch at a time: different statistics, and one update of the running ones for each. Group norm and frozen statistics are unaffected; synchronized batch norm joins GPUs, not micro-batches.",
             "arXiv 1803.08494 (group normalisation); torch.nn.BatchNorm2d",
         )
     } else {
         check(
             "batch-norm",
             Equal::Yes,
-            "The network has no batch norm: samples do not see each other.",
+            "The network has no batch norm: samples are independent.",
             "the network's operations as run here",
         )
     });
@@ -72,14 +72,14 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
         check(
             "dropout",
             Equal::No,
-            "Dropout draws other masks: equal in the mean, not in each step.",
+            "Dropout draws different masks: equal on average, not in each step.",
             "torch.nn.Dropout",
         )
     } else {
         check(
             "dropout",
             Equal::Yes,
-            "Nothing is drawn at random in the network.",
+            "The network uses no randomness.",
             "the network's operations as run here",
         )
     });
@@ -88,28 +88,28 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
         check(
             "token-mean",
             Equal::IfCoded,
-            "A mean over tokens weighs a short micro-batch like a long one: divide the sum of all losses by all tokens of the step (num_items_in_batch since transformers 4.46).",
+            "A mean over tokens gives a short micro-batch the same weight as a long one: divide the sum of all losses by all tokens of the step (num_items_in_batch since transformers 4.46).",
             "transformers#34191 and #34198; torchtune#1875",
         )
     } else {
         check(
             "token-mean",
             Equal::Yes,
-            "Every micro-batch has as many targets, so their means weigh alike.",
+            "Every micro-batch has the same number of targets, so their means have the same weight.",
             "transformers#34191",
         )
     });
     checks.push(check(
         "scheduler",
         Equal::IfCoded,
-        "Schedulers, moving averages and step counters must go once for each optimizer step, not for each micro-batch; warm-up counts in steps.",
+        "Schedulers, moving averages and step counters must advance once for each optimizer step, not for each micro-batch; warm-up is counted in steps.",
         "accelerate scheduler.py; timm utils/model_ema.py",
     ));
     if scenario.hardware.gpus > 1 {
         checks.push(check(
             "no-sync",
             Equal::IfCoded,
-            "Equal either way, but without no_sync() every micro-batch sends all gradients around: use it for all but the last. transformers and Lightning do.",
+            "The result is the same, but without no_sync() every micro-batch all-reduces all gradients: use it for all but the last. transformers and Lightning do.",
             "pytorch#21736; torch.nn.parallel.DistributedDataParallel.no_sync",
         ));
     }
@@ -126,19 +126,19 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
         Precision::AmpFp16 => check(
             "scaler",
             Equal::IfCoded,
-            "The scale must stay as it is through a step: update the GradScaler after the last micro-batch; one overflow skips the whole step.",
+            "The scale must not change within a step: update the GradScaler after the last micro-batch; one overflow skips the whole step.",
             "https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation",
         ),
         Precision::Bf16 | Precision::Fp16 => check(
             "rounding",
             Equal::No,
-            "Gradients are summed in 16 bits: with many micro-batches the last ones are rounded away. Accumulate in fp32 or keep fewer.",
+            "Gradients are summed in 16 bits: with many micro-batches the last ones are rounded away. Accumulate in fp32 or use fewer micro-batches.",
             "torchtitan and Megatron-core accumulate in fp32 (--accumulate-allreduce-grads-in-fp32)",
         ),
         _ => check(
             "rounding",
             Equal::Yes,
-            "Gradients are summed in fp32: equal up to the order of sums.",
+            "Gradients are summed in fp32: equal up to the order of summation.",
             "torch/csrc/autograd/functions/accumulate_grad.h",
         ),
     });
@@ -148,7 +148,7 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
         checks.push(check(
             "optimizer-in-backward",
             Equal::No,
-            "The optimizer steps in every backward pass: gradients are not accumulated at all.",
+            "The optimizer steps in every backward pass: gradients are not accumulated.",
             "https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html",
         ));
     }

@@ -1,4 +1,4 @@
-//! Every card of the catalogue for one run: whether it fits, with which micro-batch, and how long a step takes.
+//! One run on every GPU of the catalogue: whether it fits, with which micro-batch, and how long a step takes.
 
 use std::cmp::Ordering;
 
@@ -12,14 +12,14 @@ use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 
-/// Whether a run fits a card.
+/// Whether a run fits a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
     Fits,
-    /// It fits, but with less than a twentieth to spare, or not at the upper end of the estimate.
+    /// It fits with less than a twentieth to spare, or not at the upper end of the estimate.
     Tight,
     No,
-    /// Something of the run is not possible there, or the card's memory is not known.
+    /// The run is not possible there, or the GPU's memory is not known.
     Unknown,
 }
 

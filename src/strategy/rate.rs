@@ -1,4 +1,4 @@
-//! The learning rate for another batch: which rule is for which optimizer, and whose code scales it already.
+//! The learning rate for a different batch: which rule suits which optimizer, and which programs scale it themselves.
 
 use crate::scenario::Optimizer;
 
@@ -44,11 +44,11 @@ impl Rule {
                 "arXiv 1706.02677 (Goyal et al.)",
             ),
             Self::SquareRoot => (
-                "For Adam, RMSprop and their kin: the noise of a sign-like step falls with the root of the batch. Their betas and epsilon follow too.",
+                "For Adam, RMSprop and related optimizers: the noise of a sign-like step falls with the square root of the batch. Their betas and epsilon scale too.",
                 "arXiv 2205.10287 (Malladi et al.); arXiv 1404.5997 (Krizhevsky)",
             ),
             Self::None => (
-                "For small changes of the batch, for LoRA recipes that were tuned at several batches, and for optimizers whose step is relative.",
+                "For small changes of the batch, for LoRA recipes tuned at several batches, and for optimizers with relative steps.",
                 "arXiv 1804.04235 (Adafactor's relative steps)",
             ),
         }
@@ -106,17 +106,17 @@ pub fn scaled(
 pub const PROGRAMS: &[(&str, &str, &str)] = &[
     (
         "transformers Trainer, TRL, Axolotl, LLaMA-Factory",
-        "leave it as it is given",
+        "use it as given",
         "transformers trainer.py",
     ),
     (
         "Lightning, Accelerate",
-        "leave it; Accelerate steps the scheduler once for each process",
+        "use it as given; Accelerate steps the scheduler once for each process",
         "accelerate scheduler.py (split_batches)",
     ),
     (
         "timm train.py",
-        "scales `--lr-base` from `--lr-base-size`, by the root for optimizers named ada*, linearly else; `--lr` is taken as it is",
+        "scales `--lr-base` from `--lr-base-size`, by the square root for optimizers named ada*, linearly otherwise; `--lr` is used as given",
         "timm train.py (lr_base_scale)",
     ),
     (
@@ -134,7 +134,11 @@ pub const PROGRAMS: &[(&str, &str, &str)] = &[
         "scales weight decay with the accumulated batch (nominal 64), not the rate",
         "ultralytics engine/trainer.py (nbs)",
     ),
-    ("DeepSpeed", "leaves it", "deepspeed runtime/config.py"),
+    (
+        "DeepSpeed",
+        "uses it as given",
+        "deepspeed runtime/config.py",
+    ),
     (
         "PRS-Med",
         "multiplies it by the number of processes",

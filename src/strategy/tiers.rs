@@ -1,4 +1,4 @@
-//! Tiers: how full the card may be, from safe to all of it, each as a run that can be started.
+//! Tiers: how full the GPU may be, from safe to maximum, each as a run that can be started.
 
 use super::goal::Goal;
 use super::ladder::{Ladder, ladder};
@@ -7,7 +7,7 @@ use crate::estimate::time::StepTime;
 use crate::estimate::{Estimate, Prediction, Unsupported, estimate, quick_peak};
 use crate::scenario::Scenario;
 
-/// How full the card may be.
+/// How full the GPU may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
     Safe,
@@ -41,10 +41,10 @@ impl Tier {
     /// What it is for.
     pub const fn about(self) -> &'static str {
         match self {
-            Self::Safe => "Room for batches of varying length, evaluation and a desktop.",
-            Self::Medium => "Room for what a long run meets: fragmentation, a larger last batch.",
-            Self::Aggressive => "For batches that are all alike, on a card of its own.",
-            Self::Maximum => "No room for surprises: expect to run it twice.",
+            Self::Safe => "Leaves room for batches of varying length, evaluation and a desktop.",
+            Self::Medium => "Leaves room for fragmentation in a long run and a larger last batch.",
+            Self::Aggressive => "For batches of constant size on a GPU of their own.",
+            Self::Maximum => "No room for surprises: expect to run out of memory once.",
         }
     }
 

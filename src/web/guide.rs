@@ -8,7 +8,7 @@ use super::session::Session;
 use super::signals::{memo, whenever};
 use super::text;
 use super::worker::{Helper, JobKind, Work};
-use crate::guide::{self, Guide, Lab};
+use crate::guide::{self, Guide, Variants};
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
 
@@ -17,7 +17,7 @@ pub const KIND: JobKind = JobKind {
     id: "guide",
     start: |scenario| {
         Box::new(Claims {
-            of: of(scenario).and_then(|it| Some((it, Lab::new(it.preset)?))),
+            of: of(scenario).and_then(|it| Some((it, Variants::of(it.preset)?))),
             computed: Vec::new(),
         })
     },
@@ -32,7 +32,7 @@ fn of(scenario: &Scenario) -> Option<&'static Guide> {
 }
 
 struct Claims {
-    of: Option<(&'static Guide, Lab)>,
+    of: Option<(&'static Guide, Variants)>,
     computed: Vec<String>,
 }
 
@@ -47,10 +47,13 @@ impl Work for Claims {
         let claim = self
             .of
             .as_ref()
-            .and_then(|(guide, lab)| Some((guide.claims.get(next)?, lab)));
-        if let Some((claim, lab)) = claim {
-            let computed = (claim.computed)(lab).unwrap_or_else(|problem| problem.to_string());
-            self.computed.push(computed.replace('\n', " "));
+            .and_then(|(guide, variants)| Some((guide.claims.get(next)?, variants)));
+        if let Some((claim, variants)) = claim {
+            let line = match claim.examine(variants) {
+                Ok(finding) => format!("{}\t{}", finding.verdict.label(), finding.computed),
+                Err(problem) => format!("\t{}", problem),
+            };
+            self.computed.push(line.replace('\n', " "));
         }
     }
 
@@ -69,14 +72,18 @@ fn claims(guide: &Guide, computed: &[String]) -> String {
         text::WHY
     );
     for (at, claim) in guide.claims.iter().enumerate() {
-        let found = computed.get(at).map_or("…", |it| it);
+        let line = computed.get(at).map_or("\t…", |line| line);
+        let (verdict, found) = line.split_once('\t').unwrap_or(("", line));
+        let verdict = match verdict {
+            "" => String::new(),
+            label => format!("<strong>{label}</strong>. "),
+        };
         html.push_str(&format!(
             "<tr><th scope=\"row\">{}<span class=\"quiet\"> {}</span></th><td>{}</td>\
-             <td><strong>{}</strong>. {}<span class=\"quiet\"> {}</span></td></tr>",
-            escape(claim.said),
-            escape(claim.place),
+             <td>{verdict}{}<span class=\"quiet\"> {}</span></td></tr>",
+            escape(claim.quote),
+            escape(claim.section),
             escape(found),
-            claim.verdict.label(),
             escape(claim.why),
             escape(claim.source),
         ));
@@ -158,7 +165,10 @@ mod tests {
             work.step();
             let html = claims(guide, &work.lines());
             assert_eq!(html.matches("<tr>").count(), guide.claims.len() + 1);
-            assert!(html.contains(&escape(&work.lines()[0])));
+            let lines = work.lines();
+            let (verdict, found) = lines[0].split_once('\t').unwrap();
+            assert!(html.contains(&format!("<strong>{verdict}</strong>")));
+            assert!(html.contains(&escape(found)));
         }
         assert!(of(&Scenario::default()).is_none());
     }

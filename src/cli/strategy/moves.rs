@@ -65,7 +65,7 @@ pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
         }
         rows.push(row);
     }
-    text.push_str("\nnot offered, because it does something else:\n");
+    text.push_str("\nfolklore, which does something else:\n");
     let mut folklore = Vec::new();
     for tale in FOLKLORE {
         text.push_str(&format!("{}: {}\n", tale.title, tale.truth));

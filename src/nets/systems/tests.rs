@@ -5,13 +5,13 @@
 //! tensors: the engine sums their gradients into new tensors. Only DreaMS, whose layers share one large tensor, shows it.
 
 use crate::estimate::{Phase, estimate};
-use crate::guide::Lab;
+use crate::guide::Variants;
 
 /// Peak of tensors in GiB and the phase it is in, within so many per cent.
 #[track_caller]
 fn check(preset: &str, changes: &[(&str, &str)], gib: f64, phase: Phase, per_cent: f64) {
-    let lab = Lab::new(preset).expect(preset);
-    let mut scenario = lab.scenario(changes).expect("known settings");
+    let variants = Variants::of(preset).expect(preset);
+    let mut scenario = variants.scenario(changes).expect("known settings");
     // Without the allocator's unsplit slack, as both measurements are.
     scenario.runtime.expandable_segments = true;
     // And both are of one process, without the wrapper whose buckets take as much as the gradients.
@@ -162,8 +162,8 @@ fn peptrm_needs_what_was_measured() {
 /// With a horizon only the last supervision steps keep anything: more steps before them cost nothing.
 #[test]
 fn a_gradient_horizon_bounds_recursion() {
-    let lab = Lab::new("peptrm").expect("peptrm");
-    let peak = |dims| lab.peak(&[("dims", dims)]).expect("a network");
+    let variants = Variants::of("peptrm").expect("peptrm");
+    let peak = |dims| variants.peak(&[("dims", dims)]).expect("a network");
     let short = peak("horizon=1,supervision_steps=2");
     let long = peak("horizon=1,supervision_steps=16");
     assert!(long < short.scale(1.01), "{short} {long}");
@@ -175,8 +175,9 @@ fn a_gradient_horizon_bounds_recursion() {
 #[test]
 fn effects_that_are_zero_or_negative_come_out_so() {
     let check = |preset, before: &[(&str, &str)], after: &[(&str, &str)], least: f64, most: f64| {
-        let lab = Lab::new(preset).expect(preset);
-        let [before, after] = [before, after].map(|it| lab.peak(it).expect("a network").as_gib());
+        let variants = Variants::of(preset).expect(preset);
+        let [before, after] =
+            [before, after].map(|it| variants.peak(it).expect("a network").as_gib());
         let change = (after / before - 1.0) * 100.0;
         assert!((least..=most).contains(&change), "{preset}: {change:.2} %");
     };

@@ -1,11 +1,11 @@
-//! What an out-of-memory error says, in the wordings of PyTorch 0.4 to 2.15, on CUDA and HIP.
+//! The numbers in an out-of-memory error, in the wordings of PyTorch 0.4 to 2.15, on CUDA and HIP.
 
 use serde::Serialize;
 
 use super::scan::{first_number, size_after, size_before};
 use crate::units::Bytes;
 
-/// The numbers of one error; absent ones were not in its text.
+/// The numbers of one error; those not in its text are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Failure {
     pub source: Source,
@@ -14,15 +14,15 @@ pub struct Failure {
     pub total: Option<Bytes>,
     pub free: Option<Bytes>,
     pub allocated: Option<Bytes>,
-    /// Held by PyTorch and not handed out.
+    /// Reserved by PyTorch but unallocated.
     pub unallocated: Option<Bytes>,
     /// All of this process, the CUDA context included.
     pub in_use: Option<Bytes>,
     /// The limit of `set_per_process_memory_fraction`.
     pub allowed: Option<Bytes>,
-    /// Of what is held, the part that belongs to CUDA graphs.
+    /// The part of reserved memory in the private pools of CUDA graphs.
     pub private_pools: Option<Bytes>,
-    /// Processes the text names, and what they hold.
+    /// Other processes that the text names, and the memory that they use.
     pub processes: Vec<(u64, Bytes)>,
     /// Whether the text says that expandable segments are on.
     pub expandable: bool,
@@ -44,7 +44,7 @@ pub enum Source {
 }
 
 impl Failure {
-    /// The last error in the text: logs repeat themselves, and a later rank's or retry's numbers are the latest.
+    /// The last error in the text: logs repeat errors, and the last rank or retry has the latest numbers.
     pub fn parse(text: &str) -> Option<Self> {
         let text = &unwrapped(text);
         by_allocator(text)
@@ -52,19 +52,19 @@ impl Failure {
             .or_else(|| without_numbers(text))
     }
 
-    /// What PyTorch holds.
+    /// Memory reserved by PyTorch.
     pub fn reserved(&self) -> Option<Bytes> {
         Some(self.allocated? + self.unallocated?)
     }
 
-    /// What the allocator could have held at most just then.
+    /// The most that the allocator could have reserved at that moment.
     pub fn usable(&self) -> Option<Bytes> {
         let room = self.reserved()? + self.free?;
-        Some(self.allowed.map_or(room, |it| it.min(room)))
+        Some(self.allowed.map_or(room, |allowed| allowed.min(room)))
     }
 }
 
-/// Lines broken by a terminal, a log prefix or a quoted string read as one text.
+/// The text on one line: terminals, log prefixes and quoted strings break it.
 fn unwrapped(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ")
@@ -119,8 +119,8 @@ fn processes(text: &str) -> Vec<(u64, Bytes)> {
 }
 
 impl Failure {
-    /// In a container the process cannot tell itself among those listed. The one that holds what PyTorch holds, and no
-    /// more beside it than a CUDA context, is this one.
+    /// In a container the process cannot find itself among those listed: it is the one that uses what PyTorch has reserved and no
+    /// more than a CUDA context beyond it.
     fn own_process(&mut self) {
         if self.in_use.is_some() {
             return;
@@ -160,8 +160,8 @@ fn by_async_allocator(text: &str) -> Option<Failure> {
     })
 }
 
-/// Texts that only say which door the error came through.
-const DOORS: &[(&str, Source)] = &[
+/// Texts that only say where the error came from.
+const SOURCES: &[(&str, Source)] = &[
     ("DefaultCPUAllocator: can't allocate memory", Source::Host),
     ("DefaultCPUAllocator: not enough memory", Source::Host),
     ("is killed by signal: Killed", Source::Host),
@@ -184,7 +184,7 @@ const DOORS: &[(&str, Source)] = &[
 ];
 
 fn without_numbers(text: &str) -> Option<Failure> {
-    let (_, source) = DOORS.iter().find(|(words, _)| text.contains(words))?;
+    let (_, source) = SOURCES.iter().find(|(words, _)| text.contains(words))?;
     Some(Failure {
         source: *source,
         ..Failure::default()
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_without_numbers_say_which_door() {
+    fn texts_without_numbers_say_where_the_error_came_from() {
         for (text, source) in [
             (
                 "RuntimeError: CUDA error: out of memory\nCUDA kernel errors might be",

@@ -1,12 +1,12 @@
-//! Why a run ran out of memory: from the error's text, and from whatever else is known.
+//! The doctor: why a run ran out of memory, from the text of the error and whatever else is known.
 //!
-//! An error alone tells little for certain: another process, or a limit the program set itself. Memory reserved but
-//! unallocated is large for every cause, and PyTorch prints the same hint for all. So causes are ranked, each with the
-//! numbers that speak for it, and the diagnosis says what would make it surer: the step, the scenario, a probe log.
+//! The error alone proves little: at most another process, or a limit that the program set itself. Memory that is reserved but
+//! unallocated is large for every cause, and PyTorch prints the same hint for all of them. So causes are ranked, each with the
+//! numbers that support it, and the diagnosis says what would make it more certain: the step, the scenario, a probe log.
 
 mod advice;
 mod message;
-mod place;
+mod moment;
 mod probe;
 mod rules;
 mod scan;
@@ -15,7 +15,7 @@ mod tables;
 mod tests;
 
 pub use message::{Failure, Source};
-pub use place::Place;
+pub use moment::Moment;
 pub use probe::{Calibration, Drift, Log, Step, calibrate};
 pub use tables::{Smi, SmiCard, SmiProcess, Summary};
 
@@ -30,18 +30,18 @@ use crate::units::Bytes;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
-    /// The run needs more than the card has.
+    /// The run needs more memory than the GPU has.
     Capacity,
-    /// One batch was larger than those before.
+    /// One batch was larger than the ones before.
     Outlier,
     /// Something is kept from step to step.
     Leak,
-    /// There would be enough, but not in one piece.
+    /// Enough memory is free, but not contiguous.
     Fragmentation,
-    /// Something began at this step: an evaluation, a save, unfreezing, a new loss, longer sequences.
+    /// Something started at this step: an evaluation, a save, unfreezing, a new loss, longer sequences.
     Schedule,
     OtherProcess,
-    /// The program runs on another card than meant.
+    /// The program runs on the wrong GPU.
     WrongDevice,
     Unknown,
 }
@@ -76,13 +76,13 @@ impl Cause {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Findings {
     pub failure: Option<Failure>,
-    pub place: Place,
+    pub moment: Moment,
     pub smi: Option<Smi>,
     pub summary: Option<Summary>,
     pub log: Option<Log>,
 }
 
-/// What the scenario was predicted to need.
+/// The prediction for the scenario.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Expectation {
     /// The most allocated in a step.
@@ -92,18 +92,18 @@ pub struct Expectation {
     /// Steps between evaluations and between saves; 0 where there are none, or once an epoch.
     pub eval_every: u64,
     pub save_every: u64,
-    /// Its steps, gone through with as much memory as the failed process could have had.
+    /// Its steps, replayed with as much memory as the failed process could have had.
     pub replayed: Option<Replayed>,
 }
 
-/// What became of steps that were gone through with the memory of a failed run.
+/// The result of replaying steps with the memory of a failed run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Replayed {
-    /// How many were asked for.
+    /// How many steps were replayed.
     pub steps: usize,
-    /// How often the allocator had to give back what it did not use to go on.
+    /// How often the allocator had to release its cache to go on.
     pub retries: u64,
-    /// The one that was refused, counted from 0, and the request.
+    /// The step that failed, counted from 0, and the request.
     pub failed: Option<(usize, Oom)>,
 }
 
@@ -136,16 +136,16 @@ pub struct Ranked {
     pub confidence: f64,
 }
 
-/// The answer.
+/// The ranked causes, with evidence and advice.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Diagnosis {
     pub cause: Cause,
     pub confidence: f64,
-    /// What the numbers say, the weightiest first.
+    /// What the numbers say, strongest first.
     pub evidence: Vec<String>,
     /// What to change.
     pub advice: Vec<String>,
-    /// What would make this surer.
+    /// What would make the diagnosis more certain.
     pub checks: Vec<String>,
     /// Every cause with its share.
     pub ranking: Vec<Ranked>,
@@ -154,19 +154,19 @@ pub struct Diagnosis {
 impl Findings {
     /// Everything the text holds, in whatever order it was pasted; `None` where it holds none of it.
     pub fn parse(text: &str) -> Option<Self> {
-        let it = Self {
+        let findings = Self {
             failure: Failure::parse(text),
-            place: Place::parse(text),
+            moment: Moment::parse(text),
             smi: Smi::parse(text),
             summary: Summary::parse(text),
             log: Log::parse(text),
         };
-        let holds_any = it.failure.is_some()
-            || it.smi.is_some()
-            || it.summary.is_some()
-            || it.log.is_some()
-            || it.place.no_batch_fits;
-        holds_any.then_some(it)
+        let holds_any = findings.failure.is_some()
+            || findings.smi.is_some()
+            || findings.summary.is_some()
+            || findings.log.is_some()
+            || findings.moment.no_batch_fits;
+        holds_any.then_some(findings)
     }
 }
 

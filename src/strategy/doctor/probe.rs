@@ -1,4 +1,4 @@
-//! A probe log: one JSON line a step, written by the exported probe, and what its history shows.
+//! A probe log: one JSON line for each step, written by the exported probe, and what its history shows.
 
 use serde::Serialize;
 
@@ -7,19 +7,19 @@ use crate::document::Document;
 use crate::document::json;
 use crate::units::Bytes;
 
-/// One step. What a probe could not read is absent.
+/// One step of the log. What the probe could not read is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Step {
     /// Counted from 0; −1 is before the first.
     pub step: i64,
-    /// What makes batches differ: tokens, peaks, edges, pixels.
+    /// The batch's size: tokens, peaks, edges or pixels.
     pub size: Option<f64>,
     /// The most allocated during the step.
     pub peak_allocated: Bytes,
     /// Allocated when the step had ended, or at its failure.
     pub allocated: Bytes,
     pub reserved: Bytes,
-    /// What the driver had left, and the card's whole.
+    /// The driver's free memory, and the GPU's total.
     pub free: Option<Bytes>,
     pub total: Option<Bytes>,
     /// The failed request, where the step did not end.
@@ -29,7 +29,7 @@ pub struct Step {
     pub outside: Option<Bytes>,
 }
 
-/// The steps of a log, the failed one apart.
+/// The steps of a log, without the failed one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Log {
     pub steps: Vec<Step>,
@@ -38,14 +38,14 @@ pub struct Log {
     pub failed_before: Vec<Step>,
 }
 
-/// How far a run lies from its prediction, on one machine with one set of versions.
+/// The difference between a run and its prediction, on one machine with one set of versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Calibration {
     pub measured: Bytes,
     pub predicted: Bytes,
     /// Measured less predicted, to be added to predictions for this machine.
     pub offset: i64,
-    /// The CUDA context and what else the card holds beside PyTorch.
+    /// The CUDA context and other memory in use outside PyTorch.
     pub outside: Option<Bytes>,
 }
 
@@ -65,11 +65,11 @@ fn signed(bytes: Bytes) -> i64 {
     i64::try_from(bytes.get()).unwrap_or(i64::MAX)
 }
 
-/// How memory between steps developed.
+/// The trend of memory between steps.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub enum Drift {
     None,
-    /// It grew all along, by this much.
+    /// It grew steadily, by this much.
     Steady(Bytes),
     /// It rose at one step and stayed.
     Jump {
@@ -98,7 +98,7 @@ impl Log {
         (!log.steps.is_empty() || log.failed.is_some()).then_some(log)
     }
 
-    /// Training steps that ended, after the first, in which optimizer states come to be.
+    /// Completed training steps after the first, in which optimizer states are created.
     pub fn settled(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|it| it.step > 0 && !it.evaluating)
     }
@@ -150,7 +150,7 @@ impl Log {
         }
     }
 
-    /// What a batch of this size should have needed, going by the steps before.
+    /// The peak expected for a batch of this size, from earlier steps.
     pub fn expected_peak(&self, size: Option<f64>) -> Option<Bytes> {
         let points: Vec<(f64, f64)> = self
             .settled()
@@ -173,7 +173,7 @@ impl Log {
         Some(reference.allocated + activations)
     }
 
-    /// The sizes met before the failure: smallest and largest.
+    /// The smallest and largest size before the failure.
     pub fn sizes(&self) -> Option<(f64, f64)> {
         let sizes = self
             .steps

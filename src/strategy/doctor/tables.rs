@@ -1,4 +1,4 @@
-//! The tables people paste beside an error: `nvidia-smi` and `torch.cuda.memory_summary()`.
+//! Tables that people paste with an error: `nvidia-smi` and `torch.cuda.memory_summary()`.
 
 use serde::Serialize;
 

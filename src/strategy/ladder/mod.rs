@@ -1,4 +1,4 @@
-//! The ladder: the fewest changes that make a run fit, the cheapest kind first; the effective batch stays as it is.
+//! The ladder: the fewest changes that make a run fit, cheapest kind first, with the same effective batch.
 
 mod finder;
 
@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 use crate::units::Bytes;
 use finder::{Finder, Set};
 
-/// The way from a run to one that fits.
+/// The changes that lead from a run to one that fits.
 #[derive(Clone, Debug)]
 pub struct Ladder {
     pub start: Estimate,
@@ -19,11 +19,11 @@ pub struct Ladder {
     pub start_time: Option<StepTime>,
     /// In the order in which they are taken; empty where the run fits as it is.
     pub steps: Vec<Step>,
-    /// Whether the run fits after the last step; otherwise nothing listed is enough.
+    /// Whether the run fits after the last step.
     pub fits: bool,
-    /// Other ways of as many steps of the same kind, the fastest first.
+    /// Other sets of as many steps of the same kind, fastest first.
     pub alternatives: Vec<Route>,
-    /// False where there were too many sets of changes to try them all: a shorter way may exist.
+    /// False if there were too many sets of changes to try them all: a shorter one may exist.
     pub exhaustive: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct Step {
     pub id: &'static str,
     pub title: String,
     pub cost: Cost,
-    /// What it does to speed and to what is learnt, and where that was read.
+    /// Its effect on speed and quality, and the source.
     pub speed: &'static str,
     pub quality: &'static str,
     pub source: &'static str,
@@ -44,7 +44,7 @@ pub struct Step {
     pub time: Option<StepTime>,
 }
 
-/// Another way, by the ids of its steps.
+/// Another set of changes, by the ids of its steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Route {
     pub ids: Vec<&'static str>,
@@ -57,8 +57,8 @@ pub struct Route {
 /// The id of the step that makes the micro-batch smaller.
 pub const MICRO_BATCH: &str = "micro-batch";
 
-/// Finds it. Sets of changes are tried by what the dearest of them costs, then by their number; of those that fit, the one with
-/// the shortest step is taken.
+/// Finds the ladder. Sets of changes are tried by the cost of their most expensive change, then by their number; of those that
+/// fit, the one with the shortest step time wins.
 pub fn ladder(scenario: &Scenario, goal: Goal) -> Result<Ladder, Unsupported> {
     let prediction = Prediction::new(scenario.clone());
     let start = prediction.estimate()?;
@@ -103,7 +103,7 @@ pub fn ladder(scenario: &Scenario, goal: Goal) -> Result<Ladder, Unsupported> {
     Ok(ladder)
 }
 
-/// The set's steps, cheapest first, each with what the run needs once it and those before are taken.
+/// The set's steps, cheapest first, each with the estimate after it and those before it.
 fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
     let place = |it: &Move| MOVES.iter().position(|other| other.id == it.id);
     let moves = sorted(set.moves.iter().copied(), |a, b| place(a).cmp(&place(b)));
@@ -116,7 +116,7 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
     let mut steps = Vec::new();
     let mut pending = order;
     while !pending.is_empty() {
-        // A move that needs a later one waits for it.
+        // A move that depends on a later one comes after it.
         let ready = pending.iter().position(|it| {
             let mut next = now.clone();
             match it {
@@ -153,14 +153,14 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
             None => Step {
                 id: MICRO_BATCH,
                 title: format!(
-                    "micro-batch {} with {} accumulated",
+                    "micro-batch {} with {} accumulation steps",
                     scenario.data.micro_batch, scenario.training.accumulation
                 ),
                 cost: Cost::Time,
                 speed: "The same work in more, smaller passes.",
-                quality: "The same effective batch; see the check of accumulation for what is not equal.",
-                source: "the step time is computed; arXiv 1706.02677 for batches and learning rates",
-                caveat: "Batch norms see fewer samples at once, and a mean over tokens weighs micro-batches alike.",
+                quality: "The same effective batch; `headroom accumulate` lists what still differs.",
+                source: "computed step time; arXiv 1706.02677 for batches and learning rates",
+                caveat: "Batch norms see fewer samples at once, and a mean over tokens gives every micro-batch the same weight.",
                 scenario,
                 estimate,
                 time,

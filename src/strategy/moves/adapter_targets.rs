@@ -7,7 +7,7 @@ pub const MOVE: Move = Move {
     id: "fewer-adapters",
     title: "adapters on the attention layers only",
     group: Group::AdapterTargets,
-    what: "Takes the adapters off the feed-forward layers, with the wide inputs that they keep.",
+    what: "Removes the adapters from the feed-forward layers, and with them the wide inputs they keep for backward.",
     needs: "LoRA on the attention layers and on others.",
     cost: Cost::Results,
     never_worse: true,
@@ -16,17 +16,17 @@ pub const MOVE: Move = Move {
     source: "arXiv 2305.14314 figure 2 (all layers matter); peft LoraConfig",
     caveat: "",
     code: "LoraConfig(target_modules=[\"q_proj\", \"k_proj\", \"v_proj\", \"o_proj\"])",
-    apply: |s| {
-        let attention = attention_layers(s)?;
-        let lora = s.training.lora.as_ref()?;
+    apply: |run| {
+        let attention = attention_layers(run)?;
+        let lora = run.training.lora.as_ref()?;
         let (kept, rest): (Vec<String>, Vec<String>) = lora
             .targets
             .iter()
             .cloned()
-            .partition(|it| attention.contains(it));
+            .partition(|target| attention.contains(target));
         (!kept.is_empty() && !rest.is_empty()).then(|| {
-            with(s, |it| {
-                if let Some(lora) = &mut it.training.lora {
+            with(run, |changed| {
+                if let Some(lora) = &mut changed.training.lora {
                     lora.targets = kept;
                 }
             })

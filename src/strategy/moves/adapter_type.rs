@@ -6,20 +6,24 @@ pub const MOVE: Move = Move {
     id: "bf16-adapters",
     title: "adapters in bf16",
     group: Group::AdapterType,
-    what: "Adapters in the base's type, so that their inputs are not cast up and kept once more.",
+    what: "Keeps adapters in the base's dtype, so their inputs are not cast to fp32 and stored a second time.",
     needs: "fp32 adapters over a 16-bit base.",
     cost: Cost::Results,
     never_worse: true,
-    speed: "A little faster.",
-    quality: "Small updates of adapters are lost to rounding.",
+    speed: "Slightly faster.",
+    quality: "Small adapter updates are lost to rounding.",
     source: "peft tuners_utils.py (autocast_adapter_dtype)",
     caveat: "",
     code: "get_peft_model(model, config, autocast_adapter_dtype=False)",
-    apply: |s| {
-        let wide = s.training.lora.as_ref().is_some_and(|it| it.fp32_adapters);
+    apply: |run| {
+        let wide = run
+            .training
+            .lora
+            .as_ref()
+            .is_some_and(|lora| lora.fp32_adapters);
         wide.then(|| {
-            with(s, |it| {
-                if let Some(lora) = &mut it.training.lora {
+            with(run, |changed| {
+                if let Some(lora) = &mut changed.training.lora {
                     lora.fp32_adapters = false;
                 }
             })

@@ -8,17 +8,21 @@ pub const MOVE: Move = Move {
     id: "amp-bf16",
     title: "bf16 autocast",
     group: Group::Precision,
-    what: "Matrix products and what is kept for them in bf16, over fp32 weights.",
-    needs: "fp32 training; a card with bf16.",
+    what: "Runs matrix products in bf16, and keeps their inputs in bf16, over fp32 weights.",
+    needs: "fp32 training; a GPU with bf16.",
     cost: Cost::Results,
     never_worse: false,
     speed: "Much faster on tensor cores.",
-    quality: "The usual recipe: no loss seen in practice.",
+    quality: "The usual recipe: no loss of quality seen in practice.",
     source: "arXiv 1905.12322; torch.amp",
-    caveat: "fp32 weights, gradients and states stay: only activations shrink, and copies of weights come on top.",
+    caveat: "Weights, gradients and states stay in fp32: only activations shrink, and bf16 copies of the weights are added.",
     code: "torch.autocast(\"cuda\", torch.bfloat16)",
-    apply: |s| {
-        let fp32 = s.training.precision == Precision::Fp32 && has_bf16(s);
-        fp32.then(|| with(s, |it| it.training.precision = Precision::AmpBf16))
+    apply: |run| {
+        let fp32 = run.training.precision == Precision::Fp32 && has_bf16(run);
+        fp32.then(|| {
+            with(run, |changed| {
+                changed.training.precision = Precision::AmpBf16
+            })
+        })
     },
 };

@@ -7,19 +7,19 @@ pub const MOVE: Move = Move {
     id: "bucket-view",
     title: "gradients as views of DDP's buckets",
     group: Group::Buckets,
-    what: "DDP's gradients live in its communication buckets instead of beside them.",
-    needs: "DDP on several GPUs, without the option.",
+    what: "Gradients live inside DDP's communication buckets instead of beside them.",
+    needs: "DDP on several GPUs without `gradient_as_bucket_view`.",
     cost: Cost::Free,
     never_worse: true,
-    speed: "A little faster: nothing is copied into the buckets.",
-    quality: "None.",
+    speed: "Slightly faster: no copies into the buckets.",
+    quality: "Identical.",
     source: "torch.nn.parallel.DistributedDataParallel, gradient_as_bucket_view; pytorch#41954: 8250 MB became 7183 MB for a model of 1 GB",
-    caveat: "Gradients cannot be detached or replaced by other tensors.",
+    caveat: "Gradients cannot be detached in place or replaced by other tensors.",
     code: "DistributedDataParallel(model, gradient_as_bucket_view=True)",
-    apply: |s| {
-        let possible = s.hardware.gpus > 1
-            && s.parallel.strategy == Parallelism::Ddp
-            && !s.parallel.bucket_view;
-        possible.then(|| with(s, |it| it.parallel.bucket_view = true))
+    apply: |run| {
+        let possible = run.hardware.gpus > 1
+            && run.parallel.strategy == Parallelism::Ddp
+            && !run.parallel.bucket_view;
+        possible.then(|| with(run, |changed| changed.parallel.bucket_view = true))
     },
 };

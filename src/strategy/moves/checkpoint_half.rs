@@ -7,21 +7,21 @@ pub const MOVE: Move = Move {
     id: "checkpoint-half",
     title: "checkpoint every second layer",
     group: Group::Checkpointing,
-    what: "As checkpointing, for one layer of two.",
-    needs: "Nothing is checkpointed yet, and the cache is off.",
+    what: "Checkpoints one layer out of two.",
+    needs: "No checkpointing yet, and the cache is off.",
     cost: Cost::Time,
     never_worse: false,
-    speed: "A sixth more arithmetic.",
-    quality: "Equal: the random state is kept, so dropout drops the same.",
+    speed: "About a sixth more arithmetic.",
+    quality: "Identical: the random state is restored, so dropout drops the same elements.",
     source: "arXiv 1604.06174; torchtitan activation_checkpoint.selective_ac_option",
-    caveat: "With a frozen base, the re-entrant kind stops all training where no input asks for a gradient (transformers#26334): use `use_reentrant=False`.",
+    caveat: "With a frozen base, re-entrant checkpointing stops all training where no input requires a gradient (transformers#26334): use `use_reentrant=False`.",
     code: "model.gradient_checkpointing_enable({\"use_reentrant\": False})",
-    apply: |s| {
-        let none = s.training.checkpointing == Checkpointing::None && !s.training.use_cache;
+    apply: |run| {
+        let none = run.training.checkpointing == Checkpointing::None && !run.training.use_cache;
         none.then(|| {
-            with(s, |it| {
-                it.training.checkpointing = Checkpointing::Layers;
-                it.training.checkpoint_every = 2;
+            with(run, |changed| {
+                changed.training.checkpointing = Checkpointing::Layers;
+                changed.training.checkpoint_every = 2;
             })
         })
     },

@@ -8,17 +8,21 @@ pub const MOVE: Move = Move {
     id: "chunked-loss",
     title: "cross-entropy in chunks",
     group: Group::Loss,
-    what: "The logits exist once; their fp32 copies only for one chunk of tokens at a time.",
-    needs: "A language model whose loss makes all logits at once.",
+    what: "The logits exist once; their fp32 copies exist only for one chunk of tokens at a time.",
+    needs: "A language model whose loss computes all logits at once.",
     cost: Cost::Free,
     never_worse: false,
-    speed: "As fast.",
-    quality: "Equal up to rounding.",
+    speed: "As fast as before.",
+    quality: "Identical up to rounding.",
     source: "torchtune modules/loss/ce_chunked_output_loss.py",
     caveat: "",
     code: "torchtune.modules.loss.CEWithChunkedOutputLoss()",
-    apply: |s| {
-        let possible = language_model(s) && s.training.loss == LossKernel::Library;
-        possible.then(|| with(s, |it| it.training.loss = LossKernel::ChunkedLoss))
+    apply: |run| {
+        let possible = language_model(run) && run.training.loss == LossKernel::Library;
+        possible.then(|| {
+            with(run, |changed| {
+                changed.training.loss = LossKernel::ChunkedLoss
+            })
+        })
     },
 };

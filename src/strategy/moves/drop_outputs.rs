@@ -6,18 +6,18 @@ pub const MOVE: Move = Move {
     id: "drop-outputs",
     title: "drop the model's output before backward",
     group: Group::Outputs,
-    what: "Lets the logits go once the loss is there; a loop that keeps `outputs` holds them through backward.",
+    what: "Frees the logits once the loss is computed; a loop that keeps `outputs` holds them through backward.",
     needs: "The loop keeps the model's output.",
     cost: Cost::Free,
     never_worse: true,
-    speed: "None.",
-    quality: "None.",
+    speed: "No change.",
+    quality: "Identical.",
     source: "PyTorch FAQ, \"My model reports cuda runtime error(2)\": https://docs.pytorch.org/docs/stable/notes/faq.html",
     caveat: "",
     code: "loss = model(**batch).loss",
-    apply: |s| {
-        s.training
+    apply: |run| {
+        run.training
             .keep_outputs
-            .then(|| with(s, |it| it.training.keep_outputs = false))
+            .then(|| with(run, |changed| changed.training.keep_outputs = false))
     },
 };

@@ -6,23 +6,23 @@ pub const MOVE: Move = Move {
     id: "freeze-encoder",
     title: "freeze the encoder",
     group: Group::Encoder,
-    what: "The image tower or the spectra's backbone has no gradients and no states, and where nothing before it is trained, its activations are let go at once.",
-    needs: "A model of an encoder and what reads it, such as LLaVA or a fine-tuned DreaMS.",
+    what: "The image tower or spectrum backbone gets no gradients and no optimizer states; where nothing before it is trained, its activations are freed at once.",
+    needs: "A model with an encoder and a part that reads it, such as LLaVA or a fine-tuned DreaMS.",
     cost: Cost::Results,
     never_worse: true,
     speed: "Faster: no backward pass through the encoder.",
-    quality: "Features stay as they were pre-trained; in LLaVA's first stages the tower is frozen too.",
+    quality: "Features stay as pre-trained; LLaVA's first stages freeze the tower too.",
     source: "arXiv 2304.08485 section 4.2; DreaMS --unfreeze_backbone_at_epoch",
-    caveat: "Norms and dropout of the frozen part should be in evaluation mode.",
+    caveat: "Put norms and dropout of the frozen part in evaluation mode.",
     code: "model.vision_tower.requires_grad_(False)",
-    apply: |s| {
-        let part = encoder(s)?;
-        let training = &s.training;
-        let open = !is_frozen(s, part) && training.train_only.is_empty();
+    apply: |run| {
+        let part = encoder(run)?;
+        let training = &run.training;
+        let open = !is_frozen(run, part) && training.train_only.is_empty();
         open.then(|| {
-            with(s, |it| match &mut it.training.lora {
+            with(run, |changed| match &mut changed.training.lora {
                 Some(lora) => lora.exclude.push(part.into()),
-                None => it.training.freeze.push(part.into()),
+                None => changed.training.freeze.push(part.into()),
             })
         })
     },

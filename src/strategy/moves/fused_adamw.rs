@@ -11,16 +11,20 @@ pub const MOVE: Move = Move {
     needs: "AdamW in another implementation.",
     cost: Cost::Free,
     never_worse: false,
-    speed: "Faster: memory is gone over 7 times instead of 20.",
-    quality: "Equal up to rounding.",
+    speed: "Faster: 7 passes over memory instead of 20.",
+    quality: "Identical up to rounding.",
     source: "torch/optim/adam.py; recorded steps of torch 2.15: 4.1 x parameters at the peak instead of 5.0",
     caveat: "",
     code: "torch.optim.AdamW(params, lr, fused=True)",
-    apply: |s| {
+    apply: |run| {
         let other = matches!(
-            s.training.optimizer,
+            run.training.optimizer,
             Optimizer::AdamW | Optimizer::AdamWTwoLists | Optimizer::AdamWLoop
         );
-        other.then(|| with(s, |it| it.training.optimizer = Optimizer::AdamWFused))
+        other.then(|| {
+            with(run, |changed| {
+                changed.training.optimizer = Optimizer::AdamWFused
+            })
+        })
     },
 };

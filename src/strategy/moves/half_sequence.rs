@@ -7,19 +7,20 @@ pub const MOVE: Move = Move {
     id: "half-sequence",
     title: "sequences of half the length",
     group: Group::Length,
-    what: "Longer texts are cut or split.",
+    what: "Longer texts are truncated or split.",
     needs: "A network that reads sequences of 256 tokens or more.",
     cost: Cost::Results,
     never_worse: true,
     speed: "Faster: half the tokens.",
-    quality: "The model sees less at once.",
+    quality: "The model sees less context.",
     source: "arXiv 2108.06084 (short sequences first); the tokens of an effective batch halve",
     caveat: "An effective batch has half the tokens.",
     code: "tokenizer(..., truncation=True, max_length=length)",
-    apply: |s| {
+    apply: |run| {
         // Context parallelism deals a sequence out in twice as many pieces as it has ranks.
-        let pieces = u64::from(s.parallel.cp).max(1) * 2;
-        let half = s.data.sequence / 2 / pieces * pieces;
-        (reads_sequences(s) && half >= 128).then(|| with(s, |it| it.data.sequence = half))
+        let pieces = u64::from(run.parallel.cp).max(1) * 2;
+        let half = run.data.sequence / 2 / pieces * pieces;
+        (reads_sequences(run) && half >= 128)
+            .then(|| with(run, |changed| changed.data.sequence = half))
     },
 };

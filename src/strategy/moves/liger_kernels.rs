@@ -8,17 +8,17 @@ pub const MOVE: Move = Move {
     id: "liger-kernels",
     title: "Liger's norms, rotary embeddings and gated layers",
     group: Group::Kernels,
-    what: "Fused kernels that keep fewer tensors for backward than the library's Python.",
+    what: "Fused kernels that keep fewer tensors for backward than the library's Python code.",
     needs: "A decoder with RMS norms; a GPU that Triton supports.",
     cost: Cost::Free,
     never_worse: true,
     speed: "Faster: fewer passes over memory.",
-    quality: "Equal up to rounding.",
+    quality: "Identical up to rounding.",
     source: "arXiv 2410.10989; Liger-Kernel ops/",
     caveat: "",
     code: "liger_kernel.transformers.apply_liger_kernel_to_llama(...)",
-    apply: |s| {
-        let possible = language_model(s) && s.training.kernels != Kernels::Liger;
-        possible.then(|| with(s, |it| it.training.kernels = Kernels::Liger))
+    apply: |run| {
+        let possible = language_model(run) && run.training.kernels != Kernels::Liger;
+        possible.then(|| with(run, |changed| changed.training.kernels = Kernels::Liger))
     },
 };

@@ -8,17 +8,21 @@ pub const MOVE: Move = Move {
     id: "liger-loss",
     title: "fused linear cross-entropy (Liger)",
     group: Group::Loss,
-    what: "Logits never exist as a whole; the gradients of the head are made in forward, chunk by chunk.",
-    needs: "A language model whose loss makes all logits at once.",
+    what: "The full logits never exist; gradients of the output projection are computed during forward, chunk by chunk.",
+    needs: "A language model whose loss computes all logits at once.",
     cost: Cost::Free,
     never_worse: false,
-    speed: "About as fast: the same products, in smaller pieces.",
-    quality: "Equal up to rounding.",
+    speed: "About as fast: the same products in smaller pieces.",
+    quality: "Identical up to rounding.",
     source: "arXiv 2410.10989; Liger-Kernel ops/fused_linear_cross_entropy.py",
-    caveat: "The output has no logits, so metrics computed from them need a pass of their own.",
+    caveat: "The model returns no logits, so metrics based on them need a pass of their own.",
     code: "liger_kernel.transformers.AutoLigerKernelForCausalLM",
-    apply: |s| {
-        let possible = language_model(s) && s.training.loss == LossKernel::Library;
-        possible.then(|| with(s, |it| it.training.loss = LossKernel::LigerLinear))
+    apply: |run| {
+        let possible = language_model(run) && run.training.loss == LossKernel::Library;
+        possible.then(|| {
+            with(run, |changed| {
+                changed.training.loss = LossKernel::LigerLinear
+            })
+        })
     },
 };

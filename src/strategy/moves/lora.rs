@@ -7,17 +7,18 @@ pub const MOVE: Move = Move {
     id: "lora",
     title: "LoRA on the attention layers, over a frozen bf16 base",
     group: Group::Adapters,
-    what: "Trains low-rank adapters; the base has no gradients and no states.",
-    needs: "A network with known attention layers; a card with bf16.",
+    what: "Trains low-rank adapters; the base gets no gradients and no optimizer states.",
+    needs: "A network with known attention layers; a GPU with bf16.",
     cost: Cost::Results,
     never_worse: false,
-    speed: "Faster backward: no gradients of weights.",
-    quality: "Often enough for fine-tuning, never for pre-training; learning rate about ten times higher.",
+    speed: "Faster backward: no weight gradients.",
+    quality: "Often enough for fine-tuning, not for pre-training; use a learning rate about ten times higher.",
     source: "arXiv 2106.09685; arXiv 2405.09673 (LoRA learns less and forgets less)",
-    caveat: "Activations mostly stay.",
+    caveat: "Most activations remain.",
     code: "peft.get_peft_model(model, LoraConfig(...))",
-    apply: |s| {
-        let targets = attention_layers(s)?;
-        (s.training.lora.is_none() && has_bf16(s)).then(|| with(s, |it| adapted(it, targets)))
+    apply: |run| {
+        let targets = attention_layers(run)?;
+        (run.training.lora.is_none() && has_bf16(run))
+            .then(|| with(run, |changed| adapted(changed, targets)))
     },
 };

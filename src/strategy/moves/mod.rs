@@ -1,7 +1,7 @@
 //! Moves: changes to a run that may save memory, one file each.
 //!
-//! A move says what it does and what it costs; what it saves is computed for the run at hand, never assumed, and may be nothing
-//! or less than nothing.
+//! A move says what it does and what it costs. What it saves is computed for the run at hand; some moves save nothing or cost
+//! memory. Which programs can run a moved scenario is the exports' business.
 
 mod adafactor;
 mod adamw_8bit;
@@ -10,7 +10,6 @@ mod adapter_targets;
 mod adapter_type;
 mod amp_bf16;
 mod amp_fp16;
-mod asks;
 mod average_on_host;
 mod bucket_lengths;
 mod bucket_view;
@@ -22,6 +21,7 @@ mod checkpoint_matmuls;
 mod checkpoint_products;
 mod chunked_head;
 mod chunked_loss;
+mod conditions;
 mod drop_outputs;
 mod eval_batch;
 mod expandable_segments;
@@ -57,20 +57,20 @@ pub use folklore::{FOLKLORE, Folklore};
 use serde::Serialize;
 
 use crate::scenario::Scenario;
-use asks::{
+use conditions::{
     adamw, adapted, attention_layers, embeddings, encoder, has_bf16, is_frozen, language_model,
     less, nvidia, reads_sequences, with,
 };
 
-/// What a move costs beside what it saves.
+/// What a move costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cost {
-    /// The same results, not slower.
+    /// Same results, not slower.
     Free,
-    /// The same results up to rounding, slower.
+    /// Same results up to rounding, but slower.
     Time,
-    /// Other results: what is trained, or how exactly, changes.
+    /// Different results: what is trained, or how precisely, changes.
     Results,
 }
 
@@ -84,7 +84,7 @@ impl Cost {
     }
 }
 
-/// What a move changes. Of the moves of one group at most one is taken.
+/// What a move changes; a run takes at most one move of each group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Group {
@@ -117,7 +117,7 @@ pub enum Group {
 }
 
 impl Group {
-    /// In the order in which moves are applied: what is trained first, how it is stepped and held last.
+    /// In the order in which moves are applied: first what is trained, last how it is updated and held.
     pub const ALL: [Self; 26] = [
         Self::Length,
         Self::Size,
@@ -147,7 +147,7 @@ impl Group {
         Self::Allocator,
     ];
 
-    /// Whether a move of this group leaves the passes through the network as they are: the optimizer's turn alone changes.
+    /// Whether a move of this group changes the optimizer step only, not the passes through the network.
     pub const fn is_of_the_turn(self) -> bool {
         matches!(self, Self::Average | Self::Optimizer)
     }
@@ -161,26 +161,26 @@ pub struct Move {
     pub group: Group,
     /// What it does.
     pub what: &'static str,
-    /// What a run must be for it to be possible.
+    /// What it requires of a run.
     pub needs: &'static str,
     pub cost: Cost,
-    /// Whether a run with it never needs more memory or more time than without, whatever else is chosen.
+    /// Whether it never costs memory or time, whatever other moves are taken.
     pub never_worse: bool,
     /// What it does to speed.
     pub speed: &'static str,
-    /// What it does to what is learnt.
+    /// What it does to the quality of the result.
     pub quality: &'static str,
-    /// Where speed and quality were read.
+    /// The sources for speed and quality.
     pub source: &'static str,
-    /// In what the run is no longer the same; empty where it is.
+    /// What to watch out for; may be empty.
     pub caveat: &'static str,
-    /// What it takes in code.
+    /// How to write it in code.
     pub code: &'static str,
-    /// The changed scenario, where the move is possible and changes anything.
+    /// The changed scenario; `None` if the move is not possible or changes nothing.
     pub apply: fn(&Scenario) -> Option<Scenario>,
 }
 
-/// All moves but the micro-batch, which is chosen for each set of them; cheapest first.
+/// All moves, cheapest first. The micro-batch is not among them: it is chosen for each set of moves.
 pub const MOVES: &[Move] = &[
     drop_outputs::MOVE,
     no_cache::MOVE,
@@ -232,7 +232,7 @@ pub const MOVES: &[Move] = &[
 
 /// The move with this id.
 pub fn find(id: &str) -> Option<&'static Move> {
-    MOVES.iter().find(|it| it.id == id)
+    MOVES.iter().find(|known| known.id == id)
 }
 
 #[cfg(test)]

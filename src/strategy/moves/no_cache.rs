@@ -1,23 +1,23 @@
-//! Turn the key-value cache off.
+//! Turn off the key-value cache.
 
 use super::{Cost, Group, Move, with};
 
 pub const MOVE: Move = Move {
     id: "no-cache",
-    title: "turn the key-value cache off",
+    title: "turn off the key-value cache",
     group: Group::Cache,
-    what: "Training has no use for the keys and values that generation keeps.",
-    needs: "The model fills a cache while it trains.",
+    what: "Does not keep the keys and values that only generation needs.",
+    needs: "The model fills a cache during training.",
     cost: Cost::Free,
     never_worse: true,
-    speed: "None.",
-    quality: "None.",
-    source: "transformers modeling_llama.py: use_cache defaults to the configuration, which is on",
+    speed: "No change.",
+    quality: "Identical.",
+    source: "transformers modeling_llama.py: use_cache defaults to the model's configuration, where it is on",
     caveat: "",
     code: "model.config.use_cache = False",
-    apply: |s| {
-        s.training
+    apply: |run| {
+        run.training
             .use_cache
-            .then(|| with(s, |it| it.training.use_cache = false))
+            .then(|| with(run, |changed| changed.training.use_cache = false))
     },
 };

@@ -6,18 +6,18 @@ pub const MOVE: Move = Move {
     id: "no-dropout",
     title: "no dropout",
     group: Group::Dropout,
-    what: "Masks and dropped copies are not made.",
-    needs: "The network has dropout, and it is on.",
+    what: "No masks and no dropped-out copies are kept.",
+    needs: "A network with dropout that is switched on.",
     cost: Cost::Results,
     never_worse: true,
     speed: "Faster: fewer kernels.",
-    quality: "Less regularisation; large models are trained without.",
+    quality: "Less regularization; large models are trained without.",
     source: "arXiv 2204.02311 section 5: trained without dropout",
-    caveat: "Where the network has none it changes nothing.",
+    caveat: "Changes nothing in networks without dropout.",
     code: "config.attention_dropout = config.hidden_dropout = 0.0",
-    apply: |s| {
-        s.training
+    apply: |run| {
+        run.training
             .dropout
-            .then(|| with(s, |it| it.training.dropout = false))
+            .then(|| with(run, |changed| changed.training.dropout = false))
     },
 };

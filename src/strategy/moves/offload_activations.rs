@@ -1,26 +1,26 @@
-//! Keep activations on the host.
+//! Offload activations to the host.
 
 use super::{Cost, Group, Move, with};
 use crate::scenario::Checkpointing;
 
 pub const MOVE: Move = Move {
     id: "offload-activations",
-    title: "keep activations on the host",
+    title: "offload activations to the host",
     group: Group::Checkpointing,
-    what: "Every tensor kept for backward is copied to host memory and back.",
-    needs: "Nothing is checkpointed yet, and the cache is off.",
+    what: "Every tensor saved for backward is copied to host memory and back.",
+    needs: "No checkpointing yet, and the cache is off.",
     cost: Cost::Time,
     never_worse: false,
-    speed: "Bound by the link to the host; slow where activations are large against the arithmetic.",
-    quality: "Equal.",
+    speed: "Limited by the link to the host; slow where activations are large relative to the arithmetic.",
+    quality: "Identical.",
     source: "torch.autograd.graph.save_on_cpu; torchtune enable_activation_offloading",
-    caveat: "Host memory must hold what the card does not.",
+    caveat: "Host memory has to hold what leaves the GPU.",
     code: "torch.autograd.graph.save_on_cpu(pin_memory=True)",
-    apply: |s| {
-        let none = s.training.checkpointing == Checkpointing::None && !s.training.use_cache;
+    apply: |run| {
+        let none = run.training.checkpointing == Checkpointing::None && !run.training.use_cache;
         none.then(|| {
-            with(s, |it| {
-                it.training.checkpointing = Checkpointing::Offload;
+            with(run, |changed| {
+                changed.training.checkpointing = Checkpointing::Offload;
             })
         })
     },

@@ -1,4 +1,4 @@
-//! AdamW on the host.
+//! AdamW on the CPU.
 
 use super::adamw;
 use super::{Cost, Group, Move, with};
@@ -6,19 +6,22 @@ use crate::scenario::Optimizer;
 
 pub const MOVE: Move = Move {
     id: "offload-optimizer",
-    title: "AdamW on the host",
+    title: "AdamW on the CPU",
     group: Group::Optimizer,
-    what: "States and the step are on the processor; gradients go there and weights come back.",
+    what: "Optimizer states and the step live on the CPU; gradients are copied there and weights copied back.",
     needs: "AdamW on one GPU.",
     cost: Cost::Time,
     never_worse: false,
-    speed: "Slow: the step is bound by the link and by the processor.",
-    quality: "Equal up to rounding.",
+    speed: "Slow: the step is limited by the link and the CPU.",
+    quality: "Identical up to rounding.",
     source: "torchao optim/cpu_offload.py (CPUOffloadOptimizer)",
-    caveat: "Host memory needs eight bytes for each trained parameter; learning-rate schedules must know the wrapper.",
+    caveat: "Needs eight bytes of host memory for each trained parameter; learning-rate schedulers have to know the wrapper.",
     code: "torchao.optim.CPUOffloadOptimizer(params, torch.optim.AdamW)",
-    apply: |s| {
-        (adamw(s) && s.hardware.gpus == 1)
-            .then(|| with(s, |it| it.training.optimizer = Optimizer::AdamWOffload))
+    apply: |run| {
+        (adamw(run) && run.hardware.gpus == 1).then(|| {
+            with(run, |changed| {
+                changed.training.optimizer = Optimizer::AdamWOffload
+            })
+        })
     },
 };

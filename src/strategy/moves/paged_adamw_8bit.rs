@@ -8,17 +8,20 @@ pub const MOVE: Move = Move {
     id: "paged-adamw-8bit",
     title: "paged 8-bit AdamW (bitsandbytes)",
     group: Group::Optimizer,
-    what: "States in eight bits, in managed memory that the driver moves to the host while the card is full.",
-    needs: "AdamW; an NVIDIA card.",
+    what: "Optimizer states in 8 bits, in managed memory that the driver moves to the host when the GPU is full.",
+    needs: "AdamW; an NVIDIA GPU.",
     cost: Cost::Results,
     never_worse: false,
-    speed: "As 8-bit AdamW while the card has room; counted here as if all states were on the host.",
+    speed: "As 8-bit AdamW while the GPU has room; computed here as if all states were on the host.",
     quality: "As 8-bit AdamW.",
     source: "arXiv 2305.14314 section 3; bitsandbytes optim/adamw.py",
     caveat: "",
     code: "bitsandbytes.optim.PagedAdamW8bit(params)",
-    apply: |s| {
-        (adamw(s) && nvidia(s))
-            .then(|| with(s, |it| it.training.optimizer = Optimizer::PagedAdamW8bit))
+    apply: |run| {
+        (adamw(run) && nvidia(run)).then(|| {
+            with(run, |changed| {
+                changed.training.optimizer = Optimizer::PagedAdamW8bit
+            })
+        })
     },
 };

@@ -1,4 +1,4 @@
-//! QLoRA: adapters over a base in four bits.
+//! QLoRA: adapters over a 4-bit base.
 
 use super::{Cost, Group, Move, with};
 use super::{adapted, attention_layers, has_bf16, language_model, nvidia};
@@ -6,35 +6,35 @@ use crate::scenario::{Precision, Quantization};
 
 pub const MOVE: Move = Move {
     id: "qlora",
-    title: "QLoRA: adapters over a base in four bits",
+    title: "QLoRA: adapters over a 4-bit base",
     group: Group::Adapters,
-    what: "The frozen base is stored in NF4 with double quantisation; one matrix at a time exists in bf16 while it is used.",
-    needs: "A language model with known attention layers; an NVIDIA card with bf16.",
+    what: "The frozen base is stored in NF4 with double quantization; one matrix at a time is dequantized to bf16 while it is used.",
+    needs: "A language model with known attention layers; an NVIDIA GPU with bf16.",
     cost: Cost::Results,
     never_worse: false,
-    speed: "Slower: every matrix is dequantised in forward and in backward.",
+    speed: "Slower: every matrix is dequantized in forward and in backward.",
     quality: "As LoRA, with a little noise from the base.",
     source: "arXiv 2305.14314; bitsandbytes",
-    caveat: "Merged weights are those of the quantised base.",
+    caveat: "Merged weights are those of the quantized base.",
     code: "BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type=\"nf4\", bnb_4bit_use_double_quant=True)",
-    apply: |s| {
-        let possible = s.training.quantization == Quantization::None
-            && language_model(s)
-            && has_bf16(s)
-            && nvidia(s);
+    apply: |run| {
+        let possible = run.training.quantization == Quantization::None
+            && language_model(run)
+            && has_bf16(run)
+            && nvidia(run);
         if !possible {
             return None;
         }
-        let targets = match &s.training.lora {
+        let targets = match &run.training.lora {
             Some(lora) => lora.targets.clone(),
-            None => attention_layers(s)?,
+            None => attention_layers(run)?,
         };
-        Some(with(s, |it| {
-            if it.training.lora.is_none() {
-                adapted(it, targets);
+        Some(with(run, |changed| {
+            if changed.training.lora.is_none() {
+                adapted(changed, targets);
             }
-            it.training.precision = Precision::AmpBf16OnBf16;
-            it.training.quantization = Quantization::Nf4Double;
+            changed.training.precision = Precision::AmpBf16OnBf16;
+            changed.training.quantization = Quantization::Nf4Double;
         }))
     },
 };

@@ -7,17 +7,17 @@ pub const MOVE: Move = Move {
     id: "sdpa",
     title: "fused attention (SDPA)",
     group: Group::Attention,
-    what: "Attention in one kernel that keeps no matrix of scores.",
+    what: "Computes attention in one kernel that keeps no matrix of scores.",
     needs: "Eager attention.",
     cost: Cost::Free,
     never_worse: false,
     speed: "Faster.",
-    quality: "Equal up to rounding.",
+    quality: "Identical up to rounding.",
     source: "arXiv 2307.08691; transformers attn_implementation",
-    caveat: "A real padding mask takes SDPA off the flash kernel; attention weights cannot be returned.",
+    caveat: "A real padding mask keeps SDPA off the flash kernel; attention weights cannot be returned.",
     code: "AutoModel.from_pretrained(..., attn_implementation='sdpa')",
-    apply: |s| {
-        let eager = s.training.attention == Attention::Eager;
-        eager.then(|| with(s, |it| it.training.attention = Attention::Sdpa))
+    apply: |run| {
+        let eager = run.training.attention == Attention::Eager;
+        eager.then(|| with(run, |changed| changed.training.attention = Attention::Sdpa))
     },
 };

@@ -1,6 +1,6 @@
-//! The search: every combination of moves and micro-batches, the fastest that fits, and the front of memory against time.
+//! The search: all combinations of moves and micro-batches, for the fastest that fits and the Pareto front of memory and time.
 //!
-//! A search is a stepper: `step` works for a while and says how far it is, so that a page can show progress and stop it.
+//! `step` works for a while and reports progress, so that a page can show it and stop it.
 
 mod explore;
 mod space;
@@ -33,25 +33,25 @@ pub struct Search {
 pub struct Tally {
     /// Combinations of moves and micro-batches.
     pub space: u64,
-    /// Of these: settled, by an estimate or by pruning.
+    /// Of these, checked by an estimate or pruned.
     pub settled: u64,
     /// Networks run on the tape.
     pub estimates: u64,
     /// Combinations whose two halves were added up.
     pub sums: u64,
-    /// Not possible together, or no other than one that is counted.
+    /// Impossible together, or the same as another.
     pub impossible: u64,
-    /// Pruned: a smaller micro-batch already needs more than there is, and memory does not fall as it grows.
+    /// Pruned: a smaller micro-batch is already too large, and memory does not fall as it grows.
     pub too_large: u64,
     /// Pruned: needs at least as much memory as a smaller micro-batch and at least the time of a larger one, and something
     /// found is better than both.
     pub dominated: u64,
-    /// Pruned: without a move that is possible there and never needs more memory or more time.
+    /// Pruned: it leaves out a move that is possible there and never costs memory or time.
     pub outdone: u64,
     pub done: bool,
 }
 
-/// A combination on the front: nothing that needs less memory is faster.
+/// A combination on the Pareto front: nothing that needs less memory is faster.
 #[derive(Clone, Debug)]
 pub struct Point {
     pub peak: Bytes,
@@ -66,7 +66,7 @@ pub struct Candidate {
     pub moves: Vec<&'static Move>,
     pub estimate: Estimate,
     pub time: Span,
-    /// Whether it meets the goal, allocator and all.
+    /// Whether a full estimate meets the goal.
     pub fits: bool,
 }
 

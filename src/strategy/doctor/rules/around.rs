@@ -1,11 +1,11 @@
-//! What stood around the failure: other processes, other cards, the step and the phase.
+//! Rules on the surroundings of the failure: other processes, other GPUs, the step and the phase.
 
 use super::{NAMED, UNSURE, Verdict};
 use crate::strategy::doctor::{Cause, Failure, Findings};
 use crate::units::Bytes;
 
 impl Verdict {
-    /// Memory on the card that is not this process's.
+    /// Memory on the GPU that other processes use.
     pub(super) fn others(&mut self, failure: &Failure, findings: &Findings) {
         let listed: Bytes = failure.processes.iter().map(|it| it.1).sum();
         if let Some(total) = failure.total {
@@ -14,8 +14,8 @@ impl Verdict {
             if large(listed) && listed >= short {
                 self.because(
                     format!(
-                        "Other processes hold {listed} of the card's {total}; without them this request, short by \
-                         {short}, would have been served."
+                        "Other processes use {listed} of the GPU's {total}; without them this request, short by \
+                         {short}, would have succeeded."
                     ),
                     &[(Cause::OtherProcess, 300.0)],
                 );
@@ -29,7 +29,7 @@ impl Verdict {
             if let Some(hidden) = hidden.filter(|it| large(*it) && *it >= short) {
                 self.because(
                     format!(
-                        "{hidden} of the card's {total} belong to nothing the text names: another process, \
+                        "{hidden} of the GPU's {total} are used by nothing that the text names: another process, \
                          or libraries of this one."
                     ),
                     &[(Cause::OtherProcess, 25.0)],
@@ -51,7 +51,7 @@ impl Verdict {
         {
             self.because(
                 format!(
-                    "GPU {device} has {} in use, most of it not by this program, while GPU {} is nearly empty.",
+                    "{} are in use on GPU {device}, mostly not by this program, while GPU {} is nearly empty.",
                     card.used, empty.index
                 ),
                 &[(Cause::WrongDevice, 100.0), (Cause::OtherProcess, 5.0)],
@@ -67,29 +67,29 @@ impl Verdict {
     }
 
     /// When it happened.
-    pub(super) fn place(&mut self, findings: &Findings) {
-        let place = findings.place;
-        if place.evaluating {
+    pub(super) fn moment(&mut self, findings: &Findings) {
+        let moment = findings.moment;
+        if moment.evaluating {
             self.because(
                 "It happened during an evaluation, which is not part of every step.",
                 &[(Cause::Schedule, 12.0)],
             );
         }
-        if place.no_batch_fits {
+        if moment.no_batch_fits {
             self.because(
                 "A batch-size finder tried every size down to one sample, and none ran.",
                 &[(Cause::Capacity, 30.0), (Cause::Outlier, 0.1)],
             );
         }
-        if place.saving {
+        if moment.saving {
             self.because(
-                "It happened while a checkpoint or a copy of the weights was made.",
+                "It happened while a checkpoint was saved or the weights were copied.",
                 &[(Cause::Schedule, 8.0)],
             );
         }
-        match place.step {
+        match moment.step {
             Some(step @ 0..=1) => self.because(
-                format!("It happened at step {step}: nothing had time to accumulate or to change."),
+                format!("It happened at step {step}: nothing had time to accumulate or change."),
                 &[
                     (Cause::Capacity, 2.0),
                     (Cause::Leak, 0.02),
@@ -98,19 +98,19 @@ impl Verdict {
                 ],
             ),
             Some(step @ 2..=9) => self.because(
-                format!("It happened at step {step}, before most leaks and schedules show."),
+                format!("It happened at step {step}, too early for most leaks and schedules."),
                 &[(Cause::Leak, 0.2), (Cause::Schedule, 0.2)],
             ),
             Some(step) => {
                 self.because(
-                    format!("{step} steps had gone well before: the usual batch fits."),
+                    format!("{step} steps ran before it: the usual batch fits."),
                     &[(Cause::Capacity, 0.15), (Cause::Outlier, 1.5)],
                 );
                 // Schedules are written with round numbers, and what they switch on fails then or soon after.
                 if step >= 20 && step % 50 <= 2 {
                     self.because(
                         format!(
-                            "Step {step} is a round number or just after one, as schedules have."
+                            "Step {step} is at or just after a round number, as schedules are."
                         ),
                         &[(Cause::Schedule, 4.0)],
                     );
@@ -121,7 +121,7 @@ impl Verdict {
     }
 }
 
-/// What is in use and nobody's: the whole less what is free, this process's own, and the processes listed.
+/// Memory in use that nobody accounts for: the total less free memory, this process and the processes listed.
 fn hidden(failure: &Failure, listed: Bytes) -> Option<Bytes> {
     // A context and its libraries where the text does not count them.
     let context = Bytes::gib(1.5);

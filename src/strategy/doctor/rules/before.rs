@@ -1,19 +1,19 @@
-//! What was known before the failure: an earlier peak, the scenario, the steps of a probe log.
+//! Rules on what came before the failure: an earlier peak, the scenario, the steps of a probe log.
 
 use super::{NAMED, SHOWN, UNSURE, Verdict};
 use crate::strategy::doctor::{Cause, Drift, Expectation, Failure, Findings};
 use crate::units::Bytes;
 
-/// Differences below this part of the card are rounding, workspaces, a display.
+/// Differences below this share of the GPU are rounding, workspaces, a display.
 const NOTICEABLE: f64 = 0.01;
-/// A need read off a line through earlier steps is this far off, either way.
+/// The error of a peak extrapolated from earlier steps, either way.
 const LINE_IS_OFF: f64 = 0.04;
 
-/// As sure as one may be of fragmentation where the same steps in another order just run.
+/// The limit for fragmentation where the same steps in another order barely run.
 const TIGHT: f64 = 0.5;
 
 impl Verdict {
-    /// A peak that was served before.
+    /// An earlier, larger peak.
     pub(super) fn summary(&mut self, failure: &Failure, findings: &Findings) {
         let Some(peak) = findings.summary.as_ref().and_then(|it| it.allocated) else {
             return;
@@ -24,8 +24,8 @@ impl Verdict {
         if peak.1 >= allocated + tried {
             self.because(
                 format!(
-                    "{} were allocated at once before, more than the {} this request would have made: the run had \
-                     fitted.",
+                    "{} were allocated at an earlier peak, more than the {} with this request: the run did fit \
+                     before.",
                     peak.1,
                     allocated + tried
                 ),
@@ -40,7 +40,7 @@ impl Verdict {
         }
     }
 
-    /// What the scenario needs against what the process could have had.
+    /// The predicted peak against the memory that the process could have had.
     pub(super) fn scenario(
         &mut self,
         failure: &Failure,
@@ -52,22 +52,22 @@ impl Verdict {
         };
         let tried = failure.tried.unwrap_or_default();
         let peak = expected.peak;
-        let later = findings.place.step.is_some_and(|it| it > 1);
+        let later = findings.moment.step.is_some_and(|it| it > 1);
         let others: Bytes = failure.processes.iter().map(|it| it.1).sum();
         self.events(findings, expected);
         self.replayed(usable, others, expected);
         if peak > usable && peak <= usable + others {
             self.because(
                 format!(
-                    "The scenario's peak of {peak} fits the card, and not the {usable} that other processes left."
+                    "The scenario's peak of {peak} fits the GPU, but not the {usable} that other processes left."
                 ),
                 &[(Cause::OtherProcess, 4.0)],
             );
         } else if peak > usable {
             let reason = format!(
-                "The scenario needs {peak} at its peak, and this process could have had {usable} at most."
+                "The scenario needs {peak} at its peak; this process could have had {usable} at most."
             );
-            // Where steps had gone well, the need came with a batch or with something that began.
+            // After steps that ran, it was one batch or something that started.
             let factors = if later {
                 [
                     (Cause::Capacity, 6.0),
@@ -89,8 +89,8 @@ impl Verdict {
         } else if allocated + tried > peak.scale(1.0 + 2.0 * NOTICEABLE) {
             self.because(
                 format!(
-                    "{} would have been allocated, where the scenario explains {peak}: something is alive that it does \
-                     not have.",
+                    "{} would have been allocated, but the scenario explains only {peak}: something else is alive \
+                     that it does not contain.",
                     allocated + tried
                 ),
                 &[
@@ -103,8 +103,8 @@ impl Verdict {
         } else {
             self.because(
                 format!(
-                    "The scenario's peak of {peak} fits in the {usable} this process could have had, and no more than \
-                     that was asked for: the pieces did not fit."
+                    "The scenario's peak of {peak} fits in the {usable} that this process could have had, and no more than \
+                     that was requested: the free memory was not contiguous."
                 ),
                 &[
                     (Cause::Fragmentation, 8.0),
@@ -117,7 +117,7 @@ impl Verdict {
         }
     }
 
-    /// Whether the scenario's own steps are refused where so much memory can be had.
+    /// Whether the scenario's own steps fail with this much memory.
     fn replayed(&mut self, usable: Bytes, others: Bytes, expected: Expectation) {
         let Some(replayed) = expected.replayed.filter(|_| expected.peak <= usable) else {
             return;
@@ -125,25 +125,25 @@ impl Verdict {
         match replayed.failed {
             Some((step, oom)) => self.because(
                 format!(
-                    "Replayed with {usable}, step {step} of the scenario is refused {} with {} allocated and {} held: what is \
-                     free lies in pieces.",
+                    "Replayed with {usable}, step {step} of the scenario fails to get {} with {} allocated and {} reserved: \
+                     the free memory is fragmented.",
                     oom.tried, oom.allocated, oom.reserved
                 ),
-                // With what other processes hold, they might have run.
+                // With the memory of the other processes, they might have run.
                 &[
                     (Cause::Fragmentation, 3.0),
                     (Cause::OtherProcess, if others > Bytes::ZERO { 3.0 } else { 1.0 }),
                 ],
             ),
             None if replayed.retries > 0 => {
-                // Steps in the run's own order may be refused where these are not.
+                // Steps in the run's own order may fail where these do not.
                 if self.ceiling <= UNSURE {
                     self.ceiling = TIGHT;
                 }
                 self.because(
                     format!(
-                        "Replayed with {usable}, {} of the scenario's steps run, though only after the allocator gave back \
-                         what it did not use.",
+                        "Replayed with {usable}, {} of the scenario's steps run, but only after the allocator released \
+                         its cache.",
                         replayed.steps
                     ),
                     &[(Cause::Leak, 1.2), (Cause::Schedule, 1.2)],
@@ -151,8 +151,8 @@ impl Verdict {
             }
             None => self.because(
                 format!(
-                    "Replayed with {usable}, {} of the scenario's steps run and none is refused at first: fragmentation \
-                     alone does not stop them.",
+                    "Replayed with {usable}, {} of the scenario's steps run without a retry: fragmentation alone does \
+                     not stop them.",
                     replayed.steps
                 ),
                 &[
@@ -164,9 +164,9 @@ impl Verdict {
         }
     }
 
-    /// Evaluations and saves that the scenario has, and whether one came at this step or before it.
+    /// The scenario's evaluations and saves, and whether one came at this step or before it.
     fn events(&mut self, findings: &Findings, expected: Expectation) {
-        let Some(step) = findings.place.step else {
+        let Some(step) = findings.moment.step else {
             return;
         };
         // Steps are counted from 0, events after so many of them.
@@ -178,19 +178,19 @@ impl Verdict {
         ] {
             if comes(every) {
                 self.because(
-                    format!("The scenario has one {name} every {every} steps, and one came at step {step}."),
+                    format!("The scenario has one {name} every {every} steps, and one was at step {step}."),
                     &[(Cause::Schedule, 8.0)],
                 );
             } else if came(every) {
                 self.because(
-                    format!("There had been a {name} before step {step}, every {every} steps: it may have left something."),
+                    format!("The scenario has one {name} every {every} steps, so there was one before step {step}: it may have left something behind."),
                     &[(Cause::Schedule, 1.5)],
                 );
             }
         }
     }
 
-    /// What the steps before show.
+    /// The earlier steps of a probe log.
     pub(super) fn history(&mut self, failure: &Failure, findings: &Findings) {
         let (Some(log), Some(usable), Some(allocated)) =
             (&findings.log, failure.usable(), failure.allocated)
@@ -204,7 +204,7 @@ impl Verdict {
         let noticeable = usable.scale(NOTICEABLE);
         let failed = log.failed.unwrap_or_default();
         let needed = allocated + failure.tried.unwrap_or_default();
-        if failed.evaluating || findings.place.evaluating {
+        if failed.evaluating || findings.moment.evaluating {
             self.because(
                 "The failed step was an evaluation.",
                 &[(Cause::Schedule, 300.0)],
@@ -215,7 +215,7 @@ impl Verdict {
         match log.drift(noticeable) {
             Drift::Steady(grown) => {
                 self.because(
-                    format!("Memory between steps grew all along, by {grown} in all."),
+                    format!("Memory between steps grew steadily, by {grown} in total."),
                     &[(Cause::Leak, 300.0)],
                 );
                 self.may_say(SHOWN);
@@ -259,8 +259,8 @@ impl Verdict {
         } else if settled >= 10 && needed > expected.scale(1.03) + noticeable && !largest {
             self.because(
                 format!(
-                    "The failed step had come to {needed}, where steps of its size needed {expected}: something new \
-                     began."
+                    "The failed step had reached {needed}, but earlier steps of its size needed {expected}: something new \
+                     started."
                 ),
                 &[(Cause::Schedule, 300.0)],
             );
@@ -273,15 +273,15 @@ impl Verdict {
             };
             self.because(
                 format!(
-                    "Going by the steps before, this batch needs {expected}, too close to the {usable} this process \
-                     could have had to tell need from fragmentation."
+                    "Judging by earlier steps, this batch needs {expected}, too close to the {usable} that this process \
+                     could have had to tell capacity from fragmentation."
                 ),
                 &factors,
             );
         } else if expected.max(needed) > usable {
             self.because(
                 format!(
-                    "Going by the steps before, this batch needs {expected}, more than the {usable} this process could \
+                    "Judging by earlier steps, this batch needs {expected}, more than the {usable} that this process could \
                      have had."
                 ),
                 &[(too_much, 100.0)],
@@ -290,8 +290,8 @@ impl Verdict {
         } else {
             self.because(
                 format!(
-                    "Going by the steps before, this batch needs {expected}, which fits in the {usable} this process \
-                     could have had: the pieces did not fit."
+                    "Judging by earlier steps, this batch needs {expected}, which fits in the {usable} that this process \
+                     could have had: the free memory was not contiguous."
                 ),
                 &[(Cause::Fragmentation, 100.0)],
             );

@@ -1,4 +1,4 @@
-//! What each number speaks for. Every rule multiplies the weights of the causes it bears on and says why.
+//! The rules: each multiplies the weights of the causes that a number supports or contradicts, and says why.
 
 mod around;
 mod before;
@@ -7,26 +7,26 @@ mod text;
 use super::{Cause, Expectation, Failure, Findings, Log, Ranked};
 use crate::order::sorted;
 
-/// The weights so far and the reasons for them.
+/// The weight of each cause so far, and the reasons.
 #[derive(Clone, Debug)]
 pub(super) struct Verdict {
     weights: [f64; 8],
-    /// How sure the first cause may be called; only facts that leave no other reading raise it.
+    /// The highest confidence that may be reported; only facts that leave no other explanation raise it.
     pub(super) ceiling: f64,
     reasons: Vec<(f64, String)>,
 }
 
-/// Causes that the text cannot tell apart are never called surer than this: a reader acts on more.
+/// The limit where the text cannot tell causes apart.
 pub(super) const UNSURE: f64 = 0.6;
-/// A history that shows the cause itself, where something else may still have happened in the same step.
+/// The limit where the history shows the cause itself, though something else may have happened in the same step.
 pub(super) const SHOWN: f64 = 0.7;
-/// A number that names the cause.
+/// The limit where a number names the cause.
 pub(super) const NAMED: f64 = 0.9;
 
 /// Weighs everything known.
 pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Verdict {
     let mut verdict = Verdict {
-        // Before any number: a card too small is the usual cause, and something else on it the rarest.
+        // Priors: a GPU that is too small is the most common cause, the wrong GPU the rarest.
         weights: Cause::ALL.map(|cause| match cause {
             Cause::Capacity => 1.0,
             Cause::Outlier => 0.7,
@@ -41,11 +41,11 @@ pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Verdi
     };
     let failure = findings.failure.clone().unwrap_or_default();
     let failure = &completed(failure, findings);
-    verdict.doors(failure);
+    verdict.source(failure);
     verdict.limit(failure);
     verdict.others(failure, findings);
     verdict.holes(failure);
-    verdict.place(findings);
+    verdict.moment(findings);
     verdict.summary(failure, findings);
     match (history(failure, findings), expected) {
         (Some(_), _) => verdict.history(failure, findings),
@@ -55,7 +55,7 @@ pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Verdi
     verdict
 }
 
-/// The failure with what a probe log or a summary adds to its text.
+/// The failure, completed from a probe log or a memory summary.
 fn completed(mut failure: Failure, findings: &Findings) -> Failure {
     if let Some(failed) = findings.log.as_ref().and_then(|it| it.failed) {
         failure.tried = failure.tried.or(failed.requested);
@@ -83,7 +83,7 @@ fn history<'a>(failure: &Failure, findings: &'a Findings) -> Option<&'a Log> {
 }
 
 impl Verdict {
-    /// The causes, likeliest first, with shares that sum to at most one.
+    /// The causes, most likely first, with confidences that sum to at most one.
     pub(super) fn ranking(&self) -> Vec<Ranked> {
         let sum: f64 = self.weights.iter().sum();
         let all = Cause::ALL

@@ -1,23 +1,23 @@
-//! What the numbers of the error itself speak for.
+//! Rules on the numbers of the error itself.
 
 use super::{NAMED, Verdict};
 use crate::strategy::doctor::{Cause, Failure, Source};
 use crate::units::Bytes;
 
-/// Part of what PyTorch holds that runs with batches of one shape left unallocated at a failure; recorded runs of the
-/// real allocator. More than that comes from varying shapes.
+/// The share of reserved memory that is unallocated when a run with batches of one shape fails, in recorded runs of the real
+/// allocator. More than that comes from varying shapes.
 const ONE_SHAPE_LEAVES: f64 = 0.15;
 
 impl Verdict {
     /// Errors that did not come from the allocator.
-    pub(super) fn doors(&mut self, failure: &Failure) {
+    pub(super) fn source(&mut self, failure: &Failure) {
         match failure.source {
             Source::Host => self.because(
-                "The host ran out of memory, not the GPU: the text names the CPU's allocator or a killed process.",
+                "The host ran out of memory, not the GPU: the text names the CPU allocator or a killed process.",
                 &[(Cause::Unknown, 1000.0)],
             ),
             Source::Driver if failure.allocated.is_none() => self.because(
-                "The driver refused memory outside PyTorch's allocator, which would have printed its numbers: the card \
+                "The request failed in the driver, outside PyTorch's allocator, which would have printed numbers: the GPU \
                  was full when a context, a library or a kernel was loaded.",
                 &[
                     (Cause::OtherProcess, 15.0),
@@ -32,7 +32,7 @@ impl Verdict {
         }
     }
 
-    /// A request refused although the card had the memory.
+    /// A request that failed although the GPU had the memory.
     pub(super) fn limit(&mut self, failure: &Failure) {
         let (Some(tried), Some(free)) = (failure.tried, failure.free) else {
             return;
@@ -48,8 +48,8 @@ impl Verdict {
             Some(allowed) if over(allowed) => {
                 self.because(
                     format!(
-                        "The card had {free} free for a request of {tried}: the limit of {allowed} that \
-                         set_per_process_memory_fraction sets refused it."
+                        "The GPU had {free} free for a request of {tried}: it failed at the limit of {allowed} set by \
+                         set_per_process_memory_fraction."
                     ),
                     &[(Cause::Capacity, 60.0), (Cause::Fragmentation, 0.3)],
                 );
@@ -57,8 +57,8 @@ impl Verdict {
             }
             _ => self.because(
                 format!(
-                    "The card had {free} free for a request of {tried}, and no limit is named: the driver refused for \
-                     another reason, or another process gave memory back in between."
+                    "The GPU had {free} free for a request of {tried}, and no limit is named: the driver failed for \
+                     another reason, or another process has since released memory."
                 ),
                 &[
                     (Cause::Unknown, 20.0),
@@ -69,7 +69,7 @@ impl Verdict {
         }
     }
 
-    /// Memory held and not handed out.
+    /// Memory that is reserved but unallocated.
     pub(super) fn holes(&mut self, failure: &Failure) {
         let (Some(reserved), Some(holes)) = (failure.reserved(), failure.unallocated) else {
             return;
@@ -84,15 +84,15 @@ impl Verdict {
         if free + holes < tried {
             self.because(
                 format!(
-                    "Even perfectly packed, {free} free and {holes} unallocated could not serve {tried}: \
-                     fragmentation alone is excluded."
+                    "{free} free and {holes} unallocated are less than the request of {tried}, even if contiguous: \
+                     fragmentation alone is ruled out."
                 ),
                 &[(Cause::Fragmentation, 0.05), (Cause::Outlier, 1.6)],
             );
         } else if share > ONE_SHAPE_LEAVES {
             self.because(
                 format!(
-                    "{holes} of {reserved} held are unallocated ({:.0} %), more than batches of one shape leave, and \
+                    "{holes} of {reserved} reserved are unallocated ({:.0} %), more than batches of one shape leave, and \
                      with {free} free they exceed the request of {tried}.",
                     100.0 * share
                 ),
@@ -101,7 +101,7 @@ impl Verdict {
         } else {
             self.because(
                 format!(
-                    "Only {holes} of {reserved} held are unallocated ({:.0} %): packing them better would gain little.",
+                    "Only {holes} of {reserved} reserved are unallocated ({:.0} %): fragmentation costs little.",
                     100.0 * share
                 ),
                 &[(Cause::Fragmentation, 0.6)],
@@ -109,13 +109,13 @@ impl Verdict {
         }
         if failure.expandable {
             self.because(
-                "Expandable segments are on: whole free pages were given back before this failure.",
+                "Expandable segments are on: whole free pages were released before this failure.",
                 &[(Cause::Fragmentation, 0.7)],
             );
         }
         if let Some(pools) = failure.private_pools.filter(|it| *it > Bytes::ZERO) {
             self.because(
-                format!("CUDA graphs keep {pools} of what is held for themselves."),
+                format!("CUDA graphs keep {pools} of the reserved memory in private pools."),
                 &[(Cause::Capacity, 1.1)],
             );
         }

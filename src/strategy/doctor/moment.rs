@@ -1,4 +1,4 @@
-//! Where in the run the error came: the step and the phase, as logs tell them.
+//! When the error came: the step and the phase, as logs show them.
 
 use serde::Serialize;
 
@@ -6,14 +6,14 @@ use super::scan::first_number;
 
 /// What a log says about the moment of the failure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Place {
+pub struct Moment {
     /// Counted from 0.
     pub step: Option<u64>,
     /// An evaluation, not training, was running.
     pub evaluating: bool,
     /// A checkpoint was being written.
     pub saving: bool,
-    /// A batch-size finder went down to nothing.
+    /// A batch-size finder tried every size, and none fits.
     pub no_batch_fits: bool,
 }
 
@@ -36,9 +36,9 @@ const SAVING: &[&str] = &[
     "deepcopy",
 ];
 
-impl Place {
+impl Moment {
     pub fn parse(text: &str) -> Self {
-        let has = |words: &[&str]| words.iter().any(|it| text.contains(it));
+        let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
         Self {
             step: step(text),
             evaluating: has(EVALUATION),
@@ -49,24 +49,24 @@ impl Place {
     }
 }
 
-/// The last step a log names: "step 37", "global_step=37", or a progress bar's "37/300 [".
+/// The last step that a log names: "step 37", "global_step=37", or a progress bar's "37/300 [".
 fn step(text: &str) -> Option<u64> {
     let named = ["step", "Step", "iteration", "iter"]
         .iter()
         .flat_map(|word| text.match_indices(word).map(|it| it.0 + word.len()))
         .filter_map(|at| {
             let rest = text[at..].trim_start_matches([' ', ':', '=', '"', '\'', '#']);
-            let starts = rest.starts_with(|it: char| it.is_ascii_digit());
+            let starts = rest.starts_with(|c: char| c.is_ascii_digit());
             Some((at, starts.then(|| first_number(rest)).flatten()?))
         });
     let bars = text.match_indices('/').filter_map(|(at, _)| {
-        let after = text[at + 1..].trim_start_matches(|it: char| it.is_ascii_digit());
+        let after = text[at + 1..].trim_start_matches(|c: char| c.is_ascii_digit());
         if !after.trim_start().starts_with('[') {
             return None;
         }
         let before = text[..at].trim_end();
         let start = before
-            .rfind(|it: char| !it.is_ascii_digit())
+            .rfind(|c: char| !c.is_ascii_digit())
             .map_or(0, |it| it + 1);
         // The slice may begin inside a letter of many bytes only where no digit stands, and then it does not parse.
         Some((at, before.get(start..)?.parse().ok()?))
@@ -89,7 +89,7 @@ mod tests {
             ("█/[", None),
             ("", None),
         ] {
-            assert_eq!(Place::parse(text).step, expected, "{text}");
+            assert_eq!(Moment::parse(text).step, expected, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What moves ask of a run, and how they change it.
+//! Conditions on a run that moves share, and helpers that change one.
 
 use crate::catalog::{ModelCategory, Vendor};
 use crate::scenario::{Case, Lora, Optimizer, Parallelism, Precision, Scenario};
@@ -9,7 +9,7 @@ pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> S
     changed
 }
 
-/// What the layers of a decoder's attention are called, where adapters on them are usual.
+/// The names of a decoder's attention layers that adapters usually target.
 pub(super) fn attention_layers(scenario: &Scenario) -> Option<Vec<String>> {
     match Case::of(scenario).model?.arch {
         "gpt2" => Some(vec!["c_attn".into()]),
@@ -29,7 +29,7 @@ pub(super) fn adapted(scenario: &mut Scenario, targets: Vec<String>) {
     scenario.training.precision = Precision::AmpBf16OnBf16;
 }
 
-/// What the embeddings are called.
+/// The names of the embeddings.
 pub(super) fn embeddings(scenario: &Scenario) -> Option<Vec<String>> {
     let names: &[&str] = match Case::of(scenario).model?.arch {
         "gpt2" => &["wte", "wpe"],
@@ -42,13 +42,13 @@ pub(super) fn embeddings(scenario: &Scenario) -> Option<Vec<String>> {
 pub(super) fn language_model(scenario: &Scenario) -> bool {
     Case::of(scenario)
         .model
-        .is_some_and(|it| it.category == ModelCategory::Decoders)
+        .is_some_and(|model| model.category == ModelCategory::Decoders)
 }
 
 pub(super) fn reads_sequences(scenario: &Scenario) -> bool {
-    Case::of(scenario).model.is_some_and(|it| {
+    Case::of(scenario).model.is_some_and(|model| {
         matches!(
-            it.category,
+            model.category,
             ModelCategory::Decoders
                 | ModelCategory::EncoderDecoders
                 | ModelCategory::Encoders
@@ -58,7 +58,7 @@ pub(super) fn reads_sequences(scenario: &Scenario) -> bool {
     })
 }
 
-/// The run with a part of one of the model's dimensions, rounded down to a multiple; not below `least`.
+/// The run with one of the model's dimensions scaled down, rounded to a multiple; `None` below `least`.
 pub(super) fn less(
     scenario: &Scenario,
     dim: &str,
@@ -70,8 +70,8 @@ pub(super) fn less(
     let smaller = now.saturating_mul(part.0) / part.1 / multiple * multiple;
     let makes_sense = smaller >= least && smaller < now;
     makes_sense.then(|| {
-        with(scenario, |it| {
-            it.model.dims.insert(dim.into(), smaller);
+        with(scenario, |changed| {
+            changed.model.dims.insert(dim.into(), smaller);
         })
     })
 }
@@ -89,7 +89,7 @@ pub(super) fn nvidia(scenario: &Scenario) -> bool {
         .is_none_or(|gpu| gpu.vendor == Vendor::Nvidia)
 }
 
-/// AdamW with full states on the card, in one process or DDP: where states are divided, others may not replace it.
+/// Whether this is AdamW with full states on the GPU, in one process or DDP: sharded states cannot be replaced.
 pub(super) fn adamw(scenario: &Scenario) -> bool {
     let whole = matches!(
         scenario.parallel.strategy,
@@ -105,7 +105,7 @@ pub(super) fn adamw(scenario: &Scenario) -> bool {
         )
 }
 
-/// What the part is called that turns an image or a spectrum into features, where a run may leave it as it was trained.
+/// The name of the part that encodes an image or a spectrum, where a run may freeze it.
 pub(super) fn encoder(scenario: &Scenario) -> Option<&'static str> {
     if scenario.model.network.is_some() {
         return None;
@@ -118,11 +118,11 @@ pub(super) fn encoder(scenario: &Scenario) -> Option<&'static str> {
     }
 }
 
-/// Whether nothing of that part is trained.
+/// Whether that part is frozen.
 pub(super) fn is_frozen(scenario: &Scenario, part: &str) -> bool {
     let training = &scenario.training;
     match &training.lora {
-        Some(lora) => lora.exclude.iter().any(|it| it == part),
-        None => training.freeze.iter().any(|it| it == part),
+        Some(lora) => lora.exclude.iter().any(|name| name == part),
+        None => training.freeze.iter().any(|name| name == part),
     }
 }
