@@ -374,7 +374,12 @@ fn varied(target: &str, variation: &str) -> Scenario {
 
 /// What the target's own file says, read as another program's: without the link in its header.
 fn read_back(files: &[File]) -> Option<Scenario> {
-    let file = files.iter().find(|file| file.name.ends_with(".yaml"))?;
+    let is_yaml = |name: &str| {
+        Path::new(name)
+            .extension()
+            .is_some_and(|ending| ending == "yaml")
+    };
+    let file = files.iter().find(|file| is_yaml(file.name))?;
     let document = yaml::read(&file.contents).ok()?;
     Some(import::read(&document).scenario)
 }

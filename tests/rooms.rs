@@ -1,5 +1,5 @@
 //! A newcomer finds any room in one step, and imports run one way: `ARCHITECTURE.md` links to each room, and no file
-//! imports from a room above its own.
+//! imports from a room above its own or stands in a circle of imports.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -83,6 +83,12 @@ fn no_import_runs_against_the_order_of_rooms() {
     assert!(sources.arrows().count() > 1000, "imports are not read");
     let against: Vec<String> = against(&sources);
     assert_eq!(against, Vec::<String>::new());
+}
+
+#[test]
+fn files_do_not_import_each_other_in_circles() {
+    let circles = Sources::read("src").circles();
+    assert_eq!(circles, Vec::<Vec<String>>::new());
 }
 
 /// Imports from a room above the importing file's own, as `file -> file: name`.

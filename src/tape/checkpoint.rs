@@ -8,8 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use super::tensor::Kept;
-use super::{Category, Core, DType, Mode, Param, Saved, Tape, Tensor};
+use super::{Category, Core, DType, Kept, Mode, Param, Saved, Tape, Tensor};
 
 /// A segment's function: inputs to outputs.
 pub type Segment = dyn Fn(&[Tensor]) -> Vec<Tensor>;

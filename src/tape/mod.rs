@@ -36,6 +36,7 @@ pub use mode::Mode;
 pub use notes::Note;
 pub use param::{ConstructionPoint, Param, PostAccumulateGradHook};
 pub use phase::Phase;
+pub(in crate::tape) use tensor::Kept;
 pub use tensor::Tensor;
 pub use torch::{AdamStep, Torch};
 pub use trace::{Block, Event, Group, Kernel, Mark, Scope, Trace, rounded};

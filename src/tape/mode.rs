@@ -8,6 +8,10 @@ use super::{DType, Param, Scope, Tape};
 /// What PyTorch keeps per thread (`at::ThreadLocalState`) and modules keep as `training`, with the place on the tape that
 /// new memory belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of PyTorch's own, set by itself"
+)]
 pub struct Mode {
     /// `torch.is_grad_enabled()`.
     pub grad: bool,

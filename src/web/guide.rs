@@ -51,7 +51,7 @@ impl Work for Claims {
         if let Some((claim, variants)) = claim {
             let line = match claim.examine(variants) {
                 Ok(finding) => format!("{}\t{}", finding.verdict.label(), finding.computed),
-                Err(problem) => format!("\t{}", problem),
+                Err(problem) => format!("\t{problem}"),
             };
             self.computed.push(line.replace('\n', " "));
         }

@@ -51,11 +51,7 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
 #[test]
 fn every_row_is_sound() {
     for pair in MODEL_TYPES.windows(2) {
-        assert!(
-            pair[0].name < pair[1].name,
-            "{}",
-            pair[1].name
-        );
+        assert!(pair[0].name < pair[1].name, "{}", pair[1].name);
     }
     for kind in MODEL_TYPES {
         for (name, value) in pairs(kind.defaults) {

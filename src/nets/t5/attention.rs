@@ -1,24 +1,12 @@
 //! `T5Attention` and its relative position biases.
 
 use super::T5;
-use super::stack::Stack;
+use super::stack::{AttentionInputs, Stack};
 use crate::nets::Cx;
 use crate::nets::decoder::{Cache, cached};
 use crate::scenario::{Attention, Checkpointing};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
-
-/// The arguments of an attention besides its hidden states.
-#[derive(Clone, Copy)]
-pub struct AttentionInputs<'a> {
-    /// The bias that the first layer computed.
-    pub position_bias: Option<&'a Tensor>,
-    /// The mask of eager self-attention in the decoder.
-    pub causal: Option<&'a Tensor>,
-    /// The encoder's states, which cross-attention attends to.
-    pub encoded: Option<&'a Tensor>,
-    pub cache: &'a Cache,
-}
 
 impl Stack {
     /// `T5Attention.forward`: the result, the position bias and, in eager attention, the weights.

@@ -1,7 +1,6 @@
 //! `T5Stack`, the encoder or the decoder, and its blocks.
 
 use super::T5;
-use super::attention::AttentionInputs;
 use crate::nets::Cx;
 use crate::nets::decoder::Cache;
 use crate::nets::gpt2::gelu_new;
@@ -13,6 +12,18 @@ use crate::tape::{DType, Tensor};
 pub struct Stack {
     pub model: T5,
     pub is_decoder: bool,
+}
+
+/// The arguments of an attention besides its hidden states.
+#[derive(Clone, Copy)]
+pub struct AttentionInputs<'a> {
+    /// The bias that the first layer computed.
+    pub position_bias: Option<&'a Tensor>,
+    /// The mask of eager self-attention in the decoder.
+    pub causal: Option<&'a Tensor>,
+    /// The encoder's states, which cross-attention attends to.
+    pub encoded: Option<&'a Tensor>,
+    pub cache: &'a Cache,
 }
 
 impl Stack {

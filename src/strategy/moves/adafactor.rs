@@ -20,7 +20,7 @@ pub const MOVE: Move = Move {
     apply: |run| {
         adamw(run).then(|| {
             with(run, |changed| {
-                changed.training.optimizer = Optimizer::AdafactorHf
+                changed.training.optimizer = Optimizer::AdafactorHf;
             })
         })
     },

@@ -20,7 +20,7 @@ pub const MOVE: Move = Move {
     apply: |run| {
         (adamw(run) && nvidia(run)).then(|| {
             with(run, |changed| {
-                changed.training.optimizer = Optimizer::AdamW8bit
+                changed.training.optimizer = Optimizer::AdamW8bit;
             })
         })
     },

@@ -21,7 +21,7 @@ pub const MOVE: Move = Move {
         let fp32 = run.training.precision == Precision::Fp32 && !has_bf16(run);
         fp32.then(|| {
             with(run, |changed| {
-                changed.training.precision = Precision::AmpFp16
+                changed.training.precision = Precision::AmpFp16;
             })
         })
     },

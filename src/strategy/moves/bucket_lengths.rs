@@ -22,7 +22,7 @@ pub const MOVE: Move = Move {
         let known = data.mean > 0 && data.max <= data.sequence;
         (padded && known && !data.packing && reads_sequences(run)).then(|| {
             with(run, |changed| {
-                changed.data.distribution = Distribution::Varying
+                changed.data.distribution = Distribution::Varying;
             })
         })
     },

@@ -19,7 +19,7 @@ pub const MOVE: Move = Move {
         let large = run.runtime.eval_batch > run.data.micro_batch;
         large.then(|| {
             with(run, |changed| {
-                changed.runtime.eval_batch = changed.data.micro_batch
+                changed.runtime.eval_batch = changed.data.micro_batch;
             })
         })
     },

@@ -23,7 +23,7 @@ pub const MOVE: Move = Move {
         );
         other.then(|| {
             with(run, |changed| {
-                changed.training.optimizer = Optimizer::AdamWFused
+                changed.training.optimizer = Optimizer::AdamWFused;
             })
         })
     },

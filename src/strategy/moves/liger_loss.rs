@@ -21,7 +21,7 @@ pub const MOVE: Move = Move {
         let possible = language_model(run) && run.training.loss == LossKernel::Library;
         possible.then(|| {
             with(run, |changed| {
-                changed.training.loss = LossKernel::LigerLinear
+                changed.training.loss = LossKernel::LigerLinear;
             })
         })
     },

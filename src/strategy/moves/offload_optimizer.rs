@@ -20,7 +20,7 @@ pub const MOVE: Move = Move {
     apply: |run| {
         (adamw(run) && run.hardware.gpus == 1).then(|| {
             with(run, |changed| {
-                changed.training.optimizer = Optimizer::AdamWOffload
+                changed.training.optimizer = Optimizer::AdamWOffload;
             })
         })
     },
