@@ -4,17 +4,41 @@ use crate::nets::{Cx, Region};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
 
-/// The name of the module at an index of an `nn.Sequential`.
+/// The name of the module at an index of an `nn.Sequential`, up to the most modules that a model may have.
 pub fn index_name(i: usize) -> &'static str {
-    const NAMES: [&str; 64] = [
-        "0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13", "14", "15", "16",
-        "17", "18", "19", "20", "21", "22", "23", "24", "25", "26", "27", "28", "29", "30", "31",
-        "32", "33", "34", "35", "36", "37", "38", "39", "40", "41", "42", "43", "44", "45", "46",
-        "47", "48", "49", "50", "51", "52", "53", "54", "55", "56", "57", "58", "59", "60", "61",
-        "62", "63",
-    ];
-    NAMES.get(i).copied().unwrap_or("n")
+    let leading_zeros = match i {
+        0..10 => 3,
+        10..100 => 2,
+        100..1_000 => 1,
+        _ => 0,
+    };
+    INDEX_NAMES
+        .get(4 * i + leading_zeros..4 * i + 4)
+        .unwrap_or("n")
 }
+
+/// `000000010002...2047`: four digits for each index.
+const INDEX_NAMES: &str = {
+    const COUNT: usize = 2_048;
+    const DIGITS: [u8; 4 * COUNT] = {
+        let mut digits = [0; 4 * COUNT];
+        let mut i = 0;
+        while i < COUNT {
+            let values = [i / 1_000, i / 100 % 10, i / 10 % 10, i % 10];
+            let mut place = 0;
+            while place < 4 {
+                digits[4 * i + place] = b'0' + values[place] as u8;
+                place += 1;
+            }
+            i += 1;
+        }
+        digits
+    };
+    match std::str::from_utf8(&DIGITS) {
+        Ok(names) => names,
+        Err(_) => "",
+    }
+};
 
 /// The activation after a norm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,5 +117,17 @@ impl Tensor {
     pub fn flattened_from_one(&self) -> Tensor {
         let rows = self.size(0);
         self.reshape(&[rows, self.numel() / rows.max(1)])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_index_has_a_name_of_its_own() {
+        for i in 0..2_048 {
+            assert_eq!(index_name(i), i.to_string());
+        }
     }
 }
