@@ -24,7 +24,6 @@ impl fmt::Display for Arrow {
 /// The files of the crate by module path, and what each takes from the others.
 pub struct Sources {
     modules: BTreeMap<Vec<String>, Module>,
-    known: BTreeSet<Vec<String>>,
     arrows: BTreeSet<Arrow>,
 }
 
@@ -69,7 +68,7 @@ impl Sources {
                 let tokens = Tokens::of(text);
                 let mut imports = tokens.imports();
                 for import in &mut imports {
-                    import.path = absolute(&import.path, &path, &known);
+                    import.path = absolute(&import.path, &path, |module| known.contains(module));
                 }
                 let module = Module {
                     file: (*file).to_string(),
@@ -81,7 +80,6 @@ impl Sources {
             .collect();
         let mut sources = Self {
             modules,
-            known,
             arrows: BTreeSet::new(),
         };
         sources.arrows = sources.all_arrows();
@@ -156,7 +154,7 @@ impl Sources {
         if let Some(import) = module.imports.iter().find(|import| import.name == *first) {
             return Some([&import.path, rest].concat());
         }
-        let whole = absolute(used, path, &self.known);
+        let whole = absolute(used, path, |module| self.modules.contains_key(module));
         (whole[0] == "crate").then_some(whole)
     }
 
@@ -165,7 +163,7 @@ impl Sources {
     fn resolve(&self, path: &[String]) -> Option<(String, String)> {
         let known = (2..path.len())
             .rev()
-            .find(|n| self.known.contains(&path[..*n]))?;
+            .find(|n| self.modules.contains_key(&path[..*n]))?;
         Some((
             self.modules[&path[..known]].file.clone(),
             path[known].clone(),
@@ -219,7 +217,11 @@ fn module_path(file: &str) -> Vec<String> {
 }
 
 /// A path as written in a module, from the crate's root; one that leads out of the crate stays as it is.
-fn absolute(path: &[String], module: &[String], known: &BTreeSet<Vec<String>>) -> Vec<String> {
+fn absolute(
+    path: &[String],
+    module: &[String],
+    is_module: impl Fn(&[String]) -> bool,
+) -> Vec<String> {
     let mut base = module.to_vec();
     let mut rest = path;
     while let Some((first, after)) = rest.split_first() {
@@ -234,9 +236,7 @@ fn absolute(path: &[String], module: &[String], known: &BTreeSet<Vec<String>>) -
         rest = after;
     }
     let whole = [base, rest.to_vec()].concat();
-    let child = whole
-        .get(..=module.len())
-        .is_some_and(|child| known.contains(child));
+    let child = whole.get(..=module.len()).is_some_and(is_module);
     if rest.len() < path.len() || child {
         whole
     } else {
