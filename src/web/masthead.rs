@@ -2,65 +2,83 @@
 
 use leptos::prelude::*;
 
-use super::part::Part;
+use super::open::OpenFile;
 use super::session::Session;
-use super::{browser, open, sharing, text};
+use super::sharing::Share;
+use super::{browser, text};
 use crate::units::UnitStyle;
 
-pub fn view(session: Session) -> Part {
-    let undo = r#"[data-do="undo"]"#;
-    let redo = r#"[data-do="redo"]"#;
-    let html = format!(
-        r#"<header class="masthead">
+#[component]
+pub fn Masthead() -> impl IntoView {
+    let session = Session::current();
+    view! {
+        <header class="masthead">
             <div class="brand">
                 <h1>
                     <svg class="mark" viewBox="0 0 18 18" aria-hidden="true">
-                        <path d="M0 0h18v2.5H0zM2 6.5h14V9H2zM2 10.5h14V18H2z"/>
-                    </svg>Headroom</h1>
-                <p class="quiet">{}</p>
+                        <path d="M0 0h18v2.5H0zM2 6.5h14V9H2zM2 10.5h14V18H2z"></path>
+                    </svg>
+                    "Headroom"
+                </h1>
+                <p class="quiet">{text::TAGLINE}</p>
             </div>
             <div class="tools" role="group" aria-label="This scenario">
-                <button type="button" class="plain" data-do="undo">Undo</button>
-                <button type="button" class="plain" data-do="redo">Redo</button>
-                <button type="button" class="plain" data-do="reset">Reset</button>
+                <button
+                    type="button"
+                    class="plain"
+                    data-do="undo"
+                    disabled=move || !session.can_undo()
+                    on:click=move |_| session.undo()
+                >
+                    "Undo"
+                </button>
+                <button
+                    type="button"
+                    class="plain"
+                    data-do="redo"
+                    disabled=move || !session.can_redo()
+                    on:click=move |_| session.redo()
+                >
+                    "Redo"
+                </button>
+                <button type="button" class="plain" data-do="reset" on:click=move |_| session.reset()>
+                    "Reset"
+                </button>
                 <span class="divider" aria-hidden="true"></span>
-                <button type="button" class="plain" data-testid="units" title="Units"></button>
-                <select class="plain" aria-label="Theme">{}</select>
+                <UnitSwitch/>
+                <ThemeChoice/>
                 <span class="divider" aria-hidden="true"></span>
-                <slot name="open"></slot>
-                <button type="button" class="plain" data-do="print">Print</button>
-                <slot name="share"></slot>
+                <OpenFile/>
+                <button type="button" class="plain" data-do="print" on:click=|_| browser::print()>
+                    "Print"
+                </button>
+                <Share/>
             </div>
-        </header>"#,
-        text::TAGLINE,
-        themes()
-    );
-    let unit = move || match session.units.get() {
-        UnitStyle::Binary => "GiB".into(),
-        UnitStyle::Decimal => "GB".into(),
+        </header>
+    }
+}
+
+/// Binary or decimal units, everywhere on the page.
+#[component]
+fn UnitSwitch() -> impl IntoView {
+    let session = Session::current();
+    let name = move || match session.units.get() {
+        UnitStyle::Binary => "GiB",
+        UnitStyle::Decimal => "GB",
     };
     let switch = move |_| {
-        session.units.update(|it| {
-            *it = match it {
+        session.units.update(|units| {
+            *units = match units {
                 UnitStyle::Binary => UnitStyle::Decimal,
                 UnitStyle::Decimal => UnitStyle::Binary,
             };
         });
     };
-    Part::new(&html)
-        .flag(undo, "disabled", move || !session.can_undo())
-        .on(undo, "click", move |_| session.undo())
-        .flag(redo, "disabled", move || !session.can_redo())
-        .on(redo, "click", move |_| session.redo())
-        .on(r#"[data-do="reset"]"#, "click", move |_| session.reset())
-        .on(r#"[data-do="print"]"#, "click", |_| browser::print())
-        .text(r#"[data-testid="units"]"#, unit)
-        .on(r#"[data-testid="units"]"#, "click", switch)
-        .on("select", "change", |event| {
-            choose_theme(&browser::value_under(&event));
-        })
-        .put("open", open::view(session))
-        .put("share", sharing::view(session))
+    view! {
+        <button type="button" class="plain" data-testid="units" title="Units" on:click=switch>
+            {name}
+        </button>
+    }
 }
 
 const THEMES: [(&str, &str); 3] = [
@@ -72,17 +90,17 @@ const THEMES: [(&str, &str); 3] = [
 /// The page's key in the browser's storage; `boot.js` reads it before anything is drawn.
 const THEME: &str = "headroom.theme";
 
-fn themes() -> String {
-    let kept = browser::stored(THEME).unwrap_or_default();
-    let option = |(id, label): (&str, &str)| {
-        let chosen = if kept == id { " selected" } else { "" };
-        format!("<option value=\"{id}\"{chosen}>{label}</option>")
+#[component]
+fn ThemeChoice() -> impl IntoView {
+    let stored = browser::stored(THEME).unwrap_or_default();
+    let choose = |event| {
+        let theme = event_target_value(&event);
+        browser::set_theme(&theme);
+        // Where storage is refused the choice lasts as long as the page.
+        browser::store(THEME, &theme);
     };
-    THEMES.into_iter().map(option).collect()
-}
-
-fn choose_theme(theme: &str) {
-    browser::set_theme(theme);
-    // Where storage is refused the choice lasts as long as the page.
-    browser::store(THEME, theme);
+    let options = THEMES.map(|(id, label)| {
+        view! { <option value=id selected=id == stored>{label}</option> }
+    });
+    view! { <select class="plain" aria-label="Theme" on:change=choose>{options}</select> }
 }

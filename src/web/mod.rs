@@ -1,6 +1,6 @@
-//! The page: parts of markup that follow signals over the pure core; only `browser` and `part` touch what a browser owns.
+//! The page: Leptos components over the pure core; only `browser` touches what a browser owns.
 //!
-//! One `Session` holds the state; each view takes it and gives markup. What a view shows is worked out in pure
+//! One `Session` holds the state and is every component's context. What a component shows is worked out in pure
 //! functions beside it, which are tested without a browser.
 
 mod advice;
@@ -47,7 +47,9 @@ mod worker;
 
 use leptos::prelude::*;
 
-use self::part::Part;
+use self::masthead::Masthead;
+use self::part::Hosted;
+use self::session::Session;
 use self::worker::JobKind;
 
 /// All that the worker can be asked for.
@@ -71,75 +73,89 @@ pub fn start() {
     }
     browser::report_panics();
     if let Some(place) = browser::clear("app") {
-        let home = place.clone();
-        leptos::mount::mount_to(place, move || page().fill(&home)).forget();
+        leptos::mount::mount_to(place, App).forget();
         worker::start(JOBS);
     }
 }
 
 /// The whole page.
-fn page() -> Part {
+#[component]
+fn App() -> impl IntoView {
     let session = effects::opening();
+    provide_context(session);
     effects::follow_address(session);
     effects::listen_to_keys(session);
     let width = effects::watch_width();
-    // What lies beneath the answer is made once that is painted.
-    let rest = move || {
-        Part::all([
-            advice::view(session, &advice::LADDER),
-            timeline::view(session, width),
-            sweep::view(session, width),
-            map::view(session),
-            advice::view(session, &advice::SOLVE),
-            advice::view(session, &advice::MOVES),
-            advice::view(session, &advice::TIERS),
-            advice::view(session, &advice::GPUS),
-            advice::fastest(session, width),
-            advice::steps(session, width),
-            guide::view(session),
-            network::view(session),
-            compare::view(session),
-            stack::view(session),
-            exports::view(session),
-            doctor::view(session, width),
-            beside::view(session),
-            limits(session),
-            printed::view(session),
-        ])
-    };
-    Part::new(&format!(
-        r#"<slot name="masthead"></slot>
+    view! {
+        <Masthead/>
         <div class="page">
-            <slot name="questions"></slot>
+            <Hosted part=form::view(session)/>
             <div class="answers" id="answers">
-                <slot name="verdict"></slot><slot name="breakdown"></slot><slot name="rest"></slot>
+                <Hosted part=verdict::view(session)/>
+                <Hosted part=breakdown::view(session)/>
+                <AfterPaint>
+                    <Hosted part=advice::view(session, &advice::LADDER)/>
+                    <Hosted part=timeline::view(session, width)/>
+                    <Hosted part=sweep::view(session, width)/>
+                    <Hosted part=map::view(session)/>
+                    <Hosted part=advice::view(session, &advice::SOLVE)/>
+                    <Hosted part=advice::view(session, &advice::MOVES)/>
+                    <Hosted part=advice::view(session, &advice::TIERS)/>
+                    <Hosted part=advice::view(session, &advice::GPUS)/>
+                    <Hosted part=advice::fastest(session, width)/>
+                    <Hosted part=advice::steps(session, width)/>
+                    <Hosted part=guide::view(session)/>
+                    <Hosted part=network::view(session)/>
+                    <Hosted part=compare::view(session)/>
+                    <Hosted part=stack::view(session)/>
+                    <Hosted part=exports::view(session)/>
+                    <Hosted part=doctor::view(session, width)/>
+                    <Hosted part=beside::view(session)/>
+                    <Limits/>
+                    <Hosted part=printed::view(session)/>
+                </AfterPaint>
             </div>
         </div>
-        <footer class="colophon"><p>{}</p></footer>"#,
-        text::PRIVATE
-    ))
-    .put("masthead", masthead::view(session))
-    .put("questions", form::view(session))
-    .put("verdict", verdict::view(session))
-    .put("breakdown", breakdown::view(session))
-    .put_soon("rest", rest)
+        <footer class="colophon"><p>{text::PRIVATE}</p></footer>
+    }
+}
+
+/// What is made only when the answer has been painted.
+#[component]
+fn AfterPaint(children: ChildrenFn) -> impl IntoView {
+    let painted = RwSignal::new(false);
+    leptos::reactive::spawn_local(async move {
+        browser::painted().await;
+        painted.try_set(true);
+    });
+    // The slot tells whoever waits for the whole page that more is to come.
+    view! {
+        <Show when=move || painted.get() fallback=|| view! { <slot></slot> }>
+            {children()}
+        </Show>
+    }
 }
 
 /// What the numbers leave out, always one click away.
-fn limits(session: session::Session) -> Part {
+#[component]
+fn Limits() -> impl IntoView {
+    let session = Session::current();
     let items = move || {
-        session.answer.with(|it| {
-            let estimate = it.estimate.as_ref();
-            estimate
-                .map(|it| markup::items(&it.not_modelled))
-                .unwrap_or_default()
-        })
+        let estimate = session.estimate.get();
+        let lines = estimate.map(|estimate| estimate.not_modelled.clone());
+        let item = |line: String| view! { <li>{line}</li> };
+        lines
+            .unwrap_or_default()
+            .into_iter()
+            .map(item)
+            .collect_view()
     };
-    let title = text::NOT_MODELLED;
-    Part::new(&format!(
-        r#"<section class="panel screen-only" aria-label="{title}">
-            <details class="more"><summary>{title}</summary><ul class="plain-list"></ul></details>
-        </section>"#
-    ))
-    .html("ul", items)
+    view! {
+        <section class="panel screen-only" aria-label=text::NOT_MODELLED>
+            <details class="more">
+                <summary>{text::NOT_MODELLED}</summary>
+                <ul class="plain-list">{items}</ul>
+            </details>
+        </section>
+    }
 }

@@ -1,8 +1,8 @@
 //! Opening a file: a scenario, another tool's settings, a model's `config.json`, saved plans, or a run's log.
 
-use leptos::prelude::Set;
+use leptos::ev::Event;
+use leptos::prelude::*;
 
-use super::part::Part;
 use super::plan_store::{self, Plans};
 use super::plans;
 use super::session::Session;
@@ -67,7 +67,9 @@ pub fn take(session: Session, file: &str) {
 }
 
 /// A button for files; a file may also be dropped anywhere on the page.
-pub fn view(session: Session) -> Part {
+#[component]
+pub fn OpenFile() -> impl IntoView {
+    let session = Session::current();
     let read = move |file| {
         browser::read_file(file, LONGEST, move |read| match read {
             Some(text) => take(session, &text),
@@ -75,14 +77,23 @@ pub fn view(session: Session) -> Part {
         });
     };
     browser::on_drop(read);
-    Part::new(
-        r#"<label class="button plain">Open a file
-            <input type="file" class="aside" data-testid="open-file" accept=".yaml,.yml,.json,.jsonl,.sh,.txt,.log,.svg">
-        </label>"#,
-    )
-    .on("input", "change", move |event| {
-        browser::chosen_file(&event).into_iter().for_each(read);
-    })
+    let chosen = move |event: Event| {
+        if let Some(file) = browser::chosen_file(&event) {
+            read(file);
+        }
+    };
+    view! {
+        <label class="button plain">
+            "Open a file"
+            <input
+                type="file"
+                class="aside"
+                data-testid="open-file"
+                accept=".yaml,.yml,.json,.jsonl,.sh,.txt,.log,.svg"
+                on:change=chosen
+            />
+        </label>
+    }
 }
 
 #[cfg(test)]

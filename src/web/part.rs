@@ -2,10 +2,10 @@
 //! selector; an empty one names the part's first element. Leptos keeps the signals and owns what follows them; its typed
 //! elements would cost the download several times as much.
 
-use leptos::prelude::{GetUntracked, Owner, RwSignal, Set, StoredValue, document};
+use leptos::html;
+use leptos::prelude::*;
 use leptos::reactive::diagnostics::SpecialNonReactiveZone;
-use leptos::reactive::effect::RenderEffect;
-use leptos::reactive::spawn_local;
+use leptos::tachys::view::{Mountable, Render};
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
 use web_sys::{Element, Event};
@@ -32,15 +32,16 @@ impl Part {
         Self(home)
     }
 
-    /// Parts, one after the other.
-    pub fn all(parts: impl IntoIterator<Item = Self>) -> Self {
-        let all = Self::new("");
-        for part in parts {
-            if let Some(home) = &all.0 {
-                part.fill(home);
-            }
+    /// A component inside markup that is bound by selectors.
+    pub fn of(view: impl IntoView + 'static) -> Self {
+        let part = Self::new("");
+        if let Some(home) = &part.0 {
+            let mut state = view.into_any().build();
+            state.mount(home, None);
+            // It lives as long as what owns the part.
+            StoredValue::new_local(state);
         }
-        all
+        part
     }
 
     /// Moves its elements into the place of another.
@@ -94,17 +95,6 @@ impl Part {
     pub fn put(self, name: &str, part: Self) -> Self {
         if let Some(slot) = self.slot(name) {
             part.replace(&slot);
-        }
-        self
-    }
-
-    /// The same, but made only when what is there already has been painted.
-    pub fn put_soon(self, name: &str, make: impl FnOnce() -> Self + 'static) -> Self {
-        if let Some((slot, owner)) = self.slot(name).zip(Owner::current()) {
-            spawn_local(async move {
-                browser::painted().await;
-                owner.with(|| make().replace(&slot));
-            });
         }
         self
     }
@@ -194,6 +184,21 @@ impl Part {
             }
         })
     }
+}
+
+/// A part among components: its elements take this one's place as soon as that is on the page.
+#[component]
+pub fn Hosted(part: Part) -> impl IntoView {
+    let place = NodeRef::<html::Div>::new();
+    let part = StoredValue::new_local(Some(part));
+    Effect::new(move |_| {
+        if let Some(place) = place.get()
+            && let Some(part) = part.try_update_value(Option::take).flatten()
+        {
+            part.replace(&place);
+        }
+    });
+    view! { <div node_ref=place></div> }
 }
 
 const ON: &str = "true";

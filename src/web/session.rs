@@ -97,6 +97,11 @@ impl Session {
         }
     }
 
+    /// The session of the page that a component is part of.
+    pub fn current() -> Self {
+        expect_context()
+    }
+
     /// What a field shows.
     pub fn text(self, setting: &'static Setting) -> String {
         self.draft.with(|draft| draft.text(setting))

@@ -1,19 +1,19 @@
 //! Handing the answer on: as a link, in words, as a scenario, as a script, as a drawing. Each says when and with what it
 //! was made, and carries the link.
 
-use std::rc::Rc;
-
+use leptos::ev::KeyboardEvent;
+use leptos::html;
 use leptos::prelude::*;
-use web_sys::Event;
 
 use super::origin::origin;
-use super::part::Part;
 use super::session::{Answer, Session};
+use super::signals::memo;
 use super::{browser, picture, summary, text};
 use crate::document::yaml;
 use crate::export;
 use crate::scenario::document;
 use crate::share;
+use crate::units::UnitStyle;
 
 /// The scenario as a file that the page and the command line read.
 fn scenario_yaml(answer: &Answer, origin: &str) -> String {
@@ -27,100 +27,138 @@ pub fn script(answer: &Answer, origin: &str) -> Option<String> {
     let estimate = answer.estimate.as_ref()?;
     let mut written = export::TARGETS
         .iter()
-        .filter_map(|it| (it.write)(&answer.scenario, estimate).ok());
-    let script = written.find_map(|files| files.into_iter().find(|it| it.executable))?;
+        .filter_map(|target| (target.write)(&answer.scenario, estimate).ok());
+    let script = written.find_map(|files| files.into_iter().find(|file| file.executable))?;
     let (first, rest) = script.contents.split_once('\n')?;
     Some(format!("{first}\n# {origin}\n{rest}"))
 }
 
-/// The link one press away, the rest behind it.
-pub fn view(session: Session) -> Part {
+/// The link one click away, the rest in a menu.
+#[component]
+pub fn Share() -> impl IntoView {
+    let session = Session::current();
+    let menu = NodeRef::<html::Details>::new();
     let address = move || browser::address(&session.link());
-    let open = RwSignal::new(false);
-    let save = move |event: Event| {
+    let markdown = move || {
         let origin = origin(&browser::today());
-        let address = untrack(address);
-        let answer = session.answer.get_untracked();
-        match &*browser::attribute_under(&event, "data-share") {
-            "yaml" => {
-                let file = scenario_yaml(&answer, &origin);
-                browser::download("scenario.yaml", "text/plain", &file);
-            }
-            "sh" => {
-                let file = script(&answer, &origin).unwrap_or_default();
-                browser::download("run.sh", "text/plain", &file);
-            }
-            "svg" => {
-                let units = session.units.get_untracked();
-                let file = picture::picture(&answer, units, &address, &origin);
-                browser::download("headroom.svg", "image/svg+xml", &file.unwrap_or_default());
-            }
-            _ => return,
+        let write =
+            |answer: &Answer| summary::markdown(answer, session.units.get(), &address(), &origin);
+        session.answer.with(write).unwrap_or_default()
+    };
+    let has_script = memo(move || session.answer.with(|answer| script(answer, "").is_some()));
+    let close = move || {
+        if let Some(menu) = menu.get_untracked() {
+            menu.set_open(false);
         }
-        open.set(false);
     };
-    let page = move || {
-        let origin = origin(&browser::today());
-        let of = |it: &Answer| summary::markdown(it, session.units.get(), &address(), &origin);
-        session.answer.with(of).unwrap_or_default()
-    };
-    let none = move || session.estimate.with(Option::is_none);
-    let no_script = move || open.get() && session.answer.with(|it| script(it, "").is_none());
-    let escape = move |event: Event| {
-        if browser::key(&event) == "Escape" && open.get_untracked() {
-            open.set(false);
+    let on_key = move |event: KeyboardEvent| {
+        // The element itself is asked: its `toggle` event comes later than the next key may.
+        if event.key() == "Escape" && menu.get_untracked().is_some_and(|menu| menu.open()) {
+            close();
             browser::focus("[data-testid=share] summary");
         }
     };
-    let share = text::SHARE;
-    Part::new(&format!(
-        r#"<slot name="link"></slot>
-        <details class="menu" data-testid="share">
-            <summary>{share}</summary>
-            <div class="items" role="group" aria-label="{share}">
-                <slot name="page"></slot>
-                <button type="button" class="plain" data-share="yaml">Download YAML</button>
-                <button type="button" class="plain" data-share="sh">Download shell script</button>
-                <button type="button" class="plain" data-share="svg">Download drawing (SVG)</button>
+    let save =
+        move |write: fn(&Saved) -> Option<String>, name: &'static str, kind: &'static str| {
+            move |_| {
+                let saved = Saved {
+                    answer: session.answer.get_untracked(),
+                    units: session.units.get_untracked(),
+                    address: untrack(address),
+                    origin: origin(&browser::today()),
+                };
+                if let Some(file) = write(&saved) {
+                    browser::download(name, kind, &file);
+                }
+                close();
+            }
+        };
+    let save_yaml = save(
+        |saved| Some(scenario_yaml(&saved.answer, &saved.origin)),
+        "scenario.yaml",
+        "text/plain",
+    );
+    let save_script = save(
+        |saved| script(&saved.answer, &saved.origin),
+        "run.sh",
+        "text/plain",
+    );
+    let save_drawing = save(
+        |saved| picture::picture(&saved.answer, saved.units, &saved.address, &saved.origin),
+        "headroom.svg",
+        "image/svg+xml",
+    );
+    let no_answer = move || session.estimate.with(Option::is_none);
+    view! {
+        <Copy name="Copy link" class="primary" testid="copy-link" content=Signal::derive(address)/>
+        <details class="menu" data-testid="share" node_ref=menu on:keydown=on_key>
+            <summary>{text::SHARE}</summary>
+            <div class="items" role="group" aria-label=text::SHARE>
+                <Copy
+                    name="Copy Markdown"
+                    class="plain"
+                    testid="copy-markdown"
+                    content=Signal::derive(markdown)
+                />
+                <button type="button" class="plain" data-share="yaml" on:click=save_yaml>
+                    "Download YAML"
+                </button>
+                <button
+                    type="button"
+                    class="plain"
+                    data-share="sh"
+                    disabled=move || !has_script.get()
+                    on:click=save_script
+                >
+                    "Download shell script"
+                </button>
+                <button
+                    type="button"
+                    class="plain"
+                    data-share="svg"
+                    disabled=no_answer
+                    on:click=save_drawing
+                >
+                    "Download picture (SVG)"
+                </button>
             </div>
-        </details>"#
-    ))
-    .flag("details", "open", move || open.get())
-    .tells_open("details", open)
-    .on("details", "keydown", escape)
-    .on(".items", "click", save)
-    .flag("[data-share=sh]", "disabled", no_script)
-    .flag("[data-share=svg]", "disabled", none)
-    .put(
-        "link",
-        copy("Copy link", "primary", "copy-link", Rc::new(address)),
-    )
-    .put(
-        "page",
-        copy("Copy Markdown", "plain", "copy-markdown", Rc::new(page)),
-    )
+        </details>
+    }
+}
+
+/// All that a saved file is written from.
+struct Saved {
+    answer: Answer,
+    units: UnitStyle,
+    address: String,
+    origin: String,
 }
 
 /// A button that copies, and says so until what it copies changes.
-fn copy(name: &'static str, class: &str, testid: &str, what: Rc<dyn Fn() -> String>) -> Part {
+#[component]
+fn Copy(
+    name: &'static str,
+    class: &'static str,
+    testid: &'static str,
+    content: Signal<String>,
+) -> impl IntoView {
     let copied = RwSignal::new(None::<(String, bool)>);
-    let now = what.clone();
     let copy = move |_| {
-        let text = untrack(|| now());
+        let text = content.get_untracked();
         browser::copy(&text.clone(), move |done| {
             copied.try_set(Some((text, done)));
         });
     };
-    let said = move || match copied.get() {
-        Some((text, true)) if text == what() => text::COPIED.into(),
-        Some((_, false)) => "Copying was refused".into(),
-        _ => name.into(),
+    let label = move || match copied.get() {
+        Some((text, true)) if text == content.get() => text::COPIED,
+        Some((_, false)) => "Copying was refused",
+        _ => name,
     };
-    Part::new(&format!(
-        r#"<button type="button" class="{class}" data-testid="{testid}"><span aria-live="polite"></span></button>"#
-    ))
-    .text("span", said)
-    .on("", "click", copy)
+    view! {
+        <button type="button" class=class data-testid=testid on:click=copy>
+            <span aria-live="polite">{label}</span>
+        </button>
+    }
 }
 
 #[cfg(test)]

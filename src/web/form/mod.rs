@@ -111,7 +111,7 @@ pub fn view(session: Session) -> Part {
     .on("", "change", left)
     .on("", "focusin", ask)
     .html(".explainer", explained)
-    .put("presets", start_from(session))
+    .put("presets", Part::of(view! { <StartFrom/> }))
     .put("plans", plans::view(session));
     follow(session);
     searched.fold(form, |form, it| {
@@ -161,33 +161,38 @@ fn show_counts(all: &[Shown]) {
 }
 
 /// Scenarios to start from; choosing one can be undone.
-fn start_from(session: Session) -> Part {
-    let option = |it: &Preset| format!("<option value=\"{}\">{}</option>", it.id, escape(it.title));
-    let options: String = presets::all().iter().map(option).collect();
+#[component]
+fn StartFrom() -> impl IntoView {
+    let session = Session::current();
     let scenarios: Vec<_> = presets::all().iter().map(Preset::scenario).collect();
-    let at = memo(move || {
-        let same = |now: &Scenario| scenarios.iter().position(|it| it == now);
-        let at = session.scenario.with(same)?;
-        presets::all().get(at).map(|it| (it.id, it.about))
+    let chosen = memo(move || {
+        let same = |now: &Scenario| scenarios.iter().position(|preset| preset == now);
+        let preset = presets::all().get(session.scenario.with(same)?)?;
+        Some((preset.id, preset.about))
     });
-    let start = move |event| {
-        if let Some(preset) = presets::find(&browser::value_under(&event)) {
+    let start = move |event: Event| {
+        if let Some(preset) = presets::find(&event_target_value(&event)) {
             session.replace(preset.scenario());
         }
     };
-    Part::new(&format!(
-        r#"<div class="field presets">
-            <label for="preset">Start from</label>
-            <select id="preset" data-testid="presets">
-                <option value="" disabled>Your own scenario</option>
+    let option =
+        |preset: &'static Preset| view! { <option value=preset.id>{preset.title}</option> };
+    let options = presets::all().iter().map(option).collect_view();
+    view! {
+        <div class="field presets">
+            <label for="preset">"Start from"</label>
+            <select
+                id="preset"
+                data-testid="presets"
+                prop:value=move || chosen.get().map_or("", |(id, _)| id)
+                on:change=start
+            >
+                <option value="" disabled=true>"Your own scenario"</option>
                 {options}
             </select>
-            <p class="hint"></p>
-        </div>"#
-    ))
-    .on("select", "change", start)
-    .value("select", move || at.get().map_or("", |(id, _)| id).into())
-    .text("p", move || at.get().map_or("", |(_, about)| about).into())
+            <p class="hint">{move || chosen.get().map(|(_, about)| about)}</p>
+        </div>
+    }
 }
 
 #[cfg(test)]
