@@ -93,7 +93,7 @@ fn adapter_weight(
     } else {
         cx.env.weights
     };
-    let param = cx.within(name, |cx| cx.param_as("weight", shape, dtype, |_| true));
+    let param = cx.module(name, |cx| cx.param_as("weight", shape, dtype, |_| true));
     // It is made in the base layer's type, where that is a floating-point one, and cast once all adapters are made
     // (`_move_adapter_to_device_of_base_layer`, `cast_adapter_dtype`).
     let first = if cx.quantised(module) {

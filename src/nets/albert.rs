@@ -38,9 +38,9 @@ impl Net for Albert {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
         };
-        let sequence = cx.within("albert", |cx| self.model(cx, ids, batch.get(2)));
+        let sequence = cx.module("albert", |cx| self.model(cx, ids, batch.get(2)));
         let logits = if self.headless {
-            cx.within("albert", |cx| encoder::pooler(cx, "pooler", &sequence))
+            cx.module("albert", |cx| encoder::pooler(cx, "pooler", &sequence))
         } else {
             self.mlm_head(cx, &sequence)
         };
@@ -50,17 +50,18 @@ impl Net for Albert {
 
 impl Albert {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
-        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, ids));
+        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, ids));
         let mask = bidirectional_mask(cx, ids.size(1), padding, embedded.dtype());
-        let last = cx.within("encoder", |cx| {
+        let last = cx.module("encoder", |cx| {
             let name = "embedding_hidden_mapping_in";
             let mut state = vec![cx.linear(name, &embedded, self.config.hidden, true)];
             for _ in 0..self.config.layers {
                 let (this, mask) = (*self, mask.clone());
                 // Groups of layers are checkpointed; there is one group.
                 state = cx.layer("albert_layer_groups", 0, state, move |cx, state| {
-                    let layer =
-                        |hidden| cx.nth("albert_layers", 0, |cx| this.layer(cx, hidden, &mask));
+                    let layer = |hidden| {
+                        cx.list_item("albert_layers", 0, |cx| this.layer(cx, hidden, &mask))
+                    };
                     state.iter().map(layer).collect()
                 });
             }
@@ -81,7 +82,7 @@ impl Albert {
         let gathered = ids.constant("gather", &[1, s], DType::I64);
         let token_types = gathered.expand(&[b, s]);
         let word_embeddings = cx.input_embedding("word_embeddings", ids, vocab, width);
-        cx.within("position_embeddings", |cx| {
+        cx.module("position_embeddings", |cx| {
             cx.param("weight", [positions, width])
         });
         // An embedding of expanded indices makes them contiguous first.
@@ -106,7 +107,7 @@ impl Albert {
     /// `AlbertLayer.forward`.
     fn layer(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
         let Config { hidden, ffn, .. } = self.config;
-        let (attended, weights) = cx.within("attention", |cx| self.attention(cx, input, mask));
+        let (attended, weights) = cx.module("attention", |cx| self.attention(cx, input, mask));
         let ffn_output = {
             let mut x = cx.linear("ffn", &attended, ffn, true);
             x = gelu_new(&x);
@@ -134,7 +135,7 @@ impl Albert {
     fn mlm_head(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
         let path = ["albert", "embeddings", "word_embeddings"];
         let weight = cx.embedding_weight(&path, self.config.vocab, self.embedding);
-        cx.within("predictions", |cx| {
+        cx.module("predictions", |cx| {
             let bias = cx.param("bias", [self.config.vocab]).tensor();
             let mut x = cx.linear("dense", sequence, self.embedding, true);
             x = gelu_new(&x);

@@ -105,12 +105,12 @@ impl Net for Bert {
             return Output::empty(cx);
         };
         let prefix = self.architecture.prefix();
-        let sequence = cx.within(prefix, |cx| self.model(cx, ids, positions, batch.get(3)));
+        let sequence = cx.module(prefix, |cx| self.model(cx, ids, positions, batch.get(3)));
         match self.head {
             Head::MaskedLm => encoder::output(cx, self.mlm_head(cx, &sequence), labels),
             Head::Discriminator => {
                 let logits = self.discriminator_predictions(cx, &sequence);
-                let loss = cx.within("loss", |_| {
+                let loss = cx.module("loss", |_| {
                     let labels = labels.constant("to", labels.shape(), DType::F32);
                     logits.bce_with_logits(&labels)
                 });
@@ -138,14 +138,14 @@ impl Net for Bert {
 impl Bert {
     fn model(&self, cx: &Cx, ids: &Tensor, positions: &Tensor, padding: Option<&Tensor>) -> Tensor {
         let Config { layers, hidden, .. } = self.config;
-        let mut embedded = cx.within("embeddings", |cx| self.embeddings(cx, ids, positions));
+        let mut embedded = cx.module("embeddings", |cx| self.embeddings(cx, ids, positions));
         if self.embedding != hidden {
             embedded = cx.linear("embeddings_project", &embedded, hidden, true);
         }
         let mask = bidirectional_mask(cx, ids.size(1), padding, embedded.dtype());
         let this = *self;
         // The caller of the encoder holds the embeddings to the end.
-        cx.within("encoder", |cx| {
+        cx.module("encoder", |cx| {
             cx.equal_stack("layer", layers, embedded.clone(), move |cx, hidden| {
                 this.layer(cx, hidden, &mask)
             })
@@ -159,7 +159,7 @@ impl Bert {
         let token_types = zeros.constant("gather", positions.shape(), DType::I64);
         let word_embeddings = cx.input_embedding("word_embeddings", ids, config.vocab, width);
         if self.architecture != Architecture::Roberta {
-            cx.within("position_embeddings", |cx| {
+            cx.module("position_embeddings", |cx| {
                 cx.param("weight", [config.positions, width])
             });
         }
@@ -179,9 +179,9 @@ impl Bert {
 
     /// `BertLayer.forward`.
     fn layer(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
-        let (attended, _weights) = cx.within("attention", |cx| {
-            let (out, weights) = cx.within("self", |cx| self.attention(cx, input, mask));
-            let out = cx.within("output", |cx| add_and_norm(cx, &out, input));
+        let (attended, _weights) = cx.module("attention", |cx| {
+            let (out, weights) = cx.module("self", |cx| self.attention(cx, input, mask));
+            let out = cx.module("output", |cx| add_and_norm(cx, &out, input));
             (out, weights)
         });
         feed_forward(cx, &attended, self.config.ffn)
@@ -208,31 +208,31 @@ impl Bert {
         let weight = cx.embedding_weight(&path, vocab, hidden);
         let roberta = self.architecture == Architecture::Roberta;
         let name = if roberta { "lm_head" } else { "cls" };
-        let (x, bias) = cx.within(name, |cx| {
+        let (x, bias) = cx.module(name, |cx| {
             if roberta {
                 let bias = cx.param("bias", [vocab]);
                 return (transform(cx, "layer_norm"), bias);
             }
-            cx.within("predictions", |cx| {
+            cx.module("predictions", |cx| {
                 let bias = cx.param("bias", [vocab]);
-                let x = cx.within("transform", |cx| transform(cx, "LayerNorm"));
+                let x = cx.module("transform", |cx| transform(cx, "LayerNorm"));
                 (x, bias)
             })
         });
-        cx.within(name, |cx| drop(cx.tied_later([vocab, hidden])));
+        cx.module(name, |cx| drop(cx.tied_later([vocab, hidden])));
         x.linear(&weight, Some(&bias.tensor()))
     }
 
     /// `BertPooler`.
     fn pooler(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
-        cx.within(self.architecture.prefix(), |cx| {
-            cx.within("pooler", |cx| encoder::pooler(cx, "dense", sequence))
+        cx.module(self.architecture.prefix(), |cx| {
+            cx.module("pooler", |cx| encoder::pooler(cx, "dense", sequence))
         })
     }
 
     /// `ElectraDiscriminatorPredictions`.
     fn discriminator_predictions(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
-        cx.within("discriminator_predictions", |cx| {
+        cx.module("discriminator_predictions", |cx| {
             let mut x = cx.linear("dense", sequence, self.config.hidden, true);
             x = x.gelu();
             cx.linear("dense_prediction", &x, 1, true).squeeze(-1)
@@ -241,7 +241,7 @@ impl Bert {
 
     /// `RobertaClassificationHead`, `ElectraClassificationHead`: from the first token.
     fn classification_head(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
-        cx.within("classifier", |cx| {
+        cx.module("classifier", |cx| {
             let mut x = sequence.select(1);
             x = cx.dropout(&x, 0.1);
             x = cx.linear("dense", &x, self.config.hidden, true);

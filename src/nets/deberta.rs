@@ -42,7 +42,7 @@ impl Net for Deberta {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
         };
-        let sequence = cx.within("deberta", |cx| self.model(cx, ids, batch.get(2)));
+        let sequence = cx.module("deberta", |cx| self.model(cx, ids, batch.get(2)));
         if self.headless {
             return encoder::output(cx, sequence, labels);
         }
@@ -55,8 +55,8 @@ impl Deberta {
         let shape = *ids.shape();
         let mask = padding.map_or_else(|| cx.tape.empty("ones", shape, DType::F32), Tensor::clone);
         let _token_types = cx.tape.empty("zeros", shape, DType::I64);
-        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, ids, &mask));
-        cx.within("encoder", |cx| self.encode(cx, &embedded, &mask))
+        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, ids, &mask));
+        cx.module("encoder", |cx| self.encode(cx, &embedded, &mask))
     }
 
     fn embeddings(&self, cx: &Cx, ids: &Tensor, mask: &Tensor) -> Tensor {
@@ -84,7 +84,7 @@ impl Deberta {
             let _ids = [(); 2].map(|()| mask.constant("arange", &[s], DType::I64));
             log_bucket_positions(mask.constant("sub", &[s, s], DType::I64))
         };
-        let rel_embeddings = cx.within("rel_embeddings", |cx| {
+        let rel_embeddings = cx.module("rel_embeddings", |cx| {
             cx.param("weight", [2 * self.buckets, self.config.hidden])
                 .tensor()
         });
@@ -100,9 +100,9 @@ impl Deberta {
     }
 
     fn layer(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Tensor {
-        let attended = cx.within("attention", |cx| {
-            let out = cx.within("self", |cx| self.attention(cx, input, inputs));
-            cx.within("output", |cx| add_and_norm(cx, &out, input))
+        let attended = cx.module("attention", |cx| {
+            let out = cx.module("self", |cx| self.attention(cx, input, inputs));
+            cx.module("output", |cx| add_and_norm(cx, &out, input))
         });
         feed_forward(cx, &attended, self.config.ffn)
     }
@@ -189,11 +189,11 @@ impl Deberta {
         let Config { hidden, vocab, .. } = self.config;
         let path = ["deberta", "embeddings", "word_embeddings"];
         let weight = cx.embedding_weight(&path, vocab, hidden);
-        cx.within("cls", |cx| {
-            cx.within("predictions", |cx| {
+        cx.module("cls", |cx| {
+            cx.module("predictions", |cx| {
                 let bias = cx.param("bias", [vocab]).tensor();
                 drop(cx.tied_later([vocab, hidden]));
-                let mut x = cx.within("transform", |cx| {
+                let mut x = cx.module("transform", |cx| {
                     let mut x = cx.linear("dense", sequence, hidden, true);
                     x = x.gelu();
                     cx.layer_norm("LayerNorm", &x)

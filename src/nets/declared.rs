@@ -59,7 +59,7 @@ impl Net for Declared {
         };
         let mut x = input.clone();
         for part in &self.parts {
-            x = cx.named(&part.name, |cx| {
+            x = cx.module_named(&part.name, |cx| {
                 let cx = if part.frozen {
                     cx.freezing()
                 } else {
@@ -68,7 +68,7 @@ impl Net for Declared {
                 run(&cx, part, x)
             });
         }
-        let loss = cx.named("loss", |cx| {
+        let loss = cx.module_named("loss", |cx| {
             let x = with_declared_tensors(cx, &self.at_loss, x.clone());
             match (self.loss, batch.get(1)) {
                 (Loss::CrossEntropy, Some(target)) => {
@@ -114,7 +114,7 @@ fn run(cx: &Cx, part: &Rc<Part>, mut x: Tensor) -> Tensor {
 fn one_pass(cx: &Cx, part: &Rc<Part>, mut x: Tensor, listed: bool) -> Tensor {
     if !listed {
         for i in 0..part.repeat {
-            x = cx.nth("layers", i as usize, |cx| layer(cx, part, x));
+            x = cx.list_item("layers", i as usize, |cx| layer(cx, part, x));
         }
         return x;
     }
@@ -139,7 +139,7 @@ fn one_pass(cx: &Cx, part: &Rc<Part>, mut x: Tensor, listed: bool) -> Tensor {
 
 fn layer(cx: &Cx, part: &Part, mut x: Tensor) -> Tensor {
     for (at, op) in part.ops.iter().enumerate() {
-        x = cx.nth(name(op), at, |cx| apply(cx, op, &x));
+        x = cx.list_item(name(op), at, |cx| apply(cx, op, &x));
     }
     with_declared_tensors(cx, &part.tensors, x)
 }
@@ -147,7 +147,7 @@ fn layer(cx: &Cx, part: &Part, mut x: Tensor) -> Tensor {
 /// `x` with the tensors that are declared to be alive here.
 fn with_declared_tensors(cx: &Cx, tensors: &[ExtraTensor], mut x: Tensor) -> Tensor {
     for tensor in tensors {
-        x = cx.named(&tensor.name, |cx| declared(cx, tensor, x));
+        x = cx.module_named(&tensor.name, |cx| declared(cx, tensor, x));
     }
     x
 }
@@ -170,7 +170,7 @@ fn declared(cx: &Cx, tensor: &ExtraTensor, x: Tensor) -> Tensor {
         }
         Lifetime::Persistent => {
             for i in 0..tensor.count {
-                cx.nth("copy", i as usize, |cx| {
+                cx.list_item("copy", i as usize, |cx| {
                     cx.buffer("tensor", shape, tensor.dtype)
                 });
             }

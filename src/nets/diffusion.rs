@@ -6,7 +6,7 @@ use crate::tape::{DType, Tensor};
 
 /// The mean squared error in fp32, with the prediction as what the model returns.
 pub fn mse_output(cx: &Cx, predicted: Tensor, target: &Tensor) -> Output {
-    let loss = cx.within("loss", |_| {
+    let loss = cx.module("loss", |_| {
         let target = target.to(DType::F32);
         predicted
             .to(DType::F32)
@@ -41,7 +41,7 @@ pub fn sinusoids(timesteps: &Tensor, width: u64) -> Tensor {
 
 /// `TimestepEmbedding`, `PixArtAlphaTextProjection`: two linear layers.
 pub fn timestep_embedding(cx: &Cx, name: &'static str, x: &Tensor, width: u64) -> Tensor {
-    cx.within(name, |cx| {
+    cx.module(name, |cx| {
         let mut x = cx.linear("linear_1", x, width, true);
         x = x.silu();
         cx.linear("linear_2", &x, width, true)
@@ -70,9 +70,9 @@ pub fn modulate(x: &Tensor, scale: &Tensor, shift: &Tensor) -> Tensor {
 /// `FeedForward` with `gelu-approximate`.
 pub fn feed_forward(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     let width = x.size(-1);
-    cx.within(name, |cx| {
-        cx.within("net", |cx| {
-            let mut x = cx.within("0", |cx| cx.linear("proj", x, 4 * width, true));
+    cx.module(name, |cx| {
+        cx.module("net", |cx| {
+            let mut x = cx.module("0", |cx| cx.linear("proj", x, 4 * width, true));
             x = x.gelu();
             cx.linear("2", &x, width, true)
         })

@@ -31,7 +31,7 @@ impl Net for DistilBert {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
         };
-        let sequence = cx.within("distilbert", |cx| self.model(cx, ids, batch.get(2)));
+        let sequence = cx.module("distilbert", |cx| self.model(cx, ids, batch.get(2)));
         if self.headless {
             let loss = sequence.mean_all();
             return Output {
@@ -46,10 +46,10 @@ impl Net for DistilBert {
 
 impl DistilBert {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
-        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, ids));
+        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, ids));
         let mask = bidirectional_mask(cx, ids.size(1), padding, embedded.dtype());
         let this = *self;
-        cx.within("transformer", |cx| {
+        cx.module("transformer", |cx| {
             let layers = self.config.layers;
             cx.stack("layer", layers, embedded.clone(), move |cx, hidden, _| {
                 this.layer(cx, hidden, &mask)
@@ -76,12 +76,12 @@ impl DistilBert {
 
     /// `TransformerBlock.forward`.
     fn layer(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
-        let (mut attended, _weights) = cx.within("attention", |cx| self.attention(cx, input, mask));
+        let (mut attended, _weights) = cx.module("attention", |cx| self.attention(cx, input, mask));
         attended = {
             let sum = attended.add(input);
             cx.layer_norm("sa_layer_norm", &sum)
         };
-        let ffn_output = cx.within("ffn", |cx| {
+        let ffn_output = cx.module("ffn", |cx| {
             let mut x = cx.linear("lin1", &attended, self.config.ffn, true);
             x = x.gelu();
             x = cx.linear("lin2", &x, self.config.hidden, true);
@@ -109,7 +109,7 @@ impl DistilBert {
         let mut x = cx.linear("vocab_transform", sequence, hidden, true);
         x = x.gelu();
         x = cx.layer_norm("vocab_layer_norm", &x);
-        let logits = cx.within("vocab_projector", |cx| {
+        let logits = cx.module("vocab_projector", |cx| {
             let bias = cx.param("bias", [vocab]);
             x.linear(&weight, Some(&bias.tensor()))
         });

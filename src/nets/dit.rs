@@ -70,7 +70,7 @@ impl Dit {
     /// `DiTTransformer2DModel.forward`.
     fn model(&self, cx: &Cx, sample: &Tensor, condition: [Tensor; 2]) -> Tensor {
         let side = self.image / self.patch;
-        let embedded = cx.within("pos_embed", |cx| self.patch_embed(cx, sample, side));
+        let embedded = cx.module("pos_embed", |cx| self.patch_embed(cx, sample, side));
         let (this, passed) = (*self, condition.clone());
         let mut hidden = cx.checkpointing_in_any_mode().stack(
             "transformer_blocks",
@@ -79,8 +79,8 @@ impl Dit {
             move |cx, hidden, _| this.block(cx, hidden, &passed),
         );
         // The first block's embedding conditions the end as well.
-        let conditioning = cx.nth("transformer_blocks", 0, |cx| {
-            cx.within("norm1", |cx| self.embed(cx, &condition, hidden.dtype()))
+        let conditioning = cx.list_item("transformer_blocks", 0, |cx| {
+            cx.module("norm1", |cx| self.embed(cx, &condition, hidden.dtype()))
         });
         let parts = modulation(cx, "proj_out_1", &conditioning, 2);
         if let [shift, scale] = &parts[..] {
@@ -105,7 +105,7 @@ impl Dit {
 
     /// `BasicTransformerBlock` with `ada_norm_zero`.
     fn block(&self, cx: &Cx, hidden: &Tensor, condition: &[Tensor; 2]) -> Tensor {
-        let (mut normed, parts) = cx.within("norm1", |cx| {
+        let (mut normed, parts) = cx.module("norm1", |cx| {
             let mut emb = self.embed(cx, condition, hidden.dtype());
             emb = emb
                 .silu()
@@ -120,7 +120,7 @@ impl Dit {
         let [_, _, gate_msa, shift_mlp, scale_mlp, gate_mlp] = &parts[..] else {
             return hidden.clone();
         };
-        let mut attended = cx.within("attn1", |cx| {
+        let mut attended = cx.module("attn1", |cx| {
             attention(cx, &normed, &normed, self.heads, true)
         });
         attended = gate_msa.unsqueeze(1).mul(&attended);
@@ -134,12 +134,12 @@ impl Dit {
 
     /// `CombinedTimestepLabelEmbeddings`; labels are dropped at random in training.
     fn embed(&self, cx: &Cx, [timestep, labels]: &[Tensor; 2], dtype: DType) -> Tensor {
-        cx.within("emb", |cx| {
+        cx.module("emb", |cx| {
             let waves = sinusoids(timestep, 256);
             let mut time = waves
                 .to(dtype)
                 .then(|waves| timestep_embedding(cx, "timestep_embedder", waves, self.hidden));
-            let class = cx.within("class_embedder", |cx| {
+            let class = cx.module("class_embedder", |cx| {
                 let kept = labels
                     .constant("rand", labels.shape(), DType::F32)
                     .then(|chance| chance.constant("lt", labels.shape(), DType::Bool));

@@ -44,7 +44,7 @@ impl Cx {
     /// The weight of the embedding at `path` below this module, for a head that is tied to it.
     pub fn embedding_weight(&self, path: &[&'static str], rows: u64, width: u64) -> Tensor {
         match path {
-            [name, rest @ ..] => self.within(name, |cx| cx.embedding_weight(rest, rows, width)),
+            [name, rest @ ..] => self.module(name, |cx| cx.embedding_weight(rest, rows, width)),
             [] => self.param("weight", [rows, width]).tensor(),
         }
     }
@@ -52,10 +52,10 @@ impl Cx {
 
 /// `BertIntermediate` and `BertOutput`.
 pub fn feed_forward(cx: &Cx, x: &Tensor, ffn: u64) -> Tensor {
-    let inner = cx.within("intermediate", |cx| {
+    let inner = cx.module("intermediate", |cx| {
         cx.linear("dense", x, ffn, true).then(Tensor::gelu)
     });
-    cx.within("output", |cx| add_and_norm(cx, &inner, x))
+    cx.module("output", |cx| add_and_norm(cx, &inner, x))
 }
 
 /// `BertSelfOutput` and `BertOutput`: a layer back to the model's width, and the norm of its sum with the residual.

@@ -37,7 +37,7 @@ impl Net for Esm {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
         };
-        let sequence = cx.within("esm", |cx| self.model(cx, ids, batch.get(2)));
+        let sequence = cx.module("esm", |cx| self.model(cx, ids, batch.get(2)));
         encoder::output(cx, self.lm_head(cx, &sequence), labels)
     }
 }
@@ -45,10 +45,10 @@ impl Net for Esm {
 impl Esm {
     fn model(&self, cx: &Cx, ids: &Tensor, padding: Option<&Tensor>) -> Tensor {
         let Config { layers, heads, .. } = self.config;
-        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, ids, padding));
+        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, ids, padding));
         // The head that reads contacts off attention is not run; its parameters are on the device all the same.
-        cx.within("contact_head", |cx| {
-            cx.within("regression", |cx| {
+        cx.module("contact_head", |cx| {
+            cx.module("regression", |cx| {
                 cx.param("weight", [1, layers * heads]);
                 cx.param("bias", [1]);
             });
@@ -58,7 +58,7 @@ impl Esm {
             rotary: self.rotary_embeddings(cx, ids, embedded.dtype()),
         };
         let this = *self;
-        cx.within("encoder", |cx| {
+        cx.module("encoder", |cx| {
             let last = cx.stack("layer", layers, embedded.clone(), move |cx, hidden, _| {
                 this.layer(cx, hidden, &inputs)
             });
@@ -94,7 +94,7 @@ impl Esm {
     /// `RotaryEmbedding.forward`.
     fn rotary_embeddings(&self, cx: &Cx, ids: &Tensor, dtype: DType) -> [Tensor; 2] {
         let head_dim = self.config.hidden / self.config.heads;
-        cx.within("rotary_embeddings", |cx| {
+        cx.module("rotary_embeddings", |cx| {
             cx.tape.no_grad(|| {
                 let frequencies = cx.buffer("inv_freq", [head_dim / 2], DType::F32);
                 let positions = ids.constant("arange", &[1, ids.size(1), 1], DType::I64);
@@ -112,20 +112,20 @@ impl Esm {
     /// `EsmLayer.forward`, with its norms before attention and feed-forward.
     fn layer(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Tensor {
         let Config { hidden, ffn, .. } = self.config;
-        let attended = cx.within("attention", |cx| {
+        let attended = cx.module("attention", |cx| {
             let normed = cx.layer_norm("LayerNorm", input);
-            let (out, _weights) = cx.within("self", |cx| self.attention(cx, &normed, inputs));
-            cx.within("output", |cx| {
+            let (out, _weights) = cx.module("self", |cx| self.attention(cx, &normed, inputs));
+            cx.module("output", |cx| {
                 let x = cx.linear("dense", &out, hidden, true);
                 x.add(input)
             })
         });
         let normed = cx.layer_norm("LayerNorm", &attended);
-        let inner = cx.within("intermediate", |cx| {
+        let inner = cx.module("intermediate", |cx| {
             let x = cx.linear("dense", &normed, ffn, true);
             gelu(&x)
         });
-        cx.within("output", |cx| {
+        cx.module("output", |cx| {
             let x = cx.linear("dense", &inner, hidden, true);
             x.add(&attended)
         })
@@ -150,7 +150,7 @@ impl Esm {
         let Config { hidden, vocab, .. } = self.config;
         let path = ["esm", "embeddings", "word_embeddings"];
         let weight = cx.embedding_weight(&path, vocab, hidden);
-        cx.within("lm_head", |cx| {
+        cx.module("lm_head", |cx| {
             let bias = cx.param("bias", [vocab]);
             let mut x = cx.linear("dense", sequence, hidden, true);
             x = gelu(&x);

@@ -80,8 +80,8 @@ impl Net for GraphNet {
             let last = i + 1 == self.layers;
             let width = if last { self.classes } else { self.hidden };
             let heads = if last { 1 } else { self.heads };
-            x = cx.within("c", |cx| {
-                cx.within(index_name(i as usize), |cx| match self.convolution {
+            x = cx.module("c", |cx| {
+                cx.module(index_name(i as usize), |cx| match self.convolution {
                     Convolution::Gcn => gcn_conv(cx, &x, &edges, width),
                     Convolution::Gat => gat_conv(cx, &x, &edges, width, heads),
                     Convolution::Sage => sage_conv(cx, &x, &edges, width),
@@ -91,7 +91,7 @@ impl Net for GraphNet {
                 x = x.relu().then(|x| cx.dropout(x, 0.5));
             }
         }
-        let loss = cx.within("loss", |_| x.cross_entropy(labels));
+        let loss = cx.module("loss", |_| x.cross_entropy(labels));
         Output {
             loss,
             held: vec![x],

@@ -30,14 +30,14 @@ impl Net for Gpt2 {
             return Output::empty(cx);
         };
         let cache: Cache = cache(cx);
-        let sequence = cx.within("transformer", |cx| {
+        let sequence = cx.module("transformer", |cx| {
             self.model(cx, ids, batch.get(2), &cache)
         });
         let Config { vocab, hidden, .. } = self.config;
         let weight = cx.embedding_weight(&["transformer", "wte"], vocab, hidden);
-        cx.within("lm_head", |cx| drop(cx.tied_later([vocab, hidden])));
+        cx.module("lm_head", |cx| drop(cx.tied_later([vocab, hidden])));
         let logits = cx.tied_linear("lm_head", &sequence, &weight);
-        let [loss, logits] = cx.within("loss", |cx| {
+        let [loss, logits] = cx.module("loss", |cx| {
             causal_lm_loss(cx, logits, labels, Entropy::Library)
         });
         Output {
@@ -68,11 +68,11 @@ impl Gpt2 {
     fn block(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask, cache: &Cache) -> Tensor {
         let mut hidden = cx.layer_norm("ln_1", input);
         // Eager attention returns its weights too, and the block holds them to its end.
-        let (attended, _weights) = cx.within("attn", |cx| self.attention(cx, &hidden, mask, cache));
+        let (attended, _weights) = cx.module("attn", |cx| self.attention(cx, &hidden, mask, cache));
         hidden = attended.add(input);
         let residual = hidden.clone();
         hidden = cx.layer_norm("ln_2", &hidden);
-        let mlp_output = cx.within("mlp", |cx| self.mlp(cx, &hidden));
+        let mlp_output = cx.module("mlp", |cx| self.mlp(cx, &hidden));
         residual.add(&mlp_output)
     }
 

@@ -22,7 +22,7 @@ pub fn loss(
         }
         // The library's loss function casts up and shifts before it calls the patched cross-entropy.
         LossKernel::Liger => over_all(cx, project(hidden), labels, Entropy::InPlace, plain_before),
-        LossKernel::LigerLinear => cx.within("loss", |cx| {
+        LossKernel::LigerLinear => cx.module("loss", |cx| {
             let (rows, labels) = if cx.env.libraries.logits == Logits::Upcast {
                 let [_padded, labels] = shifted_labels(labels);
                 (hidden.clone(), labels)
@@ -41,7 +41,7 @@ pub fn loss(
                 )),
             )
         }),
-        LossKernel::ChunkedLoss => cx.within("loss", |cx| {
+        LossKernel::ChunkedLoss => cx.module("loss", |cx| {
             let [rows, labels] = parts(hidden, labels, chunks);
             let logits: Vec<Tensor> = rows
                 .iter()
@@ -53,7 +53,7 @@ pub fn loss(
                 total(losses.map(|(logits, labels)| logits.to(DType::F32).cross_entropy(labels))),
             )
         }),
-        LossKernel::ChunkedHead => cx.within("loss", |cx| {
+        LossKernel::ChunkedHead => cx.module("loss", |cx| {
             let [rows, labels] = parts(hidden, labels, chunks);
             let losses = rows.iter().zip(&labels);
             plain(
@@ -66,7 +66,7 @@ pub fn loss(
                 })),
             )
         }),
-        LossKernel::ChunkedCheckpoint => cx.within("loss", |cx| {
+        LossKernel::ChunkedCheckpoint => cx.module("loss", |cx| {
             let [rows, labels] = parts(hidden, labels, chunks);
             let weight = weight();
             let losses = rows.into_iter().zip(labels).map(|(rows, labels)| {
@@ -97,7 +97,7 @@ fn over_all(
     plain_before: bool,
 ) -> Output {
     let older = cx.env.libraries.logits != Logits::Upcast;
-    let [loss, logits] = cx.within("loss", |cx| {
+    let [loss, logits] = cx.module("loss", |cx| {
         if plain_before && older {
             [shifted_loss(&logits, labels, entropy), logits]
         } else {

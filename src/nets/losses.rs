@@ -24,7 +24,7 @@ impl Entropy {
 
 /// `CrossEntropyLoss()(logits.view(-1, classes), labels.view(-1))`, as encoders' heads compute it.
 pub fn class_loss(cx: &Cx, logits: &Tensor, labels: &Tensor) -> Tensor {
-    cx.within("loss", |_| {
+    cx.module("loss", |_| {
         let classes = logits.size(-1);
         let rows = logits.view(&[logits.numel() / classes.max(1), classes]);
         rows.cross_entropy(&labels.view(&[labels.numel()]))

@@ -41,7 +41,7 @@ impl Net for Mamba {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
         };
-        let hidden = cx.within("backbone", |cx| self.model(cx, ids));
+        let hidden = cx.module("backbone", |cx| self.model(cx, ids));
         let weight = || cx.embedding_weight(&["backbone", "embeddings"], self.vocab, self.hidden);
         head::loss(cx, &hidden, labels, false, weight, |hidden| {
             let narrow = hidden.to(cx.env.weights);
@@ -71,7 +71,7 @@ impl Mamba {
             cx.rms_norm("norm", &narrow)
         };
         let residual = input.to(DType::F32);
-        hidden = cx.within("mixer", |cx| self.mixer(cx, &hidden));
+        hidden = cx.module("mixer", |cx| self.mixer(cx, &hidden));
         residual.add(&hidden)
     }
 
@@ -87,7 +87,7 @@ impl Mamba {
         };
         let d = || cx.param("D", [self.inner]).tensor().to(DType::F32);
         let time_bias = || {
-            let bias = cx.within("dt_proj", |cx| cx.param("bias", [self.inner]).tensor());
+            let bias = cx.module("dt_proj", |cx| cx.param("bias", [self.inner]).tensor());
             bias.to(DType::F32)
         };
         // Arguments of the fused function, which is not installed.
@@ -105,7 +105,7 @@ impl Mamba {
         let Ok([mut time_step, b, c]) = <[Tensor; 3]>::try_from(parts) else {
             return hidden.clone();
         };
-        time_step = cx.within("dt_proj", |cx| {
+        time_step = cx.module("dt_proj", |cx| {
             let weight = cx.param("weight", [self.inner, self.rank]).tensor();
             let rows = time_step.linear(&weight, None);
             rows.transpose(1, 2).contiguous()

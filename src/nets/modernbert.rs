@@ -46,13 +46,13 @@ impl Net for ModernBert {
         let [ids, labels, ..] = batch else {
             return Output::empty(cx);
         };
-        let sequence = cx.within("model", |cx| self.model(cx, ids, batch.get(2)));
+        let sequence = cx.module("model", |cx| self.model(cx, ids, batch.get(2)));
         let logits = if self.headless {
             sequence.clone()
         } else {
             self.mlm_head(cx, &sequence)
         };
-        let loss = cx.within("loss", |_| {
+        let loss = cx.module("loss", |_| {
             let classes = logits.size(-1);
             let wide = logits.to(DType::F32);
             let rows = wide.view(&[wide.numel() / classes.max(1), classes]);
@@ -67,7 +67,7 @@ impl Net for ModernBert {
 
 /// `nn.LayerNorm` without bias.
 fn norm(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
-    cx.within(name, |cx| {
+    cx.module(name, |cx| {
         let weight = cx.param("weight", [x.size(-1)]).tensor();
         x.layer_norm(Some(&weight), None)
     })
@@ -85,7 +85,7 @@ impl ModernBert {
         let positions = ids
             .constant("arange", &[ids.size(1)], DType::I64)
             .unsqueeze(0);
-        let embedded = cx.within("embeddings", |cx| {
+        let embedded = cx.module("embeddings", |cx| {
             cx.input_embedding("tok_embeddings", ids, vocab, hidden)
                 .then(|words| norm(cx, "norm", words))
         });
@@ -131,10 +131,10 @@ impl ModernBert {
             norm(cx, "attn_norm", input)
         };
         let (attended, weights) =
-            normed.then(|normed| cx.within("attn", |cx| self.attention(cx, normed, inputs)));
+            normed.then(|normed| cx.module("attn", |cx| self.attention(cx, normed, inputs)));
         let hidden = input.add(&attended);
         let mlp_output = norm(cx, "mlp_norm", &hidden)
-            .then(|normed| cx.within("mlp", |cx| self.mlp(cx, normed)));
+            .then(|normed| cx.module("mlp", |cx| self.mlp(cx, normed)));
         let out = hidden.add(&mlp_output);
         drop((attended, weights));
         out
@@ -175,14 +175,14 @@ impl ModernBert {
     /// `ModernBertPredictionHead` and the decoder, which is tied to the token embeddings.
     fn mlm_head(&self, cx: &Cx, sequence: &Tensor) -> Tensor {
         let Config { hidden, vocab, .. } = self.config;
-        let x = cx.within("head", |cx| {
+        let x = cx.module("head", |cx| {
             cx.linear("dense", sequence, hidden, false)
                 .then(Tensor::gelu)
                 .then(|x| norm(cx, "norm", x))
         });
         let path = ["model", "embeddings", "tok_embeddings"];
         let weight = cx.embedding_weight(&path, vocab, hidden);
-        cx.within("decoder", |cx| {
+        cx.module("decoder", |cx| {
             let bias = cx.param("bias", [vocab]).tensor();
             x.linear(&weight, Some(&bias))
         })

@@ -9,7 +9,7 @@ use crate::tape::{DType, Dims, Tensor};
 impl Cx {
     /// `nn.Linear`, with its low-rank adapter where the run asks for one.
     pub fn linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             if cx.quantised(name) {
                 let y = cx.linear_4bit(x, out, bias, cx.compute_type());
                 return adapted(cx, name, x, y.cloned());
@@ -23,7 +23,7 @@ impl Cx {
 
     /// A linear layer without an adapter, quantised wherever it stands if the run quantises.
     pub fn plain_linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             if cx.env.training.quantization != Quantization::None {
                 // Fabric's plugin quantises fp16.
                 return cx.linear_4bit(x, out, bias, DType::F16);
@@ -36,7 +36,7 @@ impl Cx {
 
     /// A linear layer without bias whose weight is another module's.
     pub fn tied_linear(&self, name: &'static str, x: &Tensor, weight: &Tensor) -> Tensor {
-        self.within(name, |cx| adapted(cx, name, x, x.linear(weight, None)))
+        self.module(name, |cx| adapted(cx, name, x, x.linear(weight, None)))
     }
 
     /// `Linear4bit` of bitsandbytes: half a byte for each weight and a scale for each 64, which are bytes with scales of
@@ -81,7 +81,7 @@ impl Cx {
 
     /// `Conv1D` of transformers: a linear layer with its weight the other way round.
     pub fn conv1d(&self, name: &'static str, x: &Tensor, out: u64) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             let weight = cx.param("weight", [x.size(-1), out]);
             let bias = cx.param("bias", [out]);
             let y = x.addmm(&weight.tensor(), &bias.tensor());
@@ -112,7 +112,7 @@ impl Cx {
         conv: Conv,
         bias: bool,
     ) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             let groups = conv.groups.max(1);
             let (first, second) = match conv.transposed {
                 None => (out, x.size(1) / groups),
@@ -127,7 +127,7 @@ impl Cx {
 
     /// `nn.LayerNorm` over the last dimension.
     pub fn layer_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             let weight = cx.param("weight", [x.size(-1)]).tensor();
             let bias = cx.param("bias", [x.size(-1)]).tensor();
             x.layer_norm(Some(&weight), Some(&bias))
@@ -146,7 +146,7 @@ impl Cx {
 
     /// transformers' RMS norm.
     pub fn rms_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             let weight = cx.norm_weight(x.size(-1));
             match cx.env.training.kernels {
                 Kernels::Library => x.rms_norm_python(&weight),
@@ -157,7 +157,7 @@ impl Cx {
 
     /// `nn.Embedding`.
     pub fn embedding(&self, name: &'static str, indices: &Tensor, rows: u64, width: u64) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             let found = cx.table(indices, rows, width);
             adapted_embedding(cx, name, [indices, &found], rows, None)
         })
@@ -177,7 +177,7 @@ impl Cx {
         rows: u64,
         width: u64,
     ) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             let found = cx.asks_for_gradient(cx.table(ids, rows, width));
             adapted_embedding(cx, name, [ids, &found], rows, None)
         })
@@ -191,7 +191,7 @@ impl Cx {
         rows: u64,
         width: u64,
     ) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             let found = cx.table(ids, rows, width);
             let factor = cx.buffer("embed_scale", [0; 0], cx.env.weights);
             let scaled = cx.asks_for_gradient(found.then(|found| found.mul(&factor)));

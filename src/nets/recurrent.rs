@@ -76,9 +76,9 @@ impl Net for Recurrent {
         };
         let logits = cx
             .embedding("emb", ids, self.vocab, self.embedding)
-            .then(|x| cx.within("rnn", |cx| self.layers(cx, x)))
+            .then(|x| cx.module("rnn", |cx| self.layers(cx, x)))
             .then(|hidden| cx.linear("head", hidden, self.vocab, true));
-        let loss = cx.within("loss", |_| {
+        let loss = cx.module("loss", |_| {
             let rows = logits.numel() / self.vocab.max(1);
             let flat = logits.reshape(&[rows, self.vocab]);
             flat.cross_entropy(labels)
@@ -106,7 +106,7 @@ impl Recurrent {
                 .iter_mut()
                 .filter_map(|all| all.get(layer).cloned())
                 .collect();
-            let (out, state) = cx.within(index_name(layer), |cx| self.layer(cx, &x, state));
+            let (out, state) = cx.module(index_name(layer), |cx| self.layer(cx, &x, state));
             let Some(out) = out else { return x };
             x = out;
             for (all, state) in last.iter_mut().zip(state) {

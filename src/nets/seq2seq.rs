@@ -69,13 +69,13 @@ impl Net for Seq2Seq {
             return Output::empty(cx);
         };
         let ids = shift_tokens_right(labels);
-        let (encoded, decoded) = cx.within("model", |cx| {
+        let (encoded, decoded) = cx.module("model", |cx| {
             let embedding = self.embed_tokens(cx);
-            let encoded = cx.within("encoder", |cx| self.encode(cx, input, &embedding));
-            let decoded = cx.within("decoder", |cx| self.decode(cx, &ids, &encoded, &embedding));
+            let encoded = cx.module("encoder", |cx| self.encode(cx, input, &embedding));
+            let decoded = cx.module("decoder", |cx| self.decode(cx, &ids, &encoded, &embedding));
             (encoded, decoded)
         });
-        let embedding = cx.within("model", |cx| self.embed_tokens(cx));
+        let embedding = cx.module("model", |cx| self.embed_tokens(cx));
         let mut logits = cx.tied_linear("lm_head", &decoded, &embedding);
         if !self.whisper {
             let bias = cx.buffer("final_logits_bias", [1, self.vocab], cx.env.weights);
@@ -156,7 +156,7 @@ impl Seq2Seq {
             .then(Tensor::gelu);
         x = x.permute(&[0, 2, 1]);
         let index = input.constant("arange", &[self.frames], DType::I64);
-        let positions = cx.within("embed_positions", |cx| {
+        let positions = cx.module("embed_positions", |cx| {
             let shape = [self.frames, self.hidden];
             let weight = cx.param_as("weight", shape, cx.env.weights, |_| false);
             weight.tensor().embedding(&index)
@@ -177,7 +177,7 @@ impl Seq2Seq {
             index = index.constant("repeat", &[b, s], DType::I64);
         }
         let positions = if self.whisper {
-            cx.within("embed_positions", |cx| {
+            cx.module("embed_positions", |cx| {
                 let weight = cx.param("weight", [self.positions, self.hidden]).tensor();
                 weight.rows(&index).view(&[b, s, self.hidden])
             })
@@ -223,11 +223,11 @@ impl Seq2Seq {
         encoded: Option<&Tensor>,
     ) -> Tensor {
         let mut hidden = self.sublayer(cx, input, "self_attn_layer_norm", |x| {
-            cx.within("self_attn", |cx| self.attention(cx, &x, None, mask))
+            cx.module("self_attn", |cx| self.attention(cx, &x, None, mask))
         });
         if let Some(encoded) = encoded {
             hidden = self.sublayer(cx, &hidden, "encoder_attn_layer_norm", |x| {
-                cx.within("encoder_attn", |cx| {
+                cx.module("encoder_attn", |cx| {
                     self.attention(cx, &x, Some(encoded), &AttentionMask::None)
                 })
             });

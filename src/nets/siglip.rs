@@ -54,8 +54,8 @@ impl Net for Siglip {
         let scale = cx.param("logit_scale", [1]).tensor();
         let bias = cx.param("logit_bias", [1]).tensor();
         let [vision_last, image_features] =
-            cx.within("vision_model", |cx| self.vision.forward(cx, image));
-        let [text_last, text_features] = cx.within("text_model", |cx| self.text_model(cx, ids));
+            cx.module("vision_model", |cx| self.vision.forward(cx, image));
+        let [text_last, text_features] = cx.module("text_model", |cx| self.text_model(cx, ids));
         let image_embeds = normalized(&image_features);
         let text_embeds = normalized(&text_features);
         let mut logits = text_embeds.linear(&image_embeds, None);
@@ -63,7 +63,7 @@ impl Net for Siglip {
             let scaled = scale.exp().then(|scale| logits.mul(scale));
             scaled.add(&bias)
         };
-        let loss = cx.within("loss", |_| sigmoid_loss(&logits));
+        let loss = cx.module("loss", |_| sigmoid_loss(&logits));
         let held = vec![
             logits,
             text_embeds,
@@ -103,12 +103,12 @@ impl VisionModel {
     /// `last_hidden_state` and, from it, `pooler_output`.
     fn forward(&self, cx: &Cx, image: &Tensor) -> [Tensor; 2] {
         let last = self.last_hidden_state(cx, image);
-        let pooled = cx.within("head", |cx| self.pooling_head(cx, &last));
+        let pooled = cx.module("head", |cx| self.pooling_head(cx, &last));
         [last, pooled]
     }
 
     pub(super) fn last_hidden_state(&self, cx: &Cx, image: &Tensor) -> Tensor {
-        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, image));
+        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, image));
         let mut last = self.tower.encode(cx, &embedded, &AttentionMask::None);
         last = cx.layer_norm("post_layernorm", &last);
         last
@@ -136,10 +136,10 @@ impl VisionModel {
         let probe = cx.param("probe", [1, 1, hidden]).tensor();
         let probe = probe.tiled(states.size(0));
         let (residual, weights) =
-            cx.within("attention", |cx| multi_head(cx, &probe, states, heads, 0.0));
+            cx.module("attention", |cx| multi_head(cx, &probe, states, heads, 0.0));
         drop(weights);
         let mut x = cx.layer_norm("layernorm", &residual);
-        x = cx.within("mlp", |cx| {
+        x = cx.module("mlp", |cx| {
             let mut y = cx.linear("fc1", &x, ffn, true);
             y = y.gelu();
             cx.linear("fc2", &y, hidden, true)
@@ -152,7 +152,7 @@ impl Siglip {
     /// `SiglipTextModel`: last hidden states and the projection of the last token's.
     fn text_model(&self, cx: &Cx, ids: &Tensor) -> [Tensor; 2] {
         let hidden = self.text.hidden;
-        let embedded = cx.within("embeddings", |cx| {
+        let embedded = cx.module("embeddings", |cx| {
             let words = cx.input_embedding("token_embedding", ids, self.vocab, hidden);
             let position_ids = cx.buffer("position_ids", [1, self.context], DType::I64);
             let positions = cx.embedding("position_embedding", &position_ids, self.context, hidden);

@@ -57,9 +57,9 @@ impl Net for Vit {
         let [image, labels] = batch else {
             return Output::empty(cx);
         };
-        let sequence = cx.within("vit", |cx| self.model(cx, image));
+        let sequence = cx.module("vit", |cx| self.model(cx, image));
         let logits = cx.linear("classifier", &sequence.select(1), self.classes, true);
-        let loss = cx.within("loss", |_| logits.cross_entropy(labels));
+        let loss = cx.module("loss", |_| logits.cross_entropy(labels));
         Output {
             loss,
             held: vec![logits],
@@ -69,7 +69,7 @@ impl Net for Vit {
 
 impl Vit {
     fn model(&self, cx: &Cx, image: &Tensor) -> Tensor {
-        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, image));
+        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, image));
         let this = *self;
         let last = cx.stack(
             "layers",
@@ -86,7 +86,7 @@ impl Vit {
         let start = cx.tape.construction_point();
         let positions = cx.param("position_embeddings", [1, side * side + 1, self.hidden]);
         let made = cx.tape.construction_point();
-        let mut embedded = cx.within("patch_embeddings", |cx| {
+        let mut embedded = cx.module("patch_embeddings", |cx| {
             patches(cx, "projection", image, self.hidden, self.patch)
         });
         // The constructor makes the position embeddings last; a module's own parameters are listed first.
@@ -101,14 +101,14 @@ impl Vit {
         let start = cx.tape.construction_point();
         let mut hidden = cx.layer_norm("layernorm_before", input);
         let normed = cx.tape.construction_point();
-        let (attended, _weights) = cx.within("attention", |cx| self.attention(cx, &hidden));
+        let (attended, _weights) = cx.module("attention", |cx| self.attention(cx, &hidden));
         cx.tape.construct_here(start, normed);
         hidden = attended;
         hidden = cx.dropout(&hidden, self.dropout);
         hidden = hidden.add(input);
         let residual = hidden.clone();
         hidden = cx.layer_norm("layernorm_after", &hidden);
-        hidden = cx.within("mlp", |cx| {
+        hidden = cx.module("mlp", |cx| {
             let mut x = cx.linear("fc1", &hidden, self.ffn, true);
             x = x.gelu();
             cx.linear("fc2", &x, self.hidden, true)

@@ -41,11 +41,11 @@ impl Net for Clip {
         let before = cx.tape.construction_point();
         let scale = cx.param("logit_scale", [0; 0]);
         let start = cx.tape.construction_point();
-        let [vision_last, pooled] = cx.within("vision_model", |cx| self.vision.forward(cx, image));
+        let [vision_last, pooled] = cx.module("vision_model", |cx| self.vision.forward(cx, image));
         let image_features = cx.linear("visual_projection", &pooled, self.projection, false);
         drop(pooled);
         let after = cx.tape.construction_point();
-        let [text_last, pooled] = cx.within("text_model", |cx| self.text.forward(cx, ids));
+        let [text_last, pooled] = cx.module("text_model", |cx| self.text.forward(cx, ids));
         // The constructor makes the text's model first, and the scale, which it lists first, last.
         cx.tape.construct_here(start, after);
         let text_features = cx.linear("text_projection", &pooled, self.projection, false);
@@ -55,7 +55,7 @@ impl Net for Clip {
         let text_embeds = normalized(&text_features);
         let mut logits = text_embeds.linear(&image_embeds, None);
         logits = scale.tensor().exp().then(|scale| logits.mul(scale));
-        let loss = cx.within("loss", |_| {
+        let loss = cx.module("loss", |_| {
             let captions = contrastive_loss(&logits);
             let images = contrastive_loss(&logits.transpose(0, 1));
             captions.add(&images).then(Tensor::scale)

@@ -31,7 +31,7 @@ impl TextModel {
 
     /// `last_hidden_state`, and of it each text's end-of-text token (`pooler_output`).
     pub fn forward(&self, cx: &Cx, ids: &Tensor) -> [Tensor; 2] {
-        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, ids));
+        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, ids));
         let mask = match cx.env.training.attention {
             Attention::Sdpa | Attention::Flash2 => AttentionMask::Causal,
             Attention::Eager => AttentionMask::Given(additive(

@@ -43,7 +43,7 @@ impl Tower {
     /// `CLIPEncoder.forward`.
     pub fn encode(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
         let mask = mask.clone();
-        cx.within("encoder", |cx| {
+        cx.module("encoder", |cx| {
             cx.stack(
                 "layers",
                 self.layers,
@@ -59,7 +59,7 @@ impl Tower {
         let start = cx.tape.construction_point();
         let mut hidden = cx.layer_norm("layer_norm1", input);
         let normed = cx.tape.construction_point();
-        let (attended, _weights) = cx.within("self_attn", |cx| self.attention(cx, &hidden, mask));
+        let (attended, _weights) = cx.module("self_attn", |cx| self.attention(cx, &hidden, mask));
         cx.tape.construct_here(start, normed);
         hidden = attended;
         hidden = input.add(&hidden);
@@ -67,7 +67,7 @@ impl Tower {
         let start = cx.tape.construction_point();
         hidden = cx.layer_norm("layer_norm2", &hidden);
         let normed = cx.tape.construction_point();
-        hidden = cx.within("mlp", |cx| {
+        hidden = cx.module("mlp", |cx| {
             let mut x = cx.linear("fc1", &hidden, self.ffn, true);
             x = if self.quick_gelu {
                 quick_gelu(&x)

@@ -34,7 +34,7 @@ impl VisionModel {
 
     /// `last_hidden_state` and `pooler_output`.
     pub fn forward(&self, cx: &Cx, image: &Tensor) -> [Tensor; 2] {
-        let mut hidden = cx.within("embeddings", |cx| self.embeddings(cx, image));
+        let mut hidden = cx.module("embeddings", |cx| self.embeddings(cx, image));
         hidden = cx.layer_norm("pre_layrnorm", &hidden);
         let last = self.tower.encode(cx, &hidden, &AttentionMask::None);
         let pooled = cx.layer_norm("post_layernorm", &last.select(1));
@@ -43,7 +43,7 @@ impl VisionModel {
 
     /// `hidden_states[-2]`, `last_hidden_state` and `pooler_output`, for models that read the state before the last.
     pub fn last_states(&self, cx: &Cx, image: &Tensor) -> [Tensor; 3] {
-        let embedded = cx.within("embeddings", |cx| self.embeddings(cx, image));
+        let embedded = cx.module("embeddings", |cx| self.embeddings(cx, image));
         let hidden = embedded.then(|embedded| cx.layer_norm("pre_layrnorm", embedded));
         let before = self.tower.layers.saturating_sub(1);
         let tower = self.tower;
@@ -51,7 +51,7 @@ impl VisionModel {
             let layer = |x| tower.layer(cx, x, &AttentionMask::None);
             state.iter().map(layer).collect()
         };
-        let (second_last, last) = cx.within("encoder", |cx| {
+        let (second_last, last) = cx.module("encoder", |cx| {
             let second_last = cx.equal_layers("layers", before, vec![hidden.clone()], layer);
             let last = cx.layer("layers", before as usize, second_last.clone(), layer);
             (second_last, last)

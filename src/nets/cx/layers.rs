@@ -99,7 +99,7 @@ impl Cx {
         state: Vec<Tensor>,
         layer: Rc<Layer>,
     ) -> Vec<Tensor> {
-        self.nth(name, index, |cx| {
+        self.list_item(name, index, |cx| {
             let body = move |cx: &Self, state: Vec<Tensor>| layer(cx, &state);
             cx.block(Region::Layer(index), state, body)
         })

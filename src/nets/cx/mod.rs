@@ -119,17 +119,22 @@ impl Cx {
     }
 
     /// Runs `body` as the child module `name`.
-    pub fn within<T>(&self, name: &'static str, body: impl FnOnce(&Self) -> T) -> T {
+    pub fn module<T>(&self, name: &'static str, body: impl FnOnce(&Self) -> T) -> T {
         self.inside(name, None, body)
     }
 
     /// Runs `body` as the module `name.index` of a list.
-    pub fn nth<T>(&self, name: &'static str, index: usize, body: impl FnOnce(&Self) -> T) -> T {
+    pub fn list_item<T>(
+        &self,
+        name: &'static str,
+        index: usize,
+        body: impl FnOnce(&Self) -> T,
+    ) -> T {
         self.inside(name, Some(index as u32), body)
     }
 
     /// Runs `body` as a child module whose name comes from outside the program.
-    pub fn named<T>(&self, name: &str, body: impl FnOnce(&Self) -> T) -> T {
+    pub fn module_named<T>(&self, name: &str, body: impl FnOnce(&Self) -> T) -> T {
         let scope = self.tape.named_scope_in(self.scope, name);
         let outer = self.tape.enter(scope);
         let result = body(&Self {

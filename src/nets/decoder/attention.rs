@@ -218,9 +218,9 @@ fn norm_per_head(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
     let count = x.size(1);
     let ones: Vec<u64> = (0..count).map(|_| 1).collect();
     let parts = x.split(&ones, 1);
-    let normed: Vec<Tensor> = cx.within(name, |cx| {
+    let normed: Vec<Tensor> = cx.module(name, |cx| {
         let each = |(i, part): (usize, &Tensor)| {
-            cx.nth("norms", i, |cx| {
+            cx.list_item("norms", i, |cx| {
                 let weight = cx.param("weight", [part.size(-1)]).tensor();
                 part.layer_norm(Some(&weight), None)
             })

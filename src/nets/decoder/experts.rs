@@ -54,7 +54,7 @@ impl Decoder {
     pub(super) fn sparse_moe(&self, cx: &Cx, x: &Tensor, experts: Experts) -> Tensor {
         let mut hidden = x.view(&[x.numel() / self.hidden.max(1), self.hidden]);
         let shared = (experts.shared == SharedExpert::Gated).then(|| {
-            cx.within("shared_expert", |cx| {
+            cx.module("shared_expert", |cx| {
                 self.gated_mlp(cx, &hidden, self.shared_intermediate)
             })
         });
@@ -63,12 +63,12 @@ impl Decoder {
         } else {
             "gate"
         };
-        let (logits, weights, chosen) = cx.within(router, |cx| self.route(cx, &hidden, experts));
+        let (logits, weights, chosen) = cx.module(router, |cx| self.route(cx, &hidden, experts));
         if experts.shared == SharedExpert::AfterExperts {
             // DeepSeek's router and its block take a view each, one after the other.
             hidden = x.view(hidden.shape());
         }
-        let mut out = cx.within("experts", |cx| {
+        let mut out = cx.module("experts", |cx| {
             if cx.env.libraries.looped_experts && !experts.bias {
                 return self.looped_experts(cx, &hidden, &chosen, &weights);
             }
@@ -86,7 +86,7 @@ impl Decoder {
         }
         out = out.reshape(x.shape());
         if experts.shared == SharedExpert::AfterExperts {
-            let common = cx.within("shared_experts", |cx| {
+            let common = cx.module("shared_experts", |cx| {
                 self.gated_mlp(cx, x, self.shared_intermediate)
             });
             out = out.add(&common);
@@ -149,7 +149,7 @@ impl Decoder {
             let index = || hidden.constant("where", &[share], DType::I64);
             let (places, choices) = (index(), index());
             let state = hidden.rows(&places);
-            let out = cx.nth("experts", i as usize, |cx| {
+            let out = cx.list_item("experts", i as usize, |cx| {
                 let gate = cx.linear("w1", &state, self.moe_intermediate, false);
                 let product = self.activation(&gate).then(|gate| {
                     let up = cx.linear("w3", &state, self.moe_intermediate, false);

@@ -89,7 +89,7 @@ impl Decoder {
             let one = cx.layer_norm(names.input_norm, input);
             [one.clone(), one]
         };
-        let (attended, weights) = cx.within(names.attention, |cx| {
+        let (attended, weights) = cx.module(names.attention, |cx| {
             self.falcon_attention(cx, &normed[0], inputs)
         });
         let mut mlp_out = self.mlp(cx, &normed[1]);

@@ -59,7 +59,7 @@ impl Net for Pictured {
         };
         let cache = cache(cx);
         let padding = batch.get(4);
-        let (hidden, features) = cx.within("model", |cx| {
+        let (hidden, features) = cx.module("model", |cx| {
             self.model(cx, [ids, pixels, types], padding, &cache)
         });
         let mut output = self.text.output(cx, &hidden, labels, cache);
@@ -77,17 +77,17 @@ impl Pictured {
         cache: &super::Cache,
     ) -> (Tensor, Tensor) {
         let before = cx.tape.construction_point();
-        let mut embeddings = cx.within("language_model", |cx| self.text.embeddings(cx, ids));
+        let mut embeddings = cx.module("language_model", |cx| self.text.embeddings(cx, ids));
         let after = cx.tape.construction_point();
         // PaliGemma counts places from one, and before it looks at images.
         let positions = match self.projector {
             Projector::Pooled => None,
             Projector::Linear => Some(inputs::positions(ids).then(Tensor::shift)),
         };
-        let states = cx.within("vision_tower", |cx| {
+        let states = cx.module("vision_tower", |cx| {
             self.vision.last_hidden_state(cx, pixels)
         });
-        let projected = cx.within("multi_modal_projector", |cx| match self.projector {
+        let projected = cx.module("multi_modal_projector", |cx| match self.projector {
             Projector::Pooled => self.pooled(cx, &states),
             Projector::Linear => cx.linear("linear", &states, self.text.hidden, true),
         });
@@ -98,7 +98,7 @@ impl Pictured {
         drop(image);
         let cached = cache.is_some();
         let (blocks, masks) = self.masks(cx, types, padding, embeddings.dtype(), cached);
-        let hidden = cx.within("language_model", |cx| {
+        let hidden = cx.module("language_model", |cx| {
             let inputs = ModelInputs {
                 padding_mask: None,
                 attention_masks: Some(masks.clone()),
@@ -150,7 +150,7 @@ impl Pictured {
         let mut pooled = squares.avg_pool2d(self.square, Conv::stride(self.square));
         let count = pooled.size(2) * pooled.size(3);
         pooled = pooled.reshape(&[b, width, count]).transpose(1, 2);
-        let normed = cx.within("mm_soft_emb_norm", |cx| {
+        let normed = cx.module("mm_soft_emb_norm", |cx| {
             gemma(&pooled, &cx.param("weight", [width]).tensor())
         });
         let projected = normed.matmul_by(&weight.tensor());

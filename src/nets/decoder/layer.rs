@@ -29,7 +29,7 @@ impl Decoder {
         inputs: &LayerInputs,
     ) -> (Tensor, Option<Tensor>) {
         let name = self.family.names.attention;
-        let (mut out, weights) = cx.within(name, |cx| match self.mla {
+        let (mut out, weights) = cx.module(name, |cx| match self.mla {
             Some(mla) => self.latent_attention(cx, x, inputs, mla),
             None => self.attention(cx, x, inputs),
         });

@@ -33,9 +33,9 @@ impl Net for Llava {
         let [ids, labels, pixels, ..] = batch else {
             return Output::empty(cx);
         };
-        let (hidden, features) = cx.within("model", |cx| self.model(cx, ids, pixels, batch.get(3)));
+        let (hidden, features) = cx.module("model", |cx| self.model(cx, ids, pixels, batch.get(3)));
         let logits = cx.linear("lm_head", &hidden, self.text.vocab, false);
-        let [loss, logits] = cx.within("loss", |cx| {
+        let [loss, logits] = cx.module("loss", |cx| {
             causal_lm_loss(cx, logits, labels, Entropy::Library)
         });
         Output {
@@ -82,7 +82,7 @@ impl Llava {
         pixels: &Tensor,
         padding: Option<&Tensor>,
     ) -> [Tensor; 3] {
-        let (hidden, _features) = cx.within("model", |cx| self.model(cx, ids, pixels, padding));
+        let (hidden, _features) = cx.module("model", |cx| self.model(cx, ids, pixels, padding));
         let layers = match cx.checkpointing() {
             Checkpointing::None | Checkpointing::Offload => self.text.layers,
             _ => 0,
@@ -101,16 +101,16 @@ impl Llava {
         padding: Option<&Tensor>,
     ) -> (Tensor, Tensor) {
         let before = cx.tape.construction_point();
-        let mut embeddings = cx.within("language_model", |cx| self.text.embeddings(cx, ids));
+        let mut embeddings = cx.module("language_model", |cx| self.text.embeddings(cx, ids));
         let after = cx.tape.construction_point();
         let (projected, _states) = if self.stored.is_some() {
-            let projected = cx.within("multi_modal_projector", |cx| self.project(cx, pixels));
+            let projected = cx.module("multi_modal_projector", |cx| self.project(cx, pixels));
             (projected, None)
         } else {
             let [read, last, pooled] =
-                cx.within("vision_tower", |cx| self.vision.last_states(cx, pixels));
+                cx.module("vision_tower", |cx| self.vision.last_states(cx, pixels));
             let patches = read.narrow(1, read.size(1).saturating_sub(1));
-            let projected = cx.within("multi_modal_projector", |cx| self.project(cx, &patches));
+            let projected = cx.module("multi_modal_projector", |cx| self.project(cx, &patches));
             drop(patches);
             // The projected features take the pooled output's place.
             drop(pooled);
@@ -124,7 +124,7 @@ impl Llava {
         drop(joined);
         let mask = ids.constant("eq", ids.shape(), DType::Bool).unsqueeze(-1);
         embeddings = embeddings.masked_scatter(&mask, &features);
-        let hidden = cx.within("language_model", |cx| {
+        let hidden = cx.module("language_model", |cx| {
             let inputs = ModelInputs {
                 padding_mask: padding,
                 ..ModelInputs::default()

@@ -9,7 +9,7 @@ use crate::tape::Tensor;
 impl Decoder {
     pub(super) fn mlp(&self, cx: &Cx, x: &Tensor) -> Tensor {
         let mut out = match self.family.names.mlp {
-            Some(name) => cx.within(name, |cx| self.mlp_module(cx, x)),
+            Some(name) => cx.module(name, |cx| self.mlp_module(cx, x)),
             None => self.plain_mlp(cx, x),
         };
         if self.family.dropout.in_layer {

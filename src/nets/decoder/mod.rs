@@ -167,8 +167,8 @@ impl Net for Decoder {
         let cx = eager.as_ref().unwrap_or(cx);
         let cache = self.cache(cx);
         let name = self.family.names.model;
-        let hidden = cx.within(name, |cx| match self.family.names.inner {
-            Some(inner) => cx.within(inner, |cx| self.model(cx, ids, batch.get(2), &cache)),
+        let hidden = cx.module(name, |cx| match self.family.names.inner {
+            Some(inner) => cx.module(inner, |cx| self.model(cx, ids, batch.get(2), &cache)),
             None => self.model(cx, ids, batch.get(2), &cache),
         });
         self.output(cx, &hidden, labels, cache)
@@ -268,7 +268,7 @@ impl Decoder {
         }
         let tokens = ids.narrow(1, ids.size(1).saturating_sub(prompt));
         let tokens = self.word_embeddings(cx, &tokens);
-        let table = cx.within("prompt_encoder", |cx| {
+        let table = cx.module("prompt_encoder", |cx| {
             cx.param_as("weight", [prompt, self.hidden], DType::F32, |_| true)
         });
         let prompt = table.tensor().to(tokens.dtype()).unsqueeze(0).expand(&[
@@ -311,19 +311,19 @@ impl Decoder {
                 .tensor()
         };
         if !self.tied {
-            return cx.within("lm_head", weight);
+            return cx.module("lm_head", weight);
         }
         let names = self.family.names;
-        cx.within(names.model, |cx| match names.inner {
-            Some(inner) => cx.within(inner, |cx| cx.within(names.embed_tokens, weight)),
-            None => cx.within(names.embed_tokens, weight),
+        cx.module(names.model, |cx| match names.inner {
+            Some(inner) => cx.module(inner, |cx| cx.module(names.embed_tokens, weight)),
+            None => cx.module(names.embed_tokens, weight),
         })
     }
 
     fn head(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
         let logits = if self.tied {
             let weight = self.head_weight(cx);
-            cx.within("lm_head", |cx| {
+            cx.module("lm_head", |cx| {
                 drop(cx.tied_later([self.vocab, self.embedding_dim]));
             });
             cx.tied_linear("lm_head", hidden, &weight)

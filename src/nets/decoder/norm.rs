@@ -10,14 +10,14 @@ impl Decoder {
         let weight = |cx: &Cx| cx.param("weight", [x.size(-1)]).tensor();
         match self.family.norms.kind {
             Norm::Llama => cx.rms_norm(name, x),
-            Norm::Gemma => cx.within(name, |cx| gemma(x, &weight(cx))),
-            Norm::Olmo2 => cx.within(name, |cx| olmo2(x, &weight(cx))),
+            Norm::Gemma => cx.module(name, |cx| gemma(x, &weight(cx))),
+            Norm::Olmo2 => cx.module(name, |cx| olmo2(x, &weight(cx))),
             Norm::Layer => cx.layer_norm(name, x),
             Norm::Unweighted => {
                 let wide = x.to(DType::F32);
                 wide.then(|wide| wide.layer_norm(None, None)).to(x.dtype())
             }
-            Norm::Cohere => cx.within(name, |cx| cohere(x, &weight(cx))),
+            Norm::Cohere => cx.module(name, |cx| cohere(x, &weight(cx))),
         }
     }
 }

@@ -72,9 +72,9 @@ impl Tower {
             let count = windows.len() as u64;
             pixels.constant("cu_window_seqlens", &[count + 1], DType::I32)
         });
-        let mut hidden = cx.within("patch_embed", |cx| self.patches(cx, pixels));
+        let mut hidden = cx.module("patch_embed", |cx| self.patches(cx, pixels));
         hidden = self.by_windows(&hidden);
-        let mut tables = cx.within("rotary_pos_emb", |cx| self.tables(cx, &places));
+        let mut tables = cx.module("rotary_pos_emb", |cx| self.tables(cx, &places));
         if self.window.is_some() {
             tables = tables.each_ref().map(|table| self.by_windows(table));
         }
@@ -97,7 +97,7 @@ impl Tower {
         let Some(hidden) = state.into_iter().next() else {
             return (pixels.clone(), pixels.clone());
         };
-        let mut merged = cx.within("merger", |cx| self.merged(cx, &hidden));
+        let mut merged = cx.module("merger", |cx| self.merged(cx, &hidden));
         if self.window.is_some() {
             merged = merged.rows_by_list(merged.size(0));
         }
@@ -222,7 +222,7 @@ impl Tower {
         let squares = self
             .norm(cx, "ln_q", x)
             .then(|normed| normed.view(&[x.numel() / width.max(1), width]));
-        cx.within("mlp", |cx| {
+        cx.module("mlp", |cx| {
             let mut hidden = cx.linear("0", &squares, width, true);
             hidden = hidden.gelu();
             cx.linear("2", &hidden, self.out, true)
@@ -243,7 +243,7 @@ impl Block {
         let tower = &self.tower;
         let normed = tower.norm(cx, "norm1", input);
         let start = cx.tape.construction_point();
-        let attended = cx.within("attn", |cx| {
+        let attended = cx.module("attn", |cx| {
             normed.then(|normed| self.attention(cx, normed))
         });
         let made = cx.tape.construction_point();
@@ -251,7 +251,7 @@ impl Block {
         let normed = tower.norm(cx, "norm2", &hidden);
         // The constructor makes both norms first.
         cx.tape.construct_here(start, made);
-        let fed = cx.within("mlp", |cx| normed.then(|normed| self.feed(cx, normed)));
+        let fed = cx.module("mlp", |cx| normed.then(|normed| self.feed(cx, normed)));
         fed.then(|fed| hidden.add(fed))
     }
 

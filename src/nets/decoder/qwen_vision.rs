@@ -45,7 +45,7 @@ impl Net for QwenVision {
         };
         let cache = cache(cx);
         let padding = batch.get(5);
-        let hidden = cx.within("model", |cx| self.model(cx, [ids, pixels], padding, &cache));
+        let hidden = cx.module("model", |cx| self.model(cx, [ids, pixels], padding, &cache));
         self.text.output(cx, &hidden, labels, cache)
     }
 }
@@ -59,9 +59,9 @@ impl QwenVision {
         cache: &super::Cache,
     ) -> Tensor {
         let before = cx.tape.construction_point();
-        let mut embeddings = cx.within("language_model", |cx| self.text.embeddings(cx, ids));
+        let mut embeddings = cx.module("language_model", |cx| self.text.embeddings(cx, ids));
         let after = cx.tape.construction_point();
-        let (states, merged) = cx.within("visual", |cx| self.tower.see(cx, pixels, ids.size(0)));
+        let (states, merged) = cx.module("visual", |cx| self.tower.see(cx, pixels, ids.size(0)));
         cx.tape.construct_here(before, after);
         // How many tokens each image has is worked out on the device; there is one part for each, and they are joined again.
         let scalars = ["prod", "floor_divide"].map(|op| {
@@ -76,7 +76,7 @@ impl QwenVision {
         let positions = ids.constant("zeros", &places, DType::I64);
         // `self.rope_deltas` stays with the model.
         cx.buffer("rope_deltas", [ids.size(0), 1], DType::I64);
-        let hidden = cx.within("language_model", |cx| {
+        let hidden = cx.module("language_model", |cx| {
             let rules = inputs::MaskRules {
                 probed: false,
                 always: false,

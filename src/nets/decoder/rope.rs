@@ -13,7 +13,7 @@ pub fn tables(
     rope: Rope,
     buffers: [&'static str; 2],
 ) -> [Tensor; 2] {
-    cx.within("rotary_emb", |cx| {
+    cx.module("rotary_emb", |cx| {
         cx.tape.no_grad(|| {
             let [frequencies, original] =
                 buffers.map(|name| cx.buffer(name, [dim / 2], DType::F32));

@@ -53,7 +53,7 @@ impl Layer<'_> {
             x = residual.add(&x);
         }
         if self.norm {
-            x = cx.within("layer_norm", |cx| norm::forward(cx, &x, self.hidden));
+            x = cx.module("layer_norm", |cx| norm::forward(cx, &x, self.hidden));
         }
         drop(arrived);
         x
@@ -77,20 +77,20 @@ impl Layer<'_> {
         let basis = pos.constant("mul", &[count, self.basis], pos.dtype());
         let attributes = edges.attributes.size(1);
         let radial = pos.constant("cat", &[count, self.basis + attributes], pos.dtype());
-        cx.within("bessel_basis", |cx| {
+        cx.module("bessel_basis", |cx| {
             cx.buffer("frequencies", [self.basis], DType::F32);
         });
         let numel = product
             .input
             .weight_numel(&product.harmonics, &product.output);
-        let weights = cx.within("radial_mlp", |cx| {
+        let weights = cx.module("radial_mlp", |cx| {
             let mut x = cx.linear("0", &radial, self.radial, true);
             x = x.silu();
             x = cx.linear("2", &x, self.radial, true);
             x = x.silu();
             cx.linear("4", &x, numel, true)
         });
-        let out = cx.within("tp", |cx| product.forward(cx, sent, &harmonics, &weights));
+        let out = cx.module("tp", |cx| product.forward(cx, sent, &harmonics, &weights));
         drop((direction, distance, edge_vec, source, target, basis, radial));
         out
     }
@@ -112,7 +112,7 @@ impl Paths<'_> {
         let end = || scalar.index_select(&index(), paths.count);
         let [first, last] = [end(), end()];
         let joined = Tensor::cat(&first, &[&last, &paths.attributes], 1);
-        let messages = cx.within(self.name, |cx| {
+        let messages = cx.module(self.name, |cx| {
             let mut x = cx.linear("0", &joined, WIDTH, true);
             x = x.silu();
             x = cx.linear("2", &x, WIDTH, true);

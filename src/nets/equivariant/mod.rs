@@ -121,7 +121,7 @@ impl Net for Pocket {
         let bonds = edges(bonds, bond);
         let [triples, quads] = [edges(triples, triple), edges(quads, quad)];
         let pairs = edges(pairs, pair);
-        let mut hidden = cx.within("input_embedding", |cx| self.embedding(cx, x));
+        let mut hidden = cx.module("input_embedding", |cx| self.embedding(cx, x));
         let layer = |self_connection| Layer {
             hidden: &self.hidden,
             harmonics: &self.harmonics,
@@ -135,7 +135,7 @@ impl Net for Pocket {
             hidden: &self.hidden,
         };
         for i in 0..self.layers as usize {
-            let mut new = cx.nth("bonded_mp_layers", i, |cx| {
+            let mut new = cx.list_item("bonded_mp_layers", i, |cx| {
                 layer(true).forward(cx, &hidden, pos, &bonds)
             });
             for (name, mlp, weight, hops) in [
@@ -148,12 +148,12 @@ impl Net for Pocket {
                 ),
             ] {
                 if hops.count > 0 {
-                    let message = cx.nth(name, i, |cx| paths(mlp).forward(cx, &hidden, hops));
+                    let message = cx.list_item(name, i, |cx| paths(mlp).forward(cx, &hidden, hops));
                     new = add_weighted(cx, weight, &new, &message);
                 }
             }
             if pairs.count > 0 {
-                let message = cx.nth("nonbonded_mp_layers", i, |cx| {
+                let message = cx.list_item("nonbonded_mp_layers", i, |cx| {
                     layer(false).forward(cx, &hidden, pos, &pairs)
                 });
                 new = add_weighted(cx, "nonbonded_weight", &new, &message);
@@ -163,12 +163,12 @@ impl Net for Pocket {
         }
         let graphs = target.size(0);
         let pooled = self.pooled(cx, &hidden, owner, graphs);
-        let out = cx.within("output_projection", |cx| {
+        let out = cx.module("output_projection", |cx| {
             let wide = cx.linear("0", &pooled, self.out, true);
             cx.layer_norm("1", &wide)
         });
         drop((hidden, pooled));
-        let loss = cx.within("loss", |_| out.mse_loss(target));
+        let loss = cx.module("loss", |_| out.mse_loss(target));
         Output {
             loss,
             held: vec![out],
@@ -192,14 +192,14 @@ impl Pocket {
         let atoms = cx.embedding("atom_type_embedding", &types, self.atom_types, 32);
         let residues = cx.embedding("residue_embedding", &residues, self.residues, 16);
         let numbers = x.constant("cat", &[rows, 2], x.dtype());
-        let numbers = cx.within("continuous_projection", |cx| {
+        let numbers = cx.module("continuous_projection", |cx| {
             let inner = cx.linear("0", &numbers, 16, true);
             inner
                 .then(Tensor::silu)
                 .then(|inner| cx.linear("2", inner, 16, true))
         });
         let fused = Tensor::cat(&atoms, &[&residues, &numbers], 1);
-        let scalar = cx.within("feature_fusion", |cx| {
+        let scalar = cx.module("feature_fusion", |cx| {
             let wide = cx.linear("0", &fused, 2 * scalars, true);
             let active = wide.then(Tensor::silu);
             let normed = active.then(|active| cx.layer_norm("2", active));
@@ -229,7 +229,7 @@ impl Pocket {
         let rate = cx.rate(0.05);
         let nodes = hidden.size(0);
         let scalars = hidden.narrow(1, self.hidden.scalars());
-        let logits = cx.within("pooling_mlp", |cx| {
+        let logits = cx.module("pooling_mlp", |cx| {
             let mut x = scalars.clone();
             for first in [0, 3] {
                 x = cx.linear(index_name(first), &x, WIDTH, true);

@@ -141,7 +141,7 @@ fn joined(all: Vec<Tensor>) -> Option<Tensor> {
 
 /// `o3.Linear(irreps_in, irreps_out)(x)`: a matrix for each kind that both have, all in one vector of weights.
 pub fn linear(cx: &Cx, name: &'static str, x: &Tensor, from: &Irreps, to: &Irreps) -> Tensor {
-    cx.within(name, |cx| {
+    cx.module(name, |cx| {
         let rows = x.size(0);
         let pairs: Vec<(usize, usize)> = to
             .parts()

@@ -28,7 +28,7 @@ impl LitGpt {
         if n == 0 {
             return plain;
         }
-        cx.within("attn", |cx| {
+        cx.module("attn", |cx| {
             let a = cx.param_as(
                 "lora_A",
                 [lora.rank * n, x.size(-1)],
@@ -90,7 +90,7 @@ impl LitGpt {
         if !lora.targets.iter().any(|name| name == target) {
             return plain;
         }
-        cx.within(name, |cx| {
+        cx.module(name, |cx| {
             let a = cx.param_as("lora_A", [lora.rank, x.size(-1)], cx.env.weights, |_| true);
             let b = cx.param_as("lora_B", [out, lora.rank], cx.env.weights, |_| true);
             let update = x
@@ -115,7 +115,7 @@ impl LitGpt {
         if !self.adapter_v2 {
             return plain;
         }
-        cx.within(name, |cx| {
+        cx.module(name, |cx| {
             let bias = cx.param("adapter_bias", [out]).tensor();
             let scale = cx.param("adapter_scale", [out]).tensor();
             plain

@@ -77,7 +77,7 @@ impl LitGpt {
         const PROMPTS: u64 = 10;
         let (t, d) = (q.size(2), self.head_dim);
         let queries_per_group = self.heads / self.query_groups;
-        let prefix = cx.within("adapter_wte", |cx| {
+        let prefix = cx.module("adapter_wte", |cx| {
             cx.param("weight", [PROMPTS, self.hidden])
                 .tensor()
                 .view(&[1, PROMPTS, self.hidden])

@@ -7,7 +7,7 @@ use crate::tape::{DType, Tensor};
 impl LitGpt {
     pub(super) fn block(&self, cx: &Cx, x: &Tensor, tables: &[Tensor; 2], layer: u64) -> Tensor {
         let first = self.norm(cx, "norm_1", x);
-        let mut attn_out = cx.within("attn", |cx| self.attention(cx, &first, tables, layer));
+        let mut attn_out = cx.module("attn", |cx| self.attention(cx, &first, tables, layer));
         if self.post_norms {
             attn_out = self.norm(cx, "post_attention_norm", &attn_out);
         }
@@ -18,13 +18,13 @@ impl LitGpt {
                 self.norm(cx, "norm_2", x)
             };
             return cx
-                .within("mlp", |cx| self.mlp(cx, &second))
+                .module("mlp", |cx| self.mlp(cx, &second))
                 .then(|mlp_out| mlp_out.add(&attn_out))
                 .then(|sum| sum.add(x));
         }
         let x = attn_out.add(x);
         let second = self.norm(cx, "norm_2", &x);
-        let mut mlp_out = cx.within("mlp", |cx| self.mlp(cx, &second));
+        let mut mlp_out = cx.module("mlp", |cx| self.mlp(cx, &second));
         drop(second);
         if self.post_norms {
             mlp_out = self.norm(cx, "post_mlp_norm", &mlp_out);
@@ -38,7 +38,7 @@ impl LitGpt {
         if self.layer_norm {
             return cx.layer_norm(name, x);
         }
-        cx.within(name, |cx| {
+        cx.module(name, |cx| {
             let weight = cx.param("weight", [x.size(-1)]).tensor();
             let dtype = x.dtype();
             let x = x.to(DType::F32);

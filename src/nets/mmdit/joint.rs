@@ -54,11 +54,11 @@ impl Joint {
             _ => return both(),
         };
         let (mut attended, attended_text) =
-            cx.within("attn", |cx| self.attention(cx, &normed, Some(&normed_text)));
+            cx.module("attn", |cx| self.attention(cx, &normed, Some(&normed_text)));
         attended = gate.unsqueeze(1).mul(&attended);
         let mut hidden = hidden.add(&attended);
         if let (Some(again), [.., gate]) = (again, second) {
-            let (more, _) = cx.within("attn2", |cx| self.attention(cx, &again, None));
+            let (more, _) = cx.module("attn2", |cx| self.attention(cx, &again, None));
             hidden = gate.unsqueeze(1).then(|gate| hidden.add(&gate.mul(&more)));
         }
         let normed = modulated_norm(&hidden, scale_mlp, shift_mlp);
@@ -94,7 +94,7 @@ impl Joint {
         let ff_output = cx
             .linear("proj_mlp", &normed, 4 * width, true)
             .then(Tensor::gelu);
-        let (attended, _) = cx.within("attn", |cx| self.attention(cx, &normed, None));
+        let (attended, _) = cx.module("attn", |cx| self.attention(cx, &normed, None));
         let joined = Tensor::cat(&attended, &[&ff_output], 2);
         let mut out = cx.linear("proj_out", &joined, width, true);
         out = gate.unsqueeze(1).mul(&out);
@@ -118,7 +118,7 @@ impl Joint {
         };
         let normed = |name, x: Tensor| match (self.norms, &self.rotary) {
             (true, Some(_)) => cx.fused_rms_norm(name, &x),
-            (true, None) => cx.within(name, |cx| rms_norm(cx, &x)),
+            (true, None) => cx.module(name, |cx| rms_norm(cx, &x)),
             (false, _) => x,
         };
         let project = |names: [&'static str; 3], x: &Tensor| {
@@ -155,7 +155,7 @@ impl Joint {
         out = out.transpose(1, 2);
         out = out.reshape(&[out.size(0), out.size(1), width]);
         out = out.to(query.dtype());
-        let to_out = |x: &Tensor| cx.within("to_out", |cx| cx.linear("0", x, width, true));
+        let to_out = |x: &Tensor| cx.module("to_out", |cx| cx.linear("0", x, width, true));
         let Some(text) = text else {
             // FLUX's single blocks project after joining; SD3's second attention projects at once.
             return match self.rotary {
@@ -185,7 +185,7 @@ impl Joint {
 
 /// `AdaLayerNormZero`: its linear layer makes as many shifts, scales and gates.
 fn ada_norm(cx: &Cx, name: &'static str, emb: &Tensor, parts: u64) -> Vec<Tensor> {
-    cx.within(name, |cx| modulation(cx, "linear", emb, parts))
+    cx.module(name, |cx| modulation(cx, "linear", emb, parts))
 }
 
 /// `AdaLayerNormContinuous`, the norm before the last projection.
@@ -237,7 +237,7 @@ fn apply_rotary_emb(x: &Tensor, cosines: &Tensor, sines: &Tensor) -> Tensor {
 impl Cx {
     /// `nn.RMSNorm`.
     pub fn fused_rms_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             x.fused_rms_norm(&cx.param("weight", [x.size(-1)]).tensor())
         })
     }

@@ -13,7 +13,7 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[("flux", flux::build), ("sd3", s
 
 /// `CombinedTimestepGuidanceTextProjEmbeddings`: the time step, guidance where there is any, and the pooled text.
 fn conditioning(cx: &Cx, steps: &[(&'static str, &Tensor)], pooled: &Tensor, width: u64) -> Tensor {
-    cx.within("time_text_embed", |cx| {
+    cx.module("time_text_embed", |cx| {
         let mut sum: Option<Tensor> = None;
         for &(name, step) in steps {
             let waves = sinusoids(step, 256).to(pooled.dtype());

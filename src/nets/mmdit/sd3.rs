@@ -65,7 +65,7 @@ impl Net for Sd3 {
         let width = self.heads.saturating_mul(self.head_dim);
         let side = self.image / self.patch;
         let (n, tokens) = (latents.size(0), side * side);
-        let hidden = cx.within("pos_embed", |cx| {
+        let hidden = cx.module("pos_embed", |cx| {
             let grid = self.positions.saturating_mul(self.positions);
             cx.buffer("pos_embed", [1, grid, width], DType::F32);
             let conv = Conv::stride(self.patch);

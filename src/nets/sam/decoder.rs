@@ -48,7 +48,7 @@ impl Decoder {
         let (b, h, w) = (features.size(0), features.size(2), features.size(3));
         let count = self.masks + 1;
         let [score, masks] = [("iou_token", 1), ("mask_tokens", count)]
-            .map(|(name, rows)| cx.within(name, |cx| cx.param("weight", [rows, width]).tensor()));
+            .map(|(name, rows)| cx.module(name, |cx| cx.param("weight", [rows, width]).tensor()));
         let mut output_tokens = Tensor::cat(&score, &[&masks], 0);
         output_tokens = output_tokens.view(&[1, 1, 1 + count, width]).tiled(b);
         let tokens = Tensor::cat(&output_tokens, &[sparse], 2);
@@ -58,7 +58,7 @@ impl Decoder {
             .then(|image| image.repeated(&[b, 1, width, h, w]))
             .view(&[b, width, h, w]);
         let positions = positions.unsqueeze(1).cloned().view(&[b, width, h, w]);
-        let [tokens, rows] = cx.within("transformer", |cx| {
+        let [tokens, rows] = cx.module("transformer", |cx| {
             self.transformer(cx, &tokens, [&image, &positions])
         });
         let score = tokens.select(2);
@@ -78,7 +78,7 @@ impl Decoder {
         cx.tape.construct_here(start, normed);
         let filters: Vec<Tensor> = (0..count as usize)
             .map(|i| {
-                cx.nth("output_hypernetworks_mlps", i, |cx| {
+                cx.list_item("output_hypernetworks_mlps", i, |cx| {
                     feed_forward(cx, &masks.select(2), 3, [width, width / 8])
                 })
             })
@@ -91,7 +91,7 @@ impl Decoder {
         let all = stacked
             .matmul(&upscaled)
             .reshape(&[b, 1, count, high, wide]);
-        let scores = cx.within("iou_prediction_head", |cx| {
+        let scores = cx.module("iou_prediction_head", |cx| {
             feed_forward(cx, &score, self.score_layers, [self.score_hidden, count])
         });
         (all.narrow(2, 1), scores.narrow(2, 1))
@@ -116,14 +116,14 @@ impl Decoder {
         let mut attention_output = None;
         for i in 0..self.layers as usize {
             let last;
-            [queries, keys, last] = cx.nth("layers", i, |cx| {
+            [queries, keys, last] = cx.list_item("layers", i, |cx| {
                 self.layer(cx, [&queries, &keys], [tokens, &positions], i == 0)
             });
             attention_output = Some(last);
         }
         let query = queries.add(tokens);
         let key = keys.add(&positions);
-        let attended = cx.within("final_attn_token_to_image", |cx| {
+        let attended = cx.module("final_attn_token_to_image", |cx| {
             self.attention(cx, [&query, &key, &keys], self.downsample)
         });
         drop(attention_output);
@@ -141,7 +141,7 @@ impl Decoder {
         first: bool,
     ) -> [Tensor; 3] {
         let attend = |cx: &Cx, name: &'static str, all: [&Tensor; 3], narrower: u64| {
-            cx.within(name, |cx| self.attention(cx, all, narrower))
+            cx.module(name, |cx| self.attention(cx, all, narrower))
         };
         let (mut queries, mut keys) = (queries.clone(), keys.clone());
         let mut before = None;
@@ -167,7 +167,7 @@ impl Decoder {
         drop(before);
         queries = queries.add(&attended);
         queries = cx.layer_norm("layer_norm2", &queries);
-        let mlp_output = cx.within("mlp", |cx| {
+        let mlp_output = cx.module("mlp", |cx| {
             let mut x = cx.linear("lin1", &queries, self.ffn, true);
             x = x.relu();
             cx.linear("lin2", &x, self.hidden, true)
@@ -210,7 +210,7 @@ fn feed_forward(cx: &Cx, x: &Tensor, layers: u64, [inside, out]: [u64; 2]) -> Te
     y = y.relu();
     let start = cx.tape.construction_point();
     for i in 0..layers.saturating_sub(2) as usize {
-        y = cx.nth("layers", i, |cx| {
+        y = cx.list_item("layers", i, |cx| {
             // A list's entry is the linear layer itself.
             let weight = cx.param("weight", [inside, y.size(-1)]).tensor();
             let bias = cx.param("bias", [inside]).tensor();

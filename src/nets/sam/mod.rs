@@ -84,7 +84,7 @@ impl Net for Sam {
             return Output::empty(cx);
         };
         let (masks, scores) = self.masks(cx, image, boxes);
-        let loss = cx.within("loss", |_| masks.squeeze(1).bce_with_logits(target));
+        let loss = cx.module("loss", |_| masks.squeeze(1).bce_with_logits(target));
         Output {
             loss,
             held: vec![masks, scores],
@@ -97,9 +97,9 @@ impl Sam {
         let width = self.decoder.hidden;
         let [_, grid] = self.encoder.sides();
         let positions = prompt::image_wide_positions(cx, image, grid, width).tiled(image.size(0));
-        let features = cx.within("vision_encoder", |cx| self.encoder.encode(cx, image));
+        let features = cx.module("vision_encoder", |cx| self.encoder.encode(cx, image));
         let corners = prompt::embed_boxes(cx, boxes, width);
-        let embeddings = cx.within("prompt_encoder", |cx| {
+        let embeddings = cx.module("prompt_encoder", |cx| {
             prompt::embeddings(cx, [self.mask_channels, self.points], width)
         });
         let corners = prompt::add_point_embeddings(&corners, &embeddings.corners);
@@ -107,7 +107,7 @@ impl Sam {
             .no_mask
             .reshape(&[1, width, 1, 1])
             .expand(features.shape());
-        cx.within("mask_decoder", |cx| {
+        cx.module("mask_decoder", |cx| {
             self.decoder
                 .decode(cx, [&features, &positions], &corners, &dense)
         })

@@ -5,7 +5,7 @@ use crate::tape::Tensor;
 
 /// `SamPositionalEmbedding.forward`: sines and cosines of coordinates.
 fn positional_embedding(cx: &Cx, coordinates: Tensor, width: u64) -> Tensor {
-    cx.within("shared_image_embedding", |cx| {
+    cx.module("shared_image_embedding", |cx| {
         let random = cx.param("positional_embedding", [2, width / 2]).tensor();
         let centered = {
             let doubled = coordinates.scale();
@@ -62,10 +62,10 @@ pub struct Embeddings {
 
 /// The parameters of the prompt encoder, of which a box uses few.
 pub fn embeddings(cx: &Cx, [channels, points]: [u64; 2], width: u64) -> Embeddings {
-    cx.within("mask_embed", |cx| {
+    cx.module("mask_embed", |cx| {
         let first = channels / 4;
         let table = |name: &'static str, shape: &[u64], out: u64| {
-            cx.within(name, |cx| {
+            cx.module(name, |cx| {
                 cx.param("weight", shape);
                 cx.param("bias", [out]);
             });
@@ -77,11 +77,11 @@ pub fn embeddings(cx: &Cx, [channels, points]: [u64; 2], width: u64) -> Embeddin
         table("layer_norm2", &[channels], channels);
     });
     let row = |cx: &Cx| cx.param("weight", [1, width]).tensor();
-    let no_mask = cx.within("no_mask_embed", row);
+    let no_mask = cx.module("no_mask_embed", row);
     let all: Vec<Tensor> = (0..points as usize)
-        .map(|i| cx.nth("point_embed", i, row))
+        .map(|i| cx.list_item("point_embed", i, row))
         .collect();
-    cx.within("not_a_point_embed", row);
+    cx.module("not_a_point_embed", row);
     Embeddings {
         no_mask,
         corners: all.into_iter().skip(2).collect(),

@@ -44,7 +44,7 @@ impl Encoder {
     pub fn encode(&self, cx: &Cx, image: &Tensor) -> Tensor {
         let (side, hidden) = (self.side(), self.hidden);
         let positions = cx.param("pos_embed", [1, side, side, hidden]);
-        let mut x = cx.within("patch_embed", |cx| {
+        let mut x = cx.module("patch_embed", |cx| {
             let conv = Conv::stride(self.patch);
             let grid = cx.conv2d("projection", image, hidden, self.patch, conv, true);
             cx.asks_with_adapters(grid.permute(&[0, 2, 3, 1]))
@@ -54,7 +54,7 @@ impl Encoder {
         let x = cx.stack("layers", self.layers, x, move |cx, x, i| {
             this.layer(cx, x, i)
         });
-        cx.within("neck", |cx| {
+        cx.module("neck", |cx| {
             let mut x = x.permute(&[0, 3, 1, 2]);
             x = cx.conv2d("conv1", &x, self.neck, 1, Conv::default(), false);
             x = layer_norm_2d(cx, "layer_norm1", &x);
@@ -70,14 +70,14 @@ impl Encoder {
         if windowed {
             x = window_partition(&x, self.window);
         }
-        let (out, _weights) = cx.within("attn", |cx| self.attention(cx, &x));
+        let (out, _weights) = cx.module("attn", |cx| self.attention(cx, &x));
         x = out;
         if windowed {
             x = window_unpartition(&x, self.window, [h, w]);
         }
         x = input.add(&x);
         let normed = cx.layer_norm("layer_norm2", &x);
-        let mlp_output = cx.within("mlp", |cx| {
+        let mlp_output = cx.module("mlp", |cx| {
             let mut y = cx.linear("lin1", &normed, self.ffn, true);
             y = y.gelu();
             cx.linear("lin2", &y, self.hidden, true)

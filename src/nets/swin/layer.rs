@@ -35,7 +35,7 @@ impl Layer {
         };
         let windows = windows.view(&[windows.size(0), window * window, channels]);
         let mask = self.shifted.then(|| self.attention_mask(&hidden));
-        let (attended, weights) = cx.within("attention", |cx| {
+        let (attended, weights) = cx.module("attention", |cx| {
             self.attention(cx, &windows, mask.as_ref())
         });
         cx.tape.construct_here(start, normed);
@@ -51,7 +51,7 @@ impl Layer {
         hidden = self.drop_path(&back).then(|kept| input.add(kept));
         let residual = hidden.clone();
         hidden = cx.layer_norm("layernorm_after", &hidden);
-        hidden = cx.within("mlp", |cx| {
+        hidden = cx.module("mlp", |cx| {
             let mut x = cx.linear("fc1", &hidden, 4 * channels, true);
             x = x.gelu();
             cx.linear("fc2", &x, channels, true)
@@ -116,7 +116,7 @@ impl Layer {
         let [q, k, v] = ["q_proj", "k_proj", "v_proj"]
             .map(|name| heads(&cx.linear(name, x, width, true), self.heads));
         let start = cx.tape.construction_point();
-        let bias = cx.within("relative_position_bias", |cx| {
+        let bias = cx.module("relative_position_bias", |cx| {
             self.relative_position_bias(cx)
         });
         let biased = cx.tape.construction_point();

@@ -51,9 +51,9 @@ impl Net for Swin {
         let [image, labels] = batch else {
             return Output::empty(cx);
         };
-        let (_sequence, pooled) = cx.within("swin", |cx| self.model(cx, image));
+        let (_sequence, pooled) = cx.module("swin", |cx| self.model(cx, image));
         let logits = cx.linear("classifier", &pooled, self.classes, true);
-        let loss = cx.within("loss", |_| logits.cross_entropy(labels));
+        let loss = cx.module("loss", |_| logits.cross_entropy(labels));
         Output {
             loss,
             held: vec![logits],
@@ -63,14 +63,14 @@ impl Net for Swin {
 
 impl Swin {
     fn model(&self, cx: &Cx, image: &Tensor) -> (Tensor, Tensor) {
-        let embedded = cx.within("embeddings", |cx| {
-            let embedded = cx.within("patch_embeddings", |cx| {
+        let embedded = cx.module("embeddings", |cx| {
+            let embedded = cx.module("patch_embeddings", |cx| {
                 patches(cx, "projection", image, self.embed, self.patch)
             });
             cx.layer_norm("norm", &embedded)
         });
         let (stages, this) = (self.depths.len(), self.clone());
-        let last = cx.within("encoder", |cx| {
+        let last = cx.module("encoder", |cx| {
             in_turn(
                 cx,
                 ("layers", stages as u64),
@@ -115,7 +115,7 @@ impl Swin {
             return outputs;
         };
         let (merged, side) = if i + 1 < self.depths.len() {
-            let merged = cx.within("downsample", |cx| merge_patches(cx, &hidden, side));
+            let merged = cx.module("downsample", |cx| merge_patches(cx, &hidden, side));
             (merged, side.div_ceil(2))
         } else {
             (hidden, side)

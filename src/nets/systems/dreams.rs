@@ -108,14 +108,14 @@ impl Dreams {
         let precursor = if self.stored {
             spectra.clone()
         } else {
-            let embeddings = cx.within("backbone", |cx| {
+            let embeddings = cx.module("backbone", |cx| {
                 self.unused_heads(cx);
                 self.backbone(cx, spectra)
             });
             embeddings.select(1)
         };
-        let predicted = cx.within("head", |cx| {
-            cx.nth("ff", 0, |cx| {
+        let predicted = cx.module("head", |cx| {
+            cx.list_item("ff", 0, |cx| {
                 cx.linear("linear", &precursor, self.fingerprint, false)
             })
         });
@@ -130,11 +130,11 @@ impl Dreams {
 
     /// The heads of pre-training stay in the checkpoint that fine-tuning starts from; no gradient reaches them.
     fn unused_heads(&self, cx: &Cx) {
-        cx.within("ff_out", |cx| {
+        cx.module("ff_out", |cx| {
             cx.param("weight", [self.classes, self.width()]);
             cx.param("bias", [self.classes]);
         });
-        cx.within("ro_out", |cx| cx.param("weight", [1, 2 * self.width()]));
+        cx.module("ro_out", |cx| cx.param("weight", [1, 2 * self.width()]));
     }
 
     /// `DreaMS.step` with the loss of the order of retention where a sample holds two spectra.
@@ -213,8 +213,8 @@ impl Dreams {
         let (b, n) = (spectra.size(0), spectra.size(1));
         let padding = spectra.constant("eq", &[b, n], DType::Bool);
         let lifted = spectra.scale().then(|spectra| {
-            cx.within("ff_peak", |cx| {
-                cx.nth("ff", 0, |cx| {
+            cx.module("ff_peak", |cx| {
+                cx.list_item("ff", 0, |cx| {
                     cx.linear("linear", spectra, self.d_peak, true)
                 })
             })
@@ -227,7 +227,7 @@ impl Dreams {
         let distances = self
             .graphormer
             .then(|| fourier.unsqueeze(2).sub(&fourier.unsqueeze(1)));
-        cx.within("transformer_encoder", |cx| {
+        cx.module("transformer_encoder", |cx| {
             self.encoder(cx, joined, &padding, distances.as_ref())
         })
     }
@@ -235,7 +235,7 @@ impl Dreams {
     /// `FourierFeatures` and the layers behind it.
     fn fourier(&self, cx: &Cx, spectra: &Tensor) -> Tensor {
         let (b, n) = (spectra.size(0), spectra.size(1));
-        let mut x = cx.within("fourier_enc", |cx| {
+        let mut x = cx.module("fourier_enc", |cx| {
             let frozen = |_: &str| false;
             let b_row = cx.param_as("b", [1, self.frequencies], cx.env.weights, frozen);
             let masses = spectra.constant("mul", &[b, n, 1], spectra.dtype());
@@ -246,7 +246,7 @@ impl Dreams {
             drop(angles);
             Tensor::cat(&cosines, &[&sines], -1)
         });
-        cx.within("ff_fourier", |cx| {
+        cx.module("ff_fourier", |cx| {
             for i in 0..self.fourier_depth {
                 let last = i + 1 == self.fourier_depth;
                 let out = if last {
@@ -254,7 +254,7 @@ impl Dreams {
                 } else {
                     self.fourier_hidden
                 };
-                x = cx.nth("ff", i as usize, |cx| cx.linear("linear", &x, out, true));
+                x = cx.list_item("ff", i as usize, |cx| cx.linear("linear", &x, out, true));
                 if !last {
                     x = cx.dropout(&x, DROPOUT);
                 }
@@ -277,13 +277,13 @@ impl Dreams {
     fn layer(&self, cx: &Cx, x: &Tensor, padding: &Tensor, distances: Option<&Tensor>) -> Tensor {
         let residual = x.clone();
         let mut x = cx.layer_norm("att_scale", x);
-        x = cx.within("att", |cx| self.attention(cx, &x, padding, distances));
+        x = cx.module("att", |cx| self.attention(cx, &x, padding, distances));
         x = cx
             .dropout(&x, DROPOUT)
             .then(|dropped| residual.add(dropped));
         let residual = x.clone();
         x = cx.layer_norm("ff_scale", &x);
-        x = cx.within("ff", |cx| {
+        x = cx.module("ff", |cx| {
             let mut y = cx.linear("in_proj", &x, self.ffn, false).relu();
             y = cx.dropout(&y, DROPOUT);
             cx.linear("out_proj", &y, self.width(), false)

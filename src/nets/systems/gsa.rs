@@ -58,9 +58,9 @@ impl Net for Gsa {
         let [ids, labels] = batch else {
             return Output::empty(cx);
         };
-        let hidden = cx.within("model", |cx| self.model(cx, ids));
+        let hidden = cx.module("model", |cx| self.model(cx, ids));
         let logits = cx.linear("lm_head", &hidden, self.vocab, false);
-        let loss = cx.within("loss", |_| {
+        let loss = cx.module("loss", |_| {
             let shorter = logits.size(1).saturating_sub(1);
             let shifted = logits.narrow(1, shorter).contiguous();
             let labels = labels.narrow(1, shorter).contiguous();
@@ -89,11 +89,11 @@ impl Gsa {
     fn layer(&self, cx: &Cx, x: &Tensor, positions: &Tensor) -> Tensor {
         let residual = x.clone();
         let mut hidden = rms_norm(cx, "input_layernorm", x);
-        let attended = cx.within("self_attn", |cx| self.attention(cx, &hidden, positions));
+        let attended = cx.module("self_attn", |cx| self.attention(cx, &hidden, positions));
         hidden = residual.add(&attended);
         let residual = hidden.clone();
         hidden = rms_norm(cx, "post_attention_layernorm", &hidden);
-        cx.within("mlp", |cx| self.mlp(cx, &hidden))
+        cx.module("mlp", |cx| self.mlp(cx, &hidden))
             .then(|mlp_out| residual.add(mlp_out))
     }
 
@@ -115,9 +115,9 @@ impl Gsa {
         let mut k = heads("k_proj", self.kv);
         let mut v = heads("v_proj", self.kv);
         if self.value_gate {
-            v = cx.within("value_gate", |cx| gated(cx, &v, x));
+            v = cx.module("value_gate", |cx| gated(cx, &v, x));
         }
-        let tables = cx.within("rotary_emb", |cx| {
+        let tables = cx.module("rotary_emb", |cx| {
             // Casting the model casts its buffers too; in fp32 they would meet values of another type.
             let kept = cx.env.weights;
             cx.buffer("inv_freq", [d / 2], kept);
@@ -129,11 +129,11 @@ impl Gsa {
         let [cos, sin] = tables.map(|table| table.unsqueeze(2));
         q = rotated(&q, &cos, &sin);
         k = rotated(&k, &cos, &sin);
-        let scores = cx.within("indexer", |cx| self.indexer(cx, x));
+        let scores = cx.module("indexer", |cx| self.indexer(cx, x));
         let (indices, mask) = self.selected(&scores);
         let (mut out, _weights) = self.sparse(&q, &k, &v, &indices, &mask);
         if self.output_gate {
-            out = cx.within("output_gate", |cx| gated(cx, &out, x));
+            out = cx.module("output_gate", |cx| gated(cx, &out, x));
         }
         out = out.reshape(&[b, s, self.hidden]);
         cx.linear("o_proj", &out, self.hidden, false)
@@ -286,7 +286,7 @@ fn rotated(x: &Tensor, cos: &Tensor, sin: &Tensor) -> Tensor {
 
 /// `RMSNorm` of the repository: in fp32, the weight last.
 fn rms_norm(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
-    cx.within(name, |cx| {
+    cx.module(name, |cx| {
         let weight = cx.param("weight", [x.size(-1)]).tensor();
         let wide = x.to(DType::F32);
         let scale = wide

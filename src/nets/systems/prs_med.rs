@@ -87,7 +87,7 @@ impl Net for PrsMed {
         };
         let (mask, text) = self.outputs(cx, images, [ids, pixels], padding.first());
         cx.bind(&[mask.clone(), text.clone()]);
-        let loss = cx.within("loss", |_| {
+        let loss = cx.module("loss", |_| {
             let segmentation = mask.bce_with_logits(masks).add(&dice(&mask, masks));
             let count = self.answer.min(text.size(1));
             let text_loss = {
@@ -123,17 +123,17 @@ impl PrsMed {
             }
         });
         let trained = Self::trained_part(cx, |_| ());
-        let image = encoder.within("vision_backbone", |cx| {
-            let features = cx.within("encoder", |cx| self.encoder.encode(cx, images));
+        let image = encoder.module("vision_backbone", |cx| {
+            let features = cx.module("encoder", |cx| self.encoder.encode(cx, images));
             features.adaptive_avg_pool2d(GRID).to(DType::F32)
         });
-        let [hidden, mut text, states] = Self::language_part(cx).within("mllm", |cx| {
-            cx.within("model", |cx| self.language.read(cx, ids, pixels, padding))
+        let [hidden, mut text, states] = Self::language_part(cx).module("mllm", |cx| {
+            cx.module("model", |cx| self.language.read(cx, ids, pixels, padding))
         });
         let predicted = text.constant("argmax", &[text.size(0), text.size(1)], DType::I64);
         // `to_seg_channels`: computed and returned, and used by no loss.
-        let unused = trained.within("mllm", |cx| {
-            cx.within("to_seg_channels", |cx| {
+        let unused = trained.module("mllm", |cx| {
+            cx.module("to_seg_channels", |cx| {
                 let wide = hidden.to(DType::F32);
                 let inner = cx.linear("0", &wide, 1024, true);
                 drop(wide);
@@ -145,8 +145,8 @@ impl PrsMed {
         let hidden_fp32 = hidden.to(DType::F32);
         let half = text.clone();
         text = text.to(DType::F32);
-        let fused = trained.within("fusion_module", |cx| self.fused(cx, &image, &hidden_fp32));
-        let mask = trained.within("mask_predictor", |cx| mask_of(cx, &fused));
+        let fused = trained.module("fusion_module", |cx| self.fused(cx, &image, &hidden_fp32));
+        let mask = trained.module("mask_predictor", |cx| mask_of(cx, &fused));
         drop((unused, predicted, half));
         (mask, text)
     }
@@ -155,12 +155,12 @@ impl PrsMed {
     fn fused(&self, cx: &Cx, image: &Tensor, text: &Tensor) -> Tensor {
         let b = image.size(0);
         debug_assert_eq!(text.size(2), self.hidden);
-        let image_features = cx.within("proj_image", |cx| {
+        let image_features = cx.module("proj_image", |cx| {
             let mut x = cx.conv2d("0", image, FUSED, 1, Conv::default(), true);
             x = x.gelu();
             cx.batch_norm("2", &x)
         });
-        let text_features = cx.within("proj_text", |cx| {
+        let text_features = cx.module("proj_text", |cx| {
             let mut x = cx.linear("0", text, FUSED, true);
             x = x.gelu();
             cx.layer_norm("2", &x)
@@ -168,13 +168,13 @@ impl PrsMed {
         let pixels = image_features
             .view(&[b, FUSED, GRID * GRID])
             .permute(&[0, 2, 1]);
-        let mixed = cx.within("cross_attn", |cx| {
+        let mixed = cx.module("cross_attn", |cx| {
             cross_attention(cx, &pixels, &text_features)
         });
         let mut fused = mixed.permute(&[0, 2, 1]).reshape(&[b, FUSED, GRID, GRID]);
         fused = fused.to(image.dtype());
         fused = fused.add(image);
-        cx.within("output_conv", |cx| {
+        cx.module("output_conv", |cx| {
             let mut x = cx.conv2d("0", &fused, FUSED, 3, Conv::default().padded(1), true);
             x = x.gelu();
             cx.batch_norm("2", &x)
@@ -187,12 +187,12 @@ fn cross_attention(cx: &Cx, queries: &Tensor, tokens: &Tensor) -> Tensor {
     let tokens = tokens.to(queries.dtype());
     let query = cx.layer_norm("norm1", queries);
     let context = cx.layer_norm("norm1", &tokens);
-    let (attended, weights) = cx.within("attn", |cx| multi_head(cx, &query, &context, 8, 0.1));
+    let (attended, weights) = cx.module("attn", |cx| multi_head(cx, &query, &context, 8, 0.1));
     let mut x = cx
         .dropout(&attended, 0.1)
         .then(|dropped| queries.add(dropped));
     let out = cx.layer_norm("norm2", &x).then(|normed| {
-        cx.within("mlp", |cx| {
+        cx.module("mlp", |cx| {
             let mut y = cx.linear("0", normed, 4 * FUSED, true);
             y = y.gelu();
             cx.linear("2", &y, FUSED, true)
@@ -211,7 +211,7 @@ fn mask_of(cx: &Cx, fused: &Tensor) -> Tensor {
         ..Conv::stride(2).padded(1)
     };
     let mut x = fused.clone();
-    x = cx.within("upsample_layers", |cx| {
+    x = cx.module("upsample_layers", |cx| {
         for (i, width) in WIDTHS.into_iter().enumerate() {
             x = cx.conv2d(index_name(3 * i), &x, width, 4, up, true);
             x = cx.batch_norm(index_name(3 * i + 1), &x);

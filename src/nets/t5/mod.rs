@@ -65,15 +65,15 @@ impl Net for T5 {
         let [ids, labels] = batch else {
             return Output::empty(cx);
         };
-        cx.within("shared", |cx| cx.param("weight", [self.vocab, self.hidden]));
+        cx.module("shared", |cx| cx.param("weight", [self.vocab, self.hidden]));
         let stack = |is_decoder| Stack {
             model: *self,
             is_decoder,
         };
         // The constructor gives each stack and the head an embedding of its own; they are tied when all exist.
         let own_weight = |cx: &Cx| cx.tied_later([self.vocab, self.hidden]);
-        let of_encoder = cx.within("encoder", |cx| cx.within("embed_tokens", own_weight));
-        let encoded = cx.within("encoder", |inner| {
+        let of_encoder = cx.module("encoder", |cx| cx.module("embed_tokens", own_weight));
+        let encoded = cx.module("encoder", |inner| {
             stack(false).forward([cx, inner], ids, None, &None)
         });
         if self.decoder_layers == 0 {
@@ -84,14 +84,14 @@ impl Net for T5 {
             };
         }
         let decoder_ids = shift_tokens_right(labels);
-        let of_decoder = cx.within("decoder", |cx| cx.within("embed_tokens", own_weight));
+        let of_decoder = cx.module("decoder", |cx| cx.module("embed_tokens", own_weight));
         let cache = cache(cx);
-        let decoded = cx.within("decoder", |inner| {
+        let decoded = cx.module("decoder", |inner| {
             stack(true).forward([cx, inner], &decoder_ids, Some(&encoded), &cache)
         });
         let (logits, _scaled) = if self.tied {
             let scaled = decoded.scale();
-            let of_head = cx.within("lm_head", own_weight);
+            let of_head = cx.module("lm_head", own_weight);
             let logits = cx.tied_linear("lm_head", &scaled, &self.shared_weight(cx));
             drop(of_head);
             (logits, Some(scaled))

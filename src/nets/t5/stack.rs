@@ -70,7 +70,7 @@ impl Stack {
         let Some(input) = state.first() else {
             return Vec::new();
         };
-        let (mut hidden, position_bias) = cx.nth("layer", 0, |cx| {
+        let (mut hidden, position_bias) = cx.list_item("layer", 0, |cx| {
             let inputs = AttentionInputs {
                 position_bias: state.get(1),
                 causal,
@@ -82,7 +82,7 @@ impl Stack {
         hidden = clamped(hidden);
         let mut out = vec![position_bias];
         if encoded.is_some() {
-            let (attended, position_bias) = cx.nth("layer", 1, |cx| {
+            let (attended, position_bias) = cx.list_item("layer", 1, |cx| {
                 let inputs = AttentionInputs {
                     position_bias: state.get(2),
                     causal: None,
@@ -94,7 +94,7 @@ impl Stack {
             hidden = clamped(attended);
             out.push(position_bias);
         }
-        hidden = cx.nth("layer", 1 + usize::from(self.is_decoder), |cx| {
+        hidden = cx.list_item("layer", 1 + usize::from(self.is_decoder), |cx| {
             self.ff_layer(cx, &hidden)
         });
         out.insert(0, clamped(hidden));
@@ -116,7 +116,7 @@ impl Stack {
         let normed = rms_norm(cx, "layer_norm", hidden);
         let made = cx.tape.construction_point();
         let (attended, position_bias, _weights) =
-            cx.within(name, |cx| self.attention(cx, &normed, inputs));
+            cx.module(name, |cx| self.attention(cx, &normed, inputs));
         cx.tape.construct_here(start, made);
         let dropped = cx.dropout(&attended, 0.1);
         (hidden.add(&dropped), position_bias)
@@ -127,7 +127,7 @@ impl Stack {
         let start = cx.tape.construction_point();
         let mut forwarded = rms_norm(cx, "layer_norm", hidden);
         let normed = cx.tape.construction_point();
-        forwarded = cx.within("DenseReluDense", |cx| self.dense(cx, &forwarded));
+        forwarded = cx.module("DenseReluDense", |cx| self.dense(cx, &forwarded));
         cx.tape.construct_here(start, normed);
         let forwarded = cx.dropout(&forwarded, 0.1);
         hidden.add(&forwarded)
@@ -155,7 +155,7 @@ impl Stack {
 
 /// `T5LayerNorm`: the variance in fp32, the weight applied in its own type.
 fn rms_norm(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
-    cx.within(name, |cx| {
+    cx.module(name, |cx| {
         let weight = cx.param("weight", [x.size(-1)]).tensor();
         let squares = x.to(DType::F32).then(Tensor::pow);
         let variance = squares.then(|squares| squares.mean(&[-1]));

@@ -62,13 +62,13 @@ pub fn transformer(cx: &Cx, hidden: &Tensor, context: &Tensor, model: Transforme
 /// `BasicTransformerBlock`.
 fn block(cx: &Cx, hidden: &Tensor, context: &Tensor, heads: u64) -> Tensor {
     let mut normed = cx.layer_norm("norm1", hidden);
-    let mut attended = cx.within("attn1", |cx| attention(cx, &normed, &normed, heads, false));
+    let mut attended = cx.module("attn1", |cx| attention(cx, &normed, &normed, heads, false));
     let mut hidden = attended.add(hidden);
     normed = cx.layer_norm("norm2", &hidden);
-    attended = cx.within("attn2", |cx| attention(cx, &normed, context, heads, false));
+    attended = cx.module("attn2", |cx| attention(cx, &normed, context, heads, false));
     hidden = attended.add(&hidden);
     normed = cx.layer_norm("norm3", &hidden);
-    let ff_output = cx.within("ff", |cx| cx.within("net", |cx| feed_forward(cx, &normed)));
+    let ff_output = cx.module("ff", |cx| cx.module("net", |cx| feed_forward(cx, &normed)));
     ff_output.add(&hidden)
 }
 
@@ -111,7 +111,7 @@ fn processed(
     let (b, s) = (hidden.size(0), hidden.size(2));
     hidden = hidden.transpose(1, 2).reshape(&[b, s, width]);
     hidden = hidden.to(query.dtype());
-    hidden = cx.within("to_out", |cx| cx.linear("0", &hidden, width, true));
+    hidden = cx.module("to_out", |cx| cx.linear("0", &hidden, width, true));
     if let Some(residual) = residual {
         hidden = hidden.transpose(-1, -2).reshape(residual.shape());
         hidden = hidden.add(residual);
@@ -122,7 +122,7 @@ fn processed(
 /// `FeedForward` with `GEGLU`.
 fn feed_forward(cx: &Cx, x: &Tensor) -> Tensor {
     let width = x.size(-1);
-    let gated = cx.within("0", |cx| {
+    let gated = cx.module("0", |cx| {
         let mut parts = {
             let both = cx.linear("proj", x, 8 * width, true);
             both.chunk(2, -1)

@@ -36,8 +36,8 @@ impl Stage {
             skips.push(hidden.clone());
         }
         if downsample {
-            hidden = cx.within("downsamplers", |cx| {
-                cx.within("0", |cx| {
+            hidden = cx.module("downsamplers", |cx| {
+                cx.module("0", |cx| {
                     let conv = Conv::stride(2).padded(self.padding);
                     if self.padding == 0 {
                         let [n, c, h, w] = [0, 1, 2, 3].map(|i| hidden.size(i));
@@ -59,8 +59,8 @@ impl Stage {
         embedding: &Tensor,
         context: Option<&Tensor>,
     ) -> Tensor {
-        let mut hidden = cx.within("resnets", |cx| {
-            cx.within("0", |cx| {
+        let mut hidden = cx.module("resnets", |cx| {
+            cx.module("0", |cx| {
                 residual_block(cx, hidden, Some(embedding), self.width)
             })
         });
@@ -85,8 +85,8 @@ impl Stage {
             hidden = self.attend(cx, i, &hidden, context);
         }
         if upsample {
-            hidden = cx.within("upsamplers", |cx| {
-                cx.within("0", |cx| {
+            hidden = cx.module("upsamplers", |cx| {
+                cx.module("0", |cx| {
                     let wide = hidden.interpolate(2 * hidden.size(2), 2 * hidden.size(3));
                     cx.conv2d(
                         "conv",
@@ -106,8 +106,8 @@ impl Stage {
         let Some(attention) = self.attention else {
             return hidden.clone();
         };
-        cx.within("attentions", |cx| {
-            cx.within(index_name(i), |cx| match context {
+        cx.module("attentions", |cx| {
+            cx.module(index_name(i), |cx| match context {
                 Some(context) => transformer(cx, hidden, context, attention),
                 None => self_attention(cx, hidden, attention.heads),
             })
@@ -116,8 +116,8 @@ impl Stage {
 
     fn resnet(self, cx: &Cx, i: usize, hidden: &Tensor, embedding: &Tensor) -> Tensor {
         let width = self.width;
-        cx.within("resnets", |cx| {
-            cx.within(index_name(i), |cx| {
+        cx.module("resnets", |cx| {
+            cx.module(index_name(i), |cx| {
                 let inputs = vec![hidden.clone(), embedding.clone()];
                 let outputs = cx.block(Region::Convolutions, inputs, move |cx, inputs| {
                     let [hidden, embedding] = &inputs[..] else {

@@ -53,7 +53,7 @@ impl TextEncoder {
 
     /// The hidden states that the U-Net attends to.
     fn encode(self, cx: &Cx, ids: &Tensor) -> Tensor {
-        let [states, pooled] = cx.within("text_model", |cx| self.model.forward(cx, ids));
+        let [states, pooled] = cx.module("text_model", |cx| self.model.forward(cx, ids));
         if let Some(width) = self.projection {
             drop(cx.linear("text_projection", &pooled, width, false));
         }
@@ -103,7 +103,7 @@ impl Encoders {
         let tape = cx.tape.clone();
         tape.without_autocast(|| {
             tape.no_grad(|| {
-                let latents = image.within("vae", |cx| encode(cx, pixels));
+                let latents = image.module("vae", |cx| encode(cx, pixels));
                 let text = frozen(cx, dtype);
                 let states = self.texts.iter().zip(ids).enumerate();
                 let mut states = states.map(|(i, (encoder, ids))| {
@@ -112,7 +112,7 @@ impl Encoders {
                     } else {
                         "text_encoder_2"
                     };
-                    text.within(name, |cx| encoder.encode(cx, ids))
+                    text.module(name, |cx| encoder.encode(cx, ids))
                 });
                 let first = states.next()?;
                 let context = match states.next() {
@@ -138,7 +138,7 @@ fn frozen(cx: &Cx, dtype: DType) -> Cx {
 /// `encode(pixels).latent_dist.sample()`.
 fn encode(cx: &Cx, pixels: &Tensor) -> Tensor {
     drop(cx.param("decoder", [DECODER]));
-    let moments = cx.within("encoder", |cx| moments(cx, &pixels.to(cx.env.weights)));
+    let moments = cx.module("encoder", |cx| moments(cx, &pixels.to(cx.env.weights)));
     let channels = moments.size(1);
     let moments = cx.conv2d("quant_conv", &moments, channels, 1, Conv::default(), true);
     // Mean and deviation are halves of one tensor; the noise is a tensor of its own.
@@ -156,13 +156,13 @@ fn moments(cx: &Cx, pixels: &Tensor) -> Tensor {
     let mut hidden = cx.conv2d("conv_in", pixels, WIDTHS[0], 3, same, true);
     let last = WIDTHS.len() - 1;
     for (i, width) in WIDTHS.into_iter().enumerate() {
-        hidden = cx.within("down_blocks", |cx| {
-            cx.within(index_name(i), |cx| {
+        hidden = cx.module("down_blocks", |cx| {
+            cx.module(index_name(i), |cx| {
                 let mut hidden = blocks(cx, &hidden, BLOCKS, width);
                 if i < last {
                     let (h, w) = (hidden.size(2), hidden.size(3));
                     hidden = hidden.pad_to(&[hidden.size(0), width, h + 1, w + 1]);
-                    hidden = cx.within("downsamplers", |cx| {
+                    hidden = cx.module("downsamplers", |cx| {
                         cx.conv2d("conv", &hidden, width, 3, Conv::stride(2), true)
                     });
                 }
@@ -171,11 +171,11 @@ fn moments(cx: &Cx, pixels: &Tensor) -> Tensor {
         });
     }
     let width = WIDTHS[last];
-    hidden = cx.within("mid_block", |cx| {
-        let before = cx.within("first", |cx| residual_block(cx, &hidden, None, width));
-        let attended = cx.within("attentions", |cx| self_attention(cx, &before, 1));
+    hidden = cx.module("mid_block", |cx| {
+        let before = cx.module("first", |cx| residual_block(cx, &hidden, None, width));
+        let attended = cx.module("attentions", |cx| self_attention(cx, &before, 1));
         drop(before);
-        cx.within("second", |cx| residual_block(cx, &attended, None, width))
+        cx.module("second", |cx| residual_block(cx, &attended, None, width))
     });
     hidden = cx.group_norm("conv_norm_out", &hidden, GROUPS);
     hidden = hidden.silu();
@@ -184,8 +184,8 @@ fn moments(cx: &Cx, pixels: &Tensor) -> Tensor {
 
 fn blocks(cx: &Cx, hidden: &Tensor, count: usize, width: u64) -> Tensor {
     (0..count).fold(hidden.clone(), |hidden, i| {
-        cx.within("resnets", |cx| {
-            cx.within(index_name(i), |cx| residual_block(cx, &hidden, None, width))
+        cx.module("resnets", |cx| {
+            cx.module(index_name(i), |cx| residual_block(cx, &hidden, None, width))
         })
     })
 }

@@ -9,7 +9,7 @@ pub const GROUPS: u64 = 32;
 impl Cx {
     /// `nn.GroupNorm`.
     pub fn group_norm(&self, name: &'static str, x: &Tensor, groups: u64) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             let weight = cx.param("weight", [x.size(1)]).tensor();
             let bias = cx.param("bias", [x.size(1)]).tensor();
             x.group_norm(groups, &weight, &bias)

@@ -183,8 +183,8 @@ impl UNet {
         let stages = self.widths.len();
         for i in 0..stages {
             let downsample = i + 1 < stages;
-            sample = cx.within("down_blocks", |cx| {
-                cx.within(index_name(i), |cx| {
+            sample = cx.module("down_blocks", |cx| {
+                cx.module(index_name(i), |cx| {
                     let stage = self.stage(i);
                     stage.down(
                         cx,
@@ -198,7 +198,7 @@ impl UNet {
                 })
             });
         }
-        sample = cx.within("mid_block", |cx| {
+        sample = cx.module("mid_block", |cx| {
             let middle = self.stage_of_depth(stages.saturating_sub(1), self.middle);
             middle.middle(cx, &sample, &embedding, Some(context))
         });
@@ -209,8 +209,8 @@ impl UNet {
             let kept = skips.len().saturating_sub(self.layers as usize + 1);
             let before = std::mem::replace(&mut stage_skips, skips.split_off(kept));
             drop(before);
-            sample = cx.within("up_blocks", |cx| {
-                cx.within(index_name(i), |cx| {
+            sample = cx.module("up_blocks", |cx| {
+                cx.module(index_name(i), |cx| {
                     let stage = self.stage(stages - 1 - i);
                     stage.up(
                         cx,

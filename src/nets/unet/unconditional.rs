@@ -84,7 +84,7 @@ impl UNet2D {
         let same = Conv::stride(1).padded(1);
         let first = self.widths.first().copied().unwrap_or(GROUPS);
         // The constructor makes it before what embeds the time step.
-        cx.within("conv_in", |cx| {
+        cx.module("conv_in", |cx| {
             drop(cx.param("weight", [first, image.size(1), 3, 3]));
             drop(cx.param("bias", [first]));
         });
@@ -99,8 +99,8 @@ impl UNet2D {
         let attends = |list: &[u64], i: usize| list.get(i).is_some_and(|flag| *flag > 0);
         for i in 0..stages {
             let downsample = i + 1 < stages;
-            sample = cx.within("down_blocks", |cx| {
-                cx.within(index_name(i), |cx| {
+            sample = cx.module("down_blocks", |cx| {
+                cx.module(index_name(i), |cx| {
                     let stage = self.stage(i, attends(&self.down, i));
                     let layers = self.layers;
                     stage.down(
@@ -109,7 +109,7 @@ impl UNet2D {
                 })
             });
         }
-        sample = cx.within("mid_block", |cx| {
+        sample = cx.module("mid_block", |cx| {
             let stage = self.stage(stages.saturating_sub(1), true);
             stage.middle(cx, &sample, &embedding, None)
         });
@@ -119,8 +119,8 @@ impl UNet2D {
             let kept = skips.len().saturating_sub(self.layers as usize + 1);
             let before = std::mem::replace(&mut stage_skips, skips.split_off(kept));
             drop(before);
-            sample = cx.within("up_blocks", |cx| {
-                cx.within(index_name(i), |cx| {
+            sample = cx.module("up_blocks", |cx| {
+                cx.module(index_name(i), |cx| {
                     let stage = self.stage(stages - 1 - i, attends(&self.up, i));
                     stage.up(cx, &sample, &embedding, None, &stage_skips, i + 1 < stages)
                 })

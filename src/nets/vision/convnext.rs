@@ -52,9 +52,9 @@ impl ImageModel for Torchvision {
         let total: u64 = self.stages.iter().map(|(blocks, _)| blocks).sum();
         let depth = self.depth;
         let last = total.saturating_sub(1).max(1) as f64;
-        let mut x = cx.within("features", |cx| {
+        let mut x = cx.module("features", |cx| {
             let [(_, stem), ..] = self.stages;
-            let mut x = cx.within("0", |cx| {
+            let mut x = cx.module("0", |cx| {
                 let mut x = cx.conv2d("0", image, stem, 4, Conv::stride(4), true);
                 x = layer_norm_2d(cx, "1", &x);
                 x
@@ -62,13 +62,13 @@ impl ImageModel for Torchvision {
             let mut before = 0;
             for (stage, (blocks, channels)) in self.stages.into_iter().enumerate() {
                 if stage > 0 {
-                    x = cx.within(index_name(2 * stage), |cx| {
+                    x = cx.module(index_name(2 * stage), |cx| {
                         let mut y = layer_norm_2d(cx, "0", &x);
                         y = cx.conv2d("1", &y, channels, 2, Conv::stride(2), true);
                         y
                     });
                 }
-                x = cx.within(index_name(2 * stage + 1), |cx| {
+                x = cx.module(index_name(2 * stage + 1), |cx| {
                     cx.blocks(blocks as usize, &x, move |cx, x, i| {
                         torchvision_block(cx, x, depth * (before + i) as f64 / last)
                     })
@@ -78,7 +78,7 @@ impl ImageModel for Torchvision {
             x
         });
         x = x.adaptive_avg_pool2d(1);
-        cx.within("classifier", |cx| {
+        cx.module("classifier", |cx| {
             let mut x = layer_norm_2d(cx, "0", &x);
             x = x.flattened_from_one();
             cx.linear("2", &x, classes, true)
@@ -90,7 +90,7 @@ impl ImageModel for Torchvision {
 fn torchvision_block(cx: &Cx, input: &Tensor, skipped: f64) -> Tensor {
     let channels = input.size(1);
     let scale = cx.param("layer_scale", [channels, 1, 1]).tensor();
-    let mut result = cx.within("block", |cx| {
+    let mut result = cx.module("block", |cx| {
         let conv = Conv::stride(1).padded(3).grouped(channels);
         let mut x = cx.conv2d("0", input, channels, 7, conv, true);
         x = x.permute(&[0, 2, 3, 1]);
@@ -108,31 +108,31 @@ fn torchvision_block(cx: &Cx, input: &Tensor, skipped: f64) -> Tensor {
 impl ImageModel for Timm {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let [(_, stem), ..] = self.stages;
-        let mut x = cx.within("stem", |cx| {
+        let mut x = cx.module("stem", |cx| {
             let mut x = cx.conv2d("0", image, stem, 4, Conv::stride(4), true);
             x = layer_norm_2d(cx, "1", &x);
             x
         });
-        x = cx.within("stages", |cx| {
+        x = cx.module("stages", |cx| {
             let mut x = x.clone();
             for (stage, (blocks, channels)) in self.stages.into_iter().enumerate() {
-                x = cx.within(index_name(stage), |cx| {
+                x = cx.module(index_name(stage), |cx| {
                     let mut x = x.clone();
                     if stage > 0 {
-                        x = cx.within("downsample", |cx| {
+                        x = cx.module("downsample", |cx| {
                             let mut y = layer_norm_2d(cx, "0", &x);
                             y = cx.conv2d("1", &y, channels, 2, Conv::stride(2), true);
                             y
                         });
                     }
-                    cx.within("blocks", |cx| {
+                    cx.module("blocks", |cx| {
                         cx.blocks(blocks as usize, &x, |cx, x, _| timm_block(cx, x))
                     })
                 });
             }
             x
         });
-        cx.within("head", |cx| {
+        cx.module("head", |cx| {
             let mut x = x.adaptive_avg_pool2d(1);
             x = layer_norm_2d(cx, "norm", &x);
             x = x.flattened_from_one();
@@ -149,7 +149,7 @@ fn timm_block(cx: &Cx, input: &Tensor) -> Tensor {
     let mut x = cx.conv2d("conv_dw", input, channels, 7, conv, true);
     x = x.permute(&[0, 2, 3, 1]);
     x = cx.layer_norm("norm", &x);
-    x = cx.within("mlp", |cx| {
+    x = cx.module("mlp", |cx| {
         let mut x = cx.linear("fc1", &x, 4 * channels, true);
         x = x.gelu();
         cx.linear("fc2", &x, channels, true)

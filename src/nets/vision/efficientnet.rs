@@ -61,12 +61,12 @@ impl ImageModel for EfficientNet {
             (stage, self.channels(stage.4), blocks)
         });
         let total: u64 = stages.iter().map(|(.., blocks)| blocks).sum();
-        let mut x = cx.within("features", |cx| {
+        let mut x = cx.module("features", |cx| {
             let mut x = cx.conv_norm_activation("0", image, self.channels(32), 3, (2, 1), SILU);
             let mut before = 0;
             for (at, ((expand, kernel, stride, ..), out, blocks)) in stages.into_iter().enumerate()
             {
-                x = cx.within(index_name(at + 1), |cx| {
+                x = cx.module(index_name(at + 1), |cx| {
                     cx.blocks(blocks as usize, &x, move |cx, x, i| {
                         let block = MbConv {
                             expand,
@@ -85,7 +85,7 @@ impl ImageModel for EfficientNet {
         });
         x = x.adaptive_avg_pool2d(1);
         x = x.flattened_from_one();
-        cx.within("classifier", |cx| {
+        cx.module("classifier", |cx| {
             let x = x.dropout_(self.dropout);
             cx.linear("1", &x, classes, true)
         })
@@ -110,7 +110,7 @@ impl MbConv {
         const SILU: Activation = Activation::Silu;
         let channels = input.size(1);
         let expanded = channels * self.expand;
-        let mut result = cx.within("block", |cx| {
+        let mut result = cx.module("block", |cx| {
             let mut next = 0..;
             let mut name = || index_name(next.next().unwrap_or(0));
             let mut x = input.clone();
@@ -120,7 +120,7 @@ impl MbConv {
             let shape = (self.stride, expanded);
             x = cx.conv_norm_activation(name(), &x, expanded, self.kernel, shape, SILU);
             let squeezed = (channels / 4).max(1);
-            x = cx.within(name(), |cx| squeeze_excitation(cx, &x, squeezed));
+            x = cx.module(name(), |cx| squeeze_excitation(cx, &x, squeezed));
             cx.conv_norm_activation(name(), &x, self.out, 1, (1, 1), Activation::None)
         });
         if self.stride == 1 && channels == self.out {

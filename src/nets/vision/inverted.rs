@@ -95,7 +95,7 @@ impl ImageModel for Inverted {
         let mut x = cx.conv2d("conv_stem", image, self.stem, 3, stem, false);
         x = cx.batch_norm("bn1", &x);
         x = self.stem_activation.in_place(&x);
-        x = cx.within("blocks", |cx| {
+        x = cx.module("blocks", |cx| {
             let blocks = self.blocks.clone();
             cx.blocks(blocks.len(), &x, move |cx, x, i| match blocks.get(i) {
                 Some(block) => block.forward(cx, x),
@@ -174,7 +174,7 @@ impl BlockArgs {
         if self.squeezed == 0 {
             return x.clone();
         }
-        cx.within("se", |cx| {
+        cx.module("se", |cx| {
             let mut gate = x.mean(&[2, 3]);
             gate = cx.conv2d(
                 "conv_reduce",

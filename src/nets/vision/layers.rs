@@ -65,7 +65,7 @@ impl Activation {
 impl Cx {
     /// `nn.BatchNorm2d`.
     pub fn batch_norm(&self, name: &'static str, x: &Tensor) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             let channels = x.size(1);
             let weight = cx.param("weight", [channels]).tensor();
             let bias = cx.param("bias", [channels]).tensor();
@@ -86,7 +86,7 @@ impl Cx {
         (stride, groups): (u64, u64),
         activation: Activation,
     ) -> Tensor {
-        self.within(name, |cx| {
+        self.module(name, |cx| {
             let conv = Conv::stride(stride).padded(kernel / 2).grouped(groups);
             let mut y = cx.conv2d("0", x, out, kernel, conv, false);
             y = cx.batch_norm("1", &y);
@@ -104,7 +104,7 @@ impl Cx {
         let mut x = x.clone();
         for i in 0..count {
             let block = block.clone();
-            x = self.within(index_name(i), |cx| {
+            x = self.module(index_name(i), |cx| {
                 cx.unary_block(Region::Convolutions, &x, move |cx, x| block(cx, x, i))
             });
         }

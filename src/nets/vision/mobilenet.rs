@@ -90,17 +90,17 @@ pub fn build(sizes: &Sizes, body: MobileNet) -> Result<Box<dyn Net>, ModelError>
 impl ImageModel for MobileNet {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let blocks = self.blocks;
-        let mut x = cx.within("features", |cx| {
+        let mut x = cx.module("features", |cx| {
             let mut x = cx.conv_norm_activation("0", image, 16, 3, (2, 1), HS);
             for (i, block) in blocks.iter().copied().enumerate() {
-                x = cx.within(index_name(i + 1), |cx| block.forward(cx, &x));
+                x = cx.module(index_name(i + 1), |cx| block.forward(cx, &x));
             }
             let out = 6 * x.size(1);
             cx.conv_norm_activation(index_name(blocks.len() + 1), &x, out, 1, (1, 1), HS)
         });
         x = x.adaptive_avg_pool2d(1);
         x = x.flattened_from_one();
-        cx.within("classifier", |cx| {
+        cx.module("classifier", |cx| {
             let mut x = cx.linear("0", &x, self.last, true);
             x = x.hardswish_();
             x = x.dropout_(0.2);
@@ -119,7 +119,7 @@ impl InvertedResidual {
             ..
         } = self;
         let use_res_connect = stride == 1 && input.size(1) == out;
-        let result = cx.within("block", |cx| {
+        let result = cx.module("block", |cx| {
             let mut next = 0..;
             let mut name = || index_name(next.next().unwrap_or(0));
             let mut x = input.clone();
@@ -130,7 +130,7 @@ impl InvertedResidual {
             x = cx.conv_norm_activation(name(), &x, expanded, kernel, shape, self.activation);
             if self.squeeze {
                 let squeezed = divisible_by_eight(expanded / 4);
-                x = cx.within(name(), |cx| squeeze_excitation(cx, &x, squeezed));
+                x = cx.module(name(), |cx| squeeze_excitation(cx, &x, squeezed));
             }
             cx.conv_norm_activation(name(), &x, out, 1, (1, 1), Activation::None)
         });

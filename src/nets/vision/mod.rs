@@ -185,7 +185,7 @@ impl Net for Classifier {
             return Output::empty(cx);
         };
         let logits = self.model.logits(cx, image, self.classes);
-        let loss = cx.within("loss", |_| logits.cross_entropy(labels));
+        let loss = cx.module("loss", |_| logits.cross_entropy(labels));
         Output {
             loss,
             held: vec![logits],

@@ -72,7 +72,7 @@ impl ImageModel for ResNet {
             let this = *self;
             let planes = 64 << stage;
             let blocks = self.blocks.get(stage).copied().unwrap_or(0) as usize;
-            x = cx.within(name, |cx| {
+            x = cx.module(name, |cx| {
                 cx.blocks(blocks, &x, move |cx, x, i| {
                     let stride = if stage > 0 && i == 0 { 2 } else { 1 };
                     if this.bottleneck {
@@ -127,7 +127,7 @@ fn add_identity(
     let mut identity = input.clone();
     if stride != 1 || identity.size(1) != channels {
         let made = cx.tape.construction_point();
-        identity = cx.within("downsample", |cx| {
+        identity = cx.module("downsample", |cx| {
             let mut y = cx.conv2d("0", &identity, channels, 1, Conv::stride(stride), false);
             y = cx.batch_norm("1", &y);
             y

@@ -51,7 +51,7 @@ pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 
 impl ImageModel for Vgg {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
-        let mut x = cx.within("features", |cx| {
+        let mut x = cx.module("features", |cx| {
             let mut x = image.clone();
             let mut at = 0;
             for (convs, channels) in self.stages.into_iter().zip([64, 128, 256, 512, 512]) {
@@ -72,7 +72,7 @@ impl ImageModel for Vgg {
             x
         });
         if self.timm {
-            x = cx.within("pre_logits", |cx| {
+            x = cx.module("pre_logits", |cx| {
                 let mut x = cx.conv2d("fc1", &x, 4096, 7, Conv::default(), true);
                 x = x.relu_();
                 x = cx.conv2d("fc2", &x, 4096, 1, Conv::default(), true);
@@ -80,11 +80,11 @@ impl ImageModel for Vgg {
             });
             x = x.adaptive_avg_pool2d(1);
             x = x.flattened_from_one();
-            return cx.within("head", |cx| cx.linear("fc", &x, classes, true));
+            return cx.module("head", |cx| cx.linear("fc", &x, classes, true));
         }
         x = x.adaptive_avg_pool2d(7);
         x = x.flattened_from_one();
-        cx.within("classifier", |cx| {
+        cx.module("classifier", |cx| {
             let mut x = x.clone();
             for name in ["0", "3"] {
                 x = cx.linear(name, &x, 4096, true);

@@ -109,7 +109,7 @@ impl VisionTransformer {
         let VitConfig { hidden, patch, .. } = self.config;
         let token = cx.param("cls_token", [1, 1, hidden]);
         let positions = cx.param("pos_embed", [1, self.tokens(image), hidden]);
-        let embedded = cx.within("patch_embed", |cx| {
+        let embedded = cx.module("patch_embed", |cx| {
             patches(cx, "proj", image, hidden, patch)
         });
         let mut x = {
@@ -139,7 +139,7 @@ impl VisionTransformer {
         if !self.layer_scale {
             return x;
         }
-        cx.within(name, |cx| {
+        cx.module(name, |cx| {
             let gamma = cx.param("gamma", [self.config.hidden]).tensor();
             x.mul(&gamma)
         })
@@ -148,14 +148,14 @@ impl VisionTransformer {
     fn timm_block(self, cx: &Cx, input: &Tensor) -> Tensor {
         let attended = {
             let normed = cx.layer_norm("norm1", input);
-            let out = cx.within("attn", |cx| self.timm_attention(cx, &normed));
+            let out = cx.module("attn", |cx| self.timm_attention(cx, &normed));
             self.layer_scale(cx, "ls1", out)
         };
         let x = input.add(&attended);
         drop(attended);
         let mlp_output = {
             let normed = cx.layer_norm("norm2", &x);
-            let out = cx.within("mlp", |cx| self.feed_forward(cx, &normed, ["fc1", "fc2"]));
+            let out = cx.module("mlp", |cx| self.feed_forward(cx, &normed, ["fc1", "fc2"]));
             self.layer_scale(cx, "ls2", out)
         };
         x.add(&mlp_output)
@@ -199,26 +199,26 @@ impl VisionTransformer {
         let mut x = patches(cx, "conv_proj", image, hidden, patch);
         let tokens = token.tensor().expand(&[image.size(0), 1, hidden]);
         x = Tensor::cat(&tokens, &[&x], 1);
-        x = cx.within("encoder", |cx| {
+        x = cx.module("encoder", |cx| {
             let positions = cx.param("pos_embedding", [1, self.tokens(image), hidden]);
             let mut state = x.add(&positions.tensor());
             for i in 0..self.config.layers as usize {
-                state = cx.nth("layers.encoder_layer", i, |cx| {
+                state = cx.list_item("layers.encoder_layer", i, |cx| {
                     self.torchvision_block(cx, &state)
                 });
             }
             cx.layer_norm("ln", &state)
         });
         x = x.select(1);
-        cx.within("heads", |cx| cx.linear("head", &x, classes, true))
+        cx.module("heads", |cx| cx.linear("head", &x, classes, true))
     }
 
     fn torchvision_block(self, cx: &Cx, input: &Tensor) -> Tensor {
         let mut x = cx.layer_norm("ln_1", input);
-        x = cx.within("self_attention", |cx| self.multi_head_attention(cx, &x));
+        x = cx.module("self_attention", |cx| self.multi_head_attention(cx, &x));
         x = x.add(input);
         let mut y = cx.layer_norm("ln_2", &x);
-        y = cx.within("mlp", |cx| self.feed_forward(cx, &y, ["0", "3"]));
+        y = cx.module("mlp", |cx| self.feed_forward(cx, &y, ["0", "3"]));
         x.add(&y)
     }
 

@@ -92,10 +92,10 @@ impl Net for PepTrm {
         let [masses, intensities, mask, precursor, charge, target, _] = batch else {
             return Output::empty(cx);
         };
-        let (encoded, mask) = cx.within("encoder", |cx| {
+        let (encoded, mask) = cx.module("encoder", |cx| {
             self.encode(cx, [masses, intensities], mask, [precursor, charge])
         });
-        let (steps, latent) = cx.within("recursive_core", |cx| self.refine(cx, &encoded, &mask));
+        let (steps, latent) = cx.module("recursive_core", |cx| self.refine(cx, &encoded, &mask));
         let Some((first, rest)) = steps.split_first() else {
             return Output::empty(cx);
         };
@@ -105,7 +105,7 @@ impl Net for PepTrm {
         let count = rest.len() + 1;
         drop(rest_listed);
         drop((listed, steps));
-        let loss = cx.within("loss", |cx| {
+        let loss = cx.module("loss", |cx| {
             self.loss(cx, &stacked, count, [masses, intensities], target)
         });
         Output {
@@ -128,22 +128,22 @@ impl PepTrm {
         const CHARGE: u64 = 16;
         const CHARGES: u64 = 7;
         let b = masses.size(0);
-        let peaks = cx.within("peak_encoder", |cx| {
+        let peaks = cx.module("peak_encoder", |cx| {
             let logs = intensities.shift().then(Tensor::log).unsqueeze(-1);
-            let masses = cx.within("mass_embedding", |cx| {
+            let masses = cx.module("mass_embedding", |cx| {
                 sinusoids(cx, masses, self.hidden - INTENSITY)
             });
-            let intensities = cx.within("intensity_encoder", |cx| {
-                let up = cx.nth("layers", 0, |cx| {
+            let intensities = cx.module("intensity_encoder", |cx| {
+                let up = cx.list_item("layers", 0, |cx| {
                     cx.linear("linear", &logs, INTENSITY, true)
                 });
                 let up = up.then(Tensor::relu);
-                cx.nth("layers", 2, |cx| cx.linear("linear", &up, INTENSITY, true))
+                cx.list_item("layers", 2, |cx| cx.linear("linear", &up, INTENSITY, true))
             });
             Tensor::cat(&masses, &[&intensities], -1)
         });
-        let precursor = cx.within("precursor_encoder", |cx| {
-            let mass = cx.within("mass_embedding", |cx| {
+        let precursor = cx.module("precursor_encoder", |cx| {
+            let mass = cx.module("mass_embedding", |cx| {
                 sinusoids(cx, precursor, self.hidden - CHARGE)
             });
             let charge = cx.embedding("charge_embedding", charge, CHARGES, CHARGE);
@@ -158,9 +158,9 @@ impl PepTrm {
         drop((token, peaks, precursor));
         let whole = mask.constant("cat", &[b, self.peaks.saturating_add(1)], DType::Bool);
         for i in 0..self.encoder_layers {
-            x = cx.nth("layers", i as usize, |cx| {
+            x = cx.list_item("layers", i as usize, |cx| {
                 let attended = cx.layer_norm("norm1", &x).then(|normed| {
-                    cx.within("self_attn", |cx| {
+                    cx.module("self_attn", |cx| {
                         self.attention(cx, normed, normed, Some(&whole))
                     })
                 });
@@ -173,13 +173,13 @@ impl PepTrm {
 
     fn feed_forward(&self, cx: &Cx, norm: &'static str, x: &Tensor) -> Tensor {
         let normed = cx.layer_norm(norm, x);
-        let mlp_out = cx.within("ff", |cx| {
-            let up = cx.nth("net", 0, |cx| {
+        let mlp_out = cx.module("ff", |cx| {
+            let up = cx.list_item("net", 0, |cx| {
                 cx.linear("linear", &normed, 4 * self.hidden, true)
             });
             let active = up.gelu();
             let dropped = cx.dropout(&active, DROPOUT);
-            let down = cx.nth("net", 3, |cx| {
+            let down = cx.list_item("net", 3, |cx| {
                 cx.linear("linear", &dropped, self.hidden, true)
             });
             cx.dropout(&down, DROPOUT)
@@ -217,9 +217,9 @@ impl PepTrm {
     /// `RecursiveCore.forward`: the logits of every supervision step, and the last latent state.
     fn refine(&self, cx: &Cx, encoded: &Tensor, mask: &Tensor) -> (Vec<Tensor>, Tensor) {
         let b = encoded.size(0);
-        let (mut logits, mut latent) = cx.within("decoder", |cx| {
+        let (mut logits, mut latent) = cx.module("decoder", |cx| {
             // Made by the constructor, used by no step.
-            cx.within("token_embedding", |cx| {
+            cx.module("token_embedding", |cx| {
                 cx.param("weight", [self.vocab, self.hidden])
             });
             let start = |name, width: u64| {
@@ -293,10 +293,10 @@ impl PepTrm {
                 next
             };
         }
-        let logits = cx.within("decoder", |cx| {
+        let logits = cx.module("decoder", |cx| {
             let mut x = self.combined(cx, &probable, &latent);
             for i in 0..self.decoder_layers {
-                x = cx.nth("layers", i as usize, |cx| {
+                x = cx.list_item("layers", i as usize, |cx| {
                     self.decoder_layer(cx, &x, &x, None)
                 });
             }
@@ -314,10 +314,10 @@ impl PepTrm {
         encoded: &Tensor,
         mask: &Tensor,
     ) -> Tensor {
-        cx.within("decoder", |cx| {
+        cx.module("decoder", |cx| {
             let mut x = self.combined(cx, probable, latent);
             for i in 0..self.decoder_layers {
-                x = cx.nth("layers", i as usize, |cx| {
+                x = cx.list_item("layers", i as usize, |cx| {
                     self.decoder_layer(cx, &x, encoded, Some(mask))
                 });
             }
@@ -342,14 +342,14 @@ impl PepTrm {
     ) -> Tensor {
         let attended = cx
             .layer_norm("norm1", x)
-            .then(|normed| cx.within("self_attn", |cx| self.attention(cx, normed, normed, None)));
+            .then(|normed| cx.module("self_attn", |cx| self.attention(cx, normed, normed, None)));
         let mut x = cx
             .dropout(&attended, DROPOUT)
             .then(|dropped| x.add(dropped));
         drop(attended);
         let crossed = cx
             .layer_norm("norm2", &x)
-            .then(|normed| cx.within("cross_attn", |cx| self.attention(cx, normed, context, mask)));
+            .then(|normed| cx.module("cross_attn", |cx| self.attention(cx, normed, context, mask)));
         x = cx.dropout(&crossed, DROPOUT).then(|dropped| x.add(dropped));
         drop(crossed);
         self.feed_forward(cx, "norm3", &x)

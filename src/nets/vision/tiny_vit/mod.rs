@@ -46,9 +46,9 @@ impl TinyVit {
     pub fn encode(&self, cx: &Cx, image: &Tensor) -> Tensor {
         let at = |list: &[u64], i: usize| list.get(i).copied().unwrap_or(1).max(1);
         let stages = self.widths.len();
-        let mut x = cx.within("patch_embed", |cx| {
+        let mut x = cx.module("patch_embed", |cx| {
             let first = at(&self.widths, 0);
-            cx.within("seq", |cx| {
+            cx.module("seq", |cx| {
                 let mut x = conv_norm(cx, "0", image, first / 2, 3, (2, 1));
                 x = x.gelu();
                 conv_norm(cx, "2", &x, first, 3, (2, 1))
@@ -58,7 +58,7 @@ impl TinyVit {
         for stage in 0..stages {
             let next = (stage + 1 < stages).then(|| at(&self.widths, stage + 1));
             let (heads, window) = (at(&self.heads, stage), at(&self.windows, stage));
-            x = cx.nth("layers", stage, |cx| {
+            x = cx.list_item("layers", stage, |cx| {
                 for i in 0..at(&self.depths, stage) as usize {
                     let block = move |cx: &Cx, x: &Tensor| {
                         if stage == 0 {
@@ -67,10 +67,10 @@ impl TinyVit {
                             tiny_vit_block(cx, x, side, heads, window)
                         }
                     };
-                    x = cx.nth("blocks", i, |cx| cx.unary_block(Region::Block, &x, block));
+                    x = cx.list_item("blocks", i, |cx| cx.unary_block(Region::Block, &x, block));
                 }
                 match next {
-                    Some(next) => cx.within("downsample", |cx| patch_merging(cx, &x, side, next)),
+                    Some(next) => cx.module("downsample", |cx| patch_merging(cx, &x, side, next)),
                     None => x.clone(),
                 }
             });
@@ -80,12 +80,12 @@ impl TinyVit {
             }
         }
         let width = x.size(-1);
-        cx.within("norm_head", |cx| {
+        cx.module("norm_head", |cx| {
             cx.param("weight", [width]);
             cx.param("bias", [width]);
         });
         if self.classes > 0 {
-            cx.within("head", |cx| {
+            cx.module("head", |cx| {
                 cx.param("weight", [self.classes, width]);
                 cx.param("bias", [self.classes]);
             });
@@ -93,7 +93,7 @@ impl TinyVit {
         x = x
             .view(&[x.size(0), side, side, width])
             .permute(&[0, 3, 1, 2]);
-        cx.within("neck", |cx| {
+        cx.module("neck", |cx| {
             let plain = Conv::default();
             x = cx.conv2d("0", &x, self.neck, 1, plain, false);
             x = layer_norm_2d(cx, "1", &x);
@@ -116,7 +116,7 @@ fn conv_norm(
     kernel: u64,
     (stride, groups): Slide,
 ) -> Tensor {
-    cx.within(name, |cx| {
+    cx.module(name, |cx| {
         let conv = Conv::stride(stride).padded(kernel / 2).grouped(groups);
         let y = cx.conv2d("conv", x, out, kernel, conv, false);
         y.then(|y| cx.batch_norm("bn", y))
@@ -159,7 +159,7 @@ fn tiny_vit_block(cx: &Cx, input: &Tensor, side: u64, heads: u64, window: u64) -
     let (b, tokens, width) = (input.size(0), input.size(1), input.size(2));
     let mut x = input.clone();
     if side == window {
-        x = cx.within("attn", |cx| attention(cx, &x, heads, window));
+        x = cx.module("attn", |cx| attention(cx, &x, heads, window));
     } else {
         let whole = side.next_multiple_of(window);
         let count = whole / window;
@@ -171,7 +171,7 @@ fn tiny_vit_block(cx: &Cx, input: &Tensor, side: u64, heads: u64, window: u64) -
             .view(&[b, count, window, count, window, width])
             .transpose(2, 3)
             .reshape(&[b * count * count, window * window, width]);
-        x = cx.within("attn", |cx| attention(cx, &x, heads, window));
+        x = cx.module("attn", |cx| attention(cx, &x, heads, window));
         x = x
             .view(&[b, count, count, window, window, width])
             .transpose(2, 3)
@@ -185,7 +185,7 @@ fn tiny_vit_block(cx: &Cx, input: &Tensor, side: u64, heads: u64, window: u64) -
     x = x.transpose(1, 2).reshape(&[b, width, side, side]);
     x = conv_norm(cx, "local_conv", &x, width, 3, (1, width));
     x = x.view(&[b, width, tokens]).transpose(1, 2);
-    let mlp_output = cx.within("mlp", |cx| feed_forward(cx, &x));
+    let mlp_output = cx.module("mlp", |cx| feed_forward(cx, &x));
     x.add(&mlp_output)
 }
 
@@ -229,7 +229,7 @@ fn attention(cx: &Cx, input: &Tensor, heads: u64, window: u64) -> Tensor {
 
 /// `LayerNorm2d`, written out over the channels.
 fn layer_norm_2d(cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
-    cx.within(name, |cx| {
+    cx.module(name, |cx| {
         let channels = x.size(1);
         let [weight, bias] = ["weight", "bias"].map(|name| {
             let param = cx.param(name, [channels]).tensor();

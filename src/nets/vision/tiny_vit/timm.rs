@@ -49,16 +49,16 @@ pub fn from_sizes(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
 impl ImageModel for Timm {
     fn logits(&self, cx: &Cx, image: &Tensor, classes: u64) -> Tensor {
         let first = self.dims.first().copied().unwrap_or(1);
-        let mut x = cx.within("patch_embed", |cx| {
+        let mut x = cx.module("patch_embed", |cx| {
             let mut x = conv_norm(cx, "conv1", image, first / 2, 3, HALVED);
             x = x.gelu();
             conv_norm(cx, "conv2", &x, first, 3, HALVED)
         });
         let this = self.clone();
-        x = cx.within("stages", |cx| {
+        x = cx.module("stages", |cx| {
             cx.blocks(self.depths.len(), &x, move |cx, x, i| this.stage(cx, x, i))
         });
-        cx.within("head", |cx| {
+        cx.module("head", |cx| {
             let mut x = x.adaptive_avg_pool2d(1);
             x = x.permute(&[0, 2, 3, 1]);
             x = cx.layer_norm("norm", &x);
@@ -77,7 +77,7 @@ impl Timm {
         let mut x = input.clone();
         if i > 0 {
             let out = at(&self.dims, i);
-            x = cx.within("downsample", |cx| bottleneck(cx, &x, [out, out], 2));
+            x = cx.module("downsample", |cx| bottleneck(cx, &x, [out, out], 2));
             x = x.permute(&[0, 2, 3, 1]);
         }
         // `nn.Sequential` holds its input.
@@ -85,7 +85,7 @@ impl Timm {
         for j in 0..at(&self.depths, i) {
             let drop_path =
                 self.drop_path_rate * (before + j) as f64 / total.saturating_sub(1).max(1) as f64;
-            x = cx.nth("blocks", j as usize, |cx| {
+            x = cx.list_item("blocks", j as usize, |cx| {
                 if i == 0 {
                     return mb_conv(cx, &x, drop_path);
                 }
@@ -121,7 +121,7 @@ impl TinyVitBlock {
         let mut x = input.clone();
         if h == window && w == window {
             x = x.reshape(&[b, h * w, width]);
-            x = cx.within("attn", |cx| self.attention(cx, &x));
+            x = cx.module("attn", |cx| self.attention(cx, &x));
             x = x.view(&[b, h, w, width]);
         } else {
             let (high, wide) = (h.next_multiple_of(window), w.next_multiple_of(window));
@@ -133,7 +133,7 @@ impl TinyVitBlock {
                 .view(&[b, down, window, across, window, width])
                 .transpose(2, 3)
                 .reshape(&[b * down * across, window * window, width]);
-            x = cx.within("attn", |cx| self.attention(cx, &x));
+            x = cx.module("attn", |cx| self.attention(cx, &x));
             x = x
                 .view(&[b, down, across, window, window, width])
                 .transpose(2, 3)
@@ -149,7 +149,7 @@ impl TinyVitBlock {
         let convolved = cx.tape.construction_point();
         x = x.reshape(&[b, width, h * w]).transpose(1, 2);
         let path = cx
-            .within("mlp", |cx| feed_forward(cx, &x))
+            .module("mlp", |cx| feed_forward(cx, &x))
             .then(|fed| fed.drop_path(drop_path));
         // The constructor makes the convolution last.
         cx.tape.construct_here(start, convolved);
