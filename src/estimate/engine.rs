@@ -1,9 +1,11 @@
 //! The one way from a case to the engine: its network, its machine and the runs that are asked of them.
 
 use super::{Unsupported, device, resume, software};
+use crate::mesh::Rank;
 use crate::nets::{self, Net, Sizes};
-use crate::scenario::{Case, Parallelism, Scenario};
-use crate::step::{self, Buckets, Detail, Run, RunPlan};
+use crate::parallel::World;
+use crate::scenario::{Case, Scenario};
+use crate::step::{self, Detail, Run, RunPlan};
 use crate::tape::Machine;
 
 /// Training steps in a run from the start: the last is like all that follow.
@@ -65,7 +67,7 @@ impl<'a> Engine<'a> {
         counting::count();
         let Scenario { data, training, .. } = self.scenario;
         let plan = RunPlan {
-            buckets: buckets(self.scenario),
+            world: world(self.scenario),
             libraries: software::libraries(&self.scenario.stack),
             ..plan
         };
@@ -89,19 +91,12 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     Ok(net)
 }
 
-/// The gradient buckets of data parallelism on several GPUs.
-fn buckets(scenario: &Scenario) -> Buckets {
-    let layout = &scenario.parallel;
-    if layout.strategy != Parallelism::Ddp || scenario.hardware.gpus < 2 {
-        Buckets::None
-    } else if layout.bucket_view {
-        Buckets::Viewed {
-            mib: layout.bucket_mb,
-        }
-    } else {
-        Buckets::Copied {
-            mib: layout.bucket_mb,
-        }
+/// The job that the scenario describes, from its first rank: what is not modelled of it is left out.
+fn world(scenario: &Scenario) -> World {
+    World {
+        mesh: scenario.mesh(),
+        rank: Rank::default(),
+        parallel: scenario.parallel,
     }
 }
 

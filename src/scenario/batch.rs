@@ -1,6 +1,7 @@
 //! How many samples one optimizer step sees, and how near that comes to what was wanted.
 
 use super::{Parallelism, Scenario};
+use crate::mesh::Mesh;
 
 /// The product behind an effective batch, and the batch that was wanted.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -75,6 +76,27 @@ impl Scenario {
             .iter()
             .fold(1_u64, |all, &part| all.saturating_mul(u64::from(part)));
         (u64::from(self.hardware.gpus) / shared.max(1)).max(1)
+    }
+
+    /// The grid in which the run's GPUs share the work.
+    pub fn mesh(&self) -> Mesh {
+        use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
+        let layout = &self.parallel;
+        let replicas = u32::try_from(self.replicas()).unwrap_or(u32::MAX);
+        let nodes = self.hardware.nodes.max(1);
+        let (data, shard) = match layout.strategy {
+            None | Ddp => (replicas, 1),
+            Hsdp if replicas.is_multiple_of(nodes) => (nodes, replicas / nodes),
+            Hsdp | Fsdp1 | Fsdp2 | Zero1 | Zero2 | Zero3 => (1, replicas),
+        };
+        Mesh {
+            data,
+            shard,
+            tensor: layout.tp,
+            context: layout.cp,
+            expert: layout.ep,
+            stages: layout.pp,
+        }
     }
 
     pub fn batch(&self) -> Batch {

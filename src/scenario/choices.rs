@@ -187,6 +187,34 @@ choice! {
 }
 
 choice! {
+    /// Which modules FSDP gathers and reshards as one; what is in none of them belongs to the root.
+    Wrap {
+        /// As the trainer does.
+        #[default]
+        Auto = "auto", "as the trainer does";
+        Layers = "layers", "each layer";
+        Embedding = "layers-embedding", "each layer and the input embedding";
+        /// The final norm and the head are one unit, which stays gathered.
+        Ends = "layers-ends", "each layer, the input embedding, and norm and head together";
+        Root = "root", "the whole model as one";
+    }
+}
+
+choice! {
+    /// A type of FSDP's mixed-precision policy.
+    PolicyType {
+        /// That of the run's precision, as the trainer sets it.
+        #[default]
+        Auto = "auto", "as the trainer sets it";
+        /// That of the weights.
+        Own = "own", "the weights' own";
+        Fp32 = "fp32", "fp32";
+        Bf16 = "bf16", "bf16";
+        Fp16 = "fp16", "fp16";
+    }
+}
+
+choice! {
     /// What ZeRO or FSDP keep in host memory.
     Offload {
         #[default]

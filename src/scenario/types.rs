@@ -3,7 +3,7 @@
 use super::network::Network;
 use super::{
     Attention, Checkpointing, Distribution, Kernels, LossKernel, Offload, Optimizer, Parallelism,
-    Precision, Quantization, Trainer,
+    PolicyType, Precision, Quantization, Trainer, Wrap,
 };
 use crate::catalog::{self, ModelEntry, Os};
 use crate::order::Map;
@@ -132,7 +132,11 @@ pub struct Lora {
 }
 
 /// How GPUs share the work.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of a wrapper's own, free of the others"
+)]
 pub struct Parallel {
     pub strategy: Parallelism,
     /// Over how many GPUs each matrix is divided.
@@ -147,8 +151,22 @@ pub struct Parallel {
     pub bucket_mb: u64,
     /// DDP's gradients live in its buckets.
     pub bucket_view: bool,
+    /// Which modules FSDP gathers as one.
+    pub wrap: Wrap,
     /// FSDP gathers weights again for backward.
     pub reshard: bool,
+    /// Between forward and backward weights are sharded over so many GPUs; zero stands for all.
+    pub reshard_to: u32,
+    /// The root, which backward needs first, is resharded too.
+    pub reshard_root: bool,
+    /// The types of FSDP's mixed precision: of gathered weights, and in which gradients are reduced.
+    pub param_dtype: PolicyType,
+    pub reduce_dtype: PolicyType,
+    /// How many units FSDP gathers ahead when told to; zero leaves it to its default.
+    pub prefetch_forward: u32,
+    pub prefetch_backward: u32,
+    /// Gradients are reduced after each micro-batch, not once a step.
+    pub sync_each: bool,
     pub offload: Offload,
 }
 
@@ -336,19 +354,32 @@ impl Default for Stack {
 
 impl Default for Parallel {
     fn default() -> Self {
-        Self {
-            strategy: Parallelism::default(),
-            tp: 1,
-            pp: 1,
-            cp: 1,
-            ep: 1,
-            bucket_mb: 25,
-            bucket_view: false,
-            reshard: true,
-            offload: Offload::default(),
-        }
+        Self::DEFAULT
     }
 }
+
+impl Parallel {
+    pub const DEFAULT: Self = Self {
+        strategy: Parallelism::Ddp,
+        tp: 1,
+        pp: 1,
+        cp: 1,
+        ep: 1,
+        bucket_mb: 25,
+        bucket_view: false,
+        wrap: Wrap::Auto,
+        reshard: true,
+        reshard_to: 0,
+        reshard_root: true,
+        param_dtype: PolicyType::Auto,
+        reduce_dtype: PolicyType::Auto,
+        prefetch_forward: 0,
+        prefetch_backward: 0,
+        sync_each: false,
+        offload: Offload::None,
+    };
+}
+
 impl Default for Runtime {
     fn default() -> Self {
         Self {

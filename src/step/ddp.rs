@@ -6,40 +6,27 @@ use std::rc::Rc;
 use super::wrapper::{Pass, Wrapper};
 use crate::nets::Model;
 use crate::order::{Map, sorted};
+use crate::parallel::World;
+use crate::scenario::Parallelism;
 use crate::tape::{Category, DType, Param, PostAccumulateGradHook, Tensor};
-
-/// The buckets in which a GPU's gradients are reduced with those of the others.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Buckets {
-    /// One GPU.
-    #[default]
-    None,
-    /// Gradients are copied into buckets of so many MiB, and their means back.
-    Copied { mib: u64 },
-    /// `gradient_as_bucket_view=True`: gradients are parts of the buckets.
-    Viewed { mib: u64 },
-}
 
 /// `DistributedDataParallel`: buckets as large together as the gradients, there from before the first step to the end.
 pub struct Ddp {
     mib: u64,
     /// Gradients are parts of the buckets.
-    views: bool,
+    pub(super) views: bool,
     buckets: Rc<RefCell<Vec<Tensor>>>,
     /// Whether this backward reduces gradients: under `no_sync`, only the last of a step does.
     syncs: Rc<Cell<bool>>,
 }
 
 impl Ddp {
-    pub fn of(buckets: Buckets) -> Option<Self> {
-        let (mib, views) = match buckets {
-            Buckets::None => return None,
-            Buckets::Copied { mib } => (mib, false),
-            Buckets::Viewed { mib } => (mib, true),
-        };
-        Some(Self {
-            mib,
-            views,
+    /// Around the model of one of several replicas.
+    pub fn of(world: &World) -> Option<Self> {
+        let several = world.parallel.strategy == Parallelism::Ddp && world.mesh.data > 1;
+        several.then(|| Self {
+            mib: world.parallel.bucket_mb,
+            views: world.parallel.bucket_view,
             buckets: Rc::default(),
             syncs: Rc::new(Cell::new(true)),
         })
@@ -127,7 +114,7 @@ mod tests {
     use crate::tape::Machine;
 
     #[track_caller]
-    fn check(buckets: Buckets, peak: u64, reserved: u64) {
+    fn check(world: World, peak: u64, reserved: u64) {
         let sizes = Sizes::from([
             ("layers", 22),
             ("hidden", 2048),
@@ -148,7 +135,7 @@ mod tests {
             ..Training::default()
         };
         let plan = RunPlan {
-            buckets,
+            world,
             ..RunPlan::first_steps(3)
         };
         let trace = run(&*net, &data, &training, Machine::default(), plan).trace;
@@ -160,8 +147,9 @@ mod tests {
     #[test]
     fn buckets_are_as_large_as_the_gradients_and_stay() {
         // Read from PyTorch 2.15's allocator on one of eight GPUs, and on one alone.
-        check(Buckets::None, 16_098_697_728, 16_735_272_960);
-        let viewed = Buckets::Viewed { mib: 25 };
+        check(World::ALONE, 16_098_697_728, 16_735_272_960);
+        let mut viewed = World::of(Parallelism::Ddp, 8);
+        viewed.parallel.bucket_view = true;
         check(viewed, 18_299_838_976, 19_128_123_392);
     }
 }

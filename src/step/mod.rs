@@ -18,7 +18,6 @@ mod wrapper;
 use crate::nets::Net;
 use crate::scenario::{Data, Training};
 use crate::tape::{Machine, Trace};
-pub use ddp::Buckets;
 pub use plan::{Detail, Mode, RunPlan, foldable};
 use training::TrainingLoop;
 pub use turns::{Turn, one_by_one};

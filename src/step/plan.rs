@@ -1,7 +1,9 @@
 //! How much of a training run is made, and what is recorded of it.
 
-use super::{Buckets, optimizer};
+use super::ddp::Ddp;
+use super::optimizer;
 use crate::nets::Libraries;
+use crate::parallel::World;
 use crate::scenario::{Kernels, Training};
 use crate::tape::{Folding, Machine};
 
@@ -13,8 +15,8 @@ pub struct RunPlan {
     pub warm: bool,
     /// Which equal layers are run once for all.
     pub folding: Folding,
-    /// The buckets in which gradients are reduced with those of other GPUs.
-    pub buckets: Buckets,
+    /// The job of which this is one rank.
+    pub world: World,
     /// Samples of an evaluation after the last step; 0 for none.
     pub evaluation: u64,
     pub mode: Mode,
@@ -50,7 +52,7 @@ impl RunPlan {
             steps,
             warm: false,
             folding: Folding::FromSecond,
-            buckets: Buckets::None,
+            world: World::ALONE,
             evaluation: 0,
             mode: Mode::Train,
             resumes: false,
@@ -74,7 +76,7 @@ impl RunPlan {
 
     /// The folding to try first.
     pub(super) fn folding_for(&self, training: &Training) -> Folding {
-        if !foldable(training) || matches!(self.buckets, Buckets::Viewed { .. }) {
+        if !foldable(training) || Ddp::of(&self.world).is_some_and(|ddp| ddp.views) {
             Folding::Nothing
         } else if self.folding == Folding::FromSecond && training.kernels != Kernels::Library {
             // The fused norms write over the gradient that comes in, and the last norm's is no layer's.

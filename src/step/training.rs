@@ -246,7 +246,7 @@ fn wrappers(training: &Training, plan: &RunPlan) -> Vec<Box<dyn Wrapper>> {
     if let Some(hooks) = Hooks::of(training, plan.warm) {
         all.push(Box::new(hooks));
     }
-    if let Some(ddp) = Ddp::of(plan.buckets) {
+    if let Some(ddp) = Ddp::of(&plan.world) {
         all.push(Box::new(ddp));
     }
     if training.ema {
@@ -260,8 +260,8 @@ mod tests {
     use super::*;
     use crate::catalog;
     use crate::nets::{self, Sizes};
-    use crate::scenario::{Lora, Optimizer, Quantization, presets};
-    use crate::step::Buckets;
+    use crate::parallel::World;
+    use crate::scenario::{Lora, Optimizer, Parallelism, Quantization, presets};
     use crate::tape::Folding;
 
     /// The first step declares no parameter that the constructed model has not.
@@ -325,8 +325,10 @@ mod tests {
                 training.accumulation = 2;
             },
         ];
+        let mut world = World::of(Parallelism::Ddp, 8);
+        world.parallel.bucket_view = true;
         let plan = RunPlan {
-            buckets: Buckets::Viewed { mib: 25 },
+            world,
             folding: Folding::Nothing,
             ..RunPlan::first_steps(1)
         };

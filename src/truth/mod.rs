@@ -3,12 +3,14 @@
 mod auxiliary;
 pub mod catalog;
 mod diagnoses;
+mod distributed;
 mod extra;
 mod measured;
 mod page;
 mod score;
 mod simulated;
 mod steps;
+mod world;
 
 pub use diagnoses::{Diagnoses, are_failures, diagnoses};
 pub use page::{markdown, plot};
@@ -34,6 +36,7 @@ pub fn run_record(record: &Value) -> Result<crate::step::Run, String> {
     }
     match kind(record)? {
         Kind::Simulated(knobs, dims) => simulated::run(knobs, dims),
+        Kind::Distributed(knobs, dims) => distributed::run(knobs, dims),
         Kind::Extra(knobs, dims) => extra::run(knobs, dims),
     }
 }
@@ -55,6 +58,9 @@ fn row(line: &str, metric: Metric) -> Row {
     let group = record["group"].as_str().unwrap_or("none");
     let predicted = kind(&record).and_then(|kind| match kind {
         Kind::Simulated(knobs, dims) => simulated::predict(knobs, dims, metric),
+        Kind::Distributed(knobs, dims) => {
+            simulated::measured(&distributed::run(knobs, dims)?, metric)
+        }
         Kind::Extra(knobs, dims) => extra::predict(knobs, dims, metric),
     });
     match predicted {
@@ -71,6 +77,8 @@ type Object = serde_json::Map<String, Value>;
 /// The kinds of records, by the fields that only they have.
 enum Kind<'a> {
     Simulated(&'a Object, &'a Object),
+    /// One rank of several.
+    Distributed(&'a Object, &'a Object),
     Extra(&'a Object, &'a Object),
 }
 
@@ -82,15 +90,10 @@ fn kind(record: &Value) -> Result<Kind<'_>, String> {
     else {
         return Err("a record of a kind that is not modelled".into());
     };
-    let library = knobs.get("impl").and_then(Value::as_str) != Some("titan");
-    let strategy = knobs
-        .get("strategy")
-        .and_then(Value::as_str)
-        .filter(|name| !library || !["single", "ddp"].contains(name));
-    if let Some(strategy) = strategy {
-        return Err(format!("several GPUs (`{strategy}`) are not modelled"));
-    }
-    Ok(if knobs.contains_key("feature") {
+    let several = knobs.contains_key("strategy");
+    Ok(if several {
+        Kind::Distributed(knobs, dims)
+    } else if knobs.contains_key("feature") {
         Kind::Extra(knobs, dims)
     } else {
         Kind::Simulated(knobs, dims)

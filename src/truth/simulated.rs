@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::auxiliary::WithAuxiliary;
+use super::world::world;
 use crate::allocator::Settings;
 use crate::estimate::{Peaks, Phase};
 use crate::nets::{self, Sizes};
@@ -36,7 +37,9 @@ impl Metric {
         match self {
             Self::Allocated => record["peak_allocated"].as_u64(),
             Self::Reserved => record["peak_reserved"].as_u64(),
-            Self::Expandable => record["sim"]["expandable"]["peak_reserved"].as_u64(),
+            Self::Expandable => [&record["sim"]["expandable"], &record["expandable"]]
+                .iter()
+                .find_map(|of| of["peak_reserved"].as_u64()),
             Self::Forward => record["fwd_end"].as_u64(),
         }
     }
@@ -76,7 +79,11 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         data.padding_mask = false;
         training.use_cache = false;
     }
-    run_with(knobs, dims, &data, &training, step::RunPlan::first_steps(3))
+    let plan = step::RunPlan {
+        world: world(knobs)?,
+        ..step::RunPlan::first_steps(3)
+    };
+    run_with(knobs, dims, &data, &training, plan)
 }
 
 /// The same with settings from elsewhere.
@@ -122,7 +129,6 @@ pub fn run_with(
     };
     let machine = machine(knobs);
     let plan = step::RunPlan {
-        buckets: buckets(knobs),
         mode: match knobs.get("train_mode").and_then(Value::as_bool) {
             Some(false) => step::Mode::Evaluate,
             _ => step::Mode::Train,
@@ -130,19 +136,6 @@ pub fn run_with(
         ..plan
     };
     Ok(step::run(&*net, data, training, machine, plan))
-}
-
-/// The gradient buckets of data parallelism, where the record is of one of several GPUs.
-fn buckets(knobs: &Object) -> step::Buckets {
-    if knobs.get("strategy").and_then(Value::as_str) != Some("ddp") {
-        return step::Buckets::None;
-    }
-    let mib = knobs.get("bucket_mb").and_then(Value::as_u64).unwrap_or(25);
-    if knobs.get("gabv").and_then(Value::as_bool) == Some(true) {
-        step::Buckets::Viewed { mib }
-    } else {
-        step::Buckets::Copied { mib }
-    }
 }
 
 /// The models of torchvision and timm are told apart by name, as `tv:resnet50`, `timm:resnet50`.

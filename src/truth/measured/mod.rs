@@ -12,8 +12,9 @@ use crate::allocator::Settings;
 use crate::catalog::{self, ModelEntry};
 use crate::estimate::{Doubts, Peaks, software};
 use crate::nets::{self, Net, Sizes};
+use crate::parallel::World;
 use crate::scenario::{
-    Attention, Checkpointing, Data, Kernels, LossKernel, Quantization, Training,
+    Attention, Checkpointing, Data, Kernels, LossKernel, Parallelism, Quantization, Training,
 };
 use crate::step;
 use crate::tape::Machine;
@@ -121,10 +122,10 @@ fn predict(record: &Value) -> Result<u64, String> {
 
 /// Runs the described training step.
 pub fn run(record: &Value) -> Result<step::Run, String> {
-    let buckets = match record["n_gpus"].as_u64() {
-        Some(1) => step::Buckets::None,
-        Some(_) if text(record, "parallelism").starts_with("ddp") => {
-            step::Buckets::Copied { mib: 25 }
+    let world = match record["n_gpus"].as_u64() {
+        Some(1) => World::ALONE,
+        Some(n) if text(record, "parallelism").starts_with("ddp") => {
+            World::of(Parallelism::Ddp, u32::try_from(n).unwrap_or(u32::MAX))
         }
         Some(n) => return Err(format!("{n} GPUs other than with DDP are not modelled")),
         None => return Err("the record does not say how many GPUs it ran on".into()),
@@ -154,7 +155,7 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
         3
     };
     let plan = step::RunPlan {
-        buckets,
+        world,
         libraries: software::libraries(&sources::stack(record)),
         ..step::RunPlan::first_steps(steps)
     };

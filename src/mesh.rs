@@ -1,0 +1,69 @@
+//! The grid in which a job's GPUs share the work, and where one of them stands in it.
+
+/// The sizes of a job's process groups (`DeviceMesh`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mesh {
+    /// Copies of the model, or of its shards, that see different samples.
+    pub data: u32,
+    /// GPUs over which weights, gradients or states are sharded; they see different samples too.
+    pub shard: u32,
+    /// GPUs over which each weight matrix is split.
+    pub tensor: u32,
+    /// GPUs over which each sequence is split.
+    pub context: u32,
+    /// GPUs over which experts are split; they are among those of the other groups.
+    pub expert: u32,
+    /// Pipeline stages over which the layers are split.
+    pub stages: u32,
+}
+
+impl Mesh {
+    /// One GPU.
+    pub const ALONE: Self = Self {
+        data: 1,
+        shard: 1,
+        tensor: 1,
+        context: 1,
+        expert: 1,
+        stages: 1,
+    };
+
+    /// How many GPUs there are.
+    pub fn gpus(&self) -> u64 {
+        let groups = [
+            self.data,
+            self.shard,
+            self.tensor,
+            self.context,
+            self.stages,
+        ];
+        groups
+            .iter()
+            .fold(1, |all: u64, &group| all.saturating_mul(u64::from(group)))
+    }
+}
+
+/// Where one GPU stands, as far as its memory depends on it: its peers in the other groups hold as much.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rank {
+    pub stage: u32,
+    /// Its place among those over which tensors are sharded: the last get less where these do not divide evenly.
+    pub shard: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn experts_are_split_over_gpus_that_are_counted_already() {
+        let mesh = Mesh {
+            data: 2,
+            shard: 8,
+            tensor: 4,
+            expert: 8,
+            ..Mesh::ALONE
+        };
+        assert_eq!((Mesh::ALONE.gpus(), mesh.gpus()), (1, 64));
+    }
+}

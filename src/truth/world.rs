@@ -1,0 +1,100 @@
+//! The job of a record: how many GPUs share the work, and how.
+
+use serde_json::{Map, Value};
+
+use crate::mesh::{Mesh, Rank};
+use crate::parallel::World;
+use crate::scenario::{Offload, Parallel, Parallelism, PolicyType, Wrap};
+
+/// The rank that a record's settings describe.
+pub fn world(knobs: &Map<String, Value>) -> Result<World, String> {
+    let text = |name: &str| knobs.get(name).and_then(Value::as_str);
+    let flag =
+        |name: &str, default: bool| knobs.get(name).and_then(Value::as_bool).unwrap_or(default);
+    let number = |name: &str, default: u32| {
+        let given = knobs.get(name).and_then(Value::as_u64);
+        given.map_or(default, |n| u32::try_from(n).unwrap_or(u32::MAX))
+    };
+    let degree = |name: &str| number(name, 1).max(1);
+    let offload = |name: &str| flag(name, false);
+    let strategy = match text("strategy").unwrap_or("single") {
+        "ddp" | "zero1_torch" => Parallelism::Ddp,
+        "fsdp1" => Parallelism::Fsdp1,
+        "fsdp2" => Parallelism::Fsdp2,
+        "ds" => match number("zero", 0) {
+            0 => Parallelism::Ddp,
+            1 => Parallelism::Zero1,
+            2 => Parallelism::Zero2,
+            _ => Parallelism::Zero3,
+        },
+        _ if degree("fsdp") > 1 => Parallelism::Fsdp2,
+        _ => Parallelism::None,
+    };
+    let policy = |name: &str| {
+        Ok(match text(name) {
+            None => PolicyType::Own,
+            Some("bf16") => PolicyType::Bf16,
+            Some("fp16") => PolicyType::Fp16,
+            Some("fp32") => PolicyType::Fp32,
+            Some(other) => return Err(format!("{name} `{other}` is not known")),
+        })
+    };
+    let divides_states = matches!(
+        strategy,
+        Parallelism::Zero1 | Parallelism::Zero2 | Parallelism::Zero3
+    );
+    let (data, shard) = if divides_states {
+        (degree("hsdp"), degree("dp"))
+    } else {
+        (degree("dp").saturating_mul(degree("hsdp")), degree("fsdp"))
+    };
+    let parallel = Parallel {
+        strategy,
+        tp: degree("tp"),
+        pp: degree("pp"),
+        cp: degree("cp").saturating_mul(degree("ulysses")),
+        ep: degree("ep"),
+        bucket_mb: knobs.get("bucket_mb").and_then(Value::as_u64).unwrap_or(25),
+        bucket_view: flag("gabv", false),
+        wrap: match (text("wrap").unwrap_or("layer"), text("trainer")) {
+            ("layer", Some(_)) => Wrap::Ends,
+            ("layer", None) => Wrap::Layers,
+            ("layer+emb", _) => Wrap::Embedding,
+            ("layer+emb+head", _) => Wrap::Ends,
+            ("root", _) => Wrap::Root,
+            (other, _) => return Err(format!("wrap `{other}` is not known")),
+        },
+        reshard: flag("reshard", true),
+        reshard_root: text("root_reshard") != Some("default"),
+        param_dtype: policy("mp_param")?,
+        reduce_dtype: policy("mp_reduce")?,
+        prefetch_forward: number("prefetch_fwd", 0),
+        prefetch_backward: number("prefetch_bwd", 0),
+        sync_each: !flag("no_sync", true),
+        offload: if offload("offload_param") || offload("cpu_offload") {
+            Offload::Parameters
+        } else if offload("offload_optimizer") {
+            Offload::Optimizer
+        } else {
+            Offload::None
+        },
+        ..Parallel::DEFAULT
+    };
+    let mesh = Mesh {
+        data,
+        shard,
+        tensor: parallel.tp,
+        context: parallel.cp,
+        expert: parallel.ep,
+        stages: parallel.pp,
+    };
+    let rank = Rank {
+        stage: number("pp_stage", 0),
+        shard: number("rank", 0),
+    };
+    Ok(World {
+        mesh,
+        rank,
+        parallel,
+    })
+}
