@@ -41,6 +41,7 @@ mod stack;
 mod swin;
 mod systems;
 mod t5;
+mod torchtitan;
 mod unet;
 mod vision;
 mod vit;
@@ -50,7 +51,7 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 
-pub use cx::{Cx, Env, Region};
+pub use cx::{Cx, Env, Plan, Region, Split, TensorParallel};
 pub use declared::net as declared;
 pub use error::ModelError;
 pub use libraries::{Libraries, Logits};

@@ -1,7 +1,7 @@
 //! Layers with parameters.
 
-use super::Cx;
 use super::adapter::{adapted, adapted_embedding};
+use super::{Cx, Split};
 use crate::scenario::{Checkpointing, Kernels, Quantization};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Dims, Tensor};
@@ -9,6 +9,9 @@ use crate::tape::{DType, Dims, Tensor};
 impl Cx {
     /// `nn.Linear`, with its low-rank adapter where the run asks for one.
     pub fn linear(&self, name: &'static str, x: &Tensor, out: u64, bias: bool) -> Tensor {
+        if let Some(split) = self.split(name) {
+            return self.split_linear(name, x, out, bias, split);
+        }
         self.module(name, |cx| {
             if cx.quantised(name) {
                 let y = cx.linear_4bit(x, out, bias, cx.compute_type());
@@ -18,6 +21,35 @@ impl Cx {
             let bias = bias.then(|| cx.param("bias", [out]).tensor());
             let y = x.linear(&weight.tensor(), bias.as_ref());
             adapted(cx, name, x, y)
+        })
+    }
+
+    /// The same where its weight is split over GPUs.
+    fn split_linear(
+        &self,
+        name: &'static str,
+        x: &Tensor,
+        out: u64,
+        bias: bool,
+        split: Split,
+    ) -> Tensor {
+        self.module(name, |cx| {
+            let columns = matches!(split, Split::Columns | Split::Head);
+            let own = if columns { cx.part_of(out) } else { out };
+            let x = cx.split_input(split, x);
+            let weight = cx.param("weight", [own, x.size(-1)]);
+            let bias = bias.then(|| cx.param("bias", [own]).tensor());
+            if columns {
+                let y = x.linear(&weight.tensor(), bias.as_ref());
+                drop(x);
+                return cx.joined(split, y);
+            }
+            // The bias is added once, to the sum.
+            let y = cx.joined(split, x.linear(&weight.tensor(), None));
+            match bias {
+                Some(bias) => y.then(|y| y.add(&bias)),
+                None => y,
+            }
         })
     }
 
@@ -157,8 +189,12 @@ impl Cx {
 
     /// `nn.Embedding`.
     pub fn embedding(&self, name: &'static str, indices: &Tensor, rows: u64, width: u64) -> Tensor {
+        let split = self.split(name);
         self.module(name, |cx| {
-            let found = cx.table(indices, rows, width);
+            let found = match split {
+                Some(split) => cx.split_table(indices, rows, width, split),
+                None => cx.table(indices, rows, width),
+            };
             adapted_embedding(cx, name, [indices, &found], rows, None)
         })
     }
@@ -167,6 +203,13 @@ impl Cx {
     fn table(&self, indices: &Tensor, rows: u64, width: u64) -> Tensor {
         let weight = self.param("weight", Dims::from([rows, width]));
         weight.tensor().embedding(indices)
+    }
+
+    /// Rows of this module's table, of which each GPU has a part.
+    fn split_table(&self, indices: &Tensor, rows: u64, width: u64, split: Split) -> Tensor {
+        let weight = self.param("weight", [self.part_of(rows), width]);
+        let found = weight.tensor().embedding_part(indices, rows);
+        self.joined(split, found)
     }
 
     /// The embedding of token ids.

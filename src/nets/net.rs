@@ -1,6 +1,6 @@
 //! `Net`, what every model is: the tensors of its batch, and a forward function over them.
 
-use super::{Cx, ModelError, Sizes};
+use super::{Cx, ModelError, Plan, Sizes};
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
@@ -9,6 +9,10 @@ pub trait Net {
     /// The tensors of one micro-batch, allocated before forward.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor>;
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output;
+    /// How tensor parallelism splits its modules; `None` where its library has no plan for it.
+    fn tensor_plan(&self) -> Option<Plan> {
+        None
+    }
     /// Whether batches of this shape are run: a recurrent net runs every position of a sequence by itself.
     fn supports(&self, _data: &Data) -> Result<(), ModelError> {
         Ok(())

@@ -4,7 +4,7 @@ use super::net::Build;
 use super::{
     ModelError, Net, Sizes, albert, bert, clip, deberta, decoder, distilbert, dit, equivariant,
     esm, gnn, gpt2, litgpt, mamba, mmdit, modernbert, recurrent, sam, seq2seq, siglip, swin,
-    systems, t5, unet, vision, vit,
+    systems, t5, torchtitan, unet, vision, vit,
 };
 
 /// The architectures with a forward function, by the name the catalogue uses.
@@ -26,6 +26,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("siglip", siglip::build),
     ("swin", swin::build),
     ("t5", t5::build),
+    ("torchtitan_llama3", torchtitan::build),
     ("vit", vit::build),
     ("whisper", seq2seq::whisper),
 ];

@@ -30,6 +30,8 @@ pub(in crate::tape) struct Node {
     fold: Option<Fold>,
     waiting: Cell<u32>,
     seen: Cell<bool>,
+    /// Gradients that come to it are of a subclass of tensors whose sums the engine never takes in place.
+    out_of_place: Cell<bool>,
     work: Cell<Work>,
     edges: RefCell<Edges>,
     /// The gradients of its outputs so far; nearly all have one.
@@ -59,6 +61,7 @@ impl Node {
             fold: None,
             waiting: Cell::new(0),
             seen: Cell::new(false),
+            out_of_place: Cell::new(false),
             work: Cell::new(Work::Accumulate(param)),
             edges: RefCell::default(),
             buffer: RefCell::default(),
@@ -162,6 +165,7 @@ fn node_with(inputs: &[&Tensor], edges: Edges, backward: Backward) -> Option<Rc<
         fold: core.open.get().fold(),
         waiting: Cell::new(0),
         seen: Cell::new(false),
+        out_of_place: Cell::new(false),
         work: Cell::new(Work::Backward(backward)),
         edges: RefCell::new(edges),
         buffer: RefCell::default(),
@@ -238,6 +242,15 @@ impl Tensor {
                 }
             })
             .collect()
+    }
+
+    /// Makes the engine sum this tensor's gradients into new memory, as it does where they are `DTensor`s
+    /// (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp).
+    pub(in crate::tape) fn summed_out_of_place(self) -> Tensor {
+        if let Some(edge) = self.edge() {
+            edge.node.out_of_place.set(true);
+        }
+        self
     }
 
     /// Keeps this tensor for backward, as the saved-tensor hooks in force say.
@@ -402,6 +415,7 @@ fn add_to_buffer(edge: &Edge, gradient: Tensor) {
         Some(old)
             if old.is_sole_owner()
                 && old.is_dense()
+                && !edge.node.out_of_place.get()
                 && !old.core().accumulates_out_of_place.get() =>
         {
             old.add_in_place(&gradient)
@@ -422,9 +436,10 @@ impl Param {
                     // Layers that share it: the first brings the gradient, the others add to it.
                     tape.break_folds();
                 }
-                let steals = gradient.is_last_handle()
-                    && gradient.is_dense()
-                    && gradient.layout().lies_like(self.data.layout());
+                // A gradient of another size is a `DTensor` that is yet to be laid out as its parameter is.
+                let as_laid_out = gradient.numel() != self.data.numel()
+                    || gradient.layout().lies_like(self.data.layout());
+                let steals = gradient.is_last_handle() && gradient.is_dense() && as_laid_out;
                 let new = if steals {
                     gradient
                 } else {

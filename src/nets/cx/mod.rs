@@ -3,6 +3,7 @@
 mod checkpoint;
 mod layers;
 mod params;
+mod split;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -12,6 +13,7 @@ use crate::scenario::{Precision, Training};
 use crate::tape::{DType, Folding, Scope, Tape, Tensor};
 pub use checkpoint::Region;
 use params::Named;
+pub use split::{Plan, Split, TensorParallel};
 
 /// How a network is run; the same for all its modules.
 #[derive(Debug)]
@@ -24,6 +26,7 @@ pub struct Env {
     pub autocast: Option<DType>,
     /// Which equal layers are run once for all.
     pub folding: Folding,
+    pub tensor: TensorParallel,
     /// What a loop that computes its own loss calls by a name until it binds the name again.
     pub named: Rc<RefCell<Vec<Tensor>>>,
     /// The parameters and buffers of each module, by its scope.
@@ -53,6 +56,7 @@ impl Env {
             libraries,
             weights,
             autocast,
+            tensor: TensorParallel::ALONE,
             named: Rc::default(),
             params: Rc::default(),
             tied: Rc::default(),
@@ -94,6 +98,7 @@ impl Cx {
             weights,
             autocast: self.env.autocast,
             folding: self.env.folding,
+            tensor: self.env.tensor,
             params: self.env.params.clone(),
             tied: self.env.tied.clone(),
             named: self.env.named.clone(),

@@ -5,8 +5,13 @@ use super::super::{DType, Dims, Tensor, borrowing, grads};
 impl Tensor {
     /// `F.embedding(indices, self)`: saves the indices; the gradient is a whole table.
     pub fn embedding(&self, indices: &Tensor) -> Tensor {
+        self.embedding_of(indices, self.size(0))
+    }
+
+    /// The same with a gradient of so many rows.
+    pub(super) fn embedding_of(&self, indices: &Tensor, rows: u64) -> Tensor {
         let tape = self.tape();
-        let table = *self.shape();
+        let table = self.shape().with(0, rows);
         let dtype = self.dtype();
         let shape = [indices.shape(), &[self.size(-1)][..]].concat();
         let out = tape.empty("embedding", &shape[..], dtype);
