@@ -85,14 +85,19 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         disk,
         usable,
         fits: usable.map(|usable| device.expected <= usable),
-        not_modelled: not_modelled(uncertainty, elsewhere, scenario),
+        not_modelled: not_modelled(run, uncertainty, elsewhere, scenario),
     })
 }
 
-fn not_modelled(uncertainty: Uncertainty, elsewhere: Bytes, scenario: &Scenario) -> Vec<String> {
+fn not_modelled(
+    run: &Run,
+    uncertainty: Uncertainty,
+    elsewhere: Bytes,
+    scenario: &Scenario,
+) -> Vec<String> {
     let mut missing = uncertainty.not_modelled();
     missing.extend(divided::not_modelled(elsewhere, scenario));
-    missing.extend(divided::not_split(scenario));
+    missing.extend(divided::not_split(run, scenario));
     if scenario.data.padding_mask && scenario.training.attention == Attention::Flash2 {
         missing.push("the copies that FlashAttention 2 makes to leave padding out".into());
     }

@@ -4,6 +4,7 @@
 use super::Category;
 use super::outcome::{Band, Part};
 use crate::scenario::{Offload, Parallelism, Scenario};
+use crate::step::Run;
 use crate::units::Bytes;
 
 /// Of what is alive at the peak, the part that the layout keeps elsewhere. What gathers it for a moment is not taken off,
@@ -56,10 +57,15 @@ pub(super) fn not_modelled(elsewhere: Bytes, scenario: &Scenario) -> Option<Stri
 }
 
 /// The same of what one copy of the model is split over.
-pub(super) fn not_split(scenario: &Scenario) -> Option<String> {
+pub(super) fn not_split(run: &Run, scenario: &Scenario) -> Option<String> {
     let layout = &scenario.parallel;
+    let tensor = if run.tensor_parallel > 1 {
+        1
+    } else {
+        layout.tp
+    };
     let degrees = [
-        ("parallel.tp", layout.tp),
+        ("parallel.tp", tensor),
         ("parallel.pp", layout.pp),
         ("parallel.cp", layout.cp),
         ("parallel.ep", layout.ep),

@@ -215,6 +215,31 @@ choice! {
 }
 
 choice! {
+    /// How GPUs that share a sequence attend to all of it.
+    ContextParallel {
+        /// Keys and values go round (`context_parallel` of PyTorch).
+        #[default]
+        Ring = "ring", "ring attention";
+        /// Each GPU has all tokens of some heads while it attends.
+        Ulysses = "ulysses", "all-to-all over heads (Ulysses)";
+    }
+}
+
+choice! {
+    /// The order of a pipeline's passes (`torch.distributed.pipelining`).
+    Schedule {
+        GPipe = "gpipe", "GPipe";
+        #[default]
+        OneForwardOneBackward = "1f1b", "1F1B";
+        Interleaved = "interleaved", "interleaved 1F1B";
+        LoopedBfs = "bfs", "looped breadth-first";
+        ZeroBubble = "zero-bubble", "interleaved zero bubble";
+        ZeroBubbleV = "zbv", "zero bubble, V-shaped";
+        DualPipeV = "dualpipev", "DualPipeV";
+    }
+}
+
+choice! {
     /// What ZeRO or FSDP keep in host memory.
     Offload {
         #[default]

@@ -2,8 +2,8 @@
 
 use super::network::Network;
 use super::{
-    Attention, Checkpointing, Distribution, Kernels, LossKernel, Offload, Optimizer, Parallelism,
-    PolicyType, Precision, Quantization, Trainer, Wrap,
+    Attention, Checkpointing, ContextParallel, Distribution, Kernels, LossKernel, Offload,
+    Optimizer, Parallelism, PolicyType, Precision, Quantization, Schedule, Trainer, Wrap,
 };
 use crate::catalog::{self, ModelEntry, Os};
 use crate::order::Map;
@@ -167,6 +167,16 @@ pub struct Parallel {
     pub prefetch_backward: u32,
     /// Gradients are reduced after each micro-batch, not once a step.
     pub sync_each: bool,
+    /// Under tensor parallel, norms and residuals see a part of the tokens on each GPU.
+    pub sequence_parallel: bool,
+    /// Under tensor parallel, the loss is computed of a part of the logits on each GPU.
+    pub loss_parallel: bool,
+    /// How GPUs that share a sequence attend to all of it.
+    pub context: ContextParallel,
+    /// The order of a pipeline's passes.
+    pub schedule: Schedule,
+    /// How many stages of the pipeline each GPU has.
+    pub virtual_stages: u32,
     pub offload: Offload,
 }
 
@@ -376,6 +386,11 @@ impl Parallel {
         prefetch_forward: 0,
         prefetch_backward: 0,
         sync_each: false,
+        sequence_parallel: false,
+        loss_parallel: false,
+        context: ContextParallel::Ring,
+        schedule: Schedule::OneForwardOneBackward,
+        virtual_stages: 1,
         offload: Offload::None,
     };
 }

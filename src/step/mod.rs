@@ -11,6 +11,7 @@ mod optimizer;
 mod plan;
 mod resume;
 mod scaler;
+mod tensor_parallel;
 mod training;
 mod turns;
 mod wrapper;
@@ -33,6 +34,8 @@ pub struct Run {
     /// Bytes of the weights, and of those that are trained.
     pub bytes: u64,
     pub trainable_bytes: u64,
+    /// Over how many GPUs the matrices are split: 1 where the network has no plan for that.
+    pub tensor_parallel: u64,
 }
 
 /// Runs training steps of `net`. Equal layers are run once for all as far as they turn out to be equal.

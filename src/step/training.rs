@@ -8,9 +8,13 @@ use super::hooks::Hooks;
 use super::optimizer::{self, OptimizerState};
 use super::scaler::GradScaler;
 use super::wrapper::{Pass, Wrapper};
-use super::{Detail, Mode, Run, RunPlan, Turn, clipping, evaluation, one_by_one, plan, resume};
-use crate::nets::{self, Cx, Env, Model, Net, Output, construct};
-use crate::scenario::{Checkpointing, Data, Precision, Training};
+use super::{
+    Detail, Mode, Run, RunPlan, Turn, clipping, evaluation, one_by_one, plan, resume,
+    tensor_parallel,
+};
+use crate::nets::{self, Cx, Env, Model, Net, Output, TensorParallel, construct};
+use crate::parallel::World;
+use crate::scenario::{Checkpointing, Data, Precision, Quantization, Training};
 use crate::tape::{DType, Machine, Param, Phase, Tape, Tensor};
 
 /// A model with all that trains it.
@@ -61,7 +65,8 @@ impl<'a> TrainingLoop<'a> {
             Detail::Tensors => tape.keep_notes(),
         }
         tape.evaluate(plan.mode == Mode::Evaluate);
-        let env = Env::new(training.clone(), plan.libraries, plan.folding);
+        let mut env = Env::new(training.clone(), plan.libraries, plan.folding);
+        env.tensor = tensor_group(net, training, &plan.world);
         let cx = Cx::new(tape.clone(), Rc::new(env));
         let model = construct(net, &cx, data);
         let mut wrappers = wrappers(training, &plan);
@@ -188,9 +193,11 @@ impl<'a> TrainingLoop<'a> {
         if self.training.clip {
             clipping::clip_by_norm(&self.tape, &self.trainable);
         }
+        let laid_out = tensor_parallel::laid_out_as_parameters(&self.tape, &self.trainable);
         if !self.training.optimizer_in_backward {
             self.optimizer.step(&self.tape, &self.trainable);
         }
+        drop(laid_out);
         if let Some(scaler) = &mut self.scaler {
             scaler.update();
         }
@@ -227,7 +234,9 @@ impl<'a> TrainingLoop<'a> {
 
     /// Ends the run and hands over what it recorded.
     pub fn finish(self) -> Run {
-        let Self { model, tape, .. } = self;
+        let Self {
+            model, tape, cx, ..
+        } = self;
         tape.mark(self.plan.steps, Phase::Setup);
         Run {
             parameters: nets::count(model.parameters()),
@@ -235,8 +244,25 @@ impl<'a> TrainingLoop<'a> {
             host_states: optimizer::on_host(self.training.optimizer, &self.trainable),
             bytes: nets::bytes(model.parameters()),
             trainable_bytes: nets::bytes(model.trainable()),
+            tensor_parallel: cx.env.tensor.group,
             trace: tape.finish(),
         }
+    }
+}
+
+/// The group over which the network's modules are split, where its library has a plan for it.
+fn tensor_group(net: &dyn Net, training: &Training, world: &World) -> TensorParallel {
+    // Adapters and packed weights lie otherwise than the matrices a plan names.
+    let plain = training.lora.is_none() && training.quantization == Quantization::None;
+    let splits = plain && world.mesh.tensor > 1;
+    match net.tensor_plan().filter(|_| splits) {
+        None => TensorParallel::ALONE,
+        Some(plan) => TensorParallel {
+            plan,
+            group: world.mesh.tensor.into(),
+            sequence: world.parallel.sequence_parallel,
+            loss: world.parallel.loss_parallel,
+        },
     }
 }
 
@@ -260,8 +286,7 @@ mod tests {
     use super::*;
     use crate::catalog;
     use crate::nets::{self, Sizes};
-    use crate::parallel::World;
-    use crate::scenario::{Lora, Optimizer, Parallelism, Quantization, presets};
+    use crate::scenario::{Lora, Optimizer, Parallelism, presets};
     use crate::tape::Folding;
 
     /// The first step declares no parameter that the constructed model has not.

@@ -18,13 +18,11 @@ const NOT_MODELLED: &[(&str, fn(&Object) -> bool)] = &[
         is(knobs, "strategy", "zero1_torch")
     }),
     ("DeepSpeed", |knobs| is(knobs, "strategy", "ds")),
-    ("tensor parallel", |knobs| beyond(knobs, "tp")),
     ("context parallel", |knobs| beyond(knobs, "cp")),
     ("Ulysses", |knobs| beyond(knobs, "ulysses")),
     ("pipeline parallel", |knobs| beyond(knobs, "pp")),
     ("expert parallel", |knobs| beyond(knobs, "ep")),
     ("Megatron-Core", |knobs| is(knobs, "engine", "mg")),
-    ("torchtitan's model", |knobs| is(knobs, "impl", "titan")),
     ("TRL", |knobs| is(knobs, "trainer", "sft")),
 ];
 

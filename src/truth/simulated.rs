@@ -121,6 +121,9 @@ pub fn run_with(
         // The recorder does not tell Phi-3 of a head's width, which leaves it at an equal share.
         sizes.set("head_dim", width / heads.max(1));
     }
+    if knobs.get("norm").and_then(Value::as_str) == Some("manual") {
+        sizes.set("python_norms", 1);
+    }
     let net =
         nets::build(&architecture(family, knobs), &sizes).map_err(|error| error.to_string())?;
     let net = match knobs.get("aux_loss").and_then(Value::as_bool) {
@@ -144,7 +147,9 @@ fn architecture(family: &str, knobs: &Object) -> String {
         .get("model")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    if model.starts_with(&format!("{family}:")) {
+    if knobs.get("impl").and_then(Value::as_str) == Some("titan") {
+        "torchtitan_llama3".to_string()
+    } else if model.starts_with(&format!("{family}:")) {
         model.to_string()
     } else if matches!(family, "tv" | "timm") {
         format!("{family}:{model}")
@@ -247,11 +252,13 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
         precision,
         optimizer,
         attention,
-        checkpointing: if flag("ckpt", false) {
-            Checkpointing::Layers
-        } else {
-            Checkpointing::None
+        checkpointing: match text("ckpt") {
+            "full" | "sac_2" => Checkpointing::Layers,
+            "sac_op" => Checkpointing::KeepHalf,
+            _ if flag("ckpt", false) => Checkpointing::Layers,
+            _ => Checkpointing::None,
         },
+        checkpoint_every: if text("ckpt") == "sac_2" { 2 } else { 1 },
         accumulation: number("accum"),
         lora,
         freeze,

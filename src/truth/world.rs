@@ -4,7 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::mesh::{Mesh, Rank};
 use crate::parallel::World;
-use crate::scenario::{Offload, Parallel, Parallelism, PolicyType, Wrap};
+use crate::scenario::{
+    ContextParallel, Offload, Parallel, Parallelism, PolicyType, Schedule, Wrap,
+};
 
 /// The rank that a record's settings describe.
 pub fn world(knobs: &Map<String, Value>) -> Result<World, String> {
@@ -71,6 +73,24 @@ pub fn world(knobs: &Map<String, Value>) -> Result<World, String> {
         prefetch_forward: number("prefetch_fwd", 0),
         prefetch_backward: number("prefetch_bwd", 0),
         sync_each: !flag("no_sync", true),
+        sequence_parallel: flag("sp", false),
+        loss_parallel: flag("loss_parallel", false),
+        context: if degree("ulysses") > 1 {
+            ContextParallel::Ulysses
+        } else {
+            ContextParallel::Ring
+        },
+        schedule: match text("pp_sched").unwrap_or("1f1b") {
+            "1f1b" => Schedule::OneForwardOneBackward,
+            "gpipe" => Schedule::GPipe,
+            "interleaved" => Schedule::Interleaved,
+            "bfs" => Schedule::LoopedBfs,
+            "zb" => Schedule::ZeroBubble,
+            "zbv" => Schedule::ZeroBubbleV,
+            "dualpipev" => Schedule::DualPipeV,
+            other => return Err(format!("pp_sched `{other}` is not known")),
+        },
+        virtual_stages: degree("vpp"),
         offload: if offload("offload_param") || offload("cpu_offload") {
             Offload::Parameters
         } else if offload("offload_optimizer") {

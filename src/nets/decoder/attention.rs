@@ -16,7 +16,7 @@ impl Decoder {
         x: &Tensor,
         inputs: &LayerInputs,
     ) -> (Tensor, Option<Tensor>) {
-        let (b, s, d) = (x.size(0), x.size(1), self.head_dim);
+        let (b, s) = (x.size(0), x.size(1));
         let sinks_or_mask = match self.family.attention.scores {
             Scores::Library => None,
             Scores::Sinks => Some(cx.param("sinks", [self.heads]).tensor()),
@@ -70,7 +70,8 @@ impl Decoder {
             }
             _ => attention_function(cx, [&q, &k, &v], mask, groups, softcap, rate),
         };
-        out = out.reshape(&[b, s, self.heads * d]).contiguous();
+        let width = out.numel() / (b * s).max(1);
+        out = out.reshape(&[b, s, width]).contiguous();
         out = cx.linear(
             self.family.names.o_proj,
             &out,
@@ -155,8 +156,10 @@ impl Decoder {
         };
         let project = |name, n: u64| cx.linear(name, x, n * d, self.family.attention.qkv_bias);
         let norm_whole = |t, norm| normed(QkNorm::WholeProjection, t, norm);
-        let split = |t: Tensor, norm, n| {
-            let t = normed(QkNorm::PerHead, t.view(&[b, s, n, d]), norm);
+        // As many heads as this GPU has: the library views them as `(*input_shape, -1, head_dim)`.
+        let split = |t: Tensor, norm| {
+            let heads = t.size(-1) / d.max(1);
+            let t = normed(QkNorm::PerHead, t.view(&[b, s, heads, d]), norm);
             t.transpose(1, 2)
         };
         let (h, k) = (self.heads, self.key_value_heads);
@@ -173,26 +176,26 @@ impl Decoder {
                 let made = cx.tape.construction_point();
                 let values = project("v_proj", k);
                 start = cx.tape.construct_here(start, made);
-                queries = split(queries, q_norm, h);
-                keys = split(keys, k_norm, k);
-                [keys, split(values, None, k)]
+                queries = split(queries, q_norm);
+                keys = split(keys, k_norm);
+                [keys, split(values, None)]
             }
             Projection::ScaledQueryFirst => {
-                queries = split(queries.then(Tensor::scale), None, h);
+                queries = split(queries.then(Tensor::scale), None);
                 let keys = project("k_proj", k);
                 let values = project("v_proj", k);
-                [split(keys, None, k), split(values, None, k)]
+                [split(keys, None), split(values, None)]
             }
             _ => {
-                queries = split(norm_whole(queries, q_norm), q_norm, h);
+                queries = split(norm_whole(queries, q_norm), q_norm);
                 let made = cx.tape.construction_point();
                 let keys = project("k_proj", k);
                 start = cx.tape.construct_here(start, made);
-                let keys = split(norm_whole(keys, k_norm), k_norm, k);
+                let keys = split(norm_whole(keys, k_norm), k_norm);
                 let made = cx.tape.construction_point();
                 let values = project("v_proj", k);
                 start = cx.tape.construct_here(start, made);
-                [keys, split(values, None, k)]
+                [keys, split(values, None)]
             }
         };
         match qk_norm {

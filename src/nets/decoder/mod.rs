@@ -17,6 +17,7 @@ mod qwen_tower;
 mod qwen_vision;
 mod rope;
 mod router;
+mod tensor_plan;
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -27,7 +28,7 @@ pub(in crate::nets) use llava::Llava;
 use mla::Mla;
 pub(super) use rope::{full_tables, rotated_in_fp32};
 
-use super::{Cx, ModelError, Net, Output, Sizes, head};
+use super::{Cx, ModelError, Net, Output, Plan, Sizes, head};
 use crate::scenario::{Attention, Data};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -139,6 +140,10 @@ impl Decoder {
 }
 
 impl Net for Decoder {
+    fn tensor_plan(&self) -> Option<Plan> {
+        self.family.tensor_plan()
+    }
+
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         super::inputs::token_ids_and_labels(cx, data)
     }

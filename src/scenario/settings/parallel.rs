@@ -1,7 +1,7 @@
 //! How GPUs share the work.
 
 use crate::scenario::setting::{Setting, ValueType};
-use crate::scenario::{Offload, Parallelism, PolicyType, Wrap};
+use crate::scenario::{ContextParallel, Offload, Parallelism, PolicyType, Schedule, Wrap};
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -196,6 +196,61 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Gradients are reduced after every micro-batch of an accumulation, not after the last alone (no no_sync).",
         memory: "Under FSDP only sharded gradients then live from one micro-batch to the next, instead of whole ones.",
         access: switch!(parallel.sync_each),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.sequence_parallel",
+        key: "sp",
+        label: "Sequence parallel",
+        unit: "",
+        value_type: ValueType::Switch,
+        help: "Under tensor parallel, norms and residuals see a part of the tokens on each GPU (SequenceParallel, --sequence-parallel).",
+        memory: "Splits the activations between the matrices too; the inputs of split matrices are gathered, and kept so by DTensor.",
+        access: switch!(parallel.sequence_parallel),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.loss_parallel",
+        key: "loss_parallel",
+        label: "Loss parallel",
+        unit: "",
+        value_type: ValueType::Switch,
+        help: "Under tensor parallel, cross-entropy is computed of each GPU's part of the logits (loss_parallel).",
+        memory: "No GPU has all logits of a token.",
+        access: switch!(parallel.loss_parallel),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.context",
+        key: "context",
+        label: "Context-parallel attention",
+        unit: "",
+        value_type: ValueType::Choice(ContextParallel::CHOICES),
+        help: "How GPUs that share a sequence attend to all of it.",
+        memory: "A ring holds two blocks of keys and values; an all-to-all copies queries, keys and values.",
+        access: choice!(ContextParallel, parallel.context),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.schedule",
+        key: "schedule",
+        label: "Pipeline schedule",
+        unit: "",
+        value_type: ValueType::Choice(Schedule::CHOICES),
+        help: "The order of a pipeline's passes; the micro-batches are those of gradient accumulation.",
+        memory: "Decides how many micro-batches' activations a stage holds at once.",
+        access: choice!(Schedule, parallel.schedule),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.virtual_stages",
+        key: "vpp",
+        label: "Stages per GPU",
+        unit: "stages",
+        value_type: ValueType::Whole { low: 1, high: 64 },
+        help: "How many stages of the pipeline each GPU has, under schedules that interleave them.",
+        memory: "More stages make the bubble smaller and keep more micro-batches in flight.",
+        access: whole!(parallel.virtual_stages),
         parent: None,
     },
     Setting {

@@ -1,0 +1,40 @@
+//! How tensor parallelism splits a decoder: `base_model_tp_plan` of transformers' configurations.
+
+use super::family::{Family, MlpForm, Positions, Projection, QkNorm};
+use crate::nets::{Plan, Split};
+
+/// The plans of all families in one, for no two give a name another meaning. Embedding and head stay whole.
+const BASE_MODEL_TP_PLAN: Plan = &[
+    ("q_proj", Split::Columns),
+    ("k_proj", Split::Columns),
+    ("v_proj", Split::Columns),
+    ("o_proj", Split::Rows),
+    ("dense", Split::Rows),
+    ("gate_proj", Split::Columns),
+    ("up_proj", Split::Columns),
+    ("down_proj", Split::Rows),
+    ("fc1", Split::Columns),
+    ("fc2", Split::Rows),
+    ("c_fc", Split::Columns),
+    ("c_proj", Split::Rows),
+];
+
+impl Family {
+    /// The plan, where the library has one that splits matrices alone: fused projections are gathered whole again, and experts
+    /// are split otherwise.
+    pub(super) fn tensor_plan(&self) -> Option<Plan> {
+        let attention = &self.attention;
+        let separate = matches!(
+            attention.projection,
+            Projection::Separate | Projection::SeparateThenSplit
+        );
+        let heads_alone = matches!(
+            attention.qk_norm,
+            QkNorm::None | QkNorm::PerHead | QkNorm::PerHeadTransposed
+        );
+        let rotary = matches!(self.embeddings.positions, Positions::Rotary(_));
+        let whole = self.mlp.form == MlpForm::FusedGated || self.mlp.experts.is_some();
+        let planned = separate && heads_alone && rotary && !whole;
+        planned.then_some(BASE_MODEL_TP_PLAN)
+    }
+}

@@ -1,0 +1,20 @@
+//! What an optimizer's step does with gradients that tensor parallelism has left otherwise than their parameters lie.
+
+use std::rc::Rc;
+
+use crate::tape::{Param, Tape, Tensor};
+
+/// Gradients as the optimizer's operations take them: of a table that is split by rows each GPU has the whole gradient, and
+/// copies its part (`redistribute_local_tensor` in torch/distributed/tensor/_redistribute.py).
+pub fn laid_out_as_parameters(tape: &Tape, params: &[Rc<Param>]) -> Vec<Tensor> {
+    let is_whole = |param: &&Rc<Param>| {
+        let gradient = param.grad.borrow();
+        gradient
+            .as_ref()
+            .is_some_and(|gradient| gradient.numel() > param.data.numel())
+    };
+    let parts = params.iter().filter(is_whole);
+    parts
+        .map(|param| tape.empty("split", *param.data.shape(), param.data.dtype()))
+        .collect()
+}
