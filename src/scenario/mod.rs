@@ -17,6 +17,7 @@ mod choices;
 mod fill;
 mod irreps;
 mod problem;
+mod quantity;
 #[cfg(test)]
 pub(crate) mod sample;
 mod setting;

@@ -4,7 +4,7 @@ use super::network::Network;
 use super::values::{
     LARGEST_SIZE, LONGEST_LIST, is_key, name, sizes, switch, version, whole, words,
 };
-use super::{Choice, Problem, Scenario};
+use super::{Choice, Problem, Scenario, quantity};
 use crate::decimal::decimal;
 use crate::order::Map;
 
@@ -129,8 +129,14 @@ impl Setting {
 
     fn write(&self, scenario: &mut Scenario, text: &str) -> Option<()> {
         match self.access {
-            Access::Whole(_, write) => write(scenario, whole(text)?),
-            Access::Number(_, write) => write(scenario, decimal(text)?),
+            Access::Whole(_, write) => {
+                let read = || whole(&quantity::plain(text, self.unit)?);
+                write(scenario, whole(text).or_else(read)?);
+            }
+            Access::Number(_, write) => {
+                let read = || decimal(&quantity::plain(text, self.unit)?);
+                write(scenario, decimal(text).or_else(read)?);
+            }
             Access::Switch(_, write) => write(scenario, switch(text)?),
             Access::Choice(_, write) => return write(scenario, text).then_some(()),
             Access::Text(_, write) => write(scenario, name(text)?),
