@@ -7,6 +7,7 @@ mod alloc_conf;
 mod assess;
 mod batch_sizes;
 mod card;
+mod course;
 mod device;
 mod divided;
 mod engine;

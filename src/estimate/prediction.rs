@@ -6,7 +6,10 @@ use super::card::{self, SmallestCard};
 use super::engine::Engine;
 use super::explain::{self, TensorDetail, TensorGroup};
 use super::time::{self, StepTime};
-use super::{Estimate, Peaks, StepSequence, Unsupported, alloc_conf, assess, batch_sizes, names};
+use super::{
+    Category, Estimate, Part, Peaks, StepSequence, Unsupported, alloc_conf, assess, batch_sizes,
+    course, names,
+};
 use crate::catalog::{Gpu, ModelEntry};
 use crate::scenario::{Case, Checkpointing, Problem, Scenario};
 use crate::step::{Detail, Run};
@@ -88,6 +91,12 @@ impl Prediction {
             At::Instant(index) => peaks.instant(index),
         };
         Ok(instant.map_or_else(Vec::new, |instant| explain::groups(&run.trace, &instant)))
+    }
+
+    /// What is allocated at each instant of the estimate's timeline, by category.
+    pub fn course(&self) -> Result<Vec<Vec<Part<Category>>>, Unsupported> {
+        let (run, peaks) = self.first_steps()?;
+        Ok(course::by_category(&run.trace, peaks))
     }
 
     /// The tensors that are alive at the peak inside a module, whose path has `*` for numbers; the largest group first.

@@ -114,6 +114,12 @@ impl Peaks {
         Some(PhasePeak { at, bytes, ..phase })
     }
 
+    /// Of each instant of the timeline: the phase, how many events of it have happened, and what is allocated.
+    pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize, u64)> {
+        let place = |point: &Point| (point.phase, point.at, point.bytes);
+        self.course.iter().map(place)
+    }
+
     /// The course of the last step, an instant a stretch of events.
     pub fn timeline(&self) -> Vec<Instant> {
         let shown = |point: &Point| {

@@ -1,0 +1,130 @@
+//! The course of a step by what its memory is for.
+
+use super::expand::Expansion;
+use super::scan::Peaks;
+use super::{Category, Part};
+use crate::order::Map;
+use crate::tape::Trace;
+use crate::units::Bytes;
+
+/// What is allocated at each instant of the timeline by category; the parts of an instant sum to what it shows.
+pub(super) fn by_category(trace: &Trace, peaks: &Peaks) -> Vec<Vec<Part<Category>>> {
+    let expansion = Expansion::new(trace);
+    let mut walk = Walk {
+        trace,
+        alive: Vec::new(),
+        now: Map::new(),
+    };
+    expansion.setup(|event| walk.event(event.handle, event.block, event.is_free));
+    let mut course = Vec::new();
+    let mut places = peaks.places().peekable();
+    for (phase, peak) in peaks.phases.iter().enumerate() {
+        let mut happened = 0;
+        expansion.events(peak.mark.at, peak.until, |event| {
+            walk.event(event.handle, event.block, event.is_free);
+            happened += 1;
+            while let Some((_, _, bytes)) =
+                places.next_if(|(of, at, _)| *of == phase && *at <= happened)
+            {
+                course.push(walk.parts(bytes));
+            }
+        });
+        // An instant without events is as the phase leaves it.
+        while let Some((_, _, bytes)) = places.next_if(|(of, ..)| *of == phase) {
+            course.push(walk.parts(bytes));
+        }
+    }
+    course
+}
+
+/// What is alive, while events are followed one by one.
+struct Walk<'a> {
+    trace: &'a Trace,
+    /// By handle: the category and the size of what is alive under it.
+    alive: Vec<Option<(Category, u64)>>,
+    now: Map<Category, u64>,
+}
+
+impl Walk<'_> {
+    fn event(&mut self, handle: u32, block: u32, is_free: bool) {
+        let handle = handle as usize;
+        if is_free {
+            let freed = self.alive.get_mut(handle).and_then(Option::take);
+            if let Some((category, bytes)) = freed {
+                let sum = self.now.or_default(category);
+                *sum = sum.saturating_sub(bytes);
+            }
+            return;
+        }
+        let Some(block) = self.trace.blocks.get(block as usize) else {
+            return;
+        };
+        if self.alive.len() <= handle {
+            self.alive.resize(handle + 1, None);
+        }
+        if let Some(place) = self.alive.get_mut(handle) {
+            *place = Some((block.category, block.rounded()));
+        }
+        let sum = self.now.or_default(block.category);
+        *sum = sum.saturating_add(block.rounded());
+    }
+
+    /// What the allocator hands out beyond the blocks' own sizes is rounding.
+    fn parts(&self, allocated: u64) -> Vec<Part<Category>> {
+        let known: u64 = self.now.iter().map(|(_, bytes)| *bytes).sum();
+        let mut parts: Vec<_> = self
+            .now
+            .iter()
+            .filter(|(category, bytes)| **bytes > 0 && **category != Category::Rounding)
+            .map(|(category, bytes)| Part {
+                what: *category,
+                bytes: Bytes::new(*bytes),
+            })
+            .collect();
+        let counted: u64 = parts.iter().map(|part| part.bytes.get()).sum();
+        let rest = allocated.max(known).saturating_sub(counted);
+        if rest > 0 {
+            parts.push(Part {
+                what: Category::Rounding,
+                bytes: Bytes::new(rest),
+            });
+        }
+        parts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::estimate::Prediction;
+    use crate::scenario::{Scenario, settings};
+
+    #[test]
+    fn the_parts_of_an_instant_sum_to_what_the_timeline_shows() {
+        #[track_caller]
+        fn check(changes: &[(&str, &str)]) {
+            let mut scenario = Scenario::default();
+            for (path, value) in changes {
+                settings::set(&mut scenario, path, value).unwrap();
+            }
+            let prediction = Prediction::new(scenario);
+            let course = prediction.course().unwrap();
+            let timeline = &prediction.estimate().unwrap().timeline;
+            assert_eq!(course.len(), timeline.len());
+            for (at, (parts, instant)) in course.iter().zip(timeline).enumerate() {
+                let sum: u64 = parts.iter().map(|part| part.bytes.get()).sum();
+                let shown = instant.bytes.get();
+                // A split of a large block may be handed out whole.
+                let near = sum.abs_diff(shown) <= shown / 100 + (1 << 21);
+                assert!(near, "{changes:?} instant {at}: {sum} of {shown}");
+            }
+        }
+        check(&[]);
+        check(&[("accum", "3")]);
+        check(&[
+            ("model.id", "llama-3.2-1b"),
+            ("lora", "on"),
+            ("ckpt", "layers"),
+        ]);
+        check(&[("model.id", "resnet-50"), ("seq", "1")]);
+    }
+}
