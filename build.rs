@@ -1,6 +1,8 @@
 //! Compiles `catalog/*.yaml` into constant tables, so that nothing is parsed when the page starts.
 //! What is wrong with the data in a way the types can tell (an unknown key, source or confidence) stops the build.
 
+#[path = "build/accuracy.rs"]
+mod accuracy;
 #[path = "build/gpus.rs"]
 mod gpus;
 #[path = "build/models.rs"]
@@ -20,7 +22,11 @@ use std::{env, fs};
 fn main() -> Result<(), String> {
     println!("cargo:rerun-if-changed=catalog");
     println!("cargo:rerun-if-changed=build");
+    println!("cargo:rerun-if-changed=docs/accuracy.md");
     let out = PathBuf::from(env::var("OUT_DIR").map_err(|e| format!("OUT_DIR: {e}"))?);
+    let page =
+        fs::read_to_string("docs/accuracy.md").map_err(|e| format!("docs/accuracy.md: {e}"))?;
+    write(&out, "accuracy.rs", accuracy::table(&page)?)?;
     write(&out, "gpus.rs", gpus::table(&read("catalog/gpus.yaml")?)?)?;
     write(
         &out,

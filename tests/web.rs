@@ -40,7 +40,7 @@ impl Page {
         headroom::web::start();
         let page = Self(home);
         // The panels beneath the answer come when it has been painted.
-        while page.0.query_selector("#answers > slot").unwrap().is_some() {
+        while page.0.query_selector("#answers slot").unwrap().is_some() {
             pause().await;
         }
         page.button("Reset").click();

@@ -2,9 +2,8 @@
 
 use leptos::prelude::*;
 
-use super::part::Part;
 use super::session::Session;
-use super::{markup, text};
+use super::text;
 use crate::estimate::Estimate;
 use crate::units::{Bytes, UnitStyle};
 
@@ -24,17 +23,22 @@ fn lines(estimate: &Estimate, units: UnitStyle) -> Vec<String> {
     host.chain(saved).collect()
 }
 
-pub fn view(session: Session) -> Part {
+#[component]
+pub fn Beside() -> impl IntoView {
+    let session = Session::current();
     let items = move || {
         let units = session.units.get();
-        let all = session.estimate.get().map(|it| lines(&it, units));
-        markup::items(&all.unwrap_or_default())
+        let estimate = session.estimate.get();
+        let lines = estimate.map_or_else(Vec::new, |estimate| lines(&estimate, units));
+        let item = |line: String| view! { <li>{line}</li> };
+        lines.into_iter().map(item).collect_view()
     };
-    let title = text::BESIDE_GPU;
-    Part::new(&format!(
-        r#"<section class="panel" aria-label="{title}">
-            <details class="more"><summary>{title}</summary><ul class="plain-list"></ul></details>
-        </section>"#
-    ))
-    .html("ul", items)
+    view! {
+        <section class="panel" aria-label=text::BESIDE_GPU>
+            <details class="more">
+                <summary>{text::BESIDE_GPU}</summary>
+                <ul class="plain-list">{items}</ul>
+            </details>
+        </section>
+    }
 }

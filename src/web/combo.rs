@@ -1,15 +1,14 @@
 //! A field that searches a catalogue: type a part of a name, choose with the arrow keys.
 
+use leptos::ev::{Event, KeyboardEvent, MouseEvent, PointerEvent};
 use leptos::prelude::*;
-use web_sys::Event;
 
-use super::markup::escape;
-use super::part::Part;
 use super::session::Session;
-use super::signals::{memo, whenever};
+use super::signals::memo;
 use super::{browser, text};
 use crate::catalog;
 use crate::catalog::Os;
+use crate::order::sorted;
 use crate::scenario::network;
 use crate::scenario::settings::{self, Setting, ValueType};
 use crate::units::UnitStyle;
@@ -33,7 +32,7 @@ fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
                 name: gpu.name,
                 detail: gpu
                     .usable_bytes(Os::Linux)
-                    .map(|it| it.show(units))
+                    .map(|bytes| bytes.show(units))
                     .unwrap_or_default(),
             })
             .collect(),
@@ -52,29 +51,103 @@ fn entries(setting: &Setting, units: UnitStyle) -> Vec<Entry> {
 /// The catalogue's name for an id, which may be a short form of its own; the id where the catalogue has none.
 pub fn name(setting: &Setting, id: &str) -> String {
     let known = match setting.value_type {
-        ValueType::Gpu => catalog::gpu(id).map(|it| it.name),
-        ValueType::Model => catalog::model(id).map(|it| it.name),
+        ValueType::Gpu => catalog::gpu(id).map(|entry| entry.name),
+        ValueType::Model => catalog::model(id).map(|entry| entry.name),
         _ => None,
     };
     known.unwrap_or(id).to_string()
 }
 
-/// Entries that hold every word of what was typed, in the catalogue's order. What names an entry, such as a Hugging Face id
-/// of a tuned variant, finds it first.
-pub fn found(setting: &Setting, all: &[Entry], typed: &str) -> Vec<Entry> {
+/// What was found for a typed text.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Found {
+    pub entries: Vec<Entry>,
+    /// None of them has what was typed in its name: these are the nearest.
+    pub nearest: bool,
+}
+
+/// Entries whose names hold every typed word, in the catalogue's order; where there are none, those with the most similar
+/// names. What names an entry, such as a Hugging Face id of a tuned variant, finds it first.
+pub fn found(setting: &Setting, all: &[Entry], typed: &str) -> Found {
     let words: Vec<String> = typed
-        .to_ascii_lowercase()
-        .split(|c: char| c.is_whitespace() || c == '/')
-        .map(String::from)
+        .split(|c: char| c.is_whitespace() || matches!(c, '/' | '-' | '_' | ','))
+        .map(squeezed)
         .collect();
+    let name = |entry: &Entry| squeezed(&format!("{}{}", entry.id, entry.name));
     let fits = |entry: &&Entry| {
-        let name = format!("{} {}", entry.id, entry.name).to_ascii_lowercase();
+        let name = name(entry);
         words.iter().all(|word| name.contains(word.as_str()))
     };
     let named = named(setting, typed);
     let is_named = |entry: &&Entry| Some(entry.id) == named;
     let others = all.iter().filter(|entry| fits(entry) && !is_named(entry));
-    all.iter().filter(is_named).chain(others).cloned().collect()
+    let entries: Vec<Entry> = all.iter().filter(is_named).chain(others).cloned().collect();
+    if !entries.is_empty() {
+        return Found {
+            entries,
+            nearest: false,
+        };
+    }
+    let typed = pairs(&squeezed(typed));
+    let ranked = all
+        .iter()
+        .map(|entry| (similarity(&typed, &pairs(&squeezed(entry.id))), entry));
+    let ranked = sorted(ranked, |(one, _), (other, _)| other.cmp(one));
+    Found {
+        entries: ranked
+            .into_iter()
+            .take(NEAREST)
+            .filter(|(similarity, _)| *similarity > 0)
+            .map(|(_, entry)| entry.clone())
+            .collect(),
+        nearest: true,
+    }
+}
+
+/// The entries whose names are most like a text.
+pub fn nearest(setting: &Setting, typed: &str) -> Vec<Entry> {
+    let all = entries(setting, UnitStyle::default());
+    let mut found = found(setting, &all, typed).entries;
+    found.truncate(NEAREST);
+    found
+}
+
+/// How many entries are offered where none has what was typed.
+const NEAREST: usize = 6;
+
+/// Longest text that is compared with all names.
+const LONGEST: usize = 64;
+
+/// Only letters and digits: people disagree about what stands between them.
+fn squeezed(text: &str) -> String {
+    let plain = text.chars().filter(char::is_ascii_alphanumeric);
+    plain
+        .take(2 * LONGEST)
+        .collect::<String>()
+        .to_ascii_lowercase()
+}
+
+/// Neighbouring characters, which survive a typo elsewhere.
+fn pairs(text: &str) -> Vec<[u8; 2]> {
+    let bytes = text.as_bytes().iter().take(LONGEST);
+    let bytes: Vec<u8> = bytes.copied().collect();
+    bytes
+        .windows(2)
+        .filter_map(|pair| pair.try_into().ok())
+        .collect()
+}
+
+/// How many of a thousand pairs two texts share (the Dice coefficient).
+fn similarity(one: &[[u8; 2]], other: &[[u8; 2]]) -> usize {
+    let mut left = other.to_vec();
+    let mut shared = 0;
+    for pair in one {
+        if let Some(at) = left.iter().position(|other| other == pair) {
+            left.swap_remove(at);
+            shared += 1;
+        }
+    }
+    2000 * shared / (one.len() + other.len()).max(1)
 }
 
 /// The id of what a typed text names. A part of a name that only one entry has is no name: `resnet50` must not become
@@ -87,17 +160,21 @@ pub fn named(setting: &Setting, typed: &str) -> Option<&'static str> {
     }
 }
 
-pub fn view(session: Session, setting: &'static Setting) -> Part {
+#[component]
+pub fn Combo(setting: &'static Setting) -> impl IntoView {
+    let session = Session::current();
+    let path = setting.path;
     let all = memo(move || entries(setting, session.units.get()));
     let opened = RwSignal::new(false);
     // What is being typed; the value's own name until then.
     let typed = RwSignal::new(None::<String>);
-    let active = RwSignal::new(0_usize);
+    // The option that Enter takes; none among names that are only near.
+    let active = RwSignal::new(Some(0_usize));
     let list = memo(move || {
         if opened.get() {
             all.with(|all| found(setting, all, &typed.get().unwrap_or_default()))
         } else {
-            vec![]
+            Found::default()
         }
     });
     let close = move || {
@@ -105,13 +182,15 @@ pub fn view(session: Session, setting: &'static Setting) -> Part {
         typed.set(None);
     };
     let open_all = move || {
-        active.set(0);
         opened.set(true);
+        active.set(list.with_untracked(|list| (!list.nearest).then_some(0)));
     };
     // A declared network takes the place of the catalogue's.
     let declared = memo(move || {
         setting.value_type == ValueType::Model
-            && session.scenario.with(|it| it.model.network.is_some())
+            && session
+                .scenario
+                .with(|scenario| scenario.model.network.is_some())
     });
     let shown = move || match typed.get() {
         Some(typed) => typed,
@@ -127,20 +206,21 @@ pub fn view(session: Session, setting: &'static Setting) -> Part {
         session.leave(setting);
         close();
     };
-    let commit = move |event| {
-        let text = browser::value_under(&event);
+    let commit = move |event: Event| {
+        let text = event_target_value(&event);
         let id = named(setting, &text).map_or(text, String::from);
         choose(&id);
     };
-    let keys = move |event: Event| {
-        let length = list.with_untracked(Vec::len);
-        match browser::key(&event).as_str() {
+    let on_key = move |event: KeyboardEvent| {
+        let last = list.with_untracked(|list| list.entries.len().saturating_sub(1));
+        match event.key().as_str() {
             "ArrowDown" if !opened.get_untracked() => open_all(),
-            "ArrowDown" => active.update(|at| *at = (*at + 1).min(length.saturating_sub(1))),
-            "ArrowUp" => active.update(|at| *at = at.saturating_sub(1)),
+            "ArrowDown" => active.update(|at| *at = Some(at.map_or(0, |at| (at + 1).min(last)))),
+            "ArrowUp" => active.update(|at| *at = at.map(|at| at.saturating_sub(1))),
             "Enter" => {
-                let id = list.with_untracked(|it| it.get(active.get_untracked()).map(|it| it.id));
-                match id {
+                let at = active.get_untracked();
+                let entry = |list: &Found| list.entries.get(at?).map(|entry| entry.id);
+                match list.with_untracked(entry) {
                     Some(id) => choose(id),
                     None => return,
                 }
@@ -150,77 +230,75 @@ pub fn view(session: Session, setting: &'static Setting) -> Part {
         }
         event.prevent_default();
     };
-    let path = setting.path;
-    let open = move || list.with(|it| !it.is_empty());
-    let items = move || {
-        let at = active.get_untracked();
-        let item = |(index, entry): (usize, &Entry)| {
-            let (name, detail) = (escape(entry.name), escape(&entry.detail));
-            let chosen = index == at;
-            format!(
-                "<li id=\"{path}.option.{index}\" role=\"option\" data-at=\"{index}\" aria-selected=\"{chosen}\">\
-                 {name}<span class=\"quiet\">{detail}</span></li>"
-            )
+    let is_open = move || list.with(|list| !list.entries.is_empty());
+    let option_id = move |at: usize| format!("{path}.option.{at}");
+    let option = move |(at, entry): (usize, Entry)| {
+        let press = move |event: PointerEvent| {
+            event.prevent_default();
+            choose(entry.id);
         };
-        list.with(|it| it.iter().enumerate().map(item).collect())
-    };
-    let option = move || format!("{path}.option.{}", active.get());
-    let under = |event: &Event| {
-        browser::attribute_around(event, "data-at")
-            .parse::<usize>()
-            .ok()
-    };
-    let press = move |event: Event| {
-        event.prevent_default();
-        let id = under(&event).and_then(|at| list.with_untracked(|it| it.get(at).map(|it| it.id)));
-        id.into_iter().for_each(choose);
-    };
-    let point = move |event: Event| {
-        if let Some(at) = under(&event).filter(|it| *it != active.get_untracked()) {
-            active.set(at);
+        view! {
+            <li
+                id=option_id(at)
+                role="option"
+                aria-selected=move || (active.get() == Some(at)).to_string()
+                on:pointerdown=press
+                on:pointerover=move |_| active.set(Some(at))
+            >
+                {entry.name}
+                <span class="quiet">{entry.detail}</span>
+            </li>
         }
     };
-    let typing = move |event: Event| {
-        open_all();
-        typed.set(Some(browser::value_under(&event)));
+    let options = move || {
+        let entries = list.with(|list| list.entries.clone());
+        entries.into_iter().enumerate().map(option).collect_view()
     };
-    let attributes = format!(
-        r#"autocomplete="off" spellcheck="false" aria-controls="{path}.list" aria-describedby="{path}.hint {path}.help""#
-    );
-    let part = Part::new(&format!(
-        r#"<div class="combo">
-            <input id="{path}" name="{path}" type="text" role="combobox" aria-autocomplete="list" {attributes}>
-            <ul id="{path}.list" role="listbox" aria-label="{}"></ul>
-        </div>"#,
-        escape(&text::choices(setting.label))
-    ))
-    .attribute("input", "aria-expanded", move || open().to_string())
-    .attribute("input", "aria-activedescendant", move || {
-        open().then(option).unwrap_or_default()
-    })
-    .attribute("input", "aria-invalid", move || session.problem(setting).is_some().to_string())
-    .value("input", shown)
-    // What is typed replaces the name that stands there.
-    .on("input", "focus", |event| browser::select_text(&event))
-    .on("input", "click", move |event| {
+    let nearest = move || list.with(|list| list.nearest && !list.entries.is_empty());
+    let typing = move |event: Event| {
+        typed.set(Some(event_target_value(&event)));
+        open_all();
+    };
+    let click = move |event: MouseEvent| {
         if typed.get_untracked().is_none() {
             browser::select_text(&event);
         }
         open_all();
-    })
-    .on("input", "input", typing)
-    .on("input", "change", commit)
-    .on("input", "blur", move |_| close())
-    .on("input", "keydown", keys)
-    .flag("ul", "hidden", move || !open())
-    .html("ul", items)
-    .on("ul", "pointerdown", press)
-    .on("ul", "pointerover", point);
-    // The outside here is the list: it is not drawn anew for a key or a pointer.
-    whenever(move |_| {
-        browser::select_only(&format!("[id=\"{path}.list\"] [role=option]"), &option());
-    });
-    part
+    };
+    view! {
+        <div class="combo">
+            <input
+                id=path
+                name=path
+                type="text"
+                role="combobox"
+                autocomplete="off"
+                spellcheck="false"
+                aria-autocomplete="list"
+                aria-controls=format!("{path}.list")
+                aria-describedby=format!("{path}.hint {path}.help")
+                aria-expanded=move || is_open().to_string()
+                aria-activedescendant=move || active.get().filter(|_| is_open()).map(option_id)
+                aria-invalid=move || session.problem(setting).is_some().to_string()
+                prop:value=shown
+                // What is typed replaces the name that stands there.
+                on:focus=|event| browser::select_text(&event)
+                on:click=click
+                on:input=typing
+                on:change=commit
+                on:blur=move |_| close()
+                on:keydown=on_key
+            />
+            <div class="found" hidden=move || !is_open()>
+                <p class="quiet" role="status" hidden=move || !nearest()>
+                    {text::NO_MATCH}
+                </p>
+                <ul id=format!("{path}.list") role="listbox" aria-label=text::choices(setting.label)>
+                    {options}
+                </ul>
+            </div>
+        </div>
+    }
 }
 
 #[cfg(test)]
@@ -232,8 +310,9 @@ mod tests {
         let setting = settings::find("hardware.gpu").unwrap();
         let all = entries(setting, UnitStyle::Binary);
         let ids: Vec<_> = found(setting, &all, "80 h100 SXM")
+            .entries
             .iter()
-            .map(|it| it.id)
+            .map(|entry| entry.id)
             .collect();
         assert!(ids.iter().all(|id| id.starts_with("h100-sxm")), "{ids:?}");
         assert!(!ids.is_empty());
@@ -244,6 +323,36 @@ mod tests {
         let model = settings::find("model.id").unwrap();
         assert_eq!(named(model, "resnet50"), Some("resnet-50"));
         assert_eq!(named(model, "wide"), None);
-        assert_eq!(found(setting, &all, " ").len(), all.len());
+        assert_eq!(found(setting, &all, " ").entries.len(), all.len());
+    }
+
+    #[test]
+    fn names_are_found_however_they_are_written() {
+        #[track_caller]
+        fn check(path: &str, typed: &str, expected: &str, nearest: bool) {
+            let setting = settings::find(path).unwrap();
+            let all = entries(setting, UnitStyle::Binary);
+            let found = found(setting, &all, typed);
+            let first: Vec<&str> = found.entries.iter().take(3).map(|entry| entry.id).collect();
+            assert!(first.contains(&expected), "{typed}: {first:?}");
+            assert_eq!(found.nearest, nearest, "{typed}");
+        }
+        let model = "model.id";
+        check(
+            model,
+            "meta-llama/Llama-3.1-8B-Instruct",
+            "llama-3.1-8b",
+            false,
+        );
+        check(model, "Qwen2.5-7B", "qwen2.5-7b", false);
+        check(model, "qwen 2.5 7b", "qwen2.5-7b", false);
+        check(model, "lama 3.1 8b", "llama-3.1-8b", false);
+        check(model, "lamma-3.1-8b", "llama-3.1-8b", true);
+        check(model, "mistrl-7b", "mistral-7b-v0.3", true);
+        check("hardware.gpu", "4090", "rtx-4090-24gb", false);
+        check("hardware.gpu", "RTX4090", "rtx-4090-24gb", false);
+        let setting = settings::find(model).unwrap();
+        let nothing = found(setting, &entries(setting, UnitStyle::Binary), "\u{1F600}");
+        assert!(nothing.entries.len() <= 1000);
     }
 }

@@ -25,20 +25,21 @@ pub struct Shown {
     pub text: String,
     pub problem: Option<String>,
     pub applies: bool,
-    /// Its value is not the default.
-    pub changed: bool,
+    /// What the chosen preset has here, where this differs from it.
+    pub preset: Option<String>,
 }
 
 impl Draft {
-    /// What a field shows; `default` is the setting's value when nobody says otherwise.
-    pub fn shown(&self, setting: &Setting, default: &str) -> Shown {
+    /// What a field shows; `preset` is the scenario that this one began as.
+    pub fn shown(&self, setting: &Setting, preset: &Scenario) -> Shown {
         let value = setting.get(&self.scenario);
+        let before = setting.get(preset);
         let typed = self.typed.get(setting.path);
         Shown {
             applies: setting.applies(&self.scenario),
-            changed: value != default,
-            problem: typed.and_then(|it| it.problem.clone()),
-            text: typed.map_or(value, |it| it.text.clone()),
+            preset: (before != value).then_some(before),
+            problem: typed.and_then(|typed| typed.problem.clone()),
+            text: typed.map_or(value, |typed| typed.text.clone()),
         }
     }
 
@@ -112,5 +113,15 @@ mod tests {
         assert!(draft.is_right());
         draft.leave(batch);
         assert_eq!(draft.text(batch), "1000");
+    }
+
+    #[test]
+    fn what_differs_from_the_preset_says_what_that_has() {
+        let batch = find("data.micro_batch").unwrap();
+        let preset = Scenario::default();
+        let mut draft = Draft::new(preset.clone());
+        assert_eq!(draft.shown(batch, &preset).preset, None);
+        draft.enter(batch, "16");
+        assert_eq!(draft.shown(batch, &preset).preset.as_deref(), Some("8"));
     }
 }

@@ -4,6 +4,7 @@ use leptos::ev;
 use leptos::prelude::*;
 
 use super::browser;
+use super::places::Place;
 use super::session::Session;
 use super::signals::whenever;
 use crate::scenario::Scenario;
@@ -18,6 +19,7 @@ pub fn opening() -> Session {
     let draft = browser::stored_in_tab(DRAFT).or_else(|| browser::stored(DRAFT));
     let draft = draft.unwrap_or_default();
     if fragment.is_empty() {
+        session.first_visit.set(draft.is_empty());
         session.begin(&draft);
     } else {
         session.begin(&fragment);
@@ -82,7 +84,19 @@ pub fn follow_address(session: Session) {
     on_cleanup(move || handle.remove());
 }
 
-/// Undo and redo by keyboard outside fields, and `/` for the model.
+/// What is costly to draw follows the answer once the person pauses.
+pub fn settle(session: Session) {
+    let act = move || session.settled.set(session.answer.get_untracked());
+    once_rested(PAUSE, act, move |first| {
+        session.answer.with(|_| ());
+        !first
+    });
+}
+
+/// How long nobody types before what is costly is drawn, in milliseconds.
+const PAUSE: i32 = 80;
+
+/// Undo and redo by keyboard outside fields, `/` for the model, a digit for each place.
 pub fn listen_to_keys(session: Session) {
     let handle = window_event_listener(ev::keydown, move |event| {
         if browser::in_field(&event) {
@@ -94,6 +108,10 @@ pub fn listen_to_keys(session: Session) {
             "z" if command => session.undo(),
             "y" if command => session.redo(),
             "/" if !command => browser::focus("[name='model.id']"),
+            key if !command && !event.alt_key() => match Place::of_key(key) {
+                Some(place) => place.show(),
+                None => return,
+            },
             _ => return,
         }
         event.prevent_default();

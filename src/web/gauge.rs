@@ -1,15 +1,12 @@
 //! The gauge: everything on the device, drawn to scale inside the card's memory, with the room that is left.
 
-use std::sync::Arc;
-
+use leptos::ev::PointerEvent;
 use leptos::prelude::*;
-use web_sys::Event;
 
-use super::browser;
-use super::part::Part;
+use super::chart::labels::{self, Anchor, Label};
 use super::session::Session;
-use super::text;
 use super::tone::Tone;
+use super::{browser, chart, text};
 use crate::estimate::{Category, Estimate};
 use crate::units::{Bytes, UnitStyle};
 
@@ -34,29 +31,34 @@ impl Piece {
     }
 }
 
-/// What lies on the device at the peak, in drawing order: what stays, what is kept, what passes, what surrounds it.
+/// All categories in drawing order: what stays, what is kept, what passes, what surrounds it.
+pub const CATEGORIES: [Category; 12] = [
+    Category::Parameters,
+    Category::OptimizerStates,
+    Category::Gradients,
+    Category::Ema,
+    Category::Buffers,
+    Category::Inputs,
+    Category::Activations,
+    Category::AutocastCopies,
+    Category::BackwardTemporaries,
+    Category::OptimizerTemporaries,
+    Category::Workspace,
+    Category::Rounding,
+];
+
+/// What lies on the device at the peak, in drawing order.
 pub fn pieces(estimate: &Estimate) -> Vec<(Piece, Bytes)> {
-    const ORDER: [Category; 12] = [
-        Category::Parameters,
-        Category::OptimizerStates,
-        Category::Gradients,
-        Category::Ema,
-        Category::Buffers,
-        Category::Inputs,
-        Category::Activations,
-        Category::AutocastCopies,
-        Category::BackwardTemporaries,
-        Category::OptimizerTemporaries,
-        Category::Workspace,
-        Category::Rounding,
-    ];
     let of = |category: Category| {
-        let same = estimate.breakdown.iter().filter(|it| it.what == category);
-        (Piece::Tensor(category), same.map(|it| it.bytes).sum())
+        let same = estimate
+            .breakdown
+            .iter()
+            .filter(|part| part.what == category);
+        (Piece::Tensor(category), same.map(|part| part.bytes).sum())
     };
     let cached = estimate.reserved.expected - estimate.allocated.expected;
     let context = estimate.device.expected - estimate.reserved.expected;
-    ORDER
+    CATEGORIES
         .into_iter()
         .map(of)
         .chain([(Piece::Cached, cached), (Piece::Context, context)])
@@ -158,15 +160,18 @@ fn ticks(longest: Bytes, units: UnitStyle) -> Vec<(f64, String)> {
     marks
 }
 
+/// The size of the drawing's type, in pixels.
+const TYPE: f64 = 11.0;
+
 impl Gauge {
-    /// The drawing's inside: all its places are in percent of the width, so that it fits any.
-    pub fn svg(&self) -> String {
+    /// The drawing's inside: all its places are in percent of the width, so that it fits any; `width` is about how many
+    /// pixels that is, for the names.
+    pub fn svg(&self, width: f64) -> String {
         let mut svg = String::new();
-        if let Some((at, name)) = &self.limit {
+        if let Some((at, _)) = &self.limit {
             svg.push_str(&format!(
                 "<rect class=\"bed\" y=\"26\" width=\"{at:.3}%\" height=\"44\"/>\
-                 <line class=\"limit\" x1=\"{at:.3}%\" x2=\"{at:.3}%\" y1=\"18\" y2=\"78\"/>\
-                 <text class=\"limit-name\" x=\"{at:.3}%\" y=\"11\" text-anchor=\"end\">{name}</text>"
+                 <line class=\"limit\" x1=\"{at:.3}%\" x2=\"{at:.3}%\" y1=\"18\" y2=\"78\"/>"
             ));
         }
         for Segment {
@@ -181,7 +186,7 @@ impl Gauge {
                  height=\"44\"><title>{label}</title></rect>"
             ));
         }
-        svg.push_str(&self.margin_svg());
+        svg.push_str(&self.names(width));
         let (low, high) = (self.low, self.high);
         for (from, to, top, bottom) in [
             (low, high, 76, 76),
@@ -193,73 +198,125 @@ impl Gauge {
             ));
         }
         svg.push_str("<line class=\"edge\" x1=\"0\" x2=\"100%\" y1=\"86\" y2=\"86\"/>");
-        for (at, name) in &self.ticks {
-            let anchor = if *at == 0.0 { "start" } else { "middle" };
+        for (at, _) in &self.ticks {
             svg.push_str(&format!(
-                "<line class=\"tick\" x1=\"{at:.3}%\" x2=\"{at:.3}%\" y1=\"86\" y2=\"92\"/>\
-                 <text x=\"{at:.3}%\" y=\"106\" text-anchor=\"{anchor}\">{name}</text>"
+                "<line class=\"tick\" x1=\"{at:.3}%\" x2=\"{at:.3}%\" y1=\"86\" y2=\"92\"/>"
             ));
+        }
+        let ticks = self.ticks.iter().map(|(at, name)| Label {
+            text: name.clone(),
+            at: at / 100.0 * width,
+            anchor: if *at == 0.0 {
+                Anchor::Start
+            } else {
+                Anchor::Middle
+            },
+        });
+        let ticks: Vec<Label> = ticks.collect();
+        for (label, left) in ticks.iter().zip(labels::row(&ticks, TYPE, 0.0, width)) {
+            if let Some(left) = left {
+                let at = left / width * 100.0;
+                svg.push_str(&format!(
+                    "<text x=\"{at:.3}%\" y=\"106\">{}</text>",
+                    label.text
+                ));
+            }
         }
         svg
     }
 
-    fn margin_svg(&self) -> String {
-        let Some((from, to, name)) = &self.margin else {
-            return String::new();
+    /// The names of the limit and of the room that is left or missing.
+    fn names(&self, width: f64) -> String {
+        let mut svg = String::new();
+        let mut row: Vec<(Label, &str)> = Vec::new();
+        let label = |text: &String, at: f64, anchor| Label {
+            text: text.clone(),
+            at: at / 100.0 * width,
+            anchor,
         };
-        let width = to - from;
-        let hatch = match self.tone {
-            Tone::Over => format!(
-                "<rect x=\"{from:.3}%\" width=\"{width:.3}%\" y=\"26\" height=\"44\" fill=\"url(#hatch)\"/>"
-            ),
-            _ => String::new(),
-        };
-        // A name wider than its room would lie on the bar: it then goes above, on the left.
-        let (x, y, anchor) = if width > 22.0 && self.tone != Tone::Over {
-            (f64::midpoint(*from, *to), 52, "middle")
-        } else {
-            (0.0, 11, "start")
-        };
-        format!(
-            "{hatch}<text class=\"spare\" x=\"{x:.3}%\" y=\"{y}\" text-anchor=\"{anchor}\">{name}</text>"
-        )
+        if let Some((from, to, name)) = &self.margin {
+            let room = (to - from) / 100.0 * width;
+            if self.tone == Tone::Over {
+                svg.push_str(&format!(
+                    "<rect x=\"{from:.3}%\" width=\"{:.3}%\" y=\"26\" height=\"44\" fill=\"url(#hatch)\"/>",
+                    to - from
+                ));
+                row.push((label(name, *to, Anchor::End), "spare"));
+            } else if labels::width(name, TYPE) + 16.0 < room {
+                let middle = f64::midpoint(*from, *to);
+                svg.push_str(&format!(
+                    "<text class=\"spare\" x=\"{middle:.3}%\" y=\"52\" text-anchor=\"middle\">{name}</text>"
+                ));
+            } else {
+                // A name wider than its room would lie on the bar.
+                row.push((label(name, 0.0, Anchor::Start), "spare"));
+            }
+        }
+        if let Some((at, name)) = &self.limit {
+            row.insert(0, (label(name, *at, Anchor::End), "limit-name"));
+        }
+        let wanted: Vec<Label> = row.iter().map(|(label, _)| label.clone()).collect();
+        for ((label, class), left) in row.iter().zip(labels::row(&wanted, TYPE, 0.0, width)) {
+            if let Some(left) = left {
+                let at = left / width * 100.0;
+                svg.push_str(&format!(
+                    "<text class=\"{class}\" x=\"{at:.3}%\" y=\"11\">{}</text>",
+                    label.text
+                ));
+            }
+        }
+        svg
     }
 }
 
 /// The drawing. `pointed` names the piece the person points at, here or in the table beneath.
-pub fn view(session: Session, pointed: RwSignal<String>) -> Part {
-    let tone = move || {
-        let tone = |it: &Arc<Estimate>| Tone::of(it).id();
+#[component]
+pub fn Meter(pointed: RwSignal<&'static str>) -> impl IntoView {
+    let session = Session::current();
+    let size = chart::current_size();
+    let read = move |read: &dyn Fn(&Estimate) -> String| {
         session
             .estimate
-            .with(|it| it.as_ref().map_or("open", tone).into())
+            .with(|estimate| estimate.as_deref().map(read))
+            .unwrap_or_default()
     };
+    let tone = move || read(&|estimate| Tone::of(estimate).id().into());
     let drawing = move || {
-        let units = session.units.get();
-        let drawn = |it: &Arc<Estimate>| Gauge::of(it, units).svg();
-        session
-            .estimate
-            .with(|it| it.as_ref().map(drawn).unwrap_or_default())
+        let (units, width) = (session.units.get(), f64::from(size.get().0));
+        read(&|estimate| Gauge::of(estimate, units).svg(width))
     };
-    let point = move |event: Event| pointed.set(browser::attribute_under(&event, "data-part"));
+    let point = move |event: PointerEvent| {
+        let id = browser::attribute_under(&event, "data-part");
+        let known = session.estimate.with_untracked(|estimate| {
+            let all = estimate.as_deref().map(pieces).unwrap_or_default();
+            let named = all.into_iter().map(|(piece, _)| piece.words().0);
+            named.into_iter().find(|name| *name == id)
+        });
+        pointed.set(known.unwrap_or_default());
+    };
     // The table beneath holds the same numbers for those who do not see this.
-    Part::new(
-        r#"<figure class="gauge">
-            <svg aria-hidden="true">
+    view! {
+        <figure class="gauge" data-tone=tone data-pointed=move || pointed.get()>
+            <svg
+                aria-hidden="true"
+                on:pointermove=point
+                on:pointerleave=move |_| pointed.set("")
+            >
                 <defs>
-                    <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+                    <pattern
+                        id="hatch"
+                        width="6"
+                        height="6"
+                        patternUnits="userSpaceOnUse"
+                        patternTransform="rotate(45)"
+                    >
                         <rect width="2" height="6" class="too-much"></rect>
                     </pattern>
                 </defs>
-                <g></g>
+                <g inner_html=drawing></g>
             </svg>
-        </figure>"#,
-    )
-    .attribute("", "data-tone", tone)
-    .attribute("", "data-pointed", move || pointed.get())
-    .html("g", drawing)
-    .on("svg", "pointermove", point)
-    .on("svg", "pointerleave", move |_| pointed.set(String::new()))
+        </figure>
+    }
 }
 
 #[cfg(test)]
@@ -304,7 +361,7 @@ mod tests {
 
     #[test]
     fn the_drawing_names_its_parts_and_the_room() {
-        let svg = Gauge::of(&sample::estimate(), UnitStyle::Binary).svg();
+        let svg = Gauge::of(&sample::estimate(), UnitStyle::Binary).svg(800.0);
         for text in [
             "data-part=\"activations\"",
             "10.0 GiB spare",

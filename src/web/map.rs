@@ -1,9 +1,7 @@
 //! The fit map: micro-batch against sample size, each cell coloured by how it fits; a click takes it.
 
 use leptos::prelude::*;
-use web_sys::Event;
 
-use super::part::Part;
 use super::session::Session;
 use super::signals::memo;
 use super::tone::Tone;
@@ -12,7 +10,7 @@ use super::{browser, text};
 use crate::estimate::{Band, Fit};
 use crate::scenario::Scenario;
 use crate::strategy::{FitMap, Size};
-use crate::units::{Bytes, UnitStyle};
+use crate::units::Bytes;
 
 /// How a worker draws it up.
 pub const KIND: JobKind = JobKind {
@@ -31,8 +29,8 @@ impl Work for FitMap {
 
     /// The card's usable memory, then a line for each cell.
     fn lines(&self) -> Vec<String> {
-        let usable = self.usable.map(|it| it.get().to_string());
-        let cell = |it: &Option<Band>| match it {
+        let usable = self.usable.map(|bytes| bytes.get().to_string());
+        let cell = |band: &Option<Band>| match band {
             Some(Band {
                 low,
                 expected,
@@ -51,7 +49,7 @@ impl Work for FitMap {
 fn filled(scenario: &Scenario, lines: &[String]) -> FitMap {
     let mut map = FitMap::around(scenario);
     let number = |text: &str| text.parse().ok().map(Bytes::new);
-    map.usable = lines.first().and_then(|it| number(it));
+    map.usable = lines.first().and_then(|line| number(line));
     let cell = |line: &String| {
         let mut numbers = line.split(' ').filter_map(number);
         Some(Band {
@@ -69,104 +67,142 @@ fn cell(band: Option<&Band>, usable: Option<Bytes>) -> (&'static str, &'static s
     match (band, usable) {
         (None, _) => ("none", "cannot run"),
         (Some(_), None) => ("open", "no card"),
-        (Some(it), Some(usable)) => {
-            let fit = Fit::of(*it, usable);
+        (Some(band), Some(usable)) => {
+            let fit = Fit::of(*band, usable);
             (Tone::of_fit(fit).id(), fit.words())
         }
     }
 }
 
 /// The grid as a table of buttons, so that it is read, reached and pressed like one.
-fn html(map: &FitMap, units: UnitStyle) -> String {
-    let what = match map.size {
-        Size::Sequence => text::TOKENS,
-        Size::Image => text::PIXELS,
-    };
-    let most = map.cells.iter().flatten().map(|it| it.expected).max();
-    let measure = map.usable.or(most).unwrap_or_default();
-    let (_, unit) = units.scale(measure);
-    let mut html = format!(
-        "<table class=\"fit-map\"><thead><tr><th scope=\"col\">{} \\ {what}</th>",
-        text::SAMPLES
-    );
-    for size in &map.sizes {
-        html.push_str(&format!("<th scope=\"col\" class=\"number\">{size}</th>"));
-    }
-    html.push_str("</tr></thead><tbody>");
-    let columns = map.sizes.len();
-    for (row, batch) in map.batches.iter().enumerate() {
-        html.push_str(&format!(
-            "<tr><th scope=\"row\" class=\"number\">{batch}</th>"
-        ));
-        for (column, size) in map.sizes.iter().enumerate() {
-            let known = map.cells.get(row * columns + column);
-            let Some(band) = known else {
-                html.push_str("<td class=\"wait\"></td>");
-                continue;
-            };
-            let (class, words) = cell(band.as_ref(), map.usable);
-            let here = if map.here() == Some((row, column)) {
-                " aria-current=\"true\""
-            } else {
-                ""
-            };
-            match band {
-                None => html.push_str(&format!(
-                    "<td class=\"{class}\"><span class=\"aside\">{words}</span></td>"
-                )),
-                Some(band) => {
-                    // Who speaks to a page says what is written on it: the name holds the written figure.
-                    let figure = band.expected.beside(measure, units);
-                    html.push_str(&format!(
-                        "<td class=\"{class}\"><button type=\"button\"{here} data-cell=\"{row} {column}\" \
-                         aria-label=\"{batch} × {size}: {figure} {unit} {words}\">{figure}</button></td>",
-                    ));
-                }
-            }
-        }
-        html.push_str("</tr>");
-    }
-    html.push_str("</tbody></table>");
-    html
-}
-
-pub fn view(session: Session) -> Part {
+#[component]
+pub fn Map() -> impl IntoView {
+    let session = Session::current();
     let helper = Helper::new(KIND.id);
     let open = RwSignal::new(false);
     super::advice::follow(session, helper, move || open.get());
     let map = memo(move || {
         helper
             .reply
-            .with(|it| helper.about.with(|about| filled(about, &it.lines)))
+            .with(|reply| helper.about.with(|about| filled(about, &reply.lines)))
     });
-    let drawn = move || map.with(|it| html(it, session.units.get()));
-    let take = move |event: Event| {
-        let place = browser::attribute_under(&event, "data-cell");
-        let found = place.split_once(' ').and_then(|(row, column)| {
-            map.with_untracked(|it| it.at(row.parse().ok()?, column.parse().ok()?))
-        });
-        if let Some(scenario) = found {
+    let axis = move || text::map_axis(session.units.get(), map.with(|map| map.usable));
+    view! {
+        <section
+            class="panel"
+            class:stale=move || session.stale.get()
+            aria-labelledby="map-title"
+            data-testid="map"
+        >
+            <details
+                class="more"
+                on:toggle=move |event| open.set(browser::is_open(&event))
+            >
+                <summary>
+                    <h2 id="map-title">"Which batch fits at which length"</h2>
+                </summary>
+                <p class="quiet">{axis}</p>
+                <div class="scroller">
+                    <Grid map/>
+                </div>
+            </details>
+        </section>
+    }
+}
+
+#[component]
+fn Grid(map: Memo<FitMap>) -> impl IntoView {
+    // The cells stay, with their keyboard, while their numbers come in.
+    let axes = memo(move || map.with(|map| (map.batches.clone(), map.sizes.clone(), map.size)));
+    let grid = move || {
+        let (batches, sizes, size) = axes.get();
+        let what = match size {
+            Size::Sequence => text::TOKENS,
+            Size::Image => text::PIXELS,
+        };
+        let title = |size: &u64| {
+            view! {
+                <th scope="col" class="number">
+                    {*size}
+                </th>
+            }
+        };
+        let row = |(row, batch): (usize, &u64)| {
+            let cells = sizes.iter().enumerate().map(|(column, size)| {
+                view! { <Cell map row column name=format!("{batch} × {size}")/> }
+            });
+            view! {
+                <tr>
+                    <th scope="row" class="number">
+                        {*batch}
+                    </th>
+                    {cells.collect_view()}
+                </tr>
+            }
+        };
+        view! {
+            <table class="fit-map">
+                <thead>
+                    <tr>
+                        <th scope="col">{format!("{} \\ {what}", text::SAMPLES)}</th>
+                        {sizes.iter().map(title).collect_view()}
+                    </tr>
+                </thead>
+                <tbody>{batches.iter().enumerate().map(row).collect_view()}</tbody>
+            </table>
+        }
+    };
+    view! { {grid} }
+}
+
+/// What is known of one cell; a click takes it.
+#[component]
+fn Cell(map: Memo<FitMap>, row: usize, column: usize, name: String) -> impl IntoView {
+    let session = Session::current();
+    let known =
+        memo(move || map.with(|map| map.cells.get(row * map.sizes.len() + column).copied()));
+    let found = memo(move || map.with(|map| (map.usable, map.here() == Some((row, column)))));
+    let measure = memo(move || {
+        map.with(|map| {
+            let most = map.cells.iter().flatten().map(|band| band.expected).max();
+            map.usable.or(most).unwrap_or_default()
+        })
+    });
+    let take = move |_| {
+        if let Some(scenario) = map.with_untracked(|map| map.at(row, column)) {
             session.replace(scenario);
         }
     };
-    let axis = move || {
-        let axis = text::map_axis(session.units.get(), map.with(|it| it.usable));
-        axis.unwrap_or_default()
+    let class = move || {
+        known
+            .get()
+            .map_or("wait", |band| cell(band.as_ref(), found.get().0).0)
     };
-    Part::new(
-        r#"<section class="panel" aria-labelledby="map-title" data-testid="map">
-            <details class="more">
-                <summary><h2 id="map-title">Which batch fits at which length</h2></summary>
-                <p class="quiet"></p>
-                <div class="scroller"></div>
-            </details>
-        </section>"#,
-    )
-    .class("", "stale", move || session.stale.get())
-    .tells_open("details", open)
-    .text("p", axis)
-    .html(".scroller", drawn)
-    .on(".scroller", "click", take)
+    let content = move || {
+        let band = known.get()?;
+        let (usable, here) = found.get();
+        let (_, words) = cell(band.as_ref(), usable);
+        let Some(band) = band else {
+            return Some(view! { <span class="aside">{words}</span> }.into_any());
+        };
+        let (units, measure) = (session.units.get(), measure.get());
+        // Who speaks to a page says what is written on it: the name holds the written figure.
+        let figure = band.expected.beside(measure, units);
+        let (_, unit) = units.scale(measure);
+        let button = view! {
+            <button
+                type="button"
+                data-cell=format!("{row} {column}")
+                aria-current=here.then_some("true")
+                aria-label=format!("{name}: {figure} {unit} {words}")
+                on:click=take
+            >
+                {figure.clone()}
+            </button>
+        };
+        Some(button.into_any())
+    };
+    view! { <td class=class>{content}</td> }
 }
 
 #[cfg(test)]
@@ -199,11 +235,5 @@ mod tests {
         check(Some(8.0), "over");
         check(None, "open");
         assert_eq!(cell(None, None).0, "none");
-    }
-
-    #[test]
-    fn a_map_of_nothing_yet_is_a_grid_that_waits() {
-        let html = html(&FitMap::around(&Scenario::default()), UnitStyle::Binary);
-        assert!(html.contains("class=\"wait\"") && !html.contains("button"));
     }
 }

@@ -17,12 +17,6 @@ pub fn escape(text: &str) -> String {
     safe
 }
 
-/// Lines as items of a list.
-pub fn items(lines: &[String]) -> String {
-    let item = |it: &String| format!("<li>{}</li>", escape(it));
-    lines.iter().map(item).collect()
-}
-
 /// A table: its first column names the rows, and the last `numbers` columns are numbers.
 pub fn table(class: &str, head: &[&str], numbers: usize, rows: &[Vec<String>]) -> String {
     let cell = |html: &mut String, tag: &str, number: bool, text: &str| {

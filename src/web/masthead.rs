@@ -41,15 +41,34 @@ pub fn Masthead() -> impl IntoView {
                 >
                     "Redo"
                 </button>
-                <button type="button" class="plain" data-do="reset" on:click=move |_| session.reset()>
+                <button
+                    type="button"
+                    class="plain"
+                    data-do="reset"
+                    title=text::RESET_ABOUT
+                    disabled=move || session.is_preset()
+                    on:click=move |_| session.reset()
+                >
                     "Reset"
+                </button>
+                <button
+                    type="button"
+                    class="plain"
+                    data-do="start"
+                    title=text::START_AGAIN
+                    on:click=move |_| {
+                        session.first_visit.set(true);
+                        browser::focus_soon("#any".into());
+                    }
+                >
+                    "New"
                 </button>
                 <span class="divider" aria-hidden="true"></span>
                 <UnitSwitch/>
                 <ThemeChoice/>
-                <span class="divider" aria-hidden="true"></span>
+                <span class="divider wide-only" aria-hidden="true"></span>
                 <OpenFile/>
-                <button type="button" class="plain" data-do="print" on:click=|_| browser::print()>
+                <button type="button" class="plain wide-only" data-do="print" on:click=|_| browser::print()>
                     "Print"
                 </button>
                 <Share/>
@@ -81,11 +100,7 @@ fn UnitSwitch() -> impl IntoView {
     }
 }
 
-const THEMES: [(&str, &str); 3] = [
-    ("system", "System theme"),
-    ("light", "Light"),
-    ("dark", "Dark"),
-];
+const THEMES: [(&str, &str); 3] = [("system", "System"), ("light", "Light"), ("dark", "Dark")];
 
 /// The page's key in the browser's storage; `boot.js` reads it before anything is drawn.
 const THEME: &str = "headroom.theme";

@@ -27,6 +27,7 @@ mod open;
 mod origin;
 mod part;
 mod picture;
+mod places;
 mod plan_store;
 mod plans;
 mod printed;
@@ -37,19 +38,35 @@ mod session;
 mod sharing;
 mod signals;
 mod stack;
+mod start;
 mod summary;
 mod sweep;
+mod table;
 mod text;
 mod timeline;
 mod tone;
+mod trust;
 mod verdict;
 mod worker;
 
+use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
+use self::beside::Beside;
+use self::breakdown::Breakdown;
+use self::form::Questions;
+use self::map::Map;
 use self::masthead::Masthead;
 use self::part::Hosted;
+use self::places::{Place, Section};
+use self::printed::Printed;
 use self::session::Session;
+use self::stack::Brought;
+use self::start::Start;
+use self::sweep::Sweep;
+use self::timeline::Timeline;
+use self::trust::Trust;
+use self::verdict::Verdict;
 use self::worker::JobKind;
 
 /// All that the worker can be asked for.
@@ -83,37 +100,65 @@ pub fn start() {
 fn App() -> impl IntoView {
     let session = effects::opening();
     provide_context(session);
+    effects::settle(session);
     effects::follow_address(session);
     effects::listen_to_keys(session);
     let width = effects::watch_width();
+    provide_context(chart::Width(width));
+    let skip = |event: MouseEvent| {
+        event.prevent_default();
+        browser::show("answers");
+    };
     view! {
+        // The address's fragment is the scenario: the link's own way would write over it.
+        <a class="skip" href="#answers" on:click=skip>
+            {text::SKIP}
+        </a>
         <Masthead/>
+        <Start/>
         <div class="page">
-            <Hosted part=form::view(session)/>
-            <div class="answers" id="answers">
-                <Hosted part=verdict::view(session)/>
-                <Hosted part=breakdown::view(session)/>
-                <AfterPaint>
-                    <Hosted part=advice::view(session, &advice::LADDER)/>
-                    <Hosted part=timeline::view(session, width)/>
-                    <Hosted part=sweep::view(session, width)/>
-                    <Hosted part=map::view(session)/>
-                    <Hosted part=advice::view(session, &advice::SOLVE)/>
-                    <Hosted part=advice::view(session, &advice::MOVES)/>
-                    <Hosted part=advice::view(session, &advice::TIERS)/>
-                    <Hosted part=advice::view(session, &advice::GPUS)/>
-                    <Hosted part=advice::fastest(session, width)/>
-                    <Hosted part=advice::steps(session, width)/>
-                    <Hosted part=guide::view(session)/>
-                    <Hosted part=network::view(session)/>
+            <Questions/>
+            <div class="answers" id="answers" tabindex="-1">
+                <Verdict/>
+                <div class="banners">
                     <Hosted part=compare::view(session)/>
-                    <Hosted part=stack::view(session)/>
-                    <Hosted part=exports::view(session)/>
-                    <Hosted part=doctor::view(session, width)/>
-                    <Hosted part=beside::view(session)/>
-                    <Limits/>
-                    <Hosted part=printed::view(session)/>
-                </AfterPaint>
+                    <Hosted part=guide::view(session)/>
+                </div>
+                <Section place=Place::Fits>
+                    <Breakdown/>
+                    <AfterPaint>
+                        <Timeline/>
+                        <Sweep/>
+                        <Map/>
+                        <Hosted part=advice::steps(session, width)/>
+                        <Brought/>
+                        <Beside/>
+                        <Limits/>
+                        <Trust/>
+                        <Hosted part=network::view(session)/>
+                    </AfterPaint>
+                </Section>
+                <Section place=Place::Change>
+                    <AfterPaint>
+                        <Hosted part=advice::view(session, &advice::LADDER)/>
+                        <Hosted part=advice::view(session, &advice::SOLVE)/>
+                        <Hosted part=advice::view(session, &advice::MOVES)/>
+                        <Hosted part=advice::view(session, &advice::TIERS)/>
+                        <Hosted part=advice::fastest(session, width)/>
+                        <Hosted part=advice::view(session, &advice::GPUS)/>
+                    </AfterPaint>
+                </Section>
+                <Section place=Place::Run>
+                    <AfterPaint>
+                        <Hosted part=exports::view(session)/>
+                    </AfterPaint>
+                </Section>
+                <Section place=Place::Diagnose>
+                    <AfterPaint>
+                        <Hosted part=doctor::view(session, width)/>
+                    </AfterPaint>
+                </Section>
+                <Printed/>
             </div>
         </div>
         <footer class="colophon"><p>{text::PRIVATE}</p></footer>
@@ -152,7 +197,7 @@ fn Limits() -> impl IntoView {
     };
     view! {
         <section class="panel screen-only" aria-label=text::NOT_MODELLED>
-            <details class="more">
+            <details class="more" id="not-modelled">
                 <summary>{text::NOT_MODELLED}</summary>
                 <ul class="plain-list">{items}</ul>
             </details>

@@ -5,7 +5,6 @@
 use leptos::html;
 use leptos::prelude::*;
 use leptos::reactive::diagnostics::SpecialNonReactiveZone;
-use leptos::tachys::view::{Mountable, Render};
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
 use web_sys::{Element, Event};
@@ -30,18 +29,6 @@ impl Part {
             home.set_inner_html(&html);
         }
         Self(home)
-    }
-
-    /// A component inside markup that is bound by selectors.
-    pub fn of(view: impl IntoView + 'static) -> Self {
-        let part = Self::new("");
-        if let Some(home) = &part.0 {
-            let mut state = view.into_any().build();
-            state.mount(home, None);
-            // It lives as long as what owns the part.
-            StoredValue::new_local(state);
-        }
-        part
     }
 
     /// Moves its elements into the place of another.

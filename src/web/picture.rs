@@ -1,7 +1,7 @@
 //! The answer as a drawing that stands alone: the sentence, the bar to scale, its parts, and the link inside.
 
 use super::breakdown::lines;
-use super::gauge::Gauge;
+use super::gauge::{Gauge, pieces};
 use super::markup::escape;
 use super::origin::metadata;
 use super::session::Answer;
@@ -10,7 +10,7 @@ use super::verdict::Sentence;
 use crate::units::UnitStyle;
 
 /// The light theme's colours of the parts, which a file cannot ask the style sheets for.
-const COLOURS: [(&str, &str); 14] = [
+pub const COLOURS: [(&str, &str); 14] = [
     ("parameters", "#1f56a3"),
     ("gradients", "#338ab8"),
     ("optimizer-states", "#3c3b8e"),
@@ -37,7 +37,7 @@ pub fn picture(answer: &Answer, units: UnitStyle, address: &str, origin: &str) -
     let across = WIDTH - 2.0 * EDGE;
     let at = |percent: f64| EDGE + percent / 100.0 * across;
     let parts = lines(estimate, units);
-    let height = 176 + parts.len().div_ceil(2) * 22;
+    let height = height(parts.len());
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
          font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\" fill=\"#555\">\
@@ -95,6 +95,19 @@ pub fn picture(answer: &Answer, units: UnitStyle, address: &str, origin: &str) -
         escape(&cut(&format!("{origin}  {address}"), 130))
     ));
     Some(svg)
+}
+
+/// How large the drawing is.
+pub fn size(answer: &Answer) -> (u32, u32) {
+    let parts = answer
+        .estimate
+        .as_ref()
+        .map_or(0, |estimate| pieces(estimate).len());
+    (WIDTH as u32, height(parts) as u32)
+}
+
+fn height(parts: usize) -> usize {
+    176 + parts.div_ceil(2) * 22
 }
 
 fn colour(id: &str) -> &'static str {

@@ -3,59 +3,84 @@
 use leptos::prelude::*;
 
 use super::origin::origin;
-use super::part::Part;
 use super::session::{Answer, Session};
 use super::sharing;
-use super::{browser, markup, text};
+use super::{browser, text};
 use crate::units::UnitStyle;
 
 /// How much of a script goes on the one page.
 const MOST_LINES: usize = 10;
 
-/// The end of the page on paper.
-pub fn html(answer: &Answer, units: UnitStyle, address: &str, origin: &str) -> String {
-    let mut html = String::new();
-    if let Some(estimate) = &answer.estimate {
-        let peaks = estimate.phases.iter();
-        let peaks = peaks.map(|it| format!("{} {}", text::peak_in(it.what), it.bytes.show(units)));
-        let peaks: Vec<_> = peaks.collect();
-        html.push_str(&format!("<p>{}</p>", markup::escape(&peaks.join("; "))));
-        html.push_str(&format!("<h2>{}</h2><ul>", text::NOT_MODELLED));
-        for it in &estimate.not_modelled {
-            html.push_str(&format!("<li>{}</li>", markup::escape(it)));
-        }
-        html.push_str("</ul>");
+/// The end of the page on paper, in words.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Page {
+    peaks: String,
+    not_modelled: Vec<String>,
+    command: Option<String>,
+    origin: String,
+    address: String,
+}
+
+fn page(answer: &Answer, units: UnitStyle, address: String, origin: String) -> Page {
+    let estimate = answer.estimate.as_deref();
+    let peaks = estimate.iter().flat_map(|estimate| &estimate.phases);
+    let peaks =
+        peaks.map(|peak| format!("{} {}", text::peak_in(peak.what), peak.bytes.show(units)));
+    let peaks: Vec<String> = peaks.collect();
+    Page {
+        peaks: peaks.join("; "),
+        not_modelled: estimate.map_or_else(Vec::new, |estimate| estimate.not_modelled.clone()),
+        command: sharing::script(answer, "").map(|script| end_of(&script)),
+        origin,
+        address,
     }
-    if let Some(script) = sharing::script(answer, "") {
-        // The comments of the script say again what stands above.
-        let lines = script.lines().filter(|it| !it.starts_with('#'));
-        let lines: Vec<_> = lines.filter(|it| !it.trim().is_empty()).collect();
-        // What is run stands at the end; what it needs first is in the file.
-        let left_out = lines.len().saturating_sub(MOST_LINES);
-        let dots = if left_out > 0 { "…\n" } else { "" };
-        let last = lines.get(left_out..).unwrap_or_default().join("\n");
-        let shown = format!("{dots}{}", markup::escape(&last));
-        html.push_str(&format!("<pre>{shown}</pre>"));
-    }
-    let address = markup::escape(address);
-    html.push_str(&format!(
-        "<p>{}<br><a href=\"{address}\">{address}</a></p>",
-        markup::escape(origin)
-    ));
-    html
+}
+
+/// What is run stands at the end of a script; what it needs first is in the file, and its comments say again what stands
+/// on the page.
+fn end_of(script: &str) -> String {
+    let lines = script.lines().filter(|line| !line.starts_with('#'));
+    let lines: Vec<&str> = lines.filter(|line| !line.trim().is_empty()).collect();
+    let left_out = lines.len().saturating_sub(MOST_LINES);
+    let dots = if left_out > 0 { "…\n" } else { "" };
+    format!(
+        "{dots}{}",
+        lines.get(left_out..).unwrap_or_default().join("\n")
+    )
 }
 
 /// Written only when the browser is about to print.
-pub fn view(session: Session) -> Part {
-    let shown = RwSignal::new(String::new());
+#[component]
+pub fn Printed() -> impl IntoView {
+    let session = Session::current();
+    let shown = RwSignal::new(Page::default());
     let handle = window_event_listener_untyped("beforeprint", move |_| {
         let address = browser::address(&session.link_untracked());
         let units = session.units.get_untracked();
-        let of = |it: &Answer| html(it, units, &address, &origin(&browser::today()));
-        shown.set(session.answer.with_untracked(of));
+        let page = |answer: &Answer| page(answer, units, address, origin(&browser::today()));
+        shown.set(session.answer.with_untracked(page));
     });
     on_cleanup(move || handle.remove());
-    Part::new(r#"<section class="print-only printed"></section>"#).html("", move || shown.get())
+    let content = move || {
+        let Page {
+            peaks,
+            not_modelled,
+            command,
+            origin,
+            address,
+        } = shown.get();
+        let item = |line: String| view! { <li>{line}</li> };
+        view! {
+            <p>{peaks}</p>
+            <h2>{text::NOT_MODELLED}</h2>
+            <ul>{not_modelled.into_iter().map(item).collect_view()}</ul>
+            {command.map(|command| view! { <pre>{command}</pre> })}
+            <p>
+                {origin} <br/> <a href=address.clone()>{address.clone()}</a>
+            </p>
+        }
+    };
+    view! { <section class="print-only printed">{content}</section> }
 }
 
 #[cfg(test)]
@@ -72,15 +97,15 @@ mod tests {
             ..Answer::default()
         };
         let link = "https://example.org/#v=1&mb=2";
-        let html = html(&answer, UnitStyle::Binary, link, "Headroom <1>");
-        for text in [
-            text::NOT_MODELLED,
-            "torchrun",
-            "https://example.org/#v=1&amp;mb=2",
-            "Headroom &lt;1&gt;",
-        ] {
-            assert!(html.contains(text), "{text}: {html}");
-        }
-        assert!(!html.contains("#!/"));
+        let page = page(&answer, UnitStyle::Binary, link.into(), "Headroom 1".into());
+        let command = page.command.unwrap();
+        assert!(
+            command.contains("torchrun") && !command.contains("#!/"),
+            "{command}"
+        );
+        assert_eq!(
+            (page.address.as_str(), page.origin.as_str()),
+            (link, "Headroom 1")
+        );
     }
 }

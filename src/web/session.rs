@@ -10,6 +10,7 @@ use super::plan_store::{self, Plans};
 use super::signals::{memo, memo_after};
 use crate::estimate::{Estimate, Prediction};
 use crate::scenario::Scenario;
+use crate::scenario::presets::{self, Preset};
 use crate::scenario::settings::{self, Setting};
 use crate::share;
 use crate::strategy::doctor::Calibration;
@@ -33,9 +34,15 @@ pub struct Session {
     pub pasted: RwSignal<String>,
     /// The link of what was worked on before a shared link was opened.
     pub yours: RwSignal<Option<String>>,
+    /// The preset or file that the scenario began as: a setting is changed where it differs from that.
+    pub preset: RwSignal<Arc<Scenario>>,
+    /// Nothing was opened or worked on yet: the page asks what to start from.
+    pub first_visit: RwSignal<bool>,
     /// The scenario of the latest accepted values.
     pub scenario: Memo<Scenario>,
     pub answer: Memo<Answer>,
+    /// The answer once the person pauses: what is drawn from it keeps no key waiting.
+    pub settled: RwSignal<Answer>,
     pub estimate: Memo<Option<Arc<Estimate>>>,
     /// The estimate is not of what the form shows.
     pub stale: Memo<bool>,
@@ -88,8 +95,11 @@ impl Session {
             calibration: RwSignal::default(),
             pasted: RwSignal::default(),
             yours: RwSignal::default(),
+            preset: RwSignal::default(),
+            first_visit: RwSignal::new(false),
             scenario,
             answer,
+            settled: RwSignal::default(),
             estimate,
             stale,
             kept,
@@ -107,14 +117,10 @@ impl Session {
         self.draft.with(|draft| draft.text(setting))
     }
 
-    /// What every field of the form shows; `defaults` are the settings' own, in their order.
-    pub fn shown(self, defaults: &[String]) -> Vec<Shown> {
-        let fields = settings::all().iter().zip(defaults);
-        self.draft.with(|draft| {
-            fields
-                .map(|(it, default)| draft.shown(it, default))
-                .collect()
-        })
+    /// All that a field shows.
+    pub fn shown(self, setting: &'static Setting) -> Shown {
+        self.draft
+            .with(|draft| self.preset.with(|preset| draft.shown(setting, preset)))
     }
 
     pub fn problem(self, setting: &'static Setting) -> Option<String> {
@@ -163,9 +169,24 @@ impl Session {
         self.scenario.with(|it| *it == ghost.0).then_some(ghost.1)
     }
 
+    /// Starts from a scenario: what is changed is said against it.
+    pub fn start_from(self, scenario: Scenario) {
+        self.link_notes.set(Vec::new());
+        self.first_visit.set(false);
+        self.preset.set(Arc::new(scenario.clone()));
+        self.replace(scenario);
+    }
+
+    /// Takes back every change since the preset that was chosen.
     pub fn reset(self) {
         self.link_notes.set(Vec::new());
-        self.replace(Scenario::default());
+        self.replace((*self.preset.get_untracked()).clone());
+    }
+
+    /// Whether nothing differs from the preset that was chosen.
+    pub fn is_preset(self) -> bool {
+        self.preset
+            .with(|preset| self.scenario.with(|scenario| **preset == *scenario))
     }
 
     pub fn undo(self) {
@@ -222,6 +243,7 @@ impl Session {
     pub fn begin(self, fragment: &str) {
         self.open(fragment);
         self.history.set(History::default());
+        self.settled.set(self.answer.get_untracked());
     }
 
     /// Takes a link's fragment; what it holds and is not known is said beside the answer.
@@ -233,6 +255,13 @@ impl Session {
         }
         let scenario = known(opened.scenario, &mut notes);
         self.link_notes.set(notes);
+        if let Some(preset) = presets::all()
+            .iter()
+            .map(Preset::scenario)
+            .find(|preset| *preset == scenario)
+        {
+            self.preset.set(Arc::new(preset));
+        }
         let kept = fragment.split_once(share::VERSUS);
         self.kept
             .set(kept.map(|(_, kept)| share::read(kept).scenario));
@@ -283,8 +312,7 @@ mod tests {
     use super::super::gauge::pieces;
     use super::super::{breakdown, timeline};
     use super::*;
-    use crate::estimate::runs_of;
-    use crate::scenario::presets;
+    use crate::estimate::{At, runs_of};
 
     /// Two questions run the network: the first steps, and the same with shapes noted.
     #[test]
@@ -299,14 +327,16 @@ mod tests {
                 filled +=
                     breakdown::tensors(&prediction, piece, units).map_or(0, |rows| rows.len());
             }
-            filled += breakdown::modules(&prediction, units).unwrap().len();
+            let tensors = prediction.tensors(At::Peak).unwrap();
+            filled += breakdown::Node::of(&tensors).children.len();
+            filled += prediction.course().unwrap().len();
             for place in breakdown::places(&prediction) {
                 filled += breakdown::inside(&prediction, &place, units).unwrap().len();
             }
             for at in 0..estimate.timeline.len() {
                 filled += timeline::alive(&prediction, at, units).unwrap().len();
             }
-            filled += timeline::table(&estimate, units).len();
+            filled += timeline::rows(&estimate, units).len();
             filled += prediction.warnings().len();
             filled += prediction.smallest_card().unwrap().into_iter().count();
             filled

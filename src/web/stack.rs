@@ -2,48 +2,57 @@
 
 use leptos::prelude::*;
 
-use super::part::Part;
 use super::session::Session;
 use super::signals::memo;
-use super::{markup, text};
+use super::table::{Folded, Table};
+use super::text;
 use crate::scenario::{Scenario, stack};
 
 fn rows(scenario: &Scenario) -> Vec<Vec<String>> {
     stack::brought(scenario)
         .iter()
-        .map(|it| {
-            let (major, minor) = it.version;
-            let holds = if it.holds { text::HOLDS } else { text::CHANGED };
+        .map(|default| {
+            let (major, minor) = default.version;
+            let holds = if default.holds {
+                text::HOLDS
+            } else {
+                text::CHANGED
+            };
             vec![
-                it.setting.label.into(),
-                it.value.into(),
+                default.setting.label.into(),
+                default.value.into(),
                 holds.into(),
-                format!("{} {major}.{minor}", it.stack.name),
-                it.fact.note.into(),
-                it.fact.sources().collect::<Vec<_>>().join(", "),
+                format!("{} {major}.{minor}", default.stack.name),
+                default.fact.note.into(),
+                default.fact.sources().collect::<Vec<_>>().join(", "),
             ]
         })
         .collect()
 }
 
 /// Folded, and absent where the loop is one's own.
-pub fn view(session: Session) -> Part {
+#[component]
+pub fn Brought() -> impl IntoView {
+    let session = Session::current();
     let rows = memo(move || session.scenario.with(rows));
-    let none = move || rows.with(Vec::is_empty);
-    let head = ["Setting", "By default", "Here", "From", "Note", "Read in"];
-    let title = text::BROUGHT;
-    Part::new(&format!(
-        r#"<section class="panel" aria-label="{title}" data-testid="brought">
-            <details class="more">
-                <summary>{title}</summary>
-                <div class="scroller" tabindex="0" role="region" aria-label="{title}"></div>
-            </details>
-        </section>"#
-    ))
-    .flag("", "hidden", none)
-    .html(".scroller", move || {
-        rows.with(|it| markup::table("plain-table", &head, 0, it))
-    })
+    let table = move || {
+        let head = vec!["Setting", "By default", "Here", "From", "Note", "Read in"];
+        view! { <Table class="plain-table" head numbers=0 rows=rows.get()/> }
+    };
+    view! {
+        <section
+            class="panel"
+            aria-label=text::BROUGHT
+            data-testid="brought"
+            hidden=move || rows.with(Vec::is_empty)
+        >
+            <Folded title=text::BROUGHT class="more">
+                <div class="scroller" tabindex="0" role="region" aria-label=text::BROUGHT>
+                    {table}
+                </div>
+            </Folded>
+        </section>
+    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,17 @@
 //! Memory against one setting: the curve, the card's line, and the largest value that still fits.
 
+use leptos::ev::{Event, PointerEvent};
 use leptos::prelude::*;
 use leptos::reactive::spawn_local;
 
+use super::chart::{Drawing, SavePicture};
 use super::effects::once_rested;
-use super::part::Part;
+use super::part::Hosted;
 use super::session::Session;
-use super::{browser, chart, markup, saves};
-use crate::estimate::{Band, Estimate, estimate};
+use super::signals::memo;
+use super::table::{Folded, Table};
+use super::{browser, chart, saves, text};
+use crate::estimate::{Band, Estimate, Fit, estimate};
 use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::scenario::settings::{self, Setting, Value, ValueType};
@@ -176,16 +180,20 @@ async fn work(
     tell(curve);
 }
 
-pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
+#[component]
+pub fn Sweep() -> impl IntoView {
+    let session = Session::current();
     let path = RwSignal::new("data.micro_batch");
     let curve = RwSignal::new(Curve::default());
     let wanted = StoredValue::new(0_u32);
     let swept = move |scenario: &Scenario| {
         let setting = settings::find(path.get_untracked());
-        setting.filter(|it| it.applies(scenario))
+        setting.filter(|setting| setting.applies(scenario))
     };
     let start = move || {
-        let scenario = session.answer.with_untracked(|it| (*it.scenario).clone());
+        let scenario = session
+            .answer
+            .with_untracked(|answer| (*answer.scenario).clone());
         let Some(setting) = swept(&scenario) else {
             return;
         };
@@ -201,111 +209,203 @@ pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
     once_rested(150, start, move |_| {
         session.answer.with(|_| ());
         path.track();
-        wanted.update_value(|it| *it = it.wrapping_add(1));
+        wanted.update_value(|number| *number = number.wrapping_add(1));
         true
     });
     let setting = move || settings::find(path.get());
-    let options = move || {
-        let option = |it: &&Setting| {
-            let chosen = if it.path == path.get_untracked() {
-                " selected"
-            } else {
-                ""
-            };
-            format!(
-                "<option value=\"{}\"{chosen}>{}</option>",
-                it.path,
-                markup::escape(it.label)
-            )
-        };
+    let paths = memo(move || {
         session
             .scenario
             .with(sweepable)
             .iter()
-            .map(option)
-            .collect()
+            .map(|it| it.path)
+            .collect::<Vec<_>>()
+    });
+    let options = move || {
+        let option = |path: &'static str| {
+            let label = settings::find(path).map(|setting| setting.label);
+            view! { <option value=path>{label}</option> }
+        };
+        paths.get().into_iter().map(option).collect_view()
     };
-    let choose = move |event| {
-        if let Some(setting) = settings::find(&browser::value_under(&event)) {
+    let choose = move |event: Event| {
+        if let Some(setting) = settings::find(&event_target_value(&event)) {
             path.set(setting.path);
         }
     };
+    let size = chart::current_size();
     let drawing =
-        move || curve.with(|it| chart::curve(it, session.units.get(), chart::size(width.get())));
-    let open = RwSignal::new(false);
-    let numbers = move || {
-        if !open.get() {
-            return String::new();
+        memo(move || curve.with(|curve| chart::curve(curve, session.units.get(), size.get())));
+    let axis = move || curve.with(|curve| axis(setting(), curve, session.units.get()));
+    let table = move || {
+        let head = vec![
+            setting().map_or("", |setting| setting.label),
+            "Low",
+            "Expected",
+            "High",
+        ];
+        let rows = curve.with(|curve| rows(curve, session.units.get()));
+        view! { <Table class="" head numbers=3 rows/> }
+    };
+    view! {
+        <section class="panel" class:stale=move || session.stale.get() aria-labelledby="sweep-title">
+            <header>
+                <h2 id="sweep-title">"Memory on the device against"</h2>
+                <select
+                    class="plain"
+                    aria-labelledby="sweep-title"
+                    data-testid="sweep"
+                    prop:value=move || path.get()
+                    on:change=choose
+                >
+                    {options}
+                </select>
+                <p class="quiet push">{axis}</p>
+                <SavePicture name="sweep" svg=drawing size/>
+            </header>
+            <Plot setting=Signal::derive(setting) curve drawing/>
+            <LargestThatFits setting=Signal::derive(setting) curve/>
+            <Folded title=text::TABLE>
+                {table}
+                <Hosted part=saves::view(
+                    "sweep",
+                    move || drawing.get(),
+                    move || size.get(),
+                    move || curve.with(numbers_of),
+                )/>
+            </Folded>
+        </section>
+    }
+}
+
+/// The drawing, and the values where one points.
+#[component]
+fn Plot(
+    setting: Signal<Option<&'static Setting>>,
+    curve: RwSignal<Curve>,
+    drawing: Memo<Option<String>>,
+) -> impl IntoView {
+    let session = Session::current();
+    let size = chart::current_size();
+    // Where nobody points, the values are those of this scenario.
+    let pointed = RwSignal::new(None::<usize>);
+    let at = memo(move || {
+        curve.with(|curve| {
+            let own = curve
+                .points
+                .iter()
+                .position(|(value, _)| *value == curve.now);
+            pointed.get().filter(|at| *at < curve.points.len()).or(own)
+        })
+    });
+    let last = move || curve.with(|curve| curve.points.last().map_or(1, |(value, _)| *value));
+    let point = move |event: PointerEvent| {
+        let x = browser::across(&event)
+            .and_then(|across| chart::value_at(across, last(), size.get().0));
+        pointed.set(x.and_then(|x| curve.with_untracked(|curve| nearest(curve, x))));
+    };
+    let cursor = move || {
+        let value = curve.with(|curve| Some(curve.points.get(at.get()?)?.0));
+        let place = value.map(|value| chart::place_of(value, last(), size.get().0));
+        format!("{:.3}%", place.unwrap_or_default())
+    };
+    let said = memo(move || {
+        let (setting, units) = (setting.get()?, session.units.get());
+        curve.with(|curve| readout(setting, curve, at.get()?, units))
+    });
+    let key = KEY.map(|(drawn, name)| {
+        view! {
+            <li>
+                <svg viewBox="0 0 16 12" inner_html=drawn></svg>
+                {name}
+            </li>
         }
-        curve.with(|it| table(it, setting(), session.units.get()))
+    });
+    view! {
+        <figure class="chart" data-testid="sweep-chart">
+            <div
+                class="plot"
+                aria-hidden="true"
+                on:pointermove=point
+                on:pointerleave=move |_| pointed.set(None)
+            >
+                <Drawing svg=drawing/>
+                <svg class="overlay">
+                    <line class="cursor" y1="0" y2="100%" x1=cursor x2=cursor></line>
+                </svg>
+            </div>
+            <input
+                class="scrubber"
+                type="range"
+                min="0"
+                aria-label="Point of the curve"
+                max=move || curve.with(|curve| curve.points.len().saturating_sub(1)).to_string()
+                prop:value=move || at.get().unwrap_or_default().to_string()
+                aria-valuetext=move || said.get()
+                on:input=move |event: Event| pointed.set(event_target_value(&event).parse().ok())
+            />
+            <figcaption class="readout">{move || said.get()}</figcaption>
+            <ul class="key" aria-hidden="true">
+                {key}
+            </ul>
+        </figure>
+    }
+}
+
+/// The point whose value is nearest to one.
+fn nearest(curve: &Curve, value: f64) -> Option<usize> {
+    let away = |at: &usize| {
+        let point = curve.points.get(*at).map_or(0.0, |(own, _)| *own as f64);
+        ((point - value).abs() * 1000.0) as u64
     };
-    let file = move || curve.with(numbers_of);
-    // The words, and what a button may take.
-    let largest = move || {
-        let setting = setting()?;
-        let largest = curve.with(|it| it.largest);
-        let value = match largest {
-            Largest::Value(value) => Some(value),
-            _ => None,
+    (0..curve.points.len()).min_by_key(away)
+}
+
+/// "Micro-batch 12: 17.2 GiB (16.8–17.9)".
+fn readout(setting: &Setting, curve: &Curve, at: usize, units: UnitStyle) -> Option<String> {
+    let (value, band) = curve.points.get(at)?;
+    let [low, high] = [band.low, band.high].map(|bytes| bytes.beside(band.expected, units));
+    let expected = band.expected.show(units);
+    let fits = curve
+        .usable
+        .map(|usable| format!(", {}", Fit::of(*band, usable).words()));
+    let fits = fits.unwrap_or_default();
+    Some(format!(
+        "{} {value}: {expected} ({low}–{high}){fits}",
+        setting.label
+    ))
+}
+
+/// The largest value that fits, and a button that takes it.
+#[component]
+fn LargestThatFits(
+    setting: Signal<Option<&'static Setting>>,
+    curve: RwSignal<Curve>,
+) -> impl IntoView {
+    let session = Session::current();
+    let largest = memo(move || curve.with(|curve| (curve.largest, curve.now)));
+    let said = move || largest_text(setting.get()?, largest.get().0);
+    let button = move || {
+        let (Largest::Value(value), now) = largest.get() else {
+            return None;
         };
-        Some((setting, largest_text(setting, largest)?, value))
-    };
-    let said = move || {
-        let Some((_, said, value)) = largest() else {
-            return String::new();
-        };
-        let button =
-            |it| format!("<button type=\"button\" data-testid=\"use-largest\">Use {it}</button>");
-        format!(
-            "<p>{}</p>{}",
-            markup::escape(&said),
-            value.map(button).unwrap_or_default()
-        )
-    };
-    let apply = move |event| {
-        let pressed = browser::attribute_under(&event, "data-testid") == "use-largest";
-        if let Some((setting, _, Some(value))) = untrack(largest).filter(|_| pressed) {
+        let setting = setting.get().filter(|_| value != now)?;
+        let apply = move |_| {
             session.enter(setting, &value.to_string());
             session.leave(setting);
-        }
+        };
+        Some(view! {
+            <button type="button" data-testid="use-largest" on:click=apply>
+                {format!("Use {value}")}
+            </button>
+        })
     };
-    let axis =
-        move || curve.with(|it| axis(setting(), it, session.units.get()).unwrap_or_default());
-    let key =
-        KEY.map(|(drawn, name)| format!("<li><svg viewBox=\"0 0 16 12\">{drawn}</svg>{name}</li>"));
-    Part::new(&format!(
-        r#"<section class="panel" aria-labelledby="sweep-title">
-            <header>
-                <h2 id="sweep-title">Memory on the device against</h2>
-                <select class="plain" aria-labelledby="sweep-title" data-testid="sweep"></select>
-                <p class="quiet push"></p>
-            </header>
-            <figure class="chart" data-testid="sweep-chart">
-                <div class="plot" aria-hidden="true"></div>
-                <ul class="key" aria-hidden="true">{}</ul>
-            </figure>
-            <div class="actions largest" aria-live="polite"></div>
-            <details class="numbers">
-                <summary>The same in numbers</summary>
-                <div></div>
-                <slot name="saves"></slot>
-            </details>
-        </section>"#,
-        key.concat()
-    ))
-    .class("", "stale", move || session.stale.get())
-    .html("select", options)
-    .on("select", "change", choose)
-    .text(".push", axis)
-    .html(".plot", move || drawing().unwrap_or_default())
-    .html(".largest", said)
-    .on(".largest", "click", apply)
-    .tells_open("details", open)
-    .html("details div", numbers)
-    .put(
-        "saves",
-        saves::view("sweep", drawing, move || chart::size(width.get()), file),
-    )
+    view! {
+        <div class="actions largest" aria-live="polite">
+            <p>{said}</p>
+            {button}
+        </div>
+    }
 }
 
 /// What the drawing's marks mean.
@@ -335,7 +435,7 @@ fn numbers_of(curve: &Curve) -> String {
         [*value]
             .into_iter()
             .chain(numbers)
-            .map(|it| it.to_string())
+            .map(|number| number.to_string())
             .collect()
     };
     saves::csv(
@@ -344,14 +444,12 @@ fn numbers_of(curve: &Curve) -> String {
     )
 }
 
-fn table(curve: &Curve, setting: Option<&Setting>, units: UnitStyle) -> String {
+fn rows(curve: &Curve, units: UnitStyle) -> Vec<Vec<String>> {
     let row = |(value, band): &(u64, Band)| {
-        let shown = [band.low, band.expected, band.high].map(|it| it.show(units));
+        let shown = [band.low, band.expected, band.high].map(|bytes| bytes.show(units));
         [value.to_string()].into_iter().chain(shown).collect()
     };
-    let rows: Vec<_> = curve.points.iter().map(row).collect();
-    let name = setting.map_or("", |it| it.label);
-    markup::table("", &[name, "Low", "Expected", "High"], 3, &rows)
+    curve.points.iter().map(row).collect()
 }
 
 /// What the axes of a sweep show.
@@ -406,6 +504,29 @@ mod tests {
             assert!(all.contains(&now) && all.iter().all(|it| (1..=1_000_000).contains(it)));
             assert!(all.len() <= 13);
         }
+    }
+
+    #[test]
+    fn the_nearest_point_is_read_out() {
+        let band = |gib| Band {
+            low: Bytes::gib(gib),
+            expected: Bytes::gib(gib + 1.0),
+            high: Bytes::gib(gib + 2.0),
+        };
+        let curve = Curve {
+            points: vec![(1, band(1.0)), (8, band(8.0)), (12, band(12.0))],
+            now: 8,
+            usable: Some(Bytes::gib(12.0)),
+            largest: Largest::NotYetKnown,
+        };
+        assert_eq!(nearest(&curve, 9.4), Some(1));
+        assert_eq!(nearest(&Curve::default(), 1.0), None);
+        let batch = settings::find("data.micro_batch").unwrap();
+        let said = readout(batch, &curve, 2, UnitStyle::Binary).unwrap();
+        assert_eq!(
+            said,
+            "Micro-batch 12: 13.0 GiB (12.0–14.0), probably does not fit"
+        );
     }
 
     #[test]

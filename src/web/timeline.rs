@@ -1,14 +1,18 @@
 //! The timeline: allocated memory over one step, and what is there where you point.
 
+use leptos::ev::{Event, PointerEvent};
 use leptos::prelude::*;
-use web_sys::Event;
 
+use super::chart::{Course, Drawing, SavePicture};
 use super::effects::once_rested;
-use super::part::Part;
-use super::session::Session;
+use super::gauge::CATEGORIES;
+use super::part::Hosted;
+use super::session::{Answer, Session};
 use super::signals::memo;
-use super::{browser, chart, markup, saves, text};
-use crate::estimate::{self, At, Estimate, Instant, Phase, Prediction, TensorGroup};
+use super::table::{Folded, Swatch, Table};
+use super::{browser, chart, saves, text};
+use crate::estimate::{self, At, Category, Estimate, Instant, Phase, Prediction, TensorGroup};
+use crate::order::sorted;
 use crate::units::{Bytes, UnitStyle};
 
 /// "Instant 12 of 300, backward: 8.00 GiB".
@@ -24,140 +28,206 @@ pub fn readout(instants: &[Instant], at: usize, units: UnitStyle) -> Option<Stri
 
 /// Every instant, for other programs.
 fn numbers_of(instants: &[Instant]) -> String {
-    let row = |(index, it): (usize, &Instant)| {
-        let phase = text::phase(it.phase).to_ascii_lowercase();
-        vec![(index + 1).to_string(), phase, it.bytes.get().to_string()]
+    let row = |(index, instant): (usize, &Instant)| {
+        let phase = text::phase(instant.phase).to_ascii_lowercase();
+        vec![
+            (index + 1).to_string(),
+            phase,
+            instant.bytes.get().to_string(),
+        ]
     };
     let rows = instants.iter().enumerate().map(row);
     saves::csv("instant,phase,allocated_bytes", rows)
 }
 
-pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
-    let estimate = session.estimate;
-    let size = move || chart::size(width.get());
+#[component]
+pub fn Timeline() -> impl IntoView {
+    let session = Session::current();
+    let size = chart::current_size();
+    let estimate = memo(move || session.settled.with(|answer| answer.estimate.clone()));
+    let course = memo(move || {
+        let course = |answer: &Answer| answer.prediction.as_ref()?.course().ok();
+        session.settled.with(course).unwrap_or_default()
+    });
     let drawing = memo(move || {
         let estimate = estimate.get()?;
         let before = session.ghost();
-        let before = before.as_ref().map_or(&[][..], |it| &it.timeline);
-        chart::timeline(&estimate.timeline, before, session.units.get(), size())
+        let drawn = |parts: &Vec<Parts>| {
+            let course = Course {
+                instants: &estimate.timeline,
+                parts,
+                before: before.as_ref().map_or(&[][..], |before| &before.timeline),
+                usable: estimate.usable,
+            };
+            chart::timeline(course, session.units.get(), size.get())
+        };
+        course.with(drawn)
     });
-    let count = move || estimate.with(|it| it.as_ref().map_or(0, |it| it.timeline.len()));
+    let count =
+        move || estimate.with(|estimate| estimate.as_ref().map_or(0, |it| it.timeline.len()));
     // Where nobody points, the cursor rests on the peak.
     let pointed = RwSignal::new(None::<usize>);
     let at = memo(move || {
         let estimate = estimate.get()?;
         let (peak, _) = chart::peak(&estimate.timeline)?;
-        Some(
-            pointed
-                .get()
-                .filter(|it| *it < estimate.timeline.len())
-                .unwrap_or(peak),
-        )
+        let pointed = pointed.get().filter(|at| *at < estimate.timeline.len());
+        Some(pointed.unwrap_or(peak))
     });
-    let open = RwSignal::new(false);
-    let numbers = move || {
-        let estimate = open.get().then(|| estimate.get()).flatten();
-        estimate
-            .map(|it| table(&it, session.units.get()))
-            .unwrap_or_default()
+    let said = memo(move || {
+        let at = at.get()?;
+        let units = session.units.get();
+        let said = readout(&estimate.get()?.timeline, at, units)?;
+        let parts = course.with(|course| course.get(at).map(|parts| largest(parts, units)));
+        Some(format!("{said}{}", parts.unwrap_or_default()))
+    });
+    let point = move |event: PointerEvent| {
+        let across = browser::across(&event);
+        pointed.set(across.and_then(|across| chart::instant_at(across, count(), size.get().0)));
+    };
+    let scrub = move |event: Event| pointed.set(event_target_value(&event).parse().ok());
+    let cursor = move || {
+        let at = at
+            .get()
+            .map(|at| chart::cursor_at(at, count(), size.get().0));
+        format!("{:.3}%", at.unwrap_or_default())
+    };
+    let axis = move || {
+        let whole = estimate.with(|estimate| Some(estimate.as_ref()?.allocated.expected));
+        whole.map(|whole| text::axis(session.units.get(), whole))
+    };
+    let table = move || {
+        let rows = estimate
+            .get()
+            .map(|estimate| rows(&estimate, session.units.get()));
+        view! {
+            <Table class="" head=vec!["Instant", "Allocated"] numbers=1 rows=rows.unwrap_or_default()/>
+        }
     };
     let file = move || {
         estimate
             .get()
-            .map(|it| numbers_of(&it.timeline))
-            .unwrap_or_default()
+            .map(|estimate| numbers_of(&estimate.timeline))
     };
-    let said = move || readout(&estimate.get()?.timeline, at.get()?, session.units.get());
-    let point = move |event: Event| {
-        let index = browser::across(&event).and_then(|it| chart::instant_at(it, count(), size().0));
-        pointed.set(index);
-    };
-    let said = move || said().unwrap_or_default();
-    let scrub = move |event| pointed.set(browser::value_under(&event).parse().ok());
-    let cursor = move || {
-        let at = at.get().map(|it| chart::cursor_at(it, count(), size().0));
-        format!("{:.3}%", at.unwrap_or_default())
-    };
-    let axis = move || {
-        let whole = estimate.with(|it| it.as_ref().map(|it| it.allocated.expected));
-        whole
-            .map(|it| text::axis(session.units.get(), it))
-            .unwrap_or_default()
-    };
-    Part::new(
-        r#"<section class="panel on-paper" aria-labelledby="timeline-title">
+    view! {
+        <section
+            class="panel on-paper"
+            class:stale=move || session.stale.get()
+            aria-labelledby="timeline-title"
+        >
             <header>
-                <h2 id="timeline-title">Allocated memory through one step</h2>
-                <p class="quiet"></p>
+                <h2 id="timeline-title">"Allocated memory through one step"</h2>
+                <p class="quiet">{axis}</p>
+                <SavePicture name="timeline" svg=drawing size/>
             </header>
             <figure class="chart" data-testid="timeline">
-                <div class="plot" aria-hidden="true">
-                    <div></div>
-                    <svg class="overlay"><line class="cursor" y1="0" y2="100%"></line></svg>
+                <div
+                    class="plot"
+                    aria-hidden="true"
+                    on:pointermove=point
+                    on:pointerleave=move |_| pointed.set(None)
+                >
+                    <Drawing svg=drawing/>
+                    <svg class="overlay">
+                        <line class="cursor" y1="0" y2="100%" x1=cursor x2=cursor></line>
+                    </svg>
                 </div>
-                <input class="scrubber" type="range" min="0" aria-label="Instant of the step">
-                <figcaption class="readout"></figcaption>
+                <input
+                    class="scrubber"
+                    type="range"
+                    min="0"
+                    aria-label="Instant of the step"
+                    max=move || count().saturating_sub(1).to_string()
+                    prop:value=move || at.get().unwrap_or_default().to_string()
+                    aria-valuetext=move || said.get()
+                    on:input=scrub
+                />
+                <figcaption class="readout">{move || said.get()}</figcaption>
+                <Key course/>
             </figure>
-            <slot name="alive"></slot>
-            <details class="numbers same">
-                <summary>The same in numbers</summary>
-                <div></div>
-                <slot name="saves"></slot>
-            </details>
-        </section>"#,
-    )
-    .class("", "stale", move || session.stale.get())
-    .text("p", axis)
-    .html(".plot div", move || drawing.get().unwrap_or_default())
-    .on(".plot", "pointermove", point)
-    .on(".plot", "pointerleave", move |_| pointed.set(None))
-    .attribute(".cursor", "x1", cursor)
-    .attribute(".cursor", "x2", cursor)
-    .attribute("input", "max", move || {
-        count().saturating_sub(1).to_string()
-    })
-    .value("input", move || at.get().unwrap_or_default().to_string())
-    .attribute("input", "aria-valuetext", said)
-    .on("input", "input", scrub)
-    .text(".readout", said)
-    .tells_open(".same", open)
-    .html(".same div", numbers)
-    .put("alive", alive_then(session, at))
-    .put(
-        "saves",
-        saves::view("timeline", move || drawing.get(), size, file),
-    )
+            <Alive at/>
+            <Folded title=text::TABLE class="numbers same">
+                {table}
+                <Hosted part=saves::view(
+                    "timeline",
+                    move || drawing.get(),
+                    move || size.get(),
+                    move || file().unwrap_or_default(),
+                )/>
+            </Folded>
+        </section>
+    }
+}
+
+type Parts = Vec<estimate::Part<Category>>;
+
+/// The colours that are in the drawing, by name.
+#[component]
+fn Key(course: Memo<Vec<Parts>>) -> impl IntoView {
+    let shown = memo(move || {
+        let is_in = |category: &Category| {
+            course.with(|course| course.iter().flatten().any(|part| part.what == *category))
+        };
+        CATEGORIES.into_iter().filter(is_in).collect::<Vec<_>>()
+    });
+    let item = |category: Category| {
+        let (id, label, _) = text::category(category);
+        view! {
+            <li>
+                <Swatch part=id/>
+                {label}
+            </li>
+        }
+    };
+    view! {
+        <ul class="key" aria-hidden="true">
+            {move || shown.get().into_iter().map(item).collect_view()}
+        </ul>
+    }
+}
+
+/// The three largest parts of an instant, in words.
+fn largest(parts: &Parts, units: UnitStyle) -> String {
+    let parts = sorted(parts.iter(), |one, other| other.bytes.cmp(&one.bytes));
+    let said = parts.iter().take(3).map(|part| {
+        let (_, label, _) = text::category(part.what);
+        format!("{} {}", label.to_ascii_lowercase(), part.bytes.show(units))
+    });
+    let said: Vec<String> = said.collect();
+    if said.is_empty() {
+        return String::new();
+    }
+    format!(": {}", said.join(", "))
 }
 
 /// What is alive at the instant, once the pointer rests.
-fn alive_then(session: Session, at: Memo<Option<usize>>) -> Part {
-    let open = RwSignal::new(false);
-    let rested = RwSignal::new(None::<usize>);
+#[component]
+fn Alive(at: Memo<Option<usize>>) -> impl IntoView {
+    let session = Session::current();
+    let rested = RwSignal::new(at.get_untracked());
     let rest = move || rested.set(at.get_untracked());
-    once_rested(120, rest, move |_| {
+    once_rested(120, rest, move |first| {
         at.with(|_| ());
-        open.get()
+        !first
     });
-    let shown = move || {
-        let at = rested.get().filter(|_| open.get())?;
+    let table = move || {
+        let at = rested.get()?;
         let units = session.units.get();
-        session
-            .answer
-            .with(|it| alive(it.prediction.as_deref()?, at, units))
+        let read = |answer: &Answer| alive(answer.prediction.as_deref()?, at, units);
+        let rows = session.settled.with(read)?;
+        let head = vec!["Kept as", "Made by", "In", "Tensors", "Total"];
+        Some(view! { <Table class="tensors" head numbers=2 rows/> })
     };
-    let title = text::ALIVE;
-    Part::new(&format!(
-        r#"<details class="numbers" data-testid="alive">
-            <summary>{title}</summary>
-            <div class="scroller" tabindex="0" role="region" aria-label="{title}"></div>
-        </details>"#
-    ))
-    .tells_open("", open)
-    .html("div", move || shown().unwrap_or_default())
+    view! {
+        <Folded title=text::ALIVE testid="alive">
+            <div class="scroller" tabindex="0" role="region" aria-label=text::ALIVE>
+                {table}
+            </div>
+        </Folded>
+    }
 }
 
 /// The largest groups of tensors at an instant.
-pub fn alive(prediction: &Prediction, at: usize, units: UnitStyle) -> Option<String> {
+pub fn alive(prediction: &Prediction, at: usize, units: UnitStyle) -> Option<Vec<Vec<String>>> {
     const MOST: usize = 12;
     let groups = prediction.tensors(At::Instant(at)).ok()?;
     let row = |group: &TensorGroup| {
@@ -179,26 +249,20 @@ pub fn alive(prediction: &Prediction, at: usize, units: UnitStyle) -> Option<Str
     let rest: Bytes = groups.iter().skip(MOST).map(TensorGroup::total).sum();
     if rest > Bytes::ZERO {
         let empty = String::new;
-        rows.push(vec![
-            text::SMALLER.into(),
-            empty(),
-            empty(),
-            empty(),
-            rest.show(units),
-        ]);
+        let rest = rest.show(units);
+        rows.push(vec![text::SMALLER.into(), empty(), empty(), empty(), rest]);
     }
-    let head = ["Kept as", "Made by", "In", "Tensors", "Together"];
-    Some(markup::table("tensors", &head, 2, &rows))
+    Some(rows)
 }
 
 /// Each phase's peak: the instants with names.
-pub(super) fn table(estimate: &Estimate, units: UnitStyle) -> String {
+pub(super) fn rows(estimate: &Estimate, units: UnitStyle) -> Vec<Vec<String>> {
     let line = |name: String, bytes: Bytes| vec![name, bytes.show(units)];
-    let peak = |it: &estimate::Part<Phase>| line(text::peak_in(it.what), it.bytes);
+    let peak = |part: &estimate::Part<Phase>| line(text::peak_in(part.what), part.bytes);
     let mut rows: Vec<_> = estimate.phases.iter().map(peak).collect();
     rows.push(line(text::FORWARD_END.into(), estimate.forward_end));
     rows.push(line(text::BETWEEN.into(), estimate.between_steps));
-    markup::table("", &["Instant", "Allocated"], 1, &rows)
+    rows
 }
 
 #[cfg(test)]

@@ -3,11 +3,12 @@
 use leptos::prelude::*;
 
 use super::effects::once_rested;
-use super::part::Part;
+use super::part::Hosted;
+use super::places::PlaceLinks;
 use super::session::{Answer, Session};
 use super::signals::memo;
 use super::tone::Tone;
-use super::{markup, text};
+use super::{browser, text};
 use crate::estimate::{Estimate, Fit};
 use crate::units::{Bytes, UnitStyle};
 
@@ -59,20 +60,6 @@ impl Sentence {
         }
     }
 
-    /// The sentence with its weights. Its parts are numbers, units and our own words: nothing in it needs escaping.
-    pub fn html(&self) -> String {
-        let Self {
-            needs,
-            range,
-            outcome,
-            ..
-        } = self;
-        let of =
-            |usable: &String| format!(" of {usable}: <strong class=\"outcome\">{outcome}</strong>");
-        let of = self.usable.as_ref().map(of).unwrap_or_default();
-        format!("Needs <strong>{needs}</strong> <span class=\"range\">({range})</span>{of}.")
-    }
-
     /// The whole sentence, for ears and for copying.
     pub fn spoken(&self) -> String {
         let Self { needs, range, .. } = self;
@@ -83,133 +70,207 @@ impl Sentence {
     }
 }
 
-/// The sentence, what it is about, and the three measures that must not be mixed.
-pub fn view(session: Session) -> Part {
+/// What the answer is about, the sentence that stays in sight, and the measures that must not be mixed.
+#[component]
+pub fn Verdict() -> impl IntoView {
+    let session = Session::current();
     let sentence = memo(move || {
         let units = session.units.get();
-        let of = |it: &Answer| it.estimate.as_ref().map(|it| Sentence::of(it, units));
+        let of = |answer: &Answer| {
+            answer
+                .estimate
+                .as_ref()
+                .map(|estimate| Sentence::of(estimate, units))
+        };
         session.answer.with(of)
     });
-    let shown = move || sentence.with(|it| it.as_ref().map(Sentence::html).unwrap_or_default());
-    let tone = move || sentence.with(|it| it.as_ref().map_or("open", |it| it.tone.id()).into());
-    Part::new(&format!(
-        r#"<section class="verdict" aria-label="{}">
-            <p class="about"></p>
-            <p class="sentence" id="verdict"></p>
-            <p class="quiet from" hidden>{}</p>
-            <slot name="calibrated"></slot>
-            <slot name="problems"></slot>
-            <dl class="three"></dl>
+    let tone =
+        move || sentence.with(|sentence| sentence.as_ref().map_or("open", |it| it.tone.id()));
+    let about = move || session.answer.with(|answer| text::about(&answer.scenario));
+    let stale = move || session.stale.get();
+    view! {
+        <section
+            class="verdict contents"
+            class:stale=stale
+            data-tone=tone
+            aria-label=text::VERDICT
+            id="the-verdict"
+            tabindex="-1"
+        >
+            <p class="about">
+                {about}
+                <span class="from" hidden=move || !stale()>
+                    {text::STALE}
+                </span>
+            </p>
+            <div class="verdict-bar" data-tone=tone>
+                <p class="sentence" id="verdict">
+                    {move || sentence.get().map(|sentence| view! { <Spelled sentence/> })}
+                </p>
+                <PlaceLinks/>
+            </div>
+            <div class="findings">
+                <Hosted part=super::measured::calibrated(session)/>
+                <Problems/>
+                <Measures/>
+            </div>
+            <Announced sentence/>
         </section>
-        <div class="verdict-bar" aria-hidden="true"><p></p></div>
-        <p class="aside" role="status" aria-live="polite" id="spoken"></p>"#,
-        text::VERDICT,
-        text::STALE
-    ))
-    .class("", "stale", move || session.stale.get())
-    .attribute("", "data-tone", tone)
-    .text(".about", move || {
-        session.answer.with(|it| text::about(&it.scenario))
-    })
-    .html("#verdict", shown)
-    .flag(".from", "hidden", move || !session.stale.get())
-    .html(".three", measured(session))
-    .attribute(".verdict-bar", "data-tone", tone)
-    .html(".verdict-bar p", shown)
-    .text("#spoken", announced(sentence))
-    .put("calibrated", super::measured::calibrated(session))
-    .put("problems", problems(session))
+    }
+}
+
+/// The sentence with its weights.
+#[component]
+fn Spelled(sentence: Sentence) -> impl IntoView {
+    let Sentence {
+        needs,
+        range,
+        usable,
+        outcome,
+        ..
+    } = sentence;
+    let of = usable.map(|usable| {
+        view! {
+            {format!(" of {usable}: ")}
+            <strong class="outcome">{outcome}</strong>
+        }
+    });
+    view! {
+        "Needs "
+        <strong>{needs}</strong>
+        " "
+        <span class="range">{format!("({range})")}</span>
+        {of}
+        "."
+    }
 }
 
 /// What cannot be answered, what was likely not meant, and what a link held that is not known.
-fn problems(session: Session) -> Part {
-    let open = move |_| {
+#[component]
+fn Problems() -> impl IntoView {
+    let session = Session::current();
+    let problems = Signal::derive(move || session.answer.with(|answer| answer.problems.clone()));
+    let warned = Signal::derive(move || session.answer.with(warnings));
+    let back = move |_| {
         if let Some(yours) = session.yours.get_untracked() {
             session.yours.set(None);
             session.open(&yours);
         }
     };
-    let list = |class: &str, lines: &[String]| match lines {
-        [] => String::new(),
-        _ => format!(
-            "<ul class=\"{class}\" role=\"status\">{}</ul>",
-            markup::items(lines)
-        ),
+    view! {
+        <p class="quiet screen-only" hidden=move || session.yours.with(Option::is_none)>
+            {text::SHARED}
+            <button type="button" class="plain" on:click=back>
+                {text::BACK_TO_YOURS}
+            </button>
+        </p>
+        <Lines class="problems" lines=problems/>
+        <Lines class="problems link-notes" lines=warned/>
+        <Lines class="problems link-notes" lines=session.link_notes.into()/>
+    }
+}
+
+/// A list that is there while it has lines. Its room is announced, and its lines are those of a list.
+#[component]
+fn Lines(class: &'static str, lines: Signal<Vec<String>>) -> impl IntoView {
+    let items = move || {
+        let lines = lines.get();
+        let item = |line: String| view! { <li>{line}</li> };
+        (!lines.is_empty()).then(|| {
+            view! { <ul class=class>{lines.into_iter().map(item).collect_view()}</ul> }
+        })
     };
-    let lists = move || {
-        [
-            session.answer.with(|it| list("problems", &it.problems)),
-            session
-                .answer
-                .with(|it| list("problems link-notes", &warnings(it))),
-            session
-                .link_notes
-                .with(|it| list("problems link-notes", it)),
-        ]
-        .concat()
-    };
-    Part::new(&format!(
-        r#"<p class="quiet screen-only yours">{}<button type="button" class="plain">{}</button></p>
-        <div class="contents lists"></div>"#,
-        text::SHARED,
-        text::BACK_TO_YOURS
-    ))
-    .flag(".yours", "hidden", move || {
-        session.yours.with(Option::is_none)
-    })
-    .on("button", "click", open)
-    .html(".lists", lists)
+    view! { <div role="status">{items}</div> }
 }
 
 /// What the scenario that was estimated most likely does not mean.
 pub(super) fn warnings(answer: &Answer) -> Vec<String> {
     let prediction = answer.prediction.iter().filter(|_| !answer.stale);
-    let all = prediction.flat_map(|it| it.warnings());
+    let all = prediction.flat_map(|prediction| prediction.warnings());
     all.map(ToString::to_string).collect()
 }
 
 /// Allocated, reserved and device, each by its name, and how many parameters there are.
-fn measured(session: Session) -> impl Fn() -> String {
-    move || {
-        let batch = session.answer.with(|it| it.scenario.batch().to_string());
-        let estimate = session.estimate.get();
-        estimate
-            .map(|it| measures(&it, session.units.get(), batch))
-            .unwrap_or_default()
+#[component]
+fn Measures() -> impl IntoView {
+    let session = Session::current();
+    let measure = move |name: &'static str, read: fn(&Answer, &Estimate, UnitStyle) -> String| {
+        let value = move || {
+            let units = session.units.get();
+            let read = |answer: &Answer| Some(read(answer, answer.estimate.as_deref()?, units));
+            session.answer.with(read)
+        };
+        view! {
+            <div>
+                <dt>{name}</dt>
+                <dd>{value}</dd>
+            </div>
+        }
+    };
+    let left_out = move || {
+        let count = session
+            .estimate
+            .with(|estimate| Some(estimate.as_ref()?.not_modelled.len()));
+        count.unwrap_or_default()
+    };
+    let allocated = move || {
+        session
+            .estimate
+            .with(|estimate| Some(estimate.as_ref()?.allocated.expected))
+    };
+    view! {
+        <div class="measures">
+        <dl class="three">
+            <div>
+                <dt>{text::ALLOCATED}</dt>
+                <dd
+                    data-testid="allocated-bytes"
+                    data-bytes=move || allocated().map(|bytes| bytes.get().to_string())
+                >
+                    {move || allocated().map(|bytes| bytes.show(session.units.get()))}
+                </dd>
+            </div>
+            {measure(text::RESERVED, |_, estimate, units| estimate.reserved.expected.show(units))}
+            {measure(text::DEVICE, |_, estimate, units| estimate.device.expected.show(units))}
+            {measure(text::PARAMETERS, |_, estimate, _| text::count(estimate.parameters))}
+            {measure(text::TRAINED, |_, estimate, _| text::count(estimate.trainable))}
+            {measure(text::EFFECTIVE, |answer, _, _| answer.scenario.batch().to_string())}
+        </dl>
+        <p class="further screen-only">
+            <button type="button" class="plain" on:click=|_| browser::unfold("trust")>
+                {text::TRUST}
+            </button>
+            <button
+                type="button"
+                class="plain"
+                hidden=move || left_out() == 0
+                on:click=|_| browser::unfold("not-modelled")
+            >
+                {move || text::left_out(left_out())}
+            </button>
+        </p>
+        </div>
     }
 }
 
-fn measures(estimate: &Estimate, units: UnitStyle, batch: String) -> String {
-    let allocated = estimate.allocated.expected;
-    let hook = format!(
-        " data-testid=\"allocated-bytes\" data-bytes=\"{}\"",
-        allocated.get()
-    );
-    let measure = |name: &str, hook: &str, value: String| {
-        format!("<div><dt>{name}</dt><dd{hook}>{value}</dd></div>")
-    };
-    [
-        measure(text::ALLOCATED, &hook, allocated.show(units)),
-        measure(text::RESERVED, "", estimate.reserved.expected.show(units)),
-        measure(text::DEVICE, "", estimate.device.expected.show(units)),
-        measure(text::PARAMETERS, "", text::count(estimate.parameters)),
-        measure(text::TRAINED, "", text::count(estimate.trainable)),
-        measure(text::EFFECTIVE, "", batch),
-    ]
-    .concat()
-}
-
 /// Says the sentence to screen readers, once it has rested for half a second.
-fn announced(sentence: Memo<Option<Sentence>>) -> impl Fn() -> String {
+#[component]
+fn Announced(sentence: Memo<Option<Sentence>>) -> impl IntoView {
     let said = RwSignal::new(String::new());
-    let spoken = move |it: &Option<Sentence>| it.as_ref().map(Sentence::spoken).unwrap_or_default();
+    let spoken = move |sentence: &Option<Sentence>| {
+        sentence.as_ref().map(Sentence::spoken).unwrap_or_default()
+    };
     // The outside here is a person's ears.
     let say = move || said.set(sentence.with_untracked(spoken));
     once_rested(500, say, move |_| {
         sentence.with(|_| ());
         true
     });
-    move || said.get()
+    view! {
+        <p class="aside" role="status" aria-live="polite" id="spoken">
+            {move || said.get()}
+        </p>
+    }
 }
 
 #[cfg(test)]

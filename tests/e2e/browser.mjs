@@ -86,7 +86,7 @@ export class Visit {
     await this.page.waitForSelector("html[data-started]");
     await this.page.waitForSelector('[data-testid="allocated-bytes"][data-bytes]');
     // The panels beneath the answer come when it has been painted.
-    await this.page.waitForSelector("#answers:not(:has(> slot))");
+    await this.page.waitForSelector("#answers:not(:has(slot))");
   }
 
   /** The offline copy is whole, and this page is served from it. */

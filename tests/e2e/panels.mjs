@@ -140,6 +140,7 @@ test("a file of ours opens as the run it was written for", async ({ visit }) => 
 test("charts are saved as drawing, picture and numbers", async ({ visit }) => {
   await visit.open();
   await visit.page.$eval('[data-testid="timeline"] ~ details:last-of-type', (it) => (it.open = true));
+  await visit.page.waitForSelector('[data-testid="save-timeline"]');
   const save = (kind) => visit.download(`[data-testid="save-timeline"] [data-as="${kind}"]`);
   assert.match((await save("svg")).text, /^<svg /);
   assert.match((await save("csv")).text, /^instant,phase,allocated_bytes\n1,/);

@@ -9,6 +9,7 @@ import { tests } from "./test.mjs";
 import "./answers.mjs";
 import "./site.mjs";
 import "./panels.mjs";
+import "./places.mjs";
 import "./access.mjs";
 import "./acceptance.mjs";
 

@@ -6,71 +6,68 @@ use crate::estimate::{At, Prediction, TensorDetail};
 use crate::order::distinct;
 use crate::tape::DType;
 use crate::units::{Bytes, UnitStyle};
-use crate::web::part::Part;
-use crate::web::session::Session;
+use crate::web::session::{Answer, Session};
 use crate::web::signals::memo;
-use crate::web::{browser, markup, text};
+use crate::web::table::Table;
+use crate::web::text;
 
 /// One module's or one layer's tensors, as they look.
-pub fn view(session: Session) -> Part {
+#[component]
+pub fn Inside() -> impl IntoView {
+    let session = Session::current();
     let places = memo(move || {
-        session
-            .answer
-            .with(|it| it.prediction.as_deref().map(places).unwrap_or_default())
+        let places = |answer: &Answer| answer.prediction.as_deref().map(places);
+        session.settled.with(places).unwrap_or_default()
     });
     let chosen = RwSignal::new(String::new());
-    // Another network has other modules: the first is then as good as any.
+    // Another network has other modules: the first layer is then as good as any.
     let module = memo(move || {
         let chosen = chosen.get();
         places.with(|all| {
-            let known = all.iter().find(|it| **it == chosen);
-            let layer = || all.iter().find(|it| it.ends_with('*'));
-            known
-                .or_else(layer)
-                .or(all.first())
-                .cloned()
-                .unwrap_or_default()
+            let known = all.iter().find(|place| **place == chosen);
+            let layer = || all.iter().find(|place| place.ends_with('*'));
+            let module = known.or_else(layer).or(all.first());
+            module.cloned().unwrap_or_default()
         })
     });
     let options = move || {
-        let option = |it: &String| {
-            let chosen = if module.with(|at| at == it) {
-                " selected"
-            } else {
-                ""
-            };
-            format!("<option{chosen}>{}</option>", markup::escape(it))
+        let option = |place: String| {
+            let selected = module.with_untracked(|module| *module == place);
+            view! { <option selected=selected>{place.clone()}</option> }
         };
-        places.with(|all| all.iter().map(option).collect::<String>())
+        places.get().into_iter().map(option).collect_view()
     };
     let table = move || {
         let units = session.units.get();
-        let rows = session
-            .answer
-            .with(|it| tensors(it.prediction.as_deref()?, &module.get(), units));
-        let head = [
-            "Made by",
-            "In",
-            "Shape",
-            "Type",
-            "There for",
-            "Tensors",
-            "Together",
+        let read = |answer: &Answer| tensors(answer.prediction.as_deref()?, &module.get(), units);
+        let rows = session.settled.with(read)?;
+        let head = vec![
+            "Made by", "In", "Shape", "Type", "Kept for", "Tensors", "Total",
         ];
-        rows.map(|rows| markup::table("tensors", &head, 2, &rows))
-            .unwrap_or_default()
+        Some(view! { <Table class="tensors" head numbers=2 rows/> })
     };
-    let title = text::INSIDE;
-    Part::new(&format!(
-        r#"<p class="actions inside">
-            <label for="inside">{title}</label>
-            <select id="inside" class="plain"></select>
+    view! {
+        <p class="actions inside">
+            <label for="inside">{text::INSIDE}</label>
+            <select
+                id="inside"
+                class="plain"
+                prop:value=move || module.get()
+                on:change=move |event| chosen.set(event_target_value(&event))
+            >
+                {options}
+            </select>
         </p>
-        <div class="scroller" tabindex="0" role="region" aria-label="{title}" data-testid="inside"></div>"#
-    ))
-    .html("select", options)
-    .on("select", "change", move |event| chosen.set(browser::value_under(&event)))
-    .html(".scroller", table)
+        <div
+            class="scroller"
+            tabindex="0"
+            role="region"
+            aria-label=text::TENSORS
+            data-testid="inside"
+        >
+            {table}
+        </div>
+    }
 }
 
 /// Where one can look: each layer of a row of equal ones, and every module that holds something.
@@ -90,8 +87,16 @@ pub fn tensors(
 ) -> Option<Vec<Vec<String>>> {
     const MOST: usize = 40;
     let all = prediction.tensors_in(module).ok()?;
-    let rest: Bytes = all.iter().skip(MOST).map(|it| it.group.total()).sum();
-    let mut rows: Vec<_> = all.iter().take(MOST).map(|it| words(it, units)).collect();
+    let rest: Bytes = all
+        .iter()
+        .skip(MOST)
+        .map(|tensor| tensor.group.total())
+        .sum();
+    let mut rows: Vec<_> = all
+        .iter()
+        .take(MOST)
+        .map(|tensor| words(tensor, units))
+        .collect();
     if rest > Bytes::ZERO {
         let mut row = vec![String::new(); 7];
         row[0] = text::SMALLER.into();

@@ -1,21 +1,26 @@
 //! The breakdown: the gauge and the table that names its parts, explains each and holds the same numbers.
 
 mod inside;
+mod modules;
+mod tree;
 
 #[cfg(test)]
 pub(super) use inside::{places, tensors as inside};
+#[cfg(test)]
+pub(super) use tree::Node;
 
 use leptos::prelude::*;
-use web_sys::Event;
 
-use super::gauge::{self, Piece, pieces};
-use super::part::Part;
+use super::gauge::{Meter, Piece, pieces};
+use super::origin::origin;
 use super::session::{Answer, Session};
-use super::signals::whenever;
-use super::{browser, markup, text};
+use super::signals::memo;
+use super::table::{Folded, Swatch, Table};
+use super::{browser, picture, text};
 use crate::estimate::{At, Estimate, Prediction, TensorGroup};
-use crate::order::{Map, sorted};
 use crate::units::{Bytes, UnitStyle};
+use inside::Inside;
+use modules::Modules;
 
 /// One line of the table, in words.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,186 +80,179 @@ pub fn tensors(
     (!listed.is_empty()).then_some(listed)
 }
 
-/// The tensors by module, the largest first; layers that differ only by their number count as one.
-pub fn modules(prediction: &Prediction, units: UnitStyle) -> Option<Vec<Vec<String>>> {
-    const MOST: usize = 16;
-    let mut modules: Map<String, (u64, Bytes)> = Map::new();
-    let mut whole = Bytes::ZERO;
-    for group in prediction.tensors(At::Peak).ok()? {
-        whole += group.total();
-        let (count, bytes) = modules.or_default(group.module.clone());
-        *count += group.count;
-        *bytes += group.total();
-    }
-    let modules = sorted(modules, |(_, (_, a)), (_, (_, b))| b.cmp(a));
-    let rest: Bytes = modules
-        .iter()
-        .skip(MOST)
-        .map(|(_, (_, bytes))| *bytes)
-        .sum();
-    let row = |name: &str, count: String, bytes: Bytes| {
-        let name = if name.is_empty() { text::OUTSIDE } else { name };
-        vec![name.into(), count, bytes.show(units), share(bytes, whole)]
-    };
-    let listed = modules.iter().take(MOST);
-    let mut rows: Vec<_> = listed
-        .map(|(name, (count, bytes))| row(name, count.to_string(), *bytes))
-        .collect();
-    if rest > Bytes::ZERO {
-        rows.push(row(text::SMALLER, String::new(), rest));
-    }
-    Some(rows)
-}
-
 /// A part of the whole in percent.
 pub fn share(part: Bytes, whole: Bytes) -> String {
     match part.get() as f64 / whole.get().max(1) as f64 * 100.0 {
-        it if it > 0.0 && it < 0.1 => "< 0.1 %".into(),
-        it if it < 9.95 => format!("{it:.1} %"),
-        it => format!("{it:.0} %"),
+        percent if percent > 0.0 && percent < 0.1 => "< 0.1 %".into(),
+        percent if percent < 9.95 => format!("{percent:.1} %"),
+        percent => format!("{percent:.0} %"),
     }
 }
 
-pub fn view(session: Session) -> Part {
-    let pointed = RwSignal::new(String::new());
-    let opened = RwSignal::new(String::new());
-    let estimate = session.estimate;
-    let rows = move || {
-        let units = session.units.get();
-        let all = estimate.with(|it| it.as_ref().map(|it| lines(it, units)));
-        let row = |line: &Line| {
-            let (id, _, why) = line.piece.words();
-            let open = opened.with(|it| it == id);
-            let tensors = |it: &Answer| tensors(it.prediction.as_deref()?, line.piece, units);
-            let why = open.then(|| (why, session.answer.with(tensors)));
-            row(line, why)
-        };
-        browser::keep_focus(".breakdown");
-        all.iter().flatten().map(row).collect::<String>()
+#[component]
+pub fn Breakdown() -> impl IntoView {
+    let session = Session::current();
+    let pointed = RwSignal::new("");
+    let peak = move || {
+        let phase = session
+            .estimate
+            .with(|estimate| Some(estimate.as_ref()?.phase));
+        phase.map(|phase| format!("peak in {}", text::phase(phase).to_ascii_lowercase()))
     };
-    // The outside here is the table: it is not drawn anew for a pointer.
-    whenever(move |_| {
-        pointed.with(|it| browser::mark_only(".breakdown [data-part]", "data-part", it, "pointed"));
-    });
-    let point = move |event: Event| {
-        pointed.set(browser::attribute_around(&event, "data-part"));
-    };
-    let toggle = move |event: Event| {
-        let id = browser::attribute_around(&event, "data-open");
-        if !id.is_empty() {
-            let same = opened.with_untracked(|it| *it == id);
-            opened.set(if same { String::new() } else { id });
+    view! {
+        <section
+            class="panel on-paper"
+            class:stale=move || session.stale.get()
+            aria-labelledby="breakdown-title"
+        >
+            <header>
+                <h2 id="breakdown-title">"What is on the GPU at the step’s peak"</h2>
+                <p class="quiet">{peak}</p>
+                <SaveGauge/>
+            </header>
+            <Meter pointed/>
+            <Parts pointed/>
+            <Folded title=text::BY_MODULE testid="modules">
+                <Modules/>
+                <Inside/>
+            </Folded>
+        </section>
+    }
+}
+
+/// A button that saves the gauge as a picture, with the sentence and its parts.
+#[component]
+fn SaveGauge() -> impl IntoView {
+    let session = Session::current();
+    let save = move |_| {
+        let address = browser::address(&session.link_untracked());
+        let (answer, units) = (
+            session.answer.get_untracked(),
+            session.units.get_untracked(),
+        );
+        if let Some(svg) = picture::picture(&answer, units, &address, &origin(&browser::today())) {
+            browser::download_png("breakdown.png", &svg, picture::size(&answer));
         }
     };
+    view! {
+        <button
+            type="button"
+            class="plain save-picture screen-only"
+            data-testid="picture-breakdown"
+            on:click=save
+        >
+            "Save picture"
+        </button>
+    }
+}
+
+/// The table that names the parts; each opens to why it is there and what it is made of.
+#[component]
+fn Parts(pointed: RwSignal<&'static str>) -> impl IntoView {
+    let session = Session::current();
+    let opened = RwSignal::new("");
+    let shown = memo(move || {
+        let units = session.units.get();
+        let estimate = session.estimate.get();
+        estimate.map_or_else(Vec::new, |estimate| lines(&estimate, units))
+    });
     let total = move || {
         let whole = session
             .estimate
-            .with(|it| it.as_ref().map(|it| it.device.expected));
-        whole
-            .map(|it| it.show(session.units.get()))
-            .unwrap_or_default()
+            .with(|estimate| Some(estimate.as_ref()?.device.expected));
+        whole.map(|whole| whole.show(session.units.get()))
     };
-    let peak = move || {
-        let phase = session.estimate.with(|it| it.as_ref().map(|it| it.phase));
-        let peak = |it| format!("peak in {}", text::phase(it).to_ascii_lowercase());
-        phase.map(peak).unwrap_or_default()
-    };
-    Part::new(
-        r#"<section class="panel on-paper" aria-labelledby="breakdown-title">
-            <header>
-                <h2 id="breakdown-title">What is on the GPU at the step’s peak</h2>
-                <p class="quiet"></p>
-            </header>
-            <slot name="gauge"></slot>
-            <table class="breakdown" data-testid="breakdown">
-                <caption class="aside">Parts of the memory on the device at the peak</caption>
-                <thead>
-                    <tr>
-                        <th scope="col">Part</th>
-                        <th scope="col" class="number">Size</th>
-                        <th scope="col" class="number">Share</th>
-                    </tr>
-                </thead>
-                <tbody></tbody>
-                <tfoot>
-                    <tr>
-                        <th scope="row">On the device</th>
-                        <td class="number total"></td>
-                        <td class="number">100 %</td>
-                    </tr>
-                </tfoot>
-            </table>
-            <slot name="modules"></slot>
-        </section>"#,
-    )
-    .class("", "stale", move || session.stale.get())
-    .text("p", peak)
-    .html("tbody", rows)
-    .on("tbody", "click", toggle)
-    .on("tbody", "pointerover", point)
-    .on("tbody", "pointerleave", move |_| pointed.set(String::new()))
-    .text(".total", total)
-    .put("gauge", gauge::view(session, pointed))
-    .put("modules", by_module(session))
-}
-
-/// A part's row, and beneath it, where it is open, why it is there and what it is made of.
-fn row(line: &Line, why: Option<(&str, Option<Vec<Vec<String>>>)>) -> String {
-    let Line {
-        piece,
-        bytes,
-        share,
-    } = line;
-    let (id, label, _) = piece.words();
-    let open = why.is_some();
-    let mut html = format!(
-        "<tr data-part=\"{id}\"><th scope=\"row\">\
-         <button type=\"button\" id=\"part-{id}\" data-open=\"{id}\" aria-expanded=\"{open}\">\
-         <svg class=\"swatch\" viewBox=\"0 0 12 12\" aria-hidden=\"true\"><rect width=\"12\" height=\"12\" \
-         class=\"part-{id}\"/></svg>{label}</button></th>\
-         <td class=\"number\">{bytes}</td><td class=\"number\">{share}</td></tr>"
-    );
-    if let Some((why, tensors)) = why {
-        let head = ["Made by", "In", "Tensors", "Together"];
-        let table = tensors.map(|rows| markup::table("tensors", &head, 2, &rows));
-        html.push_str(&format!(
-            "<tr class=\"why\"><td colspan=\"3\"><p>{}</p><div class=\"scroller\" tabindex=\"0\" role=\"region\" \
-             aria-label=\"{}\">{}</div></td></tr>",
-            markup::escape(why),
-            text::TENSORS,
-            table.unwrap_or_default()
-        ));
+    view! {
+        <table class="breakdown" data-testid="breakdown">
+            <caption class="aside">"Parts of the memory on the device at the peak"</caption>
+            <thead>
+                <tr>
+                    <th scope="col">"Part"</th>
+                    <th scope="col" class="number">
+                        "Size"
+                    </th>
+                    <th scope="col" class="number">
+                        "Share"
+                    </th>
+                </tr>
+            </thead>
+            <tbody on:pointerleave=move |_| pointed.set("")>
+                // A row stays, with its keyboard, while its numbers change.
+                <For
+                    each=move || shown.with(|lines| lines.iter().map(|line| line.piece).collect::<Vec<_>>())
+                    key=|piece| piece.words().0
+                    let:piece
+                >
+                    <PartRow piece shown opened pointed/>
+                </For>
+            </tbody>
+            <tfoot>
+                <tr>
+                    <th scope="row">{text::WHOLE}</th>
+                    <td class="number total">{total}</td>
+                    <td class="number">"100 %"</td>
+                </tr>
+            </tfoot>
+        </table>
     }
-    html
 }
 
-/// The same memory by module, worked out when it is opened.
-fn by_module(session: Session) -> Part {
-    let open = RwSignal::new(false);
+/// One part, and beneath it, where it is open, why it is there and what it is made of.
+#[component]
+fn PartRow(
+    piece: Piece,
+    shown: Memo<Vec<Line>>,
+    opened: RwSignal<&'static str>,
+    pointed: RwSignal<&'static str>,
+) -> impl IntoView {
+    let session = Session::current();
+    let (id, label, why) = piece.words();
+    let read = move |read: fn(&Line) -> &String| {
+        shown.with(|lines| {
+            let line = lines.iter().find(|line| line.piece == piece);
+            line.map(|line| read(line).clone())
+        })
+    };
+    let is_open = move || opened.get() == id;
+    let toggle = move |_| opened.update(|opened| *opened = if *opened == id { "" } else { id });
     let table = move || {
         let units = session.units.get();
-        let rows = open.get().then(|| {
-            session
-                .answer
-                .with(|it| modules(it.prediction.as_deref()?, units))
-        });
-        let head = ["Module", "Tensors", "Together", "Share"];
-        let table = |rows: Vec<_>| markup::table("tensors", &head, 3, &rows);
-        rows.flatten().map(table).unwrap_or_default()
+        let tensors = |answer: &Answer| tensors(answer.prediction.as_deref()?, piece, units);
+        let rows = session.settled.with(tensors)?;
+        let head = vec!["Made by", "In", "Tensors", "Total"];
+        Some(view! { <Table class="tensors" head numbers=2 rows/> })
     };
-    let title = text::BY_MODULE;
-    Part::new(&format!(
-        r#"<details class="numbers" data-testid="modules">
-            <summary>{title}</summary>
-            <div class="scroller" tabindex="0" role="region" aria-label="{title}"></div>
-            <div class="contents"></div>
-        </details>"#
-    ))
-    .tells_open("", open)
-    .html(".scroller", table)
-    .shows(".contents", move || {
-        open.get().then(|| inside::view(session))
-    })
+    view! {
+        <tr
+            data-part=id
+            class:pointed=move || pointed.get() == id
+            on:pointerenter=move |_| pointed.set(id)
+        >
+            <th scope="row">
+                <button
+                    type="button"
+                    id=format!("part-{id}")
+                    aria-expanded=move || is_open().to_string()
+                    on:click=toggle
+                >
+                    <Swatch part=id/>
+                    {label}
+                </button>
+            </th>
+            <td class="number">{move || read(|line| &line.bytes)}</td>
+            <td class="number">{move || read(|line| &line.share)}</td>
+        </tr>
+        <Show when=is_open>
+            <tr class="why">
+                <td colspan="3">
+                    <p>{why}</p>
+                    <div class="scroller" tabindex="0" role="region" aria-label=text::TENSORS>
+                        {table}
+                    </div>
+                </td>
+            </tr>
+        </Show>
+    }
 }
 
 #[cfg(test)]
@@ -268,7 +266,7 @@ mod tests {
         let all = lines(&sample::estimate(), UnitStyle::Binary);
         let shown: Vec<_> = all
             .iter()
-            .map(|it| format!("{} {}", it.bytes, it.share))
+            .map(|line| format!("{} {}", line.bytes, line.share))
             .collect();
         let expected = [
             "3.00 GiB 30 %",
@@ -299,13 +297,6 @@ mod tests {
             tensors(&prediction, Piece::Context, UnitStyle::Binary),
             None
         );
-    }
-
-    #[test]
-    fn modules_of_all_layers_count_together() {
-        let prediction = Prediction::new(Scenario::default());
-        let rows = modules(&prediction, UnitStyle::Binary).unwrap();
-        assert!(rows.len() <= 17 && rows.iter().any(|row| row[0] == "transformer.h.*.mlp"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use leptos::prelude::window;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
-use web_sys::{DragEvent, Element, Event, File, HtmlInputElement, KeyboardEvent, PointerEvent};
+use web_sys::{DragEvent, Element, Event, File, HtmlInputElement, PointerEvent};
 
 /// Where in the listening element's width a pointer is, from 0 to 1.
 pub fn across(event: &Event) -> Option<f64> {
@@ -20,21 +20,6 @@ pub fn attribute_under(event: &Event, name: &str) -> String {
     element
         .and_then(|it| it.get_attribute(name))
         .unwrap_or_default()
-}
-
-/// The same of what lies around it.
-pub fn attribute_around(event: &Event, name: &str) -> String {
-    let element = event.target().and_then(|it| it.dyn_into::<Element>().ok());
-    // An attribute's name is a selector.
-    let holder = element.and_then(|it| it.closest(&format!("[{name}]")).ok().flatten());
-    holder
-        .and_then(|it| it.get_attribute(name))
-        .unwrap_or_default()
-}
-
-/// The key that an event of the keyboard is of.
-pub fn key(event: &Event) -> String {
-    event.unchecked_ref::<KeyboardEvent>().key()
 }
 
 /// What the field that an event is of holds; a box that can be ticked holds `on` or `off`.

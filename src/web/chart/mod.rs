@@ -1,7 +1,9 @@
 //! Charts with axes, as SVG text without colours of its own: every mark has a class that the style sheets colour.
 
 mod curve;
+mod figure;
 mod front;
+pub mod labels;
 mod measured;
 mod paper;
 mod plot;
@@ -9,12 +11,18 @@ mod steps;
 mod timeline;
 
 pub use curve::curve;
+pub use figure::{Drawing, SavePicture};
 pub use front::front;
 pub use measured::measured;
 pub use steps::steps;
-pub use timeline::{cursor_at, instant_at, peak, timeline};
+pub use timeline::{Course, cursor_at, instant_at, peak, place_of, timeline, value_at};
 
+use leptos::prelude::*;
 use plotters::style::RGBColor;
+
+use super::gauge::CATEGORIES;
+use super::picture::COLOURS as PART_COLOURS;
+use super::text;
 
 /// What a mark is. Plotters writes colours; each role has one that nothing else uses, and `dressed` makes it a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,6 +35,8 @@ enum Role {
     Peak,
     Over,
     Ghost,
+    /// What memory is for, by its place among the categories.
+    Part(u8),
 }
 
 impl Role {
@@ -42,15 +52,35 @@ impl Role {
     ];
 
     const fn colour(self) -> RGBColor {
-        RGBColor(0, 0, 1 + self as u8)
+        match self {
+            Self::Axis => RGBColor(0, 0, 1),
+            Self::Grid => RGBColor(0, 0, 2),
+            Self::Soft => RGBColor(0, 0, 3),
+            Self::Main => RGBColor(0, 0, 4),
+            Self::Limit => RGBColor(0, 0, 5),
+            Self::Peak => RGBColor(0, 0, 6),
+            Self::Over => RGBColor(0, 0, 7),
+            Self::Ghost => RGBColor(0, 0, 8),
+            Self::Part(at) => RGBColor(0, 1, at),
+        }
     }
 }
 
 /// The drawing with classes in the place of colours.
 fn dressed(mut svg: String) -> String {
-    for (role, name) in Role::ALL {
+    let code = |role: Role| {
         let RGBColor(r, g, b) = role.colour();
-        let code = format!("#{r:02X}{g:02X}{b:02X}");
+        format!("#{r:02X}{g:02X}{b:02X}")
+    };
+    for (at, category) in (0..).zip(CATEGORIES) {
+        let fill = format!("fill=\"{}\"", code(Role::Part(at)));
+        svg = svg.replace(
+            &fill,
+            &format!("class=\"part-{}\"", text::category(category).0),
+        );
+    }
+    for (role, name) in Role::ALL {
+        let code = code(role);
         svg = svg
             .replace(
                 &format!("fill=\"{code}\""),
@@ -63,6 +93,16 @@ fn dressed(mut svg: String) -> String {
     }
     svg
 }
+
+/// The size of charts now.
+pub fn current_size() -> Signal<(u32, u32)> {
+    let width = use_context::<Width>();
+    Signal::derive(move || size(width.map_or(1280, |Width(width)| width.get())))
+}
+
+/// The window's width, in steps: a context of the page.
+#[derive(Clone, Copy, Debug)]
+pub struct Width(pub ReadSignal<u32>);
 
 /// A chart's size for a window of this width; the drawing is then stretched to its place by a little.
 pub fn size(window: u32) -> (u32, u32) {
@@ -97,6 +137,12 @@ pub fn standing_alone(svg: &str) -> String {
     let mut alone = format!("{}{ground}{}", &svg[..=head], &svg[head + 1..]);
     for (class, colour) in COLOURS {
         alone = alone.replace(&format!("class=\"{class}\""), colour);
+    }
+    for (id, colour) in PART_COLOURS {
+        alone = alone.replace(
+            &format!("class=\"part-{id}\""),
+            &format!("fill=\"{colour}\""),
+        );
     }
     alone
 }

@@ -1,5 +1,6 @@
 //! The SVG surface charts are drawn on, with widths of text computed instead of measured.
 
+use super::labels;
 use plotters::prelude::SVGBackend;
 use plotters_backend::{
     BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
@@ -26,8 +27,7 @@ impl DrawingBackend for Paper<'_> {
         text: &str,
         style: &S,
     ) -> Outcome<(u32, u32)> {
-        // The mean width of a character of a monospaced face is 0.6 of its size.
-        let width = style.size() * 0.6 * text.chars().count() as f64;
+        let width = labels::width(text, style.size());
         Ok((width as u32, style.size() as u32))
     }
     fn get_size(&self) -> (u32, u32) {

@@ -3,6 +3,7 @@
 use plotters::element::{DynElement, IntoDynElement};
 use plotters::prelude::*;
 
+use super::labels::{self, Anchor, Label};
 use super::paper::Paper;
 use super::{Role, dressed, mark};
 
@@ -24,8 +25,8 @@ pub enum Mark {
     Area(Vec<Place>, Role),
     Line(Vec<Place>, Role, u32),
     Dot(Place, Role),
-    /// A word above a place.
-    Name(Place, &'static str),
+    /// A word above the plot, from that place on, where there is room for it.
+    Name(f64, String),
 }
 
 #[derive(Clone, Debug)]
@@ -73,24 +74,39 @@ impl Plot {
             .y_label_formatter(&number)
             .draw()
             .ok()?;
-        // Names stand a little above and to the right of their place.
         let (width, height) = chart.plotting_area().dim_in_pixel();
-        let right = across * 4.0 / f64::from(width.max(1));
-        let above = up * 16.0 / f64::from(height.max(1));
+        let across_pixel = across / f64::from(width.max(1));
+        // Names stand a little above and to the right of their place.
+        let above = up * (1.0 + 16.0 / f64::from(height.max(1)));
+        let names = self.marks.iter().filter_map(|mark| match mark {
+            Mark::Name(x, text) => Some(Label {
+                text: text.clone(),
+                at: x / across_pixel + 4.0,
+                anchor: Anchor::Start,
+            }),
+            _ => None,
+        });
+        let names: Vec<Label> = names.collect();
+        let mut places = labels::row(&names, 14.0, 0.0, f64::from(width + RIGHT)).into_iter();
         let marks: Vec<DynElement<'_, Paper<'_>, Place>> = self
             .marks
             .into_iter()
-            .map(|mark| match mark {
-                Mark::Area(outline, role) => {
-                    Polygon::new(outline, role.colour().filled()).into_dyn()
-                }
-                Mark::Line(places, role, width) => {
-                    PathElement::new(places, role.colour().stroke_width(width)).into_dyn()
-                }
-                Mark::Dot(place, role) => Circle::new(place, 4, role.colour().filled()).into_dyn(),
-                Mark::Name((x, y), name) => {
-                    Text::new(name, (x + right, y + above), label()).into_dyn()
-                }
+            .filter_map(|mark| {
+                Some(match mark {
+                    Mark::Area(outline, role) => {
+                        Polygon::new(outline, role.colour().filled()).into_dyn()
+                    }
+                    Mark::Line(places, role, width) => {
+                        PathElement::new(places, role.colour().stroke_width(width)).into_dyn()
+                    }
+                    Mark::Dot(place, role) => {
+                        Circle::new(place, 4, role.colour().filled()).into_dyn()
+                    }
+                    Mark::Name(_, name) => {
+                        let x = places.next()?? * across_pixel;
+                        Text::new(name, (x, above), label()).into_dyn()
+                    }
+                })
             })
             .collect();
         chart.draw_series(marks).ok()?;

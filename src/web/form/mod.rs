@@ -1,19 +1,18 @@
-//! The questions, derived from the table of settings: what matters most in sight, the rest folded by room.
+//! The questions, derived from the table of settings: what matters most in sight, the rest folded by section.
 
-mod html;
+mod field;
 
+use leptos::ev::{Event, SubmitEvent};
 use leptos::prelude::*;
-use web_sys::Event;
 
-use super::draft::Shown;
-use super::markup::escape;
-use super::part::Part;
+use super::part::Hosted;
 use super::session::Session;
-use super::signals::{memo, whenever};
-use super::{browser, combo, plans, text};
+use super::signals::memo;
+use super::{AfterPaint, browser, plans, text};
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
-use crate::scenario::settings::{self, SECTIONS, Setting, ValueType};
+use crate::scenario::settings::{self, SECTIONS, Setting};
+use field::Field;
 
 /// Settings in sight, by group; all others are folded under their section's title.
 const FRONT: &[(&str, &[&str])] = &[
@@ -39,125 +38,102 @@ fn folded(section: &str) -> impl Iterator<Item = &'static Setting> {
     let front = |path| FRONT.iter().any(|(_, paths)| paths.contains(&path));
     settings::all()
         .iter()
-        .filter(move |it| it.section() == section && !front(it.path))
-}
-
-fn is_searched(setting: &Setting) -> bool {
-    matches!(setting.value_type, ValueType::Gpu | ValueType::Model)
+        .filter(move |setting| setting.section() == section && !front(setting.path))
 }
 
 /// The form. What the focused field means is said in one quiet place beneath it.
-pub fn view(session: Session) -> Part {
-    let asked = RwSignal::new(None::<&'static Setting>);
-    let field = |setting: &&Setting| {
-        if is_searched(setting) {
-            html::searched(setting)
-        } else {
-            html::field(setting)
+#[component]
+pub fn Questions() -> impl IntoView {
+    let session = Session::current();
+    let focused = RwSignal::new(None::<&'static Setting>);
+    let explain = move |event: Event| {
+        let setting = settings::find(&browser::attribute_under(&event, "name"));
+        if setting.is_some() {
+            focused.set(setting);
         }
     };
-    let group = |(title, paths): &(&str, &[&str])| {
-        let all: Vec<_> = paths.iter().filter_map(|it| settings::find(it)).collect();
-        let fields: String = all.iter().map(field).collect();
-        format!("<fieldset><legend>{title}</legend><div class=\"fields\">{fields}</div></fieldset>")
-    };
-    let groups: String = FRONT.iter().map(group).collect();
-    let rooms: String = SECTIONS
-        .iter()
-        .filter(|(id, _)| folded(id).next().is_some())
-        .map(|(id, title)| html::room(id, title, folded(id)))
-        .collect();
-    let on = move |event: &Event| settings::find(&browser::attribute_under(event, "name"));
-    // A list that searches listens for itself.
-    let written = move |event: &Event| on(event).filter(|it| !is_searched(it));
-    let typed = move |event: Event| {
-        let setting = written(&event).filter(|it| !is_chosen(it));
-        if let Some(setting) = setting {
-            session.enter(setting, &browser::value_under(&event));
+    let group = |(title, paths): &'static (&str, &[&str])| {
+        let fields = paths
+            .iter()
+            .filter_map(|path| settings::find(path))
+            .map(|setting| view! { <Field setting/> });
+        view! {
+            <fieldset>
+                <legend>{*title}</legend>
+                <div class="fields">{fields.collect_view()}</div>
+                {(*title == "Model").then(|| view! { <Declare/> })}
+            </fieldset>
         }
     };
-    let left = move |event: Event| {
-        if let Some(setting) = written(&event) {
-            if is_chosen(setting) {
-                session.enter(setting, &browser::value_under(&event));
-            }
-            session.leave(setting);
-        }
-    };
-    let ask = move |event: Event| {
-        if let Some(setting) = on(&event) {
-            asked.set(Some(setting));
-        }
+    let sections = || {
+        let sections = SECTIONS
+            .iter()
+            .filter(|(id, _)| folded(id).next().is_some());
+        sections
+            .map(|(id, title)| view! { <Section id title/> })
+            .collect_view()
     };
     let explained = move || {
-        let explain = |it: &Setting| {
-            let [label, help, memory] = [it.label, it.help, it.memory].map(escape);
-            format!("<p><strong>{label}</strong> {help}</p><p class=\"quiet\">{memory}</p>")
-        };
-        asked.get().map(explain).unwrap_or_default()
-    };
-    let searched = settings::all().iter().filter(|it| is_searched(it));
-    let form = Part::new(&format!(
-        r#"<form class="questions" aria-label="The training run">
-            <slot name="presets"></slot>
-            <slot name="plans"></slot>
-            {groups}
-            <div class="rooms">{rooms}</div>
-            <div class="explainer" aria-hidden="true"></div>
-        </form>"#
-    ))
-    .on("", "submit", |event| event.prevent_default())
-    .on("", "input", typed)
-    .on("", "change", left)
-    .on("", "focusin", ask)
-    .html(".explainer", explained)
-    .put("presets", Part::of(view! { <StartFrom/> }))
-    .put("plans", plans::view(session));
-    follow(session);
-    searched.fold(form, |form, it| {
-        form.put(it.section(), combo::view(session, it))
-    })
-}
-
-/// Whether a setting is chosen at once, and not typed.
-fn is_chosen(setting: &Setting) -> bool {
-    matches!(setting.value_type, ValueType::Switch | ValueType::Choice(_))
-}
-
-/// The fields follow the draft: only those are touched that show something else than before.
-fn follow(session: Session) {
-    let defaults: Vec<_> = settings::all().iter().map(Setting::default).collect();
-    // The outside here is the fields.
-    let mut before: Vec<Shown> = Vec::new();
-    whenever(move |first| {
-        let now = session.shown(&defaults);
-        let mut counts = first;
-        for (at, (setting, shown)) in settings::all().iter().zip(&now).enumerate() {
-            let was = before.get(at);
-            if was != Some(shown) {
-                browser::show_field(setting.path, shown);
-                counts |= was.is_some_and(|it| it.changed != shown.changed);
+        focused.get().map(|setting| {
+            view! {
+                <p>
+                    <strong>{setting.label}</strong>
+                    " "
+                    {setting.help}
+                </p>
+                <p class="quiet">{setting.memory}</p>
             }
-        }
-        if counts {
-            show_counts(&now);
-        }
-        before = now;
-    });
+        })
+    };
+    view! {
+        <form
+            class="questions"
+            aria-label="The training run"
+            on:submit=|event: SubmitEvent| event.prevent_default()
+            on:focusin=move |event| explain(event.into())
+        >
+            <StartFrom/>
+            <Hosted part=plans::view(session)/>
+            {FRONT.iter().map(group).collect_view()}
+            <div class="rooms">
+                <AfterPaint>{sections()}</AfterPaint>
+            </div>
+            <div class="explainer" aria-hidden="true">
+                {explained}
+            </div>
+        </form>
+    }
 }
 
-/// How many settings of each folded group differ from the defaults.
-fn show_counts(all: &[Shown]) {
-    browser::set_texts(".rooms .count", |id| {
-        let section = id.trim_start_matches("count.");
-        let changed = |it: &&Setting| {
-            let at = settings::all()
-                .iter()
-                .position(|other| other.path == it.path);
-            at.and_then(|at| all.get(at)).is_some_and(|it| it.changed)
-        };
-        text::changed(folded(section).filter(changed).count())
+/// The way to a network that is not in the catalogue.
+#[component]
+fn Declare() -> impl IntoView {
+    view! {
+        <button type="button" class="plain declare" on:click=|_| browser::unfold("network")>
+            {text::DECLARE}
+        </button>
+    }
+}
+
+/// A folded section, which says how many of its settings differ from the preset.
+#[component]
+fn Section(id: &'static str, title: &'static str) -> impl IntoView {
+    let session = Session::current();
+    let changed = memo(move || {
+        let differs = |setting: &&'static Setting| session.shown(setting).preset.is_some();
+        folded(id).filter(differs).count()
     });
+    view! {
+        <details>
+            <summary>
+                {text::more(title)}
+                <span class="count">{move || text::changed(changed.get())}</span>
+            </summary>
+            <div class="fields">
+                {folded(id).map(|setting| view! { <Field setting/> }).collect_view()}
+            </div>
+        </details>
+    }
 }
 
 /// Scenarios to start from; choosing one can be undone.
@@ -172,7 +148,7 @@ fn StartFrom() -> impl IntoView {
     });
     let start = move |event: Event| {
         if let Some(preset) = presets::find(&event_target_value(&event)) {
-            session.replace(preset.scenario());
+            session.start_from(preset.scenario());
         }
     };
     let option =

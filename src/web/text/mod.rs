@@ -11,8 +11,33 @@ use crate::strategy::doctor::{Calibration, Cause};
 use crate::units::{Bytes, UnitStyle};
 
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
+pub const START: &str = "Start";
+pub const START_ABOUT: &str =
+    "Does this training run fit on that GPU? An exact answer, computed in your browser.";
+pub const START_CLOSE: &str = "Close the start";
+pub const ANY: &str = "A model, a config.json or an error message";
+pub const ANY_EXAMPLE: &str = "meta-llama/Llama-3.1-8B, a Hugging Face URL, or paste a file";
+pub const GO: &str = "Go";
+pub const NOT_FOUND: &str =
+    "Nothing known by that name. Choose a run below, or paste its config.json.";
+pub const START_AGAIN: &str = "Start from a model, a file or an example";
+pub const RESET_ABOUT: &str = "Take back every change since the chosen example";
+pub const DECLARE: &str = "Declare your own network";
+/// How many things the numbers leave out.
+pub fn left_out(count: usize) -> String {
+    match count {
+        1 => "1 thing is not modelled".into(),
+        _ => format!("{count} things are not modelled"),
+    }
+}
+
+pub const TRUST: &str = "How far to trust this";
+pub const TRUST_SAME: &str = "Recorded runs of this model, those most like yours first: what each needed, and what is predicted from its settings alone.";
+pub const TRUST_LIKE: &str = "No run of this model was recorded. These are the most similar: what each needed, and what is predicted from its settings alone.";
+pub const TRUST_ALL: &str = "All recorded runs are in docs/accuracy.md of the source code.";
+pub const SKIP: &str = "Skip to the answer";
 pub const VERDICT: &str = "Verdict";
-pub const STALE: &str = "From the last valid input.";
+pub const STALE: &str = "(from the last valid input)";
 pub const ALLOCATED: &str = "allocated";
 pub const RESERVED: &str = "reserved";
 pub const DEVICE: &str = "on the device";
@@ -44,9 +69,12 @@ pub const REMOVE: &str = "Remove";
 pub const SAVE_PROBE: &str = "Download the probe";
 pub const PROBE_ABOUT: &str =
     "A Python file for your training loop that logs one line per step. Open its log here.";
+pub const WHOLE_MODEL: &str = "Everything";
+pub const MODULE_PATH: &str = "Path of the module";
+pub const TABLE: &str = "Table";
 pub const BY_MODULE: &str = "By module";
 pub const TENSORS: &str = "Tensors alive at the peak";
-pub const INSIDE: &str = "Inside a layer";
+pub const INSIDE: &str = "Tensors of";
 pub const OUTSIDE: &str = "outside the model";
 pub const BESIDE_GPU: &str = "Host memory and disk";
 pub const SMALLER: &str = "smaller items";
@@ -61,31 +89,37 @@ pub fn other_data(data: &str) -> String {
 
 /// What the verdict is about, in the order people say it.
 pub fn about(scenario: &Scenario) -> String {
-    let training = &scenario.training;
-    let method = match &training.lora {
-        Some(lora) => format!("LoRA rank {}", lora.rank),
-        None => "full training".into(),
-    };
-    let card = Case::of(scenario)
-        .gpu
-        .map_or(&*scenario.hardware.gpu, |it| it.name);
+    let (training, case) = (&scenario.training, Case::of(scenario));
+    let card = case.gpu.map_or(&*scenario.hardware.gpu, |gpu| gpu.name);
     let cards = match scenario.hardware.gpus {
         1 => card.to_string(),
         many => format!("{many} × {card}"),
     };
-    let model = match (&scenario.model.network, Case::of(scenario).model) {
+    let model = match (&scenario.model.network, case.model) {
         (None, Some(model)) => model.name,
-        // What stands in the catalogue is not the name of what was declared.
+        // The catalogue's name is not that of a declared network.
         (Some(_), Some(_)) => DECLARED,
         (_, None) => &scenario.model.id,
     };
-    format!(
-        "{model}, {method}, {}, {}, {} × {} tokens on {cards}",
-        training.precision.label(),
-        training.optimizer.label(),
-        scenario.data.micro_batch,
-        scenario.data.sequence,
-    )
+    let method = match &training.lora {
+        Some(lora) => format!("LoRA rank {}", lora.rank),
+        None => "full training".into(),
+    };
+    let checkpointing = match training.checkpointing {
+        Checkpointing::None => String::new(),
+        mode => format!(", checkpointing: {}", mode.label().to_lowercase()),
+    };
+    let (batch, length) = (scenario.data.micro_batch, scenario.data.sequence);
+    let batch = match length {
+        1 => format!("batch of {batch}"),
+        _ => format!("{batch} × {length} tokens"),
+    };
+    let batch = match training.accumulation {
+        1 => batch,
+        times => format!("{times} × ({batch})"),
+    };
+    let (precision, optimizer) = (training.precision.label(), training.optimizer.label());
+    format!("{model}, {method}, {precision}, {optimizer}{checkpointing}, {batch} on {cards}")
 }
 
 /// What an axis of bytes shows, for a chart whose largest value this is.
@@ -313,12 +347,22 @@ pub fn more(section: &str) -> String {
 
 pub const CHANGED_SETTING: &str = "changed";
 
+/// What a click on "changed" does.
+pub fn reset_setting(label: &str, before: &str) -> String {
+    match before {
+        "" => format!("{label}: changed. Clear it again"),
+        _ => format!("{label}: changed. Back to {before}"),
+    }
+}
+
 pub fn changed(count: usize) -> String {
     match count {
         0 => String::new(),
         _ => format!("{count} changed"),
     }
 }
+
+pub const NO_MATCH: &str = "No match. The nearest are:";
 
 pub fn choices(label: &str) -> String {
     format!("Options: {label}")

@@ -1,0 +1,170 @@
+// The way through the page: where a first visit begins, the four places, fields that take what people write.
+import assert from "node:assert/strict";
+import { until } from "./browser.mjs";
+import { accessible, press, test, unfold } from "./test.mjs";
+
+const text = (visit, selector) => visit.page.$eval(selector, (it) => it.innerText);
+const value = (visit, path) => visit.page.$eval(`[name="${path}"]`, (it) => it.value);
+
+test("a first visit asks what to start from, and takes a name, a file or an error", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open();
+  assert.match(await text(visit, ".brand"), /Does this training run fit/);
+  await page.waitForFunction(() => document.querySelectorAll(".card .bar rect").length > 20);
+  assert.equal((await page.$$(".card")).length, 5);
+
+  const begin = async (given, ...keys) => {
+    if ((await page.$("#any")) === null) await press(visit, '[data-do="start"]');
+    await page.waitForSelector("#any");
+    await page.$eval("#any", (it) => (it.focus(), it.select()));
+    await page.keyboard.type(given);
+    for (const key of keys) await page.keyboard.press(key);
+  };
+  await begin("meta-llama/Llama-3.1-8B-Instruct", "Enter");
+  await until("the model", async () => (await value(visit, "model.id")) === "Llama 3.1 8B");
+  assert.equal(await page.$("#any"), null);
+  await begin("4090", "Enter");
+  await until("the card", async () => /4090/.test(await value(visit, "hardware.gpu")));
+
+  // What is no name offers the nearest.
+  await begin("qwenn 2.5 7", "Enter");
+  await page.waitForFunction(() => /nearest/.test(document.querySelector(".nearest").innerText));
+  await page.$$eval(".nearest button", (all) => all.find((it) => it.textContent === "Qwen2.5 7B").click());
+  await until("the nearest model", async () => (await value(visit, "model.id")) === "Qwen2.5 7B");
+
+  // A pasted error goes to the doctor.
+  if ((await page.$("#any")) === null) await press(visit, '[data-do="start"]');
+  await page.waitForSelector("#any");
+  await page.$eval("#any", (it) => {
+    it.value = "Traceback\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.00 GiB is free.";
+    it.dispatchEvent(new Event("input", { bubbles: true }));
+  });
+  await page.waitForFunction(() => /out of memory/.test(document.querySelector("#doctor")?.value ?? ""));
+  assert.deepEqual(visit.heard, []);
+});
+
+test("a card of the first visit is one click from its answer", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open();
+  await press(visit, '[data-preset="llama-8b-lora-24gb"]');
+  await until("the answer", async () => /Llama 3\.1 8B, LoRA/.test(await text(visit, ".about")));
+  assert.equal(await page.$("[data-testid=start]"), null);
+  assert.equal(await page.$eval(".changed:not([hidden])", () => 1).catch(() => 0), 0);
+});
+
+test("each place is one click or one key away, and the answer stays in sight", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open();
+  const seen = (place) =>
+    page.$eval(`#place-${place}`, (it) => {
+      const bar = document.querySelector(".verdict-bar").getBoundingClientRect();
+      const top = it.getBoundingClientRect().top;
+      return bar.top >= -1 && bar.bottom <= innerHeight + 1 && top > -2 && top < innerHeight;
+    });
+  const places = ["fits", "change", "run", "diagnose"];
+  for (const [width, height] of [
+    [1440, 900],
+    [360, 740],
+  ]) {
+    await page.setViewport({ width, height });
+    for (const [at, place] of places.entries()) {
+      await page.evaluate(() => document.activeElement.blur());
+      await page.keyboard.press(String(at + 1));
+      await until(`the place ${place} by key`, () => seen(place));
+      assert.equal(await page.evaluate(() => document.activeElement.id), `place-${place}`);
+    }
+    for (const place of places) {
+      await press(visit, `[data-place="place-${place}"]`);
+      await until(`the place ${place} by click`, () => seen(place));
+    }
+  }
+});
+
+test("the keyboard is never under what stays in sight", async ({ visit }) => {
+  const { page } = visit;
+  await page.setViewport({ width: 1280, height: 700 });
+  await visit.open(`${visit.site.url}#v=1&dims=layers=2,hidden=128,heads=2&seq=64`);
+  // The skip link is the first stop.
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.className), "skip");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "answers");
+  const hidden = [];
+  for (let stops = 0; stops < 60; stops += 1) {
+    await page.keyboard.press("Tab");
+    const under = await page.evaluate(() => {
+      const it = document.activeElement;
+      const bar = document.querySelector(".verdict-bar");
+      if (bar.contains(it) || it === document.body) return "";
+      const [a, b] = [it.getBoundingClientRect(), bar.getBoundingClientRect()];
+      return a.top < b.bottom - 1 && a.bottom > b.top + 1 && a.left < b.right && a.right > b.left ? it.outerHTML.slice(0, 100) : "";
+    });
+    if (under) hidden.push(under);
+  }
+  assert.deepEqual(hidden, []);
+});
+
+test("numbers are taken as people write them, and a change is taken back by one click", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open();
+  const before = await visit.bytes();
+  const check = async (path, written, meant) => {
+    await page.$eval(`[name="${path}"]`, (it) => (it.focus(), it.select()));
+    await page.keyboard.type(written);
+    await page.keyboard.press("Tab");
+    await until(`${path} to be ${meant}`, async () => (await value(visit, path)) === meant);
+  };
+  await check("data.sequence", "2k", "2048");
+  await check("data.sequence", "1,536", "1536");
+  const moved = () => page.$eval('[data-path="data.micro_batch"]', (it) => it.getBoundingClientRect().top);
+  const place = await moved();
+  await page.$eval('[name="data.sequence"]', (it) => (it.focus(), it.select()));
+  await page.keyboard.type("1e");
+  assert.equal(await moved(), place);
+  await check("data.sequence", "1536", "1536");
+  const changed = '[data-path="data.sequence"] .changed';
+  assert.match(await page.$eval(changed, (it) => it.title), /Back to 1024/);
+  await press(visit, changed);
+  await until("the preset's length", async () => (await visit.bytes()) === before);
+  assert.equal(await page.evaluate(() => document.activeElement.name), "data.sequence");
+});
+
+test("a model is found by what people call it, and never by a lone part of a name", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open();
+  const type = async (given) => {
+    await page.focus('[name="model.id"]');
+    await page.keyboard.type(given);
+  };
+  const options = () => page.$$eval('[id="model.id.list"] [role=option]', (all) => all.map((it) => it.firstChild.data));
+  await type("lamma-3.1-8b");
+  await until("the nearest", async () => (await options()).includes("Llama 3.1 8B"));
+  assert.match(await text(visit, ".combo .found > p:not([hidden])"), /No match/);
+  await page.keyboard.press("Escape");
+  await type("resnet50");
+  await page.keyboard.press("Enter");
+  await until("ResNet-50", async () => (await value(visit, "model.id")) === "ResNet-50");
+});
+
+test("charts say the values where one points, and each is a picture one click away", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open();
+  await page.waitForSelector('[data-testid="sweep-chart"] .plot .line-main');
+  await page.$eval('[data-testid="sweep-chart"]', (it) => it.scrollIntoView({ block: "center" }));
+  const box = await (await page.$('[data-testid="sweep-chart"] .plot')).boundingBox();
+  await page.mouse.move(box.x + box.width - 30, box.y + box.height / 2);
+  await page.waitForFunction(() => /Micro-batch 16: /.test(document.querySelector('[data-testid="sweep-chart"] .readout').innerText));
+  await page.waitForSelector('[data-testid="timeline"] .drawing .part-activations');
+  assert.match(await text(visit, '[data-testid="timeline"] .readout'), /allocated: activations/);
+  for (const chart of ["timeline", "sweep", "breakdown"]) {
+    const { name, text } = await visit.download(`[data-testid="picture-${chart}"]`);
+    assert.ok(name === `${chart}.png` && text.includes("PNG"), name);
+  }
+  await unfold(visit, "modules");
+  await page.waitForSelector("[data-testid=flame] .tile");
+  await page.$eval('[data-testid="modules"] .tensors th button', (it) => it.click());
+  await page.waitForFunction(() => document.querySelectorAll(".crumbs button").length === 2);
+  await accessible(visit, "modules");
+  assert.deepEqual(await visit.violations(), []);
+  assert.deepEqual(visit.heard, []);
+});
