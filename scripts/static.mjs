@@ -1,9 +1,14 @@
-// A static file server for this machine alone: what any host of dist/ does, and no more.
+// A static file server for this machine alone: what any host of dist/ does, compression included, and no more.
 //   node scripts/static.mjs FOLDER PORT
-import { createReadStream, statSync } from "node:fs";
+import { createReadStream, readdirSync, statSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { extname, join, normalize, resolve, sep } from "node:path";
 import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { brotliCompress } from "node:zlib";
+
+const compress = promisify(brotliCompress);
 
 const TYPES = {
   ".css": "text/css; charset=utf-8",
@@ -28,12 +33,22 @@ export async function serve(folder, port, path = "/") {
     site.requests.push(pathname);
     const file = find(resolve(site.folder), path, pathname);
     if (!file) return response.writeHead(404, { "content-type": "text/plain" }).end("not found\n");
-    response.writeHead(200, {
-      "content-type": TYPES[extname(file)] ?? "application/octet-stream",
+    const type = TYPES[extname(file)] ?? "application/octet-stream";
+    const headers = {
+      "content-type": type,
       "cache-control": "no-cache",
       "content-security-policy": "frame-ancestors 'none'",
       "x-content-type-options": "nosniff",
-    });
+      vary: "accept-encoding",
+    };
+    const packs = !type.endsWith("png") && /\bbr\b/.test(request.headers["accept-encoding"] ?? "");
+    if (packs && request.method === "GET") {
+      packed(file)
+        .then((body) => response.writeHead(200, { ...headers, "content-encoding": "br", "content-length": body.length }).end(body))
+        .catch(() => response.destroy());
+      return;
+    }
+    response.writeHead(200, headers);
     if (request.method === "HEAD") return response.end();
     createReadStream(file).on("error", () => response.destroy()).pipe(response);
   });
@@ -44,6 +59,21 @@ export async function serve(folder, port, path = "/") {
     return new Promise((done) => server.close(done));
   };
   return site;
+}
+
+/** Compressed files by name and time: each is compressed once, as a host does when it is uploaded. */
+const kept = new Map();
+
+function packed(file) {
+  const key = `${file} ${statSync(file).mtimeMs}`;
+  if (!kept.has(key)) kept.set(key, readFile(file).then((bytes) => compress(bytes)));
+  return kept.get(key);
+}
+
+/** Compresses a folder's files before the first visitor asks for them. */
+export async function warm(folder) {
+  const files = readdirSync(folder, { withFileTypes: true }).filter((it) => it.isFile() && !it.name.endsWith(".png"));
+  await Promise.all(files.map((it) => packed(join(resolve(folder), it.name))));
 }
 
 function find(root, path, pathname) {
@@ -62,6 +92,7 @@ function find(root, path, pathname) {
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
   const [folder, port] = process.argv.slice(2);
   try {
+    await warm(folder);
     const { url } = await serve(folder, Number(port));
     console.log(`Headroom is at ${url} (Ctrl+C stops it)`);
   } catch (problem) {
