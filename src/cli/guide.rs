@@ -28,6 +28,8 @@ pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
     for knob in guide.knobs {
         text.push_str(&knob_in_words(knob));
     }
+    text.push_str("The patch, for git apply at this commit\n\n");
+    text.push_str(guide.patch);
     Ok(Answer::new(text, &whole(guide, claims)))
 }
 
@@ -45,8 +47,8 @@ fn in_words(claim: &Claim, finding: &Finding) -> String {
 
 fn knob_in_words(knob: &Knob) -> String {
     let mut text = format!("{} [{}]\n  {}\n", knob.flag, knob.wiring.label(), knob.note);
-    for line in knob.patch.lines() {
-        text.push_str(&format!("    {line}\n"));
+    if !knob.patched.is_empty() {
+        text.push_str(&format!("  with the patch: {}\n", knob.patched));
     }
     text.push('\n');
     text
@@ -58,12 +60,13 @@ fn whole(guide: &Guide, claims: Vec<Document>) -> Document {
             .with("flag", knob.flag)
             .with("wiring", knob.wiring.label())
             .with("note", knob.note)
-            .with("patch", knob.patch)
+            .with("patched", knob.patched)
             .with("source", knob.source)
     });
     Document::new()
         .with("preset", guide.preset)
         .with("document", guide.document)
+        .with("patch", guide.patch)
         .with("claims", Document::List(claims))
         .with("knobs", Document::List(knobs.collect()))
 }

@@ -19,6 +19,9 @@ pub struct Guide {
     pub preset: &'static str,
     /// The document, its repository and its commit.
     pub document: &'static str,
+    /// Changes to the system's code, for `git apply` at the guide's commit. They add flags and keys, and do nothing where
+    /// none of these is given.
+    pub patch: &'static str,
     pub claims: &'static [Claim],
     pub knobs: &'static [Knob],
 }
@@ -30,8 +33,8 @@ pub struct Knob {
     pub flag: &'static str,
     pub wiring: Wiring,
     pub note: &'static str,
-    /// The change to the system's code that makes the knob work, as a unified diff; empty where none is needed.
-    pub patch: &'static str,
+    /// How it is given once the guide's patch is applied; empty where the patch changes nothing about it.
+    pub patched: &'static str,
     /// The file that was read.
     pub source: &'static str,
 }
@@ -116,7 +119,24 @@ mod tests {
                 let sentence = knob.note.ends_with('.') && !knob.source.is_empty();
                 assert!(sentence, "{}", knob.flag);
                 let needs = knob.wiring == Wiring::NeedsPatch;
-                assert!(!needs || !knob.patch.is_empty(), "{}: no patch", knob.flag);
+                assert!(
+                    !needs || !knob.patched.is_empty(),
+                    "{}: no patch",
+                    knob.flag
+                );
+                // What it names is in the patch, or was there before.
+                for word in knob.patched.split([' ', ',']) {
+                    let path = |section| word.strip_prefix(section);
+                    let flag = word
+                        .strip_prefix("--")
+                        .map(|flag| flag.trim_start_matches("no-"));
+                    let Some(name) = flag.or(path("training.")).or(path("model.")) else {
+                        continue;
+                    };
+                    let name = name.trim_end_matches(':');
+                    let found = guide.patch.contains(name) || knob.flag.contains(name);
+                    assert!(found, "{name} is not in the patch of {}", guide.preset);
+                }
             }
         }
     }

@@ -8,7 +8,7 @@ use crate::scenario::{Precision, Problem, Scenario};
 pub(super) const TARGET: Target = Target {
     id: "dreams",
     title: "DreaMS (its own command)",
-    versions: "pluskal-lab/DreaMS dbec3a0 (torch 2.2, pytorch-lightning 2.0); its fork turns a batch of N into 1 × N",
+    versions: "maxvdboom/DreaMS 757a414, with wiring.diff applied (torch 2.2, pytorch-lightning 2.0)",
     differs: "",
     write,
 };
@@ -18,27 +18,34 @@ const SYSTEM: System = System {
     arch: "dreams",
     said: &[
         "data.micro_batch",
+        "hardware.gpus",
         "training.precision",
-        "training.clip",
         "training.freeze",
+        "runtime.workers",
+        "runtime.save_keep",
     ],
     dims: &["peaks", "validation_spectra"],
     patches: &[
         Patch {
             path: "training.accumulation",
             values: &[],
-            what: "accumulate_grad_batches in the pl.Trainer(...) of dreams/training/train.py, which has no flag for it",
+            what: "--accumulate_grad_batches",
         },
         Patch {
-            path: "training.checkpointing",
-            values: &["layers"],
-            what: "commit 2acc056 of pluskal-lab/DreaMS or a later one, which can checkpoint layers",
+            path: "training.clip",
+            values: &[],
+            what: "--gradient_clip_val",
+        },
+        Patch {
+            path: "runtime.save_every",
+            values: &[],
+            what: "--every_n_train_steps",
         },
     ],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let asked = SYSTEM.asked(scenario)?;
+    let mut asked = SYSTEM.asked(scenario)?;
     if scenario.model.id != "dreams" {
         let expected = "dreams, the fine-tuning: the recipe of pre-training is a script of its own";
         return Err(vec![Problem::new("model.id", &scenario.model.id, expected)]);
@@ -62,48 +69,73 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         let problem = Problem::new("training.freeze", freeze.join(","), expected);
         return Err(vec![problem]);
     }
-    let mut options: Vec<(&str, String)> = [
-        ("--project_name", "headroom"),
-        ("--job_key", "headroom"),
-        ("--run_name", "headroom"),
-        ("--wandb_entity_name", "none"),
-        ("--no_wandb", ""),
+    let (data, runtime) = (&scenario.data, &scenario.runtime);
+    let peaks = asked.size("peaks");
+    // All are kept with -1 here, with 0 in a scenario.
+    let kept = match runtime.save_keep {
+        0 => "-1".into(),
+        kept => kept.to_string(),
+    };
+    asked.need("--as_given: without it the fork takes a batch of 1, two workers and four validations an epoch");
+    let fixed = [
+        ("--project_name", "MorganFingerprints"),
+        ("--job_key", "morgan_4096_fine_tune_wandb"),
+        ("--run_name", "morgan_4096_fine_tune_wandb"),
         ("--train_objective", "fp_morgan_4096"),
         ("--train_regime", "fine-tuning"),
-        ("--dataset_pth", "\"${DATASET:?an .hdf5 file of spectra}\""),
+        (
+            "--dataset_pth",
+            "\"${DATASET:-./data/paired_spectra/canopus_train_dreams.hdf5}\"",
+        ),
         ("--dformat", "A"),
         ("--model", "DreaMS"),
-        ("--pre_trained_pth", "\"${PRETRAINED:?ssl_model.ckpt}\""),
+        ("--pre_trained_pth", "\"${PRETRAINED}/ssl_model.ckpt\""),
         ("--head_depth", "1"),
         ("--lr", "1e-4"),
         ("--weight_decay", "1e-5"),
         ("--prec_intens", "1.1"),
         ("--max_epochs", "100"),
         ("--log_every_n_steps", "10"),
-        ("--val_check_interval", "0.1"),
         ("--val_frac", "0.2"),
         ("--seed", "3407"),
-    ]
-    .map(|(flag, value)| (flag, value.to_string()))
-    .to_vec();
+    ];
+    let mut options: Vec<(&str, String)> = fixed
+        .map(|(flag, value)| (flag, value.to_string()))
+        .to_vec();
     options.extend([
-        ("--batch_size", scenario.data.micro_batch.to_string()),
-        ("--max_peaks_n", asked.size("peaks").to_string()),
-        ("--train_precision", precision.to_string()),
-        ("--num_devices", scenario.hardware.gpus.to_string()),
-        ("--num_workers_data", scenario.runtime.workers.to_string()),
-        (
-            "--save_top_k",
-            scenario.runtime.save_keep.max(1).to_string(),
-        ),
+        asked.flag("--as_given", ""),
+        // The author's account is not everyone's.
+        asked.flag("--no_wandb", ""),
+        asked.option("--batch_size", "2", data.micro_batch),
+        asked.option("--max_peaks_n", "100", peaks),
+        asked.option("--train_precision", "32", precision),
+        asked.option("--num_devices", "2", scenario.hardware.gpus),
+        asked.option("--num_workers_data", "4", runtime.workers),
+        asked.option("--save_top_k", "3", kept),
+        asked.option("--val_check_interval", "0.1", "0.1"),
     ]);
+    if scenario.training.accumulation > 1 {
+        options.push(asked.flag("--accumulate_grad_batches", scenario.training.accumulation));
+    }
+    if runtime.save_every != 1000 {
+        let every = match runtime.save_every {
+            // Lightning takes no steps at all for never.
+            0 => u64::from(u32::MAX),
+            every => every,
+        };
+        options.push(asked.flag("--every_n_train_steps", every));
+    }
     if scenario.training.clip {
-        options.push(("--gradient_clip_val", "1.0".into()));
+        options.push(asked.flag("--gradient_clip_val", "1.0"));
     }
     if frozen {
         // Beyond the last epoch, so that it never thaws.
-        options.push(("--unfreeze_backbone_at_epoch", "101".into()));
+        options.push(asked.flag("--unfreeze_backbone_at_epoch", "101"));
     }
-    let command = command(&["exec", "python3", "dreams/training/train.py"], &options);
+    let command = format!(
+        "# The repository's own paths, PRETRAINED among them.\n\
+         $(python -c \"from dreams.definitions import export; export()\")\n{}",
+        command("exec python3 dreams/training/train.py", &options)
+    );
     Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, &command, vec![]))
 }

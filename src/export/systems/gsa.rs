@@ -1,9 +1,9 @@
 //! Gated Sparse Attention: the whole YAML of `training/train.py`, read by OmegaConf, and its `torchrun` command.
 
-use super::super::common::file;
+use super::super::common::{file, machines};
 use super::super::header::header;
 use super::super::{Files, Target};
-use super::{Patch, System, command, starter};
+use super::{System, command, starter};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
@@ -26,6 +26,11 @@ const SYSTEM: System = System {
         "training.precision",
         "training.checkpointing",
         "training.accumulation",
+        "training.clip",
+        "hardware.gpus",
+        "hardware.nodes",
+        "runtime.workers",
+        "runtime.save_every",
     ],
     dims: &[
         "layers",
@@ -40,16 +45,15 @@ const SYSTEM: System = System {
         "k_base",
         "k_min",
         "k_max",
+        "adaptive",
+        "value_gate",
+        "output_gate",
     ],
-    patches: &[Patch {
-        path: "model.dims.tied",
-        values: &[],
-        what: "tie_word_embeddings is not passed on from the YAML; wiring.diff passes it",
-    }],
+    patches: &[],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let asked = SYSTEM.asked(scenario)?;
+    let mut asked = SYSTEM.asked(scenario)?;
     let training = &scenario.training;
     let precision = match training.precision {
         Precision::AmpBf16 => "bf16",
@@ -76,28 +80,68 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             )]);
         }
     };
+    let machines = machines(scenario).map_err(|problem| vec![problem])?;
+    let mut sized = |key: &str, dim: &str, author: u64| {
+        let size = asked.size(dim);
+        asked.value(key, &author.to_string(), size);
+        size
+    };
     let gates = Document::new()
-        .with("d_indexer", asked.size("indexer"))
-        .with("n_indexer_heads", asked.size("indexer_heads"))
+        .with("d_indexer", sized("d_indexer", "indexer", 64))
+        .with(
+            "n_indexer_heads",
+            sized("n_indexer_heads", "indexer_heads", 4),
+        )
         .with_note(
             "k_base",
-            asked.size("k_base"),
+            sized("k_base", "k_base", 512),
             "does nothing while k is adaptive",
         )
-        .with("k_min", asked.size("k_min"))
-        .with_note("k_max", asked.size("k_max"), "what memory goes by")
-        .with("use_value_gate", true)
-        .with("use_output_gate", true)
-        .with("use_adaptive_k", true);
+        .with("k_min", sized("k_min", "k_min", 64))
+        .with_note(
+            "k_max",
+            sized("k_max", "k_max", 1024),
+            "what memory goes by",
+        )
+        .with(
+            "use_value_gate",
+            sized("use_value_gate", "value_gate", 1) > 0,
+        )
+        .with(
+            "use_output_gate",
+            sized("use_output_gate", "output_gate", 1) > 0,
+        )
+        .with("use_adaptive_k", sized("use_adaptive_k", "adaptive", 1) > 0);
     let model = Document::new()
-        .with("d_model", asked.size("hidden"))
-        .with("n_layers", asked.size("layers"))
-        .with("n_heads", asked.size("heads"))
-        .with("n_kv_heads", asked.size("kv"))
-        .with("d_ffn", asked.size("ffn"))
-        .with("vocab_size", asked.size("vocab"))
-        .with("max_position_embeddings", asked.size("ctx"))
+        .with("d_model", sized("d_model", "hidden", 512))
+        .with("n_layers", sized("n_layers", "layers", 8))
+        .with("n_heads", sized("n_heads", "heads", 8))
+        .with("n_kv_heads", sized("n_kv_heads", "kv", 2))
+        .with("d_ffn", sized("d_ffn", "ffn", 1536))
+        .with("vocab_size", sized("vocab_size", "vocab", 151_936))
+        .with(
+            "max_position_embeddings",
+            sized("max_position_embeddings", "ctx", 8192),
+        )
         .with("gsa", gates);
+    let (data, runtime) = (&scenario.data, &scenario.runtime);
+    let effective = scenario.effective_batch();
+    let clip = if training.clip { 1.0 } else { 0.0 };
+    // The trainer takes 0 for a divisor.
+    let save = match runtime.save_every {
+        0 => u64::from(u32::MAX),
+        every => every,
+    };
+    asked.value("micro_batch_size", "2", data.micro_batch);
+    asked.value("gradient_accumulation_steps", "32", training.accumulation);
+    asked.value("global_batch_size", "256", effective);
+    asked.value("max_seq_len", "1024", data.sequence);
+    asked.value("precision", "bf16", precision);
+    asked.value("gradient_checkpointing", "true", checkpointing);
+    asked.value("grad_clip", "1", clip);
+    asked.value("num_workers", "4", runtime.workers);
+    asked.value("save_interval", "5000", save);
+    asked.value("GPUs", "4", scenario.hardware.gpus);
     let loop_ = Document::new()
         .with_note("optimizer", "adamw", "not read: it is always AdamW")
         .with("learning_rate", 3e-4)
@@ -109,54 +153,54 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with("warmup_steps", 2000_u64)
         .with_note("lr_scheduler", "cosine", "not read: it is always a cosine")
         .with("max_steps", 100_000_u64)
-        .with("micro_batch_size", scenario.data.micro_batch)
+        .with("micro_batch_size", data.micro_batch)
         .with("gradient_accumulation_steps", training.accumulation)
         .with_note(
             "global_batch_size",
-            scenario.effective_batch(),
+            effective,
             "not read: micro-batch × accumulation × GPUs",
         )
         .with_note(
             "max_seq_len",
-            scenario.data.sequence,
+            data.sequence,
             "cuts packed rows: the rest of a longer row is lost",
         )
         .with("precision", precision)
         .with("gradient_checkpointing", checkpointing)
-        .with("grad_clip", 1.0)
+        .with("grad_clip", clip)
         .with_note("indexer_warmup_steps", 1000_u64, "stored, not used")
-        .with("indexer_lr_multiplier", 10.0);
+        .with("indexer_lr_multiplier", 10.0)
+        .with_note("log_interval", 10_u64, "the trainer reads it here")
+        .with_note("save_interval", save, "the trainer reads it here");
     let data = Document::new()
-        .with_note("local_dataset_path", "data/packed", "yours")
-        .with("data_dir", "data")
-        .with("dataset", "packed")
-        .with("tokenizer", "Qwen/Qwen2.5-0.5B")
-        .with("num_workers", scenario.runtime.workers)
+        .with_note(
+            "local_dataset_path",
+            "/data/hf_datasets/SlimPajama-627B",
+            "read where data_dir is not there",
+        )
+        .with_note("data_dir", "data/packed", "train.bin and metadata.json")
+        .with("dataset", "cerebras/SlimPajama-627B")
+        .with("tokenizer", "Qwen/Qwen2.5-7B")
+        .with("num_workers", runtime.workers)
         .with("use_packing", true);
     let logging = Document::new()
-        .with("project", "headroom")
-        .with_note(
-            "log_interval",
-            10_u64,
-            "these three are read from the wrong section",
-        )
+        .with("project", "gsa-pretrain")
+        .with_note("log_interval", 10_u64, "these three are not read here")
         .with("eval_interval", 1000_u64)
-        .with("save_interval", scenario.runtime.save_every.max(1));
+        .with("save_interval", save);
     let document = Document::new()
         .with("model", model)
         .with("training", loop_)
         .with("data", data)
         .with("logging", logging);
     let header = header(&TARGET, scenario, estimate);
-    let config = file("gsa.yaml", format!("{header}{}", yaml::write(&document)));
-    let mut words = vec!["exec".to_string()];
-    words.extend(starter(scenario));
-    words.push("training/train.py".into());
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let differs = yaml::comment(&asked.differs);
+    let text = format!("{header}{differs}{}", yaml::write(&document));
     let options = [
         ("--config", "\"$here/gsa.yaml\"".to_string()),
-        ("--output_dir", "\"$here/out\"".to_string()),
+        ("--output_dir", "outputs/gsa-512m".to_string()),
     ];
-    let command = command(&words, &options);
+    let command = command(&starter(&machines, "training/train.py"), &options);
+    let config = file("gsa.yaml", text);
     Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, &command, vec![config]))
 }

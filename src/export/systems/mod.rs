@@ -7,15 +7,15 @@ mod peptrm;
 mod prs_med;
 mod rna;
 
-use super::common::{exports, file, script};
+use super::common::{Machines, exports, file, script};
 use super::header::header;
 use super::{File, Target, shell};
 use crate::catalog;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::guide::{self, Wiring};
+use crate::guide;
 use crate::order::Map;
-use crate::scenario::{Problem, Scenario, presets, settings};
+use crate::scenario::{Problem, Scenario, network, presets, settings};
 
 pub(super) const DREAMS: Target = dreams::TARGET;
 pub(super) const GSA: Target = gsa::TARGET;
@@ -27,19 +27,19 @@ pub(super) const RNA: Target = rna::TARGET;
 struct System {
     preset: &'static str,
     arch: &'static str,
-    /// Settings that a flag or a key carries.
+    /// Settings that a flag or a key carries, or that the launch does.
     said: &'static [&'static str],
     /// The model's dimensions that one carries, or that describe the data.
     dims: &'static [&'static str],
-    /// Settings and dimensions that take a change to the system's code.
+    /// Settings and dimensions that the system's code follows once `wiring.diff` is applied.
     patches: &'static [Patch],
 }
 
-/// A change to a system's code that makes it do what a setting asks for.
+/// What `wiring.diff` makes possible.
 struct Patch {
     /// The setting's path, or `model.dims.` and a dimension.
     path: &'static str,
-    /// The values that the change makes possible; empty where it takes any.
+    /// The values that it makes possible; empty where it takes any.
     values: &'static [&'static str],
     what: &'static str,
 }
@@ -50,34 +50,95 @@ impl Patch {
     }
 }
 
-/// Sections whose settings describe the machine and what runs on it, whatever the system.
-const ANYWHERE: &[&str] = &["hardware", "stack", "runtime"];
-
-/// Settings of those sections that nothing but the system's own code could follow.
-const NOWHERE: &[&str] = &["runtime.memory_fraction", "runtime.eval_batch"];
-
-/// Settings that describe data or a wish, and are no knob of a run.
-const DESCRIPTIONS: &[&str] = &[
+/// Settings that describe the machine, the data or a wish, and are no knob of a run, and those of the allocator, which
+/// every process reads from its environment.
+const ANYWHERE: &[&str] = &[
     "model.id",
     "model.dims",
     "data.distribution",
     "data.mean",
     "data.p95",
     "data.max",
+    "data.samples",
     "data.global_batch",
+    "hardware.gpu",
+    "hardware.memory_mib",
+    "hardware.capability",
+    "hardware.bandwidth",
+    "hardware.tflops",
+    "hardware.os",
+    "hardware.display",
+    "stack.torch",
+    "stack.transformers",
+    "stack.peft",
+    "stack.bitsandbytes",
+    "stack.liger",
+    "runtime.expandable_segments",
+    "runtime.max_split_size_mb",
+    "runtime.garbage_collection_threshold",
+    "runtime.roundup_power2_divisions",
+    "runtime.dataset_gib",
 ];
 
 /// What a system was asked for.
 struct Asked {
     /// Every dimension of its model, changed ones included.
     sizes: Map<String, u64>,
-    /// Lines that say which change to the system's code this needs.
+    /// What of this needs `wiring.diff`, a line each.
     needs: String,
+    /// What is otherwise than in the author's own files, a line each.
+    differs: String,
 }
 
 impl Asked {
     fn size(&self, name: &str) -> u64 {
         self.sizes.get(name).copied().unwrap_or_default()
+    }
+
+    /// Notes that this takes the patch.
+    fn need(&mut self, what: &str) {
+        self.needs.push_str(&format!("Needs wiring.diff: {what}\n"));
+    }
+
+    /// Notes what the run does besides.
+    fn note(&mut self, what: &str) {
+        self.differs.push_str(what);
+        self.differs.push('\n');
+    }
+
+    /// The value, noted where it is not the author's.
+    fn value(&mut self, name: &str, author: &str, value: impl ToString) -> String {
+        let value = value.to_string();
+        if value != author {
+            let author = if author.is_empty() {
+                "not given"
+            } else {
+                author
+            };
+            let ours = if value.is_empty() { "given" } else { &value };
+            self.differs
+                .push_str(&format!("Not the author's: {name} {ours} ({author})\n"));
+        }
+        value
+    }
+
+    /// Notes a flag that the author does not give.
+    fn flag(&mut self, name: &'static str, value: impl ToString) -> (&'static str, String) {
+        let value = value.to_string();
+        self.differs
+            .push_str(&format!("Not the author's: {name} {value}").trim_end());
+        self.differs.push('\n');
+        (name, value)
+    }
+
+    /// A flag with its value, noted where that is not the author's.
+    fn option(
+        &mut self,
+        name: &'static str,
+        author: &str,
+        value: impl ToString,
+    ) -> (&'static str, String) {
+        (name, self.value(name, author, value))
     }
 }
 
@@ -85,50 +146,65 @@ impl System {
     /// The scenario in the system's words; or every field that the system does in one way only.
     fn asked(&self, scenario: &Scenario) -> Result<Asked, Vec<Problem>> {
         let id = &scenario.model.id;
-        let Some(model) = catalog::model(id).filter(|it| it.arch == self.arch) else {
+        let Some(model) = catalog::model(id).filter(|model| model.arch == self.arch) else {
             let expected = format!("{}, or another model of that system", self.preset);
             return Err(vec![Problem::new("model.id", id, expected)]);
         };
         let base = presets::find(self.preset).map(presets::Preset::scenario);
         let base = base.unwrap_or_default();
         let mut problems = Vec::new();
-        let mut needs = String::new();
+        let mut asked = Asked {
+            sizes: Map::new(),
+            needs: String::new(),
+            differs: String::new(),
+        };
         let mut need = |path: &str, value: &str| {
             let mut patches = self.patches.iter();
             let patch = patches.find(|patch| patch.allows(path, value));
             if let Some(patch) = patch {
-                let what = patch.what;
-                needs.push_str(&format!("Needs a change to the code: {path}: {what}\n"));
+                asked.need(&format!("{path}: {}", patch.what));
             }
             patch.is_some()
         };
+        if let Some(network) = &scenario.model.network {
+            let expected = "a model of the catalogue: a declared network has no code to run";
+            problems.push(Problem::new(network::FIELD, network.text(), expected));
+        }
         for setting in settings::all() {
             let path = setting.path;
-            let anywhere = ANYWHERE.contains(&setting.section()) && !NOWHERE.contains(&path);
-            let free = anywhere || DESCRIPTIONS.contains(&path);
+            let free = ANYWHERE.contains(&path) || self.said.contains(&path);
             let (value, own) = (setting.get(scenario), setting.get(&base));
             let differs = setting.applies(scenario) && value != own;
-            if differs && !free && !self.said.contains(&path) && !need(path, &value) {
-                let expected = format!("{own}, which is all that this system does");
+            if differs && !free && !need(path, &value) {
+                let shown = if own.is_empty() { "nothing" } else { &own };
+                let expected = format!("{shown}, which is all that this system does");
                 problems.push(Problem::new(path, value, expected));
             }
         }
-        let mut sizes = Map::new();
         for (name, values) in model.sizes() {
-            sizes.insert(name.to_string(), values[0]);
+            asked.sizes.insert(name.to_string(), values[0]);
         }
         for (name, size) in &scenario.model.dims {
             let field = format!("model.dims.{name}");
-            let known = sizes.get(name) == Some(size) || self.dims.contains(&name.as_str());
-            if !known && !need(&field, &size.to_string()) {
-                let own = sizes.get(name).map_or("nothing".into(), u64::to_string);
-                let expected = format!("{own}, which no flag of this system changes");
-                problems.push(Problem::new(field, size.to_string(), expected));
+            let known = asked.sizes.get(name) == Some(size) || self.dims.contains(&name.as_str());
+            let mut patches = self.patches.iter();
+            let patch = patches.find(|patch| patch.allows(&field, &size.to_string()));
+            match patch {
+                _ if known => {}
+                Some(patch) => asked.need(&format!("{field}: {}", patch.what)),
+                None => {
+                    let own = asked
+                        .sizes
+                        .get(name)
+                        .map_or("nothing".into(), u64::to_string);
+                    let expected = format!("{own}, which no flag of this system changes");
+                    problems.push(Problem::new(field, size.to_string(), expected));
+                }
             }
-            sizes.insert(name.clone(), *size);
+            asked.sizes.insert(name.clone(), *size);
         }
         if problems.is_empty() {
-            Ok(Asked { sizes, needs })
+            Ok(asked)
         } else {
             Err(problems)
         }
@@ -145,12 +221,13 @@ impl System {
         mut files: Vec<File>,
     ) -> Vec<File> {
         let header = header(target, scenario, estimate);
-        let needs = yaml::comment(&asked.needs);
-        let mut contents = shell::opening(&format!("{header}{needs}"));
-        if !files.is_empty() {
-            contents.push_str("here=$PWD\n");
-        }
+        let notes = yaml::comment(&format!("{}{}", asked.needs, asked.differs));
+        let mut contents = shell::opening(&format!("{header}{notes}"));
+        contents.push_str("here=$PWD\n");
         contents.push_str("cd -- \"${REPOSITORY:?the folder where the system is checked out}\"\n");
+        if !asked.needs.is_empty() {
+            contents.push_str(CHECK_PATCH);
+        }
         contents.push_str(&exports(scenario));
         contents.push_str(command);
         files.push(script("launch.sh", contents));
@@ -164,10 +241,9 @@ impl System {
             return Vec::new();
         };
         let mut notes = format!(
-            "# What the knobs of {} do\n\nRead from {}.\n",
+            "# What the knobs of {} do\n\nRead from {}. `wiring.diff` is for `git apply` at that commit.\n",
             self.preset, guide.document
         );
-        let mut patches = String::new();
         for knob in guide.knobs {
             notes.push_str(&format!(
                 "\n- `{}`: {}. {} ({})",
@@ -176,32 +252,39 @@ impl System {
                 knob.note,
                 knob.source
             ));
-            if !knob.patch.is_empty() {
-                notes.push_str(" The change is in wiring.diff.");
-                let why = match knob.wiring {
-                    Wiring::Exists => "mends",
-                    _ => "wires",
-                };
-                patches.push_str(&format!(
-                    "# {why} {}\n{}\n",
-                    knob.flag,
-                    knob.patch.trim_end()
-                ));
+            if !knob.patched.is_empty() {
+                notes.push_str(&format!(" With wiring.diff: `{}`.", knob.patched));
             }
         }
         notes.push('\n');
-        let mut files = vec![file("wiring.md", notes)];
-        if !patches.is_empty() {
-            let head = "# Places are named by what stands there, not by line: make these changes by hand.\n";
-            files.push(file("wiring.diff", format!("{head}{patches}")));
-        }
-        files
+        vec![
+            file("wiring.md", notes),
+            file("wiring.diff", guide.patch.into()),
+        ]
     }
 }
 
+/// Ends the launch where what it needs of `wiring.diff` is not in the code.
+const CHECK_PATCH: &str = "\
+git apply --reverse --check -- \"$here/wiring.diff\" 2>/dev/null || {
+  echo \"launch.sh: first apply the patch: git -C '$PWD' apply '$here/wiring.diff'\" >&2
+  exit 1
+}
+";
+
+/// A problem for each of these numbers that is above the one at which the system stops.
+fn at_most(limits: &[(&'static str, u64, u64)]) -> Vec<Problem> {
+    let over = limits.iter().filter(|(_, value, most)| value > most);
+    let problem = |(field, value, most): &(&'static str, u64, u64)| {
+        let expected = format!("{most} at most, which is all that this system does");
+        Problem::new(*field, value.to_string(), expected)
+    };
+    over.map(problem).collect()
+}
+
 /// A command of several lines: one option with its value on each.
-fn command(words: &[&str], options: &[(&str, String)]) -> String {
-    let mut text = shell::command(words);
+fn command(start: &str, options: &[(&str, String)]) -> String {
+    let mut text = start.to_string();
     for (flag, value) in options {
         text.push_str(" \\\n  ");
         text.push_str(flag);
@@ -214,14 +297,19 @@ fn command(words: &[&str], options: &[(&str, String)]) -> String {
     text
 }
 
-/// `exec python` or `torchrun`, for as many GPUs as there are.
-fn starter(scenario: &Scenario) -> Vec<String> {
-    let gpus = scenario.hardware.gpus;
-    if gpus == 1 {
-        return vec!["python".into()];
+/// `exec` and what starts a Python script once for each GPU; where there are more machines, it is run on each of them.
+fn starter(machines: &Machines, script: &str) -> String {
+    let Machines { nodes, each } = machines;
+    if *nodes > 1 {
+        return format!(
+            "exec torchrun --nnodes {nodes} --nproc-per-node {each} --node-rank \"${{NODE_RANK:?}}\" \\\n  \
+             --master-addr \"${{MASTER_ADDR:?}}\" --master-port \"${{MASTER_PORT:-29500}}\" {script}"
+        );
     }
-    let words = ["torchrun".into(), format!("--nproc_per_node={gpus}")];
-    words.to_vec()
+    if *each > 1 {
+        return format!("exec torchrun --standalone --nproc-per-node {each} {script}");
+    }
+    format!("exec python {script}")
 }
 
 #[cfg(test)]
@@ -245,38 +333,60 @@ mod tests {
                 assert_eq!(settings::set(&mut scenario, name, value), Ok(()));
             }
             let target = export::target(target);
-            let files = target.map(|it| (it.write)(&scenario, &Estimate::default()));
+            let files = target.map(|target| (target.write)(&scenario, &Estimate::default()));
             match (files, expected) {
                 (Some(Ok(files)), Ok(parts)) => {
-                    let text: String = files.into_iter().map(|it| it.contents).collect();
+                    let text: String = files.into_iter().map(|file| file.contents).collect();
                     for part in parts {
                         assert!(text.contains(part), "{part} is not in\n{text}");
                     }
                 }
                 (Some(Err(problems)), Err(fields)) => {
-                    let found: Vec<&str> = problems.iter().map(|it| it.field.as_str()).collect();
+                    let found: Vec<&str> = problems
+                        .iter()
+                        .map(|problem| problem.field.as_str())
+                        .collect();
                     assert_eq!(found, fields);
                 }
                 (files, _) => panic!("{files:?}"),
             }
         }
-        let half = [
-            "--batch_size 2 ",
-            "--train_precision 32 ",
-            "--num_devices 2 ",
-            "--max_peaks_n 100 ",
-        ];
-        check("dreams", "dreams", &[], Ok(&half));
-        let accumulated = [
-            "Needs a change to the code: training.accumulation",
-            "--batch_size 1 ",
-        ];
+        const PATCHED: &str = "launch.sh: first apply the patch";
         check(
             "dreams",
             "dreams",
-            &[("accum", "2"), ("mb", "1")],
-            Ok(&accumulated),
+            &[],
+            Ok(&[
+                "--as_given ",
+                "--batch_size 2 ",
+                "--train_precision 32 ",
+                "--num_devices 2 ",
+                "--max_peaks_n 100 ",
+                "--num_workers_data 4 ",
+                "--save_top_k 3 ",
+                PATCHED,
+            ]),
         );
+        check(
+            "dreams",
+            "dreams",
+            &[
+                ("accum", "2"),
+                ("mb", "1"),
+                ("clip", "on"),
+                ("save_every", "2000"),
+            ],
+            Ok(&[
+                "--accumulate_grad_batches 2 ",
+                "--batch_size 1 ",
+                "Not the author's: --batch_size 1 (2)",
+                "--gradient_clip_val 1.0",
+                "--every_n_train_steps 2000 ",
+            ]),
+        );
+        let frozen = [("freeze", "backbone"), ("precision", "fp64")];
+        let thaws = ["--unfreeze_backbone_at_epoch 101", "--train_precision 64 "];
+        check("dreams", "dreams", &frozen, Ok(&thaws));
         check(
             "dreams",
             "dreams",
@@ -284,19 +394,36 @@ mod tests {
             Err(&["training.precision"]),
         );
         check("dreams", "gsa-512m", &[], Err(&["model.id"]));
-        let low = [
-            "micro_batch_size: 2",
-            "gradient_accumulation_steps: 32",
-            "precision: bf16",
-            "k_max: 1024",
-            "nproc_per_node=4",
-        ];
-        check("gsa", "gsa-512m", &[], Ok(&low));
+        check(
+            "gsa",
+            "gsa-512m",
+            &[],
+            Ok(&[
+                "micro_batch_size: 2",
+                "gradient_accumulation_steps: 32",
+                "precision: bf16",
+                "k_max: 1024",
+                "nproc-per-node 4 ",
+                "data_dir: data/packed",
+                "num_workers: 4",
+                "save_interval: 5000",
+            ]),
+        );
         check(
             "gsa",
             "gsa-512m",
             &[("mb", "3"), ("accum", "21")],
-            Ok(&["global_batch_size: 252"]),
+            Ok(&[
+                "global_batch_size: 252",
+                "Not the author's: micro_batch_size 3 (2)",
+            ]),
+        );
+        let two = [("gpus", "8"), ("nodes", "2")];
+        check(
+            "gsa",
+            "gsa-512m",
+            &two,
+            Ok(&["--nnodes 2 --nproc-per-node 4 "]),
         );
         check(
             "gsa",
@@ -308,28 +435,51 @@ mod tests {
             "rna-3e-ffi",
             "rna-3e-ffi",
             &[("dims", "0e=16,1o=8,2e=4")],
-            Ok(&["'16x0e + 8x1o + 4x2e'", "batch=${1:-2}"]),
+            Ok(&["'16x0e + 8x1o + 4x2e'", "batch=${1:-2}", "--save_every 3 "]),
         );
         check(
             "rna-3e-ffi",
             "rna-3e-ffi",
-            &[("precision", "amp-fp16")],
-            Ok(&["Needs a change to the code: training.precision"]),
+            &[("precision", "amp-fp16"), ("accum", "2"), ("clip", "off")],
+            Ok(&[
+                "--use_amp ",
+                "--accumulation_steps 2 ",
+                "--grad_clip 0",
+                PATCHED,
+            ]),
         );
         check(
             "rna-3e-ffi",
             "rna-3e-ffi",
-            &[("ckpt", "layers")],
-            Err(&["training.checkpointing"]),
+            &[("ckpt", "layers"), ("gpus", "2"), ("workers", "2")],
+            Err(&["hardware.gpus", "training.checkpointing"]),
+        );
+        check(
+            "rna-3e-ffi",
+            "rna-3e-ffi",
+            &[("workers", "3")],
+            Err(&["runtime.workers"]),
         );
         check(
             "prs-med",
             "prs-med",
-            &[("mb", "2"), ("accum", "4")],
+            &[("mb", "2"), ("accum", "4"), ("quant", "nf4")],
             Ok(&[
                 "--batch_size 2 ",
                 "--gradient_accumulation_steps 4 ",
                 "--use_amp",
+                "--load_4bit nf4",
+            ]),
+        );
+        check(
+            "prs-med",
+            "prs-med",
+            &[("gpus", "4")],
+            Ok(&[
+                "--nproc-per-node 4 ",
+                "--find_unused_parameters",
+                "learning rate becomes 4e-4",
+                PATCHED,
             ]),
         );
         check(
@@ -338,11 +488,20 @@ mod tests {
             &[("dims", "img=512")],
             Err(&["model.dims.img"]),
         );
+        for partial in ["offload", "keep-attention"] {
+            let changes = [("ckpt", partial)];
+            check(
+                "prs-med",
+                "prs-med",
+                &changes,
+                Err(&["training.checkpointing"]),
+            );
+        }
         check(
             "prs-med",
             "prs-med",
-            &[("ckpt", "layers")],
-            Ok(&["--gradient_checkpointing", "Needs a change"]),
+            &[("ckpt", "layers"), ("dims", "checkpoint_encoder=1")],
+            Ok(&["--gradient_checkpointing", "--checkpoint_encoder", PATCHED]),
         );
         check(
             "peptrm",
@@ -352,14 +511,35 @@ mod tests {
                 "batch_size: 48",
                 "use_ema: true",
                 "num_latent_steps: 6",
-                "+++ b/src/model/decoder.py",
+                "charge_distribution:\n    2: 0.7",
+                "save_interval: 5000",
+                "enabled: true",
+                "--config \"$here/peptrm.yaml\"",
             ]),
         );
         check(
             "peptrm",
             "peptrm",
-            &[("dims", "bins=7500")],
-            Ok(&["Needs a change to the code: model.dims.bins"]),
+            &[("dims", "bins=7500"), ("ckpt", "layers")],
+            Ok(&["bin_size: 0.2", "max_mz: 1500.0", "recompute: latent"]),
         );
+        check(
+            "peptrm",
+            "peptrm",
+            &[("gpus", "2")],
+            Err(&["hardware.gpus"]),
+        );
+        for preset in ["dreams", "rna-3e-ffi", "prs-med", "peptrm"] {
+            let field = ["runtime.memory_fraction"];
+            check(preset, preset, &[("fraction", "0.9")], Err(&field));
+        }
+    }
+
+    #[test]
+    fn bins_are_as_many_as_were_asked_for() {
+        for bins in 1..3000 {
+            let width = peptrm::bin_size(1500.0, bins);
+            assert_eq!((1500.0 / width) as u64, bins);
+        }
     }
 }

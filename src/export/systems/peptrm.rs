@@ -7,12 +7,12 @@ use super::{Patch, System};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Precision, Problem, Scenario};
+use crate::scenario::{Checkpointing, Precision, Problem, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "peptrm",
     title: "pepTRM (its own YAML)",
-    versions: "jasegehring/pepTRM 143716f (torch 2.0 and newer, omegaconf 2.3)",
+    versions: "jasegehring/pepTRM 143716f, with wiring.diff applied (torch 2.3 and newer, omegaconf 2.3)",
     differs: "",
     write,
 };
@@ -26,6 +26,7 @@ const SYSTEM: System = System {
         "training.accumulation",
         "training.ema",
         "training.dropout",
+        "runtime.save_every",
     ],
     dims: &[
         "hidden",
@@ -36,34 +37,60 @@ const SYSTEM: System = System {
         "places",
         "supervision_steps",
         "latent_steps",
+        "checkpoint_supervision",
     ],
     patches: &[
         Patch {
             path: "training.checkpointing",
-            values: &["layers"],
-            what: "each latent step through torch.utils.checkpoint, as in wiring.diff",
-        },
-        Patch {
-            path: "training.checkpoint_every",
-            values: &[],
-            what: "each supervision step through torch.utils.checkpoint, as wiring.diff does for latent steps",
+            values: RECOMPUTING,
+            what: "model.recompute",
         },
         Patch {
             path: "model.dims.bins",
             values: &[],
-            what: "bin_size and max_mz are constants of the loss's constructor; wiring.diff makes them arguments",
+            what: "training.bin_size and training.max_mz",
         },
     ],
 };
 
+/// Modes that are one and the same here: a step is recomputed as a whole.
+const RECOMPUTING: &[&str] = &["layers"];
+
+/// What the author's YAML has besides.
+const DATA: &str = "\
+data:
+  ms2pip_model: 'HCDch2'
+  top_k_peaks: 50
+  charge_distribution:
+    2: 0.7
+    3: 0.3
+real_data_validation:
+  enabled: true
+  eval_interval: 2000
+  proteometools:
+    enabled: true
+    data_dir: 'data/proteometools'
+    batch_size: 64
+    num_batches: 20
+    max_samples: 5000
+  nine_species:
+    enabled: true
+    data_dir: 'data/nine_species'
+    batch_size: 64
+    num_batches: 20
+    max_samples: 5000
+    use_balanced: true
+";
+
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let asked = SYSTEM.asked(scenario)?;
+    let mut asked = SYSTEM.asked(scenario)?;
     let training = &scenario.training;
-    let autocast = match training.precision {
-        Precision::Fp32 => false,
-        Precision::AmpFp16 => true,
+    let (autocast, half) = match training.precision {
+        Precision::Fp32 => (false, "float16"),
+        Precision::AmpFp16 => (true, "float16"),
+        Precision::AmpBf16 => (true, "bfloat16"),
         other => {
-            let expected = "amp-fp16 or fp32 for this system, whatever amp_dtype says";
+            let expected = "amp-fp16, amp-bf16 or fp32 for this system";
             return Err(vec![Problem::new(
                 "training.precision",
                 other.id(),
@@ -71,28 +98,57 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             )]);
         }
     };
-    let model = Document::new()
-        .with("hidden_dim", asked.size("hidden"))
-        .with("num_encoder_layers", asked.size("encoder_layers"))
-        .with("num_decoder_layers", asked.size("decoder_layers"))
-        .with("num_heads", asked.size("heads"))
-        .with("max_peaks", asked.size("peaks"))
-        .with("max_seq_len", asked.size("places"))
-        .with("num_supervision_steps", asked.size("supervision_steps"))
-        .with("num_latent_steps", asked.size("latent_steps"))
-        .with("dropout", if training.dropout { 0.1 } else { 0.0 });
-    let settings = Document::new()
+    asked.need("--config: the script reads one file of the repository and no other");
+    let mut sized = |key: &str, dim: &str, author: u64| {
+        let size = asked.size(dim);
+        asked.value(key, &author.to_string(), size);
+        size
+    };
+    let mut model = Document::new()
+        .with("hidden_dim", sized("hidden_dim", "hidden", 384))
+        .with(
+            "num_encoder_layers",
+            sized("num_encoder_layers", "encoder_layers", 3),
+        )
+        .with(
+            "num_decoder_layers",
+            sized("num_decoder_layers", "decoder_layers", 3),
+        )
+        .with("num_heads", sized("num_heads", "heads", 6))
+        .with("max_peaks", sized("max_peaks", "peaks", 100))
+        .with("max_seq_len", sized("max_seq_len", "places", 35))
+        .with(
+            "num_supervision_steps",
+            sized("num_supervision_steps", "supervision_steps", 8),
+        )
+        .with(
+            "num_latent_steps",
+            sized("num_latent_steps", "latent_steps", 6),
+        );
+    let dropout = if training.dropout { 0.1 } else { 0.0 };
+    asked.value("dropout", "0.1", dropout);
+    model = model.with("dropout", dropout);
+    if training.checkpointing != Checkpointing::None {
+        let step = match asked.size("checkpoint_supervision") {
+            0 => "latent",
+            _ => "supervision",
+        };
+        asked.flag("recompute", step);
+        model = model.with("recompute", step);
+    }
+    // Micro-batches are counted, not updates.
+    let save = match scenario.runtime.save_every {
+        0 => u64::from(u32::MAX),
+        every => every.saturating_mul(training.accumulation),
+    };
+    let mut settings = Document::new()
         .with("learning_rate", 1.5e-4)
         .with("weight_decay", 0.01)
         .with("batch_size", scenario.data.micro_batch)
         .with("max_steps", 100_000_u64)
-        .with_note("warmup_steps", 2000_u64, "not read")
+        .with_note("warmup_steps", 2000_u64, "read with count_updates only")
         .with("use_amp", autocast)
-        .with_note(
-            "amp_dtype",
-            "float16",
-            "printed; autocast is always float16",
-        )
+        .with_note("amp_dtype", half, "read with autocast_as_named only")
         .with_note(
             "gradient_accumulation_steps",
             training.accumulation,
@@ -103,13 +159,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             false,
             "graphs would hold memory that was not counted",
         )
-        .with("compile_mode", "default")
+        .with("compile_mode", "reduce-overhead")
         .with("ce_weight", 1.0)
-        .with_note(
-            "spectrum_weight",
-            0.1,
-            "above zero it costs what was counted",
-        )
+        .with_note("spectrum_weight", 0.0, "the curriculum raises it")
         .with("iteration_weights", "linear")
         .with("label_smoothing", 0.1)
         .with("use_curriculum", true)
@@ -117,17 +169,57 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with("ema_decay", 0.999)
         .with("log_interval", 100_u64)
         .with("eval_interval", 1000_u64)
-        .with("save_interval", scenario.runtime.save_every.max(1))
-        .with("checkpoint_dir", "checkpoints");
+        .with("save_interval", save)
+        .with("checkpoint_dir", "checkpoints_optimized")
+        .with("device", "cuda");
+    asked.value("batch_size", "80", scenario.data.micro_batch);
+    asked.value("use_amp", "true", autocast);
+    asked.value("amp_dtype", "bfloat16, not read", half);
+    asked.value("gradient_accumulation_steps", "1", training.accumulation);
+    asked.value("use_compile", "true", false);
+    asked.value("use_ema", "true", training.ema);
+    asked.value("save_interval", "5000", save);
+    if training.precision == Precision::AmpBf16 {
+        asked.need("training.precision: training.autocast_as_named");
+        asked.flag("autocast_as_named", true);
+        settings = settings.with("autocast_as_named", true);
+    }
+    match asked.size("bins") {
+        0 => asked.note(
+            "The spectrum loss is counted as none: keep the curriculum from raising its weight",
+        ),
+        bins => {
+            asked.need("training.rendered_spectra: the loss of the guide, which is not the one that the trainer imports");
+            asked.flag("rendered_spectra", true);
+            settings = settings.with("rendered_spectra", true);
+            if bins != 20_000 {
+                // The guide's step: coarser bins over the masses of b and y ions.
+                let max_mz = 1500.0;
+                let bin = bin_size(max_mz, bins);
+                asked.flag("bin_size", bin);
+                asked.flag("max_mz", max_mz);
+                settings = settings.with("bin_size", bin).with("max_mz", max_mz);
+            }
+        }
+    }
     let document = Document::new()
         .with("model", model)
-        .with("training", settings)
-        .with("data", Document::new().with("ms2pip_model", "HCDch2"));
+        .with("training", settings);
     let header = header(&TARGET, scenario, estimate);
-    let name = "optimized_extended.yaml";
-    let config = file(name, format!("{header}{}", yaml::write(&document)));
-    // The script reads this file and no other.
-    let command = "cp -- \"$here/optimized_extended.yaml\" configs/optimized_extended.yaml\n\
-                   exec python scripts/train_optimized.py \"$@\"\n";
+    let differs = yaml::comment(&asked.differs);
+    let name = "peptrm.yaml";
+    let text = format!("{header}{differs}{}{DATA}", yaml::write(&document));
+    let config = file(name, text);
+    let command = "exec python scripts/train_optimized.py --config \"$here/peptrm.yaml\" \"$@\"\n";
     Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, command, vec![config]))
+}
+
+/// The width of a bin that gives just as many, where the loss rounds their number down.
+pub(super) fn bin_size(max_mz: f64, bins: u64) -> f64 {
+    let even = max_mz / bins as f64;
+    if (max_mz / even) as u64 == bins {
+        even
+    } else {
+        max_mz / (bins as f64 + 0.5)
+    }
 }

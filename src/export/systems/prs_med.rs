@@ -1,9 +1,10 @@
 //! PRS-Med: the command of `train_prs_med.py`, whose flags are argparse's.
 
-use super::super::{Files, Target};
+use super::super::common::machines;
+use super::super::{Files, Target, shell};
 use super::{Patch, System, command, starter};
 use crate::estimate::Estimate;
-use crate::scenario::{Checkpointing, Precision, Problem, Scenario};
+use crate::scenario::{Checkpointing, Precision, Problem, Quantization, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "prs-med",
@@ -19,38 +20,40 @@ const SYSTEM: System = System {
     said: &[
         "data.micro_batch",
         "data.sequence",
+        "hardware.gpus",
         "training.precision",
         "training.accumulation",
         "training.lora.rank",
         "training.lora.dropout",
+        "runtime.workers",
     ],
     dims: &[],
     patches: &[
         Patch {
             path: "training.checkpointing",
             values: &["layers"],
-            what: "use_reentrant=False where the model turns it on: as it is, no adapter of the language model trains any more",
+            what: "without it no adapter of the language model trains any more (re-entrant checkpoints)",
         },
         Patch {
             path: "model.dims.checkpoint_encoder",
             values: &[],
-            what: "TinySAM's encoder asks for use_checkpoint, which it does not have: wrap its blocks by hand",
+            what: "--checkpoint_encoder",
         },
         Patch {
             path: "training.quantization",
-            values: &[],
-            what: "the class knows use_4bit, the command line does not: pass it on",
+            values: &["nf4", "nf4-double"],
+            what: "--load_4bit",
         },
         Patch {
             path: "training.lora.targets",
             values: &[],
-            what: "target_modules is written in the class",
+            what: "--lora_targets",
         },
     ],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let asked = SYSTEM.asked(scenario)?;
+    let mut asked = SYSTEM.asked(scenario)?;
     let training = &scenario.training;
     let autocast = match training.precision {
         Precision::AmpFp16 => "--use_amp",
@@ -68,34 +71,47 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         let expected = "on for this system, which always trains adapters";
         return Err(vec![Problem::new("training.lora", "off", expected)]);
     };
+    let machines = machines(scenario).map_err(|problem| vec![problem])?;
+    let dropout = format!("{:?}", lora.dropout);
     let mut options: Vec<(&str, String)> = vec![
         (
             "--data_root",
             "\"${DATA_ROOT:?the folder of the data}\"".into(),
         ),
-        ("--batch_size", scenario.data.micro_batch.to_string()),
-        (
-            "--gradient_accumulation_steps",
-            training.accumulation.to_string(),
-        ),
-        ("--lora_rank", lora.rank.to_string()),
-        ("--lora_alpha", lora.rank.to_string()),
-        ("--lora_dropout", format!("{:?}", lora.dropout)),
+        asked.option("--batch_size", "8", scenario.data.micro_batch),
+        asked.option("--gradient_accumulation_steps", "1", training.accumulation),
+        asked.option("--lora_rank", "16", lora.rank),
+        asked.option("--lora_alpha", "16", lora.rank),
+        asked.option("--lora_dropout", "0.05", dropout),
         ("--learning_rate", "1e-4".into()),
         ("--num_epochs", "20".into()),
-        ("--num_workers", scenario.runtime.workers.to_string()),
+        asked.option("--num_workers", "2", scenario.runtime.workers),
         ("--seed", "42".into()),
         ("--image_size", "1024".into()),
         ("--checkpoint_dir", "./checkpoints".into()),
         (autocast, String::new()),
     ];
+    asked.value("autocast", "--use_amp", autocast);
     if training.checkpointing != Checkpointing::None {
-        options.push(("--gradient_checkpointing", String::new()));
+        options.push(asked.flag("--gradient_checkpointing", ""));
     }
-    let mut words = vec!["exec".to_string()];
-    words.extend(starter(scenario));
-    words.push("train_prs_med.py".into());
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let command = command(&words, &options);
+    if asked.size("checkpoint_encoder") > 0 {
+        options.push(asked.flag("--checkpoint_encoder", ""));
+    }
+    if training.quantization != Quantization::None {
+        options.push(asked.flag("--load_4bit", training.quantization.id()));
+    }
+    if asked.needs.contains("--lora_targets") {
+        options.push(asked.flag("--lora_targets", shell::quote(&lora.targets.join(","))));
+    }
+    let gpus = scenario.hardware.gpus;
+    if gpus > 1 {
+        asked.need("--find_unused_parameters: without it DDP ends in its second iteration, for some weights get no gradient");
+        options.push(asked.flag("--find_unused_parameters", ""));
+        asked.note(&format!(
+            "The learning rate becomes {gpus}e-4: the code multiplies it by the number of GPUs; --no-scale_lr keeps 1e-4"
+        ));
+    }
+    let command = command(&starter(&machines, "train_prs_med.py"), &options);
     Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, &command, vec![]))
 }

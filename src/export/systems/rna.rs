@@ -1,14 +1,14 @@
 //! RNA-3E-FFI: a bash wrapper like the repository's own, whose first argument is the batch.
 
 use super::super::{Files, Target};
-use super::{Patch, System, command};
+use super::{Patch, System, at_most, command};
 use crate::estimate::Estimate;
-use crate::scenario::Scenario;
+use crate::scenario::{Precision, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "rna-3e-ffi",
     title: "RNA-3E-FFI (its own script)",
-    versions: "SleepingLei/RNA-3E-FFI 6ccd5a7 (e3nn, PyG; unpinned)",
+    versions: "SleepingLei/RNA-3E-FFI 6ccd5a7 (e3nn, PyG; torch up to 2.5, newer with wiring.diff applied)",
     differs: "",
     write,
 };
@@ -16,7 +16,7 @@ pub(super) const TARGET: Target = Target {
 const SYSTEM: System = System {
     preset: "rna-3e-ffi",
     arch: "e3-pocket",
-    said: &["data.micro_batch", "training.dropout"],
+    said: &["data.micro_batch", "training.dropout", "runtime.workers"],
     dims: &[
         "layers",
         "out",
@@ -35,29 +35,43 @@ const SYSTEM: System = System {
         Patch {
             path: "training.precision",
             values: &["amp-fp16"],
-            what: "commit 078c38d or a later one, with --use_amp",
+            what: "--use_amp",
         },
         Patch {
             path: "training.accumulation",
             values: &[],
-            what: "commit 078c38d or a later one, with --accumulation_steps",
+            what: "--accumulation_steps",
+        },
+        Patch {
+            path: "training.clip",
+            values: &[],
+            what: "--grad_clip 0",
         },
         Patch {
             path: "model.dims.multi_hop",
             values: &[],
-            what: "action=argparse.BooleanOptionalAction for --use_multi_hop, which is always on as it is",
+            what: "--no-use_multi_hop",
         },
     ],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let asked = SYSTEM.asked(scenario)?;
+    let mut asked = SYSTEM.asked(scenario)?;
+    let workers = scenario.runtime.workers;
+    let problems = at_most(&[("runtime.workers", workers.into(), 2)]);
+    if !problems.is_empty() {
+        return Err(problems);
+    }
+    if scenario.stack.torch > (2, 5) {
+        asked.need("torch 2.6 and newer load no graph without it");
+    }
     let irreps = format!(
         "'{}x0e + {}x1o + {}x2e'",
         asked.size("0e"),
         asked.size("1o"),
         asked.size("2e")
     );
+    let [out, layers, bessel] = ["out", "layers", "bessel"].map(|name| asked.size(name));
     let dropout = if scenario.training.dropout {
         "0.05"
     } else {
@@ -71,32 +85,43 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             "data/processed/ligand_embeddings.h5".into(),
         ),
         ("--splits_file", "data/splits/splits.json".into()),
-        ("--hidden_irreps", irreps),
-        ("--output_dim", asked.size("out").to_string()),
-        ("--num_layers", asked.size("layers").to_string()),
-        ("--num_radial_basis", asked.size("bessel").to_string()),
-        ("--dropout", dropout.into()),
+        asked.option("--hidden_irreps", "'32x0e + 16x1o + 8x2e'", irreps),
+        asked.option("--output_dim", "1536", out),
+        asked.option("--num_layers", "4", layers),
+        asked.option("--num_radial_basis", "8", bessel),
+        asked.option("--dropout", "0.05", dropout),
         ("--batch_size", "\"$batch\"".into()),
         ("--num_epochs", "300".into()),
         ("--lr", "0.001".into()),
-        ("--optimizer", "adamw".into()),
-        ("--num_workers", scenario.runtime.workers.to_string()),
-        (
-            "--save_every",
-            scenario.runtime.save_every.max(1).to_string(),
-        ),
-        ("--use_multi_hop", String::new()),
-        ("--use_nonbonded", String::new()),
-        ("--use_gate", String::new()),
+        asked.option("--num_workers", "2", workers),
+        ("--save_every", "3".into()),
     ];
+    options.push(if asked.size("multi_hop") > 0 {
+        ("--use_multi_hop", String::new())
+    } else {
+        asked.flag("--no-use_multi_hop", "")
+    });
+    options.push(("--use_nonbonded", String::new()));
+    options.push(("--use_gate", String::new()));
     if asked.size("layer_norm") > 0 {
         options.push(("--use_layer_norm", String::new()));
+    } else {
+        asked.value("--use_layer_norm", "given", "not given");
     }
+    if scenario.training.precision == Precision::AmpFp16 {
+        options.push(asked.flag("--use_amp", ""));
+    }
+    if scenario.training.accumulation > 1 {
+        options.push(asked.flag("--accumulation_steps", scenario.training.accumulation));
+    }
+    if !scenario.training.clip {
+        options.push(asked.flag("--grad_clip", "0"));
+    }
+    let batch = asked.value("--batch_size", "2", scenario.data.micro_batch);
     let command = format!(
         "# The batch is the one that was computed for, unless the first argument is another.\n\
-         batch=${{1:-{}}}\nshift $(($# > 0 ? 1 : 0))\n{}",
-        scenario.data.micro_batch,
-        command(&["exec", "python", "scripts/04_train_model.py"], &options)
+         batch=${{1:-{batch}}}\nshift $(($# > 0 ? 1 : 0))\n{}",
+        command("exec python scripts/04_train_model.py", &options)
     );
     Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, &command, vec![]))
 }

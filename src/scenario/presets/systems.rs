@@ -18,6 +18,9 @@ pub(super) const DREAMS: Preset = Preset {
         ("training.optimizer", "adamw"),
         ("training.checkpointing", "none"),
         ("training.accumulation", "1"),
+        ("runtime.workers", "4"),
+        ("runtime.save_every", "1000"),
+        ("runtime.save_keep", "3"),
     ],
 };
 
@@ -38,6 +41,9 @@ pub(super) const GSA: Preset = Preset {
         ("training.accumulation", "32"),
         ("training.clip", "on"),
         ("training.keep_outputs", "on"),
+        ("runtime.workers", "4"),
+        ("runtime.pin_memory", "on"),
+        ("runtime.save_every", "5000"),
         ("runtime.expandable_segments", "on"),
     ],
 };
@@ -59,6 +65,9 @@ pub(super) const PEPTRM: Preset = Preset {
         ("training.accumulation", "2"),
         ("training.clip", "on"),
         ("training.ema", "on"),
+        ("runtime.workers", "4"),
+        ("runtime.pin_memory", "on"),
+        ("runtime.save_every", "2500"),
     ],
 };
 
@@ -87,6 +96,7 @@ pub(super) const RNA_3E_FFI: Preset = Preset {
         ("training.accumulation", "1"),
         ("training.clip", "on"),
         ("training.dropout", "on"),
+        ("runtime.workers", "2"),
         ("runtime.expandable_segments", "on"),
     ],
 };
@@ -119,6 +129,8 @@ pub(super) const PRS_MED: Preset = Preset {
         ),
         ("training.lora.dropout", "0.05"),
         ("training.lora.fp32_adapters", "on"),
+        ("runtime.workers", "2"),
+        ("runtime.pin_memory", "on"),
         ("runtime.expandable_segments", "on"),
     ],
 };
