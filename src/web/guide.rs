@@ -95,12 +95,9 @@ fn claims(guide: &Guide, computed: &[String]) -> String {
 fn knobs(guide: &Guide) -> String {
     let mut html = String::new();
     for knob in guide.knobs {
-        let patch = match knob.patch {
+        let patch = match knob.patched {
             "" => String::new(),
-            patch => format!(
-                "<pre class=\"listing\" tabindex=\"0\">{}</pre>",
-                escape(patch)
-            ),
+            patched => format!("<br>With the patch: <code>{}</code>", escape(patched)),
         };
         html.push_str(&format!(
             "<dt><code>{}</code> <strong>{}</strong></dt><dd>{}<span class=\"quiet\"> {}</span>{patch}</dd>",

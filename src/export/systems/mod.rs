@@ -126,7 +126,7 @@ impl Asked {
     fn flag(&mut self, name: &'static str, value: impl ToString) -> (&'static str, String) {
         let value = value.to_string();
         self.differs
-            .push_str(&format!("Not the author's: {name} {value}").trim_end());
+            .push_str(format!("Not the author's: {name} {value}").trim_end());
         self.differs.push('\n');
         (name, value)
     }
