@@ -516,7 +516,7 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
     );
     check(
         &["dreams"],
-        "drop-outputs no-cache zero-to-none expandable-segments sdpa checkpointing freeze-encoder fewer-peaks",
+        "drop-outputs no-cache zero-to-none expandable-segments sdpa freeze-encoder fewer-peaks",
     );
     check(&["gsa"], "no-cache zero-to-none sdpa amp-bf16 amp-fp16");
     check(
@@ -529,7 +529,7 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
     );
     check(
         &["peptrm"],
-        "drop-outputs no-cache zero-to-none expandable-segments sdpa checkpoint-half checkpointing amp-fp16 no-dropout \
+        "drop-outputs no-cache zero-to-none expandable-segments sdpa checkpointing amp-bf16 amp-fp16 no-dropout \
          fewer-peaks fewer-bins",
     );
 }

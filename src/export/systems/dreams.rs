@@ -134,6 +134,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     }
     let command = format!(
         "# The repository's own paths, PRETRAINED among them.\n\
+         # shellcheck disable=SC2091\n\
          $(python -c \"from dreams.definitions import export; export()\")\n{}",
         command("exec python3 dreams/training/train.py", &options)
     );

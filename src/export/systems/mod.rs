@@ -223,7 +223,9 @@ impl System {
         let header = header(target, scenario, estimate);
         let notes = yaml::comment(&format!("{}{}", asked.needs, asked.differs));
         let mut contents = shell::opening(&format!("{header}{notes}"));
-        contents.push_str("here=$PWD\n");
+        if !asked.needs.is_empty() || !files.is_empty() {
+            contents.push_str("here=$PWD\n");
+        }
         contents.push_str("cd -- \"${REPOSITORY:?the folder where the system is checked out}\"\n");
         if !asked.needs.is_empty() {
             contents.push_str(CHECK_PATCH);
