@@ -6,7 +6,7 @@ use headroom::estimate::parts::{self, Passes, Turn, Whole};
 use headroom::estimate::{Estimate, estimate};
 use headroom::scenario::{Scenario, settings};
 use headroom::strategy::{
-    Cost, Found, Goal, Group, MOVES, Move, Search, Slope, Unknown, ladder, solve, tiers,
+    Allowed, Cost, Found, Goal, Group, MOVES, Move, Search, Slope, Unknown, ladder, solve, tiers,
 };
 use headroom::units::Bytes;
 
@@ -250,7 +250,7 @@ fn the_ladder_is_the_shortest_of_the_cheapest_kind() {
 fn tiers_and_solvers_find_what_trying_every_value_finds() {
     for scenario in scenarios(count()) {
         let mut full = Full::default();
-        for it in tiers(&scenario).unwrap() {
+        for it in tiers(&scenario, Allowed::ALL).unwrap() {
             let goal = Goal::with_margin(1.0 - it.tier.target());
             let start = match &it.ladder {
                 Some(ladder) => ladder.steps.last().map(|step| step.scenario.clone()),

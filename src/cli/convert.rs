@@ -75,7 +75,7 @@ fn export_all(args: &Args, archive: Option<&str>) -> Result<Answer, Refusal> {
         }
     }
     if let Some(path) = archive {
-        fs::write(path, export::archive(&all)).map_err(|error| {
+        fs::write(path, export::archive(prediction.scenario(), &all)).map_err(|error| {
             Problem::new("--zip", path, format!("a file to write to ({error})"))
         })?;
         text.push_str(&format!("{path}\n"));

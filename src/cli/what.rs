@@ -7,6 +7,7 @@ use super::args::Args;
 use crate::catalog;
 use crate::document::{Document, json, yaml};
 use crate::estimate::Prediction;
+use crate::order::sorted;
 use crate::scenario::{Problem, Scenario, document, nearest, presets, settings, stack};
 use crate::share;
 
@@ -21,25 +22,25 @@ pub(super) fn scenario(args: &Args) -> Result<Scenario, Refusal> {
 /// As `scenario`, for a name given elsewhere.
 pub(super) fn named(what: &str, args: &Args) -> Result<Scenario, Refusal> {
     let (mut scenario, mut problems) = load(what)?;
-    // The software first: it brings defaults, which other changes then change.
-    for software in [true, false] {
-        for change in args.all("set") {
-            let Some((name, value)) = change.split_once('=') else {
-                if !software {
-                    problems.push(Problem::new("--set", change, "path=value"));
-                }
-                continue;
-            };
-            let setting = settings::named(name.trim());
-            if setting.is_some_and(|setting| setting.section() == "stack") != software {
-                continue;
-            }
-            let set = match setting {
+    // What brings defaults to other fields comes before them.
+    let place = |name: &str| settings::named(name.trim()).map_or(u8::MAX, stack::place);
+    let changes = args
+        .all("set")
+        .map(|change| change.split_once('=').ok_or(change));
+    let changes = sorted(changes, |a, b| {
+        let place =
+            |change: &Result<(&str, &str), &str>| change.map_or(u8::MAX, |(name, _)| place(name));
+        place(a).cmp(&place(b))
+    });
+    for change in changes {
+        let set = match change {
+            Ok((name, value)) => match settings::named(name.trim()) {
                 Some(setting) => stack::choose(setting, &mut scenario, value),
                 None => Err(settings::unknown(name.trim(), value)),
-            };
-            problems.extend(set.err());
-        }
+            },
+            Err(change) => Err(Problem::new("--set", change, "path=value")),
+        };
+        problems.extend(set.err());
     }
     for problem in scenario.check() {
         if !problems.contains(&problem) {

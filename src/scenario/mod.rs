@@ -22,6 +22,7 @@ mod quantity;
 pub(crate) mod sample;
 mod setting;
 mod types;
+mod usual;
 mod values;
 pub(crate) mod versions;
 
@@ -33,3 +34,4 @@ pub use irreps::{Irrep, Irreps, Path};
 pub use problem::Problem;
 pub(crate) use problem::nearest;
 pub use types::*;
+pub use usual::{Usual, usual};

@@ -1,7 +1,7 @@
 //! What the software that a scenario names does unasked: the defaults it brings, and which of them hold.
 
 use super::settings::{self, Setting};
-use super::{Scenario, Stack, Trainer};
+use super::{Scenario, Stack, Trainer, usual};
 use crate::catalog::{self, Fact};
 
 /// A default that a stack brings to a setting.
@@ -88,8 +88,18 @@ fn layers(stack: &Stack) -> Vec<(&'static catalog::Stack, (u8, u8))> {
         .collect()
 }
 
-/// Sets a field as a form does: where it is one of the software's, fields that stand at the default of the software
-/// before take the default of the software now, and fields that somebody changed stay.
+/// When a field is set among others: what brings defaults to others comes before them, the software first of all.
+pub fn place(setting: &Setting) -> u8 {
+    match setting.path {
+        _ if setting.section() == "stack" => 0,
+        "model.id" | "hardware.gpu" => 1,
+        path if path.starts_with("training.lora") => 2,
+        _ => 3,
+    }
+}
+
+/// Sets a field as a form does: where it is one that brings defaults to others, fields that stand at their default before
+/// take their default now, and fields that somebody changed stay.
 pub fn choose(
     setting: &Setting,
     scenario: &mut Scenario,
@@ -97,32 +107,49 @@ pub fn choose(
 ) -> Result<(), super::Problem> {
     let before = scenario.clone();
     setting.set(scenario, text)?;
-    if setting.section() == "stack" {
+    if place(setting) < 3 {
+        let alone = scenario.clone();
         follow(scenario, &before);
+        // What followed may bring or take away defaults itself, as adapters do.
+        follow(scenario, &alone);
     }
     Ok(())
 }
 
+/// The defaults that the software and the method bring: paths and values.
+fn values(scenario: &Scenario) -> Vec<(&'static str, &'static str)> {
+    let of_software = brought(scenario);
+    let of_method = usual(scenario).map(|it| (it.setting.path, it.value));
+    let of_software = of_software.iter().map(|it| (it.setting.path, it.value));
+    of_software.chain(of_method).collect()
+}
+
 fn follow(scenario: &mut Scenario, before: &Scenario) {
     let defaults = Scenario::default();
-    let left = brought(before);
+    let left = values(before);
     // Adapters first: their fields mean nothing without them.
     for setting in settings::all() {
         let mut neutral = scenario.clone();
         if !setting.applies(scenario) {
             continue;
         }
-        let old = left.iter().find(|it| it.setting.path == setting.path);
-        let untouched = old.map_or(setting.get(scenario) == setting.get(&defaults), |it| {
-            it.holds
-        });
-        let new = brought(scenario)
-            .into_iter()
-            .find(|it| it.setting.path == setting.path);
-        if !untouched || (old.is_none() && new.is_none()) {
+        let value_of = |all: &[(&str, &'static str)]| {
+            let found = all.iter().find(|(path, _)| *path == setting.path);
+            found.map(|(_, value)| *value)
+        };
+        let (old, new) = (value_of(&left), value_of(&values(scenario)));
+        if old == new {
             continue;
         }
-        let value = new.map_or_else(|| setting.get(&defaults), |it| it.value.into());
+        let default = setting.get(&defaults);
+        let mut as_before = before.clone();
+        let at_default = setting
+            .set(&mut as_before, old.unwrap_or(&default))
+            .is_ok_and(|()| setting.get(&as_before) == setting.get(scenario));
+        if !at_default {
+            continue;
+        }
+        let value = new.map_or(default, String::from);
         if setting.set(&mut neutral, &value).is_ok() {
             *scenario = neutral;
         }
@@ -254,6 +281,36 @@ mod tests {
                 assert!(link.contains(&key), "{link} says no {key}");
             }
         }
+    }
+
+    #[test]
+    fn adapters_on_a_language_model_load_its_base_in_bf16_unless_somebody_says_otherwise() {
+        #[track_caller]
+        fn check(changes: &str, precision: &str) {
+            let mut scenario = Scenario::default();
+            for change in changes.split(' ') {
+                let (name, value) = change.split_once('=').unwrap();
+                choose(settings::named(name).unwrap(), &mut scenario, value).unwrap();
+            }
+            assert_eq!(scenario.training.precision.id(), precision, "{changes}");
+            // The link says it, so that it means the same in every version.
+            let opened = share::read(&share::write(&scenario));
+            assert_eq!((opened.scenario, opened.problems), (scenario, vec![]));
+        }
+        check("model=llama-3.1-8b lora=on", "amp-bf16-on-bf16");
+        check("lora_rank=8 model=llama-3.1-8b", "amp-bf16-on-bf16");
+        check("model=llama-3.1-8b lora=on lora=off", "amp-bf16");
+        check("lora=on precision=fp32 lora_rank=4", "fp32");
+        check("precision=fp16 lora=on", "fp16");
+        check("model=bert-base-uncased lora=on", "amp-bf16");
+        check("lora=on model=bert-base-uncased", "amp-bf16");
+        check("gpu=t4 lora=on", "amp-bf16");
+        // A trainer that is named has a default of its own.
+        check("model=llama-3.1-8b trainer=trl lora=on", "amp-bf16");
+        check("model=llama-3.1-8b lora=on trainer=torchtune", "bf16");
+        // What links meant before stays.
+        let old = share::read("v=1&data=1&model=llama-3.1-8b&lora=on").scenario;
+        assert_eq!(old.training.precision.id(), "amp-bf16");
     }
 
     #[test]

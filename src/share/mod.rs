@@ -20,6 +20,9 @@ pub const LONGEST: usize = 16_384;
 /// Stands between two scenarios in one link: the present one, and the one it is compared with.
 pub const VERSUS: &str = "&vs&";
 
+/// Names the keys of the first scenario that the other does not have.
+const WITHOUT: &str = "no";
+
 /// A declared network is written as it is up to this many bytes, and squeezed beyond, under a key of its own.
 const READABLE: usize = 160;
 const NETWORK: &str = "network";
@@ -58,6 +61,53 @@ pub fn write(scenario: &Scenario) -> String {
         }
     }
     link
+}
+
+/// The fragment of two scenarios: of the other only what differs from the first is written.
+pub fn write_both(first: &Scenario, other: &Scenario) -> String {
+    let (first_link, other_link) = (write(first), write(other));
+    let pairs = |link: &str| -> Vec<String> { link.split('&').map(String::from).collect() };
+    let (of_first, of_other) = (pairs(&first_link), pairs(&other_link));
+    let key = |pair: &str| pair.split('=').next().unwrap_or_default().to_string();
+    let differs = of_other.iter().filter(|pair| !of_first.contains(pair));
+    let mut parts: Vec<String> = differs.cloned().collect();
+    let gone = of_first.iter().map(|pair| key(pair));
+    let gone: Vec<_> = gone
+        .filter(|name| of_other.iter().all(|pair| key(pair) != *name))
+        .collect();
+    if !gone.is_empty() {
+        parts.push(format!("{WITHOUT}={}", gone.join(",")));
+    }
+    let short = format!("{first_link}{VERSUS}{}", parts.join("&"));
+    if read_other(&short).as_ref() == Some(other) {
+        short
+    } else {
+        format!("{first_link}{VERSUS}{other_link}")
+    }
+}
+
+/// The scenario that a link's first is compared with. One that says its version stands for itself; else it says how it
+/// differs from the first.
+pub fn read_other(link: &str) -> Option<Scenario> {
+    let fragment = link.split_once('#').map_or(link, |(_, fragment)| fragment);
+    let (first, other) = fragment.split_once(VERSUS)?;
+    if other.starts_with("v=") || fragment.len() > LONGEST {
+        return Some(read(other).scenario);
+    }
+    let key = |pair: &str| pair.split('=').next().unwrap_or_default().to_string();
+    let without = other
+        .split('&')
+        .find_map(|pair| pair.strip_prefix(WITHOUT)?.strip_prefix('='));
+    let gone: Vec<&str> = without.unwrap_or_default().split(',').collect();
+    let given = other
+        .split('&')
+        .filter(|pair| key(pair) != WITHOUT && !pair.is_empty());
+    let given: Vec<&str> = given.collect();
+    let stays =
+        |pair: &&str| !gone.contains(&&*key(pair)) && given.iter().all(|new| key(new) != key(pair));
+    let mut pairs: Vec<&str> = first.split('&').filter(stays).collect();
+    pairs.extend(given);
+    Some(read(&pairs.join("&")).scenario)
 }
 
 /// Reads a fragment, with or without `#`, or a whole address.
@@ -188,6 +238,35 @@ mod tests {
             (4, 1)
         );
         assert_eq!(opened.problems, vec![]);
+    }
+
+    #[test]
+    fn two_scenarios_come_back_and_what_they_share_is_written_once() {
+        let mut dice = Dice::new(3);
+        for _ in 0..300 {
+            let (a, b) = (sample::scenario(&mut dice), sample::scenario(&mut dice));
+            let link = write_both(&a, &b);
+            assert_eq!(
+                (read(&link).scenario, read_other(&link)),
+                (a, Some(b)),
+                "{link}"
+            );
+        }
+        let mut a = Scenario::default();
+        settings::set(&mut a, "gpu", "t4").unwrap();
+        settings::set(&mut a, "lora_rank", "8").unwrap();
+        let mut b = a.clone();
+        b.training.lora = None;
+        b.data.micro_batch = 2;
+        assert_eq!(
+            write_both(&a, &b),
+            "v=1&data=1&gpu=t4&lora=on&lora_rank=8&vs&mb=2&no=lora,lora_rank"
+        );
+        assert_eq!(read_other(&write_both(&a, &a)), Some(a.clone()));
+        assert_eq!(read_other("v=1&mb=4"), None);
+        // As links were written before.
+        let old = read_other("v=1&mb=4&vs&v=1&gpus=8").unwrap();
+        assert_eq!((old.data.micro_batch, old.hardware.gpus), (8, 8));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! When a run fits well enough, and quick answers to whether it can.
 
+use super::allowed::Allowed;
 use crate::estimate::parts::{self, Passes, Turn, Whole};
 use crate::estimate::{Estimate, Unsupported};
 use crate::scenario::Scenario;
@@ -10,11 +11,22 @@ use crate::units::Bytes;
 pub struct Goal {
     /// A share of what is usable, from 0 to below 1.
     pub margin: f64,
+    /// The moves that may be taken to get there.
+    pub allowed: Allowed,
 }
 
 impl Goal {
     pub const fn with_margin(margin: f64) -> Self {
-        Self { margin }
+        Self {
+            margin,
+            allowed: Allowed::ALL,
+        }
+    }
+
+    /// The same goal, to be met by these moves alone.
+    #[must_use]
+    pub const fn within(self, allowed: Allowed) -> Self {
+        Self { allowed, ..self }
     }
 
     /// What a run like this has to leave so that even the upper end of its estimate fits.

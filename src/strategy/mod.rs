@@ -1,6 +1,7 @@
 //! What to change so that a run fits. Everything here asks `estimate`; nothing adds up memory itself.
 
 mod accumulation;
+mod allowed;
 mod batches;
 pub mod doctor;
 mod effect;
@@ -17,6 +18,7 @@ mod solve;
 mod tiers;
 
 pub use accumulation::{Check, Equal, accumulation};
+pub use allowed::Allowed;
 pub use batches::{Batches, Load, batches};
 pub use effect::{Effect, effect};
 pub use fit::{Fit, fit};
@@ -24,6 +26,7 @@ pub use goal::Goal;
 pub use gpus::{By, Row as GpuRow, Verdict, gpus, sort as sort_gpus};
 pub use ladder::{Ladder, MICRO_BATCH, Route, Step, ladder};
 pub use map::{FitMap, Size};
+pub use micro::with_batch;
 pub use moves::{Cost, FOLKLORE, Folklore, Group, MOVES, Move, find as find_move};
 pub use rate::{PROGRAMS, Rule, Scaled, scaled};
 pub use search::{Candidate, Found, Point, Search, Tally};

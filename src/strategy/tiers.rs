@@ -1,5 +1,6 @@
 //! Tiers: how full the GPU may be, from safe to maximum, each as a run that can be started.
 
+use super::allowed::Allowed;
 use super::goal::Goal;
 use super::ladder::{Ladder, ladder};
 use super::micro::{all, first_that_fits, with_batch};
@@ -67,18 +68,18 @@ pub struct Variant {
     pub ladder: Option<Ladder>,
 }
 
-/// All four.
-pub fn tiers(scenario: &Scenario) -> Result<Vec<Variant>, Unsupported> {
+/// All four, reached by these moves alone.
+pub fn tiers(scenario: &Scenario, allowed: Allowed) -> Result<Vec<Variant>, Unsupported> {
     let prediction = Prediction::new(scenario.clone());
     Tier::ALL
-        .map(|tier| variant(&prediction, tier))
+        .map(|tier| variant(&prediction, tier, allowed))
         .into_iter()
         .collect()
 }
 
-fn variant(prediction: &Prediction, tier: Tier) -> Result<Variant, Unsupported> {
+fn variant(prediction: &Prediction, tier: Tier, allowed: Allowed) -> Result<Variant, Unsupported> {
     let scenario = prediction.scenario();
-    let goal = tier.goal();
+    let goal = tier.goal().within(allowed);
     if let Some(found) = largest(scenario, prediction.estimate()?, goal)? {
         return made(tier, found, None);
     }

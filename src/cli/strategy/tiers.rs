@@ -7,14 +7,14 @@ use super::super::what;
 use super::{link, of_step, span};
 use crate::document::Document;
 use crate::share;
-use crate::strategy;
+use crate::strategy::{self, Allowed};
 
 /// Runs that fill the card to given parts.
 pub(in crate::cli) fn tiers(args: &Args) -> Result<Answer, Refusal> {
     let mut text = String::new();
     let mut rows = Vec::new();
     let mut fits = false;
-    for variant in strategy::tiers(&what::scenario(args)?)? {
+    for variant in strategy::tiers(&what::scenario(args)?, Allowed::ALL)? {
         let id = variant.tier.id();
         let target = 100.0 * variant.tier.target();
         text.push_str(&format!("{id:<11} up to {target:.0} %: "));

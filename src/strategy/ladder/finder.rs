@@ -111,7 +111,10 @@ impl Finder<'_> {
                 .saturating_mul(self.scenario.training.accumulation);
             with_batch(self.scenario, all)
         };
-        let affordable: Vec<&Move> = MOVES.iter().filter(|it| it.cost <= most).collect();
+        let affordable: Vec<&Move> = MOVES
+            .iter()
+            .filter(|known| known.cost <= most && self.goal.allowed.has(known))
+            .collect();
         let mut starts = vec![self.scenario.clone(), one_pass];
         starts.extend(affordable.iter().filter_map(|it| (it.apply)(self.scenario)));
         affordable

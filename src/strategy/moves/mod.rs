@@ -11,6 +11,7 @@ mod adapter_type;
 mod amp_bf16;
 mod amp_fp16;
 mod average_on_host;
+mod bf16_base;
 mod bucket_lengths;
 mod bucket_view;
 mod cached_encoder;
@@ -206,6 +207,7 @@ pub const MOVES: &[Move] = &[
     offload_optimizer::MOVE,
     amp_bf16::MOVE,
     amp_fp16::MOVE,
+    bf16_base::MOVE,
     adapter_dropout::MOVE,
     adapter_type::MOVE,
     adamw_8bit::MOVE,

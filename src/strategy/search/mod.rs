@@ -84,7 +84,7 @@ impl Search {
     /// A search over all moves that cost at most this much.
     pub fn new(scenario: &Scenario, goal: Goal, most: Cost) -> Result<Self, Unsupported> {
         let allowance = goal.allowance(&estimate(scenario)?)?;
-        let space = Space::new(scenario, most);
+        let space = Space::new(scenario, most, goal.allowed);
         let first = space.batches.last().map(|smallest| {
             Task::Networks(Box::new(Branch {
                 network: Vec::new(),

@@ -1,5 +1,6 @@
 //! What a search looks through: moves along axes, micro-batches, and the optimizer's turns.
 
+use super::super::allowed::Allowed;
 use super::super::micro::{all, with_batch};
 use super::super::moves::{Cost, Group, MOVES, Move};
 use crate::catalog::Os;
@@ -29,7 +30,7 @@ pub struct Space {
 }
 
 impl Space {
-    pub fn new(scenario: &Scenario, most: Cost) -> Self {
+    pub fn new(scenario: &Scenario, most: Cost, allowed: Allowed) -> Self {
         let mut base = scenario.clone();
         // An option like others.
         base.training.optimizer_in_backward = false;
@@ -41,7 +42,7 @@ impl Space {
             .map_or(base.clone(), |it| with_batch(&base, *it));
         let affordable: Vec<&'static Move> = MOVES
             .iter()
-            .filter(|it| it.cost <= most && it.group != Group::Allocator)
+            .filter(|it| it.cost <= most && it.group != Group::Allocator && allowed.has(it))
             .collect();
         let mut starts = vec![base.clone(), largest];
         starts.extend(affordable.iter().filter_map(|it| (it.apply)(&base)));
