@@ -20,6 +20,15 @@ pub(super) fn job(
     header: &str,
 ) -> Result<Job, Vec<Problem>> {
     let files = plain::job(scenario, estimate, header)?;
+    Ok(Job {
+        files,
+        words: ["train.py", "train.yaml"].map(String::from).to_vec(),
+        packages: packages(scenario),
+    })
+}
+
+/// What pip must install for a run on PyTorch and transformers.
+pub(super) fn packages(scenario: &Scenario) -> Vec<String> {
     let (major, minor) = scenario.stack.torch;
     let mut packages = vec![
         format!("torch=={major}.{minor}.*"),
@@ -41,11 +50,7 @@ pub(super) fn job(
             packages.push(name.into());
         }
     }
-    Ok(Job {
-        files,
-        words: ["train.py", "train.yaml"].map(String::from).to_vec(),
-        packages,
-    })
+    packages
 }
 
 impl Job {
@@ -66,9 +71,7 @@ impl Job {
     pub(super) fn in_container(&self, torchrun: &str) -> String {
         let mut text = String::from("set -euo pipefail\ncd -- \"$(mktemp -d)\"\n");
         for file in &self.files {
-            let end = shell::end_mark(&file.contents);
-            let name = shell::quote(file.name);
-            text.push_str(&format!("cat >{name} <<'{end}'\n{}{end}\n", file.contents));
+            text.push_str(&shell::here(file.name, &file.contents));
         }
         text.push_str(&format!(
             "{}\nexec torchrun {torchrun}{}\n",

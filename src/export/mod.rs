@@ -5,6 +5,7 @@ pub mod shell;
 mod accelerate;
 mod axolotl;
 mod change;
+mod command;
 mod common;
 mod deepspeed;
 mod header;
@@ -17,8 +18,10 @@ mod megatron;
 mod plain;
 mod ray;
 mod refuse;
+mod remedy;
 mod skypilot;
 mod slurm;
+mod starter;
 mod swift;
 mod systems;
 mod torchtitan;
@@ -29,10 +32,14 @@ mod unsloth;
 mod zip;
 
 pub use change::{Change, expressing};
+pub use command::command;
+pub use remedy::{Remedy, shown};
+pub use starter::Starter;
 pub(crate) use torchtune::model_of as torchtune_model;
 
+use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Problem, Scenario};
+use crate::scenario::{Problem, Scenario, document};
 
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +64,12 @@ pub struct Target {
     /// What the program does otherwise than the prediction takes it to; empty where there is nothing to say.
     pub differs: &'static str,
     pub write: fn(&Scenario, &Estimate) -> Files,
+}
+
+impl PartialEq for Target {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
 }
 
 /// All targets, in the order of the menu.
@@ -97,10 +110,16 @@ pub fn target(id: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.id == id)
 }
 
-/// The zip archive of all that was written, each target's files in a folder of its name.
-pub fn archive(all: &[(&'static Target, Files)]) -> Vec<u8> {
-    zip::zip(all.iter().flat_map(|(target, files)| {
+/// The zip archive of all that was written, each target's files in a folder of its name, beside the scenario itself.
+pub fn archive(scenario: &Scenario, all: &[(&'static Target, Files)]) -> Vec<u8> {
+    let itself = File {
+        name: "scenario.yaml",
+        contents: yaml::write(&document::write(scenario)),
+        executable: false,
+    };
+    let written = all.iter().flat_map(|(target, files)| {
         let files = files.as_deref().unwrap_or_default();
         files.iter().map(|file| (target.id, file))
-    }))
+    });
+    zip::zip(std::iter::once(("headroom", &itself)).chain(written))
 }

@@ -56,6 +56,16 @@ pub fn end_mark(text: &str) -> String {
     mark
 }
 
+/// Lines that write a file of this name, as it is.
+pub fn here(name: &str, contents: &str) -> String {
+    let end = end_mark(contents);
+    let line_end = if contents.ends_with('\n') { "" } else { "\n" };
+    format!(
+        "cat >{} <<'{end}'\n{contents}{line_end}{end}\n",
+        quote(name)
+    )
+}
+
 /// A script's first lines: it stops at the first error and runs beside its files.
 pub fn opening(header: &str) -> String {
     format!(

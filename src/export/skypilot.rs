@@ -52,15 +52,8 @@ const NAMES: &[(&str, &str)] = &[
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
     let mut problems: Vec<Problem> = refuse::nvidia(scenario).into_iter().collect();
-    let card = Case::of(scenario)
-        .gpu
-        .and_then(|gpu| NAMES.iter().find(|(id, _)| *id == gpu.id));
-    let card = card.map(|(_, name)| *name).ok_or_else(|| {
-        let expected = "a card that SkyPilot has a name for, such as h100-sxm5 or rtx-4090";
-        Problem::new("hardware.gpu", &scenario.hardware.gpu, expected)
-    });
     let job = job(scenario, estimate, &header);
-    let (card, mut job, machines) = match (card, job, machines(scenario)) {
+    let (card, mut job, machines) = match (card(scenario), job, machines(scenario)) {
         (Ok(card), Ok(job), Ok(machines)) if problems.is_empty() => (card, job, machines),
         (card, job, machines) => {
             problems.extend(card.err());
@@ -101,4 +94,15 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         format!("{opening}exec sky launch task.yaml \"$@\"\n"),
     ));
     Ok(job.files)
+}
+
+/// SkyPilot's name of the GPU.
+pub(super) fn card(scenario: &Scenario) -> Result<&'static str, Problem> {
+    let card = Case::of(scenario)
+        .gpu
+        .and_then(|gpu| NAMES.iter().find(|(id, _)| *id == gpu.id));
+    card.map(|(_, name)| *name).ok_or_else(|| {
+        let expected = "a card that SkyPilot has a name for, such as h100-sxm5 or rtx-4090";
+        Problem::new("hardware.gpu", &scenario.hardware.gpu, expected)
+    })
 }

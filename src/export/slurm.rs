@@ -1,6 +1,6 @@
 //! Slurm: a batch script that starts `torchrun` on each machine.
 
-use super::common::{exports, job_name, machines, script};
+use super::common::{Machines, exports, job_name, machines, script};
 use super::header::header;
 use super::job::job;
 use super::{Files, Target, shell};
@@ -18,7 +18,32 @@ pub(super) const TARGET: Target = Target {
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
     let mut job = job(scenario, estimate, &header)?;
-    let machines = machines(scenario).map_err(|it| vec![it])?;
+    let machines = machines(scenario).map_err(|problem| vec![problem])?;
+    let (nodes, each) = (machines.nodes, machines.each);
+    let mut text = opening(scenario, &machines, &header);
+    let command = job.quoted();
+    if nodes == 1 {
+        text.push_str(&format!(
+            "srun torchrun --standalone --nproc-per-node {each} {command}\n"
+        ));
+    } else {
+        text.push_str(&format!(
+            "first=$(scontrol show hostnames \"${{SLURM_JOB_NODELIST:?}}\" | head -n 1)\n\
+             srun --kill-on-bad-exit=1 torchrun --nnodes {nodes} --nproc-per-node {each} \\\n  \
+             --rdzv-backend c10d --rdzv-id \"${{SLURM_JOB_ID:?}}\" --rdzv-endpoint \"$first:29500\" \\\n  {command}\n"
+        ));
+    }
+    job.files.push(script("train.sbatch", text));
+    let submit = shell::opening(&header);
+    job.files.push(script(
+        "launch.sh",
+        format!("{submit}exec sbatch \"$@\" train.sbatch\n"),
+    ));
+    Ok(job.files)
+}
+
+/// A batch script up to what it starts.
+pub(super) fn opening(scenario: &Scenario, machines: &Machines, header: &str) -> String {
     let (nodes, each) = (machines.nodes, machines.each);
     // The batch system reads its own lines up to the first command, and copies the script elsewhere.
     let mut text = format!(
@@ -39,23 +64,5 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         cpus = each.saturating_mul(8),
     );
     text.push_str(&exports(scenario));
-    let command = job.quoted();
-    if nodes == 1 {
-        text.push_str(&format!(
-            "srun torchrun --standalone --nproc-per-node {each} {command}\n"
-        ));
-    } else {
-        text.push_str(&format!(
-            "first=$(scontrol show hostnames \"${{SLURM_JOB_NODELIST:?}}\" | head -n 1)\n\
-             srun --kill-on-bad-exit=1 torchrun --nnodes {nodes} --nproc-per-node {each} \\\n  \
-             --rdzv-backend c10d --rdzv-id \"${{SLURM_JOB_ID:?}}\" --rdzv-endpoint \"$first:29500\" \\\n  {command}\n"
-        ));
-    }
-    job.files.push(script("train.sbatch", text));
-    let submit = shell::opening(&header);
-    job.files.push(script(
-        "launch.sh",
-        format!("{submit}exec sbatch \"$@\" train.sbatch\n"),
-    ));
-    Ok(job.files)
+    text
 }

@@ -30,6 +30,15 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     };
     let each = machines.each;
     let script = job.in_container(&format!("--standalone --nproc-per-node {each} "));
+    Ok(files(
+        "job.yaml",
+        &header,
+        &document(scenario, each, script),
+    ))
+}
+
+/// The job of one pod with so many GPUs that runs a script.
+pub(in super::super) fn document(scenario: &Scenario, each: u32, script: String) -> Document {
     let mount = Document::new()
         .with("mountPath", "/dev/shm")
         .with("name", "shm");
@@ -59,10 +68,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let spec = Document::new()
         .with("backoffLimit", 0_u64)
         .with("template", Document::new().with("spec", pod));
-    let document = Document::new()
+    Document::new()
         .with("apiVersion", "batch/v1")
         .with("kind", "Job")
         .with("metadata", Document::new().with("name", job_name(scenario)))
-        .with("spec", spec);
-    Ok(files("job.yaml", &header, &document))
+        .with("spec", spec)
 }

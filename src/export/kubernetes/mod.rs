@@ -3,7 +3,7 @@
 mod job;
 mod trainjob;
 
-pub(super) use job::TARGET as JOB;
+pub(super) use job::{TARGET as JOB, document as job};
 pub(super) use trainjob::TARGET as TRAINJOB;
 
 use super::common::environment;
