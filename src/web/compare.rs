@@ -3,11 +3,12 @@
 use leptos::prelude::*;
 
 use super::gauge::{Piece, pieces};
-use super::part::Part;
 use super::session::Session;
 use super::signals::memo;
-use super::{markup, text};
+use super::table::Table;
+use super::{browser, text};
 use crate::estimate::Estimate;
+use crate::export;
 use crate::scenario::{Scenario, settings};
 use crate::units::{Bytes, UnitStyle};
 
@@ -18,16 +19,22 @@ pub fn differences(kept: &Scenario, now: &Scenario) -> Vec<Vec<String>> {
     };
     let shown = |setting: &settings::Setting, scenario| {
         if setting.applies(scenario) {
-            setting.get(scenario)
+            export::shown(setting, scenario)
         } else {
             "–".into()
         }
     };
     settings::all()
         .iter()
-        .filter(|it| it.applies(kept) || it.applies(now))
+        .filter(|setting| setting.applies(kept) || setting.applies(now))
         .filter(differs)
-        .map(|it| vec![it.label.into(), shown(it, kept), shown(it, now)])
+        .map(|setting| {
+            vec![
+                setting.label.into(),
+                shown(setting, kept),
+                shown(setting, now),
+            ]
+        })
         .collect()
 }
 
@@ -44,12 +51,12 @@ pub fn change(from: Bytes, to: Bytes, units: UnitStyle) -> String {
 pub fn rows(kept: &Estimate, now: &Estimate, units: UnitStyle) -> Vec<Vec<String>> {
     let (kept_pieces, now_pieces) = (pieces(kept), pieces(now));
     let size = |all: &[(Piece, Bytes)], piece| {
-        let found = all.iter().find(|(it, _)| *it == piece);
+        let found = all.iter().find(|(other, _)| *other == piece);
         found.map_or(Bytes::ZERO, |(_, bytes)| *bytes)
     };
     let gone = kept_pieces
         .iter()
-        .filter(|(piece, _)| now_pieces.iter().all(|(it, _)| it != piece));
+        .filter(|(piece, _)| now_pieces.iter().all(|(other, _)| other != piece));
     let mut rows: Vec<_> = now_pieces
         .iter()
         .chain(gone)
@@ -85,94 +92,129 @@ fn bar(estimate: &Estimate, longest: Bytes) -> Vec<(&'static str, f64, f64)> {
     pieces(estimate).into_iter().map(piece).collect()
 }
 
-/// Keeps the present scenario as A, or shows what has changed since.
-pub fn view(session: Session) -> Part {
-    let kept = memo(move || session.kept.with(Option::is_some));
-    Part::new(r#"<section class="panel" aria-labelledby="compare-title" data-testid="compare"></section>"#)
-        .class("", "on-paper", move || kept.get())
-        .shows("", move || {
-            Some(if kept.get() {
-                comparison(session)
-            } else {
-                keep(session)
-            })
+/// One line under the verdict for as long as something is compared: whoever opens the link sees it first.
+#[component]
+pub fn CompareBanner() -> impl IntoView {
+    let session = Session::current();
+    let words = memo(move || {
+        let kept = session.kept_answer.with(|answer| answer.estimate.clone())?;
+        let now = session.estimate.get()?;
+        session.kept.with(Option::is_some).then(|| {
+            let (from, to) = (kept.device.expected, now.device.expected);
+            let kept = session.kept_answer.with(|answer| answer.scenario.clone());
+            let differ = session
+                .answer
+                .with(|answer| differences(&kept, &answer.scenario).len());
+            text::compared(&change(from, to, session.units.get()), differ)
         })
+    });
+    move || {
+        words.get().map(|words| {
+            let go = move |_| browser::focus_soon("#compare-title".into());
+            view! {
+                <p class="banner" data-testid="compare-banner">
+                    {words}" "
+                    <button type="button" class="plain" on:click=go>{text::SEE_COMPARISON}</button>
+                </p>
+            }
+        })
+    }
 }
 
-fn keep(session: Session) -> Part {
-    Part::new(&format!(
-        r#"<header>
-            <h2 id="compare-title">Compare</h2>
-            <button type="button" data-testid="keep">Keep this as A</button>
-        </header>
-        <p class="quiet">{}</p>"#,
-        text::COMPARE
-    ))
-    .on("button", "click", move |_| session.keep())
-}
-
-fn comparison(session: Session) -> Part {
-    let both = move || {
-        let kept = session.kept_answer.with(|it| it.estimate.clone())?;
-        Some((kept, session.estimate.get()?))
+/// Keeps the present scenario as A, or shows what has changed since.
+#[component]
+pub fn Compare() -> impl IntoView {
+    let session = Session::current();
+    let kept = memo(move || session.kept.with(Option::is_some));
+    let keep = move |_| {
+        session.keep();
+        browser::focus_soon("#compare-title".into());
     };
-    let drawn = move || both().map(|(kept, now)| bars(&kept, &now, session.units.get()));
+    view! {
+        <section class="panel" aria-labelledby="compare-title" data-testid="compare" class:on-paper=move || kept.get()>
+            <Show when=move || kept.get() fallback=move || view! {
+                <header>
+                    <h2 id="compare-title" tabindex="-1">{text::COMPARE_TITLE}</h2>
+                    <button type="button" data-testid="keep" on:click=keep>{text::KEEP_AS_A}</button>
+                </header>
+                <p class="quiet">{text::COMPARE}</p>
+            }>
+                <Comparison/>
+            </Show>
+        </section>
+    }
+}
+
+#[component]
+fn Comparison() -> impl IntoView {
+    let session = Session::current();
+    let both = memo(move || {
+        let kept = session.kept_answer.with(|answer| answer.estimate.clone())?;
+        Some((kept, session.estimate.get()?))
+    });
+    let bars = move || {
+        let (kept, now) = both.get()?;
+        let longest = kept.device.expected.max(now.device.expected);
+        let units = session.units.get();
+        let rows = [("A", kept), (text::NOW, now)].map(|(name, estimate)| {
+            view! { <OneBar name pieces=bar(&estimate, longest) needs=estimate.device.expected.show(units)/> }
+        });
+        Some(view! { <dl class="bars">{rows.collect_view()}</dl> })
+    };
     let named = move || {
-        let kept = session.kept_answer.with(|it| it.scenario.clone());
-        let all = session.answer.with(|it| differences(&kept, &it.scenario));
+        let kept = session.kept_answer.with(|answer| answer.scenario.clone());
+        let all = session
+            .answer
+            .with(|answer| differences(&kept, &answer.scenario));
         if all.is_empty() {
-            format!("<p class=\"quiet\">{}</p>", text::NO_DIFFERENCE)
+            view! { <p class="quiet">{text::NO_DIFFERENCE}</p> }.into_any()
         } else {
-            markup::table("plain-table", &["Setting", "A", "Now"], 0, &all)
+            view! { <Table class="plain-table" head=vec!["Setting", "A", "Now"] numbers=0 rows=all/> }.into_any()
         }
     };
     let weighed = move || {
-        let (kept, now) = both()?;
+        let (kept, now) = both.get()?;
         let rows = rows(&kept, &now, session.units.get());
-        Some(markup::table(
-            "plain-table",
-            &["Memory", "A", "Now", "Change"],
-            3,
-            &rows,
-        ))
+        Some(
+            view! { <Table class="plain-table" head=vec!["Memory", "A", "Now", "Change"] numbers=3 rows/> },
+        )
     };
-    Part::new(
-        r#"<header>
-            <h2 id="compare-title">Compared with A</h2>
-            <button type="button" class="swap">Swap</button>
-            <button type="button" class="stop">Stop comparing</button>
+    let stop = move |_| {
+        session.kept.set(None);
+        browser::focus_soon("#compare-title".into());
+    };
+    view! {
+        <header>
+            <h2 id="compare-title" tabindex="-1">{text::COMPARED}</h2>
+            <button type="button" on:click=move |_| session.swap()>{text::SWAP}</button>
+            <button type="button" on:click=stop>{text::STOP_COMPARING}</button>
         </header>
-        <div class="drawn"></div>
+        {bars}
         <div class="pair">
-            <div class="named"></div>
-            <div class="weighed"></div>
-        </div>"#,
-    )
-    .on(".swap", "click", move |_| session.swap())
-    .on(".stop", "click", move |_| session.kept.set(None))
-    .html(".drawn", move || drawn().unwrap_or_default())
-    .html(".named", named)
-    .html(".weighed", move || weighed().unwrap_or_default())
+            <div>{named}</div>
+            <div>{weighed}</div>
+        </div>
+    }
 }
 
-/// Both on one scale; the tables beneath hold the numbers.
-fn bars(kept: &Estimate, now: &Estimate, units: UnitStyle) -> String {
-    let longest = kept.device.expected.max(now.device.expected);
-    let mut html = String::from("<dl class=\"bars\">");
-    for (name, estimate) in [("A", kept), ("Now", now)] {
-        html.push_str(&format!(
-            "<dt>{name}</dt><dd><svg class=\"bar\" aria-hidden=\"true\">"
-        ));
-        for (id, start, width) in bar(estimate, longest) {
-            html.push_str(&format!(
-                "<rect class=\"segment part-{id}\" x=\"{start:.3}%\" width=\"{width:.3}%\" height=\"100%\"/>"
-            ));
+/// A bar on the common scale; the tables beneath hold the numbers.
+#[component]
+fn OneBar(
+    name: &'static str,
+    pieces: Vec<(&'static str, f64, f64)>,
+    needs: String,
+) -> impl IntoView {
+    let piece = |(id, start, width): (&'static str, f64, f64)| {
+        view! {
+            <rect class=format!("segment part-{id}") x=format!("{start:.3}%") width=format!("{width:.3}%") height="100%"/>
         }
-        let needs = estimate.device.expected.show(units);
-        html.push_str(&format!("</svg></dd><dd class=\"number\">{needs}</dd>"));
+    };
+    let pieces = pieces.into_iter().map(piece).collect_view();
+    view! {
+        <dt>{name}</dt>
+        <dd><svg class="bar" aria-hidden="true">{pieces}</svg></dd>
+        <dd class="number">{needs}</dd>
     }
-    html.push_str("</dl>");
-    html
 }
 
 #[cfg(test)]
@@ -232,7 +274,12 @@ mod tests {
     #[test]
     fn both_bars_share_one_scale() {
         let estimate = sample::estimate();
-        let end = |longest| bar(&estimate, longest).iter().map(|it| it.2).sum::<f64>();
+        let end = |longest| {
+            bar(&estimate, longest)
+                .iter()
+                .map(|piece| piece.2)
+                .sum::<f64>()
+        };
         assert!((end(Bytes::gib(10.0)) - 100.0).abs() < 1e-6);
         assert!((end(Bytes::gib(20.0)) - 50.0).abs() < 1e-6);
     }

@@ -2,12 +2,11 @@
 
 use leptos::prelude::*;
 
-use super::markup::escape;
-use super::part::Part;
+use super::advice::tell_open;
 use super::session::Session;
 use super::signals::{memo, whenever};
-use super::text;
 use super::worker::{Helper, JobKind, Work};
+use super::{browser, text};
 use crate::guide::{self, Guide, Variants};
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
@@ -15,9 +14,9 @@ use crate::scenario::presets::{self, Preset};
 /// How a worker computes a guide's claims, one after the other.
 pub const KIND: JobKind = JobKind {
     id: "guide",
-    start: |scenario| {
+    start: |scenario, _| {
         Box::new(Claims {
-            of: of(scenario).and_then(|it| Some((it, Variants::of(it.preset)?))),
+            of: of(scenario).and_then(|guide| Some((guide, Variants::of(guide.preset)?))),
             computed: Vec::new(),
         })
     },
@@ -25,8 +24,8 @@ pub const KIND: JobKind = JobKind {
 
 /// The guide of the system that a scenario runs, whatever its settings.
 fn of(scenario: &Scenario) -> Option<&'static Guide> {
-    let same = |it: &&&Guide| {
-        presets::find(it.preset).and_then(Preset::model) == Some(&*scenario.model.id)
+    let same = |guide: &&&Guide| {
+        presets::find(guide.preset).and_then(Preset::model) == Some(&*scenario.model.id)
     };
     guide::all().iter().find(same).copied()
 }
@@ -62,91 +61,126 @@ impl Work for Claims {
     }
 }
 
-/// The claims in three columns; what is not computed yet is left open.
-fn claims(guide: &Guide, computed: &[String]) -> String {
-    let mut html = format!(
-        "<table class=\"plain-table guide\"><thead><tr><th scope=\"col\">{}</th><th scope=\"col\">{}</th>\
-         <th scope=\"col\">{}</th></tr></thead><tbody>",
-        text::SAID,
-        text::COMPUTED,
-        text::WHY
-    );
-    for (at, claim) in guide.claims.iter().enumerate() {
-        let line = computed.get(at).map_or("\t…", |line| line);
-        let (verdict, found) = line.split_once('\t').unwrap_or(("", line));
-        let verdict = match verdict {
-            "" => String::new(),
-            label => format!("<strong>{label}</strong>. "),
-        };
-        html.push_str(&format!(
-            "<tr><th scope=\"row\">{}<span class=\"quiet\"> {}</span></th><td>{}</td>\
-             <td>{verdict}{}<span class=\"quiet\"> {}</span></td></tr>",
-            escape(claim.quote),
-            escape(claim.section),
-            escape(found),
-            escape(claim.why),
-            escape(claim.source),
-        ));
-    }
-    html.push_str("</tbody></table>");
-    html
+/// What is known of a claim: its verdict and what was computed; left open until then.
+fn found(computed: &[String], at: usize) -> (String, String) {
+    let line = computed.get(at).map_or("\t…", |line| line);
+    let (verdict, found) = line.split_once('\t').unwrap_or(("", line));
+    (verdict.into(), found.into())
 }
 
-fn knobs(guide: &Guide) -> String {
-    let mut html = String::new();
-    for knob in guide.knobs {
-        let patch = match knob.patched {
-            "" => String::new(),
-            patched => format!("<br>With the patch: <code>{}</code>", escape(patched)),
-        };
-        html.push_str(&format!(
-            "<dt><code>{}</code> <strong>{}</strong></dt><dd>{}<span class=\"quiet\"> {}</span>{patch}</dd>",
-            escape(knob.flag),
-            knob.wiring.label(),
-            escape(knob.note),
-            escape(knob.source),
-        ));
-    }
-    html
-}
-
-pub fn view(session: Session) -> Part {
+/// The system's guide beside what is computed, and which of its flags do anything.
+#[component]
+pub fn GuideSays() -> impl IntoView {
+    let session = Session::current();
     let helper = Helper::new(KIND.id);
-    let found = memo(move || session.scenario.with(|it| of(it).map(|it| it.preset)));
-    let guide = move || found.get().and_then(guide::find);
+    let preset = memo(move || {
+        session
+            .scenario
+            .with(|scenario| of(scenario).map(|guide| guide.preset))
+    });
+    let guide = move || preset.get().and_then(guide::find);
     let open = RwSignal::new(false);
     // The outside here is the worker.
     whenever(move |_| {
-        let preset = found.get().and_then(presets::find);
+        let preset = preset.get().and_then(presets::find);
         match preset.filter(|_| open.get()) {
             Some(preset) => helper.ask(preset.scenario()),
             None => helper.stop(),
         }
     });
-    let document = move || guide().map_or("", |it| it.document).into();
-    let told = move || {
-        let guide = guide().filter(|_| open.get());
-        guide.map(|it| helper.reply.with(|reply| claims(it, &reply.lines)))
+    let claims = move || {
+        let guide = guide().filter(|_| open.get())?;
+        Some(
+            guide
+                .claims
+                .iter()
+                .enumerate()
+                .map(|(at, claim)| view! { <OneClaim claim helper at/> })
+                .collect_view(),
+        )
     };
-    let wired = move || guide().filter(|_| open.get()).map(knobs);
-    Part::new(&format!(
-        r#"<section class="panel" aria-labelledby="guide-title" data-testid="guide">
-            <details class="more">
-                <summary><h2 id="guide-title">{}</h2></summary>
-                <p class="quiet"></p>
-                <div class="scroller" tabindex="0" role="region" aria-labelledby="guide-title"></div>
-                <h3>{}</h3>
-                <dl class="knobs"></dl>
+    let knobs = move || {
+        let guide = guide().filter(|_| open.get())?;
+        Some(
+            guide
+                .knobs
+                .iter()
+                .map(|knob| view! { <OneKnob knob/> })
+                .collect_view(),
+        )
+    };
+    view! {
+        <section class="panel" id="guide" aria-labelledby="guide-title" data-testid="guide" hidden=move || preset.get().is_none()>
+            <details class="more" id="guide-details" on:toggle=move |event| tell_open(&event, open)>
+                <summary><h2 id="guide-title">{text::GUIDE}</h2></summary>
+                <p class="quiet">{move || guide().map(|guide| guide.document)}</p>
+                <div class="scroller" tabindex="0" role="group" aria-label=text::GUIDE_TABLE>
+                    <table class="plain-table guide">
+                        <thead>
+                            <tr>
+                                <th scope="col">{text::SAID}</th>
+                                <th scope="col">{text::COMPUTED}</th>
+                                <th scope="col">{text::VERDICT}</th>
+                                <th scope="col">{text::WHY}</th>
+                            </tr>
+                        </thead>
+                        <tbody>{claims}</tbody>
+                    </table>
+                </div>
+                <h3>{text::KNOBS}</h3>
+                <dl class="knobs">{knobs}</dl>
             </details>
-        </section>"#,
-        text::GUIDE,
-        text::KNOBS
-    ))
-    .flag("", "hidden", move || found.get().is_none())
-    .tells_open("details", open)
-    .text("p", document)
-    .html(".scroller", move || told().unwrap_or_default())
-    .html(".knobs", move || wired().unwrap_or_default())
+        </section>
+    }
+}
+
+#[component]
+fn OneClaim(claim: &'static guide::Claim, helper: Helper, at: usize) -> impl IntoView {
+    let found = memo(move || helper.reply.with(|reply| found(&reply.lines, at)));
+    let verdict = move || {
+        let verdict = found.get().0;
+        (!verdict.is_empty()).then(|| view! { <strong class="badge">{verdict}</strong> })
+    };
+    view! {
+        <tr>
+            <th scope="row">{claim.quote}<span class="quiet">" "{claim.section}</span></th>
+            <td>{move || found.get().1}</td>
+            <td>{verdict}</td>
+            <td>{claim.why}<span class="quiet">" "{claim.source}</span></td>
+        </tr>
+    }
+}
+
+#[component]
+fn OneKnob(knob: &'static guide::Knob) -> impl IntoView {
+    let patch = (!knob.patched.is_empty())
+        .then(|| view! { <br/>"With the patch: "<code>{knob.patched}</code> });
+    view! {
+        <dt><code>{knob.flag}</code>" "<strong class="badge">{knob.wiring.label()}</strong></dt>
+        <dd>{knob.note}<span class="quiet">" "{knob.source}</span>{patch}</dd>
+    }
+}
+
+/// One line under the verdict where the system on the screen has a guide.
+#[component]
+pub fn GuideBanner() -> impl IntoView {
+    let session = Session::current();
+    let guide = memo(move || {
+        session
+            .scenario
+            .with(|scenario| of(scenario).map(|guide| guide.claims.len()))
+    });
+    move || {
+        guide.get().map(|count| {
+            let go = move |_| browser::unfold("guide-details");
+            view! {
+                <p class="banner">
+                    {text::guide_banner(count)}" "
+                    <button type="button" class="plain" on:click=go>{text::SEE_GUIDE}</button>
+                </p>
+            }
+        })
+    }
 }
 
 #[cfg(test)]
@@ -157,15 +191,13 @@ mod tests {
     fn every_claim_has_its_row_and_fills_in() {
         for guide in guide::all() {
             let preset = presets::find(guide.preset).unwrap().scenario();
-            assert_eq!(of(&preset).map(|it| it.preset), Some(guide.preset));
-            let mut work = (KIND.start)(&preset);
+            assert_eq!(of(&preset).map(|guide| guide.preset), Some(guide.preset));
+            let mut work = (KIND.start)(&preset, "");
             work.step();
-            let html = claims(guide, &work.lines());
-            assert_eq!(html.matches("<tr>").count(), guide.claims.len() + 1);
             let lines = work.lines();
-            let (verdict, found) = lines[0].split_once('\t').unwrap();
-            assert!(html.contains(&format!("<strong>{verdict}</strong>")));
-            assert!(html.contains(&escape(found)));
+            let (verdict, computed) = found(&lines, 0);
+            assert!(!verdict.is_empty() && !computed.is_empty(), "{lines:?}");
+            assert_eq!(found(&lines, 1), (String::new(), "…".into()));
         }
         assert!(of(&Scenario::default()).is_none());
     }

@@ -15,7 +15,7 @@ use crate::units::Bytes;
 /// How a worker draws it up.
 pub const KIND: JobKind = JobKind {
     id: "fit-map",
-    start: |scenario| Box::new(FitMap::around(scenario)),
+    start: |scenario, _| Box::new(FitMap::around(scenario)),
 };
 
 impl Work for FitMap {

@@ -25,7 +25,6 @@ mod measured;
 mod network;
 mod open;
 mod origin;
-mod part;
 mod picture;
 mod places;
 mod plan_store;
@@ -47,17 +46,23 @@ mod timeline;
 mod tone;
 mod trust;
 mod verdict;
+mod wishes;
 mod worker;
 
 use leptos::ev::MouseEvent;
 use leptos::prelude::*;
 
+use self::advice::{Advised, ManySteps};
 use self::beside::Beside;
 use self::breakdown::Breakdown;
+use self::compare::{Compare, CompareBanner};
+use self::doctor::Doctor;
+use self::exports::Run;
 use self::form::Questions;
+use self::guide::{GuideBanner, GuideSays};
 use self::map::Map;
 use self::masthead::Masthead;
-use self::part::Hosted;
+use self::network::OwnNetwork;
 use self::places::{Place, Section};
 use self::printed::Printed;
 use self::session::Session;
@@ -101,6 +106,7 @@ fn App() -> impl IntoView {
     let session = effects::opening();
     provide_context(session);
     effects::settle(session);
+    provide_context(wishes::Wishes::default());
     effects::follow_address(session);
     effects::listen_to_keys(session);
     let width = effects::watch_width();
@@ -121,8 +127,8 @@ fn App() -> impl IntoView {
             <div class="answers" id="answers" tabindex="-1">
                 <Verdict/>
                 <div class="banners">
-                    <Hosted part=compare::view(session)/>
-                    <Hosted part=guide::view(session)/>
+                    <CompareBanner/>
+                    <GuideBanner/>
                 </div>
                 <Section place=Place::Fits>
                     <Breakdown/>
@@ -130,32 +136,29 @@ fn App() -> impl IntoView {
                         <Timeline/>
                         <Sweep/>
                         <Map/>
-                        <Hosted part=advice::steps(session, width)/>
+                        <ManySteps width/>
+                        <GuideSays/>
+                        <Compare/>
                         <Brought/>
                         <Beside/>
                         <Limits/>
                         <Trust/>
-                        <Hosted part=network::view(session)/>
+                        <OwnNetwork/>
                     </AfterPaint>
                 </Section>
                 <Section place=Place::Change>
                     <AfterPaint>
-                        <Hosted part=advice::view(session, &advice::LADDER)/>
-                        <Hosted part=advice::view(session, &advice::SOLVE)/>
-                        <Hosted part=advice::view(session, &advice::MOVES)/>
-                        <Hosted part=advice::view(session, &advice::TIERS)/>
-                        <Hosted part=advice::fastest(session, width)/>
-                        <Hosted part=advice::view(session, &advice::GPUS)/>
+                        <Advised width/>
                     </AfterPaint>
                 </Section>
                 <Section place=Place::Run>
                     <AfterPaint>
-                        <Hosted part=exports::view(session)/>
+                        <Run/>
                     </AfterPaint>
                 </Section>
                 <Section place=Place::Diagnose>
                     <AfterPaint>
-                        <Hosted part=doctor::view(session, width)/>
+                        <Doctor width/>
                     </AfterPaint>
                 </Section>
                 <Printed/>

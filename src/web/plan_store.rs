@@ -22,8 +22,8 @@ impl Plans {
         let Document::Map(entries) = document.get(KEY)? else {
             return None;
         };
-        let plan = |it: &Entry| match &it.value {
-            Document::Text(link) => Some((it.key.clone(), link.clone())),
+        let plan = |entry: &Entry| match &entry.value {
+            Document::Text(link) => Some((entry.key.clone(), link.clone())),
             _ => None,
         };
         let mut plans = Self::default();
@@ -44,7 +44,7 @@ impl Plans {
     /// Keeps a plan under a name; one of the same name is replaced.
     pub fn save(&mut self, name: &str, link: String) {
         let name: String = name.trim().chars().take(LONGEST_NAME).collect();
-        if let Some(same) = self.0.iter_mut().find(|it| it.0 == name) {
+        if let Some(same) = self.0.iter_mut().find(|plan| plan.0 == name) {
             same.1 = link;
         } else if !name.is_empty() && self.0.len() < MOST {
             self.0.push((name, link));
@@ -63,13 +63,8 @@ impl Plans {
         }
     }
 
-    pub fn link(&self, at: &str) -> Option<String> {
-        let at: usize = at.parse().ok()?;
-        Some(self.0.get(at)?.1.clone())
-    }
-
     pub fn remove(&mut self, at: &str) {
-        if let Some(at) = at.parse().ok().filter(|it| *it < self.0.len()) {
+        if let Some(at) = at.parse().ok().filter(|at| *at < self.0.len()) {
             self.0.remove(at);
         }
     }
@@ -115,7 +110,7 @@ mod tests {
         some.remove("0");
         some.remove("7");
         assert_eq!(some, plans(&[("b", "v=4")]));
-        let many: Vec<_> = (0..500).map(|it| it.to_string()).collect();
+        let many: Vec<_> = (0..500).map(|number| number.to_string()).collect();
         for name in &many {
             some.save(name, "v=1".into());
         }

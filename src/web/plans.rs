@@ -1,10 +1,7 @@
 //! The panel of saved plans.
 
 use leptos::prelude::*;
-use web_sys::Event;
 
-use super::markup::escape;
-use super::part::Part;
 use super::plan_store::{self, Plans, kept};
 use super::session::Session;
 use super::{browser, text};
@@ -17,7 +14,10 @@ pub fn keep(session: Session, plans: &Plans) {
     }
 }
 
-pub fn view(session: Session) -> Part {
+/// The saved plans, the field to save one, and all of them as a file.
+#[component]
+pub fn SavedPlans() -> impl IntoView {
+    let session = Session::current();
     let name = RwSignal::new(String::new());
     let change = move |change: &dyn Fn(&mut Plans)| {
         // Another tab may have saved meanwhile.
@@ -27,74 +27,48 @@ pub fn view(session: Session) -> Part {
     };
     let save = move |_| {
         let link = session.link_untracked();
-        change(&|it| it.save(&name.get_untracked(), link.clone()));
+        change(&|plans| plans.save(&name.get_untracked(), link.clone()));
         name.set(String::new());
-    };
-    let press = move |event: Event| {
-        let open = browser::attribute_under(&event, "data-open");
-        if let Some(link) = session.plans.with_untracked(|it| it.link(&open)) {
-            session.open(&link);
-        }
-        let forget = browser::attribute_under(&event, "data-forget");
-        if !forget.is_empty() {
-            change(&|it| it.remove(&forget));
-        }
+        // The button is off until there is another name.
+        browser::focus_soon("#plan-name".into());
     };
     let all = move |_| {
         let file = session.plans.with_untracked(Plans::write);
         browser::download("headroom-plans.json", "application/json", &file);
     };
-    let none = move || session.plans.with(|it| it.all().next().is_none());
-    let unnamed = move || name.with(|it| it.trim().is_empty());
-    Part::new(&format!(
-        r#"<details class="plans" data-testid="plans">
-            <summary>{}</summary>
-            <ul></ul>
-            <div class="actions">
-                <input type="text" aria-label="{named}" placeholder="{named}" autocomplete="off">
-                <button type="button" data-do="save">Save</button>
-                <button type="button" class="plain" data-do="all">Save all as a file</button>
-            </div>
-            <p class="quiet">{}</p>
-        </details>"#,
-        text::PLANS,
-        text::PLANS_ARE_LOCAL,
-        named = text::PLAN_NAME,
-    ))
-    .html("ul", move || session.plans.with(html))
-    .on("ul", "click", press)
-    .value("input", move || name.get())
-    .on("input", "input", move |event| {
-        name.set(browser::value_under(&event));
-    })
-    .flag("[data-do=save]", "disabled", unnamed)
-    .on("[data-do=save]", "click", save)
-    .flag("[data-do=all]", "disabled", none)
-    .on("[data-do=all]", "click", all)
-}
-
-/// The list of plans; names come from files of others.
-fn html(plans: &Plans) -> String {
-    let row = |(at, (name, _)): (usize, &(String, String))| {
-        let name = escape(name);
-        format!(
-            "<li><button type=\"button\" class=\"plain\" data-open=\"{at}\">{name}</button>\
-                 <button type=\"button\" class=\"plain quiet\" data-forget=\"{at}\" aria-label=\"{} {name}\">×</button></li>",
-            text::FORGET
-        )
+    let none = move || session.plans.with(|plans| plans.all().next().is_none());
+    let unnamed = move || name.with(|name| name.trim().is_empty());
+    let row = move |(at, (name, link)): (usize, (String, String))| {
+        let open = move |_| session.open(&link);
+        let forget = move |_| {
+            change(&|plans| plans.remove(&at.to_string()));
+            browser::focus_soon("#plan-name".into());
+        };
+        let label = format!("{} {name}", text::FORGET);
+        view! {
+            <li>
+                <button type="button" class="plain" data-open=at on:click=open>{name}</button>
+                <button type="button" class="plain quiet" data-forget=at aria-label=label on:click=forget>"×"</button>
+            </li>
+        }
     };
-    plans.all().enumerate().map(row).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_not_trusted() {
-        let mut plans = Plans::default();
-        plans.save("<script>", "v=1".into());
-        let html = html(&plans);
-        assert!(html.contains("&lt;script&gt;") && !html.contains("<script>"));
+    let rows = move || {
+        let plans = session
+            .plans
+            .with(|plans| plans.all().cloned().collect::<Vec<_>>());
+        plans.into_iter().enumerate().map(row).collect_view()
+    };
+    view! {
+        <details class="plans" data-testid="plans">
+            <summary>{text::PLANS}</summary>
+            <ul>{rows}</ul>
+            <div class="actions">
+                <input id="plan-name" type="text" aria-label=text::PLAN_NAME placeholder=text::PLAN_NAME autocomplete="off"
+                    prop:value=move || name.get() on:input:target=move |event| name.set(event.target().value())/>
+                <button type="button" data-do="save" disabled=unnamed on:click=save>"Save"</button>
+                <button type="button" class="plain" data-do="all" disabled=none on:click=all>"Save all as a file"</button>
+            </div>
+            <p class="quiet">{text::PLANS_ARE_LOCAL}</p>
+        </details>
     }
 }

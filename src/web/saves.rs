@@ -1,8 +1,9 @@
 //! A chart as a file: the drawing, a picture of it, and its numbers.
 
-use leptos::prelude::untrack;
+use std::rc::Rc;
 
-use super::part::Part;
+use leptos::prelude::*;
+
 use super::{browser, chart, origin};
 
 /// Rows of numbers for other programs, under the names of their columns.
@@ -15,30 +16,31 @@ pub fn csv(head: &str, rows: impl IntoIterator<Item = Vec<String>>) -> String {
     lines
 }
 
-/// Three buttons; `name` is the files' name without its end.
-pub fn view(
+/// Three buttons that save a chart; `name` is the files' name without its end.
+#[component]
+pub fn Saves(
     name: &'static str,
     svg: impl Fn() -> Option<String> + 'static,
     size: impl Fn() -> (u32, u32) + 'static,
     csv: impl Fn() -> String + 'static,
-) -> Part {
-    let chart = Chart {
+) -> impl IntoView {
+    let chart = Rc::new(Chart {
         name,
         svg: Box::new(svg),
         size: Box::new(size),
         csv: Box::new(csv),
+    });
+    let save = move |kind: &'static str| {
+        let chart = Rc::clone(&chart);
+        move |_| untrack(|| chart.save(kind))
     };
-    Part::new(&format!(
-        r#"<div class="actions" data-testid="save-{name}">
-            <button type="button" data-as="svg">Download SVG</button>
-            <button type="button" data-as="png">Download PNG</button>
-            <button type="button" data-as="csv">Download CSV</button>
-        </div>"#
-    ))
-    .on("", "click", move |event| {
-        let kind = browser::attribute_under(&event, "data-as");
-        untrack(|| chart.save(&kind));
-    })
+    view! {
+        <div class="actions" data-testid=format!("save-{name}")>
+            <button type="button" data-as="svg" on:click=save("svg")>"Download SVG"</button>
+            <button type="button" data-as="png" on:click=save("png")>"Download PNG"</button>
+            <button type="button" data-as="csv" on:click=save("csv")>"Download CSV"</button>
+        </div>
+    }
 }
 
 /// What can be saved.
@@ -52,7 +54,7 @@ struct Chart {
 impl Chart {
     fn save(&self, kind: &str) {
         let file = format!("headroom-{}.{kind}", self.name);
-        let drawn = (self.svg)().map(|it| chart::standing_alone(&it));
+        let drawn = (self.svg)().map(|svg| chart::standing_alone(&svg));
         match (kind, drawn) {
             ("csv", _) => browser::download(&file, "text/csv", &(self.csv)()),
             ("svg", Some(svg)) => {

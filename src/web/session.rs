@@ -228,11 +228,11 @@ impl Session {
 
     /// The fragment that restores what is on the screen.
     pub fn link(self) -> String {
-        let scenario = self.scenario.with(share::write);
-        match self.kept.with(|it| it.as_ref().map(share::write)) {
-            Some(kept) => format!("{scenario}{}{kept}", share::VERSUS),
-            None => scenario,
-        }
+        let kept = self.kept.get();
+        self.scenario.with(|scenario| match &kept {
+            Some(kept) => share::write_both(scenario, kept),
+            None => share::write(scenario),
+        })
     }
 
     pub fn link_untracked(self) -> String {
@@ -262,9 +262,7 @@ impl Session {
         {
             self.preset.set(Arc::new(preset));
         }
-        let kept = fragment.split_once(share::VERSUS);
-        self.kept
-            .set(kept.map(|(_, kept)| share::read(kept).scenario));
+        self.kept.set(share::read_other(fragment));
         self.replace(scenario);
     }
 }

@@ -6,28 +6,41 @@ use super::session::Session;
 use super::signals::memo;
 use super::table::{Folded, Table};
 use super::text;
-use crate::scenario::{Scenario, stack};
+use crate::export;
+use crate::scenario::settings::Setting;
+use crate::scenario::{Scenario, stack, usual};
 
 fn rows(scenario: &Scenario) -> Vec<Vec<String>> {
-    stack::brought(scenario)
-        .iter()
-        .map(|default| {
-            let (major, minor) = default.version;
-            let holds = if default.holds {
-                text::HOLDS
-            } else {
-                text::CHANGED
-            };
-            vec![
-                default.setting.label.into(),
-                default.value.into(),
-                holds.into(),
-                format!("{} {major}.{minor}", default.stack.name),
-                default.fact.note.into(),
-                default.fact.sources().collect::<Vec<_>>().join(", "),
-            ]
-        })
-        .collect()
+    let state = |holds: bool| if holds { text::HOLDS } else { text::CHANGED };
+    let shown = |setting: &Setting, value: &str| {
+        let mut there = scenario.clone();
+        // A test holds every default to be one that its setting reads.
+        let _ = setting.set(&mut there, value);
+        export::shown(setting, &there)
+    };
+    let of_method = usual(scenario).map(|default| {
+        vec![
+            default.setting.label.into(),
+            shown(default.setting, default.value),
+            state(default.holds).into(),
+            text::OF_THE_METHOD.into(),
+            default.why.into(),
+            default.source.into(),
+        ]
+    });
+    let brought = stack::brought(scenario);
+    let of_software = brought.iter().map(|default| {
+        let (major, minor) = default.version;
+        vec![
+            default.setting.label.into(),
+            shown(default.setting, default.value),
+            state(default.holds).into(),
+            format!("{} {major}.{minor}", default.stack.name),
+            default.fact.note.into(),
+            default.fact.sources().collect::<Vec<_>>().join(", "),
+        ]
+    });
+    of_method.into_iter().chain(of_software).collect()
 }
 
 /// Folded, and absent where the loop is one's own.
@@ -72,5 +85,14 @@ mod tests {
                 .all(|row| row.iter().take(4).all(|it| !it.is_empty())),
             "{rows:?}"
         );
+    }
+
+    #[test]
+    fn what_the_method_brings_is_named_too() {
+        let scenario = crate::share::read("model=llama-3.1-8b&lora=on").scenario;
+        let rows = rows(&scenario);
+        let first: Vec<_> = rows[0].iter().take(3).map(String::as_str).collect();
+        let bf16 = "bf16 autocast over bf16 weights";
+        assert_eq!(first, ["Precision", bf16, text::CHANGED]);
     }
 }

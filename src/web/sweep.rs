@@ -6,7 +6,7 @@ use leptos::reactive::spawn_local;
 
 use super::chart::{Drawing, SavePicture};
 use super::effects::once_rested;
-use super::part::Hosted;
+use super::saves::Saves;
 use super::session::Session;
 use super::signals::memo;
 use super::table::{Folded, Table};
@@ -267,12 +267,12 @@ pub fn Sweep() -> impl IntoView {
             <LargestThatFits setting=Signal::derive(setting) curve/>
             <Folded title=text::TABLE>
                 {table}
-                <Hosted part=saves::view(
-                    "sweep",
-                    move || drawing.get(),
-                    move || size.get(),
-                    move || curve.with(numbers_of),
-                )/>
+                <Saves
+                    name="sweep"
+                    svg=move || drawing.get()
+                    size=move || size.get()
+                    csv=move || curve.with(numbers_of)
+                />
             </Folded>
         </section>
     }

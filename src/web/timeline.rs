@@ -6,7 +6,7 @@ use leptos::prelude::*;
 use super::chart::{Course, Drawing, SavePicture};
 use super::effects::once_rested;
 use super::gauge::CATEGORIES;
-use super::part::Hosted;
+use super::saves::Saves;
 use super::session::{Answer, Session};
 use super::signals::memo;
 use super::table::{Folded, Swatch, Table};
@@ -147,12 +147,12 @@ pub fn Timeline() -> impl IntoView {
             <Alive at/>
             <Folded title=text::TABLE class="numbers same">
                 {table}
-                <Hosted part=saves::view(
-                    "timeline",
-                    move || drawing.get(),
-                    move || size.get(),
-                    move || file().unwrap_or_default(),
-                )/>
+                <Saves
+                    name="timeline"
+                    svg=move || drawing.get()
+                    size=move || size.get()
+                    csv=move || file().unwrap_or_default()
+                />
             </Folded>
         </section>
     }

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::effects::once_rested;
-use super::part::Hosted;
+use super::measured::Calibrated;
 use super::places::PlaceLinks;
 use super::session::{Answer, Session};
 use super::signals::memo;
@@ -110,7 +110,7 @@ pub fn Verdict() -> impl IntoView {
                 <PlaceLinks/>
             </div>
             <div class="findings">
-                <Hosted part=super::measured::calibrated(session)/>
+                <Calibrated/>
                 <Problems/>
                 <Measures/>
             </div>

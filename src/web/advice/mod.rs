@@ -1,26 +1,35 @@
-//! Advice: what to change, worked out by the worker for the scenario on the screen, each row with a button that takes it.
+//! Advice: what to change, worked out by the worker for the scenario on the screen; each row says what a change saves and
+//! costs and can be taken.
 
-mod jobs;
+mod cards;
+mod changes;
+mod cloud;
+mod cost;
 mod search;
 mod sheet;
 mod solve;
 mod steps;
+mod table;
 
-pub use jobs::{GPUS, LADDER, MOVES, TIERS};
-pub use search::{KIND as SEARCH, view as fastest};
+pub use cards::GPUS;
+pub use changes::{LADDER, MOVES, TIERS};
+pub use search::KIND as SEARCH;
 pub use solve::SOLVE;
-pub use steps::{KIND as STEPS, view as steps};
+pub use steps::{KIND as STEPS, ManySteps};
 
 use leptos::prelude::*;
 use web_sys::Event;
 
+use self::cost::Hourly;
+use self::search::Fastest;
+use self::sheet::Sheet;
+use self::table::SheetTable;
 use super::effects::once_rested;
-use super::part::Part;
 use super::session::Session;
+use super::signals::memo;
+use super::wishes::{Keep, Wishes};
 use super::worker::{Helper, JobKind};
 use super::{browser, text};
-use crate::share;
-use sheet::{Heads, Sheet};
 
 /// A table that a worker fills.
 #[derive(Debug)]
@@ -29,34 +38,37 @@ pub struct Panel {
     pub title: &'static str,
     pub about: &'static str,
     pub head: &'static [&'static str],
-    /// How many of the last columns are numbers.
-    pub numbers: usize,
     /// Whether it is asked for unfolded.
     pub open: bool,
     /// Whether its columns can put it in order.
     pub sortable: bool,
 }
 
-/// Takes the scenario of the button that was pressed.
-fn apply(session: Session, event: &Event) {
-    let link = browser::attribute_under(event, "data-link");
-    if !link.is_empty() {
-        session.try_out(share::read(&link).scenario);
+/// Tells a signal whether the folded element that an event is of is open.
+pub fn tell_open(event: &Event, open: RwSignal<bool>) {
+    let now = browser::is_open(event);
+    if open.get_untracked() != now {
+        open.set(now);
     }
 }
 
 /// Asks the worker about the scenario on the screen, once it has rested, for as long as `wanted` says so.
 pub fn follow(session: Session, helper: Helper, wanted: impl Fn() -> bool + Copy + 'static) {
+    let wishes = Wishes::current();
     let ask = move || {
         if untrack(wanted) {
-            let scenario = session.answer.with_untracked(|it| (*it.scenario).clone());
-            helper.ask(scenario);
+            let scenario = session
+                .answer
+                .with_untracked(|answer| (*answer.scenario).clone());
+            let limits = untrack(|| wishes.limits()).write();
+            helper.ask_within(scenario, &limits);
         }
     };
     once_rested(250, ask, move |_| {
         let wanted = wanted();
         if wanted {
             session.answer.with(|_| ());
+            wishes.limits();
         } else {
             helper.stop();
         }
@@ -64,52 +76,83 @@ pub fn follow(session: Session, helper: Helper, wanted: impl Fn() -> bool + Copy
     });
 }
 
-pub fn view(session: Session, panel: &'static Panel) -> Part {
+/// Everything that can be changed, in one language.
+#[component]
+pub fn Advised(width: ReadSignal<u32>) -> impl IntoView {
+    view! {
+        <Locks/>
+        <Advice panel=&LADDER/>
+        <Advice panel=&TIERS/>
+        <Advice panel=&MOVES/>
+        <Advice panel=&SOLVE/>
+        <Fastest width/>
+        <Advice panel=&GPUS/>
+    }
+}
+
+/// What advice must keep, and for which program it is.
+#[component]
+fn Locks() -> impl IntoView {
+    let wishes = Wishes::current();
+    let lock = move |(at, (label, _)): (usize, (&'static str, _))| {
+        let toggle = move |_| wishes.keep.update(|keep| keep.toggle(at));
+        view! {
+            <label><input type="checkbox" prop:checked=move || wishes.keep.get().has(at) on:change=toggle/>" "{label}</label>
+        }
+    };
+    let program = move || {
+        wishes.program.get().map(|target| {
+            let free = move |_| {
+                wishes.program.set(None);
+                browser::focus_soon("#place-change".into());
+            };
+            view! {
+                <p>
+                    {text::only_what(target.title)}" "
+                    <button type="button" class="plain" on:click=free>{text::ANY_PROGRAM}</button>
+                </p>
+            }
+        })
+    };
+    view! {
+        <fieldset class="locks">
+            <legend>{text::KEEP}</legend>
+            {Keep::ALL.into_iter().enumerate().map(lock).collect_view()}
+        </fieldset>
+        {program}
+    }
+}
+
+/// A folded table of advice.
+#[component]
+fn Advice(panel: &'static Panel) -> impl IntoView {
+    let session = Session::current();
     let helper = Helper::new(panel.kind.id);
     let open = RwSignal::new(panel.open);
     follow(session, helper, move || open.get());
-    let order = RwSignal::new(None);
-    let shown = move || {
-        helper.reply.with(|reply| {
-            let mut sheet = Sheet::read(&reply.lines);
-            order.get().into_iter().for_each(|it| sheet.sort(it));
-            let heads = if panel.sortable {
-                Heads::Sort(order.get())
-            } else {
-                Heads::Plain
-            };
-            sheet.html_with(panel.head, panel.numbers, session.units.get(), heads)
-        })
+    let sheet = memo(move || helper.reply.with(|reply| Sheet::read(&reply.lines)));
+    let waiting = move || !helper.reply.with(|reply| reply.done);
+    // A table that comes in one piece says that it will.
+    let nothing_yet = move || {
+        !helper
+            .reply
+            .with(|reply| reply.done || !reply.lines.is_empty())
     };
     let id = panel.kind.id;
-    let press = move |event: Event| {
-        apply(session, &event);
-        if let Ok(column) = browser::attribute_under(&event, "data-sort").parse::<usize>() {
-            // The same column again turns the order round.
-            let largest_first = order.get_untracked() == Some((column, false));
-            order.set(Some((column, largest_first)));
-            browser::focus_soon(format!("[data-testid=\"{id}\"] [data-sort=\"{column}\"]"));
-        }
-    };
-    let waiting = move || !helper.reply.with(|it| it.done);
-    // A table that comes in one piece says that it will.
-    let nothing_yet = move || !helper.reply.with(|it| it.done || !it.lines.is_empty());
-    let (title, about, working) = (panel.title, panel.about, text::WORKING);
-    let unfolded = if panel.open { " open" } else { "" };
-    Part::new(&format!(
-        r#"<section class="panel" aria-labelledby="{id}-title" data-testid="{id}">
-            <details class="more"{unfolded}>
-                <summary><h2 id="{id}-title">{title}</h2></summary>
-                <p class="quiet">{about}</p>
-                <p class="working">{working}</p>
-                <div class="scroller advice"></div>
+    let title = format!("{id}-title");
+    let labelled = title.clone();
+    let hourly = (id == GPUS.kind.id).then(|| view! { <Hourly/> });
+    view! {
+        <section class="panel" aria-labelledby=labelled data-testid=id class:stale=move || session.stale.get()>
+            <details class="more" open=panel.open on:toggle=move |event| tell_open(&event, open)>
+                <summary><h3 id=title>{panel.title}</h3></summary>
+                <p class="quiet">{panel.about}</p>
+                {hourly}
+                <p class="working" hidden=move || !nothing_yet()>{text::WORKING}</p>
+                <div class="scroller advice" aria-busy=move || waiting().to_string()>
+                    <SheetTable sheet head=panel.head sortable=panel.sortable focus="#place-change"/>
+                </div>
             </details>
-        </section>"#
-    ))
-    .class("", "stale", move || session.stale.get())
-    .tells_open("details", open)
-    .flag(".working", "hidden", move || !nothing_yet())
-    .attribute(".advice", "aria-busy", move || waiting().to_string())
-    .html(".advice", shown)
-    .on(".advice", "click", press)
+        </section>
+    }
 }

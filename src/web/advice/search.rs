@@ -2,38 +2,46 @@
 
 use leptos::prelude::*;
 
-use super::jobs::{costs, refused};
-use super::sheet::{Cell, Sheet};
-use super::{apply, follow};
-use crate::estimate::Unsupported;
+use super::changes::{HEAD, programs, quality, refused};
+use super::follow;
+use super::sheet::{Cell, Sheet, shared};
+use super::table::SheetTable;
+use crate::estimate::{Unsupported, estimate};
 use crate::scenario::Scenario;
 use crate::strategy::{Candidate, Cost, Goal, Search};
-use crate::web::part::Part;
+use crate::units::Bytes;
+use crate::web::saves::Saves;
 use crate::web::session::Session;
 use crate::web::signals::memo;
+use crate::web::wishes::Limits;
 use crate::web::worker::{Helper, JobKind, Work};
 use crate::web::{chart, saves, text};
 
 pub const KIND: JobKind = JobKind {
     id: "search",
-    start: |scenario| Box::new(Job::new(scenario)),
+    start: |scenario, limits| Box::new(Job::new(scenario, Limits::read(limits))),
 };
 
 /// A search, and what it came to.
 struct Job {
     search: Option<Search>,
+    /// What the run needs as it is.
+    start: Bytes,
     sheet: Sheet,
 }
 
 impl Job {
-    fn new(scenario: &Scenario) -> Self {
-        match Search::new(scenario, Goal::default(), Cost::Results) {
+    fn new(scenario: &Scenario, limits: Limits) -> Self {
+        let goal = Goal::default().within(limits.allowed(scenario));
+        match Search::new(scenario, goal, Cost::Results) {
             Ok(search) => Self {
                 search: Some(search),
+                start: estimate(scenario).map_or(Bytes::ZERO, |estimate| estimate.device.expected),
                 sheet: Sheet::default(),
             },
             Err(problem) => Self {
                 search: None,
+                start: Bytes::ZERO,
                 sheet: refused(problem),
             },
         }
@@ -49,7 +57,7 @@ impl Job {
             self.sheet.points = search
                 .front()
                 .iter()
-                .map(|it| (it.peak, it.time.expected.get(), false))
+                .map(|point| (point.peak, point.time.expected.get(), false))
                 .collect();
             self.search = Some(search);
             return Ok(());
@@ -60,38 +68,61 @@ impl Job {
         if found.best.is_none() {
             self.sheet.say(text::NOTHING_FITS);
         }
-        let best = found.best.as_ref().map(|it| &it.scenario);
-        for it in &found.front {
-            let is_best = best == Some(&it.scenario);
-            let seconds = it.time.expected.get();
+        let best = found.best.as_ref().map(|best| &best.scenario);
+        let fitting: Vec<&Candidate> = found.front.iter().filter(|found| found.fits).collect();
+        let all: Vec<_> = fitting.iter().map(|found| titles(found)).collect();
+        let common = shared(&all);
+        if !common.is_empty() {
+            self.sheet.say(text::all_of_these(&common.join(", ")));
+        }
+        for point in &found.front {
+            let is_best = best == Some(&point.scenario);
+            let seconds = point.time.expected.get();
             self.sheet
                 .points
-                .push((it.estimate.device.expected, seconds, is_best));
-            self.sheet.row(Some(&it.scenario), cells(it, is_best));
+                .push((point.estimate.device.expected, seconds, is_best));
+        }
+        for point in fitting {
+            let is_best = best == Some(&point.scenario);
+            self.sheet.row(
+                Some(&point.scenario),
+                cells(point, is_best, &common, self.start),
+            );
         }
         Ok(())
     }
 }
 
-fn cells(it: &Candidate, is_best: bool) -> Vec<Cell> {
-    let changes: Vec<_> = it.moves.iter().map(|it| it.title).collect();
-    let cost = it
+fn titles(found: &Candidate) -> Vec<String> {
+    found
         .moves
         .iter()
-        .map(|it| it.cost)
-        .max()
-        .unwrap_or(Cost::Free);
-    let name = match (is_best, it.fits) {
-        (true, _) => text::FASTEST,
-        (_, true) => "",
-        (_, false) => text::TOO_LARGE,
+        .map(|change| change.title.to_string())
+        .collect()
+}
+
+fn cells(found: &Candidate, is_best: bool, common: &[String], start: Bytes) -> Vec<Cell> {
+    let only: Vec<_> = titles(found)
+        .into_iter()
+        .filter(|title| !common.contains(title))
+        .collect();
+    let dearest = found.moves.iter().max_by_key(|change| change.cost);
+    let batch = text::batch(&found.scenario.batch().to_string());
+    let title = if is_best {
+        format!("{}: {batch}", text::FASTEST)
+    } else {
+        batch
     };
+    let needs = found.estimate.device.expected;
     vec![
-        Cell::Note(name.into(), changes.join(", ")),
-        costs(cost).into(),
-        it.scenario.batch().to_string().into(),
-        it.time.expected.to_string().into(),
-        Cell::Size(it.estimate.device.expected),
+        Cell::Note(title, only.join(", ")),
+        Cell::Change(start, needs),
+        Cell::Size(needs),
+        Cell::Shown(found.time.expected.get(), found.time.expected.to_string()),
+        dearest
+            .map_or(String::new(), |change| quality(change.cost, ""))
+            .into(),
+        programs(&found.scenario).into(),
     ]
 }
 
@@ -111,28 +142,28 @@ impl Work for Job {
     }
 }
 
-const HEAD: &[&str] = &["Changes", "Costs", "Batch", "A step takes", "Needs"];
-
-pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
+/// The search, its drawing and what it found.
+#[component]
+pub fn Fastest(width: ReadSignal<u32>) -> impl IntoView {
+    let session = Session::current();
     let helper = Helper::new(KIND.id);
     let wanted = RwSignal::new(false);
     follow(session, helper, move || wanted.get());
-    let sheet = memo(move || helper.reply.with(|it| Sheet::read(&it.lines)));
-    let usable = move || session.estimate.get().and_then(|it| it.usable);
+    let sheet = memo(move || helper.reply.with(|reply| Sheet::read(&reply.lines)));
+    let usable = move || session.estimate.get().and_then(|estimate| estimate.usable);
     let size = move || chart::size(width.get());
     let drawing = memo(move || {
-        sheet.with(|it| chart::front(&it.points, usable(), session.units.get(), size()))
+        sheet.with(|sheet| chart::front(&sheet.points, usable(), session.units.get(), size()))
     });
-    let shown = move || sheet.with(|it| it.html(HEAD, 3, session.units.get()));
     let file = move || {
-        sheet.with(|it| {
-            let row = |(bytes, seconds, _): &(crate::units::Bytes, f64, bool)| {
+        sheet.with(|sheet| {
+            let row = |(bytes, seconds, _): &(Bytes, f64, bool)| {
                 vec![bytes.get().to_string(), seconds.to_string()]
             };
-            saves::csv("device_bytes,seconds", it.points.iter().map(row))
+            saves::csv("device_bytes,seconds", sheet.points.iter().map(row))
         })
     };
-    let running = move || wanted.get() && !helper.reply.with(|it| it.done);
+    let running = move || wanted.get() && !helper.reply.with(|reply| reply.done);
     let press = move |_| {
         if running() {
             helper.stop();
@@ -141,39 +172,27 @@ pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
             wanted.set(true);
         }
     };
-    let name = move || if running() { text::STOP } else { text::SEARCH }.into();
+    let name = move || if running() { text::STOP } else { text::SEARCH };
     let axis = move || {
-        sheet.with(|it| text::front_axis(&it.points, session.units.get()).unwrap_or_default())
+        sheet.with(|sheet| text::front_axis(&sheet.points, session.units.get()).unwrap_or_default())
     };
-    Part::new(&format!(
-        r#"<section class="panel" aria-labelledby="search-title" data-testid="search">
-            <details class="more">
-                <summary><h2 id="search-title">{}</h2></summary>
-                <p class="quiet">{}</p>
-                <div class="actions"><button type="button"></button></div>
+    view! {
+        <section class="panel" aria-labelledby="search-title" data-testid="search" class:stale=move || session.stale.get()>
+            <details class="more" on:toggle=move |event| super::tell_open(&event, wanted)>
+                <summary><h3 id="search-title">{text::FASTEST_THAT_FITS}</h3></summary>
+                <p class="quiet">{text::SEARCH_ABOUT}</p>
+                <div class="actions"><button type="button" on:click=press>{name}</button></div>
                 <figure class="chart">
-                    <p class="quiet"></p>
-                    <div class="plot" aria-hidden="true"></div>
+                    <p class="quiet">{axis}</p>
+                    <div class="plot" aria-hidden="true" inner_html=move || drawing.get().unwrap_or_default()></div>
                 </figure>
-                <div class="scroller advice" role="status"></div>
-                <slot name="saves"></slot>
+                <div class="scroller advice" role="status">
+                    <SheetTable sheet head=HEAD focus="#search-title"/>
+                </div>
+                <Saves name="pareto" svg=move || drawing.get() size csv=file/>
             </details>
-        </section>"#,
-        text::FASTEST_THAT_FITS,
-        text::SEARCH_ABOUT
-    ))
-    .class("", "stale", move || session.stale.get())
-    .tells_open("details", wanted)
-    .text("button", name)
-    .on("button", "click", press)
-    .text("figure p", axis)
-    .html(".plot", move || drawing.get().unwrap_or_default())
-    .html(".advice", shown)
-    .on(".advice", "click", move |event| apply(session, &event))
-    .put(
-        "saves",
-        saves::view("pareto", move || drawing.get(), size, file),
-    )
+        </section>
+    }
 }
 
 #[cfg(test)]
@@ -190,7 +209,7 @@ mod tests {
         ]
         .into();
         scenario.data.sequence = 64;
-        let mut work = Job::new(&scenario);
+        let mut work = Job::new(&scenario, Limits::default());
         let mut steps = 0;
         while !work.is_done() {
             work.step();
@@ -199,7 +218,7 @@ mod tests {
         }
         assert!(steps > 1);
         let sheet = Sheet::read(&work.lines());
-        assert_eq!(sheet.rows.len(), sheet.points.len());
-        assert_eq!(sheet.points.iter().filter(|it| it.2).count(), 1);
+        assert!(!sheet.rows.is_empty() && sheet.rows.len() <= sheet.points.len());
+        assert_eq!(sheet.points.iter().filter(|point| point.2).count(), 1);
     }
 }

@@ -1,14 +1,11 @@
-//! A table on its way from a worker to the page: as lines of text, and as HTML.
+//! A table on its way from a worker to the page, as lines of text.
 
 use std::cmp::Ordering;
 
 use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::share;
-use crate::units::{Bytes, UnitStyle};
-use crate::web::compare;
-use crate::web::markup::escape;
-use crate::web::text;
+use crate::units::Bytes;
 
 /// One cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,14 +22,6 @@ pub enum Cell {
 
 /// By which column a table's rows stand, and whether the largest comes first.
 pub type Order = (usize, bool);
-
-/// What the heads of a table's columns do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heads {
-    Plain,
-    /// They are buttons that put the rows in order.
-    Sort(Option<Order>),
-}
 
 impl From<&str> for Cell {
     fn from(text: &str) -> Self {
@@ -58,6 +47,8 @@ pub struct Sheet {
     /// Sentences above the table.
     pub says: Vec<String>,
     pub rows: Vec<Row>,
+    /// What is folded away beneath the table: a title, and what is under it.
+    pub asides: Vec<(String, String)>,
     /// Places of a drawing: memory, seconds, and whether it is the one that is proposed.
     pub points: Vec<(Bytes, f64, bool)>,
 }
@@ -67,13 +58,17 @@ impl Sheet {
         self.says.push(text.into());
     }
 
+    pub fn aside(&mut self, title: String, text: String) {
+        self.asides.push((title, text));
+    }
+
     pub fn row(&mut self, scenario: Option<&Scenario>, cells: Vec<Cell>) {
         let link = scenario.map(share::write);
         self.rows.push(Row { cells, link });
     }
 
     pub fn lines(&self) -> Vec<String> {
-        let says = self.says.iter().map(|it| format!("say\t{}", flat(it)));
+        let says = self.says.iter().map(|line| format!("say\t{}", flat(line)));
         let rows = self.rows.iter().map(|row| {
             let cells: Vec<_> = row.cells.iter().map(Cell::write).collect();
             let link = row.link.as_deref().unwrap_or_default();
@@ -82,7 +77,9 @@ impl Sheet {
         let points = self.points.iter().map(|(bytes, seconds, best)| {
             format!("point\t{}\t{seconds}\t{}", bytes.get(), u8::from(*best))
         });
-        says.chain(rows).chain(points).collect()
+        let asides = self.asides.iter();
+        let asides = asides.map(|(title, text)| format!("aside\t{}\t{}", flat(title), flat(text)));
+        says.chain(rows).chain(asides).chain(points).collect()
     }
 
     pub fn read(lines: &[String]) -> Self {
@@ -92,9 +89,18 @@ impl Sheet {
             match parts.next() {
                 Some("say") => sheet.says.extend(parts.next().map(String::from)),
                 Some("row") => {
-                    let link = parts.next().filter(|it| !it.is_empty()).map(String::from);
+                    let link = parts
+                        .next()
+                        .filter(|link| !link.is_empty())
+                        .map(String::from);
                     let cells = parts.filter_map(Cell::read).collect();
                     sheet.rows.push(Row { cells, link });
+                }
+                Some("aside") => {
+                    let pair = parts.next().zip(parts.next());
+                    sheet
+                        .asides
+                        .extend(pair.map(|(title, text)| (title.into(), text.into())));
                 }
                 Some("point") => {
                     let mut next = || parts.next()?.parse::<f64>().ok();
@@ -120,90 +126,15 @@ impl Sheet {
             }
         });
     }
+}
 
-    /// The sentences and the table; the last `numbers` columns are numbers, and buttons stand behind them.
-    pub fn html(&self, head: &[&str], numbers: usize, units: UnitStyle) -> String {
-        self.html_with(head, numbers, units, Heads::Plain)
-    }
-
-    /// The same with heads that may do something.
-    pub fn html_with(
-        &self,
-        head: &[&str],
-        numbers: usize,
-        units: UnitStyle,
-        heads: Heads,
-    ) -> String {
-        let mut html = String::new();
-        for it in &self.says {
-            html.push_str(&format!("<p>{}</p>", escape(it)));
-        }
-        if self.rows.is_empty() {
-            return html;
-        }
-        let class = |column| {
-            if column + numbers >= head.len() {
-                " class=\"number\""
-            } else {
-                ""
-            }
-        };
-        html.push_str("<table class=\"plain-table\"><thead><tr>");
-        for (column, name) in head.iter().enumerate() {
-            let mut name = (*name).to_string();
-            let mut sorted = String::new();
-            if let Heads::Sort(order) = heads {
-                let sign = match order.filter(|it| it.0 == column) {
-                    Some((_, true)) => "descending",
-                    Some((_, false)) => "ascending",
-                    None => "none",
-                };
-                sorted = format!(" aria-sort=\"{sign}\"");
-                name = format!("<button type=\"button\" data-sort=\"{column}\">{name}</button>");
-            }
-            html.push_str(&format!(
-                "<th scope=\"col\"{sorted}{}>{name}</th>",
-                class(column)
-            ));
-        }
-        html.push_str("<td></td></tr></thead><tbody>");
-        for row in &self.rows {
-            html.push_str("<tr>");
-            for (column, cell) in row.cells.iter().enumerate() {
-                let (tag, scope) = if column == 0 {
-                    ("th", " scope=\"row\"")
-                } else {
-                    ("td", "")
-                };
-                // The last cell of a short row takes the place of those it has not.
-                let missing = if column + 1 == row.cells.len() {
-                    head.len() - head.len().min(column)
-                } else {
-                    1
-                };
-                let span = if missing > 1 {
-                    format!(" colspan=\"{missing}\"")
-                } else {
-                    String::new()
-                };
-                html.push_str(&format!(
-                    "<{tag}{scope}{span}{}>{}</{tag}>",
-                    class(column),
-                    cell.html(units)
-                ));
-            }
-            let button = row.link.as_ref().map(|link| {
-                format!(
-                    "<button type=\"button\" data-link=\"{}\">{}</button>",
-                    escape(link),
-                    text::APPLY
-                )
-            });
-            html.push_str(&format!("<td>{}</td></tr>", button.unwrap_or_default()));
-        }
-        html.push_str("</tbody></table>");
-        html
-    }
+/// What all lists hold: said once above rows that show what differs.
+pub fn shared(lists: &[Vec<String>]) -> Vec<String> {
+    let Some((first, rest)) = lists.split_first().filter(|(_, rest)| !rest.is_empty()) else {
+        return Vec::new();
+    };
+    let everywhere = |item: &&String| rest.iter().all(|list| list.contains(item));
+    first.iter().filter(everywhere).cloned().collect()
 }
 
 /// Text without what parts lines and cells.
@@ -211,7 +142,32 @@ fn flat(text: &str) -> String {
     text.replace(['\t', '\n', '\u{1f}'], " ")
 }
 
+impl Row {
+    /// What tells it from the others.
+    pub fn key(&self) -> String {
+        let cells: Vec<_> = self.cells.iter().map(Cell::write).collect();
+        format!(
+            "{} {}",
+            self.link.as_deref().unwrap_or_default(),
+            cells.join("\t")
+        )
+    }
+}
+
 impl Cell {
+    /// Its main words.
+    pub fn title(&self) -> String {
+        match self {
+            Self::Text(text) | Self::Note(text, _) | Self::Shown(_, text) => text.clone(),
+            Self::Size(_) | Self::Change(..) => String::new(),
+        }
+    }
+
+    /// Whether it is a quantity.
+    pub const fn is_number(&self) -> bool {
+        matches!(self, Self::Size(_) | Self::Change(..) | Self::Shown(..))
+    }
+
     fn write(&self) -> String {
         match self {
             Self::Text(text) => format!("t{}", flat(text)),
@@ -237,25 +193,14 @@ impl Cell {
         })
     }
 
-    fn html(&self, units: UnitStyle) -> String {
-        match self {
-            Self::Text(text) | Self::Shown(_, text) => escape(text),
-            Self::Note(text, note) => format!(
-                "{} <span class=\"quiet\">{}</span>",
-                escape(text),
-                escape(note)
-            ),
-            Self::Size(bytes) => bytes.show(units),
-            Self::Change(from, to) => compare::change(*from, *to, units),
-        }
-    }
-
     /// What rows are ordered by: a number, or words.
     fn key(&self) -> (Option<f64>, &str) {
         match self {
             Self::Text(text) => (text.parse().ok(), text),
             Self::Note(text, _) => (None, text),
-            Self::Size(bytes) | Self::Change(_, bytes) => (Some(bytes.get() as f64), ""),
+            Self::Size(bytes) => (Some(bytes.get() as f64), ""),
+            // What saves most is the least.
+            Self::Change(from, to) => (Some(to.get() as f64 - from.get() as f64), ""),
             Self::Shown(value, _) => (Some(*value), ""),
         }
     }
@@ -263,7 +208,13 @@ impl Cell {
 
 /// Numbers before words, for words in their place say that there is no number.
 fn in_order(a: &Cell, b: &Cell, largest_first: bool) -> Ordering {
-    let turned = |it: Ordering| if largest_first { it.reverse() } else { it };
+    let turned = |ordering: Ordering| {
+        if largest_first {
+            ordering.reverse()
+        } else {
+            ordering
+        }
+    };
     match (a.key(), b.key()) {
         ((Some(a), _), (Some(b), _)) => turned(a.total_cmp(&b)),
         ((Some(_), _), _) => Ordering::Less,
@@ -291,6 +242,7 @@ mod tests {
             ],
         );
         sheet.row(None, vec!["".into()]);
+        sheet.aside("too small".into(), "a\tb".into());
         sheet.points = vec![(size, 0.25, true)];
         sheet
     }
@@ -303,6 +255,7 @@ mod tests {
         assert_eq!(read.says, ["a <b> c"]);
         assert_eq!(read.points.pop(), Some((Bytes::gib(2.0), 0.25, true)));
         assert_eq!(read.rows[1].cells, [Cell::Text(String::new())]);
+        assert_eq!(read.asides, [("too small".into(), "a b".into())]);
         assert_eq!(
             Sheet::read(&["row".into(), "point\tx".into(), "?".into()]).points,
             []
@@ -326,25 +279,18 @@ mod tests {
         check((1, false), "cba");
         check((1, true), "bca");
         check((7, true), "bac");
-        let mut sheet = sample();
-        sheet.sort((3, true));
-        let html = sheet.html_with(
-            &["a", "b"],
-            1,
-            UnitStyle::Binary,
-            Heads::Sort(Some((1, true))),
-        );
-        assert!(html.contains("aria-sort=\"descending\" class=\"number\"><button"));
-        assert_eq!(html.matches("data-sort").count(), 2);
     }
 
     #[test]
-    fn a_sheet_is_shown_without_trust() {
-        let html = sample().html(&["a", "b", "c", "d", "e"], 3, UnitStyle::Binary);
-        assert!(
-            html.contains("a &lt;b&gt;") && html.contains("2.00 GiB") && html.contains("−1.00 GiB")
-        );
-        assert_eq!(html.matches("data-link=").count(), 1);
-        assert_eq!(Sheet::default().html(&["a"], 0, UnitStyle::Binary), "");
+    fn what_all_have_in_common_is_found() {
+        let lists = |all: &[&[&str]]| -> Vec<Vec<String>> {
+            all.iter()
+                .map(|list| list.iter().map(ToString::to_string).collect())
+                .collect()
+        };
+        let check = |all: &[&[&str]], expected: &[&str]| assert_eq!(shared(&lists(all)), expected);
+        check(&[&["a", "b"], &["b", "c"], &["b"]], &["b"]);
+        check(&[&["a"]], &[]);
+        check(&[], &[]);
     }
 }

@@ -1,7 +1,7 @@
 //! How far the run can go in each direction: the largest batch, the longest sequence, the smallest card, and the rest.
 
 use super::Panel;
-use super::jobs::refused;
+use super::changes::refused;
 use super::sheet::{Cell, Sheet};
 use crate::estimate::{Estimate, Prediction, Unsupported, estimate};
 use crate::scenario::{Case, Scenario, settings};
@@ -12,12 +12,11 @@ use crate::web::worker::{JobKind, Work};
 pub static SOLVE: Panel = Panel {
     kind: JobKind {
         id: "solve",
-        start: |scenario| Box::new(Job::new(scenario)),
+        start: |scenario, _| Box::new(Job::new(scenario)),
     },
     title: text::HOW_FAR,
     about: text::HOW_FAR_ABOUT,
-    head: &["Question", "Answer", "Needs"],
-    numbers: 1,
+    head: &["Limit", "Value", "Needs"],
     open: false,
     sortable: false,
 };
@@ -30,6 +29,8 @@ struct Job {
     scenario: Scenario,
     questions: Vec<Question>,
     sheet: Sheet,
+    /// What no value of is enough.
+    none: Vec<String>,
 }
 
 impl Job {
@@ -46,12 +47,15 @@ impl Job {
             unknowns(scenario)
                 .into_iter()
                 .rev()
-                .map(|it| -> Question { Box::new(move |scenario| largest(scenario, &it)) }),
+                .map(|unknown| -> Question {
+                    Box::new(move |scenario| largest(scenario, &unknown))
+                }),
         );
         Self {
             scenario: scenario.clone(),
             questions,
             sheet: Sheet::default(),
+            none: Vec::new(),
         }
     }
 }
@@ -63,8 +67,13 @@ fn unknowns(scenario: &Scenario) -> Vec<(String, Unknown)> {
     let settings = SETTINGS
         .iter()
         .filter_map(|path| settings::find(path))
-        .filter(|it| it.applies(scenario))
-        .map(|it| (it.label.to_ascii_lowercase(), Unknown::Setting(it)));
+        .filter(|setting| setting.applies(scenario))
+        .map(|setting| {
+            (
+                setting.label.to_ascii_lowercase(),
+                Unknown::Setting(setting),
+            )
+        });
     let dims = DIMS
         .iter()
         .filter_map(|name| Some(((*name).to_string(), Unknown::named(name, scenario)?)));
@@ -98,7 +107,7 @@ fn smallest_card(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
 /// Below what the run reserves, for an allocator that is refused gives back what it does not use.
 fn smallest_memory(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     let found = Prediction::new(scenario.clone()).smallest_card()?;
-    let answer = found.map_or(text::NONE_FITS.into(), |it| Cell::Size(it.usable));
+    let answer = found.map_or(text::NONE_FITS.into(), |card| Cell::Size(card.usable));
     Ok(vec![(text::LEAST_MEMORY.into(), answer, None)])
 }
 
@@ -106,7 +115,7 @@ fn fewest_cards(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     let found = strategy::fewest_gpus(scenario, Goal::default())?;
     let answer = found.as_ref().map_or_else(
         || text::NONE_FITS.into(),
-        |it| it.hardware.gpus.to_string().into(),
+        |run| run.hardware.gpus.to_string().into(),
     );
     Ok(vec![(text::FEWEST_CARDS.into(), answer, found)])
 }
@@ -114,14 +123,14 @@ fn fewest_cards(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
 fn fewest_checkpoints(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     let has_layers = Case::of(scenario)
         .model
-        .is_some_and(|it| it.size("layers").is_some());
+        .is_some_and(|model| model.size("layers").is_some());
     if !has_layers {
         return Ok(Vec::new());
     }
     let found = strategy::checkpointing(scenario, Goal::default())?;
     let answer = found.as_ref().map_or_else(
         || text::NONE_FITS.into(),
-        |it| text::checkpointed(it).into(),
+        |run| text::checkpointed(run).into(),
     );
     Ok(vec![(text::FEWEST_CHECKPOINTS.into(), answer, found)])
 }
@@ -134,7 +143,7 @@ fn wanted_batch(scenario: &Scenario) -> Result<Vec<Answer>, Unsupported> {
     let found = strategy::accumulate(scenario, wanted, Goal::default())?;
     let answer = found.scenario.as_ref().map_or_else(
         || text::NONE_FITS.into(),
-        |it| it.batch().to_string().into(),
+        |run| run.batch().to_string().into(),
     );
     Ok(vec![(text::batch_of(wanted), answer, found.scenario)])
 }
@@ -151,9 +160,13 @@ impl Work for Job {
         match ask(&self.scenario) {
             Ok(answers) => {
                 for (question, answer, run) in answers {
-                    let needs = |it: &Scenario| estimate(it).ok();
+                    if answer == Cell::from(text::NONE_FITS) {
+                        self.none.push(question);
+                        continue;
+                    }
+                    let needs = |run: &Scenario| estimate(run).ok();
                     let needs = run.as_ref().and_then(needs);
-                    let size = |it: Estimate| Cell::Size(it.device.expected);
+                    let size = |estimate: Estimate| Cell::Size(estimate.device.expected);
                     let cells = vec![question.into(), answer, needs.map_or("–".into(), size)];
                     self.sheet.row(run.as_ref(), cells);
                 }
@@ -163,7 +176,11 @@ impl Work for Job {
     }
 
     fn lines(&self) -> Vec<String> {
-        self.sheet.lines()
+        let mut sheet = self.sheet.clone();
+        if !self.none.is_empty() {
+            sheet.say(text::none_enough(&self.none.join(", ")));
+        }
+        sheet.lines()
     }
 }
 
@@ -171,7 +188,7 @@ impl Work for Job {
 mod tests {
     use super::*;
 
-    fn asked(change: impl FnOnce(&mut Scenario)) -> Vec<(Cell, Cell)> {
+    fn asked(change: impl FnOnce(&mut Scenario)) -> Sheet {
         let mut scenario = Scenario::default();
         scenario.model.dims = [("layers".to_string(), 1)].into();
         change(&mut scenario);
@@ -179,25 +196,33 @@ mod tests {
         while !work.is_done() {
             work.step();
         }
-        let pair = |row: &super::super::sheet::Row| (row.cells[0].clone(), row.cells[1].clone());
-        Sheet::read(&work.lines()).rows.iter().map(pair).collect()
+        Sheet::read(&work.lines())
     }
 
     #[test]
     fn each_question_has_an_answer() {
-        let answers = asked(|_| {});
-        assert_eq!(answers[0].0, Cell::Text(text::largest_of("micro-batch")));
-        assert_eq!(answers.len(), 7, "{answers:?}");
-        assert!(
-            answers
-                .iter()
-                .all(|(_, answer)| *answer != Cell::Text(text::NONE_FITS.into()))
+        let sheet = asked(|_| {});
+        assert_eq!(
+            sheet.rows[0].cells[0],
+            Cell::Text(text::largest_of("micro-batch"))
         );
+        assert_eq!((sheet.rows.len(), sheet.says), (7, vec![]));
     }
 
     #[test]
-    fn a_card_that_is_too_small_is_said_to_be() {
-        let answers = asked(|it| it.hardware.memory_mib = 700);
-        assert_eq!(answers[0].1, Cell::Text(text::NONE_FITS.into()));
+    fn what_no_value_of_is_enough_is_said_once() {
+        let sheet = asked(|scenario| scenario.hardware.memory_mib = 700);
+        assert_eq!(sheet.says.len(), 1);
+        assert!(
+            sheet.says[0].contains(&text::largest_of("micro-batch")),
+            "{:?}",
+            sheet.says
+        );
+        assert!(
+            sheet
+                .rows
+                .iter()
+                .all(|row| row.cells[1] != Cell::from(text::NONE_FITS))
+        );
     }
 }

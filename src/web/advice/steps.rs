@@ -2,29 +2,31 @@
 
 use leptos::prelude::*;
 
+use super::changes::Once;
 use super::follow;
-use super::jobs::Once;
 use super::sheet::{Cell, Sheet};
+use super::table::SheetTable;
 use crate::allocator::Card;
 use crate::estimate::{Prediction, Unsupported, own_card};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
-use crate::web::part::Part;
+use crate::web::saves::Saves;
 use crate::web::session::Session;
 use crate::web::signals::memo;
+use crate::web::wishes::Limits;
 use crate::web::worker::{Helper, JobKind};
 use crate::web::{chart, saves, text};
 
 pub const KIND: JobKind = JobKind {
     id: "steps",
-    start: |scenario| Once::start(scenario, gone_through),
+    start: |scenario, limits| Once::start(scenario, limits, gone_through),
 };
 
 /// Enough to see what comes to be held; each size that is new is a run of the network.
 const STEPS: usize = 40;
 
 /// The steps in which more came to be held as rows, and all of them as points: what is held is marked.
-fn gone_through(scenario: &Scenario) -> Result<Sheet, Unsupported> {
+fn gone_through(scenario: &Scenario, _: Limits) -> Result<Sheet, Unsupported> {
     let prediction = Prediction::new(scenario.clone());
     let sequence = prediction.many_steps(STEPS)?;
     let all = sequence.on(Card::UNLIMITED, &scenario.runtime);
@@ -50,59 +52,49 @@ fn gone_through(scenario: &Scenario) -> Result<Sheet, Unsupported> {
     Ok(sheet)
 }
 
-const HEAD: &[&str] = &["Step", "Size of the batch", "Allocated", "Held"];
+const HEAD: &[&str] = &["Step", "Batch size", "Allocated", "Reserved"];
 
-pub fn view(session: Session, width: ReadSignal<u32>) -> Part {
+/// What the allocator reserves over many steps, drawn and in numbers.
+#[component]
+pub fn ManySteps(width: ReadSignal<u32>) -> impl IntoView {
+    let session = Session::current();
     let helper = Helper::new(KIND.id);
     let open = RwSignal::new(false);
     follow(session, helper, move || open.get());
-    let sheet = memo(move || helper.reply.with(|it| Sheet::read(&it.lines)));
-    let usable = move || session.estimate.get().and_then(|it| it.usable);
+    let sheet = memo(move || helper.reply.with(|reply| Sheet::read(&reply.lines)));
+    let usable = move || session.estimate.get().and_then(|estimate| estimate.usable);
     let size = move || chart::size(width.get());
     let drawing = memo(move || {
-        sheet.with(|it| chart::steps(&it.points, usable(), session.units.get(), size()))
+        sheet.with(|sheet| chart::steps(&sheet.points, usable(), session.units.get(), size()))
     });
-    let shown = move || {
-        let done = helper.reply.with(|it| it.done);
-        let working = format!("<p>{}</p>", text::WORKING);
-        let table = |it: &Sheet| it.html(HEAD, 3, session.units.get());
-        if done { sheet.with(table) } else { working }
-    };
+    let working = move || (!helper.reply.with(|reply| reply.done)).then_some(text::WORKING);
     let file = move || {
-        let row = |it: &(Bytes, f64, bool)| {
-            let what = if it.2 { "held" } else { "allocated" };
-            vec![it.1.to_string(), what.into(), it.0.get().to_string()]
+        let row = |(bytes, step, is_held): &(Bytes, f64, bool)| {
+            let what = if *is_held { "reserved" } else { "allocated" };
+            vec![step.to_string(), what.into(), bytes.get().to_string()]
         };
-        sheet.with(|it| saves::csv("step,measure,bytes", it.points.iter().map(row)))
+        sheet.with(|sheet| saves::csv("step,measure,bytes", sheet.points.iter().map(row)))
     };
     let axis = move || {
-        sheet.with(|it| text::steps_axis(&it.points, session.units.get()).unwrap_or_default())
+        sheet.with(|sheet| text::steps_axis(&sheet.points, session.units.get()).unwrap_or_default())
     };
-    Part::new(&format!(
-        r#"<section class="panel" aria-labelledby="steps-title" data-testid="steps">
-            <details class="more">
-                <summary><h2 id="steps-title">{}</h2></summary>
-                <p class="quiet">{}</p>
+    view! {
+        <section class="panel" aria-labelledby="steps-title" data-testid="steps" class:stale=move || session.stale.get()>
+            <details class="more" on:toggle=move |event| super::tell_open(&event, open)>
+                <summary><h3 id="steps-title">{text::MANY_STEPS}</h3></summary>
+                <p class="quiet">{text::MANY_STEPS_ABOUT}</p>
                 <figure class="chart">
-                    <p class="quiet"></p>
-                    <div class="plot" aria-hidden="true"></div>
+                    <p class="quiet">{axis}</p>
+                    <div class="plot" aria-hidden="true" inner_html=move || drawing.get().unwrap_or_default()></div>
                 </figure>
-                <div class="scroller advice" role="status"></div>
-                <slot name="saves"></slot>
+                <div class="scroller advice" role="status" tabindex="0" aria-labelledby="steps-title">
+                    <p>{working}</p>
+                    <SheetTable sheet head=HEAD focus="#steps-title"/>
+                </div>
+                <Saves name="steps" svg=move || drawing.get() size csv=file/>
             </details>
-        </section>"#,
-        text::MANY_STEPS,
-        text::MANY_STEPS_ABOUT
-    ))
-    .class("", "stale", move || session.stale.get())
-    .tells_open("details", open)
-    .text("figure p", axis)
-    .html(".plot", move || drawing.get().unwrap_or_default())
-    .html(".advice", shown)
-    .put(
-        "saves",
-        saves::view("steps", move || drawing.get(), size, file),
-    )
+        </section>
+    }
 }
 
 #[cfg(test)]
@@ -121,7 +113,7 @@ mod tests {
         ] {
             crate::scenario::settings::set(&mut scenario, name, value).unwrap();
         }
-        let sheet = gone_through(&scenario).unwrap();
+        let sheet = gone_through(&scenario, Limits::default()).unwrap();
         assert_eq!(sheet.points.len(), 2 * STEPS);
         assert!(
             sheet.says.len() == 2 && sheet.rows.len() > 1,

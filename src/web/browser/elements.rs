@@ -1,40 +1,11 @@
 //! Elements of the page that are found by a selector: what they show, and which of them has the keyboard.
 
-use js_sys::Reflect;
 use leptos::prelude::{document, window};
 use leptos::reactive::spawn_local;
 use wasm_bindgen::JsCast;
-use web_sys::{Element, HtmlElement, NodeList};
+use web_sys::HtmlElement;
 
 use super::breathe;
-/// Puts a value into a field of any kind.
-pub fn set_value(field: &Element, value: &str) {
-    // What has no value ignores it.
-    let _ = Reflect::set(field, &"value".into(), &value.into());
-}
-
-/// All elements that the selector finds.
-fn all(selector: &str) -> impl Iterator<Item = Element> {
-    let found = document().query_selector_all(selector).ok();
-    let count = found.as_ref().map_or(0, NodeList::length);
-    (0..count).filter_map(move |at| found.as_ref()?.get(at)?.dyn_into().ok())
-}
-
-/// Marks the fields whose ids are given as wrong, and no others.
-pub fn mark_invalid(selector: &str, ids: &[String]) {
-    for it in all(selector) {
-        let wrong = ids.contains(&it.id());
-        // An attribute of that name is never refused.
-        let _ = it.set_attribute("aria-invalid", if wrong { "true" } else { "false" });
-    }
-}
-
-/// Gives each element the text that belongs to its id.
-pub fn set_texts(selector: &str, text: impl Fn(&str) -> String) {
-    for it in all(selector) {
-        it.set_text_content(Some(&text(&it.id())));
-    }
-}
 
 /// Moves the keyboard to the first element that the selector finds.
 pub fn focus(selector: &str) {

@@ -22,19 +22,6 @@ pub fn attribute_under(event: &Event, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// What the field that an event is of holds; a box that can be ticked holds `on` or `off`.
-pub fn value_under(event: &Event) -> String {
-    let target = event.target();
-    let field = target
-        .as_ref()
-        .and_then(|it| it.dyn_ref::<HtmlInputElement>());
-    match field.filter(|it| it.type_() == "checkbox") {
-        Some(it) if it.checked() => "on".into(),
-        Some(_) => "off".into(),
-        None => leptos::prelude::event_target_value(event),
-    }
-}
-
 /// Selects the text of the field that an event is of.
 pub fn select_text(event: &Event) {
     let field = event.target();
@@ -81,16 +68,4 @@ pub fn on_drop(hear: impl Fn(File) + 'static) {
 pub fn in_field(event: &Event) -> bool {
     let target = event.target().and_then(|it| it.dyn_into::<Element>().ok());
     target.is_some_and(|it| matches!(it.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
-}
-
-/// Writes on the button that was pressed.
-pub fn write_on(event: &Event, text: &str) {
-    if let Some(button) = pressed(event) {
-        button.set_text_content(Some(text));
-    }
-}
-
-fn pressed(event: &Event) -> Option<Element> {
-    let element = event.target()?.dyn_into::<Element>().ok()?;
-    element.closest("button").ok()?
 }

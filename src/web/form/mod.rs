@@ -5,10 +5,10 @@ mod field;
 use leptos::ev::{Event, SubmitEvent};
 use leptos::prelude::*;
 
-use super::part::Hosted;
+use super::plans::SavedPlans;
 use super::session::Session;
 use super::signals::memo;
-use super::{AfterPaint, browser, plans, text};
+use super::{AfterPaint, browser, text};
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
 use crate::scenario::settings::{self, SECTIONS, Setting};
@@ -44,7 +44,6 @@ fn folded(section: &str) -> impl Iterator<Item = &'static Setting> {
 /// The form. What the focused field means is said in one quiet place beneath it.
 #[component]
 pub fn Questions() -> impl IntoView {
-    let session = Session::current();
     let focused = RwSignal::new(None::<&'static Setting>);
     let explain = move |event: Event| {
         let setting = settings::find(&browser::attribute_under(&event, "name"));
@@ -93,7 +92,7 @@ pub fn Questions() -> impl IntoView {
             on:focusin=move |event| explain(event.into())
         >
             <StartFrom/>
-            <Hosted part=plans::view(session)/>
+            <SavedPlans/>
             {FRONT.iter().map(group).collect_view()}
             <div class="rooms">
                 <AfterPaint>{sections()}</AfterPaint>

@@ -43,7 +43,7 @@ mod tests {
     fn examples_run_and_are_written_as_the_page_writes_them() {
         for (name, text) in EXAMPLES {
             assert_eq!(problems(text, &Map::new(), 8, 512), [], "{name}");
-            let network = Network::parse(text).map(|it| it.text());
+            let network = Network::parse(text).map(|network| network.text());
             assert_eq!(network.as_deref(), Ok(text), "{name}");
         }
     }

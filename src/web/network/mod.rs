@@ -1,39 +1,42 @@
 //! A network of one's own: its rows to edit, its text beside them, and examples to start from.
 
 mod examples;
-mod html;
+mod fields;
 mod rows;
 
 use leptos::prelude::*;
-use web_sys::Event;
 
 use self::examples::EXAMPLES;
-use self::rows::Mark;
-use super::part::Part;
+use self::fields::{Line, OneLine, lines};
+use self::rows::{Mark, Row};
+use super::advice::tell_open;
 use super::session::Session;
-use super::signals::{memo, memo_after, whenever};
+use super::signals::{memo, memo_after};
 use super::{browser, text};
 use crate::scenario::settings::{self, Setting};
 use crate::scenario::{Scenario, network};
 
 /// The panel's state.
 #[derive(Clone, Copy)]
-struct Editor {
+pub struct Editor {
     session: Session,
     setting: &'static Setting,
     /// The text that the rows show because it was typed into them: they must not be drawn anew under the cursor.
     own: StoredValue<Option<String>>,
     marks: Memo<Vec<Mark>>,
+    /// What is said of the row that has the keyboard.
+    about: RwSignal<&'static str>,
 }
 
 impl Editor {
-    fn new(session: Session) -> Option<Self> {
+    fn new() -> Option<Self> {
+        let session = Session::current();
         let setting = settings::find(network::FIELD)?;
         let marks = memo(move || {
             let text = session.text(setting);
-            let of = |it: &Scenario| {
-                let data = &it.data;
-                network::problems(&text, &it.model.dims, data.micro_batch, data.sequence)
+            let of = |scenario: &Scenario| {
+                let data = &scenario.data;
+                network::problems(&text, &scenario.model.dims, data.micro_batch, data.sequence)
             };
             if text.is_empty() {
                 return Vec::new();
@@ -45,93 +48,90 @@ impl Editor {
             setting,
             own: StoredValue::new(None),
             marks,
+            about: RwSignal::new(""),
         })
+    }
+
+    /// The editor of the panel that a component is part of.
+    fn current() -> Self {
+        expect_context()
     }
 
     fn text(self) -> String {
         self.session.text(self.setting)
     }
 
-    fn rows(self) -> Vec<rows::Row> {
+    fn rows(self) -> Vec<Row> {
         rows::rows(&untrack(|| self.text()))
     }
 
-    /// A field was typed in.
-    fn typed(self, event: &Event) {
-        let under = |name| browser::attribute_under(event, name);
-        let Ok(at) = under("data-row").parse() else {
-            return;
-        };
-        let value = browser::value_under(event);
+    /// A field of a row was typed in.
+    fn typed(self, at: usize, field: &str, value: &str) {
         let mut all = self.rows();
-        match under("data-size").parse() {
-            Ok(index) if under("data-what") == text::SIZE_NAME => {
-                rows::set_size(&mut all, at, index, Some(&value), "");
-            }
-            Ok(index) => rows::set_size(&mut all, at, index, None, &value),
-            Err(_) => rows::set(&mut all, at, &under("data-field"), &value),
-        }
-        let text = rows::text(&all);
+        rows::set(&mut all, at, field, value);
+        self.keep_typed(&all);
+    }
+
+    /// A named size was typed in: its name, or its value.
+    fn typed_size(self, at: usize, index: usize, name: Option<&str>, value: &str) {
+        let mut all = self.rows();
+        rows::set_size(&mut all, at, index, name, value);
+        self.keep_typed(&all);
+    }
+
+    fn keep_typed(self, rows: &[Row]) {
+        let text = rows::text(rows);
         self.own.set_value(Some(text.clone()));
         self.session.enter(self.setting, &text);
     }
 
-    /// A button was pressed; the keyboard stays where the work goes on.
-    fn pressed(self, event: &Event) {
-        let under = |name| browser::attribute_under(event, name);
-        let (what, kind) = (under("data-do"), under("data-kind"));
-        let at: usize = under("data-row").parse().unwrap_or(0);
-        let size: usize = under("data-size").parse().unwrap_or(0);
+    fn add(self, part: usize, kind: &str) {
         let mut all = self.rows();
-        let then = match &*what {
-            "add" => {
-                let at = rows::add(&mut all, &kind, at);
-                format!("[data-row=\"{at}\"]")
-            }
-            "up" | "down" => {
-                let at = rows::shift(&mut all, at, what == "up");
-                format!("[data-row=\"{at}\"][data-do=\"{what}\"]")
-            }
-            "remove" => {
-                rows::remove(&mut all, at);
-                format!("[data-row=\"{}\"]", at.min(all.len().saturating_sub(1)))
-            }
-            "add-size" => {
-                rows::add_size(&mut all, at);
-                "li.top .size:last-of-type input".into()
-            }
-            "remove-size" => {
-                rows::remove_size(&mut all, at, size);
-                "[data-do=\"add-size\"]".into()
-            }
-            _ => return,
-        };
-        self.own.set_value(None);
-        self.session.rest();
-        self.session.enter(self.setting, &rows::text(&all));
-        self.session.rest();
-        browser::focus_soon(format!("#network-rows {then}"));
+        let at = rows::add(&mut all, kind, part);
+        self.change(&all, format!("[data-row=\"{at}\"]"));
     }
 
-    /// What is wrong, for the fields that are on the screen.
-    fn show_marks(self) {
-        let rows = self.rows();
-        self.marks.with(|marks| {
-            let of = |mark: &Mark| {
-                let at = mark.row?;
-                Some(html::field_id(at, rows.get(at)?, &mark.field))
-            };
-            let wrong: Vec<_> = marks.iter().filter_map(of).collect();
-            browser::mark_invalid(
-                "#network-rows [data-field], #network-rows [data-size]",
-                &wrong,
-            );
-            browser::set_texts("#network-rows .hint", |id| {
-                let of = |it: &&Mark| it.row.is_some_and(|at| html::id(at, "") == id);
-                let found = marks.iter().find(of);
-                found.map(|it| it.says.clone()).unwrap_or_default()
-            });
-        });
+    fn shift(self, at: usize, up: bool) {
+        let mut all = self.rows();
+        let at = rows::shift(&mut all, at, up);
+        let what = if up { "up" } else { "down" };
+        self.change(&all, format!("[data-row=\"{at}\"][data-do=\"{what}\"]"));
+    }
+
+    fn up(self, at: usize) {
+        self.shift(at, true);
+    }
+
+    fn down(self, at: usize) {
+        self.shift(at, false);
+    }
+
+    fn remove(self, at: usize) {
+        let mut all = self.rows();
+        rows::remove(&mut all, at);
+        let at = at.min(all.len().saturating_sub(1));
+        self.change(&all, format!("[data-row=\"{at}\"]"));
+    }
+
+    fn add_size(self, at: usize) {
+        let mut all = self.rows();
+        rows::add_size(&mut all, at);
+        self.change(&all, "li.top .size:last-of-type input".into());
+    }
+
+    fn remove_size(self, at: usize, index: usize) {
+        let mut all = self.rows();
+        rows::remove_size(&mut all, at, index);
+        self.change(&all, "[data-do=\"add-size\"]".into());
+    }
+
+    /// Takes rows that a button made; the keyboard stays where the work goes on.
+    fn change(self, rows: &[Row], then: String) {
+        self.own.set_value(None);
+        self.session.rest();
+        self.session.enter(self.setting, &rows::text(rows));
+        self.session.rest();
+        browser::focus_soon(format!("#network-rows {then}"));
     }
 
     /// Starts from an example, or from the catalogue again; either can be undone.
@@ -145,101 +145,97 @@ impl Editor {
     }
 }
 
-pub fn view(session: Session) -> Part {
-    let open = RwSignal::new(untrack(|| {
-        session.scenario.with(|it| it.model.network.is_some())
-    }));
-    let editor = Editor::new(session);
-    Part::new(&format!(
-        r#"<section class="panel screen-only" aria-labelledby="network-title" data-testid="network">
-            <details class="more" id="network">
-                <summary><h2 id="network-title">{}</h2></summary>
-                <div class="contents"></div>
+/// The editor, folded until it is used.
+#[component]
+pub fn OwnNetwork() -> impl IntoView {
+    let session = Session::current();
+    let declared = untrack(|| {
+        session
+            .scenario
+            .with(|scenario| scenario.model.network.is_some())
+    });
+    let open = RwSignal::new(declared);
+    let editor = Editor::new();
+    let rows = move || {
+        editor.filter(|_| open.get()).map(|editor| {
+            provide_context(editor);
+            view! { <InRows/> }
+        })
+    };
+
+    view! {
+        <section class="panel screen-only" aria-labelledby="network-title" data-testid="network">
+            <details class="more" id="network" open=declared on:toggle=move |event| tell_open(&event, open)>
+                <summary><h2 id="network-title">{text::NETWORK}</h2></summary>
+                <div class="contents">{rows}</div>
             </details>
-        </section>"#,
-        text::NETWORK
-    ))
-    .flag("details", "open", move || open.get())
-    .tells_open("details", open)
-    .shows(".contents", move || {
-        editor.filter(|_| open.get()).as_ref().map(in_rows)
-    })
+        </section>
+    }
 }
 
-fn in_rows(&editor: &Editor) -> Part {
-    let shown = memo_after(move |before: Option<&String>| {
+/// The lines of the list, and how often they have been drawn.
+type Drawn = (u32, Vec<Line>);
+
+#[component]
+fn InRows() -> impl IntoView {
+    let editor = Editor::current();
+    let drawn = memo_after(move |before: Option<&Drawn>| {
         let text = editor.text();
         match before {
             Some(before) if editor.own.get_value().as_ref() == Some(&text) => before.clone(),
-            _ if text.is_empty() => String::new(),
-            _ => {
+            _ if text.is_empty() => (0, Vec::new()),
+            before => {
                 editor.own.set_value(None);
-                untrack(|| {
-                    editor
-                        .marks
-                        .with(|marks| html::html(&rows::rows(&text), marks))
-                })
+                let times = before.map_or(0, |(times, _)| times.wrapping_add(1));
+                (times, lines(&rows::rows(&text)))
             }
         }
     });
-    // The outside here is the fields: they are not drawn anew while they are typed in.
-    whenever(move |_| editor.show_marks());
-    let about = RwSignal::new("");
-    let explain = move |event: Event| {
-        let at = browser::attribute_under(&event, "data-row").parse::<usize>();
-        let row = at.ok().and_then(|at| editor.rows().into_iter().nth(at));
-        about.set(row.and_then(|it| it.known()).map_or("", |it| it.about));
+    // A line drawn anew is another: its fields show what they hold now.
+    let all = move || {
+        let (times, lines) = drawn.get();
+        let key = move |(at, line): (usize, Line)| ((times, at), line);
+        lines.into_iter().enumerate().map(key).collect::<Vec<_>>()
     };
     let whole = move || {
-        let of = |it: &Mark| it.row.is_none().then(|| it.says.clone());
-        editor.marks.with(|it| it.iter().find_map(of))
+        let of = |mark: &Mark| mark.row.is_none().then(|| mark.says.clone());
+        editor.marks.with(|marks| marks.iter().find_map(of))
     };
     let empty = memo(move || editor.text().is_empty());
-    let start = move |event: Event| {
-        let at = browser::attribute_under(&event, "data-example").parse::<usize>();
-        if let Some((_, text)) = at.ok().and_then(|at| EXAMPLES.get(at)) {
-            editor.start(text);
-        }
+    let example = move |(at, (name, network)): (usize, &(&'static str, &'static str))| {
+        let (name, network) = (*name, *network);
+        view! { <button type="button" data-example=at on:click=move |_| editor.start(network)>{name}</button> }
     };
-    let example = |(at, (name, _)): (usize, &(&str, &str))| {
-        format!("<button type=\"button\" data-example=\"{at}\">{name}</button>")
+    let back = move |_| {
+        editor.start("");
+        browser::focus_soon("#network > summary".into());
     };
-    let examples: String = EXAMPLES.iter().enumerate().map(example).collect();
-    Part::new(&format!(
-        r#"<p class="quiet">{}</p>
-        <div class="actions" role="group" aria-label="{named}">
-            <span class="quiet">{named}</span>
-            {examples}
-            <button type="button" class="plain">{}</button>
+    view! {
+        <p class="quiet">{text::NETWORK_ABOUT}</p>
+        <div class="actions" role="group" aria-label=text::EXAMPLES>
+            <span class="quiet">{text::EXAMPLES}</span>
+            {EXAMPLES.iter().enumerate().map(example).collect_view()}
+            <button type="button" class="plain" hidden=move || empty.get() on:click=back>{text::BACK_TO_CATALOGUE}</button>
         </div>
-        <div class="network">
+        <div class="network" class:empty=move || empty.get()>
             <div>
-                <ol id="network-rows" class="rows"></ol>
-                <p class="hint wrong" role="status"></p>
-                <p class="quiet about-row" aria-hidden="true"></p>
+                <ol id="network-rows" class="rows" hidden=move || empty.get()>
+                    <For each=all key=|(key, _)| *key let((_, line))>
+                        <OneLine line/>
+                    </For>
+                </ol>
+                <p class="hint wrong" role="status">{whole}</p>
+                <p class="quiet about-row" aria-hidden="true">{editor.about}</p>
             </div>
-            <slot name="text"></slot>
-        </div>"#,
-        text::NETWORK_ABOUT,
-        text::BACK_TO_CATALOGUE,
-        named = text::EXAMPLES,
-    ))
-    .on(".actions", "click", start)
-    .flag(".plain", "hidden", move || empty.get())
-    .on(".plain", "click", move |_| editor.start(""))
-    .flag("ol", "hidden", move || empty.get())
-    .html("ol", move || shown.get())
-    .on("ol", "input", move |event| editor.typed(&event))
-    .on("ol", "change", move |_| editor.session.rest())
-    .on("ol", "click", move |event| editor.pressed(&event))
-    .on("ol", "focusin", explain)
-    .text(".network .wrong", move || whole().unwrap_or_default())
-    .text(".about-row", move || about.get().into())
-    .put("text", as_text(&editor))
+            <AsText/>
+        </div>
+    }
 }
 
 /// The compact text, a statement a line.
-fn as_text(&editor: &Editor) -> Part {
+#[component]
+fn AsText() -> impl IntoView {
+    let editor = Editor::current();
     let own = StoredValue::new(None::<String>);
     let shown = move || {
         let text = editor.text();
@@ -249,22 +245,17 @@ fn as_text(&editor: &Editor) -> Part {
             text.replace(";\n", ";").replace(';', ";\n")
         }
     };
-    let typed = move |event| {
-        let text = browser::value_under(&event);
+    let typed = move |text: String| {
         own.set_value(Some(text.clone()));
         editor.own.set_value(None);
         editor.session.enter(editor.setting, &text);
     };
-    let wrong = move || editor.marks.with(|it| !it.is_empty()).to_string();
-    Part::new(&format!(
-        r#"<label class="as-text">
-            <span class="quiet">{}</span>
-            <textarea class="listing" rows="14" spellcheck="false" id="network-text"></textarea>
-        </label>"#,
-        text::AS_TEXT
-    ))
-    .attribute("textarea", "aria-invalid", wrong)
-    .value("textarea", shown)
-    .on("textarea", "input", typed)
-    .on("textarea", "change", move |_| editor.session.rest())
+    let wrong = move || editor.marks.with(|marks| !marks.is_empty()).to_string();
+    view! {
+        <label class="as-text">
+            <span class="quiet">{text::AS_TEXT}</span>
+            <textarea class="listing" rows="14" spellcheck="false" id="network-text" aria-invalid=wrong prop:value=shown
+                on:input:target=move |event| typed(event.target().value()) on:change=move |_| editor.session.rest()></textarea>
+        </label>
+    }
 }

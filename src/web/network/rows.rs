@@ -18,11 +18,11 @@ pub struct Row {
 impl Row {
     /// What it is, where that is known.
     pub fn known(&self) -> Option<&'static ItemType> {
-        item_types().iter().find(|it| it.name == self.kind)
+        item_types().iter().find(|known| known.name == self.kind)
     }
 
     pub fn place(&self) -> Position {
-        self.known().map_or(Position::Layer, |it| it.place)
+        self.known().map_or(Position::Layer, |known| known.place)
     }
 
     pub fn get(&self, name: &str) -> Option<&str> {
@@ -82,9 +82,9 @@ pub fn set(rows: &mut [Row], at: usize, field: &str, value: &str) {
 
 /// A named size takes a name, or a value.
 pub fn set_size(rows: &mut [Row], at: usize, index: usize, name: Option<&str>, value: &str) {
-    let size = rows.get_mut(at).and_then(|it| it.fields.get_mut(index));
+    let size = rows.get_mut(at).and_then(|row| row.fields.get_mut(index));
     if let Some((key, size)) = size {
-        *key = name.map_or_else(|| key.clone(), |it| plain(it.trim()));
+        *key = name.map_or_else(|| key.clone(), |name| plain(name.trim()));
         if name.is_none() {
             *size = plain(value.trim());
         }
@@ -94,7 +94,9 @@ pub fn set_size(rows: &mut [Row], at: usize, index: usize, name: Option<&str>, v
 /// Where a row's block begins and ends: a part takes its layers with it.
 fn block(rows: &[Row], at: usize) -> (usize, usize) {
     let rest = rows.iter().skip(at + 1);
-    let layers = rest.take_while(|it| it.place() == Position::Layer).count();
+    let layers = rest
+        .take_while(|row| row.place() == Position::Layer)
+        .count();
     match rows.get(at).map(Row::place) {
         Some(Position::Part) => (at, at + 1 + layers),
         _ => (at, at + 1),
@@ -121,7 +123,7 @@ pub fn shift(rows: &mut [Row], at: usize, up: bool) -> usize {
         (Position::Layer, Some(Position::Part)) => {
             !up || rows
                 .get(..at - 1)
-                .is_some_and(|it| it.iter().any(|it| it.place() == Position::Part))
+                .is_some_and(|row| row.iter().any(|row| row.place() == Position::Part))
         }
         (Position::Layer, other) => other == Some(Position::Layer),
         (Position::Part, other) => other == Some(Position::Part),
@@ -131,11 +133,11 @@ pub fn shift(rows: &mut [Row], at: usize, up: bool) -> usize {
     if up {
         let other = if place == Position::Part {
             let before = rows.get(..at).unwrap_or_default();
-            before.iter().rposition(|it| it.place() == Position::Part)
+            before.iter().rposition(|row| row.place() == Position::Part)
         } else {
             at.checked_sub(1)
         };
-        let Some(other) = other.filter(|it| fits(rows.get(*it))) else {
+        let Some(other) = other.filter(|at| fits(rows.get(*at))) else {
             return at;
         };
         rows[other..to].rotate_right(to - from);
@@ -157,18 +159,18 @@ pub fn shift(rows: &mut [Row], at: usize, up: bool) -> usize {
 /// Adds a row of a kind: a layer at the end of the part that stands at `part`. Where the row then stands.
 pub fn add(rows: &mut Vec<Row>, kind: &str, part: usize) -> usize {
     let first = |names: &[&str]| {
-        let found = rows.iter().position(|it| names.contains(&&*it.kind));
+        let found = rows.iter().position(|row| names.contains(&&*row.kind));
         found.unwrap_or(rows.len())
     };
     let at = match kind {
         "sizes" => 0,
-        "input" => usize::from(rows.first().is_some_and(|it| it.kind == "sizes")),
+        "input" => usize::from(rows.first().is_some_and(|row| row.kind == "sizes")),
         "part" => first(&["tensor", "loss"]),
         "tensor" => first(&["loss"]),
         "loss" => rows.len(),
         _ => block(rows, part).1.min(rows.len()),
     };
-    let same = rows.iter().filter(|it| it.kind == kind).count() + 1;
+    let same = rows.iter().filter(|row| row.kind == kind).count() + 1;
     let name = format!("{kind}{same}");
     // Something that runs, to be changed: what must be given has no default.
     let fields: &[(&str, &str)] = match kind {
@@ -271,32 +273,35 @@ mod tests {
     fn a_field_takes_what_is_typed_and_gives_way_when_empty() {
         let with = |from: &str, to: &str| TEXT.replace(from, to);
         check(
-            |it| set(it, 4, "out", " 2*h "),
+            |all| set(all, 4, "out", " 2*h "),
             &with("out=h;part", "out=2*h;part"),
         );
-        check(|it| set(it, 4, "out", ""), &with(",out=h;part", ";part"));
+        check(|all| set(all, 4, "out", ""), &with(",out=h;part", ";part"));
         check(
-            |it| set(it, 4, "bias", "off"),
+            |all| set(all, 4, "bias", "off"),
             &with("out=h;part", "out=h,bias=off;part"),
         );
         check(
-            |it| set(it, 4, "out", "1;2,a=3"),
+            |all| set(all, 4, "out", "1;2,a=3"),
             &with("out=h;part", "out=1?2?a?3;part"),
         );
-        check(|it| set_size(it, 0, 0, Some("w"), ""), &with("h=8", "w=8"));
-        check(|it| set_size(it, 0, 0, None, "9"), &with("h=8", "h=9"));
-        check(|it| add_size(it, 0), &with("h=8", "h=8,size2=1"));
-        check(|it| remove_size(it, 0, 0), &with("sizes,h=8", "sizes"));
-        check(|it| set(it, 99, "out", "1"), TEXT);
+        check(
+            |all| set_size(all, 0, 0, Some("w"), ""),
+            &with("h=8", "w=8"),
+        );
+        check(|all| set_size(all, 0, 0, None, "9"), &with("h=8", "h=9"));
+        check(|all| add_size(all, 0), &with("h=8", "h=8,size2=1"));
+        check(|all| remove_size(all, 0, 0), &with("sizes,h=8", "sizes"));
+        check(|all| set(all, 99, "out", "1"), TEXT);
     }
 
     #[test]
     fn parts_take_their_layers_with_them() {
         let moved = "sizes,h=8;input,kind=values,shape=batch:4:h;part,name=b;mlp,width=4*h;part,name=a;norm;linear,out=h;tensor,name=t,shape=batch;tensor,name=u,shape=h;loss";
-        check(|it| assert_eq!(shift(it, 2, false), 4), moved);
-        check(|it| assert_eq!(shift(it, 5, true), 2), moved);
+        check(|all| assert_eq!(shift(all, 2, false), 4), moved);
+        check(|all| assert_eq!(shift(all, 5, true), 2), moved);
         let gone = TEXT.replace("part,name=a;norm;linear,out=h;", "");
-        check(|it| remove(it, 2), &gone);
+        check(|all| remove(all, 2), &gone);
     }
 
     #[test]
@@ -314,14 +319,14 @@ mod tests {
             (9, true),
             (99, true),
         ] {
-            check(|it| assert_eq!(shift(it, at, up), at), TEXT);
+            check(|all| assert_eq!(shift(all, at, up), at), TEXT);
         }
         let swapped = TEXT.replace("norm;linear,out=h", "linear,out=h;norm");
-        check(|it| assert_eq!(shift(it, 3, false), 4), &swapped);
+        check(|all| assert_eq!(shift(all, 3, false), 4), &swapped);
         let over = TEXT.replace("linear,out=h;part,name=b", "part,name=b;linear,out=h");
-        check(|it| assert_eq!(shift(it, 4, false), 5), &over);
+        check(|all| assert_eq!(shift(all, 4, false), 5), &over);
         let back = TEXT.replace("part,name=b;mlp,width=4*h", "mlp,width=4*h;part,name=b");
-        check(|it| assert_eq!(shift(it, 6, true), 5), &back);
+        check(|all| assert_eq!(shift(all, 6, true), 5), &back);
     }
 
     #[test]
@@ -334,7 +339,7 @@ mod tests {
             assert_eq!(read.err(), None, "{}", kind.name);
         }
         check(
-            |it| assert_eq!(add(it, "dropout", 2), 5),
+            |all| assert_eq!(add(all, "dropout", 2), 5),
             &TEXT.replace("out=h;part", "out=h;dropout;part"),
         );
     }

@@ -55,6 +55,23 @@ pub const BETWEEN: &str = "Between steps";
 pub const PASTE: &str = "Paste the error, an nvidia-smi table, torch.cuda.memory_summary() or a probe log. It stays in this tab.";
 pub const NOT_UNDERSTOOD: &str =
     "No known PyTorch error, nvidia-smi table or probe log found in this text.";
+pub const YOUR_RUN: &str = "Is this the run on the screen?";
+pub const YES_COMPARE: &str = "Yes, compare with it";
+pub const NO_COMPARE: &str = "No";
+pub const OTHER_RUN: &str =
+    "Not compared with the run on the screen. Enter your model and settings to compare them.";
+pub const COMPARED_WITH_RUN: &str = "Compared with the run on the screen.";
+pub const SNAPSHOT: &str = "This is a memory snapshot. Open it at pytorch.org/memory_viz, or paste the out-of-memory message or torch.cuda.memory_summary() here.";
+pub const NO_NUMBERS: &str = "This error holds no numbers, so its cause cannot be told from it alone. Paste nvidia-smi or torch.cuda.memory_summary() as well, or log a few steps with the probe.";
+pub const OF_THE_HOST: &str =
+    "This is the computer's own memory, not the GPU's: see “Host memory and disk”.";
+pub const ON_THE_GPUS: &str = "GPUs in the table";
+pub const ITS_PROCESSES: &str = "Processes on them";
+
+/// What a message says of the card, as a button's name.
+pub fn use_card(card: &str, memory: &str) -> String {
+    format!("Use this GPU: {card} with {memory}")
+}
 pub const EVIDENCE: &str = "Evidence";
 pub const ADVICE: &str = "What to change";
 pub const CHECKS: &str = "How to be sure";
@@ -96,10 +113,16 @@ pub fn about(scenario: &Scenario) -> String {
         many => format!("{many} × {card}"),
     };
     let model = match (&scenario.model.network, case.model) {
-        (None, Some(model)) => model.name,
-        // The catalogue's name is not that of a declared network.
-        (Some(_), Some(_)) => DECLARED,
-        (_, None) => &scenario.model.id,
+        (None, Some(model)) if scenario.model.dims.is_empty() => model.name.into(),
+        // A model in other sizes is another model.
+        (None, Some(model)) => {
+            let sizes = scenario.model.dims.iter();
+            let sizes: Vec<String> = sizes.map(|(name, size)| format!("{name} {size}")).collect();
+            format!("a model like {} ({})", model.name, sizes.join(", "))
+        }
+        // What stands in the catalogue is not the name of what was declared.
+        (Some(_), Some(_)) => DECLARED.into(),
+        (_, None) => scenario.model.id.clone(),
     };
     let method = match &training.lora {
         Some(lora) => format!("LoRA rank {}", lora.rank),
@@ -141,11 +164,11 @@ pub const FITS_PROBABLY_AT_BEST: &str =
 pub const LADDER: &str = "Apply in order; each step is computed for this run.";
 pub const LADDER_FAILS: &str =
     "All of these together are not enough: use a larger GPU or a smaller model.";
-pub const OR: &str = "or";
-pub const COSTS_NOTHING: &str = "nothing";
-pub const COSTS_TIME: &str = "time";
+pub const NOTHING_HELPS: &str = "No change is enough: use a larger GPU or a smaller model.";
+pub const UNLOCK: &str =
+    "It can fit if something above may change: clear a box under “Keep as it is”.";
+pub const SAME_RESULTS: &str = "same";
 pub const CHANGES_RESULTS: &str = "results differ";
-pub const NOT_OFFERED: &str = "not offered";
 pub const WORKING: &str = "Working…";
 pub const MANY_STEPS: &str = "Fragmentation over many steps";
 pub const MANY_STEPS_ABOUT: &str = "Replays batches with the sizes of your data through the allocator: memory it holds beyond what is allocated \
@@ -159,17 +182,144 @@ pub const COPY_YOURSELF: &str = "Select the text and press Ctrl+C";
 pub const EVERY_CHANGE: &str = "Every change on its own";
 pub const EVERY_CHANGE_ABOUT: &str = "Computed for this run; some changes save nothing or cost memory. \
      At the end: what people also try, and what it really does.";
-pub const TIERS: &str = "Safety margin";
-pub const TIERS_ABOUT: &str =
-    "The largest micro-batch that leaves this much free memory, at the same effective batch.";
-pub const NO_WAY: &str = "does not fit";
+pub const TIERS: &str = "Largest batch";
+pub const TIERS_ABOUT: &str = "The largest micro-batch at each safety margin, with the same effective batch, and the changes it takes.";
 pub const OTHER_CARDS: &str = "Other GPUs";
-pub const OTHER_CARDS_ABOUT: &str =
-    "This run on every GPU in the catalogue, fastest first, each with its largest micro-batch.";
+pub const OTHER_CARDS_ABOUT: &str = "GPUs that can run this, the smallest first, with their memory and where to rent them (in brackets: GPUs in the smallest instance).";
 pub const HOW_FAR: &str = "Limits";
 pub const HOW_FAR_ABOUT: &str =
     "The largest value of each setting that fits, with everything else unchanged.";
 pub const NONE_FITS: &str = "no value fits";
+
+/// Limits that no value meets.
+pub fn none_enough(names: &str) -> String {
+    format!("No value is small enough for: {names}.")
+}
+
+pub const RUN: &str = "Files to run";
+pub const DIAGNOSE: &str = "Ran out of memory?";
+pub const KEEP: &str = "Keep as it is";
+pub const ANY_PROGRAM: &str = "Show changes for any program";
+pub const SAME_AS_ABOVE: &str = "The same run as above.";
+pub const NO_PROGRAM: &str = "no program here";
+pub const FITS: &str = "fits";
+pub const TIGHT: &str = "tight";
+pub const SMALLER_BATCH: &str = "with a smaller micro-batch";
+pub const NO_CARD_AS_IT_IS: &str =
+    "No GPU in the catalogue holds this run as it is; these do with a smaller micro-batch.";
+pub const HOURLY: &str = "Your price for a GPU hour";
+pub const NO_PRICE: &str = "Expected a number, such as 1.50.";
+pub const FEWER_ROWS: &str = "Show ten";
+
+pub fn more_rows(hidden: usize) -> String {
+    format!("Show {hidden} more")
+}
+
+pub fn only_what(program: &str) -> String {
+    format!("Only changes that {program} can express.")
+}
+
+/// A tier by its name and how full it makes the card.
+pub fn tier(name: &str, full: f64) -> String {
+    let mut letters = name.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    let name: String = first.into_iter().chain(letters).collect();
+    format!("{name} ({:.0} % full)", full * 100.0)
+}
+
+pub fn batch(batch: &str) -> String {
+    format!("batch {batch}")
+}
+
+pub fn all_of_these(changes: &str) -> String {
+    format!("In every row: {changes}.")
+}
+
+pub fn no_way(tiers: &str) -> String {
+    format!("Does not fit: {tiers}.")
+}
+
+pub fn instead(changes: &str) -> String {
+    format!("Or instead: {changes}")
+}
+
+/// A share by which something is more or less: `+12 %`, `−3 %`.
+pub fn percent_more(part: f64) -> String {
+    let percent = (part * 100.0).round();
+    let sign = if percent < 0.0 { "−" } else { "+" };
+    format!("{sign}{} %", percent.abs())
+}
+
+pub fn too_small(count: usize) -> String {
+    format!("{count} GPUs are too small")
+}
+
+pub fn not_there(count: usize) -> String {
+    format!("{count} GPUs cannot run this or have an unknown amount of memory")
+}
+
+/// What a step and an epoch cost, in the currency of the price.
+pub fn costs(step: f64, epoch: Option<f64>) -> String {
+    let amount = |amount: f64| {
+        if amount < 0.01 {
+            format!("{amount:.6}")
+        } else {
+            format!("{amount:.2}")
+        }
+    };
+    match epoch {
+        Some(epoch) => format!("{} per step, {} per epoch", amount(step), amount(epoch)),
+        None => format!(
+            "{} per step; set “Samples in an epoch” for the price of an epoch",
+            amount(step)
+        ),
+    }
+}
+
+pub const STARTED_BY: &str = "started by";
+pub const COPY_COMMAND: &str = "Copy command";
+pub const SAVE_COMMAND: &str = "Download as a script";
+pub const COMMAND_ABOUT: &str =
+    "One command writes these files and starts the run; it needs nothing else but the program.";
+pub const ALL_PROGRAMS: &str = "All programs (.zip)";
+pub const CHANGE_ALL: &str = "Make all these changes";
+
+pub fn cannot_run(program: &str) -> String {
+    format!("{program} cannot run this as it is. It has no setting for:")
+}
+
+pub fn lines_changed(count: usize) -> String {
+    match count {
+        1 => "1 line changed by your last edit".into(),
+        _ => format!("{count} lines changed by your last edit"),
+    }
+}
+
+pub const COMPARE_TITLE: &str = "Compare";
+pub const KEEP_AS_A: &str = "Keep this as A";
+pub const COMPARED: &str = "Compared with A";
+pub const SWAP: &str = "Swap";
+pub const STOP_COMPARING: &str = "Stop comparing";
+pub const SEE_COMPARISON: &str = "See the comparison";
+pub const NOW: &str = "Now";
+
+pub fn compared(change: &str, differ: usize) -> String {
+    let settings = match differ {
+        1 => "1 setting differs".into(),
+        _ => format!("{differ} settings differ"),
+    };
+    match change {
+        "same" => format!("Compared with A: the same memory, {settings}."),
+        _ => format!("Compared with A: {change}, {settings}."),
+    }
+}
+
+pub const GUIDE_TABLE: &str = "Claims of the guide";
+pub const SEE_GUIDE: &str = "See what it gets right and wrong";
+
+pub fn guide_banner(claims: usize) -> String {
+    format!("This system has a memory guide of its own: {claims} of its claims are checked here.")
+}
 pub const SMALLEST_CARD: &str = "smallest GPU";
 pub const FEWEST_CARDS: &str = "fewest GPUs at this effective batch";
 pub const FEWEST_CHECKPOINTS: &str = "least checkpointing";
@@ -179,7 +329,6 @@ pub const SEARCH: &str = "Search again";
 pub const STOP: &str = "Stop";
 pub const NOTHING_FITS: &str = "No combination fits.";
 pub const FASTEST: &str = "fastest";
-pub const TOO_LARGE: &str = "too large";
 
 pub fn many_steps(count: usize, allocated: Bytes, held: Bytes) -> String {
     let ratio = held.get() as f64 / allocated.get().max(1) as f64;
@@ -273,7 +422,8 @@ pub const SAID: &str = "The guide says";
 pub const COMPUTED: &str = "Computed here";
 pub const WHY: &str = "Why they differ";
 pub const KNOBS: &str = "Its flags and what they do";
-pub const BROUGHT: &str = "Defaults from your software";
+pub const BROUGHT: &str = "Defaults that were taken for you";
+pub const OF_THE_METHOD: &str = "LoRA";
 pub const HOLDS: &str = "default";
 pub const CHANGED: &str = "changed";
 pub const EFFECTIVE: &str = "effective batch";
@@ -384,6 +534,14 @@ pub fn count(number: u64) -> String {
         _ => 0,
     };
     format!("{value:.digits$} {unit}")
+}
+
+pub fn sure(confidence: f64) -> String {
+    format!("({:.0} % sure)", confidence * 100.0)
+}
+
+pub fn likely(cause: &str, confidence: f64) -> String {
+    format!("{cause} ({:.0} %)", confidence * 100.0)
 }
 
 pub const fn cause(cause: Cause) -> &'static str {

@@ -16,7 +16,8 @@ pub trait Work {
 #[derive(Clone, Copy, Debug)]
 pub struct JobKind {
     pub id: &'static str,
-    pub start: fn(&Scenario) -> Box<dyn Work>,
+    /// From a scenario and the limits that were sent with it.
+    pub start: fn(&Scenario, &str) -> Box<dyn Work>,
 }
 
 /// What was found so far for the request of that number.
@@ -28,10 +29,11 @@ pub struct Reply {
     pub lines: Vec<String>,
 }
 
-/// A request: what is asked for, its number, and the scenario as a link. Without a scenario it ends the one before.
-pub fn request(kind: &str, number: u32, scenario: Option<&Scenario>) -> String {
+/// A request: what is asked for, its number, what limits it, and the scenario as a link. Without a scenario it ends the one
+/// before.
+pub fn request(kind: &str, number: u32, limits: &str, scenario: Option<&Scenario>) -> String {
     let link = scenario.map(share::write).unwrap_or_default();
-    format!("{kind}\n{number}\n{link}")
+    format!("{kind}\n{number}\n{limits}\n{link}")
 }
 
 impl Reply {
@@ -76,18 +78,19 @@ struct Job {
 impl Desk {
     /// Takes a request; a later one of the same kind takes the place of an earlier.
     pub fn take(&mut self, kinds: &'static [JobKind], request: &str) {
-        let mut parts = request.splitn(3, '\n');
-        let (Some(id), Some(number), Some(link)) = (parts.next(), parts.next(), parts.next())
+        let mut parts = request.splitn(4, '\n');
+        let mut next = || parts.next();
+        let (Some(id), Some(number), Some(limits), Some(link)) = (next(), next(), next(), next())
         else {
             return;
         };
-        let known = kinds.iter().find(|it| it.id == id);
+        let known = kinds.iter().find(|kind| kind.id == id);
         let (Some(kind), Ok(number)) = (known, number.parse()) else {
             return;
         };
-        self.jobs.retain(|it| it.kind != kind.id);
+        self.jobs.retain(|job| job.kind != kind.id);
         if !link.is_empty() {
-            let work = (kind.start)(&share::read(link).scenario);
+            let work = (kind.start)(&share::read(link).scenario, limits);
             self.jobs.push(Job {
                 kind: kind.id,
                 number,
@@ -143,18 +146,18 @@ mod tests {
     const KINDS: &[JobKind] = &[
         JobKind {
             id: "count",
-            start: |it| Box::new(Count(0, it.data.micro_batch)),
+            start: |scenario, _| Box::new(Count(0, scenario.data.micro_batch)),
         },
         JobKind {
             id: "again",
-            start: |it| Box::new(Count(0, it.data.micro_batch)),
+            start: |scenario, _| Box::new(Count(0, scenario.data.micro_batch)),
         },
     ];
 
     fn asked(kind: &str, number: u32, micro_batch: u64) -> String {
         let mut scenario = Scenario::default();
         scenario.data.micro_batch = micro_batch;
-        request(kind, number, Some(&scenario))
+        request(kind, number, "", Some(&scenario))
     }
 
     fn reply(desk: &mut Desk) -> Option<Reply> {
@@ -168,7 +171,7 @@ mod tests {
         let said: Vec<_> = std::iter::from_fn(|| reply(&mut desk)).collect();
         let said: Vec<_> = said
             .iter()
-            .map(|it| (it.number, it.done, it.lines.join(" ")))
+            .map(|said| (said.number, said.done, said.lines.join(" ")))
             .collect();
         assert_eq!(said, [(7, false, "1".into()), (7, true, "2".into())]);
     }
@@ -181,18 +184,24 @@ mod tests {
         desk.take(KINDS, &asked("count", 3, 5));
         let numbers: Vec<_> = (0..4)
             .filter_map(|_| reply(&mut desk))
-            .map(|it| it.number)
+            .map(|reply| reply.number)
             .collect();
         assert_eq!(numbers, [2, 3, 2, 3]);
-        desk.take(KINDS, &request("again", 4, None));
-        desk.take(KINDS, &request("count", 5, None));
+        desk.take(KINDS, &request("again", 4, "", None));
+        desk.take(KINDS, &request("count", 5, "", None));
         assert_eq!(reply(&mut desk), None);
     }
 
     #[test]
     fn what_is_no_request_is_nothing() {
         let mut desk = Desk::default();
-        for text in ["", "count", "count\n1", "count\nx\n#v=1", "other\n1\n#v=1"] {
+        for text in [
+            "",
+            "count",
+            "count\n1",
+            "count\nx\n\n#v=1",
+            "other\n1\n\n#v=1",
+        ] {
             desk.take(KINDS, text);
             assert_eq!(reply(&mut desk), None, "{text:?}");
         }

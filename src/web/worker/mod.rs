@@ -87,33 +87,39 @@ impl Helper {
 
     /// Asks anew; what was asked before is dropped.
     pub fn ask(self, scenario: Scenario) {
-        self.send(Some(&scenario));
+        self.ask_within(scenario, "");
+    }
+
+    /// The same within limits, which the kind of work reads.
+    pub fn ask_within(self, scenario: Scenario, limits: &str) {
+        self.send(Some(&scenario), limits);
         self.about.set(scenario);
         self.reply.set(Reply::default());
     }
 
     /// Ends what was asked; what is known by then stays.
     pub fn stop(self) {
-        self.send(None);
-        self.reply.update(|it| it.done = true);
+        self.send(None, "");
+        self.reply.update(|reply| reply.done = true);
     }
 
-    fn send(self, scenario: Option<&Scenario>) {
-        let Some(number) = self.number.try_update(|it| {
-            *it = it.wrapping_add(1);
-            *it
+    fn send(self, scenario: Option<&Scenario>, limits: &str) {
+        let Some(number) = self.number.try_update(|number| {
+            *number = number.wrapping_add(1);
+            *number
         }) else {
             return;
         };
-        let text = request(self.kind, number, scenario);
+        let text = request(self.kind, number, limits, scenario);
         if !browser::request(&text) {
             take(&text, move |reply| self.hear(reply));
         }
     }
 
     fn hear(self, text: &str) {
-        let current =
-            |it: &Reply| it.kind == self.kind && Some(it.number) == self.number.try_get_untracked();
+        let current = |reply: &Reply| {
+            reply.kind == self.kind && Some(reply.number) == self.number.try_get_untracked()
+        };
         if let Some(reply) = Reply::read(text).filter(current) {
             self.reply.try_set(reply);
         }
