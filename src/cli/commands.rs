@@ -98,6 +98,11 @@ const RUNS: Opt = Opt {
     value: "FILE",
     about: "for recorded failures: the runs they ended; default steps.jsonl beside FILE",
 };
+const RECORDED: Opt = Opt {
+    name: "recorded",
+    value: "DIR",
+    about: "the folder of the recorded models that the cases name",
+};
 const STEPS: Opt = Opt {
     name: "steps",
     value: "N",
@@ -206,7 +211,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "truth",
         words: &["FILE"],
-        options: &[METRIC, AS, TITLE, RUNS],
+        options: &[METRIC, AS, TITLE, RUNS, RECORDED],
         about: "score predictions against recorded runs, or diagnoses against recorded failures",
         run: score::truth,
     },
@@ -216,6 +221,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[SCENARIO, SET],
         about: "diagnose an out-of-memory failure from its error message, logs and tables",
         run: doctor::doctor,
+    },
+    Command {
+        name: "record",
+        words: &[],
+        options: &[],
+        about: "print a Python module that records a PyTorch model for an estimate, without a GPU",
+        run: doctor::record,
     },
     Command {
         name: "probe",

@@ -5,6 +5,7 @@ use std::io::Read;
 use super::answer::{Answer, Refusal};
 use super::args::Args;
 use super::what;
+use crate::nets::graph::RECORDER;
 use crate::allocator::Card;
 use crate::document::Document;
 use crate::estimate::{Prediction, Unsupported};
@@ -77,6 +78,11 @@ fn replayed(
 pub(super) fn probe(_: &Args) -> Result<Answer, Refusal> {
     let document = Document::new().with("headroom_probe.py", PROBE.to_string());
     Ok(Answer::new(PROBE.into(), &document))
+}
+
+pub(super) fn record(_: &Args) -> Result<Answer, Refusal> {
+    let document = Document::new().with("headroom_record.py", RECORDER.to_string());
+    Ok(Answer::new(RECORDER.into(), &document))
 }
 
 /// The end of the text, where a log's failure stands; what is not UTF-8 in it does not matter.

@@ -21,7 +21,14 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
             Problem::new("--metric", id, "allocated, reserved, expandable or forward")
         })?,
     };
-    let report = truth::score(&records, metric);
+    let report = match args.option("recorded") {
+        None => truth::score(&records, metric),
+        Some(folder) => truth::score_recorded(&records, metric, |model| {
+            let path = Path::new(folder).join(format!("{model}.json"));
+            let read = fs::read_to_string(&path);
+            read.map_err(|error| format!("{}: {error}", path.display()))
+        }),
+    };
     let title = args.option("title").unwrap_or(file);
     let text = match args.option("as") {
         None => lines(&report),

@@ -1,4 +1,4 @@
-//! `WHAT`: a preset's id, a model's id, a scenario file, a link, or standard input.
+//! `WHAT`: a preset's id, a model's id, a scenario file, a recorded model, a link, or standard input.
 
 use std::io::Read;
 
@@ -7,6 +7,7 @@ use super::args::Args;
 use crate::catalog;
 use crate::document::{Document, json, yaml};
 use crate::estimate::Prediction;
+use crate::import::recorded;
 use crate::order::sorted;
 use crate::scenario::{Problem, Scenario, document, nearest, presets, settings, stack};
 use crate::share;
@@ -71,7 +72,12 @@ fn load(what: &str) -> Result<(Scenario, Vec<Problem>), Refusal> {
         let opened = share::read(what);
         return Ok((opened.scenario, opened.problems));
     }
-    Ok(document::read(&parse(&text(what)?)?))
+    let document = parse(&text(what)?)?;
+    if recorded::recognises(&document) {
+        let imported = recorded::read(&document);
+        return Ok((imported.scenario, imported.problems));
+    }
+    Ok(document::read(&document))
 }
 
 /// The document in a file's text: JSON where it begins like an object, else YAML.

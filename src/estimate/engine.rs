@@ -1,9 +1,12 @@
 //! The one way from a case to the engine: its network, its machine and the runs that are asked of them.
 
+use std::rc::Rc;
+
 use super::{Unsupported, device, resume, software};
 use crate::mesh::Rank;
 use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
+use crate::scenario::network::Network;
 use crate::scenario::{Case, Scenario};
 use crate::step::{self, Detail, Run, RunPlan};
 use crate::tape::Machine;
@@ -77,6 +80,13 @@ impl<'a> Engine<'a> {
 
 fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     let (model, data) = (&case.scenario.model, &case.scenario.data);
+    if let Some(recording) = model.network.as_ref().and_then(Network::recording) {
+        let graph = nets::graph::from_document(recording.document());
+        let net = nets::graph::net(Rc::new(graph.map_err(Unsupported::Recording)?));
+        net.supports(data, &case.scenario.training)
+            .map_err(Unsupported::Model)?;
+        return Ok(net);
+    }
     if let Some(network) = &model.network {
         let plan = network.plan(&model.dims, data.micro_batch, data.sequence);
         return Ok(nets::declared(plan.map_err(Unsupported::Network)?));
@@ -87,7 +97,8 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     let mut sizes = Sizes::from_entry(entry);
     sizes.extend(&model.dims);
     let net = nets::build(entry.arch, &sizes).map_err(Unsupported::Model)?;
-    net.supports(data).map_err(Unsupported::Model)?;
+    net.supports(data, &case.scenario.training)
+        .map_err(Unsupported::Model)?;
     Ok(net)
 }
 

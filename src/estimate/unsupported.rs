@@ -16,6 +16,8 @@ pub enum Unsupported {
     NoSize(String),
     /// The declared network is not valid.
     Network(Problem),
+    /// The file of a recorded model is not valid.
+    Recording(String),
     /// A setting that is not valid.
     Setting(Problem),
     /// No parameter is left to train: a run without gradients says nothing about training.
@@ -31,6 +33,7 @@ impl fmt::Display for Unsupported {
         match self {
             Self::UnknownModel(id) => write!(f, "model.id: `{id}` is not in the catalogue"),
             Self::Model(error) => error.fmt(f),
+            Self::Recording(problem) => write!(f, "the recorded model: {problem}"),
             Self::NoSize(name) => write!(f, "the model has no size `{name}`"),
             Self::Network(problem) | Self::Setting(problem) => problem.fmt(f),
             Self::NothingTrained(problem) => write!(f, "nothing is trained: {problem}"),

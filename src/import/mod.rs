@@ -3,6 +3,7 @@
 pub mod config;
 pub mod deepspeed;
 pub mod lightning;
+pub mod recorded;
 mod take;
 pub mod tools;
 pub mod torchtune;
@@ -67,6 +68,7 @@ type Reader = (fn(&Document) -> bool, fn(&Document) -> Imported);
 
 /// Programs whose files are known, those with the surest marks first.
 const READERS: &[Reader] = &[
+    (recorded::recognises, recorded::read),
     (config::recognises, config::read),
     (config::timm::recognises, config::timm::read),
     (torchtune::recognises, torchtune::read),

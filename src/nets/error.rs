@@ -31,6 +31,11 @@ pub enum ModelError {
         layers: u64,
         most: u64,
     },
+    /// No recording of the model holds for this precision, or for this batch and length.
+    NotRecorded {
+        sizes: (u64, u64),
+        recorded: Vec<(u64, u64)>,
+    },
     /// Irreps without `0e`, on which gates and pooling work.
     NoScalars,
     /// No text encoder is known whose hidden states have this width.
@@ -66,6 +71,18 @@ impl fmt::Display for ModelError {
                 f,
                 "data.sequence is {sequence}; expected at most {most} with {layers} recurrent layers"
             ),
+            Self::NotRecorded { sizes, recorded } => {
+                write!(
+                    f,
+                    "no recording holds for this precision at data.micro_batch {} and data.sequence {}; the model was recorded at",
+                    sizes.0, sizes.1
+                )?;
+                for (at, (batch, length)) in recorded.iter().enumerate() {
+                    let comma = if at == 0 { "" } else { "," };
+                    write!(f, "{comma} {batch} x {length}")?;
+                }
+                Ok(())
+            }
             Self::NoScalars => {
                 f.write_str("the model needs scalars among its irreps, such as `0e`")
             }

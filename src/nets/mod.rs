@@ -18,6 +18,7 @@ mod error;
 mod esm;
 mod gnn;
 mod gpt2;
+pub mod graph;
 mod head;
 mod inputs;
 mod libraries;

@@ -1,7 +1,7 @@
 //! `Net`, what every model is: the tensors of its batch, and a forward function over them.
 
 use super::{Cx, ModelError, Plan, Sizes};
-use crate::scenario::Data;
+use crate::scenario::{Data, Training};
 use crate::tape::{DType, Tensor};
 
 /// A model, as a training step runs it.
@@ -13,8 +13,9 @@ pub trait Net {
     fn tensor_plan(&self) -> Option<Plan> {
         None
     }
-    /// Whether batches of this shape are run: a recurrent net runs every position of a sequence by itself.
-    fn supports(&self, _data: &Data) -> Result<(), ModelError> {
+    /// Whether batches of this shape are run: a recurrent net runs every position of a sequence by itself, a recorded one
+    /// what was recorded.
+    fn supports(&self, _data: &Data, _training: &Training) -> Result<(), ModelError> {
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 use super::sizes::MOST_RUNS;
 use super::vision::index_name;
 use super::{Build, Cx, ModelError, Net, Output, Sizes};
-use crate::scenario::Data;
+use crate::scenario::{Data, Training};
 use crate::tape::Tensor;
 
 pub(super) const FAMILIES: &[(&str, Build)] = &[
@@ -53,7 +53,7 @@ fn build(sizes: &Sizes, cell: Cell) -> Result<Box<dyn Net>, ModelError> {
 }
 
 impl Net for Recurrent {
-    fn supports(&self, data: &Data) -> Result<(), ModelError> {
+    fn supports(&self, data: &Data, _: &Training) -> Result<(), ModelError> {
         let layers = self.layers.max(1);
         let (sequence, most) = (data.sequence, MOST_RUNS / layers);
         if sequence <= most {

@@ -15,7 +15,7 @@ use super::backward::{Backward, Grads};
 use super::checkpoint::Holder;
 use super::fold::{Border, Fold, InRow};
 use super::spare::{Spare, keep, placed};
-use super::{Category, Param, Scope, Tape, Tensor};
+use super::{Category, Core, Param, Scope, Tape, Tensor};
 
 /// Where a tensor's gradient goes.
 #[derive(Clone)]
@@ -156,7 +156,10 @@ fn edges_of(inputs: &[&Tensor]) -> Option<Edges> {
 
 #[inline(never)]
 fn node_with(inputs: &[&Tensor], edges: Edges, backward: Backward) -> Option<Rc<Node>> {
-    let core = inputs.first()?.core();
+    Some(new_node(inputs.first()?.core(), edges, backward))
+}
+
+fn new_node(core: &Core, edges: Edges, backward: Backward) -> Rc<Node> {
     let sequence = core.sequence.get();
     core.sequence.set(sequence + 1);
     let node = Node {
@@ -170,7 +173,7 @@ fn node_with(inputs: &[&Tensor], edges: Edges, backward: Backward) -> Option<Rc<
         edges: RefCell::new(edges),
         buffer: RefCell::default(),
     };
-    Some(placed(&NODES, node))
+    placed(&NODES, node)
 }
 
 /// Which inputs of an operation need a gradient.
@@ -449,5 +452,55 @@ impl Param {
                 new
             }
         });
+    }
+}
+
+/// Where the gradient of a tensor goes, apart from the tensor (`torch.autograd.graph.GradientEdge`).
+#[derive(Clone)]
+#[allow(missing_debug_implementations)]
+pub struct GradientEdge(Edge);
+
+/// A node that was made by itself, not by an operation on tensors.
+#[derive(Clone)]
+#[allow(missing_debug_implementations)]
+pub struct GraphNode(Rc<Node>);
+
+impl GraphNode {
+    /// Where the gradient of one of its outputs goes.
+    pub fn edge(&self, output: u32) -> GradientEdge {
+        GradientEdge(Edge {
+            node: self.0.clone(),
+            output,
+        })
+    }
+}
+
+impl Tensor {
+    pub fn gradient_edge(&self) -> Option<GradientEdge> {
+        self.edge().map(GradientEdge)
+    }
+
+    /// The same tensor as a result whose gradient goes there.
+    pub fn with_gradient_edge(&self, edge: Option<GradientEdge>) -> Tensor {
+        self.with_edge(edge.map(|GradientEdge(edge)| edge))
+    }
+}
+
+impl Tape {
+    /// A node of a graph that is told node by node: where the gradients it makes go, and how it makes them. None where no
+    /// gradient is wanted.
+    pub fn graph_node(
+        &self,
+        edges: impl IntoIterator<Item = Option<GradientEdge>>,
+        backward: impl FnOnce() -> Backward,
+    ) -> Option<GraphNode> {
+        let edges: Edges = edges
+            .into_iter()
+            .map(|edge| edge.map(|GradientEdge(edge)| edge))
+            .collect();
+        if !self.0.mode.get().grad || edges.iter().all(Option::is_none) {
+            return None;
+        }
+        Some(GraphNode(new_node(&self.0, edges, backward())))
     }
 }

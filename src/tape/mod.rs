@@ -25,7 +25,7 @@ mod trace;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-pub use autograd::{Needs, Saved};
+pub use autograd::{GradientEdge, GraphNode, Needs, Saved};
 pub use backward::{Backward, Grads, borrowing, consuming, grads};
 pub use category::Category;
 pub use checkpoint::SavePolicy;

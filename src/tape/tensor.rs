@@ -296,6 +296,15 @@ impl Tensor {
         self.sharing(self.core().layouts.shared(layout), None, false)
     }
 
+    /// The same memory in another layout: a view of it, or the tensor itself as a kernel made it.
+    pub fn seen_as(&self, layout: Layout, view: bool) -> Self {
+        if view {
+            self.alias(layout)
+        } else {
+            self.shaped(layout)
+        }
+    }
+
     pub(in crate::tape) fn kept(&self) -> Kept {
         let Inner {
             core,

@@ -7,6 +7,7 @@ mod distributed;
 mod extra;
 mod measured;
 mod page;
+mod recorded;
 mod score;
 mod simulated;
 mod steps;
@@ -14,6 +15,7 @@ mod world;
 
 pub use diagnoses::{Diagnoses, are_failures, diagnoses};
 pub use page::{markdown, plot};
+pub use recorded::score_recorded;
 pub use score::{Report, Row, report};
 pub use simulated::Metric;
 

@@ -62,6 +62,11 @@ impl Cx {
         self.made_param(name, shape.into(), dtype, Some(&trains))
     }
 
+    /// A parameter of a type of its own.
+    pub fn param_of(&self, name: &'static str, shape: impl Into<Dims>, dtype: DType) -> Rc<Param> {
+        self.made_param(name, shape.into(), dtype, None)
+    }
+
     fn made_param(
         &self,
         name: &'static str,

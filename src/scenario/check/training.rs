@@ -20,6 +20,9 @@ fn model(case: &Case, problems: &mut Problems) {
     let id = &case.scenario.model.id;
     if let Some(network) = &case.scenario.model.network {
         let (model, data) = (&case.scenario.model, &case.scenario.data);
+        if network.recording().is_some() {
+            return;
+        }
         if let Err(problem) = network.plan(&model.dims, data.micro_batch, data.sequence) {
             // Said of the field that the form has.
             let path = problem

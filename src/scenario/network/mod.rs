@@ -5,11 +5,14 @@ mod expression;
 mod items;
 mod plan;
 mod planner;
+mod recording;
 #[cfg(test)]
 mod tests;
 
 pub use items::{Field, FieldType, Item, ItemType, Position, item_types};
 pub use plan::{Attention, Conv, ExtraTensor, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan};
+
+pub use recording::Recording;
 
 use super::Problem;
 use crate::order::{Map, sorted};
@@ -23,6 +26,8 @@ pub const LONGEST_TEXT: usize = 8192;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Network {
     items: Vec<Item>,
+    /// In place of items: a model's own forward pass, as a file has it.
+    recording: Option<Recording>,
 }
 
 impl Network {
@@ -74,7 +79,10 @@ impl Network {
                 return Err(Problem::new(field, "", "to be given once"));
             }
         }
-        let network = Self { items };
+        let network = Self {
+            items,
+            recording: None,
+        };
         let length = network.text().len();
         if length > LONGEST_TEXT {
             let expected = format!("at most {LONGEST_TEXT} bytes as text");
@@ -83,8 +91,24 @@ impl Network {
         Ok(network)
     }
 
-    /// The compact text, which `parse` reads back.
+    /// The network of a recorded model.
+    pub fn recorded(recording: Recording) -> Self {
+        Self {
+            items: Vec::new(),
+            recording: Some(recording),
+        }
+    }
+
+    pub fn recording(&self) -> Option<&Recording> {
+        self.recording.as_ref()
+    }
+
+    /// The compact text, which `parse` reads back. A recording has none: its file has to be opened again, as the text says that
+    /// stands for it.
     pub fn text(&self) -> String {
+        if self.recording.is_some() {
+            return RECORDED.into();
+        }
         let items: Vec<String> = self.items.iter().map(Item::text).collect();
         items.join(";")
     }
@@ -170,6 +194,9 @@ pub fn problems(text: &str, changed: &Map<String, u64>, batch: u64, sequence: u6
     let planned = network.and_then(|it| it.plan(changed, batch, sequence));
     planned.err().into_iter().collect()
 }
+
+/// Stands in texts for a network that only its file holds.
+const RECORDED: &str = "recorded";
 
 /// Where a network stands in a scenario.
 pub const FIELD: &str = "model.network";

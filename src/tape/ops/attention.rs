@@ -1,7 +1,7 @@
 //! `scaled_dot_product_attention` with PyTorch's own choice of kernel.
 
 use super::super::checkpoint::SelectableOp;
-use super::super::{Category, DType, Layout, Saved, Tape, Tensor, borrowing, grads};
+use super::super::{Category, DType, Grads, Layout, Saved, Tape, Tensor, borrowing, grads};
 
 /// What stands between queries and keys.
 #[derive(Clone, Debug)]
@@ -112,7 +112,6 @@ fn flash(
     }
     let tape = query.tape();
     let (b, h, s) = (query.size(0), query.size(1), query.size(2));
-    let (kv_heads, t) = (key.size(1), key.size(2));
     let flops = attention_flops(query, key, mask);
     let [out, sums, seed, offset] = query.core().selective(SelectableOp::Attention, || {
         tape.kernel(
@@ -125,22 +124,7 @@ fn flash(
         let layout = query.layout().preserved();
         let out = tape.empty_as("flash_attention", layout, query.dtype());
         let sums = tape.empty("flash_attention", [b, h, s], DType::F32);
-        // Few queries: keys are split between blocks, whose results are joined in fp32.
-        let splits = if dropout > 0.0 {
-            1
-        } else {
-            key_splits(b * h * s.div_ceil(64), t, d, tape.machine().multiprocessors)
-        };
-        let parts = (splits > 1).then(|| {
-            [
-                tape.empty("flash_splits", [splits, b, h, s], DType::F32),
-                tape.empty(
-                    "flash_splits",
-                    [splits, b, h, s, head_columns(d)],
-                    DType::F32,
-                ),
-            ]
-        });
+        let parts = flash_splits(query, key, dropout > 0.0);
         let seed = tape.empty("flash_attention", [2], DType::U64);
         let offset = tape.empty("flash_attention", [0; 0], DType::U64);
         drop(parts);
@@ -167,23 +151,59 @@ fn flash(
             let copies = (inside(g), inside(result));
             let [dq, dk, dv] = [query, key, value]
                 .map(|t| tape.empty_as("flash_backward", t.layout().preserved(), dtype));
-            // mha_bwd in flash_api.cpp: row sums and an fp32 query gradient, rounded to blocks of 128 rows, heads to 32 columns.
-            let rows = s.next_multiple_of(128);
-            let columns = head_columns(d);
-            let scratch = |shape: [u64; 4], dtype| {
-                let t = tape.empty("flash_workspace", shape, dtype);
-                t.set_category(Category::Workspace);
-                t
-            };
-            let row_sums = scratch([b, h, rows, 1], DType::F32);
-            let query_sum = scratch([b, rows, h, columns], DType::F32);
-            let wide = (h != kv_heads)
-                .then(|| [scratch([b, t, h, d], dtype), scratch([b, t, h, d], dtype)]);
+            let scratch = flash_backward_scratch(query, key);
             tape.kernel("flash_backward", dtype, 2.5 * flops, 4.0 * g.bytes() as f64);
-            drop((row_sums, query_sum, wide, copies, unpacked));
+            drop((scratch, copies, unpacked));
             grads([Some(dq), Some(dk), Some(dv)])
         })
     })
+}
+
+/// Few queries: keys are split between blocks, whose results are joined in fp32.
+pub(super) fn flash_splits(query: &Tensor, key: &Tensor, dropout: bool) -> Option<[Tensor; 2]> {
+    let tape = query.tape();
+    let (b, h, s, d) = (query.size(0), query.size(1), query.size(2), query.size(3));
+    let splits = if dropout {
+        1
+    } else {
+        key_splits(
+            b * h * s.div_ceil(64),
+            key.size(2),
+            d,
+            tape.machine().multiprocessors,
+        )
+    };
+    (splits > 1).then(|| {
+        [
+            tape.empty("flash_splits", [splits, b, h, s], DType::F32),
+            tape.empty(
+                "flash_splits",
+                [splits, b, h, s, head_columns(d)],
+                DType::F32,
+            ),
+        ]
+    })
+}
+
+/// mha_bwd in flash_api.cpp: row sums and an fp32 query gradient, rounded to blocks of 128 rows, heads to 32 columns.
+pub(super) fn flash_backward_scratch(query: &Tensor, key: &Tensor) -> Vec<Tensor> {
+    let tape = query.tape();
+    let (b, h, s, d) = (query.size(0), query.size(1), query.size(2), query.size(3));
+    let (kv_heads, t, dtype) = (key.size(1), key.size(2), query.dtype());
+    let rows = s.next_multiple_of(128);
+    let scratch = |shape: [u64; 4], dtype| {
+        let t = tape.empty("flash_workspace", shape, dtype);
+        t.set_category(Category::Workspace);
+        t
+    };
+    let mut all = vec![
+        scratch([b, h, rows, 1], DType::F32),
+        scratch([b, rows, h, head_columns(d)], DType::F32),
+    ];
+    if h != kv_heads {
+        all.extend([scratch([b, t, h, d], dtype), scratch([b, t, h, d], dtype)]);
+    }
+    all
 }
 
 /// `head_size_rounded` of flash_api.cpp.
@@ -262,11 +282,7 @@ fn efficient(
         let out = heads_inside(&tape, "efficient_attention", b, h, s, value_dim, dtype);
         let rows = if asked { s.next_multiple_of(32) } else { 0 };
         let sums = tape.empty("efficient_attention", [b, h, rows], DType::F32);
-        if dtype.is_half() && d.max(value_dim) > 128 {
-            // `kNeedsOutputAccumulatorBuffer` in mem_eff_attention/kernel_forward.h.
-            // By the wider of the two: one kernel serves both.
-            tape.workspace("efficient_attention", out.numel().saturating_mul(4));
-        }
+        efficient_forward_scratch(query, value);
         [out, sums]
     });
     let result = out.clone();
@@ -284,6 +300,9 @@ fn efficient(
         borrowing(move |g| {
             let tape = g.tape();
             let unpacked: Vec<Tensor> = kept.iter().map(Saved::unpack).collect();
+            let [query, key, value, ..] = &unpacked[..] else {
+                return Grads::new();
+            };
             let [dq, dk, dv] = [(h, s, d), (kv_heads, t, d), (kv_heads, t, value_dim)]
                 .map(|(h, n, d)| heads_inside(&tape, "efficient_backward", b, h, n, d, dtype));
             // Its rows are aligned to sixteen elements.
@@ -296,34 +315,62 @@ fn efficient(
                     whole.narrow(-1, t)
                 }
             });
-            let scratch = |bytes: u64| {
-                let t = tape.empty("efficient_workspace", [bytes], DType::U8);
-                t.set_category(Category::Workspace);
-                t
-            };
-            let wide =
-                (h != kv_heads).then(|| [(); 2].map(|()| scratch(b * t * h * d * dtype.bytes())));
-            // Row sums, which the kernels of 16-bit types take themselves (`kKernelComputesDelta`).
-            let row_sums = if dtype.is_half() {
-                scratch(b * h * s * 4)
-            } else {
-                let product = scratch(b * h * s * value_dim * 4);
-                let sums = scratch(b * h * s * 4);
-                let transposed = scratch(b * h * s * 4);
-                drop((sums, product));
-                transposed
-            };
-            let tiles = scratch(backward_workspace(dtype, [b, h, s, t, d], value_dim));
+            let scratch = backward_scratch(query, key, value);
             tape.kernel(
                 "efficient_backward",
                 dtype,
                 2.5 * flops,
                 4.0 * g.bytes() as f64,
             );
-            drop((row_sums, tiles, wide, unpacked));
+            drop((scratch, unpacked));
             grads([Some(dq), Some(dk), Some(dv), for_bias])
         })
     })
+}
+
+/// `kNeedsOutputAccumulatorBuffer` in mem_eff_attention/kernel_forward.h, by the wider of the two: one kernel serves both.
+pub(super) fn efficient_forward_scratch(query: &Tensor, value: &Tensor) {
+    let widest = query.size(-1).max(value.size(-1));
+    if query.dtype().is_half() && widest > 128 {
+        let rows = query.numel() / query.size(-1).max(1);
+        let numel = rows.saturating_mul(value.size(-1));
+        query
+            .tape()
+            .workspace("efficient_attention", numel.saturating_mul(4));
+    }
+}
+
+/// What the backward of memory-efficient attention takes besides its gradients.
+pub(super) fn backward_scratch(query: &Tensor, key: &Tensor, value: &Tensor) -> Vec<Tensor> {
+    let tape = query.tape();
+    let (b, h, s, d) = (query.size(0), query.size(1), query.size(2), query.size(3));
+    let (kv_heads, t, value_dim) = (key.size(1), key.size(2), value.size(-1));
+    let dtype = query.dtype();
+    let scratch = |bytes: u64| {
+        let t = tape.empty("efficient_workspace", [bytes], DType::U8);
+        t.set_category(Category::Workspace);
+        t
+    };
+    let mut all = Vec::new();
+    if h != kv_heads {
+        all.extend([(); 2].map(|()| scratch(b * t * h * d * dtype.bytes())));
+    }
+    // Row sums, which the kernels of 16-bit types take themselves (`kKernelComputesDelta`).
+    all.push(if dtype.is_half() {
+        scratch(b * h * s * 4)
+    } else {
+        let product = scratch(b * h * s * value_dim * 4);
+        let sums = scratch(b * h * s * 4);
+        let transposed = scratch(b * h * s * 4);
+        drop((sums, product));
+        transposed
+    });
+    all.push(scratch(backward_workspace(
+        dtype,
+        [b, h, s, t, d],
+        value_dim,
+    )));
+    all
 }
 
 /// `workspace_size` of mem_eff_attention/kernel_backward.h: tiles in which the query gradient is summed in fp32, with a lock each,

@@ -14,29 +14,11 @@ impl Tensor {
         } else {
             self.clone()
         };
-        let tape = self.tape();
-        let layout = if cudnn {
-            memory_format(&input, channels_last)
-        } else {
-            input.layout().preserved()
-        };
-        let out = tape.empty_as("batch_norm", layout, self.dtype());
-        let channels = [self.size(1)];
-        let statistics_type = if cudnn {
-            weight.dtype()
-        } else {
-            self.dtype().accumulate()
-        };
-        let [mean, deviation] =
-            [(), ()].map(|()| tape.empty("batch_norm", channels, statistics_type));
-        if !cudnn && channels_last {
-            Staging::of(self, 4).take(&tape);
-        }
-        work(&tape, self, 2.0);
         let kernels = Kernels {
             cudnn,
             channels_last,
         };
+        let [out, mean, deviation] = kernels.forward(&input, weight);
         out.from_op(&[&input, weight, bias], |needs: &Needs| {
             let needs = [needs.input(0), needs.input(1), needs.input(2)];
             let kept = [input.save(), weight.save(), mean.save(), deviation.save()];
@@ -55,25 +37,69 @@ fn uses_cudnn(input: &Tensor, weight: &Tensor) -> bool {
 }
 
 #[derive(Clone, Copy)]
-struct Kernels {
+pub(super) struct Kernels {
     cudnn: bool,
     channels_last: bool,
 }
 
 impl Kernels {
+    /// Those that run on a training input.
+    pub(super) fn of(input: &Tensor, weight: &Tensor) -> Self {
+        Self {
+            cudnn: uses_cudnn(input, weight),
+            channels_last: suggests_channels_last(input),
+        }
+    }
+
+    /// The result, the means and the deviations, of an input as these kernels take it.
+    pub(super) fn forward(self, input: &Tensor, weight: &Tensor) -> [Tensor; 3] {
+        let tape = input.tape();
+        let layout = if self.cudnn {
+            memory_format(input, self.channels_last)
+        } else {
+            input.layout().preserved()
+        };
+        let out = tape.empty_as("batch_norm", layout, input.dtype());
+        let channels = [input.size(1)];
+        let statistics_type = if self.cudnn {
+            weight.dtype()
+        } else {
+            input.dtype().accumulate()
+        };
+        let [mean, deviation] =
+            [(), ()].map(|()| tape.empty("batch_norm", channels, statistics_type));
+        if !self.cudnn && self.channels_last {
+            Staging::of(input, 4).take(&tape);
+        }
+        work(&tape, input, 2.0);
+        [out, mean, deviation]
+    }
+
     fn backward(self, kept: &[Saved; 4], needs: [bool; 3], g: &Tensor) -> Grads {
         let [input, weight, mean, deviation] = [0, 1, 2, 3].map(|i: usize| kept[i].unpack());
+        let all = self.gradients(&input, &weight, needs, g);
+        drop((input, weight, mean, deviation));
+        grads(all)
+    }
+
+    pub(super) fn gradients(
+        self,
+        input: &Tensor,
+        weight: &Tensor,
+        needs: [bool; 3],
+        g: &Tensor,
+    ) -> [Option<Tensor>; 3] {
         let tape = g.tape();
         let for_input = || {
             tape.empty_as(
                 "batch_norm_backward",
-                memory_format(&input, self.channels_last),
+                memory_format(input, self.channels_last),
                 input.dtype(),
             )
         };
         let vector = |dtype| tape.empty("batch_norm_backward", [input.size(1)], dtype);
-        work(&tape, &input, 3.0);
-        let all = if self.cudnn {
+        work(&tape, input, 3.0);
+        if self.cudnn {
             // `cudnn_batch_norm_backward` always makes all three.
             let g = g.contiguous_in(self.channels_last);
             let all = [for_input(), vector(weight.dtype()), vector(weight.dtype())].map(Some);
@@ -85,7 +111,7 @@ impl Kernels {
             let vectors = [needs[1], needs[2]].map(|needed| needed.then(|| vector(weight.dtype())));
             // A gradient that lies otherwise takes the general reductions.
             if suggests_channels_last(g) {
-                Staging::of(&input, 2).take(&tape);
+                Staging::of(input, 2).take(&tape);
             }
             let first = needs[0].then(for_input);
             drop(sums);
@@ -96,9 +122,7 @@ impl Kernels {
             let [second, third] =
                 [needs[1], needs[2]].map(|needed| needed.then(|| vector(weight.dtype())));
             [first, second, third]
-        };
-        drop((input, weight, mean, deviation));
-        grads(all)
+        }
     }
 }
 

@@ -145,7 +145,7 @@ impl Tensor {
 
 /// A convolution with everything chosen.
 #[derive(Clone, Copy)]
-struct Plan {
+pub(super) struct Plan {
     output: Layout,
     /// The memory format the kernels work in.
     channels_last: bool,
@@ -155,10 +155,15 @@ struct Plan {
 
 impl Plan {
     fn new(input: &Tensor, weight: &Tensor, conv: Conv) -> Self {
+        let shape = conv.output(input.shape(), weight.shape());
+        Self::recorded(input, weight, conv, shape)
+    }
+
+    /// The plan of a convolution whose result's shape is known.
+    pub(super) fn recorded(input: &Tensor, weight: &Tensor, conv: Conv, shape: Dims) -> Self {
         let cudnn = conv.uses_cudnn(input, weight);
         let channels_last =
             cudnn && (suggests_channels_last(input) || suggests_channels_last(weight));
-        let shape = conv.output(input.shape(), weight.shape());
         let positions = if conv.transposed.is_some() {
             input.numel()
         } else {
@@ -173,7 +178,7 @@ impl Plan {
         }
     }
 
-    fn forward(&self, input: &Tensor, weight: &Tensor) -> Tensor {
+    pub(super) fn forward(&self, input: &Tensor, weight: &Tensor) -> Tensor {
         let input = self.formatted(input);
         let out = input
             .tape()
@@ -186,6 +191,18 @@ impl Plan {
     /// `convolution_backward` in Convolution.cpp.
     fn backward(&self, kept: &[Saved; 2], needs: [bool; 3], g: &Tensor) -> Grads {
         let [input, weight] = [0, 1].map(|i: usize| kept[i].unpack());
+        let all = self.gradients(&input, &weight, needs, g);
+        drop((input, weight));
+        grads(all)
+    }
+
+    pub(super) fn gradients(
+        &self,
+        input: &Tensor,
+        weight: &Tensor,
+        needs: [bool; 3],
+        g: &Tensor,
+    ) -> [Option<Tensor>; 3] {
         let (for_input, for_weight) = {
             // `to(memory_format)`: a gradient of the right format that has holes is copied at each use below.
             let g = if suggests_channels_last(g) == self.channels_last && self.cudnn {
@@ -194,9 +211,9 @@ impl Plan {
                 self.formatted(g)
             };
             let input = if needs[1] {
-                self.formatted(&input)
+                self.formatted(input)
             } else {
-                input
+                input.clone()
             };
             let empty_like = |of: &Tensor| {
                 let layout = format(self.channels_last, *of.shape());
@@ -206,7 +223,7 @@ impl Plan {
             let for_input = || {
                 needs[0].then(|| {
                     let out = empty_like(&input);
-                    let (weight, g) = (self.formatted(&weight), self.formatted(&g));
+                    let (weight, g) = (self.formatted(weight), self.formatted(&g));
                     self.kernel("convolution_backward", &[&g, &weight, &out]);
                     out
                 })
@@ -214,7 +231,7 @@ impl Plan {
             let for_weight = || {
                 needs[1].then(|| {
                     let (g, input) = (self.formatted(&g), self.formatted(&input));
-                    let out = empty_like(&weight);
+                    let out = empty_like(weight);
                     self.kernel("convolution_backward", &[&g, &input, &out]);
                     out
                 })
@@ -236,7 +253,7 @@ impl Plan {
                 });
                 g.sum_to(ones).shaped(Layout::contiguous([channels]))
             });
-        grads([for_input, for_weight, for_bias])
+        [for_input, for_weight, for_bias]
     }
 
     /// The tensor in the memory format of the kernels: itself, or a copy.

@@ -38,7 +38,7 @@ impl Tensor {
 
 /// The gradient table. Above 3072 indices they are sorted and summed in segments of at most ten rows
 /// (`embedding_dense_backward_cuda` in Embedding.cu, `embedding_backward_cuda_kernel` in EmbeddingBackwardKernel.cu).
-fn sorted_gradient(gradient: &Tensor, count: u64, table: Dims, dtype: DType) -> Tensor {
+pub(super) fn sorted_gradient(gradient: &Tensor, count: u64, table: Dims, dtype: DType) -> Tensor {
     const UNSORTED: u64 = 3072;
     let tape = gradient.tape();
     let make = || tape.empty("embedding_backward", table, dtype);

@@ -30,6 +30,7 @@ mod norm;
 mod pointwise;
 mod pool;
 mod quantised;
+mod recorded;
 mod recurrent;
 mod reduce;
 mod scan;
@@ -42,6 +43,7 @@ mod written;
 
 pub use attention::{AttentionMask, repeat_heads};
 pub use conv::Conv;
+pub use recorded::{Call, Operand};
 pub use softmax::log_softmax;
 
 use std::rc::Rc;

@@ -1,0 +1,32 @@
+//! A recorded model: what the printed Python module writes.
+
+use super::Imported;
+use crate::document::Document;
+use crate::nets::graph;
+use crate::scenario::network::{FIELD, Network, Recording};
+use crate::scenario::{Problem, Scenario};
+
+pub fn recognises(document: &Document) -> bool {
+    graph::is_recorded(document)
+}
+
+/// A run of the model at a size that it was recorded at.
+pub fn read(document: &Document) -> Imported {
+    let mut scenario = Scenario::default();
+    let mut problems = Vec::new();
+    match graph::from_document(document) {
+        Ok(graph) => {
+            if let Some((batch, length)) = graph.example() {
+                scenario.data.micro_batch = batch;
+                scenario.data.sequence = length;
+            }
+            scenario.model.network = Some(Network::recorded(Recording::new(document.clone())));
+        }
+        Err(problem) => problems.push(Problem::new(FIELD, problem, "a recorded model")),
+    }
+    Imported {
+        scenario,
+        problems,
+        not_taken: Vec::new(),
+    }
+}

@@ -1,0 +1,1575 @@
+"""Records the forward pass and the loss of a PyTorch model for Headroom, on a machine without a GPU.
+
+    from headroom_record import record
+    record(model, example_batch, "model.json")                 # loss: model(**batch).loss, or loss=function(model, batch)
+
+    python headroom_record.py mymodule:build --batch mymodule:batch --loss mymodule:loss -o model.json
+    python headroom_record.py FILE.py --out DIR                # a file with build(), batch(b, s, device), loss(model, batch), SIZES
+    python headroom_record.py hf:gpt2 -o model.json            # a causal language model of the Hugging Face hub, by its config
+    python headroom_record.py timm:resnet50 -o model.json
+
+Tensors are on torch's meta device: nothing is computed, trained or sent. The step is recorded in fp32, under autocast and in
+bf16, at several batch sizes and lengths, and every size is solved as an expression of these two. Needs torch 2.1 or newer
+and nothing else. The file's format is described in docs/record.md of Headroom.
+"""
+import argparse
+import contextlib
+import importlib
+import importlib.util
+import itertools
+import json
+import os
+import sys
+import warnings
+import weakref
+from fractions import Fraction
+
+import torch
+import torch.utils.checkpoint
+from torch.utils._python_dispatch import TorchDispatchMode
+
+FORMAT = 1
+META = torch.device("meta")
+A = torch.ops.aten
+HALF = torch.bfloat16
+FLOATS = (torch.float16, torch.bfloat16, torch.float32)
+
+
+class Unrecordable(Exception):
+    """What the recorder cannot do, in words for a person."""
+
+
+def tensors_of(*parts):
+    """All tensors of nested arguments."""
+    found, rest = [], list(reversed(parts))
+    while rest:
+        part = rest.pop()
+        if isinstance(part, torch.Tensor):
+            found.append(part)
+        elif isinstance(part, (list, tuple)):
+            rest.extend(reversed(part))
+        elif isinstance(part, dict):
+            rest.extend(reversed(list(part.values())))
+    return found
+
+
+def mapped(change, part):
+    """Nested arguments with their tensors changed; lists and dictionaries of other kinds keep their kind."""
+    if isinstance(part, torch.Tensor):
+        return change(part)
+    if isinstance(part, (list, tuple)):
+        items = [mapped(change, item) for item in part]
+        return type(part)(*items) if hasattr(part, "_fields") else type(part)(items)
+    if isinstance(part, dict):
+        items = {key: mapped(change, item) for key, item in part.items()}
+        try:
+            return type(part)(items)
+        except TypeError:
+            return items
+    if hasattr(part, "__dict__") and hasattr(part, "apply") and hasattr(part, "to"):
+        return part.apply(change)  # a batch of PyTorch Geometric
+    return part
+
+
+# --- values that follow from the batch alone -------------------------------------------------------------------------
+
+
+class Values:
+    """CPU values of small tensors, so that `.item()` and masks answer as they would with the user's data."""
+
+    MOST = 1 << 18
+    MAKERS = ("arange", "zeros", "ones", "full", "scalar_tensor", "eye", "linspace", "new_")
+    RANDOM = ("rand", "normal", "bernoulli", "uniform", "dropout", "multinomial", "exponential", "empty")
+
+    def __init__(self):
+        self.known = {}
+        self.assumed = 0
+
+    def put(self, tensor, value):
+        storage = tensor.untyped_storage()
+        size = storage.nbytes() // max(1, tensor.element_size())
+        if size <= self.MOST:
+            flat = torch.zeros(size, dtype=tensor.dtype)
+            if tensor.numel():
+                flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).copy_(value)
+            self.known[storage._cdata] = flat
+
+    def drop(self, key):
+        self.known.pop(key, None)
+
+    def of(self, tensor):
+        if tensor.device.type != "meta":
+            return tensor
+        flat = self.known.get(tensor.untyped_storage()._cdata)
+        if flat is None or flat.dtype != tensor.dtype:
+            raise KeyError
+        return flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())
+
+    def run(self, func, args, kwargs, given):
+        """The operation on known values; None where some value is not known."""
+        name = func._schema.name[6:]
+        try:
+            if any(word in name for word in self.RANDOM):
+                raise KeyError
+            if not given and not name.startswith(self.MAKERS):
+                raise KeyError
+            if any(t.numel() > self.MOST for t in given):
+                raise KeyError
+            if name in ("isfinite", "isinf", "isnan") and given[0].device.type == "meta":
+                try:
+                    self.of(given[0])
+                except KeyError:  # ordinary data is finite
+                    if given[0].numel() > self.MOST:
+                        raise
+                    return torch.full(given[0].shape, name == "isfinite")
+            if name.startswith("new_"):
+                args = (torch.empty(0, dtype=args[0].dtype),) + tuple(args[1:])
+            args = mapped(self.of, args)
+            kwargs = {key: mapped(self.of, item) for key, item in kwargs.items()}
+            if str(kwargs.get("device", "")) == "meta":
+                kwargs["device"] = torch.device("cpu")
+            if not given or name.startswith("new_"):
+                size = next((a for a in args if isinstance(a, (list, tuple))), ())
+                if torch.Size([n for n in size if isinstance(n, int)]).numel() > self.MOST:
+                    raise KeyError
+            with torch.no_grad():
+                return func(*args, **kwargs)
+        except (KeyError, RuntimeError, NotImplementedError, IndexError):
+            if func._schema.is_mutable:
+                for tensor, argument in zip(args, func._schema.arguments):
+                    if isinstance(tensor, torch.Tensor) and argument.alias_info and argument.alias_info.is_write:
+                        self.drop(tensor.untyped_storage()._cdata)
+            return None
+
+
+# --- autocast as CUDA does it ----------------------------------------------------------------------------------------
+
+# autocast_mode.h of PyTorch: what runs in the lower precision, in fp32, with an fp32 result, in the widest type.
+LOWER = """_convolution.deprecated _convolution conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input
+conv_transpose3d.input convolution prelu addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm bmm chain_matmul
+linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell rnn_relu_cell
+_scaled_dot_product_flash_attention scaled_dot_product_attention""".split()
+RAISED = """acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar pow.Tensor_Tensor
+pow.Scalar softplus layer_norm native_layer_norm rms_norm group_norm frobenius_norm.dim nuclear_norm nuclear_norm.dim cosine_similarity
+poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss kl_div l1_loss smooth_l1_loss huber_loss mse_loss
+margin_ranking_loss multilabel_margin_loss soft_margin_loss triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist
+pdist cdist renorm logsumexp upsample_nearest1d _upsample_nearest_exact1d upsample_nearest2d _upsample_nearest_exact2d
+upsample_nearest3d _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d
+upsample_bicubic2d _upsample_bicubic2d_aa""".split()
+RAISED_RESULT = """prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm
+linalg_matrix_norm.str_ord sum sum.dim_IntList""".split()
+WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
+
+KEY = torch._C.DispatchKey.AutocastCPU
+
+
+def eligible(tensor):
+    return tensor.device.type == "meta" and tensor.dtype in FLOATS
+
+
+class Autocast:
+    """The state of autocast, and the kernels that stand for CUDA's on the meta device."""
+
+    def __init__(self):
+        self.stack = []
+        self.casts = {}
+
+    def state(self):
+        return self.stack[-1] if self.stack else (False, torch.float16)
+
+    def enter(self, enabled, dtype):
+        self.stack.append((enabled, dtype))
+        self.apply()
+
+    def leave(self):
+        self.stack.pop()
+        if not any(on for on, _ in self.stack):
+            self.casts.clear()
+        self.apply()
+
+    def apply(self):
+        set_autocast_cpu(self.state()[0])
+
+    def lowered(self, tensor):
+        to = self.state()[1]
+        if not eligible(tensor) or tensor.dtype == to:
+            return tensor
+        kept = tensor.dtype == torch.float32 and tensor.requires_grad and tensor.is_leaf and not tensor._is_view()
+        if not kept:
+            return tensor.to(to)
+        if id(tensor) not in self.casts:
+            self.casts[id(tensor)] = (tensor, tensor.to(to))
+        return self.casts[id(tensor)][1]
+
+    @staticmethod
+    def raised(tensor):
+        return tensor.to(torch.float32) if eligible(tensor) and tensor.dtype != torch.float32 else tensor
+
+    def kernel(self, op, kind):
+        names = [argument.name for argument in op._schema.arguments]
+        place = names.index("dtype") if "dtype" in names else None
+
+        def cast(change, args, kwargs):
+            # C++ evaluates arguments from the last to the first.
+            kwargs = {key: mapped(change, item) for key, item in reversed(list(kwargs.items()))}
+            return [mapped(change, item) for item in reversed(args)][::-1], kwargs
+
+        def run(*args, **kwargs):
+            with torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(KEY)):
+                if kind == "lower":
+                    args, kwargs = cast(self.lowered, list(args), kwargs)
+                elif kind == "raise":
+                    args, kwargs = cast(self.raised, list(args), kwargs)
+                elif kind == "result" and eligible(args[0]):
+                    given = args[place] if len(args) > place else kwargs.get("dtype")
+                    if given is None:
+                        args = list(args[:place])
+                        kwargs = {**kwargs, "dtype": torch.float32}
+                        for argument in op._schema.arguments[len(args):place]:
+                            kwargs.setdefault(argument.name, argument.default_value)
+                elif kind == "widest":
+                    found = [t for t in tensors_of(args, kwargs) if eligible(t)]
+                    if any(t.dtype == torch.float32 for t in found):
+                        args, kwargs = cast(self.raised, list(args), kwargs)
+                return op(*args, **kwargs)
+
+        return run
+
+    def install(self, library):
+        for kind, names in (("lower", LOWER), ("raise", RAISED), ("result", RAISED_RESULT), ("widest", WIDEST)):
+            for name in names:
+                base, _, overload = name.partition(".")
+                try:
+                    op = getattr(getattr(A, base), overload or "default")
+                    library.impl(name, self.kernel(op, kind), "AutocastCPU")
+                except (AttributeError, RuntimeError):
+                    pass  # not of this version of PyTorch
+
+
+def set_autocast_cpu(on):
+    try:
+        torch.set_autocast_enabled("cpu", on)
+    except TypeError:
+        torch.set_autocast_cpu_enabled(on)
+
+
+# --- what CUDA runs in place of what meta would ----------------------------------------------------------------------
+
+
+def cuda_dropout(x, p, train):
+    if not train or p == 0:
+        return x
+    if 0 < p < 1 and x.numel():
+        return A.native_dropout(x, p, True)[0]
+    return x * 0
+
+
+def cuda_attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, *, scale=None, enable_gqa=False):
+    """`_fused_sdp_choice_cuda`: flash, else memory-efficient, else plain products."""
+    half = q.dtype in (torch.float16, torch.bfloat16)
+    dim, regular = q.shape[-1], q.dim() == 4 and q.stride(-1) == 1 and k.stride(-1) == 1 and v.stride(-1) == 1
+    if regular and half and attn_mask is None and dim == v.shape[-1] and dim <= 256:
+        scale = dim**-0.5 if scale is None else scale
+        pad = -dim % 8
+        if pad:
+            q, k, v = (torch.nn.functional.pad(t, (0, pad)) for t in (q, k, v))
+        out = A._scaled_dot_product_flash_attention(q, k, v, dropout_p, is_causal, False, scale=scale)[0]
+        return out[..., :dim] if pad else out
+    known = half or q.dtype == torch.float32
+    if regular and known and dim % (8 if half else 4) == 0 and v.shape[-1] % (8 if half else 4) == 0:
+        bias = attn_mask
+        if bias is not None:
+            if bias.dtype == torch.bool:
+                least = torch.full((), float("-inf"), dtype=q.dtype, device=META)
+                bias = torch.where(bias, torch.zeros((), dtype=q.dtype, device=META), least)
+            elif bias.dtype != q.dtype:
+                bias = bias.to(q.dtype)
+            if bias.shape[-1] % 8:
+                bias = torch.nn.functional.pad(bias, (0, -bias.shape[-1] % 8))[..., : bias.shape[-1]]
+            while bias.dim() < 4:
+                bias = bias[None]
+            bias = bias.expand(q.shape[0], q.shape[1], q.shape[2], k.shape[2])
+        asked = torch.is_grad_enabled() and any(t.requires_grad for t in (q, k, v))
+        return A._scaled_dot_product_efficient_attention(q, k, v, bias, asked, dropout_p, is_causal, scale=scale)[0]
+    return A._scaled_dot_product_attention_math(q, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)[0]
+
+
+def cuda_batch_norm(x, weight, bias, mean, var, training, momentum, eps, cudnn_enabled):
+    """`_batch_norm_impl_index`: cuDNN's kernel takes and saves a dense input."""
+    cudnn = (
+        weight is not None
+        and bias is not None
+        and (mean is None) == (var is None)
+        and (mean is not None or training)
+        and torch.bfloat16 not in (x.dtype, weight.dtype)
+        and (x.dtype != torch.float16 or weight.dtype == torch.float32)
+        and x.dim() >= 3
+        and x.shape[0] <= (880801 if training else 65535)
+        and eps >= 1e-5
+        and cudnn_enabled
+    )
+    if cudnn:
+        last = x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last) and not x.is_contiguous()
+        x = x.contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+    return A.native_batch_norm(x, weight, bias, mean, var, training, momentum, eps)[0]
+
+
+def cuda_lstm_cell(x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    h, c, _ = A._thnn_fused_lstm_cell(torch.matmul(x, w_ih.t()), torch.matmul(hx[0], w_hh.t()), hx[1], b_ih, b_hh)
+    return h, c
+
+
+def cuda_gru_cell(x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
+    return A._thnn_fused_gru_cell(torch.matmul(x, w_ih.t()), torch.matmul(hx, w_hh.t()), hx, b_ih, b_hh)[0]
+
+
+def meta_gru_cell(input_gates, hidden_gates, hx, input_bias=None, hidden_bias=None):
+    return torch.empty_like(hx, memory_format=torch.contiguous_format), hx.new_empty((hx.shape[0], 5 * hx.shape[1]))
+
+
+def meta_gru_cell_backward(grad_hy, workspace, has_bias):
+    gates = grad_hy.new_empty((grad_hy.shape[0], 3 * grad_hy.shape[1]))
+    bias = grad_hy.new_empty((3 * grad_hy.shape[1],)) if has_bias else None
+    return gates, torch.empty_like(gates), torch.empty_like(grad_hy), bias, None if bias is None else torch.empty_like(bias)
+
+
+def meta_lstm_cell(input_gates, hidden_gates, cx, input_bias=None, hidden_bias=None):
+    return torch.empty_like(cx), torch.empty_like(cx), torch.empty_like(input_gates)
+
+
+def meta_lstm_cell_backward(grad_hy, grad_cy, cx, cy, workspace, has_bias):
+    gates = torch.empty_like(workspace)
+    return gates, torch.empty_like(cx), workspace.new_empty((workspace.shape[1],)) if has_bias else None
+
+
+def meta_ctc_backward(grad, log_probs, *rest, **named):
+    return torch.empty_like(log_probs)
+
+
+def install_stand_ins(library):
+    for name, body in (
+        ("dropout", cuda_dropout),
+        ("scaled_dot_product_attention", cuda_attention),
+        ("batch_norm", cuda_batch_norm),
+        ("lstm_cell", cuda_lstm_cell),
+        ("gru_cell", cuda_gru_cell),
+    ):
+        library.impl(name, body, "AutogradMeta")
+    for name, body in (
+        ("_thnn_fused_lstm_cell", meta_lstm_cell),
+        ("_thnn_fused_lstm_cell_backward_impl", meta_lstm_cell_backward),
+        ("_thnn_fused_gru_cell", meta_gru_cell),
+        ("_thnn_fused_gru_cell_backward", meta_gru_cell_backward),
+        ("_ctc_loss_backward", meta_ctc_backward),
+    ):
+        try:
+            library.impl(name, body, "Meta")
+        except RuntimeError:
+            pass  # this version has one
+
+
+# --- the tape --------------------------------------------------------------------------------------------------------
+
+
+class Pack:
+    """Stands for a saved tensor: the memory itself is not held, so that Python's own lifetimes show."""
+
+    __slots__ = ("number", "storage", "shape", "stride", "dtype", "__weakref__")
+
+
+def layout_of(tensor):
+    """A tensor's type, shape and how it lies: None in row-major order, a permutation where it is dense, else strides."""
+    shape, stride = tuple(tensor.shape), tuple(tensor.stride())
+    if tensor.is_contiguous():
+        return (str(tensor.dtype)[6:], shape, None)
+    order = sorted(range(len(shape)), key=lambda i: (-stride[i], i))
+    step, dense = 1, True
+    for i in reversed(order):
+        dense &= shape[i] == 1 or stride[i] == step
+        step *= shape[i]
+    return (str(tensor.dtype)[6:], shape, ("order", tuple(order)) if dense else ("strides", stride))
+
+
+class Tape(TorchDispatchMode):
+    """Every operation of forward and backward, and when each piece of memory comes and goes."""
+
+    def __init__(self, autocast, values):
+        super().__init__()
+        self.autocast, self.values = autocast, values
+        self.events, self.numbers, self.refs = [], {}, {}
+        self.count = self.packs = 0
+        self.scope, self.quiet = [], False
+        self.first = torch.autograd._get_sequence_nr()
+
+    # memory
+
+    def number(self, tensor, new=None):
+        """The number of a tensor's memory; None where it is on the host or has none. `new` collects what was unknown."""
+        if tensor.device.type != "meta":
+            return None
+        try:
+            storage = tensor.untyped_storage()
+        except (NotImplementedError, RuntimeError):
+            return None
+        key = storage._cdata
+        if key in self.numbers:
+            return self.numbers[key]
+        self.count += 1
+        number = self.numbers[key] = self.count
+        self.refs[key] = weakref.ref(storage, lambda _, key=key: self.gone(key))
+        if new is not None:
+            new.append(number)
+        return number
+
+    def gone(self, key):
+        number = self.numbers.pop(key, None)
+        self.refs.pop(key, None)
+        self.values.drop(key)
+        if number is not None:
+            self.events.append(("free", number))
+
+    def operand(self, tensor, new=None):
+        number = self.number(tensor, new)
+        if number is None:
+            return None
+        size = tensor.untyped_storage().nbytes()
+        layout = layout_of(tensor)
+        whole = tensor.numel() * tensor.element_size() == size
+        return (number, layout + (None if whole else size,))
+
+    def adopt(self, tensor, kind, name):
+        """Memory from before the step: a parameter, a buffer or a part of the batch."""
+        new = []
+        operand = self.operand(tensor, new)
+        if operand and new:
+            self.events.append((kind, name, operand))
+
+    # operations
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if self.quiet:
+            return func(*args, **kwargs)
+        given = tensors_of(args, kwargs)
+        name = func._schema.name.split("::")[1]
+        value = self.values.run(func, args, kwargs, given)
+        on_device = [t for t in given if t.device.type == "meta"]
+        if name == "_local_scalar_dense" and on_device:
+            if value is None:
+                self.values.assumed += 1
+                return True if given[0].dtype == torch.bool else 0.5 if given[0].is_floating_point() else 0
+            return value
+        if name == "_to_copy" and on_device and str(kwargs.get("device")) == "cpu":
+            return value if value is not None else torch.zeros(given[0].shape, dtype=kwargs.get("dtype") or given[0].dtype)
+        if name == "equal" and on_device:
+            self.values.assumed += value is None
+            return False if value is None else value
+        sequence = torch.autograd._get_sequence_nr() - self.first
+        ins, unseen = [], []
+        for tensor in given:
+            operand = self.operand(tensor, unseen)
+            if operand:
+                ins.append(operand)
+                if unseen and unseen[-1] == operand[0]:
+                    # Made where the mode does not see it, as `torch.tensor` does.
+                    self.events.append(("call", "tensor", [], [operand], [operand[0]], self.place(), sequence))
+                    unseen.clear()
+        dynamic = value is not None and on_device and name in ("nonzero", "masked_select", "unique_dim", "_unique2", "unique_consecutive", "bincount", "repeat_interleave")
+        if dynamic:
+            result = mapped(lambda t: torch.empty_like(t, device=META), value)
+        elif name in ("index", "index_put", "index_put_") and on_device:
+            result = func(args[0], self.without_masks(args[1]), *args[2:], **kwargs)
+        else:
+            result = func(*args, **kwargs)
+        produced = tensors_of(result)
+        if value is not None:
+            for tensor, known in zip(produced, tensors_of(value)):
+                if tensor.device.type == "meta" and tensor.untyped_storage()._cdata not in self.values.known:
+                    self.values.put(tensor, known)
+        outs, new = [], []
+        for tensor in produced:
+            operand = self.operand(tensor, new)
+            if operand:
+                outs.append(operand)
+        if outs or ins:
+            self.events.append(("call", call_name(name, args, kwargs), ins, outs, new, self.place(), sequence))
+        return result
+
+    def without_masks(self, indices):
+        """Boolean indices become positions, as on CUDA."""
+        found = []
+        for index in indices:
+            if isinstance(index, torch.Tensor) and index.dtype in (torch.bool, torch.uint8) and index.device.type == "meta":
+                try:
+                    known = self.values.of(index)
+                except KeyError:
+                    raise Unrecordable(f"a mask whose values are not known decides a size ({'.'.join(self.scope[-1:]) or 'loss'})")
+                places = known.nonzero()
+                whole = torch.empty_like(places, device=META)
+                operand = self.operand(whole, [])
+                self.events.append(("call", "nonzero", [self.operand(index)], [operand], [operand[0]], self.place(), 0))
+                found.extend(whole.unbind(1))
+            else:
+                found.append(index)
+        return found
+
+    def place(self):
+        return self.scope[-1] if self.scope else ""
+
+    # saved tensors
+
+    def pack(self, tensor):
+        if tensor.device.type != "meta":
+            return tensor
+        pack = Pack()
+        self.packs += 1
+        pack.number = self.packs
+        pack.shape, pack.stride, pack.dtype = tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype
+        quiet, self.quiet = self.quiet, True
+        operand = self.operand(tensor)
+        self.quiet = quiet
+        self.events.append(("save", pack.number, operand))
+        weakref.finalize(pack, self.events.append, ("unsave", pack.number))
+        return pack
+
+    def unpack(self, pack):
+        if isinstance(pack, torch.Tensor):
+            return pack
+        quiet, self.quiet = self.quiet, True
+        tensor = torch.empty_strided(pack.shape, pack.stride, dtype=pack.dtype, device=META)
+        operand = self.operand(tensor)
+        self.quiet = quiet
+        self.events.append(("unpack", operand[0], pack.number))
+        return tensor
+
+
+def call_name(name, args, kwargs):
+    """The operation, with what its memory depends on besides its tensors."""
+    if name in ("index_put", "index_put_") and (kwargs.get("accumulate") or (len(args) > 3 and args[3])):
+        return name + ":accumulate"
+    if name in ("convolution", "convolution_backward"):
+        at = 3 if name == "convolution" else 4
+        stride, _, dilation, transposed = args[at : at + 4]
+        mask = "" if name == "convolution" else "".join("01"[bool(on)] for on in args[10])
+        return f"{name}:{stride[0]},{dilation[0]},{int(transposed)}{',' if mask else ''}{mask}"
+    if name == "native_batch_norm":
+        return f"{name}:{int(args[5])}"
+    if name == "native_batch_norm_backward":
+        return f"{name}:{int(args[7])},{''.join('01'[bool(on)] for on in args[9])}"
+    if name in ("sum", "mean", "amax", "amin", "var", "std", "logsumexp", "linalg_vector_norm"):
+        places = next((a for a in args[1:] if isinstance(a, (list, tuple))), kwargs.get("dim"))
+        if places is not None:
+            return name + ":" + ",".join(str(int(p) % max(1, args[0].dim())) for p in places)
+    if name in ("sort", "topk", "argsort", "cumsum", "cumprod", "max", "min", "_softmax", "_log_softmax", "gather", "scatter", "index_select", "index_add", "scatter_add"):
+        place = next((a for a in args[1:] if isinstance(a, int) and not isinstance(a, bool)), kwargs.get("dim", -1))
+        if name == "topk":
+            place = args[2] if len(args) > 2 else -1
+        if isinstance(place, int):
+            return f"{name}:{place % max(1, args[0].dim())}"
+    if name in ("embedding_dense_backward",):
+        return name
+    if name in ("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention"):
+        rate = args[3] if "flash" in name and len(args) > 3 else args[5] if "efficient" in name and len(args) > 5 else 0
+        return name + (":dropout" if rate else "")
+    return name
+
+
+# --- one recording ---------------------------------------------------------------------------------------------------
+
+
+class Patches:
+    """What is changed in torch while something is recorded."""
+
+    def __init__(self):
+        self.undo = []
+
+    def set(self, place, name, value):
+        self.undo.append((place, name, getattr(place, name)))
+        setattr(place, name, value)
+
+    def restore(self):
+        for place, name, value in reversed(self.undo):
+            setattr(place, name, value)
+
+
+@contextlib.contextmanager
+def as_on_cuda(autocast):
+    """Autocast, dropout, attention and cells behave for meta tensors as they do for CUDA's."""
+    library = torch.library.Library("aten", "IMPL")
+    patches = Patches()
+    mode = torch.amp.autocast_mode.autocast
+
+    def init(self, device_type="cuda", dtype=None, enabled=True, cache_enabled=None):
+        self.device, self.fast_dtype, self._enabled = device_type, dtype, enabled
+        self.dtype_given = dtype
+
+    def enter(self):
+        dtype = self.dtype_given or (autocast.state()[1] if autocast.stack else torch.float16)
+        if self.device == "cpu":  # not this model's device
+            autocast.enter(*autocast.state())
+        else:
+            autocast.enter(bool(self._enabled), dtype)
+        return self
+
+    def leave(self, *problem):
+        autocast.leave()
+        return False
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        install_stand_ins(library)
+        autocast.install(library)
+    patches.set(mode, "__init__", init)
+    patches.set(mode, "__enter__", enter)
+    patches.set(mode, "__exit__", leave)
+    patches.set(torch, "is_autocast_enabled", lambda device="cuda": autocast.state()[0] and device != "cpu")
+    if hasattr(torch, "get_autocast_dtype"):
+        patches.set(torch, "get_autocast_dtype", lambda *device: autocast.state()[1])
+    patches.set(torch, "get_autocast_gpu_dtype", lambda: autocast.state()[1])
+    patches.set(torch, "tensor", keeping_values(torch.tensor))
+    try:
+        with torch._C._IncludeDispatchKeyGuard(KEY):
+            set_autocast_cpu(False)
+            yield
+    finally:
+        set_autocast_cpu(False)
+        patches.restore()
+        if hasattr(library, "_destroy"):
+            library._destroy()
+
+
+TAPES = []
+
+
+def keeping_values(make):
+    def tensor(data, *args, **kwargs):
+        result = make(data, *args, **kwargs)
+        if TAPES and isinstance(result, torch.Tensor) and result.device.type == "meta" and not isinstance(data, torch.Tensor):
+            tape = TAPES[-1]
+            quiet, tape.quiet = tape.quiet, True
+            try:
+                on_host = make(data, dtype=result.dtype)
+                tape.quiet = quiet
+                tape.values.put(result, on_host)
+            finally:
+                tape.quiet = quiet
+        return result
+
+    return tensor
+
+
+def to_meta(model, half, values):
+    """Moves parameters and buffers, each once; small buffers keep their values."""
+    moved = {}
+
+    def move(tensor, wrap):
+        if id(tensor) not in moved:
+            dtype = HALF if half and tensor.is_floating_point() else tensor.dtype
+            data = torch.empty_strided(tensor.shape, tensor.stride(), dtype=dtype, device=META)
+            if wrap:
+                data = torch.nn.Parameter(data, requires_grad=tensor.requires_grad)
+            elif tensor.device.type != "meta":
+                values.put(data, tensor.detach().to(dtype))
+            moved[id(tensor)] = (tensor, data)
+        return moved[id(tensor)][1]
+
+    places = []
+    for module in model.modules():
+        for table, wrap in ((module._parameters, True), (module._buffers, False)):
+            for name, tensor in list(table.items()):
+                if tensor is not None:
+                    places.append((table, name, tensor))
+                    table[name] = move(tensor, wrap)
+    return places
+
+
+def nodes_of(root):
+    """All nodes that a loss leads to."""
+    seen, rest = {}, [root]
+    while rest:
+        node = rest.pop()
+        if node is None or node in seen:
+            continue
+        seen[node] = None
+        rest.extend(parent for parent, _ in node.next_functions)
+    return list(seen)
+
+
+def trace(model, batch, loss, precision):
+    """Records one step; returns its events, or raises."""
+    autocast, values = Autocast(), Values()
+    half = precision == "half"
+    places = to_meta(model, half, values)
+    names = {id(module): name for name, module in model.named_modules()}
+    tape = Tape(autocast, values)
+    handles = []
+
+    def enter(module, inputs):
+        tape.scope.append(names.get(id(module), tape.place()))
+
+    def leave(module, inputs, output):
+        if tape.scope:
+            tape.scope.pop()
+
+    modes = torch.nn.modules.module
+    TAPES.append(tape)
+    try:
+        for name, tensor in model.named_parameters():
+            tape.adopt(tensor, "param", name)
+        for name, tensor in model.named_buffers():
+            tape.adopt(tensor, "buffer", name)
+
+        def to_device(tensor):
+            if tensor.is_floating_point() and half:
+                tensor = tensor.to(HALF)
+            data = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=META) if tensor.numel() else torch.empty(tensor.shape, dtype=tensor.dtype, device=META)
+            if tensor.device.type != "meta" and tensor.numel() <= Values.MOST:
+                values.put(data, tensor)
+            tape.adopt(data, "batch", "")
+            if tensor.requires_grad:
+                data.requires_grad_()
+            return data
+
+        on_device = mapped(to_device, batch)
+        handles.append(modes.register_module_forward_pre_hook(enter))
+        handles.append(modes.register_module_forward_hook(leave, **({"always_call": True} if "always_call" in modes.register_module_forward_hook.__code__.co_varnames else {})))
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(as_on_cuda(autocast))
+            stack.enter_context(torch.autograd.graph.saved_tensors_hooks(tape.pack, tape.unpack))
+            stack.enter_context(tape)
+            if precision == "amp":
+                autocast.enter(True, HALF)
+            result = loss(model, on_device)
+            if precision == "amp":
+                autocast.leave()
+            tape.events.append(("loss", tape.operand(result)))
+            if result.grad_fn is None:
+                raise Unrecordable("the loss does not depend on a parameter that requires a gradient")
+            nodes = nodes_of(result.grad_fn)
+            accumulators = {id(n): n.variable for n in nodes if hasattr(n, "variable")}
+            order = {}
+            graph = []
+            leaves = {}
+            for node in nodes:
+                if id(node) in accumulators:
+                    leaves[id(node)] = tape.number(accumulators[id(node)])
+            inner = [node for node in nodes if id(node) not in accumulators]
+            inner.sort(key=lambda node: node._sequence_nr())
+            for place, node in enumerate(inner):
+                order[id(node)] = place
+            for node in inner:
+                edges = []
+                for parent, output in node.next_functions:
+                    if parent is None:
+                        edges.append(None)
+                    elif id(parent) in leaves:
+                        edges.append(("leaf", leaves[id(parent)]))
+                    else:
+                        edges.append((order[id(parent)], output))
+                graph.append((node.name(), node._sequence_nr() - tape.first, edges))
+            tape.events.append(("graph", graph, order[id(result.grad_fn)]))
+            hooks = []
+            for node in nodes:
+                place = order.get(id(node), -1)
+                hooks.append(node.register_prehook(lambda grads, place=place: tape.events.append(("node", place, [None if g is None else tape.operand(g) for g in grads]))))
+                if place >= 0:
+                    hooks.append(node.register_hook(lambda made, _, place=place: tape.events.append(("made", place, [None if g is None else (tape.operand(g), bool(g._is_view())) for g in made]))))
+                else:
+                    hooks.append(node.register_hook(lambda made, _: tape.events.append(("leaf done",))))
+            del node, inner, accumulators
+            tape.scope.clear()
+            tape.events.append(("backward",))
+            with torch.autograd.set_multithreading_enabled(False):
+                result.backward()
+            tape.events.append(("end",))
+            for hook in hooks:
+                hook.remove()
+            events, tape.events = tape.events, []
+            del nodes, result
+        return events, values.assumed
+    finally:
+        TAPES.pop()
+        for handle in handles:
+            handle.remove()
+        for table, name, tensor in places:
+            table[name] = tensor
+        for tensor in model.parameters():
+            tensor.grad = None
+
+
+class NoInit:
+    """Leaves out the random numbers of constructors, which nobody asks for here."""
+
+    def __enter__(self):
+        self.patches = Patches()
+        for name in dir(torch.nn.init):
+            if name.endswith("_") and not name.startswith("_") and name not in ("zeros_", "ones_", "constant_"):
+                self.patches.set(torch.nn.init, name, lambda tensor=None, *a, **k: tensor if tensor is not None else k.get("tensor"))
+        for name in ("normal_", "uniform_"):
+            self.patches.set(torch.Tensor, name, lambda tensor, *a, **k: tensor)
+        zeros = torch.zeros
+        for name in ("randn", "rand"):
+            self.patches.set(torch, name, lambda *a, **k: zeros(*a, **{key: item for key, item in k.items() if key != "generator"}))
+
+    def __exit__(self, *problem):
+        self.patches.restore()
+
+
+# --- sizes as expressions of batch and length ------------------------------------------------------------------------
+
+MONOMIALS = ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
+DIVISORS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 30, 32, 40, 48, 50, 56, 60, 64, 80, 96, 100, 112, 120, 128, 160, 192, 256, 320, 512, 1024)
+
+
+class Unsolved(Exception):
+    pass
+
+
+class Solver:
+    """Finds the expression of a size from its values at some points (batch, length): `[den, [coef, i, j, add, div], ...]`
+    is floor(sum of coef * b**i * floor((s + add) / div)**j / den)."""
+
+    def __init__(self, points):
+        self.points = points
+        self.known = {}
+
+    def __call__(self, values):
+        if len(set(values)) == 1:
+            return values[0]
+        if values not in self.known:
+            self.known[values] = self.solve(values)
+        found = self.known[values]
+        if found is None:
+            raise Unsolved(dict(zip(self.points, values)))
+        return found
+
+    def solve(self, values):
+        for other in self.known.values():  # what another size is: the same expression at fewer points
+            if other is not None and not isinstance(other, int) and all(evaluate(other, b, s) == v for (b, s), v in zip(self.points, values)):
+                return other
+        columns = [[b**i * s**j for b, s in self.points] for i, j in MONOMIALS]
+        exact = None
+        for size in (1, 2, 3):
+            if size >= len(self.points):
+                break
+            for chosen in itertools.combinations(range(len(MONOMIALS)), size):
+                found = fit([columns[c] for c in chosen], values)
+                if found and all(found):
+                    den = 1
+                    for part in found:
+                        den = den * part.denominator // __import__("math").gcd(den, part.denominator)
+                    exact = [den] + [[int(part * den), *MONOMIALS[c], 0, 1] for part, c in zip(found, chosen)]
+                    break
+            if exact:
+                break
+        if exact and exact[0] == 1:
+            return exact
+        return self.floors(values) or exact or self.share(values) or self.rounded(values) or self.times(values)
+
+    def share(self, values):
+        """A share of a product, rounded down or up."""
+        for i, j in MONOMIALS[1:]:
+            column = [b**i * s**j for b, s in self.points]
+            for up in (0, 1):
+                low = max(Fraction(v - up, c) for v, c in zip(values, column))
+                high = min(Fraction(v + 1 - up, c) for v, c in zip(values, column))
+                for den in range(1, 65):
+                    num = -(-low * den // 1) if not up else low * den // 1 + 1
+                    if num > 0 and (num < high * den if not up else num <= high * den):
+                        found = [den, [int(num), i, j, 0, 1]] + ([[den - 1, 0, 0, 0, 1]] if up else [])
+                        if all(evaluate(found, b, s) == v for (b, s), v in zip(self.points, values)):
+                            return found
+        return None
+
+    def times(self, values):
+        """A multiple of another size, with a number added."""
+        for other in [other for other in self.known.values() if isinstance(other, (list, dict)) and "of" not in other]:
+            got = [evaluate(other, b, s) for b, s in self.points]
+            found = len(set(got)) > 1 and fit([got, [1] * len(got)], values)
+            if found and len(values) > 2 and all(part.denominator == 1 for part in found) and found[0] > 0:
+                return {"times": int(found[0]), "plus": int(found[1]), "of": other}
+        return None
+
+    def rounded(self, values):
+        """Another size, rounded up to a multiple."""
+        simple = [[1, [k, i, j, 0, 1]] for i, j in ((0, 1), (1, 1), (0, 2), (1, 2)) for k in (1, 2, 3, 4)]
+        others = [other for other in self.known.values() if isinstance(other, list)]
+        for multiple in (8, 16, 32, 64, 128):
+            if any(value % multiple for value in values):
+                continue
+            for other in simple + others:
+                if all(-(-evaluate(other, b, s) // multiple) * multiple == v for (b, s), v in zip(self.points, values)):
+                    return {"up": multiple, "of": other}
+        return None
+
+    def floors(self, values):
+        lengths = [s for _, s in self.points]
+        if len(set(lengths)) < 3:
+            return None
+        for div in DIVISORS:
+            for add in sorted(range(-div, div), key=abs):
+                atoms = [(s + add) // div for s in lengths]
+                if len(set(atoms)) < 2 or min(atoms) < 1:
+                    continue
+                for i, j in ((0, 1), (1, 1), (0, 2), (1, 2)):
+                    column = [b**i * a**j for (b, _), a in zip(self.points, atoms)]
+                    found = fit([column], values)
+                    if found and found[0].denominator == 1:
+                        return [1, [int(found[0]), i, j, add, div]]
+                    found = fit([column, [1] * len(values)], values)
+                    if found and all(part.denominator == 1 for part in found) and abs(found[1]) <= 4:
+                        return [1, [int(found[0]), i, j, add, div], [int(found[1]), 0, 0, 0, 1]]
+                    found = i and fit([column, [b for b, _ in self.points]], values)
+                    if found and all(part.denominator == 1 for part in found) and found[0]:
+                        return [1, [int(found[0]), i, j, add, div], [int(found[1]), 1, 0, 0, 1]]
+        return None
+
+
+def fit(columns, values):
+    """The factors of columns whose sum these values are, exactly; None where there are none."""
+    rows = [[Fraction(column[r]) for column in columns] + [Fraction(values[r])] for r in range(len(values))]
+    size, top = len(columns), 0
+    for c in range(size):
+        pivot = next((r for r in range(top, len(rows)) if rows[r][c]), None)
+        if pivot is None:
+            return None
+        rows[top], rows[pivot] = rows[pivot], rows[top]
+        lead = rows[top][c]
+        rows[top] = [x / lead for x in rows[top]]
+        for r in range(len(rows)):
+            if r != top and rows[r][c]:
+                by = rows[r][c]
+                rows[r] = [x - by * y for x, y in zip(rows[r], rows[top])]
+        top += 1
+    if any(row[-1] for row in rows[size:]):
+        return None
+    return [row[-1] for row in rows[:size]]
+
+
+def evaluate(expression, b, s):
+    if isinstance(expression, int):
+        return expression
+    if "times" in expression:
+        return evaluate(expression["of"], b, s) * expression["times"] + expression["plus"]
+    if isinstance(expression, dict):
+        return -(-evaluate(expression["of"], b, s) // expression["up"]) * expression["up"]
+    total = sum(coef * b**i * ((s + add) // div) ** j for coef, i, j, add, div in expression[1:])
+    return total // expression[0]
+
+
+# --- several recordings as one program -------------------------------------------------------------------------------
+
+
+class Table:
+    def __init__(self):
+        self.all, self.places = [], {}
+
+    def __call__(self, item, make=None):
+        if item not in self.places:
+            value = make() if make else item
+            self.places[item] = len(self.all)
+            self.all.append(value)
+        return self.places[item]
+
+
+class Differs(Exception):
+    """Recordings that are not the same operations in the same order."""
+
+
+def shape_of(part):
+    """What must be equal in all recordings: everything but sizes."""
+    if isinstance(part, tuple) and len(part) == 4 and isinstance(part[0], str) and isinstance(part[1], tuple):
+        return (part[0], len(part[1]))
+    if isinstance(part, (tuple, list)):
+        parts = tuple(shape_of(item) for item in part)
+        # What a call's node is numbered does not count.
+        return parts[:-1] if parts and parts[0] == "call" else parts
+    return part
+
+
+class Program:
+    """The events of recordings at several points, as one list whose sizes are expressions."""
+
+    def __init__(self, recordings, solver):
+        self.points = list(recordings)
+        self.lists = [recordings[point] for point in self.points]
+        self.solver = solver
+        self.ops, self.scopes = Table(), Table()
+        self.types = Table()
+        lengths = {len(events) for events in self.lists}
+        for place, rows in enumerate(zip(*self.lists)):
+            if len({shape_of(row) for row in rows}) > 1:
+                raise Differs(f"{rows[0][:2]} and {next(r for r in rows if shape_of(r) != shape_of(rows[0]))[:2]} at {self.points}")
+        if len(lengths) > 1:
+            raise Differs(f"{lengths} events at {self.points}")
+
+    def type(self, layouts):
+        """The place of a type; `layouts` are those of one tensor in each recording."""
+        return self.types(layouts, lambda: self.type_row(layouts))
+
+    def type_row(self, layouts):
+        first = layouts[0]
+        sizes = [self.solver(tuple(layout[1][d] for layout in layouts)) for d in range(len(first[1]))]
+        row = [first[0], sizes]
+        how = first[2]
+        if any(layout[2] != how and (layout[2] is None or how is None or how[0] == "order") for layout in layouts):
+            how = next((layout[2] for layout in layouts if layout[2] and layout[2][0] == "order"), None)
+        strides = how and how[0] == "strides"
+        if strides:
+            if all(layout[2] and layout[2][0] == "strides" for layout in layouts):
+                how = [self.solver(tuple(layout[2][1][d] for layout in layouts)) for d in range(len(first[1]))]
+                row.append({"strides": how})
+        elif how:
+            row.append(list(how[1]))
+        whole = [layout[3] for layout in layouts]
+        if any(size is not None for size in whole):
+            width = [size if size is not None else product(layout[1]) * bytes_of(layout[0]) for size, layout in zip(whole, layouts)]
+            while len(row) < 3:
+                row.append(0)
+            row.append(self.solver(tuple(width)))
+        return row
+
+    def operand(self, operands):
+        return [operands[0][0], self.type(tuple(operand[1] for operand in operands))]
+
+    def call(self, rows):
+        _, name, ins, outs, new, scope, _ = rows[0]
+        given = [self.operand([row[2][at] for row in rows]) for at in range(len(ins))]
+        seen, made = set(), []
+        for at, out in enumerate(outs):
+            if out[0] in new and out[0] not in seen:
+                made.append(self.operand([row[3][at] for row in rows]))
+                seen.add(out[0])
+        return ("call", self.ops(name), self.scopes(scope), given, made)
+
+    def write(self):
+        """The program as lists of numbers."""
+        first = self.lists[0]
+        backward = next(i for i, event in enumerate(first) if event[0] == "backward")
+        rows = list(zip(*self.lists))
+        # Which node keeps which saved tensor.
+        owner, node = {}, None
+        for event in first[backward:]:
+            if event[0] == "node":
+                node = event[1]
+            elif event[0] == "unpack" and node is not None and node >= 0:
+                owner[event[2]] = node
+        graph = next(event for event in first if event[0] == "graph")
+        count = len(graph[1])
+        kept = [[] for _ in range(count)]
+        placed = [0] * count
+        for i, event in enumerate(first[:backward]):
+            if event[0] == "save" and event[1] in owner:
+                kept[owner[event[1]]].append(event[1])
+                placed[owner[event[1]]] = i
+        at = 0
+        for i, event in enumerate(first[:backward]):
+            if event[0] == "call":
+                while at < count and graph[1][at][1] < event[6]:
+                    placed[at] = max(placed[at], i)
+                    at += 1
+        for n in range(count):
+            placed[n] = max(placed[n], placed[n - 1] if n else 0)
+            if n >= at:
+                placed[n] = max(placed[n], backward - 1)
+        after = {}
+        for n, place in enumerate(placed):
+            after.setdefault(place, []).append(n)
+        forward, params, loss = [], [], None
+        for i in range(backward):
+            event, all_rows = first[i], rows[i]
+            kind = event[0]
+            if kind in ("param", "buffer"):
+                params.append((kind, event[1], self.operand([row[2] for row in all_rows])))
+            elif kind == "batch":
+                forward.append(("batch", self.operand([row[2] for row in all_rows])))
+            elif kind == "call":
+                forward.append(self.call(all_rows))
+            elif kind == "save":
+                forward.append(("save", event[1], self.operand([row[2] for row in all_rows])))
+            elif kind in ("free", "unsave", "unpack"):
+                forward.append(event)
+            elif kind == "loss":
+                loss = self.operand([row[1] for row in all_rows])
+            for n in after.get(i, ()):
+                forward.append(("node", n))
+        programs = self.backward(rows, backward, count)
+        stream = Stream()
+        stream.number(count)
+        stream.steps(forward)
+        for n, (_, _, edges) in enumerate(graph[1]):
+            stream.node(n, edges, kept[n], *programs[n])
+        stream.value(loss)
+        stream.number(graph[2])
+        return {
+            "ops": self.ops.all,
+            "scopes": self.scopes.all,
+            "types": self.types.all,
+            "params": params,
+            "steps": squeezed(stream.all),
+        }
+
+    def backward(self, rows, start, count):
+        """What each node does: its incoming gradients, its calls, and the gradients it passes on."""
+        programs = [([], [], []) for _ in range(count)]
+        node, made, tail, leaf = None, None, False, False
+        for row in rows[start:]:
+            event, kind = row[0], row[0][0]
+            if kind == "node":
+                if event[1] < 0:
+                    leaf = True
+                    continue
+                leaf, node, tail = False, event[1], False
+                incoming = [-1 if g is None else g[0] for g in event[2]]
+                programs[node] = (incoming, [], [])
+            elif kind == "leaf done":
+                leaf = True
+            elif node is None or leaf and kind != "made":
+                if kind == "free" and node is not None:
+                    programs[node][1].append(event)
+                continue
+            elif kind == "made":
+                tail = True
+                made = programs[node][2]
+                for at, gradient in enumerate(event[2]):
+                    made.append([] if gradient is None else self.operand([r[2][at][0] for r in row]) + [int(gradient[1])])
+            elif kind == "call":
+                if tail:
+                    given = [operand[0] for operand in event[2]]
+                    place = next((i for i, g in enumerate(made) if g and g[0] in given), None)
+                    if event[1] in ("add", "add_") or place is None or not event[3]:
+                        continue
+                    made[place] = self.operand([r[3][0] for r in row]) + [int(not event[4])]
+                programs[node][1].append(self.call(row))
+            elif kind == "free":
+                programs[node][1].append(event)
+            elif kind == "unpack":
+                programs[node][1].append(event)
+        return programs
+
+
+class Stream:
+    """Steps as numbers. What is counted up is written as its distance from the last of its kind, so that equal layers are
+    equal numbers; what is far away is written as it is."""
+
+    FAR = 400
+
+    def __init__(self):
+        self.all, self.last = [], {}
+
+    def number(self, n):
+        self.all.append(n)
+
+    def counted(self, kind, n):
+        away = n - self.last.get(kind, 0)
+        if abs(away) < self.FAR:
+            self.number(4 * abs(away) + 2 * (away < 0))
+            self.last[kind] = n
+        else:
+            self.number(2 * n + 1)
+            if kind != "slot" or kind not in self.last or away > 0:
+                self.last[kind] = n
+
+    def value(self, value):
+        self.counted("slot", value[0])
+        self.number(value[1])
+
+    def values(self, values):
+        self.number(len(values))
+        for value in values:
+            self.value(value)
+
+    def steps(self, steps):
+        self.number(len(steps))
+        for step in steps:
+            kind = step[0]
+            self.number(("call", "free", "save", "unsave", "unpack", "node", "batch").index(kind))
+            if kind == "call":
+                self.number(step[1])
+                self.counted("scope", step[2])
+                self.values(step[3])
+                self.values(step[4])
+            elif kind == "free":
+                self.counted("slot", step[1])
+            elif kind == "save":
+                self.counted("save", step[1])
+                self.value(step[2])
+            elif kind == "unsave":
+                self.counted("save", step[1])
+            elif kind == "unpack":
+                self.counted("slot", step[1])
+                self.counted("save", step[2])
+            elif kind == "node":
+                self.counted("node", step[1])
+            elif kind == "batch":
+                self.value(step[1])
+
+    def node(self, number, edges, saves, incoming, steps, outgoing):
+        self.number(len(edges))
+        for edge in edges:
+            if edge is None:
+                self.number(0)
+            elif edge[0] == "leaf":
+                self.number(1)
+                self.counted("leaf", edge[1])
+            else:
+                self.number(2)
+                self.number(number - edge[0])
+                self.number(edge[1])
+        self.number(len(saves))
+        for save in saves:
+            self.counted("save", save)
+        self.number(len(incoming))
+        for slot in incoming:
+            self.number(int(slot >= 0))
+            if slot >= 0:
+                self.counted("slot", slot)
+        self.steps(steps)
+        self.number(len(outgoing))
+        for gradient in outgoing:
+            self.number(1 + gradient[2] if gradient else 0)
+            if gradient:
+                self.value(gradient)
+
+
+def squeezed(numbers):
+    """What has stood there before as `[how far back, how many]`."""
+    least, found, at, out = 6, {}, 0, []
+    while at < len(numbers):
+        key = tuple(numbers[at : at + least])
+        best = (0, 0)
+        for start in found.get(key, ())[-8:]:
+            length = least
+            while at + length < len(numbers) and numbers[start + length] == numbers[at + length]:
+                length += 1
+            best = max(best, (length, start))
+        taken = best[0] if len(key) == least and best[0] >= least else 1
+        if taken > 1:
+            out.append([at - best[1], taken])
+        else:
+            out.append(numbers[at])
+        for place in range(at, at + taken):
+            found.setdefault(tuple(numbers[place : place + least]), []).append(place)
+        at += taken
+    return out
+
+
+def product(sizes):
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def bytes_of(name):
+    return torch.empty(0, dtype=getattr(torch, name)).element_size()
+
+
+# --- a model at several sizes ----------------------------------------------------------------------------------------
+
+PRECISIONS = ("fp32", "amp", "half")
+
+
+class Subject:
+    """A model, what makes its batches and its loss, and sizes that are known to work."""
+
+    def __init__(self, model, batch, loss, sizes, name, source=""):
+        self.model, self.batch, self.loss, self.sizes = model, batch, loss, sizes
+        self.name, self.source = name, source
+        self.taken, self.problems = {}, {}
+        self.fixed = False
+
+    def take(self, precision, b, s):
+        """The recording at a point; None where the model does not run there."""
+        key = (precision, b, s)
+        if key not in self.taken:
+            import gc
+
+            gc.collect()
+            gc.disable()
+            try:
+                seed()
+                self.taken[key] = trace(self.model, self.batch(b, s, "cpu"), self.loss, precision)[0]
+            except Exception as problem:  # the user's own code: any reason counts
+                self.problems[key] = f"{type(problem).__name__}: {str(problem)[:300]}"
+                self.taken[key] = None
+                if os.environ.get("HEADROOM_RECORD_DEBUG"):
+                    import traceback
+
+                    traceback.print_exc()
+            finally:
+                gc.enable()
+        return self.taken[key]
+
+    def lengths(self, b):
+        """Lengths at which the model runs, the known ones first: up to four."""
+        known = sorted({s for _, s in self.sizes})
+        if self.fixed:
+            return known[:1]
+        low, high = known[0], known[-1]
+        step = high - low if high > low else max(2, low // 2)
+        more = [low + step // 3 | 1, high + step, high + step // 2 | 1, low + step // 2, 2 * low, 2 * high, low + low // 2, 3 * low, low + 32, low + 64, low + 1]
+        found = []
+        for s in known + more:
+            if s not in found and s > 1 and len(found) < 4 and self.take("fp32", b, s):
+                found.append(s)
+        return found
+
+    def batches(self):
+        for choice in ((2, 3, 5), tuple(k * max(2, self.sizes[0][0]) for k in (1, 2, 3))):
+            if all(self.take("fp32", b, self.sizes[0][1]) for b in choice[:2]):
+                return choice
+        problem = next(iter(self.problems.values()), "")
+        raise Unrecordable(f"{self.name} does not run on its example: {problem}")
+
+    def programs(self):
+        b1, b2, b3 = self.batches()
+        lengths = self.lengths(b1)
+        groups = []
+        for s in lengths:
+            recording = self.take("fp32", b1, s)
+            if not recording:
+                continue
+            for group in groups:
+                first = self.take("fp32", b1, group[0])
+                if len(first) == len(recording) and all(shape_of(x) == shape_of(y) for x, y in zip(first, recording)):
+                    group.append(s)
+                    break
+            else:
+                groups.append([s])
+        done = []
+        for group in groups:
+            solver = None
+            for precision in PRECISIONS:
+                try:
+                    done.append(self.program(precision, group, (b1, b2, b3), solver))
+                    if solver is None:
+                        solver = done[-1][1]
+                except (Differs, Unsolved) as problem:
+                    self.problems[(precision, group[0])] = f"{type(problem).__name__}: {problem}"
+                    for s in group:
+                        try:
+                            done.append(self.program(precision, [s], (b1, b2, b3), None))
+                        except (Differs, Unsolved) as inner:
+                            self.problems[(precision, s)] = f"{type(inner).__name__}: {inner}"
+        if not done:
+            # What depends on the batch holds for the known batches alone.
+            for b in sorted({b for b, _ in self.sizes}):
+                for precision in PRECISIONS:
+                    try:
+                        done.append(self.program(precision, lengths[:4], (b,), None))
+                    except (Differs, Unsolved) as problem:
+                        self.problems[(precision, b)] = f"{type(problem).__name__}: {problem}"
+        if not done:
+            raise Unrecordable(f"{self.name}: " + "; ".join(sorted(set(self.problems.values())))[:600])
+        return [program for program, _ in done]
+
+    def program(self, precision, lengths, batches, known):
+        b1, b2, b3 = (*batches, 0, 0)[:3]
+        if len(batches) == 1:
+            points = [(b1, s) for s in lengths]
+        elif len(lengths) == 1:
+            points = [(b, lengths[0]) for b in batches]
+        elif precision == "fp32" or known is None:
+            points = [(b1, s) for s in lengths] + [(b2, lengths[0]), (b2, lengths[-1])]
+        else:
+            points = [(b1, lengths[0]), (b2, lengths[-1]), (b1, lengths[1]), (b2, lengths[0])]
+        recordings = {point: self.take(precision, *point) for point in points}
+        recordings = {point: events for point, events in recordings.items() if events}
+        if len(recordings) < min(3, len(points)):
+            raise Differs("does not run at enough sizes: " + "; ".join(sorted(set(self.problems.values())))[:300])
+        solver = Solver(list(recordings))
+        if known is not None:
+            for expression in known.known.values():
+                if expression is not None and not isinstance(expression, int):
+                    values = tuple(evaluate(expression, b, s) for b, s in recordings)
+                    if len(set(values)) > 1:
+                        solver.known.setdefault(values, expression)
+        program = Program(recordings, solver).write()
+        params = program.pop("params")
+        program = {
+            "precision": precision,
+            "batches": sorted({b for b, _ in recordings}),
+            "lengths": sorted({s for _, s in recordings}),
+            **program,
+        }
+        self.params = getattr(self, "params", None) or [
+            [name, program["types"][operand[1]][0], program["types"][operand[1]][1], {"param": 1 if trains else 0, "buffer": 2}[kind], operand[0]]
+            for (kind, name, operand), trains in zip(params, self.trains(params))
+        ]
+        return program, solver
+
+    def trains(self, params):
+        wanted = {name: p.requires_grad for name, p in self.model.named_parameters()}
+        return [wanted.get(name, False) for _, name, _ in params]
+
+    def document(self):
+        programs = self.programs()
+        return {
+            "headroom": FORMAT,
+            "name": self.name,
+            "source": self.source,
+            "torch": torch.__version__,
+            "params": self.params,
+            "programs": programs,
+            "notes": sorted({str(key) + " " + text for key, text in self.problems.items()})[:20],
+        }
+
+
+def seed():
+    torch.manual_seed(0)
+    import random
+
+    random.seed(0)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(0)
+
+
+def write(document, path):
+    text = json.dumps(document, separators=(",", ":"))
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return len(text)
+
+
+# --- doors -----------------------------------------------------------------------------------------------------------
+
+
+def load_file(path):
+    name = os.path.splitext(os.path.basename(path))[0]
+    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def file_subject(path):
+    """A file with build, batch, loss and SIZES; its last size is left unseen where there are others."""
+    module = load_file(path)
+    name = os.path.splitext(os.path.basename(path))[0]
+    seed()
+    with NoInit():
+        model = module.build()
+    sizes = list(module.SIZES)
+    sizes = sizes[:-1] or sizes
+    return Subject(model, module.batch, module.loss, sizes, name, os.path.basename(path))
+
+
+def record(model, example_batch, path, loss=None, sizes=None):
+    """Records a model from one example of its batch; a batch of one sample is taken as it is and widened."""
+    tensors = tensors_of(example_batch)
+    if not tensors:
+        raise Unrecordable("the example batch has no tensors")
+    first = next((t for t in tensors if t.dim()), tensors[0])
+    b0 = first.shape[0] if first.dim() else 1
+    words = [t for t in tensors if not t.is_floating_point() and t.dim() > 1]
+    s0 = words[0].shape[1] if words else 0
+
+    def batch(b, s, device):
+        def resized(tensor):
+            for place, size in enumerate(tensor.shape):
+                wanted = b if place == 0 and size == b0 else s if s0 and size == s0 and place else size
+                if wanted != size:
+                    tensor = tensor.index_select(place, torch.arange(wanted) % size)
+            return tensor
+
+        return mapped(resized, example_batch)
+
+    subject = Subject(model, batch, loss or own_loss, sizes or [(max(2, b0), s0 or 1)], type(model).__name__, f"{type(model).__module__}.{type(model).__qualname__}")
+    subject.fixed = not s0
+    return write(subject.document(), path)
+
+
+def own_loss(model, batch):
+    """The loss that a model returns, or the mean of what it returns."""
+    output = model(**batch) if isinstance(batch, dict) else model(*batch) if isinstance(batch, (list, tuple)) else model(batch)
+    found = getattr(output, "loss", None)
+    if found is None and isinstance(output, dict):
+        found = output.get("loss")
+    if found is None:
+        found = next(t for t in tensors_of(list(output.values()) if isinstance(output, dict) else [output]) if t.is_floating_point()).float().mean()
+    return found
+
+
+def named(text):
+    """What `module:name` names."""
+    module, _, name = text.partition(":")
+    sys.path.insert(0, os.getcwd())
+    found = load_file(module) if module.endswith(".py") else importlib.import_module(module)
+    return getattr(found, name or "build")
+
+
+def hugging_face(identity):
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    config = AutoConfig.from_pretrained(identity)
+    config.use_cache = False
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config)
+
+    def batch(b, s, device):
+        ids = torch.arange(b * s).reshape(b, s) % 1000
+        return {"input_ids": ids, "labels": ids}
+
+    return Subject(model.train(), batch, own_loss, [(2, 256), (4, 512)], identity, "transformers")
+
+
+def timm_model(identity):
+    import timm
+
+    with NoInit():
+        model = timm.create_model(identity, pretrained=False).train()
+    size = model.default_cfg["input_size"]
+
+    def batch(b, s, device):
+        return {"x": torch.zeros(b, size[0], s, s), "y": torch.zeros(b, dtype=torch.long)}
+
+    def loss(model, batch):
+        return torch.nn.functional.cross_entropy(model(batch["x"]).float(), batch["y"])
+
+    return Subject(model, batch, loss, [(8, size[-1]), (16, size[-1])], identity, "timm")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="+", help="FILE.py, module:function, hf:ID or timm:NAME")
+    parser.add_argument("--batch", help="module:function of (b, s, device) that makes a batch")
+    parser.add_argument("--loss", help="module:function of (model, batch); default: the loss that the model returns")
+    parser.add_argument("--sizes", default="2x128,4x256", help="batches and lengths that work, such as 2x128,4x256")
+    parser.add_argument("--out", "-o", default=".", help="a folder, or a file that ends in .json")
+    options = parser.parse_args()
+    failed = 0
+    for what in options.what:
+        try:
+            subject = subject_of(what, options)
+            path = options.out if options.out.endswith(".json") else os.path.join(options.out, subject.name.replace("/", "--") + ".json")
+            os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+            size = write(subject.document(), path)
+            print(f"{path}: {size} bytes")
+        except Unrecordable as problem:
+            failed += 1
+            print(f"{what}: {problem}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def subject_of(what, options):
+    if what.startswith("hf:"):
+        return hugging_face(what[3:])
+    if what.startswith("timm:"):
+        return timm_model(what[5:])
+    if what.endswith(".py"):
+        return file_subject(what)
+    seed()
+    with NoInit():
+        model = named(what)()
+    if not options.batch:
+        raise Unrecordable("--batch names the function that makes a batch")
+    sizes = [tuple(int(n) for n in size.split("x")) for size in options.sizes.split(",")]
+    loss = named(options.loss) if options.loss else own_loss
+    return Subject(model, named(options.batch), loss, sizes, what.partition(":")[0], what)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

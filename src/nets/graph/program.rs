@@ -1,0 +1,147 @@
+//! What a file records: parameters, and for each precision the operations of forward and backward.
+
+use std::rc::Rc;
+
+use super::size::Size;
+use crate::tape::DType;
+use crate::tape::ops::Call;
+
+/// A recorded model.
+#[derive(Debug)]
+pub struct Graph {
+    /// As its author calls it.
+    pub name: String,
+    pub(super) params: Vec<Declared>,
+    pub(super) programs: Vec<Rc<Program>>,
+}
+
+impl Graph {
+    /// A batch and a length that it was recorded at.
+    pub fn example(&self) -> Option<(u64, u64)> {
+        let program = self.programs.first()?;
+        Some((*program.batches.first()?, *program.lengths.first()?))
+    }
+}
+
+/// A parameter or a buffer of the model.
+#[derive(Debug)]
+pub(super) struct Declared {
+    /// The modules it is in, and its own name.
+    pub modules: Vec<String>,
+    pub name: String,
+    pub shape: Vec<u64>,
+    pub dtype: DType,
+    pub role: Role,
+    pub slot: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Frozen,
+    Trained,
+    Buffer,
+}
+
+/// The precision a program was recorded in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// In the weights' own type.
+    Plain,
+    Autocast,
+    /// All floating tensors in 16 bits.
+    Half,
+}
+
+/// One recorded step, with sizes as expressions.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub kind: Kind,
+    /// The batches and lengths it was recorded at; where there is one alone it holds for no other.
+    pub batches: Vec<u64>,
+    pub lengths: Vec<u64>,
+    pub calls: Vec<Call>,
+    pub scopes: Vec<Vec<String>>,
+    pub types: Vec<Type>,
+    pub steps: Steps,
+}
+
+/// What a program does.
+#[derive(Debug)]
+pub(super) struct Steps {
+    pub forward: Vec<Step>,
+    pub nodes: Vec<Node>,
+    /// The loss, and the node that made it.
+    pub loss: (Value, u32),
+    /// One more than the highest number of a slot, and of a saved tensor.
+    pub slots: usize,
+    pub saves: usize,
+}
+
+/// What a tensor looks like.
+#[derive(Debug)]
+pub(super) struct Type {
+    pub dtype: DType,
+    pub shape: Vec<Size>,
+    pub lies: Lies,
+    /// Of its memory, where that is not its elements alone.
+    pub bytes: Option<Size>,
+}
+
+/// How the elements of a tensor lie.
+#[derive(Debug)]
+pub(super) enum Lies {
+    RowMajor,
+    /// Dense, the dimensions from outermost to innermost.
+    Ordered(Vec<usize>),
+    Strides(Vec<Size>),
+}
+
+/// A tensor in a program: the number of its memory and its type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Value {
+    pub slot: u32,
+    pub looks: u32,
+}
+
+#[derive(Debug)]
+pub(super) enum Step {
+    Call {
+        call: u32,
+        scope: u32,
+        given: Vec<Value>,
+        made: Vec<Value>,
+    },
+    /// The last Python reference to this memory goes.
+    Free(u32),
+    Save { save: u32, value: Value },
+    /// The node that held it is gone.
+    Unsave(u32),
+    Unpack { slot: u32, save: u32 },
+    Node(u32),
+    Batch(Value),
+}
+
+/// A node of the graph that the loss leads to.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub edges: Vec<Edge>,
+    pub saves: Vec<u32>,
+    /// The memory its incoming gradients lie in.
+    pub incoming: Vec<Option<u32>>,
+    pub steps: Vec<Step>,
+    pub outgoing: Vec<Option<Gradient>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Edge {
+    None,
+    /// To a parameter, by the number of its memory.
+    Leaf(u32),
+    Node { node: u32, output: u32 },
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gradient {
+    pub value: Value,
+    pub view: bool,
+}

@@ -1,0 +1,183 @@
+//! Reading a recorded file, with suspicion: every number is checked before it is used.
+
+use std::rc::Rc;
+
+use super::program::{Declared, Graph, Kind, Lies, Program, Role, Type};
+use super::size::Size;
+use super::stream::{Limits, Stream};
+use crate::document::{Document, json};
+use crate::tape::DType;
+use crate::tape::ops::Call;
+
+/// The longest file that is read.
+const LONGEST: usize = 16 << 20;
+const FORMAT: i128 = 1;
+const MOST_DIMS: usize = 16;
+
+/// Reads the text of a recorded file.
+pub fn read(text: &str) -> Result<Graph, String> {
+    if text.len() > LONGEST {
+        return Err(format!("the file is longer than {} MiB", LONGEST >> 20));
+    }
+    from_document(&json::read(text)?)
+}
+
+/// Reads the document of a recorded file.
+pub fn from_document(document: &Document) -> Result<Graph, String> {
+    match document.get("headroom") {
+        Some(Document::Int(FORMAT)) => {}
+        Some(Document::Int(other)) => {
+            return Err(format!("format {other} is not known; record the model anew"));
+        }
+        _ => return Err("not a recorded model: it lacks `headroom`".into()),
+    }
+    graph(document).ok_or_else(|| "the recording is damaged".to_string())
+}
+
+/// Whether a document claims to be a recorded model.
+pub fn is_recorded(document: &Document) -> bool {
+    document.get("headroom").is_some() && document.get("programs").is_some()
+}
+
+fn graph(document: &Document) -> Option<Graph> {
+    let params = list(document.get("params")?)?;
+    let programs = list(document.get("programs")?)?;
+    Some(Graph {
+        name: text(document.get("name")?)?.to_string(),
+        params: params.iter().map(declared).collect::<Option<_>>()?,
+        programs: programs
+            .iter()
+            .map(|value| program(value).map(Rc::new))
+            .collect::<Option<_>>()?,
+    })
+}
+
+fn declared(row: &Document) -> Option<Declared> {
+    let [path, dtype, shape, role, slot] = list(row)? else {
+        return None;
+    };
+    let mut modules: Vec<String> = text(path)?.split('.').map(String::from).collect();
+    let name = modules.pop()?;
+    Some(Declared {
+        modules,
+        name,
+        shape: list(shape)?.iter().map(|n| count(n).map(u64::from)).collect::<Option<_>>()?,
+        dtype: dtype_of(text(dtype)?)?,
+        role: match count(role)? {
+            0 => Role::Frozen,
+            1 => Role::Trained,
+            _ => Role::Buffer,
+        },
+        slot: count(slot)?,
+    })
+}
+
+fn program(document: &Document) -> Option<Program> {
+    let field = |name: &str| list(document.get(name)?);
+    let types: Vec<Type> = field("types")?.iter().map(looks).collect::<Option<_>>()?;
+    let calls: Vec<Call> = field("ops")?.iter().map(|name| text(name).map(Call::new)).collect::<Option<_>>()?;
+    let scopes: Vec<Vec<String>> = field("scopes")?
+        .iter()
+        .map(|path| Some(text(path)?.split('.').filter(|part| !part.is_empty()).map(String::from).collect()))
+        .collect::<Option<_>>()?;
+    let limits = Limits {
+        types: types.len(),
+        calls: calls.len(),
+        scopes: scopes.len(),
+    };
+    let steps = Stream::open(field("steps")?, limits)?.program()?;
+    let sizes = |name| -> Option<Vec<u64>> {
+        field(name)?.iter().map(|n| count(n).map(u64::from)).collect()
+    };
+    Some(Program {
+        kind: match text(document.get("precision")?)? {
+            "fp32" => Kind::Plain,
+            "amp" => Kind::Autocast,
+            "half" => Kind::Half,
+            _ => return None,
+        },
+        batches: sizes("batches")?,
+        lengths: sizes("lengths")?,
+        calls,
+        scopes,
+        types,
+        steps,
+    })
+}
+
+fn looks(row: &Document) -> Option<Type> {
+    let (dtype, rest) = list(row)?.split_first()?;
+    let (shape, rest) = rest.split_first()?;
+    let sizes = |value: &Document| -> Option<Vec<Size>> {
+        let all = list(value)?;
+        (all.len() <= MOST_DIMS).then(|| all.iter().map(Size::read).collect())?
+    };
+    let shape = sizes(shape)?;
+    let lies = match rest.first() {
+        None | Some(Document::Int(0)) => Lies::RowMajor,
+        Some(Document::List(order)) => {
+            let order = order.iter().map(|place| below(place, shape.len()).map(|n| n as usize)).collect::<Option<Vec<_>>>()?;
+            if order.len() != shape.len() {
+                return None;
+            }
+            Lies::Ordered(order)
+        }
+        Some(map) => {
+            let strides = sizes(map.get("strides")?)?;
+            if strides.len() != shape.len() {
+                return None;
+            }
+            Lies::Strides(strides)
+        }
+    };
+    Some(Type {
+        dtype: dtype_of(text(dtype)?)?,
+        shape,
+        lies,
+        bytes: match rest.get(1) {
+            None => None,
+            Some(size) => Some(Size::read(size)?),
+        },
+    })
+}
+
+/// The type of as many bytes as one of PyTorch's: only they count.
+fn dtype_of(name: &str) -> Option<DType> {
+    Some(match name {
+        "bool" => DType::Bool,
+        "uint8" | "int8" | "float8_e4m3fn" | "float8_e5m2" | "float8_e4m3fnuz" | "float8_e5m2fnuz" => DType::U8,
+        "int16" | "uint16" | "float16" => DType::F16,
+        "bfloat16" => DType::BF16,
+        "int32" | "uint32" => DType::I32,
+        "float32" => DType::F32,
+        "int64" => DType::I64,
+        "uint64" => DType::U64,
+        "float64" | "complex64" => DType::F64,
+        _ => return None,
+    })
+}
+
+fn list(value: &Document) -> Option<&[Document]> {
+    match value {
+        Document::List(all) => Some(all),
+        _ => None,
+    }
+}
+
+fn text(value: &Document) -> Option<&str> {
+    match value {
+        Document::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+fn count(value: &Document) -> Option<u32> {
+    match value {
+        Document::Int(n) => u32::try_from(*n).ok(),
+        _ => None,
+    }
+}
+
+fn below(value: &Document, limit: usize) -> Option<u32> {
+    count(value).filter(|n| (*n as usize) < limit)
+}

@@ -1,0 +1,214 @@
+//! The steps of a program as a file writes them: one list of numbers, in which what has stood there before is written as how
+//! far back and how many.
+
+use super::program::{Edge, Gradient, Node, Step, Steps, Value};
+use crate::document::Document;
+
+/// How many entries the tables of a program have.
+pub(super) struct Limits {
+    pub types: usize,
+    pub calls: usize,
+    pub scopes: usize,
+}
+
+/// The most numbers that a program may stand for.
+const MOST: usize = 1 << 20;
+
+/// What is counted up, and so written as its distance from the last.
+#[derive(Clone, Copy)]
+enum Counted {
+    Slot,
+    Save,
+    Node,
+    Scope,
+    Leaf,
+}
+
+pub(super) struct Stream {
+    numbers: std::vec::IntoIter<u32>,
+    limits: Limits,
+    last: [Option<i64>; 5],
+    nodes: usize,
+    slots: usize,
+    saves: usize,
+}
+
+impl Stream {
+    /// The numbers, with what is repeated written out.
+    pub fn open(rows: &[Document], limits: Limits) -> Option<Self> {
+        let mut numbers: Vec<u32> = Vec::new();
+        for row in rows {
+            match row {
+                Document::Int(n) => numbers.push(u32::try_from(*n).ok()?),
+                Document::List(pair) => {
+                    let [Document::Int(back), Document::Int(count)] = pair.as_slice() else {
+                        return None;
+                    };
+                    let start = numbers.len().checked_sub(usize::try_from(*back).ok()?)?;
+                    let count = usize::try_from(*count).ok()?;
+                    if numbers.len().checked_add(count)? > MOST {
+                        return None;
+                    }
+                    // One by one: a run may repeat itself.
+                    for at in start..start + count {
+                        numbers.push(*numbers.get(at)?);
+                    }
+                }
+                _ => return None,
+            }
+            if numbers.len() > MOST {
+                return None;
+            }
+        }
+        Some(Self {
+            numbers: numbers.into_iter(),
+            limits,
+            last: [None; 5],
+            nodes: 0,
+            slots: 0,
+            saves: 0,
+        })
+    }
+
+    pub fn program(mut self) -> Option<Steps> {
+        self.nodes = self.count()?;
+        let forward = self.steps()?;
+        let nodes = (0..self.nodes).map(|place| self.node(place)).collect::<Option<Vec<_>>>()?;
+        let value = self.value()?;
+        let node = self.below(nodes.len())?;
+        self.numbers.next().is_none().then_some(Steps {
+            forward,
+            nodes,
+            loss: (value, node),
+            slots: self.slots,
+            saves: self.saves,
+        })
+    }
+
+    /// How many follow: no more than there are numbers left.
+    fn count(&mut self) -> Option<usize> {
+        let count = self.numbers.next()? as usize;
+        (count <= self.numbers.len()).then_some(count)
+    }
+
+    fn below(&mut self, limit: usize) -> Option<u32> {
+        self.numbers.next().filter(|n| (*n as usize) < limit)
+    }
+
+    fn counted(&mut self, kind: Counted) -> Option<u32> {
+        const FAR: i64 = 400;
+        let written = i64::from(self.numbers.next()?);
+        let last = self.last.get_mut(kind as usize)?;
+        let before = last.unwrap_or(0);
+        let number = if written % 2 == 1 {
+            let number = written / 2;
+            if !matches!(kind, Counted::Slot) || last.is_none() || number > before {
+                *last = Some(number);
+            }
+            number
+        } else {
+            let away = written / 4;
+            let number = if written % 4 == 2 { before - away } else { before + away };
+            if away >= FAR {
+                return None;
+            }
+            *last = Some(number);
+            number
+        };
+        let number = u32::try_from(number).ok().filter(|n| (*n as usize) < MOST)?;
+        let most = number as usize + 1;
+        match kind {
+            Counted::Slot | Counted::Leaf => self.slots = self.slots.max(most),
+            Counted::Save => self.saves = self.saves.max(most),
+            Counted::Node if most > self.nodes => return None,
+            Counted::Scope if most > self.limits.scopes => return None,
+            Counted::Node | Counted::Scope => {}
+        }
+        Some(number)
+    }
+
+    fn value(&mut self) -> Option<Value> {
+        Some(Value {
+            slot: self.counted(Counted::Slot)?,
+            looks: self.below(self.limits.types)?,
+        })
+    }
+
+    fn values(&mut self) -> Option<Vec<Value>> {
+        (0..self.count()?).map(|_| self.value()).collect()
+    }
+
+    fn steps(&mut self) -> Option<Vec<Step>> {
+        (0..self.count()?).map(|_| self.step()).collect()
+    }
+
+    fn step(&mut self) -> Option<Step> {
+        Some(match self.numbers.next()? {
+            0 => Step::Call {
+                call: self.below(self.limits.calls)?,
+                scope: self.counted(Counted::Scope)?,
+                given: self.values()?,
+                made: self.values()?,
+            },
+            1 => Step::Free(self.counted(Counted::Slot)?),
+            2 => Step::Save {
+                save: self.counted(Counted::Save)?,
+                value: self.value()?,
+            },
+            3 => Step::Unsave(self.counted(Counted::Save)?),
+            4 => Step::Unpack {
+                slot: self.counted(Counted::Slot)?,
+                save: self.counted(Counted::Save)?,
+            },
+            5 => Step::Node(self.counted(Counted::Node)?),
+            6 => Step::Batch(self.value()?),
+            _ => return None,
+        })
+    }
+
+    fn node(&mut self, place: usize) -> Option<Node> {
+        let edges = (0..self.count()?).map(|_| self.edge(place)).collect::<Option<_>>()?;
+        let saves = (0..self.count()?).map(|_| self.counted(Counted::Save)).collect::<Option<_>>()?;
+        let incoming = (0..self.count()?)
+            .map(|_| match self.numbers.next()? {
+                0 => Some(None),
+                _ => self.counted(Counted::Slot).map(Some),
+            })
+            .collect::<Option<_>>()?;
+        let steps = self.steps()?;
+        let outgoing = (0..self.count()?)
+            .map(|_| match self.numbers.next()? {
+                0 => Some(None),
+                kind => Some(Some(Gradient {
+                    value: self.value()?,
+                    view: kind == 2,
+                })),
+            })
+            .collect::<Option<_>>()?;
+        Some(Node {
+            edges,
+            saves,
+            incoming,
+            steps,
+            outgoing,
+        })
+    }
+
+    fn edge(&mut self, place: usize) -> Option<Edge> {
+        const MOST_OUTPUTS: usize = 4096;
+        Some(match self.numbers.next()? {
+            0 => Edge::None,
+            1 => Edge::Leaf(self.counted(Counted::Leaf)?),
+            2 => {
+                // Gradients flow to nodes made before: there are no circles.
+                let back = self.numbers.next()? as usize;
+                let node = place.checked_sub(back).filter(|node| *node < place)?;
+                Edge::Node {
+                    node: u32::try_from(node).ok()?,
+                    output: self.below(MOST_OUTPUTS)?,
+                }
+            }
+            _ => return None,
+        })
+    }
+}

@@ -1,0 +1,48 @@
+//! Reductions, whose thread blocks share buffers.
+
+use super::super::super::Tensor;
+use super::super::super::kernels::Reduction;
+use super::Ran;
+
+impl Ran<'_> {
+    pub(super) fn reduction(&self) -> Option<Vec<Tensor>> {
+        match self.call.name() {
+            "sum" | "mean" | "amax" | "prod" | "var" | "std" | "linalg_vector_norm" => {}
+            "mse_loss" | "smooth_l1_loss" => return self.mean_of_pairs(),
+            _ => return None,
+        }
+        let results = self.plainly();
+        let (input, out) = (self.given.first()?, self.made.first()?);
+        let outputs = out.numel().max(1);
+        let dims = &self.call.numbers;
+        let whole = dims.is_empty() || outputs == 1;
+        let innermost = whole || input.layout.innermost().is_none_or(|last| dims.contains(&(last as u64)));
+        self.tape.reduce_workspace(Reduction {
+            outputs,
+            inputs_per_output: input.numel() / outputs,
+            innermost,
+            flat: outputs == 1,
+            dtype: out.dtype,
+        });
+        Some(results)
+    }
+
+    /// `mse_loss` and its like: the result is made as large as the inputs and shrunk to a number, which keeps its memory.
+    fn mean_of_pairs(&self) -> Option<Vec<Tensor>> {
+        let (a, b, out) = (self.shadows.first()?, self.shadows.get(1)?, self.made.first()?);
+        if out.numel() > 1 {
+            return None;
+        }
+        let loss = a.zip(b, self.call.name());
+        let difference = a.zip(b, self.call.name());
+        self.tape.reduce_workspace(Reduction {
+            outputs: 1,
+            inputs_per_output: a.numel(),
+            innermost: true,
+            flat: true,
+            dtype: a.dtype(),
+        });
+        drop(difference);
+        Some(vec![loss])
+    }
+}
