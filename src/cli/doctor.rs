@@ -5,10 +5,10 @@ use std::io::Read;
 use super::answer::{Answer, Refusal};
 use super::args::Args;
 use super::what;
-use crate::nets::graph::RECORDER;
 use crate::allocator::Card;
 use crate::document::Document;
 use crate::estimate::{Prediction, Unsupported};
+use crate::nets::graph::RECORDER;
 use crate::scenario::Problem;
 use crate::strategy::doctor::{
     Diagnosis, Expectation, Failure, Findings, PROBE, Replayed, diagnose,

@@ -57,7 +57,11 @@ fn truth(record: &Value, metric: Metric) -> Option<u64> {
 
 /// Runs three steps, as the recording of the truth did.
 pub(super) fn run(record: &Value, model: Rc<Graph>) -> Result<step::Run, String> {
-    let number = |name: &str| record[name].as_u64().ok_or(format!("the record lacks `{name}`"));
+    let number = |name: &str| {
+        record[name]
+            .as_u64()
+            .ok_or(format!("the record lacks `{name}`"))
+    };
     let data = Data {
         micro_batch: number("b")?,
         sequence: number("s")?,

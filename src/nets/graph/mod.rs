@@ -55,7 +55,9 @@ impl Recorded {
         let mut suited = self.graph.programs.iter().filter(|program| {
             program.kind == kind && fits(&program.batches, batch) && fits(&program.lengths, length)
         });
-        let recorded = suited.clone().find(|program| program.lengths.contains(&length));
+        let recorded = suited
+            .clone()
+            .find(|program| program.lengths.contains(&length));
         recorded.or_else(|| suited.next())
     }
 }
@@ -72,7 +74,9 @@ impl Net for Recorded {
             Step::Batch(value) => Some(types.get(*value)),
             _ => None,
         });
-        parts.map(|part| cx.tape.empty_as("batch", part.layout, part.dtype)).collect()
+        parts
+            .map(|part| cx.tape.empty_as("batch", part.layout, part.dtype))
+            .collect()
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
@@ -107,6 +111,12 @@ impl Recorded {
     /// The parameters and buffers by the numbers of their memory, made at their first use.
     fn parameters(&self, cx: &Cx) -> Vec<(u32, replay::Held)> {
         let all = self.graph.params.iter();
-        all.map(|declared| (declared.slot, replay::declare(cx, &declared.modules, declared))).collect()
+        all.map(|declared| {
+            (
+                declared.slot,
+                replay::declare(cx, &declared.modules, declared),
+            )
+        })
+        .collect()
     }
 }

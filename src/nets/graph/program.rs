@@ -113,10 +113,16 @@ pub(super) enum Step {
     },
     /// The last Python reference to this memory goes.
     Free(u32),
-    Save { save: u32, value: Value },
+    Save {
+        save: u32,
+        value: Value,
+    },
     /// The node that held it is gone.
     Unsave(u32),
-    Unpack { slot: u32, save: u32 },
+    Unpack {
+        slot: u32,
+        save: u32,
+    },
     Node(u32),
     Batch(Value),
 }
@@ -137,7 +143,10 @@ pub(super) enum Edge {
     None,
     /// To a parameter, by the number of its memory.
     Leaf(u32),
-    Node { node: u32, output: u32 },
+    Node {
+        node: u32,
+        output: u32,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]

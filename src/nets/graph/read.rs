@@ -27,7 +27,9 @@ pub fn from_document(document: &Document) -> Result<Graph, String> {
     match document.get("headroom") {
         Some(Document::Int(FORMAT)) => {}
         Some(Document::Int(other)) => {
-            return Err(format!("format {other} is not known; record the model anew"));
+            return Err(format!(
+                "format {other} is not known; record the model anew"
+            ));
         }
         _ => return Err("not a recorded model: it lacks `headroom`".into()),
     }
@@ -61,7 +63,10 @@ fn declared(row: &Document) -> Option<Declared> {
     Some(Declared {
         modules,
         name,
-        shape: list(shape)?.iter().map(|n| count(n).map(u64::from)).collect::<Option<_>>()?,
+        shape: list(shape)?
+            .iter()
+            .map(|n| count(n).map(u64::from))
+            .collect::<Option<_>>()?,
         dtype: dtype_of(text(dtype)?)?,
         role: match count(role)? {
             0 => Role::Frozen,
@@ -75,10 +80,21 @@ fn declared(row: &Document) -> Option<Declared> {
 fn program(document: &Document) -> Option<Program> {
     let field = |name: &str| list(document.get(name)?);
     let types: Vec<Type> = field("types")?.iter().map(looks).collect::<Option<_>>()?;
-    let calls: Vec<Call> = field("ops")?.iter().map(|name| text(name).map(Call::new)).collect::<Option<_>>()?;
+    let calls: Vec<Call> = field("ops")?
+        .iter()
+        .map(|name| text(name).map(Call::new))
+        .collect::<Option<_>>()?;
     let scopes: Vec<Vec<String>> = field("scopes")?
         .iter()
-        .map(|path| Some(text(path)?.split('.').filter(|part| !part.is_empty()).map(String::from).collect()))
+        .map(|path| {
+            Some(
+                text(path)?
+                    .split('.')
+                    .filter(|part| !part.is_empty())
+                    .map(String::from)
+                    .collect(),
+            )
+        })
         .collect::<Option<_>>()?;
     let limits = Limits {
         types: types.len(),
@@ -87,7 +103,10 @@ fn program(document: &Document) -> Option<Program> {
     };
     let steps = Stream::open(field("steps")?, limits)?.program()?;
     let sizes = |name| -> Option<Vec<u64>> {
-        field(name)?.iter().map(|n| count(n).map(u64::from)).collect()
+        field(name)?
+            .iter()
+            .map(|n| count(n).map(u64::from))
+            .collect()
     };
     Some(Program {
         kind: match text(document.get("precision")?)? {
@@ -116,7 +135,10 @@ fn looks(row: &Document) -> Option<Type> {
     let lies = match rest.first() {
         None | Some(Document::Int(0)) => Lies::RowMajor,
         Some(Document::List(order)) => {
-            let order = order.iter().map(|place| below(place, shape.len()).map(|n| n as usize)).collect::<Option<Vec<_>>>()?;
+            let order = order
+                .iter()
+                .map(|place| below(place, shape.len()).map(|n| n as usize))
+                .collect::<Option<Vec<_>>>()?;
             if order.len() != shape.len() {
                 return None;
             }
@@ -145,7 +167,8 @@ fn looks(row: &Document) -> Option<Type> {
 fn dtype_of(name: &str) -> Option<DType> {
     Some(match name {
         "bool" => DType::Bool,
-        "uint8" | "int8" | "float8_e4m3fn" | "float8_e5m2" | "float8_e4m3fnuz" | "float8_e5m2fnuz" => DType::U8,
+        "uint8" | "int8" | "float8_e4m3fn" | "float8_e5m2" | "float8_e4m3fnuz"
+        | "float8_e5m2fnuz" => DType::U8,
         "int16" | "uint16" | "float16" => DType::F16,
         "bfloat16" => DType::BF16,
         "int32" | "uint32" => DType::I32,

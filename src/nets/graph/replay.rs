@@ -7,7 +7,8 @@ use super::super::{Cx, Output};
 use super::program::{Declared, Edge, Lies, Node, Program, Role, Step, Type, Value};
 use crate::tape::ops::Operand;
 use crate::tape::{
-    Category, DType, Dims, GradientEdge, Grads, GraphNode, Layout, Param, Saved, Scope, Tape, Tensor,
+    Category, DType, Dims, GradientEdge, Grads, GraphNode, Layout, Param, Saved, Scope, Tape,
+    Tensor,
 };
 
 /// A tensor of the model.
@@ -38,7 +39,22 @@ pub(super) fn declare(cx: &Cx, modules: &[String], declared: &Declared) -> Held 
 }
 
 /// Names of parameters that stand in paths as they are; others are told as modules of one.
-const KNOWN: &[&str] = &["weight", "bias", "in_proj_weight", "in_proj_bias", "running_mean", "running_var", "num_batches_tracked", "gamma", "inv_freq", "position_ids", "weight_ih", "weight_hh", "bias_ih", "bias_hh"];
+const KNOWN: &[&str] = &[
+    "weight",
+    "bias",
+    "in_proj_weight",
+    "in_proj_bias",
+    "running_mean",
+    "running_var",
+    "num_batches_tracked",
+    "gamma",
+    "inv_freq",
+    "position_ids",
+    "weight_ih",
+    "weight_hh",
+    "bias_ih",
+    "bias_hh",
+];
 
 fn made(cx: &Cx, name: &'static str, declared: &Declared) -> Held {
     let shape = dims(&declared.shape);
@@ -85,7 +101,10 @@ impl Types {
             dtype: DType::U8,
             bytes: 0,
         };
-        self.0.get(value.looks as usize).copied().unwrap_or_else(none)
+        self.0
+            .get(value.looks as usize)
+            .copied()
+            .unwrap_or_else(none)
     }
 
     fn all(&self, values: &[Value]) -> Vec<Operand> {
@@ -110,14 +129,21 @@ fn operand(of: &Type, b: u64, s: u64) -> Operand {
         }
         Lies::Strides(strides) => {
             let strides: Vec<u64> = strides.iter().map(|stride| stride.at(b, s)).collect();
-            Layout { shape, strides: Dims::new(&strides) }
+            Layout {
+                shape,
+                strides: Dims::new(&strides),
+            }
         }
     };
     let bytes = match &of.bytes {
         Some(size) => size.at(b, s),
         None => layout.numel().saturating_mul(of.dtype.bytes()),
     };
-    Operand { layout, dtype: of.dtype, bytes }
+    Operand {
+        layout,
+        dtype: of.dtype,
+        bytes,
+    }
 }
 
 /// A program while it runs: what Python's names and backward's functions hold.
@@ -144,11 +170,18 @@ enum Kept {
 }
 
 impl Replay {
-    pub fn run(cx: &Cx, program: &Rc<Program>, sizes: (u64, u64), params: Vec<(u32, Held)>, batch: &[Tensor]) -> Output {
+    pub fn run(
+        cx: &Cx,
+        program: &Rc<Program>,
+        sizes: (u64, u64),
+        params: Vec<(u32, Held)>,
+        batch: &[Tensor],
+    ) -> Output {
         let tape = cx.tape.clone();
         let outer = tape.scope();
         let scopes = program.scopes.iter().map(|path| {
-            path.iter().fold(outer, |scope, name| tape.named_scope_in(scope, name))
+            path.iter()
+                .fold(outer, |scope, name| tape.named_scope_in(scope, name))
         });
         let replay = Rc::new(Self {
             types: Types::at(program, sizes),
@@ -179,8 +212,17 @@ impl Replay {
             replay.bind(*slot, None);
         }
         let (value, node) = program.steps.loss;
-        let edge = forward.nodes.get(node as usize).cloned().flatten().map(|node| node.edge(0));
-        let loss = replay.slots.borrow_mut().get_mut(value.slot as usize).and_then(Option::take);
+        let edge = forward
+            .nodes
+            .get(node as usize)
+            .cloned()
+            .flatten()
+            .map(|node| node.edge(0));
+        let loss = replay
+            .slots
+            .borrow_mut()
+            .get_mut(value.slot as usize)
+            .and_then(Option::take);
         let loss = loss.unwrap_or_else(|| Output::empty(cx).loss);
         Output {
             loss: loss.with_gradient_edge(edge),
@@ -189,7 +231,11 @@ impl Replay {
     }
 
     fn bind(&self, slot: u32, tensor: Option<Tensor>) {
-        let old = self.slots.borrow_mut().get_mut(slot as usize).and_then(|place| std::mem::replace(place, tensor));
+        let old = self
+            .slots
+            .borrow_mut()
+            .get_mut(slot as usize)
+            .and_then(|place| std::mem::replace(place, tensor));
         drop(old);
     }
 
@@ -197,13 +243,20 @@ impl Replay {
         self.slots.borrow().get(slot as usize).cloned().flatten()
     }
 
-    fn forward_step(self: &Rc<Self>, step: &Step, forward: &mut Forward, batch: &mut std::slice::Iter<Tensor>) {
+    fn forward_step(
+        self: &Rc<Self>,
+        step: &Step,
+        forward: &mut Forward,
+        batch: &mut std::slice::Iter<Tensor>,
+    ) {
         match step {
             Step::Save { save, value } => {
                 if !self.tape.grad_enabled() {
                     return;
                 }
-                let Some(tensor) = self.bound(value.slot) else { return };
+                let Some(tensor) = self.bound(value.slot) else {
+                    return;
+                };
                 let saved = Rc::new(tensor.save());
                 if let Some(place) = forward.saves.get_mut(*save as usize) {
                     *place = Kept::Here(saved);
@@ -231,12 +284,21 @@ impl Replay {
     /// A step of forward or of a backward function.
     fn step(&self, step: &Step) {
         match step {
-            Step::Call { call, scope, given, made } => {
+            Step::Call {
+                call,
+                scope,
+                given,
+                made,
+            } => {
                 if let Some(scope) = self.scopes.get(*scope as usize) {
                     self.tape.enter(*scope);
                 }
-                let Some(call) = self.program.calls.get(*call as usize) else { return };
-                let results = self.tape.recorded(call, &self.types.all(given), &self.types.all(made));
+                let Some(call) = self.program.calls.get(*call as usize) else {
+                    return;
+                };
+                let results =
+                    self.tape
+                        .recorded(call, &self.types.all(given), &self.types.all(made));
                 for (value, result) in made.iter().zip(results) {
                     self.bind(value.slot, Some(result));
                 }
@@ -247,10 +309,16 @@ impl Replay {
     }
 
     fn make_node(self: &Rc<Self>, number: u32, forward: &mut Forward) {
-        let Some(node) = self.program.steps.nodes.get(number as usize) else { return };
+        let Some(node) = self.program.steps.nodes.get(number as usize) else {
+            return;
+        };
         let edges = node.edges.iter().map(|edge| match edge {
             Edge::None => None,
-            Edge::Leaf(slot) => forward.leaves.iter().find(|(leaf, _)| leaf == slot).map(|(_, edge)| edge.clone()),
+            Edge::Leaf(slot) => forward
+                .leaves
+                .iter()
+                .find(|(leaf, _)| leaf == slot)
+                .map(|(_, edge)| edge.clone()),
             Edge::Node { node, output } => {
                 let node = forward.nodes.get(*node as usize)?.as_ref()?;
                 Some(node.edge(*output))
@@ -259,7 +327,9 @@ impl Replay {
         let edges: Vec<_> = edges.collect();
         let mut saves: Vec<(u32, Rc<Saved>)> = Vec::with_capacity(node.saves.len());
         for save in &node.saves {
-            let Some(place) = forward.saves.get_mut(*save as usize) else { continue };
+            let Some(place) = forward.saves.get_mut(*save as usize) else {
+                continue;
+            };
             if let Kept::Here(saved) = place {
                 let saved = saved.clone();
                 *place = Kept::There(Rc::downgrade(&saved));
@@ -302,7 +372,10 @@ impl Replay {
 
     fn outgoing(&self, node: &Node, value: Value, view: bool, incoming: &Grads) -> Tensor {
         let looks = self.types.get(value);
-        let passed = node.incoming.iter().position(|slot| *slot == Some(value.slot));
+        let passed = node
+            .incoming
+            .iter()
+            .position(|slot| *slot == Some(value.slot));
         let passed = passed.and_then(|place| incoming.get(place).cloned().flatten());
         match self.bound(value.slot).or(passed) {
             Some(tensor) if *tensor.layout() == looks.layout && !view => tensor,

@@ -6,10 +6,20 @@ use crate::document::Document;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     Fixed(u64),
-    Of { den: u64, terms: Vec<Term> },
+    Of {
+        den: u64,
+        terms: Vec<Term>,
+    },
     /// Rounded up to a multiple.
-    Up { multiple: u64, of: Box<Size> },
-    Times { times: u64, plus: i64, of: Box<Size> },
+    Up {
+        multiple: u64,
+        of: Box<Size>,
+    },
+    Times {
+        times: u64,
+        plus: i64,
+        of: Box<Size>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +37,9 @@ impl Size {
         match value {
             Document::Int(n) => u64::try_from(*n).ok().map(Self::Fixed),
             Document::Map(_) => {
-                let of = value.get("of").filter(|of| !matches!(of, Document::Map(_)))?;
+                let of = value
+                    .get("of")
+                    .filter(|of| !matches!(of, Document::Map(_)))?;
                 let of = Box::new(Self::read(of)?);
                 let natural = |n: &Document| number(n).and_then(|n| u64::try_from(n).ok());
                 if let Some(times) = value.get("times") {
@@ -62,7 +74,9 @@ impl Size {
         };
         let mut sum: i128 = 0;
         for term in terms {
-            let atom = i128::from(length).saturating_add(term.add.into()) .div_euclid(i128::from(term.div));
+            let atom = i128::from(length)
+                .saturating_add(term.add.into())
+                .div_euclid(i128::from(term.div));
             let power = |base: i128, n: u32| (0..n).fold(1_i128, |all, _| all.saturating_mul(base));
             let product = i128::from(term.factor)
                 .saturating_mul(power(batch.into(), term.batch))
@@ -123,8 +137,18 @@ mod tests {
         check("[1, [2, 0, 1, 31, 32], [1, 0, 0, 0, 1]]", 1, 224, Some(15));
         check("[2, [3, 1, 0, 0, 1]]", 3, 0, Some(4));
         check("[1, [-9, 1, 0, 0, 1]]", 3, 0, Some(0));
-        check("[1, [9223372036854775807, 4, 4, 0, 1]]", u64::MAX, u64::MAX, Some(u64::MAX));
-        check(r#"{"up": 32, "of": [64, [1, 0, 2, 0, 1]]}"#, 1, 160, Some(416));
+        check(
+            "[1, [9223372036854775807, 4, 4, 0, 1]]",
+            u64::MAX,
+            u64::MAX,
+            Some(u64::MAX),
+        );
+        check(
+            r#"{"up": 32, "of": [64, [1, 0, 2, 0, 1]]}"#,
+            1,
+            160,
+            Some(416),
+        );
         check("[0, [1, 0, 0, 0, 1]]", 1, 1, None);
         check("[1, [1, 9, 0, 0, 1]]", 1, 1, None);
         check("[1, [1, 0, 1, 0, 0]]", 1, 1, None);

@@ -73,7 +73,9 @@ impl Stream {
     pub fn program(mut self) -> Option<Steps> {
         self.nodes = self.count()?;
         let forward = self.steps()?;
-        let nodes = (0..self.nodes).map(|place| self.node(place)).collect::<Option<Vec<_>>>()?;
+        let nodes = (0..self.nodes)
+            .map(|place| self.node(place))
+            .collect::<Option<Vec<_>>>()?;
         let value = self.value()?;
         let node = self.below(nodes.len())?;
         self.numbers.next().is_none().then_some(Steps {
@@ -108,14 +110,20 @@ impl Stream {
             number
         } else {
             let away = written / 4;
-            let number = if written % 4 == 2 { before - away } else { before + away };
+            let number = if written % 4 == 2 {
+                before - away
+            } else {
+                before + away
+            };
             if away >= FAR {
                 return None;
             }
             *last = Some(number);
             number
         };
-        let number = u32::try_from(number).ok().filter(|n| (*n as usize) < MOST)?;
+        let number = u32::try_from(number)
+            .ok()
+            .filter(|n| (*n as usize) < MOST)?;
         let most = number as usize + 1;
         match kind {
             Counted::Slot | Counted::Leaf => self.slots = self.slots.max(most),
@@ -167,8 +175,12 @@ impl Stream {
     }
 
     fn node(&mut self, place: usize) -> Option<Node> {
-        let edges = (0..self.count()?).map(|_| self.edge(place)).collect::<Option<_>>()?;
-        let saves = (0..self.count()?).map(|_| self.counted(Counted::Save)).collect::<Option<_>>()?;
+        let edges = (0..self.count()?)
+            .map(|_| self.edge(place))
+            .collect::<Option<_>>()?;
+        let saves = (0..self.count()?)
+            .map(|_| self.counted(Counted::Save))
+            .collect::<Option<_>>()?;
         let incoming = (0..self.count()?)
             .map(|_| match self.numbers.next()? {
                 0 => Some(None),

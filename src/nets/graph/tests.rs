@@ -24,8 +24,18 @@ fn peak(graph: Graph, batch: u64, length: u64, precision: Precision) -> Option<u
     };
     let net = net(Rc::new(graph));
     net.supports(&data, &training).ok()?;
-    let run = run(&*net, &data, &training, Machine::default(), RunPlan::first_steps(3));
-    Some(Peaks::replayed(&run.trace, &Settings::default()).highest()?.bytes)
+    let run = run(
+        &*net,
+        &data,
+        &training,
+        Machine::default(),
+        RunPlan::first_steps(3),
+    );
+    Some(
+        Peaks::replayed(&run.trace, &Settings::default())
+            .highest()?
+            .bytes,
+    )
 }
 
 /// Peaks of PyTorch 2.15 on a bookkeeping GPU, at batches that were not recorded.
@@ -61,7 +71,19 @@ fn altered_files_do_no_harm() {
         random ^= random << 17;
         (random % below.max(1) as u64) as usize
     };
-    let pieces = ["9", "0", "-1", "]", "[", "99999999999", ",", "\"", "[1,1]", "null", "4294967295"];
+    let pieces = [
+        "9",
+        "0",
+        "-1",
+        "]",
+        "[",
+        "99999999999",
+        ",",
+        "\"",
+        "[1,1]",
+        "null",
+        "4294967295",
+    ];
     let mut ran = 0;
     for _ in 0..400 {
         let mut text = FIXTURE.to_string();

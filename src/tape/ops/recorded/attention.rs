@@ -1,7 +1,9 @@
 //! Fused attention: what its kernels take while they run.
 
 use super::super::super::Tensor;
-use super::super::attention::{backward_scratch, efficient_forward_scratch, flash_backward_scratch, flash_splits};
+use super::super::attention::{
+    backward_scratch, efficient_forward_scratch, flash_backward_scratch, flash_splits,
+};
 use super::Ran;
 
 impl Ran<'_> {
@@ -21,7 +23,8 @@ impl Ran<'_> {
                 let [query, key] = [self.shadows.get(1)?, self.shadows.get(2)?];
                 let inside = |t: &Tensor| {
                     let layout = t.layout().transposed(1, 2);
-                    (!layout.is_contiguous()).then(|| self.tape.empty("contiguous", layout.shape, t.dtype()))
+                    (!layout.is_contiguous())
+                        .then(|| self.tape.empty("contiguous", layout.shape, t.dtype()))
                 };
                 let copies = (inside(gradient), inside(out));
                 let made = self.plainly();
@@ -36,7 +39,11 @@ impl Ran<'_> {
                 Some(made)
             }
             "_scaled_dot_product_efficient_attention_backward" => {
-                let [query, key, value] = [self.shadows.get(1)?, self.shadows.get(2)?, self.shadows.get(3)?];
+                let [query, key, value] = [
+                    self.shadows.get(1)?,
+                    self.shadows.get(2)?,
+                    self.shadows.get(3)?,
+                ];
                 let made = self.plainly();
                 drop(backward_scratch(query, key, value));
                 Some(made)

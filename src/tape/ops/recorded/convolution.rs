@@ -30,6 +30,11 @@ impl Ran<'_> {
         let gradient = self.shadows.first()?;
         let plan = Plan::recorded(input, weight, conv, *gradient.shape());
         let [for_input, for_weight, for_bias] = plan.gradients(input, weight, needs, gradient);
-        Some([for_input, for_weight, for_bias].into_iter().flatten().collect())
+        Some(
+            [for_input, for_weight, for_bias]
+                .into_iter()
+                .flatten()
+                .collect(),
+        )
     }
 }

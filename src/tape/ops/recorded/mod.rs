@@ -57,8 +57,15 @@ impl Tape {
             shadows: &shadows,
         };
         let results = ran.by_rule().unwrap_or_else(|| ran.plainly());
-        let bytes = |all: &[Operand]| all.iter().map(|operand| operand.numel() as f64 * operand.dtype.bytes() as f64).sum::<f64>();
-        let dtype = made.first().or(given.first()).map_or(DType::F32, |operand| operand.dtype);
+        let bytes = |all: &[Operand]| {
+            all.iter()
+                .map(|operand| operand.numel() as f64 * operand.dtype.bytes() as f64)
+                .sum::<f64>()
+        };
+        let dtype = made
+            .first()
+            .or(given.first())
+            .map_or(DType::F32, |operand| operand.dtype);
         if !call.is_view() {
             self.kernel(call.name(), dtype, ran.flops(), bytes(given) + bytes(made));
         }
@@ -80,7 +87,10 @@ impl Ran<'_> {
     /// The results in order, and nothing else.
     fn plainly(&self) -> Vec<Tensor> {
         let name = self.call.name();
-        self.made.iter().map(|operand| operand.allocated(self.tape, name)).collect()
+        self.made
+            .iter()
+            .map(|operand| operand.allocated(self.tape, name))
+            .collect()
     }
 
     fn by_rule(&self) -> Option<Vec<Tensor>> {
@@ -96,7 +106,10 @@ impl Ran<'_> {
         match self.call.name() {
             "mm" | "bmm" | "addmm" | "baddbmm" => {
                 let first = usize::from(matches!(self.call.name(), "addmm" | "baddbmm"));
-                let inner = self.given.get(first).and_then(|operand| operand.layout.shape.last().copied());
+                let inner = self
+                    .given
+                    .get(first)
+                    .and_then(|operand| operand.layout.shape.last().copied());
                 let rows = self.made.first().map_or(0, Operand::numel);
                 2.0 * rows as f64 * inner.unwrap_or(1) as f64
             }
@@ -106,6 +119,9 @@ impl Ran<'_> {
 
     /// A copy in row-major order where a kernel wants its input so, for as long as the kernel runs.
     fn dense(&self, at: usize) -> Option<Tensor> {
-        self.shadows.get(at).filter(|given| !given.is_contiguous()).map(Tensor::contiguous)
+        self.shadows
+            .get(at)
+            .filter(|given| !given.is_contiguous())
+            .map(Tensor::contiguous)
     }
 }

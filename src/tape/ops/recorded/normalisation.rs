@@ -55,7 +55,9 @@ impl Ran<'_> {
     fn trains_with_weight(&self) -> bool {
         let weight = usize::from(self.call.name().ends_with("backward")) + 1;
         let vector = |operand: &Operand| operand.layout.shape.len() == 1;
-        self.call.number(0) == 1 && self.made.len() > 1 && self.given.get(weight).is_some_and(vector)
+        self.call.number(0) == 1
+            && self.made.len() > 1
+            && self.given.get(weight).is_some_and(vector)
     }
 
     /// As many of a kernel's results as the recording has.
@@ -87,10 +89,16 @@ impl Ran<'_> {
         let statistics = self.given.get(2)?;
         let (samples, groups, channels) = (statistics.size(0), statistics.size(1), input.size(1));
         let channels_last = suggests_channels_last(input);
-        let copies = (gradient.contiguous_in(channels_last), input.contiguous_in(channels_last));
+        let copies = (
+            gradient.contiguous_in(channels_last),
+            input.contiguous_in(channels_last),
+        );
         let results = self.plainly();
         let accumulate = input.dtype().accumulate();
-        let part = |width: u64| self.tape.empty("group_norm_backward", [samples, width], accumulate);
+        let part = |width: u64| {
+            self.tape
+                .empty("group_norm_backward", [samples, width], accumulate)
+        };
         let sums = [part(channels), part(channels)];
         let factors = [part(groups), part(groups)];
         drop((!channels_last).then(|| part(channels)));

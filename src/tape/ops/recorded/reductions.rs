@@ -16,7 +16,11 @@ impl Ran<'_> {
         let outputs = out.numel().max(1);
         let dims = &self.call.numbers;
         let whole = dims.is_empty() || outputs == 1;
-        let innermost = whole || input.layout.innermost().is_none_or(|last| dims.contains(&(last as u64)));
+        let innermost = whole
+            || input
+                .layout
+                .innermost()
+                .is_none_or(|last| dims.contains(&(last as u64)));
         self.tape.reduce_workspace(Reduction {
             outputs,
             inputs_per_output: input.numel() / outputs,
@@ -29,7 +33,11 @@ impl Ran<'_> {
 
     /// `mse_loss` and its like: the result is made as large as the inputs and shrunk to a number, which keeps its memory.
     fn mean_of_pairs(&self) -> Option<Vec<Tensor>> {
-        let (a, b, out) = (self.shadows.first()?, self.shadows.get(1)?, self.made.first()?);
+        let (a, b, out) = (
+            self.shadows.first()?,
+            self.shadows.get(1)?,
+            self.made.first()?,
+        );
         if out.numel() > 1 {
             return None;
         }

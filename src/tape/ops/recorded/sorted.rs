@@ -13,7 +13,12 @@ impl Ran<'_> {
                 let table = self.made.first()?;
                 let copy = gradient.contiguous();
                 let count = indices.numel();
-                Some(vec![sorted_gradient(&copy, count, table.layout.shape, table.dtype)])
+                Some(vec![sorted_gradient(
+                    &copy,
+                    count,
+                    table.layout.shape,
+                    table.dtype,
+                )])
             }
             "index_put" if self.call.word => {
                 let results = self.plainly();
