@@ -626,6 +626,9 @@ def as_on_cuda(autocast):
     if hasattr(torch, "get_autocast_dtype"):
         patches.set(torch, "get_autocast_dtype", lambda *device: autocast.state()[1])
     patches.set(torch, "get_autocast_gpu_dtype", lambda: autocast.state()[1])
+    for place in (torch.amp, torch.amp.autocast_mode):
+        if hasattr(place, "is_autocast_available"):
+            patches.set(place, "is_autocast_available", lambda device: True)
     patches.set(torch, "tensor", keeping_values(torch.tensor))
     try:
         with torch._C._IncludeDispatchKeyGuard(KEY):

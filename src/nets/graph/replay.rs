@@ -30,10 +30,10 @@ impl Held {
 /// Makes a parameter or a buffer in its module.
 pub(super) fn declare(cx: &Cx, modules: &[String], declared: &Declared) -> Held {
     if let Some((first, rest)) = modules.split_first() {
-        return cx.named(first, |cx| declare(cx, rest, declared));
+        return cx.module_named(first, |cx| declare(cx, rest, declared));
     }
     let Some(name) = KNOWN.iter().find(|known| **known == declared.name) else {
-        return cx.named(&declared.name, |cx| made(cx, "data", declared));
+        return cx.module_named(&declared.name, |cx| made(cx, "data", declared));
     };
     made(cx, name, declared)
 }

@@ -3,7 +3,6 @@ use std::rc::Rc;
 use super::{Graph, net, read};
 use crate::allocator::Settings;
 use crate::estimate::Peaks;
-use crate::nets::{Net, bytes};
 use crate::scenario::{Checkpointing, Data, Optimizer, Precision, Training};
 use crate::step::{RunPlan, run};
 use crate::tape::Machine;
@@ -58,7 +57,6 @@ fn what_was_not_recorded_is_refused() {
     assert_eq!(peak(graph(), 16, 64, Precision::Fp64), None);
     assert!(read("{}").is_err());
     assert!(read(&FIXTURE.replace("\"headroom\":1", "\"headroom\":2")).is_err());
-    let _ = bytes;
 }
 
 /// Files that someone altered: refused, or run in bounded time; never a panic.
