@@ -80,6 +80,8 @@ pub(super) fn probe(_: &Args) -> Result<Answer, Refusal> {
     Ok(Answer::new(PROBE.into(), &document))
 }
 
+/// Prints the module that records a model.
+#[expect(clippy::unnecessary_wraps, reason = "commands share one signature")]
 pub(super) fn record(_: &Args) -> Result<Answer, Refusal> {
     let document = Document::new().with("headroom_record.py", RECORDER.to_string());
     Ok(Answer::new(RECORDER.into(), &document))

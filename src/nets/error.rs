@@ -36,6 +36,8 @@ pub enum ModelError {
         sizes: (u64, u64),
         recorded: Vec<(u64, u64)>,
     },
+    /// A recorded model runs as it was recorded: this setting would change its forward pass.
+    NotReplayed(&'static str),
     /// Irreps without `0e`, on which gates and pooling work.
     NoScalars,
     /// No text encoder is known whose hidden states have this width.
@@ -82,6 +84,9 @@ impl fmt::Display for ModelError {
                     write!(f, "{comma} {batch} x {length}")?;
                 }
                 Ok(())
+            }
+            Self::NotReplayed(setting) => {
+                write!(f, "{setting} is not replayed on a recorded model")
             }
             Self::NoScalars => {
                 f.write_str("the model needs scalars among its irreps, such as `0e`")

@@ -77,7 +77,7 @@ def mapped(change, part):
 class Values:
     """CPU values of small tensors, so that `.item()` and masks answer as they would with the user's data."""
 
-    MOST = 1 << 18
+    MOST = 1 << 22
     MAKERS = ("arange", "zeros", "ones", "full", "scalar_tensor", "eye", "linspace", "new_")
     RANDOM = ("rand", "normal", "bernoulli", "uniform", "dropout", "multinomial", "exponential", "empty")
 

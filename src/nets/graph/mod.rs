@@ -17,7 +17,9 @@ pub use program::Graph;
 pub use read::{from_document, is_recorded, read};
 
 use super::{Cx, ModelError, Net, Output};
-use crate::scenario::{Data, Precision, Training};
+use crate::scenario::{
+    Checkpointing, Data, Kernels, LossKernel, Precision, Quantization, Training,
+};
 use crate::tape::Tensor;
 use program::{Kind, Program, Step};
 use replay::Replay;
@@ -93,6 +95,9 @@ impl Net for Recorded {
 
     fn supports(&self, data: &Data, training: &Training) -> Result<(), ModelError> {
         let sizes = (data.micro_batch, data.sequence);
+        if let Some((setting, _)) = unplayed(training).into_iter().find(|(_, asked)| *asked) {
+            return Err(ModelError::NotReplayed(setting));
+        }
         if self.program(training, sizes).is_some() {
             return Ok(());
         }
@@ -105,6 +110,27 @@ impl Net for Recorded {
         recorded.dedup();
         Err(ModelError::NotRecorded { sizes, recorded })
     }
+}
+
+/// What changes a forward pass itself, with whether a run asks for it: a recording shows the pass as it was.
+fn unplayed(training: &Training) -> [(&'static str, bool); 8] {
+    let computed = matches!(
+        training.checkpointing,
+        Checkpointing::None | Checkpointing::Offload
+    );
+    [
+        ("training.checkpointing", !computed),
+        ("training.lora", training.lora.is_some()),
+        (
+            "training.quantization",
+            training.quantization != Quantization::None,
+        ),
+        ("training.prompt_tokens", training.prompt_tokens > 0),
+        ("training.channels_last", training.channels_last),
+        ("training.kernels", training.kernels != Kernels::Library),
+        ("training.loss", training.loss != LossKernel::Library),
+        ("training.keep_outputs", training.keep_outputs),
+    ]
 }
 
 impl Recorded {

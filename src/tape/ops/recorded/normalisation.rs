@@ -8,7 +8,11 @@ use super::{Operand, Ran};
 impl Ran<'_> {
     pub(super) fn normalisation(&self) -> Option<Vec<Tensor>> {
         match self.call.name() {
-            "native_layer_norm" | "_softmax" | "_log_softmax" | "_fused_rms_norm" => {
+            "native_layer_norm"
+            | "_softmax"
+            | "_log_softmax"
+            | "_log_softmax_backward_data"
+            | "_fused_rms_norm" => {
                 let copy = self.dense(0);
                 let results = self.plainly();
                 drop(copy);
@@ -25,12 +29,6 @@ impl Ran<'_> {
                 let results = self.plainly();
                 let (gradient, output) = (self.shadows.first()?, self.shadows.get(1)?);
                 drop(gradient.zip(output, "_softmax_backward_data"));
-                Some(results)
-            }
-            "_log_softmax_backward_data" => {
-                let gradient = self.dense(0);
-                let results = self.plainly();
-                drop(gradient);
                 Some(results)
             }
             "native_batch_norm" if self.trains_with_weight() => {
