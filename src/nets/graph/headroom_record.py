@@ -160,6 +160,9 @@ RAISED_RESULT = """prod prod.dim_int softmax.int log_softmax.int cumprod cumsum 
 linalg_matrix_norm.str_ord sum sum.dim_IntList""".split()
 WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add".split()
 
+# In the CPU's list alone: CUDA's autocast sees what these are made of.
+THROUGH = ["cross_entropy_loss"]
+
 KEY = torch._C.DispatchKey.AutocastCPU
 
 
@@ -236,6 +239,8 @@ class Autocast:
         return run
 
     def install(self, library):
+        for name in THROUGH:
+            library.impl(name, getattr(A, name).default.decompose, "AutocastCPU")
         for kind, names in (("lower", LOWER), ("raise", RAISED), ("result", RAISED_RESULT), ("widest", WIDEST)):
             for name in names:
                 base, _, overload = name.partition(".")
@@ -314,6 +319,14 @@ def cuda_batch_norm(x, weight, bias, mean, var, training, momentum, eps, cudnn_e
     return A.native_batch_norm(x, weight, bias, mean, var, training, momentum, eps)[0]
 
 
+def meta_batch_norm_backward(grad, x, weight, mean, var, save_mean, save_invstd, train, eps, mask):
+    """`batch_norm_backward_cuda_template`: the gradient of the input lies in row-major order, or with its channels last."""
+    last = x.dim() in (4, 5) and not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last if x.dim() == 4 else torch.channels_last_3d)
+    made = torch.empty_like(x) if last else torch.empty_like(x, memory_format=torch.contiguous_format)
+    channels = x.new_empty((x.shape[1],), dtype=weight.dtype if weight is not None else x.dtype)
+    return made if mask[0] else None, channels if mask[1] else None, torch.empty_like(channels) if mask[2] else None
+
+
 def cuda_lstm_cell(x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     h, c, _ = A._thnn_fused_lstm_cell(torch.matmul(x, w_ih.t()), torch.matmul(hx[0], w_hh.t()), hx[1], b_ih, b_hh)
     return h, c
@@ -361,6 +374,7 @@ def install_stand_ins(library):
         ("_thnn_fused_gru_cell", meta_gru_cell),
         ("_thnn_fused_gru_cell_backward", meta_gru_cell_backward),
         ("_ctc_loss_backward", meta_ctc_backward),
+        ("native_batch_norm_backward", meta_batch_norm_backward),
     ):
         try:
             library.impl(name, body, "Meta")
@@ -910,7 +924,7 @@ class Solver:
         if len(set(lengths)) < 3:
             return None
         for div in DIVISORS:
-            for add in sorted(range(-div, div), key=abs):
+            for add in sorted(range(-min(div, 64), min(div, 64)), key=abs):
                 atoms = [(s + add) // div for s in lengths]
                 if len(set(atoms)) < 2 or min(atoms) < 1:
                     continue
