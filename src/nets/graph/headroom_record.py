@@ -14,10 +14,12 @@ and nothing else. The file's format is described in docs/record.md of Headroom.
 """
 import argparse
 import contextlib
+import gc
 import importlib
 import importlib.util
 import itertools
 import json
+import math
 import os
 import sys
 import warnings
@@ -874,7 +876,7 @@ class Solver:
                 if found and all(found):
                     den = 1
                     for part in found:
-                        den = den * part.denominator // __import__("math").gcd(den, part.denominator)
+                        den = math.lcm(den, part.denominator)
                     exact = [den] + [[int(part * den), *MONOMIALS[c], 0, 1] for part, c in zip(found, chosen)]
                     break
             if exact:
@@ -1300,9 +1302,9 @@ class Subject:
         """The recording at a point; None where the model does not run there."""
         key = (precision, b, s)
         if key not in self.taken:
-            import gc
-
+            # Circles of references would go at moments of the collector's choosing.
             gc.collect()
+            gc.freeze()
             gc.disable()
             try:
                 seed()
