@@ -714,6 +714,25 @@ def nodes_of(root):
     return list(seen)
 
 
+def parents_first(nodes):
+    """The same order, but with each node after those that its gradients go to: writing into a view makes older nodes lead to
+    newer ones."""
+    wanted, placed, order = set(nodes), set(), []
+    for root in nodes:
+        rest = [root]
+        while rest:
+            node = rest[-1]
+            missing = [] if node in placed else [p for p, _ in node.next_functions if p in wanted and p not in placed]
+            if missing:
+                rest.extend(missing)
+                continue
+            rest.pop()
+            if node not in placed:
+                placed.add(node)
+                order.append(node)
+    return order
+
+
 def trace(model, batch, loss, precision):
     """Records one step; returns its events, or raises."""
     autocast, values = Autocast(), Values()
@@ -773,7 +792,7 @@ def trace(model, batch, loss, precision):
                 if id(node) in accumulators:
                     leaves[id(node)] = tape.number(accumulators[id(node)])
             inner = [node for node in nodes if id(node) not in accumulators]
-            inner.sort(key=lambda node: node._sequence_nr())
+            inner = parents_first(sorted(inner, key=lambda node: node._sequence_nr()))
             for place, node in enumerate(inner):
                 order[id(node)] = place
             for node in inner:
@@ -1081,16 +1100,18 @@ class Program:
             if event[0] == "save" and event[1] in owner:
                 kept[owner[event[1]]].append(event[1])
                 placed[owner[event[1]]] = i
+        # A node is made with the first call that comes after it.
+        rising = sorted(range(count), key=lambda n: graph[1][n][1])
         at = 0
         for i, event in enumerate(first[:backward]):
             if event[0] == "call":
-                while at < count and graph[1][at][1] < event[6]:
-                    placed[at] = max(placed[at], i)
+                while at < count and graph[1][rising[at]][1] < event[6]:
+                    placed[rising[at]] = max(placed[rising[at]], i)
                     at += 1
-        for n in range(count):
-            placed[n] = max(placed[n], placed[n - 1] if n else 0)
-            if n >= at:
-                placed[n] = max(placed[n], backward - 1)
+        for n in rising[at:]:
+            placed[n] = backward - 1
+        for n in range(1, count):
+            placed[n] = max(placed[n], placed[n - 1])
         after = {}
         for n, place in enumerate(placed):
             after.setdefault(place, []).append(n)
