@@ -46,7 +46,7 @@ fn requests(trace: &Trace) -> Vec<Request> {
             Request::Malloc {
                 handle,
                 bytes: Bytes::new(block.bytes),
-                stream: 0,
+                stream: event.stream,
             }
         });
     };

@@ -1,5 +1,6 @@
 //! A folded trace, event by event: every repeat of every group with blocks of its own.
 
+use crate::allocator::Stream;
 use crate::tape::{Block, Event, Group, Trace};
 
 /// One event of the unfolded course.
@@ -11,6 +12,8 @@ pub struct Single {
     /// What is asked for.
     pub bytes: u64,
     pub is_free: bool,
+    /// The number of the stream in whose pool it lies.
+    pub stream: Stream,
     /// It is freed at once: the event that says so is not told.
     pub goes: bool,
 }
@@ -210,6 +213,7 @@ impl<'a> Expansion<'a> {
             handle: self.handle(block, 0),
             block,
             bytes: self.entry(block).map_or(0, |it| it.bytes),
+            stream: self.entry(block).map_or(0, |it| it.stream.number().into()),
             is_free: event.is_free(),
             goes,
         }

@@ -193,11 +193,15 @@ impl Watch {
         let bytes = Bytes::new(event.bytes);
         if event.is_free {
             self.allocator.free(event.handle);
-        } else if event.goes {
+        } else if event.goes && event.stream == 0 {
             let top = self.allocator.malloc_and_free(event.handle, bytes);
             self.happens(top.unwrap_or(self.live));
         } else {
-            let _ = self.allocator.malloc(event.handle, bytes);
+            let _ = self.allocator.malloc_on(event.handle, bytes, event.stream);
+            if event.goes {
+                self.happens(self.allocator.counters().allocated.current.get());
+                self.allocator.free(event.handle);
+            }
         }
         self.live = self.allocator.counters().allocated.current.get();
         self.happens(self.live);

@@ -35,8 +35,8 @@ impl Tensor {
     /// Copies of fp32 leaves that need a gradient are kept until autocast ends; all else is cast at each use.
     fn cached_cast(&self, low: DType) -> Tensor {
         let key = self
-            .storage_id()
-            .filter(|_| self.dtype() == DType::F32 && self.is_leaf_param() && !self.is_view());
+            .leaf()
+            .filter(|_| self.dtype() == DType::F32 && !self.is_view());
         let Some(key) = key else { return self.to(low) };
         let core = self.core();
         let found = core

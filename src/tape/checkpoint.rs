@@ -31,6 +31,8 @@ pub enum SavePolicy {
 pub(in crate::tape) enum SelectableOp {
     Attention,
     Product,
+    /// A collective, which would have to be sent again.
+    ReduceScatter,
 }
 
 /// Where a saved tensor is.
@@ -193,7 +195,8 @@ impl Frame {
     fn saves(&self, op: SelectableOp, recomputing: bool) -> bool {
         match (self.policy, op) {
             (SavePolicy::Nothing, _) | (SavePolicy::Attention, SelectableOp::Product) => false,
-            (_, SelectableOp::Attention) | (SavePolicy::Products, SelectableOp::Product) => true,
+            (_, SelectableOp::Attention | SelectableOp::ReduceScatter)
+            | (SavePolicy::Products, SelectableOp::Product) => true,
             (SavePolicy::HalfProducts, SelectableOp::Product) => {
                 let count = &self.products[usize::from(recomputing)];
                 count.set(count.get() + 1);
@@ -313,6 +316,11 @@ impl Tape {
                 gradients
             })
         })
+    }
+
+    /// Whether code runs on that PyTorch does not run: a recomputation has saved all that it is asked for.
+    pub fn stopped(&self) -> bool {
+        self.0.stopped.get()
     }
 
     /// Runs `body` with `torch.autograd.graph.save_on_cpu()` in force.

@@ -152,6 +152,11 @@ impl Tape {
         state
     }
 
+    /// The row of equal layers that is being recorded, if any.
+    pub fn fold(&self) -> Option<Fold> {
+        self.0.open.get().fold()
+    }
+
     /// The engine enters a node: groups open and close with the row the node belongs to.
     pub(in crate::tape) fn enter_fold<N: InRow>(&self, node: &N, border: &mut Border<N>) {
         if self.0.open.get().fold() == node.row() {
@@ -189,11 +194,12 @@ impl Tape {
     }
 
     /// Says that repeats are not alike.
-    pub(in crate::tape) fn break_folds(&self) {
+    pub fn break_folds(&self) {
         self.0.trace.borrow_mut().broken = true;
     }
 
     pub(in crate::tape) fn open(&self, fold: Fold) {
+        self.0.note_relays();
         let trace = self.0.trace.borrow();
         let mark = Mark {
             fold,
@@ -216,6 +222,7 @@ impl Tape {
             return;
         };
         let times = mark.fold.times;
+        let relayed = self.0.relayed();
         let mut trace = self.0.trace.borrow_mut();
         let trace = &mut *trace;
         let setup_end = trace.setup.len();
@@ -250,12 +257,15 @@ impl Tape {
                 .get(*block as usize)
                 .is_some_and(|block| block.copies == 1)
         });
+        trace.broken |= relayed.is_none();
+        let relayed = relayed.unwrap_or_default();
+        received.retain(|block| relayed.iter().all(|(before, _)| before != block));
         let mut passed_on: Vec<u32> = passed_on
             .into_iter()
             .filter(|block| *block as usize >= mark.block)
             .collect();
         passed_on.dedup();
-        let carries = match carries {
+        let mut carries = match carries {
             Some(carries) => {
                 for (block, _) in &carries {
                     // Kept by each repeat, unless it was let go.
@@ -290,6 +300,7 @@ impl Tape {
                             .map(|i| (mark.block + i) as u32);
                         made.find(|&out| {
                             kind(out) == kind(block)
+                                && relayed.iter().all(|(_, taken)| *taken != out)
                                 && carries.iter().all(|(_, taken)| *taken != out)
                         })
                     });
@@ -301,6 +312,7 @@ impl Tape {
             }
         };
         trace.broken |= !received.is_empty();
+        carries.extend(relayed);
         for (place, alive) in alive.into_iter().enumerate() {
             let block = (mark.block + place) as u32;
             if alive

@@ -17,6 +17,7 @@ mod notes;
 pub mod ops;
 mod param;
 mod phase;
+mod relay;
 mod spare;
 mod tensor;
 mod torch;
@@ -32,10 +33,11 @@ pub use checkpoint::SavePolicy;
 pub use dtype::DType;
 pub use fold::Folding;
 pub use layout::{Dims, Layout, broadcast};
-pub use mode::Mode;
+pub use mode::{Mode, Stream};
 pub use notes::Note;
 pub use param::{ConstructionPoint, Param, PostAccumulateGradHook};
 pub use phase::Phase;
+pub use relay::Relay;
 pub(in crate::tape) use tensor::Kept;
 pub use tensor::Tensor;
 pub use torch::{AdamStep, Torch};
@@ -100,7 +102,7 @@ pub(in crate::tape) struct Core {
     open: Cell<fold::Open>,
     /// The engine never sums gradients in place.
     accumulates_out_of_place: Cell<bool>,
-    cast_cache: RefCell<Vec<(u32, Tensor)>>,
+    cast_cache: RefCell<Vec<(usize, Tensor)>>,
     /// The workspaces cuBLAS keeps, where its version does: the loop's thread has one, backward's another.
     cublas: Cell<[Option<u32>; 2]>,
     layouts: layout::Recent,
@@ -117,6 +119,7 @@ pub(in crate::tape) struct Core {
     /// The operation whose kernel was launched last.
     last_op: Cell<&'static str>,
     launched: trace::Launched,
+    relays: relay::Relays,
 }
 
 impl std::fmt::Debug for Tape {
@@ -167,6 +170,7 @@ impl Tape {
             kernels_left_out: Cell::new(false),
             last_op: Cell::new(""),
             launched: trace::Launched::default(),
+            relays: relay::Relays::default(),
         }))
     }
 
@@ -270,6 +274,19 @@ impl Tape {
             })
         };
         self.scope_in(parent, "", Some(index as u32))
+    }
+
+    /// Whether a module is another or stands inside it.
+    pub fn is_inside(&self, scope: Scope, outer: Scope) -> bool {
+        let trace = self.0.trace.borrow();
+        let mut at = scope;
+        while at != outer {
+            match trace.scopes.get(at.index()).filter(|_| at.index() != 0) {
+                Some(entry) => at = entry.parent,
+                None => return false,
+            }
+        }
+        true
     }
 
     pub fn path(&self, scope: Scope) -> String {

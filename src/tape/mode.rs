@@ -5,6 +5,24 @@ use std::rc::Rc;
 use super::checkpoint::SavedTensorHook;
 use super::{DType, Param, Scope, Tape};
 
+/// A stream of the device, in whose pool the allocator finds memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Stream(u8);
+
+impl Stream {
+    /// The one that a program computes on.
+    pub const COMPUTE: Self = Self(0);
+
+    /// One beside it, by a number of its own.
+    pub const fn side(number: u8) -> Self {
+        Self(number)
+    }
+
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+}
+
 /// What PyTorch keeps per thread (`at::ThreadLocalState`) and modules keep as `training`, with the place on the tape that
 /// new memory belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +39,10 @@ pub struct Mode {
     pub evaluating: bool,
     /// Memory exists before the first step.
     pub setup: bool,
+    /// Parameters are made without memory (`torch.device("meta")`).
+    pub meta: bool,
+    /// The stream that new memory belongs to.
+    pub stream: Stream,
     /// A model is being constructed: operations only give shapes, and only what constructors make takes effect.
     pub declaring: bool,
     /// The module that new memory belongs to.
@@ -34,6 +56,8 @@ impl Default for Mode {
             autocast: None,
             evaluating: false,
             setup: false,
+            meta: false,
+            stream: Stream::COMPUTE,
             declaring: false,
             scope: Scope::default(),
         }
@@ -72,6 +96,18 @@ impl Tape {
         let result = body();
         self.0.mode.set(outer);
         result
+    }
+
+    /// `torch.cuda.stream(stream)`.
+    pub fn on<T>(&self, stream: Stream, body: impl FnOnce() -> T) -> T {
+        let mode = self.mode();
+        self.within(Mode { stream, ..mode }, body)
+    }
+
+    /// `torch.device("meta")`: parameters that are made in `body` have no memory.
+    pub fn on_meta<T>(&self, body: impl FnOnce() -> T) -> T {
+        let mode = self.mode();
+        self.within(Mode { meta: true, ..mode }, body)
     }
 
     /// `torch.no_grad()`.

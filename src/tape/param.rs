@@ -1,6 +1,6 @@
 //! Parameters: leaf tensors with a place for their gradient.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 
 use super::autograd::{Edge, Node};
@@ -22,6 +22,8 @@ pub struct Param {
     /// The row of equal layers it belongs to: it stands for one parameter in each.
     pub fold: Option<Fold>,
     pub post_accumulate_grad: RefCell<Option<Rc<PostAccumulateGradHook>>>,
+    /// The type in which forward sees it, where a wrapper casts it.
+    cast: Cell<Option<DType>>,
     node: RefCell<Option<Weak<Node>>>,
     this: Weak<Param>,
 }
@@ -50,9 +52,13 @@ impl Param {
 
     /// The tensor as forward code sees it.
     pub fn tensor(&self) -> Tensor {
+        let data = match self.cast.get() {
+            Some(dtype) => self.data.without_memory(dtype),
+            None => self.data.clone(),
+        };
         // The declaration pass makes no graph.
-        if !self.trainable || self.data.core().mode.get().declaring {
-            return self.data.clone();
+        if !self.trainable || data.core().mode.get().declaring {
+            return data;
         }
         let living = self.node.borrow().as_ref().and_then(Weak::upgrade);
         let node = living.or_else(|| {
@@ -60,8 +66,17 @@ impl Param {
             self.node.replace(Some(Rc::downgrade(&node)));
             Some(node)
         });
-        self.data
-            .with_edge(node.map(|node| Edge { node, output: 0 }))
+        data.with_edge(node.map(|node| Edge { node, output: 0 }))
+    }
+
+    /// The type in which forward code sees it.
+    pub fn dtype(&self) -> DType {
+        self.cast.get().unwrap_or(self.data.dtype())
+    }
+
+    /// Lets forward code see it in another type: a wrapper holds the memory of both.
+    pub fn cast(&self, dtype: DType) {
+        self.cast.set(Some(dtype));
     }
 }
 
@@ -178,6 +193,13 @@ impl Tape {
         )
     }
 
+    /// The part of a module's parameter that this rank trains, `bytes` large with its padding. It is not the model's own, and
+    /// stands for as many numbers.
+    pub fn shard(&self, of: &Param, layout: Layout, dtype: DType, bytes: u64) -> Rc<Param> {
+        let data = self.parameter_memory(of.name, bytes, layout, dtype);
+        self.leaf(data, of.name, of.count, of.trainable)
+    }
+
     /// A parameter whose storage is not its elements times their size, such as a quantised weight.
     pub fn packed_param(
         &self,
@@ -188,24 +210,56 @@ impl Tape {
         count: u64,
         trainable: bool,
     ) -> Rc<Param> {
-        let data = self.setting_up(|| {
+        let on_meta = self.mode().meta && count > 0;
+        let bytes = if on_meta { 0 } else { bytes };
+        let data = self.parameter_memory(name, bytes, layout, dtype);
+        let count = count.saturating_mul(self.0.open.get().times().into());
+        let param = self.leaf(data, name, count, trainable);
+        self.0.params.borrow_mut().push(param.clone());
+        param
+    }
+
+    /// A tensor that an optimizer steps in place of parameters of the model, which it stands for.
+    pub fn master(
+        &self,
+        name: &'static str,
+        layout: Layout,
+        dtype: DType,
+        bytes: u64,
+        count: u64,
+    ) -> Rc<Param> {
+        let data = self.parameter_memory(name, bytes, layout, dtype);
+        data.set_category(Category::OptimizerStates);
+        self.leaf(data, name, count, true)
+    }
+
+    fn parameter_memory(
+        &self,
+        name: &'static str,
+        bytes: u64,
+        layout: Layout,
+        dtype: DType,
+    ) -> Tensor {
+        self.setting_up(|| {
             self.0
                 .tensor(name, bytes, layout, dtype, Category::Parameters)
-        });
-        let param = Rc::new_cyclic(|this| Param {
+        })
+    }
+
+    fn leaf(&self, data: Tensor, name: &'static str, count: u64, trainable: bool) -> Rc<Param> {
+        Rc::new_cyclic(|this| Param {
             data,
             grad: RefCell::default(),
             scope: self.scope(),
             name,
             trainable,
-            count: count.saturating_mul(self.0.open.get().times().into()),
+            count,
             fold: self.0.open.get().fold(),
             post_accumulate_grad: RefCell::default(),
+            cast: Cell::new(None),
             node: RefCell::default(),
             this: this.clone(),
-        });
-        self.0.params.borrow_mut().push(param.clone());
-        param
+        })
     }
 }
 
@@ -220,17 +274,6 @@ impl Tensor {
 
     /// A leaf of the graph with this memory: gradients stop at it.
     pub(in crate::tape) fn as_leaf(&self) -> Rc<Param> {
-        Rc::new_cyclic(|this| Param {
-            data: self.clone(),
-            grad: RefCell::default(),
-            scope: self.tape().scope(),
-            name: "leaf",
-            trainable: true,
-            count: 0,
-            fold: self.core().open.get().fold(),
-            post_accumulate_grad: RefCell::default(),
-            node: RefCell::default(),
-            this: this.clone(),
-        })
+        self.tape().leaf(self.clone(), "leaf", 0, true)
     }
 }

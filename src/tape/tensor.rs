@@ -91,6 +91,7 @@ impl Core {
             op,
             copies: 1,
             carried: false,
+            stream: mode.stream,
             holders: 1,
         };
         trace.blocks.push(new);
@@ -229,8 +230,12 @@ impl Tensor {
     }
     /// Whether its gradient goes to a leaf of the graph: it is a parameter as forward code sees it.
     pub(in crate::tape) fn is_leaf_param(&self) -> bool {
-        let edge = self.inner().edge.as_ref();
-        edge.is_some_and(|edge| edge.node.is_leaf())
+        self.leaf().is_some()
+    }
+    /// A name for the leaf of the graph that it is, if it is one, while the graph lives.
+    pub(in crate::tape) fn leaf(&self) -> Option<usize> {
+        let edge = self.inner().edge.as_ref()?;
+        edge.node.is_leaf().then(|| Rc::as_ptr(&edge.node) as usize)
     }
     /// A name for the storage that no other living storage has.
     pub(in crate::tape) fn storage_id(&self) -> Option<u32> {
@@ -291,6 +296,11 @@ impl Tensor {
         self.sharing(self.core().layouts.shared(layout), None, true)
     }
 
+    /// `torch.as_strided(self, ..)` without history: a part of the same memory.
+    pub fn as_strided(&self, layout: Layout) -> Self {
+        self.alias(layout)
+    }
+
     /// The same tensor in another shape, as a kernel would have made it: no view of anything.
     pub(in crate::tape) fn shaped(&self, layout: Layout) -> Self {
         self.sharing(self.core().layouts.shared(layout), None, false)
@@ -325,6 +335,18 @@ impl Tensor {
     /// The same memory without history: `detach()`.
     pub fn detach(&self) -> Self {
         self.sharing(self.inner().layout.clone(), None, true)
+    }
+
+    /// A tensor as large, of another type, for whose memory somebody else accounts.
+    pub(in crate::tape) fn without_memory(&self, dtype: DType) -> Self {
+        Self::from(Inner {
+            core: self.core().clone(),
+            layout: self.inner().layout.clone(),
+            edge: None,
+            block: None,
+            dtype,
+            view: false,
+        })
     }
 
     /// The same tensor with another history; an in-place operation returns this.

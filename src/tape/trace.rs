@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::{Category, Phase};
+use super::{Category, Phase, Stream};
 use crate::list::{Pieces, push};
 
 /// One allocation or release, by block number.
@@ -39,6 +39,8 @@ pub struct Block {
     pub copies: u32,
     /// It came into a group and was kept by each repeat: made once outside, the other copies inside.
     pub carried: bool,
+    /// The stream in whose pool it lies.
+    pub stream: Stream,
     /// How many tensors share it while the run is made.
     pub(super) holders: u32,
 }

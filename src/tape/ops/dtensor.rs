@@ -1,6 +1,7 @@
 //! What `DTensor` does where it lays a tensor out anew over a group of GPUs: collectives and the copies around them
 //! (torch/distributed/tensor/placement_types.py, torch/distributed/_functional_collectives.py).
 
+use super::super::checkpoint::SelectableOp;
 use super::super::{DType, Layout, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
@@ -80,8 +81,12 @@ impl Tensor {
         };
         let joined = (at > 0).then(|| self.copied("cat", Layout::contiguous(*self.shape())));
         let part = self.shape().with(at, self.size(dim) / group.max(1));
-        let out = tape.empty("reduce_scatter", part, self.dtype());
-        tape.kernel("reduce_scatter", self.dtype(), 0.0, self.bytes() as f64);
+        let scatter = || {
+            let out = tape.empty("reduce_scatter", part, self.dtype());
+            tape.kernel("reduce_scatter", self.dtype(), 0.0, self.bytes() as f64);
+            [out]
+        };
+        let [out] = self.core().selective(SelectableOp::ReduceScatter, scatter);
         drop(joined);
         out
     }

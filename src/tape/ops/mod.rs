@@ -18,6 +18,7 @@ mod experts;
 mod fill;
 mod gather;
 mod group_norm;
+mod hooks;
 mod index;
 mod interpolate;
 mod liger;

@@ -63,7 +63,7 @@ impl Tensor {
     }
 
     /// `self += other` on memory nobody else holds; for the engine's sums.
-    pub(in crate::tape) fn add_in_place(self, other: &Tensor) -> Tensor {
+    pub fn add_in_place(self, other: &Tensor) -> Tensor {
         self.tape().kernel(
             "add_",
             self.dtype(),

@@ -1,0 +1,98 @@
+//! What one layer of a row leaves for the next beside its outputs, such as the buffer of a collective that is freed later.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::{Rc, Weak};
+
+use super::{Core, Tape, Tensor};
+
+type Slot = RefCell<VecDeque<Tensor>>;
+
+/// A queue of tensors that outlives the layer which fills it. Folding knows of it: what one repeat takes out, the one before
+/// has put in.
+#[derive(Clone, Default)]
+pub struct Relay(Rc<Slot>);
+
+impl std::fmt::Debug for Relay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Relay({})", self.0.borrow().len())
+    }
+}
+
+impl Relay {
+    pub fn push(&self, tensor: Tensor) {
+        self.0.borrow_mut().push_back(tensor);
+    }
+
+    pub fn pop(&self) -> Option<Tensor> {
+        self.0.borrow_mut().pop_front()
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.borrow().len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Lets go of all that is in it.
+    pub fn clear(&self) {
+        drop(self.0.take());
+    }
+}
+
+/// The relays of a recording, and what was in them when the group under way began.
+#[derive(Default)]
+pub(super) struct Relays {
+    all: RefCell<Vec<Weak<Slot>>>,
+    at_open: RefCell<Vec<Vec<u32>>>,
+}
+
+impl Tape {
+    /// A new, empty relay.
+    pub fn relay(&self) -> Relay {
+        let relay = Relay::default();
+        self.0.relays.all.borrow_mut().push(Rc::downgrade(&relay.0));
+        relay
+    }
+}
+
+impl Core {
+    /// Notes what is in the relays as a group begins.
+    pub(super) fn note_relays(&self) {
+        let now = self.relays.contents();
+        self.relays.at_open.replace(now);
+    }
+
+    /// What was in the relays as the group began, beside what now is in its place; `None` where these do not match.
+    pub(super) fn relayed(&self) -> Option<Vec<(u32, u32)>> {
+        let (before, now) = (self.relays.at_open.take(), self.relays.contents());
+        let mut pairs = Vec::new();
+        for (before, now) in before.iter().zip(&now) {
+            if before.len() != now.len() {
+                return None;
+            }
+            let changed = before.iter().zip(now).filter(|(a, b)| a != b);
+            pairs.extend(changed.map(|(a, b)| (*a, *b)));
+        }
+        let trace = self.trace.borrow();
+        let bytes = |block: u32| trace.blocks.get(block as usize).map(|block| block.bytes);
+        let alike = pairs.iter().all(|(a, b)| bytes(*a) == bytes(*b));
+        alike.then_some(pairs)
+    }
+}
+
+impl Relays {
+    fn contents(&self) -> Vec<Vec<u32>> {
+        let all = self.all.borrow();
+        let slots = all.iter().filter_map(Weak::upgrade);
+        let ids = |slot: Rc<Slot>| {
+            slot.borrow()
+                .iter()
+                .filter_map(Tensor::storage_id)
+                .collect()
+        };
+        slots.map(ids).collect()
+    }
+}
