@@ -31,7 +31,7 @@ const OUT: Opt = Opt {
 const METRIC: Opt = Opt {
     name: "metric",
     value: "M",
-    about: "what is scored: allocated, reserved, expandable or forward",
+    about: "what is scored: allocated, reserved, expandable, forward (its end), forward-peak, backward-peak, optimizer-peak or static",
 };
 
 const AS: Opt = Opt {

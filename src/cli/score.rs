@@ -18,7 +18,11 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
     let metric = match args.option("metric") {
         None => Metric::default(),
         Some(id) => Metric::from_id(id).ok_or_else(|| {
-            Problem::new("--metric", id, "allocated, reserved, expandable or forward")
+            Problem::new(
+                "--metric",
+                id,
+                "allocated, reserved, expandable, forward, forward-peak, backward-peak, optimizer-peak or static",
+            )
         })?,
     };
     let report = match args.option("recorded") {

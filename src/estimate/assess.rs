@@ -50,11 +50,10 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         Category::Rounding,
         highest.bytes,
     ));
-    let elsewhere = divided::elsewhere(&breakdown, scenario);
     Ok(Estimate {
-        allocated: divided::widened(allocated, elsewhere),
-        reserved: divided::widened(reserved, elsewhere),
-        device: divided::widened(device, elsewhere),
+        allocated,
+        reserved,
+        device,
         phase: highest.mark.phase,
         phases: PHASES
             .into_iter()
@@ -85,18 +84,13 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         disk,
         usable,
         fits: usable.map(|usable| device.expected <= usable),
-        not_modelled: not_modelled(run, uncertainty, elsewhere, scenario),
+        not_modelled: not_modelled(run, uncertainty, scenario),
     })
 }
 
-fn not_modelled(
-    run: &Run,
-    uncertainty: Uncertainty,
-    elsewhere: Bytes,
-    scenario: &Scenario,
-) -> Vec<String> {
+fn not_modelled(run: &Run, uncertainty: Uncertainty, scenario: &Scenario) -> Vec<String> {
     let mut missing = uncertainty.not_modelled();
-    missing.extend(divided::not_modelled(elsewhere, scenario));
+    missing.extend(divided::not_modelled(scenario));
     missing.extend(divided::not_split(run, scenario));
     if scenario.data.padding_mask && scenario.training.attention == Attention::Flash2 {
         missing.push("the copies that FlashAttention 2 makes to leave padding out".into());

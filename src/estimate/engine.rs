@@ -3,11 +3,10 @@
 use std::rc::Rc;
 
 use super::{Unsupported, device, resume, software};
-use crate::mesh::Rank;
 use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
 use crate::scenario::network::Network;
-use crate::scenario::{Case, Scenario};
+use crate::scenario::{Case, Parallelism, Scenario};
 use crate::step::{self, Detail, Run, RunPlan};
 use crate::tape::Machine;
 
@@ -19,6 +18,7 @@ pub(super) struct Engine<'a> {
     scenario: &'a Scenario,
     net: Box<dyn Net>,
     machine: Machine,
+    world: World,
 }
 
 impl<'a> Engine<'a> {
@@ -27,6 +27,7 @@ impl<'a> Engine<'a> {
             scenario: case.scenario,
             net: network(case)?,
             machine: machine(case),
+            world: World::of_case(case),
         })
     }
 
@@ -50,7 +51,11 @@ impl<'a> Engine<'a> {
 
     /// One step like all later ones.
     pub fn steady_step(&self, detail: Detail) -> Run {
-        let steady = RunPlan::steady_step(&self.scenario.training, self.machine);
+        let mut steady = RunPlan::steady_step(&self.scenario.training, self.machine);
+        if self.world.parallel.strategy == Parallelism::Zero3 {
+            // It learns the order of the modules in the first steps, and gathers ahead from the third.
+            steady.steps = STEPS;
+        }
         self.run(RunPlan {
             detail,
             ..self.with_interludes(steady)
@@ -70,7 +75,7 @@ impl<'a> Engine<'a> {
         counting::count();
         let Scenario { data, training, .. } = self.scenario;
         let plan = RunPlan {
-            world: world(self.scenario),
+            world: self.world,
             libraries: software::libraries(&self.scenario.stack),
             ..plan
         };
@@ -100,15 +105,6 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     net.supports(data, &case.scenario.training)
         .map_err(Unsupported::Model)?;
     Ok(net)
-}
-
-/// The job that the scenario describes, from its first rank: what is not modelled of it is left out.
-fn world(scenario: &Scenario) -> World {
-    World {
-        mesh: scenario.mesh(),
-        rank: Rank::default(),
-        parallel: scenario.parallel,
-    }
 }
 
 /// The GPU and PyTorch.

@@ -17,7 +17,7 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
     let cast = if cx.quantised(name) && cx.tape.autocast_dtype().is_some() {
         x.clone()
     } else {
-        x.to(a.data.dtype())
+        x.to(a.dtype())
     };
     let update = cast
         .dropout(lora.dropout)

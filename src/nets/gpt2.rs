@@ -5,6 +5,7 @@ use super::encoder::Config;
 use super::inputs::{causal_mask, positions, token_ids_and_labels};
 use super::losses::{Entropy, causal_lm_loss};
 use super::{Cx, ModelError, Net, Output, Sizes};
+use crate::parallel::Role;
 use crate::scenario::{Attention, Data};
 use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
@@ -36,7 +37,9 @@ impl Net for Gpt2 {
         let Config { vocab, hidden, .. } = self.config;
         let weight = cx.embedding_weight(&["transformer", "wte"], vocab, hidden);
         cx.module("lm_head", |cx| drop(cx.tied_later([vocab, hidden])));
-        let logits = cx.tied_linear("lm_head", &sequence, &weight);
+        let logits = cx.as_role(Role::Head, "lm_head", &sequence, |sequence| {
+            cx.tied_linear("lm_head", sequence, &weight)
+        });
         let [loss, logits] = cx.module("loss", |cx| {
             causal_lm_loss(cx, logits, labels, Entropy::Library)
         });
@@ -62,7 +65,9 @@ impl Gpt2 {
         let last = cx.equal_stack("h", layers, states, move |cx, hidden| {
             this.block(cx, hidden, &mask, &cache)
         });
-        cx.layer_norm("ln_f", &last)
+        cx.as_role(Role::FinalNorm, "ln_f", &last, |last| {
+            cx.layer_norm("ln_f", last)
+        })
     }
 
     fn block(&self, cx: &Cx, input: &Tensor, mask: &AttentionMask, cache: &Cache) -> Tensor {

@@ -18,11 +18,20 @@ pub struct Model {
 /// pass; afterwards the first real forward finds every parameter made. `data` gives shapes alone.
 pub fn construct(net: &dyn Net, cx: &Cx, data: &Data) -> Model {
     let tape = cx.tape.clone();
-    let state = tape.declare(|| {
-        let batch = net.batch(cx, data);
-        drop(cx.autocast(|| net.forward(cx, &batch)));
-    });
+    let wrapper = &cx.env.wrapper;
+    let declare = || {
+        tape.declare(|| {
+            let batch = net.batch(cx, data);
+            drop(cx.call(net, &batch));
+        })
+    };
+    let state = if wrapper.divides() {
+        tape.on_meta(declare)
+    } else {
+        declare()
+    };
     tape.finish_construction(&state, cx.env.training.channels_last);
+    let state = wrapper.wrap(&tape, state);
     Model { tape, state }
 }
 

@@ -2,6 +2,7 @@
 
 use super::adapter::{adapted, adapted_embedding};
 use super::{Cx, Split};
+use crate::parallel::Role;
 use crate::scenario::{Checkpointing, Kernels, Quantization};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Dims, Tensor};
@@ -220,9 +221,11 @@ impl Cx {
         rows: u64,
         width: u64,
     ) -> Tensor {
-        self.module(name, |cx| {
-            let found = cx.asks_for_gradient(cx.table(ids, rows, width));
-            adapted_embedding(cx, name, [ids, &found], rows, None)
+        self.as_role(Role::InputEmbedding, name, ids, |ids| {
+            self.module(name, |cx| {
+                let found = cx.asks_for_gradient(cx.table(ids, rows, width));
+                adapted_embedding(cx, name, [ids, &found], rows, None)
+            })
         })
     }
 
@@ -234,11 +237,13 @@ impl Cx {
         rows: u64,
         width: u64,
     ) -> Tensor {
-        self.module(name, |cx| {
-            let found = cx.table(ids, rows, width);
-            let factor = cx.buffer("embed_scale", [0; 0], cx.env.weights);
-            let scaled = cx.asks_for_gradient(found.then(|found| found.mul(&factor)));
-            adapted_embedding(cx, name, [ids, &scaled], rows, Some(&factor))
+        self.as_role(Role::InputEmbedding, name, ids, |ids| {
+            self.module(name, |cx| {
+                let found = cx.table(ids, rows, width);
+                let factor = cx.buffer("embed_scale", [0; 0], cx.env.weights);
+                let scaled = cx.asks_for_gradient(found.then(|found| found.mul(&factor)));
+                adapted_embedding(cx, name, [ids, &scaled], rows, Some(&factor))
+            })
         })
     }
 

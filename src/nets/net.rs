@@ -9,6 +9,10 @@ pub trait Net {
     /// The tensors of one micro-batch, allocated before forward.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor>;
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output;
+    /// Whether a script calls it for predictions and computes the loss itself: wrappers are around the model alone.
+    fn computes_loss_outside(&self) -> bool {
+        false
+    }
     /// How tensor parallelism splits its modules; `None` where its library has no plan for it.
     fn tensor_plan(&self) -> Option<Plan> {
         None

@@ -1,7 +1,19 @@
 //! Several GPUs: what wrappers around a model do on one rank, a file for each of PyTorch's and DeepSpeed's.
 
+mod fsdp1;
+mod fsdp2;
+mod wrapper;
+mod zero;
+
+use std::rc::Rc;
+
 use crate::mesh::{Mesh, Rank};
-use crate::scenario::{Parallel, Parallelism};
+use crate::scenario::{Case, Parallel, Parallelism, PolicyType, Precision, Trainer, Training};
+use crate::tape::Tape;
+pub use fsdp1::FullyShardedDataParallel;
+pub use fsdp2::FullyShard;
+pub use wrapper::{Role, Unwrapped, Wrapper};
+pub use zero::{ZeroOptimizer, ZeroParameters};
 
 /// The job that a run is one rank of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,6 +21,9 @@ pub struct World {
     pub mesh: Mesh,
     pub rank: Rank,
     pub parallel: Parallel,
+    pub trainer: Trainer,
+    /// The model's hidden size, from which transformers works out sizes that are left to it.
+    pub hidden: Option<u64>,
 }
 
 impl World {
@@ -20,7 +35,40 @@ impl World {
             strategy: Parallelism::None,
             ..Parallel::DEFAULT
         },
+        trainer: Trainer::Torch,
+        hidden: None,
     };
+
+    /// The first rank of a scenario's job. What its trainer decides is decided here.
+    pub fn of_case(case: &Case) -> Self {
+        let scenario = case.scenario;
+        let trainer = scenario.stack.trainer;
+        let mut world = Self {
+            mesh: scenario.mesh(),
+            rank: Rank::default(),
+            parallel: scenario.parallel,
+            trainer,
+            hidden: case.listed_size("hidden"),
+        };
+        let half = match scenario.training.precision {
+            Precision::AmpBf16 | Precision::AmpBf16OnBf16 => PolicyType::Bf16,
+            Precision::AmpFp16 => PolicyType::Fp16,
+            _ => PolicyType::Own,
+        };
+        let parallel = &mut world.parallel;
+        if parallel.param_dtype == PolicyType::Auto {
+            parallel.param_dtype = half;
+        }
+        if parallel.reduce_dtype == PolicyType::Auto {
+            // accelerate reduces in the type it computes in; torchtitan and PyTorch's own examples in fp32.
+            parallel.reduce_dtype = match half {
+                PolicyType::Own => PolicyType::Own,
+                _ if is_accelerate(trainer) => half,
+                _ => PolicyType::Fp32,
+            };
+        }
+        world
+    }
 
     /// The first rank of so many that share the work by one strategy alone.
     pub fn of(strategy: Parallelism, gpus: u32) -> Self {
@@ -41,4 +89,29 @@ impl World {
             ..Self::ALONE
         }
     }
+
+    /// What this job puts around its model; on one GPU, nothing.
+    pub fn wrapper(self, tape: &Tape, training: &Training) -> Rc<dyn Wrapper> {
+        use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
+        if self.mesh.shard <= 1 {
+            return Rc::new(Unwrapped);
+        }
+        match self.parallel.strategy {
+            None | Ddp => Rc::new(Unwrapped),
+            Fsdp1 => Rc::new(FullyShardedDataParallel::new(tape, self)),
+            Fsdp2 | Hsdp => Rc::new(FullyShard::new(tape, self, training)),
+            Zero1 => Rc::new(ZeroOptimizer::new(tape, self, 1)),
+            Zero2 => Rc::new(ZeroOptimizer::new(tape, self, 2)),
+            Zero3 => Rc::new(ZeroParameters::new(tape, self)),
+        }
+    }
+}
+
+/// Whether a trainer prepares its model with accelerate.
+fn is_accelerate(trainer: Trainer) -> bool {
+    use Trainer::{Axolotl, LlamaFactory, Swift, Transformers, Trl, Unsloth};
+    matches!(
+        trainer,
+        Transformers | Trl | Axolotl | LlamaFactory | Unsloth | Swift
+    )
 }

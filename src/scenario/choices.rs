@@ -240,6 +240,16 @@ choice! {
 }
 
 choice! {
+    /// A switch that a program sets by itself where nobody does.
+    Toggle {
+        #[default]
+        Auto = "auto", "as the program sets it";
+        On = "on", "on";
+        Off = "off", "off";
+    }
+}
+
+choice! {
     /// What ZeRO or FSDP keep in host memory.
     Offload {
         #[default]

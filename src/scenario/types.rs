@@ -3,7 +3,7 @@
 use super::network::Network;
 use super::{
     Attention, Checkpointing, ContextParallel, Distribution, Kernels, LossKernel, Offload,
-    Optimizer, Parallelism, PolicyType, Precision, Quantization, Schedule, Trainer, Wrap,
+    Optimizer, Parallelism, PolicyType, Precision, Quantization, Schedule, Toggle, Trainer, Wrap,
 };
 use crate::catalog::{self, ModelEntry, Os};
 use crate::order::Map;
@@ -151,6 +151,8 @@ pub struct Parallel {
     pub bucket_mb: u64,
     /// DDP's gradients live in its buckets.
     pub bucket_view: bool,
+    /// Each of DDP's replicas steps a part of the parameters (`ZeroRedundancyOptimizer`).
+    pub partition_optimizer: bool,
     /// Which modules FSDP gathers as one.
     pub wrap: Wrap,
     /// FSDP gathers weights again for backward.
@@ -162,6 +164,8 @@ pub struct Parallel {
     /// The types of FSDP's mixed precision: of gathered weights, and in which gradients are reduced.
     pub param_dtype: PolicyType,
     pub reduce_dtype: PolicyType,
+    /// Four-bit weights are stored in a floating type, so that they can be sharded.
+    pub shard_quantized: bool,
     /// How many units FSDP gathers ahead when told to; zero leaves it to its default.
     pub prefetch_forward: u32,
     pub prefetch_backward: u32,
@@ -177,6 +181,17 @@ pub struct Parallel {
     pub schedule: Schedule,
     /// How many stages of the pipeline each GPU has.
     pub virtual_stages: u32,
+    /// The sizes of ZeRO's buffers and the limits of stage 3, in elements; zero leaves one to the program.
+    pub zero_bucket: u64,
+    pub zero_prefetch: u64,
+    pub zero_persistence: u64,
+    pub zero_live: u64,
+    pub zero_reuse: u64,
+    pub zero_subgroup: u64,
+    /// Whether ZeRO reduces while backward goes on.
+    pub zero_overlap: Toggle,
+    /// ZeRO copies gradients behind each other as they come.
+    pub zero_contiguous: bool,
     pub offload: Offload,
 }
 
@@ -377,12 +392,14 @@ impl Parallel {
         ep: 1,
         bucket_mb: 25,
         bucket_view: false,
+        partition_optimizer: false,
         wrap: Wrap::Auto,
         reshard: true,
         reshard_to: 0,
         reshard_root: true,
         param_dtype: PolicyType::Auto,
         reduce_dtype: PolicyType::Auto,
+        shard_quantized: false,
         prefetch_forward: 0,
         prefetch_backward: 0,
         sync_each: false,
@@ -391,6 +408,14 @@ impl Parallel {
         context: ContextParallel::Ring,
         schedule: Schedule::OneForwardOneBackward,
         virtual_stages: 1,
+        zero_bucket: 0,
+        zero_prefetch: 0,
+        zero_persistence: 0,
+        zero_live: 0,
+        zero_reuse: 0,
+        zero_subgroup: 0,
+        zero_overlap: Toggle::Auto,
+        zero_contiguous: true,
         offload: Offload::None,
     };
 }

@@ -72,7 +72,9 @@ impl Ddp {
             let (buckets, syncs) = (self.buckets.clone(), self.syncs.clone());
             let hook: Rc<PostAccumulateGradHook> = Rc::new(move |param: &Rc<Param>| {
                 if syncs.get() {
-                    let part = buckets.borrow().first().map(Tensor::detach);
+                    let buckets = buckets.borrow();
+                    let layout = *param.data.layout();
+                    let part = buckets.first().map(|bucket| bucket.as_strided(layout));
                     param.grad.replace(part);
                 }
             });

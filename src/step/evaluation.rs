@@ -21,7 +21,7 @@ pub fn evaluate(net: &dyn Net, cx: &Cx, data: &Data, samples: u64) {
     for tensor in &batch {
         tensor.set_category(Category::Inputs);
     }
-    let Output { loss, held } = tape.no_grad(|| cx.autocast(|| net.forward(&cx, &batch)));
+    let Output { loss, held } = tape.no_grad(|| cx.call(net, &batch));
     drop((loss, held));
     // What the model held as attributes of a graph that was never made.
     drop(tape.take_graph());

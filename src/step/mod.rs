@@ -9,12 +9,16 @@ mod evaluation;
 mod hooks;
 mod optimizer;
 mod plan;
+mod redundancy;
 mod resume;
 mod scaler;
 mod tensor_parallel;
 mod training;
 mod turns;
 mod wrapper;
+
+#[cfg(test)]
+mod laws;
 
 use crate::nets::Net;
 use crate::scenario::{Data, Training};

@@ -9,13 +9,13 @@ use super::optimizer::{self, OptimizerState};
 use super::scaler::GradScaler;
 use super::wrapper::{Pass, Wrapper};
 use super::{
-    Detail, Mode, Run, RunPlan, Turn, clipping, evaluation, one_by_one, plan, resume,
+    Detail, Mode, Run, RunPlan, Turn, clipping, evaluation, one_by_one, plan, redundancy, resume,
     tensor_parallel,
 };
 use crate::nets::{self, Cx, Env, Model, Net, Output, TensorParallel, construct};
 use crate::parallel::World;
 use crate::scenario::{Checkpointing, Data, Precision, Quantization, Training};
-use crate::tape::{DType, Machine, Param, Phase, Tape, Tensor};
+use crate::tape::{DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
 /// A model with all that trains it.
 pub struct TrainingLoop<'a> {
@@ -28,6 +28,8 @@ pub struct TrainingLoop<'a> {
     model: Model,
     wrappers: Vec<Box<dyn Wrapper>>,
     trainable: Vec<Rc<Param>>,
+    /// Those of them that this rank's optimizer has.
+    stepped: Vec<Rc<Param>>,
     optimizer: OptimizerState,
     scaler: Option<GradScaler>,
     variables: Variables,
@@ -65,7 +67,13 @@ impl<'a> TrainingLoop<'a> {
             Detail::Tensors => tape.keep_notes(),
         }
         tape.evaluate(plan.mode == Mode::Evaluate);
-        let mut env = Env::new(training.clone(), plan.libraries, plan.folding);
+        let wrapper = plan.world.wrapper(&tape, training);
+        let folding = if wrapper.folds() && !redundancy::is_partitioned(&plan.world) {
+            plan.folding
+        } else {
+            Folding::Nothing
+        };
+        let mut env = Env::new(training.clone(), plan.libraries, folding).wrapped(wrapper);
         env.tensor = tensor_group(net, training, &plan.world);
         let cx = Cx::new(tape.clone(), Rc::new(env));
         let model = construct(net, &cx, data);
@@ -81,6 +89,7 @@ impl<'a> TrainingLoop<'a> {
             tape,
             cx,
             wrappers,
+            stepped: redundancy::of_this_rank(&plan.world, model.trainable().cloned().collect()),
             trainable: model.trainable().cloned().collect(),
             model,
             optimizer: OptimizerState::new(training.optimizer, plan.warm),
@@ -93,7 +102,7 @@ impl<'a> TrainingLoop<'a> {
     /// stays and DDP lays its buckets out anew in the second, nor where something follows the last step.
     pub fn repeats(&self, step: u32) -> bool {
         let followed = self.plan.evaluation > 0 || self.plan.resumes;
-        step > 1 && !followed && self.tape.again(step)
+        step > 1 && !followed && self.cx.env.wrapper.repeats() && self.tape.again(step)
     }
 
     /// One step: the passes of its micro-batches, and the update of the weights.
@@ -140,10 +149,11 @@ impl<'a> TrainingLoop<'a> {
 
     fn forward(&mut self, pass: Pass, batch: &[Tensor]) -> Flight {
         self.tape.mark(pass.step, Phase::Forward);
+        self.cx.env.wrapper.before_pass(pass.last);
         for wrapper in &mut self.wrappers {
             wrapper.before_forward(&self.model, pass);
         }
-        let forward = || self.cx.autocast(|| self.net.forward(&self.cx, batch));
+        let forward = || self.cx.call(self.net, batch);
         let Output { mut loss, held } = match self.training.checkpointing {
             Checkpointing::Offload => self.tape.offloading(forward),
             _ => forward(),
@@ -178,6 +188,7 @@ impl<'a> TrainingLoop<'a> {
         }
         self.variables.loss = self.training.keep_outputs.then(|| loss.clone());
         loss.backward();
+        self.cx.env.wrapper.after_backward();
         graph.extend(self.tape.take_graph());
         if self.training.keep_outputs {
             self.variables.graph = graph;
@@ -190,14 +201,17 @@ impl<'a> TrainingLoop<'a> {
         if let Some(scaler) = &mut self.scaler {
             scaler.unscale(&self.tape);
         }
-        if self.training.clip {
+        let wrapper = self.cx.env.wrapper.clone();
+        if self.training.clip && !wrapper.clips() {
             clipping::clip_by_norm(&self.tape, &self.trainable);
         }
+        wrapper.before_step();
         let laid_out = tensor_parallel::laid_out_as_parameters(&self.tape, &self.trainable);
         if !self.training.optimizer_in_backward {
-            self.optimizer.step(&self.tape, &self.trainable);
+            self.optimizer.step(&self.tape, &self.stepped);
         }
         drop(laid_out);
+        wrapper.after_step();
         if let Some(scaler) = &mut self.scaler {
             scaler.update();
         }
@@ -287,7 +301,6 @@ mod tests {
     use crate::catalog;
     use crate::nets::{self, Sizes};
     use crate::scenario::{Lora, Optimizer, Parallelism, presets};
-    use crate::tape::Folding;
 
     /// The first step declares no parameter that the constructed model has not.
     #[track_caller]

@@ -4,20 +4,22 @@ use serde_json::{Map, Value};
 
 use super::simulated;
 use super::world::world;
+use crate::scenario::{Precision, Quantization};
 use crate::step::{self, RunPlan};
 
 type Object = Map<String, Value>;
 
 /// What a record may use that is not modelled, each by the name that a refusal gives it.
 const NOT_MODELLED: &[(&str, fn(&Object) -> bool)] = &[
-    ("FSDP 1", |knobs| is(knobs, "strategy", "fsdp1")),
-    ("FSDP 2", |knobs| {
-        is(knobs, "strategy", "fsdp2") || beyond(knobs, "fsdp")
+    ("DeepSpeed without ZeRO", |knobs| is_zero(knobs, 0)),
+    ("adapters under ZeRO stage 3", |knobs| {
+        is_zero(knobs, 3) && knobs.get("lora").is_some_and(Value::is_object)
     }),
-    ("ZeroRedundancyOptimizer", |knobs| {
-        is(knobs, "strategy", "zero1_torch")
+    ("master weights in bf16", |knobs| {
+        knobs
+            .get("ds_cfg")
+            .is_some_and(|config| config.get("_bf16").is_some())
     }),
-    ("DeepSpeed", |knobs| is(knobs, "strategy", "ds")),
     ("context parallel", |knobs| beyond(knobs, "cp")),
     ("Ulysses", |knobs| beyond(knobs, "ulysses")),
     ("pipeline parallel", |knobs| beyond(knobs, "pp")),
@@ -36,12 +38,54 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
     if !missing.is_empty() {
         return Err(format!("not modelled: {}", missing.join(", ")));
     }
-    let (data, training) = simulated::settings(knobs)?;
+    let (data, mut training) = simulated::settings(knobs)?;
+    if is(knobs, "trainer", "hf") && is(knobs, "strategy", "fsdp2") {
+        // A trainer's label says nothing of the types: the weights are loaded in one, autocast lowers to another.
+        let loaded_half = is(knobs, "base_dtype", "bf16");
+        training.precision = match (loaded_half, is(knobs, "amp", "bf16")) {
+            (true, true) => Precision::AmpBf16OnBf16,
+            (true, false) => Precision::Bf16,
+            (false, true) => Precision::AmpBf16,
+            (false, false) => Precision::Fp32,
+        };
+    }
+    if let Some(quant) = knobs.get("quant").and_then(Value::as_str) {
+        training.quantization = match quant {
+            "nf4" => Quantization::Nf4,
+            "nf4-dq" => Quantization::Nf4Double,
+            other => return Err(format!("quantisation to {other} is not modelled")),
+        };
+        let prepared = knobs
+            .get("lora")
+            .and_then(|lora| lora.get("prep"))
+            .and_then(Value::as_bool)
+            != Some(false);
+        if prepared && training.precision == Precision::AmpBf16OnBf16 {
+            // `prepare_model_for_kbit_training`: whatever is not quantised is cast up.
+            training.precision = Precision::AmpBf16;
+        }
+    }
+    if is(knobs, "strategy", "ds") && !is(knobs, "precision", "fp32") {
+        // `module.bfloat16()` or `module.half()`: all weights, adapters too.
+        let fp16 = is(knobs, "precision", "fp16");
+        training.precision = if fp16 {
+            Precision::Fp16
+        } else {
+            Precision::Bf16
+        };
+        if let Some(lora) = &mut training.lora {
+            lora.fp32_adapters = false;
+        }
+    }
     let plan = RunPlan {
-        world: world(knobs)?,
+        world: world(knobs, dims)?,
         ..RunPlan::first_steps(3)
     };
     simulated::run_with(knobs, dims, &data, &training, plan)
+}
+
+fn is_zero(knobs: &Object, stage: u64) -> bool {
+    is(knobs, "strategy", "ds") && knobs.get("zero").and_then(Value::as_u64) == Some(stage)
 }
 
 fn is(knobs: &Object, name: &str, value: &str) -> bool {
@@ -50,4 +94,45 @@ fn is(knobs: &Object, name: &str, value: &str) -> bool {
 
 fn beyond(knobs: &Object, degree: &str) -> bool {
     knobs.get(degree).and_then(Value::as_u64) > Some(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::truth::simulated::{Metric, measured};
+
+    const TINY: &str = r#"{"hidden": 2048, "layers": 22, "heads": 32, "kv": 4, "ffn": 5632, "vocab": 32000, "tied": false,
+        "head_dim": 64, "family": "llama"}"#;
+
+    /// Peak and end of forward of PyTorch 2.15 and its wrappers on one rank of a bookkeeping GPU.
+    #[track_caller]
+    fn check(knobs: &str, expected: [u64; 2]) {
+        let read = |text| serde_json::from_str::<Object>(text).unwrap();
+        let run = run(&read(knobs), &read(TINY)).unwrap();
+        let found =
+            [Metric::Allocated, Metric::Forward].map(|metric| measured(&run, metric).unwrap());
+        for (found, expected) in found.into_iter().zip(expected) {
+            assert!(found.abs_diff(expected) <= 4096, "{found} for {expected}");
+        }
+    }
+
+    #[test]
+    fn wrappers_gather_and_reduce_as_recorded() {
+        check(
+            r#"{"precision": "fp32", "optim": "adamw_fused", "mb": 1, "seq": 512, "attn": "sdpa", "strategy": "fsdp2", "fsdp": 64, "mp_param": "bf16", "mp_reduce": "fp32"}"#,
+            [1_983_453_696, 1_282_447_872],
+        );
+        check(
+            r#"{"precision": "fp32", "optim": "adamw_fused", "mb": 2, "seq": 2048, "attn": "sdpa", "ckpt": true, "strategy": "fsdp2", "fsdp": 8, "mp_param": "bf16", "mp_reduce": "fp32", "reshard": false}"#,
+            [5_885_658_624, 4_837_115_392],
+        );
+        check(
+            r#"{"precision": "bf16", "optim": "adamw_fused", "mb": 2, "seq": 2048, "attn": "sdpa", "accum": 4, "strategy": "fsdp2", "fsdp": 8}"#,
+            [12_884_459_520, 11_483_582_464],
+        );
+        check(
+            r#"{"precision": "bf16", "optim": "adamw_fused", "mb": 2, "seq": 2048, "attn": "sdpa", "strategy": "ds", "dp": 8, "zero": 2}"#,
+            [13_346_378_752, 12_297_834_496],
+        );
+    }
 }

@@ -20,6 +20,10 @@ pub enum Metric {
     Expandable,
     /// Allocated when the last forward ends.
     Forward,
+    /// The peak of a phase of the last step.
+    Phase(Phase),
+    /// Allocated between steps.
+    Static,
 }
 
 impl Metric {
@@ -29,6 +33,10 @@ impl Metric {
             "reserved" => Self::Reserved,
             "expandable" => Self::Expandable,
             "forward" => Self::Forward,
+            "forward-peak" => Self::Phase(Phase::Forward),
+            "backward-peak" => Self::Phase(Phase::Backward),
+            "optimizer-peak" => Self::Phase(Phase::Optimizer),
+            "static" => Self::Static,
             _ => return None,
         })
     }
@@ -41,6 +49,17 @@ impl Metric {
                 .iter()
                 .find_map(|of| of["peak_reserved"].as_u64()),
             Self::Forward => record["fwd_end"].as_u64(),
+            Self::Static => record["static_end"].as_u64(),
+            Self::Phase(phase) => {
+                let name = match phase {
+                    Phase::Forward => "forward",
+                    Phase::Backward => "backward",
+                    Phase::Optimizer => "optimizer",
+                    Phase::Evaluation => "evaluation",
+                    Phase::Setup | Phase::Resume => return None,
+                };
+                record["phase_peaks"][name].as_u64()
+            }
         }
     }
 }
@@ -66,6 +85,15 @@ pub fn measured(run: &step::Run, metric: Metric) -> Result<u64, String> {
             .rev()
             .find(|peak| peak.mark.phase == Phase::Forward)
             .map(|peak| peak.end),
+        Metric::Phase(phase) => {
+            let of_phase = peaks.phases.iter().filter(|peak| peak.mark.phase == phase);
+            let last = of_phase.clone().map(|peak| peak.mark.step).max();
+            of_phase
+                .filter(|peak| Some(peak.mark.step) == last)
+                .map(|peak| peak.bytes)
+                .max()
+        }
+        Metric::Static => peaks.phases.last().map(|peak| peak.end),
         Metric::Reserved | Metric::Expandable => Some(peaks.reserved),
     };
     predicted.ok_or_else(|| "nothing was run".to_string())
@@ -80,7 +108,7 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         training.use_cache = false;
     }
     let plan = step::RunPlan {
-        world: world(knobs)?,
+        world: world(knobs, dims)?,
         ..step::RunPlan::first_steps(3)
     };
     run_with(knobs, dims, &data, &training, plan)

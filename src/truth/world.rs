@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 use crate::mesh::{Mesh, Rank};
 use crate::parallel::World;
 use crate::scenario::{
-    ContextParallel, Offload, Parallel, Parallelism, PolicyType, Schedule, Wrap,
+    ContextParallel, Offload, Parallel, Parallelism, PolicyType, Schedule, Toggle, Trainer, Wrap,
 };
 
 /// The rank that a record's settings describe.
-pub fn world(knobs: &Map<String, Value>) -> Result<World, String> {
+pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<World, String> {
     let text = |name: &str| knobs.get(name).and_then(Value::as_str);
     let flag =
         |name: &str, default: bool| knobs.get(name).and_then(Value::as_bool).unwrap_or(default);
@@ -41,6 +41,8 @@ pub fn world(knobs: &Map<String, Value>) -> Result<World, String> {
             Some(other) => return Err(format!("{name} `{other}` is not known")),
         })
     };
+    let config = |name: &str| knobs.get("ds_cfg").and_then(|config| config.get(name));
+    let zero = |name: &str| config(name).and_then(Value::as_u64).map_or(0, |n| n.max(1));
     let divides_states = matches!(
         strategy,
         Parallelism::Zero1 | Parallelism::Zero2 | Parallelism::Zero3
@@ -58,6 +60,7 @@ pub fn world(knobs: &Map<String, Value>) -> Result<World, String> {
         ep: degree("ep"),
         bucket_mb: knobs.get("bucket_mb").and_then(Value::as_u64).unwrap_or(25),
         bucket_view: flag("gabv", false),
+        partition_optimizer: text("strategy") == Some("zero1_torch"),
         wrap: match (text("wrap").unwrap_or("layer"), text("trainer")) {
             ("layer", Some(_)) => Wrap::Ends,
             ("layer", None) => Wrap::Layers,
@@ -70,6 +73,7 @@ pub fn world(knobs: &Map<String, Value>) -> Result<World, String> {
         reshard_root: text("root_reshard") != Some("default"),
         param_dtype: policy("mp_param")?,
         reduce_dtype: policy("mp_reduce")?,
+        shard_quantized: text("quant_storage") == Some("bf16"),
         prefetch_forward: number("prefetch_fwd", 0),
         prefetch_backward: number("prefetch_bwd", 0),
         sync_each: !flag("no_sync", true),
@@ -98,6 +102,19 @@ pub fn world(knobs: &Map<String, Value>) -> Result<World, String> {
         } else {
             Offload::None
         },
+        zero_bucket: zero("reduce_bucket_size"),
+        // One element is as good as none.
+        zero_prefetch: zero("stage3_prefetch_bucket_size"),
+        zero_persistence: zero("stage3_param_persistence_threshold"),
+        zero_live: zero("stage3_max_live_parameters"),
+        zero_reuse: zero("stage3_max_reuse_distance"),
+        zero_subgroup: zero("sub_group_size"),
+        zero_overlap: match config("overlap_comm").and_then(Value::as_bool) {
+            None => Toggle::Auto,
+            Some(true) => Toggle::On,
+            Some(false) => Toggle::Off,
+        },
+        zero_contiguous: config("contiguous_gradients").and_then(Value::as_bool) != Some(false),
         ..Parallel::DEFAULT
     };
     let mesh = Mesh {
@@ -116,5 +133,11 @@ pub fn world(knobs: &Map<String, Value>) -> Result<World, String> {
         mesh,
         rank,
         parallel,
+        trainer: match text("trainer") {
+            Some("hf") => Trainer::Transformers,
+            Some("sft") => Trainer::Trl,
+            _ => Trainer::Torch,
+        },
+        hidden: dims.get("hidden").and_then(Value::as_u64),
     })
 }

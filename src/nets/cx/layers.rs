@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::{Cx, Region};
+use crate::parallel::Role;
 use crate::tape::{Folding, Tensor};
 
 /// What a layer of a list does to its state. Behind a pointer, so that the running of lists is compiled once and not
@@ -100,8 +101,12 @@ impl Cx {
         layer: Rc<Layer>,
     ) -> Vec<Tensor> {
         self.list_item(name, index, |cx| {
-            let body = move |cx: &Self, state: Vec<Tensor>| layer(cx, &state);
-            cx.block(Region::Layer(index), state, body)
+            let run = |state: Vec<Tensor>| {
+                let layer = layer.clone();
+                let body = move |cx: &Self, state: Vec<Tensor>| layer(cx, &state);
+                cx.block(Region::Layer(index), state, body)
+            };
+            cx.env.wrapper.module(Role::Layer, cx.scope, state, &run)
         })
     }
 }

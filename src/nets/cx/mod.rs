@@ -9,6 +9,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::libraries::Libraries;
+use super::net::{Net, Output};
+use crate::parallel::{Role, Unwrapped, Wrapper};
 use crate::scenario::{Precision, Training};
 use crate::tape::{DType, Folding, Scope, Tape, Tensor};
 pub use checkpoint::Region;
@@ -29,6 +31,8 @@ pub struct Env {
     pub tensor: TensorParallel,
     /// What a loop that computes its own loss calls by a name until it binds the name again.
     pub named: Rc<RefCell<Vec<Tensor>>>,
+    /// What stands around the model and its modules.
+    pub wrapper: Rc<dyn Wrapper>,
     /// The parameters and buffers of each module, by its scope.
     params: Rc<RefCell<Vec<Named>>>,
     /// Modules whose own weight has made way for another's.
@@ -58,8 +62,20 @@ impl Env {
             autocast,
             tensor: TensorParallel::ALONE,
             named: Rc::default(),
+            wrapper: Rc::new(Unwrapped),
             params: Rc::default(),
             tied: Rc::default(),
+        }
+    }
+}
+
+impl Env {
+    /// The same with something around the model.
+    pub fn wrapped(self, wrapper: Rc<dyn Wrapper>) -> Self {
+        Self {
+            autocast: self.autocast.filter(|_| !wrapper.casts()),
+            wrapper,
+            ..self
         }
     }
 }
@@ -99,6 +115,7 @@ impl Cx {
             autocast: self.env.autocast,
             folding: self.env.folding,
             tensor: self.env.tensor,
+            wrapper: self.env.wrapper.clone(),
             params: self.env.params.clone(),
             tied: self.env.tied.clone(),
             named: self.env.named.clone(),
@@ -118,6 +135,37 @@ impl Cx {
         }
     }
 
+    /// Runs the whole model on a batch, as a script calls it: under the run's autocast and in what stands around the model.
+    pub fn call(&self, net: &dyn Net, batch: &[Tensor]) -> Output {
+        if net.computes_loss_outside() {
+            return self.autocast(|| net.forward(self, batch));
+        }
+        let run = |batch: Vec<Tensor>| {
+            let Output { loss, held } = net.forward(self, &batch);
+            std::iter::once(loss).chain(held).collect()
+        };
+        let outputs = self.autocast(|| self.as_model(batch.to_vec(), &run));
+        let mut outputs = outputs.into_iter();
+        match outputs.next() {
+            Some(loss) => Output {
+                loss,
+                held: outputs.collect(),
+            },
+            None => Output::empty(self),
+        }
+    }
+
+    /// Runs `body` as the model that wrappers are put around.
+    pub fn as_model(
+        &self,
+        inputs: Vec<Tensor>,
+        body: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        self.env
+            .wrapper
+            .module(Role::Model, self.scope, inputs, body)
+    }
+
     /// Runs `body` under the autocast of the run, where it has one.
     pub fn autocast<T>(&self, body: impl FnOnce() -> T) -> T {
         self.tape.autocast(self.env.autocast, body)
@@ -126,6 +174,23 @@ impl Cx {
     /// Runs `body` as the child module `name`.
     pub fn module<T>(&self, name: &'static str, body: impl FnOnce(&Self) -> T) -> T {
         self.inside(name, None, body)
+    }
+
+    /// Runs `body`, which enters the child module `name` by itself, as what it is to a wrap policy.
+    pub fn as_role(
+        &self,
+        role: Role,
+        name: &'static str,
+        input: &Tensor,
+        body: impl Fn(&Tensor) -> Tensor,
+    ) -> Tensor {
+        let scope = self.tape.scope_in(self.scope, name, None);
+        let run = |given: Vec<Tensor>| given.iter().map(&body).collect();
+        let outputs = self
+            .env
+            .wrapper
+            .module(role, scope, vec![input.clone()], &run);
+        outputs.into_iter().next().unwrap_or_else(|| input.clone())
     }
 
     /// Runs `body` as the module `name.index` of a list.

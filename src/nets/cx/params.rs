@@ -126,9 +126,9 @@ impl Cx {
     fn made(&self, name: &str) -> Option<Rc<Param>> {
         let all = self.env.params.borrow();
         let mine = all.get(self.scope.index())?;
-        mine.iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, param)| param.clone())
+        let (_, found) = mine.iter().find(|(known, _)| *known == name)?;
+        self.env.wrapper.uses(found);
+        Some(found.clone())
     }
 
     fn keep(&self, name: &'static str, param: Rc<Param>) {

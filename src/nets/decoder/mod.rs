@@ -29,6 +29,7 @@ use mla::Mla;
 pub(super) use rope::{full_tables, rotated_in_fp32};
 
 use super::{Cx, ModelError, Net, Output, Plan, Sizes, head};
+use crate::parallel::Role;
 use crate::scenario::{Attention, Data};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -300,7 +301,12 @@ impl Decoder {
         let projects_out = self.embedding_dim != self.hidden;
         let normed = match self.family.norms.placement {
             Placement::PostSum => hidden.clone(),
-            _ => self.norm(cx, self.family.names.final_norm, hidden),
+            _ => {
+                let name = self.family.names.final_norm;
+                cx.as_role(Role::FinalNorm, name, hidden, |hidden| {
+                    self.norm(cx, name, hidden)
+                })
+            }
         };
         if projects_out {
             cx.linear("project_out", &normed, self.embedding_dim, false)
@@ -326,6 +332,12 @@ impl Decoder {
     }
 
     fn head(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
+        cx.as_role(Role::Head, "lm_head", hidden, |hidden| {
+            self.project(cx, hidden)
+        })
+    }
+
+    fn project(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
         let logits = if self.tied {
             let weight = self.head_weight(cx);
             cx.module("lm_head", |cx| {

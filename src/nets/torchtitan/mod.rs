@@ -4,6 +4,7 @@ mod block;
 mod rope;
 
 use super::{Cx, ModelError, Net, Output, Plan, Sizes, Split};
+use crate::parallel::Role;
 use crate::scenario::Data;
 use crate::tape::{DType, Tensor};
 
@@ -63,11 +64,20 @@ impl Net for Transformer {
         Some(TENSOR_PLAN)
     }
 
+    fn computes_loss_outside(&self) -> bool {
+        true
+    }
+
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [tokens, labels, ..] = batch else {
             return Output::empty(cx);
         };
-        let pred = self.model(cx, tokens);
+        let this = *self;
+        let model = |given: Vec<Tensor>| given.iter().map(|x| this.model(cx, x)).collect();
+        let outputs = cx.as_model(vec![tokens.clone()], &model);
+        let Some(pred) = outputs.into_iter().next() else {
+            return Output::empty(cx);
+        };
         let loss = cross_entropy_loss(cx, &pred, labels);
         Output {
             loss,
@@ -99,18 +109,24 @@ impl Transformer {
         let positions = self.max_positions.max(tokens.size(1));
         let freqs_cis = cx.buffer("freqs_cis", [positions, self.head_dim / 2, 2], DType::F32);
         let registered = cx.tape.construction_point();
-        let h = cx.embedding("tok_embeddings", tokens, self.vocab, self.dim);
+        let h = cx.as_role(Role::InputEmbedding, "tok_embeddings", tokens, |tokens| {
+            cx.embedding("tok_embeddings", tokens, self.vocab, self.dim)
+        });
         let this = *self;
         let state = cx.equal_layers("layers", self.layers, vec![h], move |cx, state| {
             let block = |x| this.block(cx, x, &freqs_cis);
             state.iter().map(block).collect()
         });
-        let normed: Option<Tensor> = state.first().map(|h| self.norm(cx, "norm", h));
+        let normed: Option<Tensor> = state
+            .first()
+            .map(|h| cx.as_role(Role::FinalNorm, "norm", h, |h| self.norm(cx, "norm", h)));
         drop(state);
         let Some(normed) = normed else {
             return tokens.clone();
         };
-        let output = cx.linear("output", &normed, self.vocab, false);
+        let output = cx.as_role(Role::Head, "output", &normed, |normed| {
+            cx.linear("output", normed, self.vocab, false)
+        });
         // `to_empty` allocates a module's own tensors after those of its children.
         cx.tape.construct_here(start, registered);
         output

@@ -1,7 +1,10 @@
 //! How GPUs share the work.
 
 use crate::scenario::setting::{Setting, ValueType};
-use crate::scenario::{ContextParallel, Offload, Parallelism, PolicyType, Schedule, Wrap};
+use crate::scenario::{ContextParallel, Offload, Parallelism, PolicyType, Schedule, Toggle, Wrap};
+
+/// More than any model has parameters.
+const MOST_ELEMENTS: u64 = 1_000_000_000_000_000;
 
 pub(super) const SETTINGS: &[Setting] = &[
     Setting {
@@ -97,6 +100,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         parent: None,
     },
     Setting {
+        path: "parallel.partition_optimizer",
+        key: "partition_optimizer",
+        label: "Partitioned optimizer",
+        unit: "",
+        value_type: ValueType::Switch,
+        help: "PyTorch's ZeroRedundancyOptimizer: each of DDP's replicas steps whole parameters of its own.",
+        memory: "Divides the optimizer's states by the number of replicas; a GPU has at least those of its largest parameter.",
+        access: switch!(parallel.partition_optimizer),
+        parent: None,
+    },
+    Setting {
         path: "parallel.reshard",
         key: "reshard",
         label: "Reshard after forward",
@@ -163,6 +177,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "FSDP's MixedPrecision reduce_dtype: the type in which gradients are summed over GPUs.",
         memory: "fp32 doubles the buffer of the unit that is being reduced.",
         access: choice!(PolicyType, parallel.reduce_dtype),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.shard_quantized",
+        key: "shard_quantized",
+        label: "Shard four-bit weights",
+        unit: "",
+        value_type: ValueType::Switch,
+        help: "Four-bit weights are stored in a floating type (bnb_4bit_quant_storage=bfloat16), which FSDP 2 can shard; it leaves those in bytes whole on each GPU.",
+        memory: "Divides the quantised weights by the number of GPUs; their scales stay whole.",
+        access: switch!(parallel.shard_quantized),
         parent: None,
     },
     Setting {
@@ -251,6 +276,112 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "How many stages of the pipeline each GPU has, under schedules that interleave them.",
         memory: "More stages make the bubble smaller and keep more micro-batches in flight.",
         access: whole!(parallel.virtual_stages),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.zero_bucket",
+        key: "zero_bucket",
+        label: "ZeRO's reduce bucket",
+        unit: "elements",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: MOST_ELEMENTS,
+        },
+        help: "DeepSpeed's reduce_bucket_size; 0 stands for its default, 5e8, or for what transformers' auto makes of it, the hidden size squared.",
+        memory: "The bucket takes two bytes an element while backward runs, at stage 3 for ever; gradients of several ranks are copied once more.",
+        access: whole!(parallel.zero_bucket),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.zero_prefetch",
+        key: "zero_prefetch",
+        label: "ZeRO-3's prefetch bucket",
+        unit: "elements",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: MOST_ELEMENTS,
+        },
+        help: "DeepSpeed's stage3_prefetch_bucket_size; 0 stands for its default, 5e7, or for transformers' auto; 1 for none.",
+        memory: "Weights that are gathered ahead of their module.",
+        access: whole!(parallel.zero_prefetch),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.zero_persistence",
+        key: "zero_persist",
+        label: "ZeRO-3's persistence threshold",
+        unit: "elements",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: MOST_ELEMENTS,
+        },
+        help: "DeepSpeed's stage3_param_persistence_threshold; 0 stands for its default, 1e5, or for transformers' auto, ten times the hidden size.",
+        memory: "Weights smaller than this are never divided again once gathered.",
+        access: whole!(parallel.zero_persistence),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.zero_live",
+        key: "zero_live",
+        label: "ZeRO-3's live parameters",
+        unit: "elements",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: MOST_ELEMENTS,
+        },
+        help: "DeepSpeed's stage3_max_live_parameters; 0 stands for its default, 1e9.",
+        memory: "So many weights may be gathered at a time: by default a model of a billion parameters is whole.",
+        access: whole!(parallel.zero_live),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.zero_reuse",
+        key: "zero_reuse",
+        label: "ZeRO-3's reuse distance",
+        unit: "elements",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: MOST_ELEMENTS,
+        },
+        help: "DeepSpeed's stage3_max_reuse_distance; 0 stands for its default, 1e9.",
+        memory: "Weights that are needed again within so many elements stay gathered.",
+        access: whole!(parallel.zero_reuse),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.zero_subgroup",
+        key: "zero_subgroup",
+        label: "ZeRO-3's sub-groups",
+        unit: "elements",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: MOST_ELEMENTS,
+        },
+        help: "DeepSpeed's sub_group_size; 0 stands for its default, 1e9.",
+        memory: "Weights are stepped so many at a time, each with its gradients in fp32.",
+        access: whole!(parallel.zero_subgroup),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.zero_overlap",
+        key: "zero_overlap",
+        label: "ZeRO's overlap",
+        unit: "",
+        value_type: ValueType::Choice(Toggle::CHOICES),
+        help: "DeepSpeed's overlap_comm: gradients are reduced while backward goes on; by default at stage 3 alone.",
+        memory: "On takes a second bucket.",
+        access: choice!(Toggle, parallel.zero_overlap),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.zero_contiguous",
+        key: "zero_contiguous",
+        label: "ZeRO's contiguous gradients",
+        unit: "",
+        value_type: ValueType::Switch,
+        help: "DeepSpeed's contiguous_gradients: gradients are copied into the bucket as they come.",
+        memory: "Off joins them when they are reduced instead.",
+        access: switch!(parallel.zero_contiguous),
         parent: None,
     },
     Setting {

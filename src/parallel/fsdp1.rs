@@ -1,0 +1,346 @@
+//! `FullyShardedDataParallel(use_orig_params=True)` (torch/distributed/fsdp/_flat_param.py and _runtime_utils.py): the
+//! parameters of a module are one flat parameter, of which each rank keeps a chunk.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use super::fsdp2::MixedPrecision;
+use super::{Role, World, Wrapper};
+use crate::scenario::Wrap;
+use crate::tape::{Category, DType, Layout, Param, Scope, Stream, Tape, Tensor};
+
+const UNSHARD: Stream = Stream::side(1);
+const PRE_UNSHARD: Stream = Stream::side(2);
+const POST_BACKWARD: Stream = Stream::side(3);
+
+/// The root module and the modules of a wrap policy.
+pub struct FullyShardedDataParallel(Rc<State>);
+
+struct State {
+    tape: Tape,
+    world: World,
+    policy: MixedPrecision,
+    modules: RefCell<Vec<Scope>>,
+    handles: RefCell<Vec<Rc<Handle>>>,
+    /// Handles in the order in which forward left them.
+    order: RefCell<Vec<usize>>,
+    syncs: Cell<bool>,
+    depth: Cell<u32>,
+}
+
+/// `FlatParamHandle`.
+struct Handle {
+    scope: Scope,
+    is_root: bool,
+    reshards: bool,
+    /// The model's parameters, and the part of each that lies in this rank's chunk.
+    params: Vec<(Rc<Param>, Rc<Param>)>,
+    /// Elements of the chunk.
+    chunk: u64,
+    loaded: DType,
+    computed: DType,
+    /// This rank's chunk.
+    _local: Tensor,
+    unsharded: RefCell<Option<Tensor>>,
+    /// The gradient of passes that did not reduce.
+    accumulated: RefCell<Option<Tensor>>,
+    /// The reduced gradient, which outlives the step (`_saved_grad_shard`).
+    saved: RefCell<Option<Tensor>>,
+    waiting: Cell<bool>,
+}
+
+impl fmt::Debug for FullyShardedDataParallel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FullyShardedDataParallel")
+    }
+}
+
+impl FullyShardedDataParallel {
+    pub fn new(tape: &Tape, world: World) -> Self {
+        Self(Rc::new(State {
+            tape: tape.clone(),
+            world,
+            policy: MixedPrecision::of(&world),
+            modules: RefCell::default(),
+            handles: RefCell::default(),
+            order: RefCell::default(),
+            syncs: Cell::new(true),
+            depth: Cell::new(0),
+        }))
+    }
+}
+
+impl Wrapper for FullyShardedDataParallel {
+    fn divides(&self) -> bool {
+        true
+    }
+
+    fn casts(&self) -> bool {
+        self.0.policy.param.is_some()
+    }
+
+    fn folds(&self) -> bool {
+        false
+    }
+
+    fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
+        let fsdp = &self.0;
+        let mut after: Vec<Rc<Param>> = state
+            .iter()
+            .filter(|param| param.is_buffer())
+            .cloned()
+            .collect();
+        tape.setting_up(|| {
+            let mut rest: Vec<Rc<Param>> = state
+                .iter()
+                .filter(|param| !param.is_buffer())
+                .cloned()
+                .collect();
+            let mut handles = Vec::new();
+            for &scope in fsdp.modules.borrow().iter() {
+                let (mine, others) = rest
+                    .into_iter()
+                    .partition(|param| tape.is_inside(param.scope, scope));
+                rest = others;
+                handles.push(fsdp.flatten(scope, false, mine));
+            }
+            handles.insert(0, fsdp.flatten(Scope::default(), true, rest));
+            for handle in &handles {
+                after.extend(handle.params.iter().map(|(_, shard)| shard.clone()));
+            }
+            fsdp.handles
+                .replace(handles.into_iter().map(Rc::new).collect());
+        });
+        after
+    }
+
+    fn module(
+        &self,
+        role: Role,
+        scope: Scope,
+        given: Vec<Tensor>,
+        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let fsdp = &self.0;
+        let is_root = role == Role::Model;
+        let wrapped = is_root || role == Role::Layer && fsdp.world.parallel.wrap != Wrap::Root;
+        if !wrapped || !is_root && fsdp.depth.get() > 1 {
+            return run(given);
+        }
+        let deeper = |given| {
+            fsdp.depth.set(fsdp.depth.get() + 1);
+            let outputs = run(given);
+            fsdp.depth.set(fsdp.depth.get() - 1);
+            outputs
+        };
+        if fsdp.tape.declaring() {
+            if !is_root {
+                fsdp.modules.borrow_mut().push(scope);
+            }
+            return deeper(given);
+        }
+        let handles = fsdp.handles.borrow();
+        let at = handles.iter().position(|handle| handle.scope == scope);
+        let found = at.and_then(|at| Some((at, handles.get(at)?.clone())));
+        drop(handles);
+        let Some((at, handle)) = found else {
+            return run(given);
+        };
+        let given = fsdp.pre_forward(&handle, given);
+        let outputs = deeper(given);
+        fsdp.post_forward(at, &handle, outputs)
+    }
+
+    fn before_pass(&self, last: bool) {
+        self.0.syncs.set(last || self.0.world.parallel.sync_each);
+    }
+
+    fn after_backward(&self) {
+        let handles = self.0.handles.borrow().clone();
+        for handle in handles {
+            if handle.waiting.get() {
+                self.0.post_backward(&handle);
+            }
+        }
+        self.0.order.borrow_mut().clear();
+    }
+}
+
+impl State {
+    /// Parameters are joined in one, of which this rank's chunk is kept.
+    fn flatten(&self, scope: Scope, is_root: bool, params: Vec<Rc<Param>>) -> Handle {
+        let tape = &self.tape;
+        let parallel = &self.world.parallel;
+        let ranks = u64::from(self.world.mesh.shard).max(1);
+        let rank = u64::from(self.world.rank.shard);
+        let loaded = params
+            .first()
+            .map_or(DType::F32, |param| param.data.dtype());
+        let sizes = params.iter().map(|param| param.data.numel());
+        let numel = sizes.fold(0, u64::saturating_add);
+        let chunk = numel.div_ceil(ranks);
+        let local = tape.empty("flat_param", [chunk], loaded);
+        local.set_category(Category::Parameters);
+        let (start, mut begin) = (chunk.saturating_mul(rank), 0_u64);
+        let end = start.saturating_add(chunk);
+        let params = params.into_iter().map(|param| {
+            let until = begin.saturating_add(param.data.numel());
+            let here = until.min(end).saturating_sub(begin.max(start));
+            begin = until;
+            if let Some(cast) = self.policy.param {
+                param.cast(cast);
+            }
+            let layout = Layout::contiguous([here]);
+            let outer = tape.enter(param.scope);
+            let shard = tape.shard(&param, layout, loaded, 0);
+            tape.enter(outer);
+            (param, shard)
+        });
+        Handle {
+            scope,
+            is_root,
+            reshards: parallel.reshard && !is_root,
+            params: params.collect(),
+            chunk,
+            loaded,
+            computed: self.policy.param.unwrap_or(loaded),
+            _local: local,
+            unsharded: RefCell::default(),
+            accumulated: RefCell::default(),
+            saved: RefCell::default(),
+            waiting: Cell::new(false),
+        }
+    }
+
+    fn padded(&self, handle: &Handle) -> u64 {
+        handle
+            .chunk
+            .saturating_mul(u64::from(self.world.mesh.shard).max(1))
+    }
+
+    /// `_unshard`: the chunk is cast where the policy asks for it, and gathered straight into the flat parameter.
+    fn unshard(&self, handle: &Handle) {
+        if handle.unsharded.borrow().is_some() || handle.params.is_empty() {
+            return;
+        }
+        let casts = handle.computed != handle.loaded;
+        let low = casts.then(|| {
+            self.tape.on(PRE_UNSHARD, || {
+                self.tape.empty("mp_shard", [handle.chunk], handle.computed)
+            })
+        });
+        let whole = self.tape.on(UNSHARD, || {
+            self.tape
+                .empty("unshard", [self.padded(handle)], handle.computed)
+        });
+        whole.set_category(Category::Parameters);
+        handle.unsharded.replace(Some(whole));
+        drop(low);
+    }
+
+    fn pre_forward(self: &Rc<Self>, handle: &Rc<Handle>, given: Vec<Tensor>) -> Vec<Tensor> {
+        if handle.is_root {
+            for handle in self.handles.borrow().iter() {
+                handle.saved.take();
+            }
+        }
+        let given: Vec<Tensor> = given
+            .into_iter()
+            .map(|input| match self.policy.param {
+                // `cast_root_forward_inputs` alone is on by default.
+                Some(dtype) if handle.is_root && input.dtype().is_floating() => input.to(dtype),
+                _ => input,
+            })
+            .collect();
+        self.unshard(handle);
+        handle.waiting.set(true);
+        if !self.tape.grad_enabled() || !given.iter().any(Tensor::requires_grad) {
+            return given;
+        }
+        let (this, handle) = (self.clone(), handle.clone());
+        Tensor::hooked(given, move || this.post_backward(&handle))
+    }
+
+    fn post_forward(
+        self: &Rc<Self>,
+        at: usize,
+        handle: &Rc<Handle>,
+        outputs: Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        if handle.reshards {
+            handle.unsharded.take();
+        }
+        self.order.borrow_mut().push(at);
+        let outputs = outputs.into_iter().flat_map(|output| {
+            if !output.requires_grad() {
+                return vec![output];
+            }
+            let (this, handle) = (self.clone(), handle.clone());
+            Tensor::hooked(vec![output], move || this.pre_backward(at, &handle))
+        });
+        outputs.collect()
+    }
+
+    /// The flat parameter is gathered again, and that of the module before it ahead (`BackwardPrefetch.BACKWARD_PRE`).
+    fn pre_backward(&self, at: usize, handle: &Handle) {
+        self.unshard(handle);
+        let order = self.order.borrow();
+        let place = order.iter().rposition(|other| *other == at);
+        let before = place.and_then(|place| place.checked_sub(1));
+        let target = before.and_then(|place| order.get(place).copied());
+        let target = target.and_then(|at| self.handles.borrow().get(at).cloned());
+        drop(order);
+        if let Some(target) = target.filter(|target| target.waiting.get()) {
+            self.unshard(&target);
+        }
+    }
+
+    /// The gradients of the parameters' views are joined in that of the flat parameter, which is reduced.
+    fn post_backward(&self, handle: &Handle) {
+        handle.waiting.set(false);
+        let tape = &self.tape;
+        let mut gradients: Vec<Tensor> = Vec::new();
+        gradients.extend(
+            handle
+                .params
+                .iter()
+                .filter_map(|(param, _)| param.grad.take()),
+        );
+        if gradients.is_empty() {
+            handle.unsharded.take();
+            return;
+        }
+        let padded = self.padded(handle);
+        let joined = tape.empty("cat", [padded], handle.computed);
+        drop(gradients);
+        let gradient = match handle.accumulated.take() {
+            Some(sum) => sum.add_in_place(&joined),
+            None => joined,
+        };
+        handle.unsharded.take();
+        if !self.syncs.get() {
+            gradient.set_category(Category::Gradients);
+            handle.accumulated.replace(Some(gradient));
+            return;
+        }
+        tape.on(POST_BACKWARD, || {
+            let reduce = self.policy.reduce.unwrap_or(handle.computed);
+            let cast = gradient.to(reduce);
+            let shard = tape.empty("reduce_scatter", [handle.chunk], reduce);
+            drop(cast);
+            let shard = shard.then(|shard| shard.to(handle.loaded));
+            shard.set_category(Category::Gradients);
+            let sum = match handle.saved.take() {
+                Some(before) => before.add_in_place(&shard),
+                None => shard,
+            };
+            for (_, param) in &handle.params {
+                let part = sum.as_strided(*param.data.layout());
+                param.grad.replace(Some(part));
+            }
+            handle.saved.replace(Some(sum));
+        });
+        drop(gradient);
+    }
+}

@@ -1,0 +1,493 @@
+//! `fully_shard` (torch/distributed/fsdp/_fully_shard): each module is a group of parameters that is gathered before it
+//! runs and sharded again after it.
+
+mod group;
+mod param;
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use super::{Role, World, Wrapper, is_accelerate};
+use crate::scenario::{Offload, PolicyType, Trainer, Training, Wrap};
+use crate::tape::fold::Fold;
+use crate::tape::{Category, DType, Param, Relay, Scope, Stream, Tape, Tensor};
+use group::ParamGroup;
+use param::ShardedParam;
+
+/// The streams of `FSDPCommContext`.
+const ALL_GATHER: Stream = Stream::side(1);
+const REDUCE_SCATTER: Stream = Stream::side(2);
+
+/// The modules of one call of `fully_shard`.
+struct Unit {
+    /// In the order in which they run.
+    scopes: Vec<Scope>,
+    fold: Option<Fold>,
+    /// `reshard_after_forward`.
+    reshards: bool,
+}
+
+/// `fully_shard` on the modules of a wrap policy and on the root.
+pub struct FullyShard(Rc<State>);
+
+/// What all groups share: the policy and `FSDPCommContext`.
+struct State {
+    tape: Tape,
+    world: World,
+    policy: MixedPrecision,
+    wrap: Wrap,
+    /// Adapters stand around the model, so that its final norm is not found.
+    adapters: bool,
+    /// Modules that the policy wraps, in the order in which they run.
+    modules: RefCell<Vec<Module>>,
+    groups: RefCell<Vec<Rc<ParamGroup>>>,
+    /// Weights that are not sharded (`ignored_params`).
+    ignored: RefCell<Vec<Tensor>>,
+    /// Groups in the order in which forward ended, for backward's prefetch (`post_forward_order`).
+    order: RefCell<Vec<usize>>,
+    /// Buffers that are gathered and not yet copied out, of the groups to come.
+    gathered: Relay,
+    /// The buffer that was copied out last: freed by the next copy-out of a forward (`all_gather_state`).
+    copied_out: Relay,
+    /// The input of the reduce-scatter under way: freed by the next (`reduce_scatter_state`).
+    reducing: Relay,
+    /// Whether backward reduces gradients (`set_requires_gradient_sync`).
+    reduces: Cell<bool>,
+    /// Modules under way: one inside another is part of it.
+    depth: Cell<u32>,
+}
+
+/// A module that the policy wraps.
+#[derive(Clone, Copy, Debug)]
+struct Module {
+    role: Role,
+    scope: Scope,
+    /// The row of equal layers that it stands for.
+    fold: Option<Fold>,
+}
+
+/// `MixedPrecisionPolicy`, where it asks for another type than the weights'.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MixedPrecision {
+    pub param: Option<DType>,
+    pub reduce: Option<DType>,
+}
+
+impl MixedPrecision {
+    pub fn of(world: &World) -> Self {
+        let param = dtype(world.parallel.param_dtype);
+        let reduce = dtype(world.parallel.reduce_dtype).filter(|reduce| Some(*reduce) != param);
+        Self { param, reduce }
+    }
+}
+
+fn dtype(policy: PolicyType) -> Option<DType> {
+    match policy {
+        PolicyType::Auto | PolicyType::Own => None,
+        PolicyType::Fp32 => Some(DType::F32),
+        PolicyType::Bf16 => Some(DType::BF16),
+        PolicyType::Fp16 => Some(DType::F16),
+    }
+}
+
+impl fmt::Debug for FullyShard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("FullyShard")
+    }
+}
+
+impl FullyShard {
+    pub fn new(tape: &Tape, world: World, training: &Training) -> Self {
+        let wrap = match world.parallel.wrap {
+            // accelerate's `fsdp2_prepare_model` and torchtitan's `apply_fsdp`.
+            Wrap::Auto if is_accelerate(world.trainer) => Wrap::Ends,
+            Wrap::Auto if world.trainer == Trainer::Torchtitan => Wrap::Ends,
+            Wrap::Auto => Wrap::Layers,
+            wrap => wrap,
+        };
+        Self(Rc::new(State {
+            wrap,
+            adapters: training.lora.is_some(),
+            tape: tape.clone(),
+            world,
+            policy: MixedPrecision::of(&world),
+            modules: RefCell::default(),
+            groups: RefCell::default(),
+            ignored: RefCell::default(),
+            order: RefCell::default(),
+            gathered: tape.relay(),
+            copied_out: tape.relay(),
+            reducing: tape.relay(),
+            reduces: Cell::new(true),
+            depth: Cell::new(0),
+        }))
+    }
+}
+
+impl Wrapper for FullyShard {
+    fn divides(&self) -> bool {
+        true
+    }
+
+    fn casts(&self) -> bool {
+        // accelerate leaves autocast out with `fully_shard` too (`_prepare_fsdp2`).
+        self.0.policy.param.is_some()
+    }
+
+    fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
+        let fsdp = &self.0;
+        let plan = fsdp.plan(tape, &state);
+        let mut members: Vec<Vec<ShardedParam>> = plan.iter().map(|_| Vec::new()).collect();
+        let mut sharded = Vec::with_capacity(state.len());
+        tape.each(&state, |param| {
+            if param.is_buffer() {
+                sharded.push(param.clone());
+                return;
+            }
+            if fsdp.ignores(param) {
+                let data = &param.data;
+                let whole =
+                    tape.setting_up(|| tape.empty_as(param.name, *data.layout(), data.dtype()));
+                whole.set_category(Category::Parameters);
+                fsdp.ignored.borrow_mut().push(whole);
+                sharded.push(param.clone());
+                return;
+            }
+            let inside = |scope: &Scope| tape.is_inside(param.scope, *scope);
+            // The root, which comes first, is what remains.
+            let at = plan
+                .iter()
+                .skip(1)
+                .position(|unit| unit.scopes.iter().any(inside));
+            let at = at.map_or(0, |at| at + 1);
+            let of_unit = plan.get(at).and_then(|unit| unit.fold);
+            if param.fold != of_unit {
+                // A group of many layers' parameters is not the group of one of them.
+                tape.break_folds();
+            }
+            let param = ShardedParam::new(tape, param, &fsdp.world, fsdp.policy.param);
+            sharded.push(param.sharded.clone());
+            if let Some(members) = members.get_mut(at) {
+                members.push(param);
+            }
+        });
+        let groups = plan.into_iter().zip(members);
+        let groups = groups.map(|(unit, params)| Rc::new(ParamGroup::new(unit, params)));
+        fsdp.groups.replace(groups.collect());
+        sharded
+    }
+
+    fn module(
+        &self,
+        role: Role,
+        scope: Scope,
+        given: Vec<Tensor>,
+        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let fsdp = &self.0;
+        let is_root = role == Role::Model;
+        if !fsdp.wraps(role) || !is_root && fsdp.depth.get() > 1 {
+            return run(given);
+        }
+        if fsdp.tape.declaring() {
+            let mut modules = fsdp.modules.borrow_mut();
+            if !is_root && !modules.iter().any(|module| module.scope == scope) {
+                let fold = fsdp.tape.fold();
+                modules.push(Module { role, scope, fold });
+            }
+            drop(modules);
+            return fsdp.deeper(|| run(given));
+        }
+        let holds = |group: &Rc<ParamGroup>| group.scopes.contains(&scope);
+        let at = fsdp.groups.borrow().iter().position(holds);
+        let Some((at, group)) = at.and_then(|at| Some((at, fsdp.group(at)?))) else {
+            return run(given);
+        };
+        // A group of several modules is gathered before the first of them and sharded after the last.
+        let given = if group.scopes.first() == Some(&scope) {
+            fsdp.pre_forward(at, &group, given)
+        } else {
+            given
+        };
+        let outputs = fsdp.deeper(|| run(given));
+        if group.scopes.last() == Some(&scope) {
+            fsdp.post_forward(at, &group, outputs, is_root)
+        } else {
+            outputs
+        }
+    }
+
+    fn before_pass(&self, last: bool) {
+        self.0.reduces.set(last || self.0.world.parallel.sync_each);
+    }
+
+    fn after_backward(&self) {
+        self.0.root_post_backward();
+    }
+
+    fn folds(&self) -> bool {
+        let parallel = &self.0.world.parallel;
+        parallel.prefetch_forward == 0 && parallel.prefetch_backward <= 1
+    }
+}
+
+impl State {
+    fn deeper<T>(&self, body: impl FnOnce() -> T) -> T {
+        self.depth.set(self.depth.get() + 1);
+        let result = body();
+        self.depth.set(self.depth.get() - 1);
+        result
+    }
+
+    /// Whether the policy wraps modules of a role, or they are the root.
+    fn wraps(&self, role: Role) -> bool {
+        match role {
+            Role::Model => true,
+            Role::Layer => self.wrap != Wrap::Root,
+            Role::InputEmbedding => matches!(self.wrap, Wrap::Embedding | Wrap::Ends),
+            Role::FinalNorm => self.wrap == Wrap::Ends && !self.adapters,
+            Role::Head => self.wrap == Wrap::Ends,
+        }
+    }
+
+    /// Weights in bytes would not survive as shards: accelerate leaves them out.
+    fn ignores(&self, param: &Param) -> bool {
+        param.data.dtype() == DType::U8 && !self.world.parallel.shard_quantized
+    }
+
+    /// The units of the policy, the root first.
+    fn plan(&self, tape: &Tape, state: &[Rc<Param>]) -> Vec<Unit> {
+        let parallel = &self.world.parallel;
+        let modules = self.modules.borrow();
+        let heads = modules.iter().filter(|module| module.role == Role::Head);
+        // A tied head's weight is the embedding's.
+        let owns = |head: &Module| {
+            state
+                .iter()
+                .any(|param| param.name == "weight" && tape.is_inside(param.scope, head.scope))
+        };
+        let tied = heads.clone().any(|head| !owns(head));
+        let in_tail = |role| match role {
+            Role::FinalNorm | Role::Head => true,
+            Role::InputEmbedding => self.wrap == Wrap::Ends && tied,
+            Role::Model | Role::Layer => false,
+        };
+        let mut tail = Unit {
+            scopes: Vec::new(),
+            fold: None,
+            reshards: false,
+        };
+        let mut units = vec![Unit {
+            scopes: vec![Scope::default()],
+            fold: None,
+            reshards: parallel.reshard && parallel.reshard_root,
+        }];
+        for module in modules.iter() {
+            if in_tail(module.role) {
+                tail.scopes.push(module.scope);
+            } else {
+                units.push(Unit {
+                    scopes: vec![module.scope],
+                    fold: module.fold,
+                    reshards: parallel.reshard,
+                });
+            }
+        }
+        if !tail.scopes.is_empty() {
+            units.push(tail);
+        }
+        units
+    }
+
+    fn group(&self, at: usize) -> Option<Rc<ParamGroup>> {
+        self.groups.borrow().get(at).cloned()
+    }
+
+    fn offloads(&self) -> bool {
+        self.world.parallel.offload != Offload::None
+    }
+
+    /// Inputs are cast, the group is gathered, and its gradients are reduced once those of its inputs are there.
+    fn pre_forward(
+        self: &Rc<Self>,
+        at: usize,
+        group: &Rc<ParamGroup>,
+        given: Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let given: Vec<Tensor> = match self.policy.param {
+            Some(dtype) => given
+                .into_iter()
+                .map(|input| {
+                    if input.dtype().is_floating() {
+                        input.to(dtype)
+                    } else {
+                        input
+                    }
+                })
+                .collect(),
+            None => given,
+        };
+        self.unshard(group);
+        self.wait_for_unshard(group, true);
+        for ahead in 1..=self.world.parallel.prefetch_forward as usize {
+            if at > 0
+                && self.gathered.len() < ahead
+                && let Some(next) = self.group(at + ahead)
+            {
+                self.gather(&next);
+            }
+        }
+        let this = self.clone();
+        let hooked = group.clone();
+        group.waiting.set(true);
+        if self.tape.grad_enabled() && given.iter().any(Tensor::requires_grad) {
+            Tensor::hooked(given, move || this.post_backward(&hooked))
+        } else {
+            given
+        }
+    }
+
+    fn post_forward(
+        self: &Rc<Self>,
+        at: usize,
+        group: &Rc<ParamGroup>,
+        outputs: Vec<Tensor>,
+        is_root: bool,
+    ) -> Vec<Tensor> {
+        if group.reshards {
+            group.reshard();
+        }
+        self.order.borrow_mut().push(at);
+        let outputs = outputs
+            .into_iter()
+            .flat_map(|output| {
+                if !output.requires_grad() {
+                    return vec![output];
+                }
+                let (this, group) = (self.clone(), group.clone());
+                Tensor::hooked(vec![output], move || this.pre_backward(at, &group))
+            })
+            .collect();
+        if is_root {
+            self.copied_out.clear();
+        }
+        outputs
+    }
+
+    /// Gathers what is not gathered ahead.
+    fn unshard(&self, group: &ParamGroup) {
+        if !group.is_unsharded() && self.gathered.is_empty() {
+            self.gather(group);
+        }
+    }
+
+    /// `foreach_all_gather`: shards are cast into one buffer, and all GPUs' shards come into another.
+    fn gather(&self, group: &ParamGroup) {
+        if group.params.is_empty() {
+            return;
+        }
+        let ranks = u64::from(self.world.mesh.shard);
+        let output = self.tape.on(ALL_GATHER, || {
+            let inputs = group.all_gather_inputs(&self.tape, self.offloads());
+            let bytes = group.gathered_bytes().saturating_mul(ranks);
+            let output = self.tape.empty("all_gather", [bytes], DType::U8);
+            drop(inputs);
+            output
+        });
+        self.gathered.push(output);
+    }
+
+    /// `foreach_all_gather_copy_out`: parameters are copied out of the buffer into tensors of their own.
+    fn wait_for_unshard(&self, group: &ParamGroup, forward: bool) {
+        if group.is_unsharded() || group.params.is_empty() {
+            return;
+        }
+        let buffer = self.gathered.pop();
+        if forward {
+            self.copied_out.clear();
+        }
+        group.unshard(&self.tape, u64::from(self.world.mesh.shard));
+        if let Some(buffer) = buffer.filter(|_| forward) {
+            self.copied_out.push(buffer);
+        }
+    }
+
+    fn pre_backward(&self, at: usize, group: &ParamGroup) {
+        self.unshard(group);
+        self.wait_for_unshard(group, false);
+        // Each forward is prefetched once.
+        let Some(place) = self.last_of(at) else {
+            return;
+        };
+        let depth = self.world.parallel.prefetch_backward.max(1) as usize;
+        let depth = if at == 0 { 1 } else { depth };
+        for ahead in 1..=depth {
+            let before = place.checked_sub(ahead);
+            let target = before.and_then(|place| self.order.borrow().get(place).copied());
+            let Some(target) = target.and_then(|at| self.group(at)) else {
+                break;
+            };
+            if !target.is_unsharded() && self.gathered.len() < ahead {
+                self.gather(&target);
+            }
+        }
+    }
+
+    /// Where among the forwards of this pass a group stands.
+    fn last_of(&self, at: usize) -> Option<usize> {
+        self.order.borrow().iter().rposition(|group| *group == at)
+    }
+
+    /// Reduces the gradients of a group that has run backward, or keeps them whole.
+    fn post_backward(&self, group: &ParamGroup) {
+        group.waiting.set(false);
+        if !self.reduces.get() {
+            group.reshard();
+            group.accumulate(self.policy.reduce);
+            return;
+        }
+        let gradients = group.take_gradients();
+        group.reshard();
+        if gradients.is_empty() {
+            return;
+        }
+        self.reducing.clear();
+        let input = self.reduce_scatter(group, gradients);
+        self.reducing.push(input);
+    }
+
+    /// `foreach_reduce`: gradients are copied into one buffer, whose sums come back as this GPU's part of them.
+    fn reduce_scatter(&self, group: &ParamGroup, gradients: Vec<(usize, Tensor)>) -> Tensor {
+        let ranks = u64::from(self.world.mesh.shard);
+        let dtype = self.policy.reduce.or_else(|| {
+            let (_, first) = gradients.first()?;
+            Some(first.dtype())
+        });
+        let dtype = dtype.unwrap_or(DType::F32);
+        let members: Vec<usize> = gradients.iter().map(|(at, _)| *at).collect();
+        let numel = group.numel_of(&members);
+        let whole = numel.saturating_mul(ranks);
+        let input = self.tape.empty("reduce_scatter", [whole], dtype);
+        drop(gradients);
+        self.tape.on(REDUCE_SCATTER, || {
+            let output = self.tape.empty("reduce_scatter", [numel], dtype);
+            group.accumulate_shards(&members, output, self.offloads());
+        });
+        input
+    }
+
+    /// `_root_post_backward_final_callback`: groups whose inputs wanted no gradient, the root among them.
+    fn root_post_backward(&self) {
+        let groups = self.groups.borrow().clone();
+        for group in groups {
+            if group.waiting.get() {
+                self.post_backward(&group);
+            }
+        }
+        self.order.borrow_mut().clear();
+        self.reducing.clear();
+        // What was gathered ahead and not used, as of an embedding that wants no gradient.
+        self.gathered.clear();
+    }
+}

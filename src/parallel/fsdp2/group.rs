@@ -1,0 +1,157 @@
+//! The parameters of one module, gathered and reduced together (`FSDPParamGroup`).
+
+use std::cell::{Cell, RefCell};
+
+use super::{ShardedParam, Unit};
+use crate::tape::{Category, DType, Scope, Tape, Tensor};
+
+/// `FSDPParamGroup`.
+pub(super) struct ParamGroup {
+    pub scopes: Vec<Scope>,
+    pub params: Vec<ShardedParam>,
+    /// `reshard_after_forward`.
+    pub reshards: bool,
+    /// It has run forward, and its gradients have not been reduced.
+    pub waiting: Cell<bool>,
+    /// The memory of the whole parameters, while they are gathered.
+    unsharded: RefCell<Vec<Tensor>>,
+    /// Gradients of passes that did not reduce, in the type in which they will be (`unsharded_accumulated_grad`).
+    accumulated: RefCell<Vec<Option<Tensor>>>,
+}
+
+impl ParamGroup {
+    pub fn new(unit: Unit, params: Vec<ShardedParam>) -> Self {
+        Self {
+            scopes: unit.scopes,
+            accumulated: RefCell::new(params.iter().map(|_| None).collect()),
+            params,
+            reshards: unit.reshards,
+            waiting: Cell::new(false),
+            unsharded: RefCell::default(),
+        }
+    }
+
+    pub fn is_unsharded(&self) -> bool {
+        !self.unsharded.borrow().is_empty()
+    }
+
+    /// What a rank sends: shards of a type of their own are cast into one tensor; shards on the host come to the device first.
+    pub fn all_gather_inputs(&self, tape: &Tape, from_host: bool) -> Vec<Tensor> {
+        let casts = |param: &&ShardedParam| param.module.dtype() != param.sharded.data.dtype();
+        if from_host {
+            let copied = self.params.iter().map(|param| {
+                let copy = tape.empty("to", [param.numel], param.sharded.data.dtype());
+                copy.to(param.module.dtype())
+            });
+            return copied.collect();
+        }
+        let cast = self.params.iter().filter(casts);
+        let bytes = cast.fold(0_u64, |all, param| all.saturating_add(sent(param)));
+        vec![tape.empty("all_gather_copy_in", [bytes], DType::U8)]
+    }
+
+    /// Bytes that one rank sends.
+    pub fn gathered_bytes(&self) -> u64 {
+        self.params.iter().map(sent).fold(0, u64::saturating_add)
+    }
+
+    /// Padded elements of one rank's shards of some parameters.
+    pub fn numel_of(&self, members: &[usize]) -> u64 {
+        let params = members.iter().filter_map(|at| self.params.get(*at));
+        params.map(|param| param.numel).fold(0, u64::saturating_add)
+    }
+
+    /// Gives the parameters memory.
+    pub fn unshard(&self, tape: &Tape, ranks: u64) {
+        let whole = |param: &ShardedParam| {
+            let numel = param.numel.saturating_mul(ranks);
+            let whole = tape.empty("unshard", [numel], param.module.dtype());
+            whole.set_category(Category::Parameters);
+            whole
+        };
+        let all = self.params.iter().map(whole).collect();
+        self.unsharded.replace(all);
+    }
+
+    /// Takes it away again.
+    pub fn reshard(&self) {
+        drop(self.unsharded.take());
+    }
+
+    /// The gradients to reduce, each with the place of its parameter: those of this backward, added to those kept before.
+    pub fn take_gradients(&self) -> Vec<(usize, Tensor)> {
+        self.add_up();
+        let mut accumulated = self.accumulated.borrow_mut();
+        let gradients = self.params.iter().zip(accumulated.iter_mut()).enumerate();
+        gradients
+            .filter_map(|(at, (param, kept))| {
+                let own = || param.module.grad.take();
+                Some((at, kept.take().or_else(own)?))
+            })
+            .collect()
+    }
+
+    /// `to_accumulated_grad_if_needed`: gradients that are not reduced are kept in the type in which they will be.
+    pub fn accumulate(&self, reduce: Option<DType>) {
+        self.add_up();
+        let Some(dtype) = reduce else {
+            return;
+        };
+        for (param, kept) in self
+            .params
+            .iter()
+            .zip(self.accumulated.borrow_mut().iter_mut())
+        {
+            let gradient = param.module.grad.take();
+            if let Some(gradient) = gradient {
+                let cast = gradient.to(dtype);
+                cast.set_category(Category::Gradients);
+                *kept = Some(cast);
+            }
+        }
+    }
+
+    /// `accumulate_unsharded_grad_if_needed`.
+    fn add_up(&self) {
+        for (param, kept) in self
+            .params
+            .iter()
+            .zip(self.accumulated.borrow_mut().iter_mut())
+        {
+            let Some(sum) = kept.take() else { continue };
+            let gradient = param.module.grad.take();
+            *kept = Some(match gradient {
+                Some(gradient) => sum.add_in_place(&gradient),
+                None => sum,
+            });
+        }
+    }
+
+    /// The reduced gradients become those of the shards, as views of one tensor, or are added to them.
+    pub fn accumulate_shards(&self, members: &[usize], output: Tensor, to_host: bool) {
+        let dtype = members
+            .first()
+            .and_then(|at| self.params.get(*at))
+            .map_or(output.dtype(), |param| param.sharded.data.dtype());
+        let output = output.then(|output| output.to(dtype));
+        output.set_category(Category::Gradients);
+        for param in members.iter().filter_map(|at| self.params.get(*at)) {
+            if to_host {
+                continue;
+            }
+            let view = output.as_strided(*param.sharded.data.layout());
+            let mut gradient = param.sharded.grad.borrow_mut();
+            let sum = match gradient.take() {
+                Some(before) => before.add_in_place(&view),
+                None => view,
+            };
+            *gradient = Some(sum);
+        }
+    }
+}
+
+/// Bytes of its shard in the type in which it is gathered.
+fn sent(param: &ShardedParam) -> u64 {
+    let dtype = param.module.dtype();
+    param.numel.saturating_mul(dtype.bytes())
+}

@@ -1,0 +1,84 @@
+//! What is put around a model and its modules: memory of its own, and what it does as they run.
+
+use std::fmt;
+use std::rc::Rc;
+
+use crate::tape::{Param, Scope, Tape, Tensor};
+
+/// What a module is to a wrap policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The whole model.
+    Model,
+    /// `get_input_embeddings()`.
+    InputEmbedding,
+    /// An item of a list of layers.
+    Layer,
+    /// The norm between the last layer and the head.
+    FinalNorm,
+    /// `get_output_embeddings()`.
+    Head,
+}
+
+/// Something around a model's modules. Parameters that it divides are constructed without memory.
+pub trait Wrapper: fmt::Debug {
+    /// Whether parameters are constructed without memory, which the wrapper then gives them.
+    fn divides(&self) -> bool {
+        false
+    }
+
+    /// Is put around a constructed model. Returns what the model's parameters and buffers now are for an optimizer.
+    fn wrap(&self, _tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
+        state
+    }
+
+    /// A module that may be a unit of the wrapper's runs: its inputs to its outputs. The construction calls it too.
+    fn module(
+        &self,
+        _role: Role,
+        _scope: Scope,
+        given: Vec<Tensor>,
+        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        run(given)
+    }
+
+    /// Forward code takes a parameter of the module that it is in.
+    fn uses(&self, _param: &Param) {}
+
+    /// A micro-batch goes forward and backward; `last` is the one whose backward completes the gradients of the step.
+    fn before_pass(&self, _last: bool) {}
+
+    /// What the wrapper queued for the end of backward (`queue_callback` of the engine).
+    fn after_backward(&self) {}
+
+    /// Whether it casts weights by itself, and scripts use no autocast.
+    fn casts(&self) -> bool {
+        false
+    }
+
+    /// Whether it takes the norm of the gradients by itself, and a script clips none.
+    fn clips(&self) -> bool {
+        false
+    }
+
+    /// The optimizer is about to step, and has stepped.
+    fn before_step(&self) {}
+    fn after_step(&self) {}
+
+    /// Whether a step does what the one before it did, from the third on.
+    fn repeats(&self) -> bool {
+        true
+    }
+
+    /// Whether layers that are alike do the same, so that they may be run once for all.
+    fn folds(&self) -> bool {
+        true
+    }
+}
+
+/// No wrapper: one GPU.
+#[derive(Clone, Copy, Debug)]
+pub struct Unwrapped;
+
+impl Wrapper for Unwrapped {}

@@ -1,0 +1,31 @@
+//! The bucket in which gradients wait to be reduced (`IPGBucket`).
+
+use crate::tape::Tensor;
+
+/// Gradients that are reduced together: copied behind each other, or one that is larger than the bucket as it is.
+#[derive(Default)]
+pub(super) struct Bucket {
+    /// One buffer, or two that take turns while one is reduced.
+    pub buffers: Vec<Tensor>,
+    pub elements: u64,
+    /// The group and the place in it of each parameter.
+    pub members: Vec<(usize, usize)>,
+}
+
+impl Bucket {
+    /// Whether a gradient of so many elements finds room behind the others.
+    pub fn takes(&self, numel: u64, limit: u64) -> bool {
+        self.elements.saturating_add(numel) <= limit
+    }
+
+    pub fn push(&mut self, member: (usize, usize), numel: u64) {
+        self.members.push(member);
+        self.elements = self.elements.saturating_add(numel);
+    }
+
+    /// What has been filled in, which leaves the buffers empty.
+    pub fn drain(&mut self) -> Vec<(usize, usize)> {
+        self.elements = 0;
+        std::mem::take(&mut self.members)
+    }
+}

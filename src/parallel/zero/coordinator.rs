@@ -1,0 +1,311 @@
+//! Which of stage 3's parameters are gathered, and when they go again
+//! (deepspeed/runtime/zero/partitioned_param_coordinator.py).
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::order::Map;
+use crate::tape::{Category, DType, Param, Scope, Stream, Tape, Tensor};
+
+const ALL_GATHER: Stream = Stream::side(1);
+
+/// The limits of `zero_optimization`, in elements.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits {
+    pub prefetch: u64,
+    pub live: u64,
+    pub reuse: u64,
+    /// Parameters no larger are never divided.
+    pub persistence: u64,
+}
+
+/// `ZeroParamStatus`.
+enum Status {
+    NotAvailable,
+    /// Gathered in a buffer with others, out of which all are copied when the first is waited for.
+    Inflight(Rc<Tensor>),
+    /// Its memory, and the buffer as long as nobody has waited for it.
+    Available {
+        _memory: Tensor,
+        buffer: Option<Rc<Tensor>>,
+    },
+}
+
+/// The modules of a pass, as long as they are not known and once they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Trace {
+    Invalid,
+    Recording,
+    Complete,
+}
+
+/// `PartitionedParameterCoordinator`.
+pub(super) struct Coordinator {
+    tape: Tape,
+    limits: Limits,
+    ranks: u64,
+    /// The parameters, the module that each stands in, and whether it is there.
+    params: Vec<(Rc<Param>, Status)>,
+    /// The parameters of each module.
+    members: Map<Scope, Vec<usize>>,
+    trace: Trace,
+    /// The modules in the order in which they are fetched.
+    order: Vec<Scope>,
+    /// Parameters to come, with the step in which each is used.
+    queue: VecDeque<(usize, usize)>,
+    /// The step for which each parameter was fetched last.
+    fetched_for: Vec<Option<usize>>,
+    step: usize,
+    available: u64,
+    /// The module under way.
+    current: Option<Scope>,
+}
+
+impl Coordinator {
+    pub fn new(tape: &Tape, limits: Limits, ranks: u64, params: Vec<Rc<Param>>) -> Self {
+        let mut members: Map<Scope, Vec<usize>> = Map::new();
+        for (at, param) in params.iter().enumerate() {
+            members.or_default(param.scope).push(at);
+        }
+        Self {
+            members,
+            tape: tape.clone(),
+            limits,
+            ranks,
+            fetched_for: vec![None; params.len()],
+            params: params
+                .into_iter()
+                .map(|param| (param, Status::NotAvailable))
+                .collect(),
+            trace: Trace::Invalid,
+            order: Vec::new(),
+            queue: VecDeque::new(),
+            step: 0,
+            available: 0,
+            current: None,
+        }
+    }
+
+    /// A module's parameters are used: those of the module before it have been.
+    pub fn enter(&mut self, module: Scope) {
+        if self.current == Some(module) {
+            return;
+        }
+        self.leave();
+        self.current = Some(module);
+        self.fetch(module);
+    }
+
+    /// The module under way is through.
+    pub fn leave(&mut self) {
+        if let Some(module) = self.current.take() {
+            self.release(module);
+        }
+    }
+
+    fn persists(&self, at: usize) -> bool {
+        self.numel(at) <= self.limits.persistence
+    }
+
+    fn numel(&self, at: usize) -> u64 {
+        self.params
+            .get(at)
+            .map_or(0, |(param, _)| param.data.numel())
+    }
+
+    fn of(&self, module: Scope) -> Vec<usize> {
+        self.members.get(&module).cloned().unwrap_or_default()
+    }
+
+    fn is_missing(&self, at: usize) -> bool {
+        matches!(self.params.get(at), Some((_, Status::NotAvailable)))
+    }
+
+    /// `fetch_sub_module`: what the module needs, and ahead what comes after it.
+    fn fetch(&mut self, module: Scope) {
+        if self.trace == Trace::Recording {
+            self.order.push(module);
+        }
+        let needed = self.of(module);
+        self.gather(&needed);
+        for &at in &needed {
+            self.wait(at);
+        }
+        if self.trace == Trace::Complete {
+            let fresh = needed
+                .iter()
+                .filter(|at| self.fetched_for.get(**at).copied().flatten() < Some(self.step))
+                .count();
+            for _ in 0..fresh {
+                if let Some((at, step)) = self.queue.pop_front()
+                    && let Some(place) = self.fetched_for.get_mut(at)
+                {
+                    *place = Some(step);
+                }
+            }
+            self.prefetch();
+        }
+        self.step += 1;
+    }
+
+    fn prefetch(&mut self) {
+        let room = self.limits.live.saturating_sub(self.available);
+        let most = room.min(self.limits.prefetch);
+        let mut ahead: Vec<usize> = Vec::new();
+        let mut numel: u64 = 0;
+        while numel < most {
+            let Some((at, step)) = self.queue.pop_front() else {
+                break;
+            };
+            if let Some(place) = self.fetched_for.get_mut(at) {
+                *place = (*place).max(Some(step));
+            }
+            if self.is_missing(at) && !ahead.contains(&at) {
+                ahead.push(at);
+                numel = numel.saturating_add(self.numel(at));
+            }
+        }
+        self.gather(&ahead);
+    }
+
+    /// `all_gather_coalesced`: one parameter straight into its place, several into one buffer.
+    fn gather(&mut self, wanted: &[usize]) {
+        let missing: Vec<usize> = wanted
+            .iter()
+            .copied()
+            .filter(|at| self.is_missing(*at))
+            .collect();
+        let numels = missing.iter().map(|at| self.numel(*at));
+        self.available = numels.fold(self.available, u64::saturating_add);
+        let padded = |at: usize| self.numel(at).next_multiple_of(self.ranks.max(1));
+        let sizes = missing.iter().map(|at| padded(*at));
+        let whole = sizes.fold(0, u64::saturating_add);
+        let dtype = missing
+            .first()
+            .and_then(|at| self.params.get(*at))
+            .map_or(DType::F32, |(param, _)| param.data.dtype());
+        let buffer = || {
+            self.tape
+                .on(ALL_GATHER, || self.tape.empty("all_gather", [whole], dtype))
+        };
+        match missing[..] {
+            [] => {}
+            [at] => {
+                let buffer = buffer();
+                buffer.set_category(Category::Parameters);
+                self.put(
+                    at,
+                    Status::Available {
+                        _memory: buffer,
+                        buffer: None,
+                    },
+                );
+            }
+            _ => {
+                let buffer = Rc::new(buffer());
+                for at in missing {
+                    self.put(at, Status::Inflight(buffer.clone()));
+                }
+            }
+        }
+    }
+
+    fn put(&mut self, at: usize, status: Status) {
+        if let Some((_, place)) = self.params.get_mut(at) {
+            *place = status;
+        }
+    }
+
+    /// A buffer's parameters are copied out together; it goes once the last of them has been waited for.
+    fn wait(&mut self, at: usize) {
+        let buffer = match self.params.get_mut(at) {
+            Some((_, Status::Available { buffer, .. })) => {
+                buffer.take();
+                return;
+            }
+            Some((_, Status::Inflight(buffer))) => buffer.clone(),
+            _ => return,
+        };
+        let tape = self.tape.clone();
+        for (param, status) in &mut self.params {
+            let is_in = |other: &Rc<Tensor>| Rc::ptr_eq(other, &buffer);
+            if !matches!(status, Status::Inflight(other) if is_in(other)) {
+                continue;
+            }
+            let (numel, dtype) = (param.data.numel(), buffer.dtype());
+            let whole = tape.on(ALL_GATHER, || tape.empty("cat", [numel], dtype));
+            whole.set_category(Category::Parameters);
+            *status = Status::Available {
+                _memory: whole,
+                buffer: Some(buffer.clone()),
+            };
+        }
+        drop(buffer);
+        if let Some((_, Status::Available { buffer, .. })) = self.params.get_mut(at) {
+            buffer.take();
+        }
+    }
+
+    /// `release_sub_module`: parameters go that are not used again soon.
+    fn release(&mut self, module: Scope) {
+        let mut leaving = self.of(module);
+        if self.trace == Trace::Complete {
+            leaving.retain(|at| !self.persists(*at));
+            leaving.retain(|at| {
+                let fetched = self.fetched_for.get(*at).copied().flatten();
+                fetched <= Some(self.step)
+            });
+            let mut traversed: u64 = 0;
+            let to_come = self.order.get(self.step..).unwrap_or_default().to_vec();
+            for module in to_come {
+                if traversed >= self.limits.reuse {
+                    break;
+                }
+                for at in self.of(module) {
+                    leaving.retain(|leaving| *leaving != at);
+                    traversed = traversed.saturating_add(self.numel(at));
+                }
+            }
+        }
+        for at in leaving {
+            if matches!(self.params.get(at), Some((_, Status::Available { .. }))) {
+                self.put(at, Status::NotAvailable);
+                self.available = self.available.saturating_sub(self.numel(at));
+            }
+        }
+    }
+
+    /// `reset_step`: forward and backward of a micro-batch are through.
+    pub fn reset(&mut self) {
+        self.leave();
+        for at in 0..self.params.len() {
+            if matches!(self.params.get(at), Some((_, Status::Inflight(_)))) {
+                self.put(at, Status::NotAvailable);
+            }
+        }
+        self.trace = match self.trace {
+            Trace::Invalid => Trace::Recording,
+            Trace::Recording | Trace::Complete => Trace::Complete,
+        };
+        let order = self.order.clone();
+        self.queue.clear();
+        for (step, module) in order.into_iter().enumerate() {
+            for at in self.of(module) {
+                self.queue.push_back((at, step));
+            }
+        }
+        self.fetched_for.fill(None);
+        self.step = 0;
+        self.available = 0;
+    }
+
+    /// Parameters that are never divided stay whole from one step to the next (`persistent_parameters`).
+    pub fn gather_persistent(&mut self) {
+        for at in 0..self.params.len() {
+            if self.persists(at) && self.is_missing(at) {
+                self.gather(&[at]);
+            }
+        }
+        self.available = 0;
+    }
+}

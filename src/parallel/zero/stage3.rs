@@ -1,0 +1,270 @@
+//! Stage 3 (deepspeed/runtime/zero/stage3.py): weights are divided too, and gathered module by module.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use super::bucket::Bucket;
+use super::coordinator::{Coordinator, Limits};
+use super::{Config, MASTER};
+use crate::parallel::{World, Wrapper};
+use crate::scenario::Offload;
+use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Tape, Tensor};
+
+/// `DeepSpeedZeroOptimizer_Stage3` and its hooks on modules.
+pub struct ZeroParameters(Rc<State>);
+
+struct State {
+    tape: Tape,
+    world: World,
+    config: Config,
+    params: RefCell<Vec<Rc<Param>>>,
+    coordinator: RefCell<Option<Coordinator>>,
+    master: RefCell<Option<Rc<Param>>>,
+    /// Shards, gradients of shards and the bucket: there from the start.
+    kept: RefCell<Vec<Tensor>>,
+    bucket: RefCell<Bucket>,
+}
+
+impl fmt::Debug for ZeroParameters {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ZeroParameters")
+    }
+}
+
+impl ZeroParameters {
+    pub fn new(tape: &Tape, world: World) -> Self {
+        Self(Rc::new(State {
+            tape: tape.clone(),
+            world,
+            config: Config::of(&world, 3),
+            params: RefCell::default(),
+            coordinator: RefCell::default(),
+            master: RefCell::default(),
+            kept: RefCell::default(),
+            bucket: RefCell::default(),
+        }))
+    }
+}
+
+impl Wrapper for ZeroParameters {
+    fn divides(&self) -> bool {
+        true
+    }
+
+    fn clips(&self) -> bool {
+        true
+    }
+
+    fn folds(&self) -> bool {
+        false
+    }
+
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
+        let zero = &self.0;
+        let mut after: Vec<Rc<Param>> = state
+            .iter()
+            .filter(|param| param.is_buffer())
+            .cloned()
+            .collect();
+        let params: Vec<Rc<Param>> = state
+            .iter()
+            .filter(|param| !param.is_buffer())
+            .cloned()
+            .collect();
+        tape.setting_up(|| after.push(zero.divide(&params)));
+        let limits = zero.limits();
+        let coordinator = Coordinator::new(tape, limits, zero.ranks(), params.clone());
+        zero.coordinator.replace(Some(coordinator));
+        for (place, param) in params.iter().enumerate() {
+            // The parameter is this one's own: a hook that held it would never go.
+            let zero = Rc::downgrade(zero);
+            let hook: Rc<PostAccumulateGradHook> = Rc::new(move |param| {
+                if let Some(zero) = zero.upgrade() {
+                    zero.reduce(place, param);
+                }
+            });
+            param.post_accumulate_grad.replace(Some(hook));
+        }
+        zero.params.replace(params);
+        after
+    }
+
+    fn uses(&self, param: &Param) {
+        if param.is_buffer() || self.0.tape.declaring() || self.0.tape.stopped() {
+            return;
+        }
+        if let Some(coordinator) = self.0.coordinator.borrow_mut().as_mut() {
+            coordinator.enter(param.scope);
+        }
+    }
+
+    fn after_backward(&self) {
+        self.0.reduce_bucket();
+        if let Some(coordinator) = self.0.coordinator.borrow_mut().as_mut() {
+            coordinator.reset();
+        }
+    }
+
+    fn before_step(&self) {
+        self.0.before_step();
+    }
+
+    fn after_step(&self) {
+        if let Some(master) = self.0.master.borrow().as_ref() {
+            master.grad.take();
+        }
+        if let Some(coordinator) = self.0.coordinator.borrow_mut().as_mut() {
+            coordinator.gather_persistent();
+        }
+    }
+}
+
+impl State {
+    fn ranks(&self) -> u64 {
+        u64::from(self.world.mesh.shard).max(1)
+    }
+
+    /// `DeepSpeedZeroConfig`'s defaults, and what transformers puts for `auto`.
+    fn limits(&self) -> Limits {
+        let parallel = &self.world.parallel;
+        let or = |given: u64, default: u64| if given > 0 { given } else { default };
+        let hidden = self.config.hidden;
+        let square = |hidden: u64| hidden.saturating_mul(hidden) / 10 * 9;
+        Limits {
+            prefetch: match parallel.zero_prefetch {
+                0 => hidden.map_or(50_000_000, square),
+                // No parameter is so small: nothing is gathered ahead.
+                1 => 0,
+                given => given,
+            },
+            live: or(parallel.zero_live, 1_000_000_000),
+            reuse: or(parallel.zero_reuse, 1_000_000_000),
+            persistence: or(
+                parallel.zero_persistence,
+                hidden.map_or(100_000, |hidden| hidden.saturating_mul(10)),
+            ),
+        }
+    }
+
+    fn dtype(&self) -> DType {
+        let params = self.params.borrow();
+        params
+            .first()
+            .map_or(DType::F32, |param| param.data.dtype())
+    }
+
+    /// Shards of all parameters, their master weights and gradients, and the bucket.
+    fn divide(&self, params: &[Rc<Param>]) -> Rc<Param> {
+        let tape = &self.tape;
+        let ranks = self.ranks();
+        let shards = params
+            .iter()
+            .map(|param| param.data.numel().div_ceil(ranks));
+        let part = shards.fold(0, u64::saturating_add);
+        let count = params.iter().map(|param| param.count);
+        let count = count.fold(0, u64::saturating_add);
+        let dtype = params
+            .first()
+            .map_or(DType::F32, |param| param.data.dtype());
+        let offload = self.world.parallel.offload;
+        let keep = |tensor: Tensor, category| {
+            tensor.set_category(category);
+            self.kept.borrow_mut().push(tensor);
+        };
+        if offload != Offload::Parameters {
+            let shards = tape.empty("defragment", [part], dtype);
+            keep(shards, Category::Parameters);
+        }
+        let bytes = if offload == Offload::None {
+            part.saturating_mul(MASTER.bytes())
+        } else {
+            0
+        };
+        let master = tape.master(
+            "partition",
+            Layout::contiguous([part]),
+            MASTER,
+            bytes,
+            count,
+        );
+        self.master.replace(Some(master.clone()));
+        if self.config.contiguous {
+            let bucket = tape.empty("ipg_bucket", [self.config.reduce_bucket], dtype);
+            self.bucket.borrow_mut().buffers.push(bucket);
+        }
+        if offload == Offload::None {
+            let gradients = tape.empty("grad_partitions_flat_buffer", [part], dtype);
+            keep(gradients, Category::Gradients);
+        }
+        master
+    }
+
+    /// A gradient has come: backward is through its module, and it waits in the bucket.
+    fn reduce(&self, place: usize, param: &Rc<Param>) {
+        if let Some(coordinator) = self.coordinator.borrow_mut().as_mut() {
+            coordinator.enter(param.scope);
+        }
+        let numel = param.data.numel();
+        let limit = self.config.reduce_bucket;
+        if !self.bucket.borrow().takes(numel, limit) {
+            self.reduce_bucket();
+        }
+        let mut bucket = self.bucket.borrow_mut();
+        if let Some(buffer) = bucket.buffers.first().filter(|_| numel <= limit) {
+            let part = buffer.detach();
+            drop(param.grad.replace(Some(part)));
+        }
+        bucket.push((0, place), numel);
+    }
+
+    /// `__reduce_and_partition_ipg_grads`: parts of several gradients are interleaved in a tensor that is reduced.
+    fn reduce_bucket(&self) {
+        let members = self.bucket.borrow_mut().drain();
+        let params = self.params.borrow();
+        let ranks = self.ranks();
+        let found: Vec<&Rc<Param>> = members
+            .iter()
+            .filter_map(|(_, place)| params.get(*place))
+            .collect();
+        let sizes = found.iter().map(|param| param.data.numel());
+        let whole = sizes.clone().all(|numel| numel % ranks == 0);
+        if found.len() > 1 || !whole {
+            let padded = sizes.map(|numel| numel.next_multiple_of(ranks));
+            let numel = padded.fold(0, u64::saturating_add);
+            drop(self.tape.empty("reduce_scatter", [numel], self.dtype()));
+        }
+        for param in found {
+            param.grad.take();
+        }
+    }
+
+    /// The norm in double precision, a shard at a time; then the flat gradient in the master weights' type.
+    fn before_step(&self) {
+        let tape = &self.tape;
+        let Some(master) = self.master.borrow().clone() else {
+            return;
+        };
+        if self.world.parallel.offload != Offload::None {
+            return;
+        }
+        let ranks = self.ranks();
+        for param in self.params.borrow().iter() {
+            let numel = param.data.numel().div_ceil(ranks);
+            drop(tape.empty("get_grad_norm_direct", [numel], DType::F64));
+        }
+        let part = master.data.numel();
+        let flat = tape.empty("flatten", [part], self.dtype());
+        let gradient = if self.dtype() == MASTER {
+            flat
+        } else {
+            flat.then(|flat| flat.tape().empty("to", [part], MASTER))
+        };
+        gradient.set_category(Category::Gradients);
+        master.grad.replace(Some(gradient));
+    }
+}
