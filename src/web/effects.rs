@@ -3,10 +3,11 @@
 use leptos::ev;
 use leptos::prelude::*;
 
-use super::browser;
 use super::places::Place;
 use super::session::Session;
 use super::signals::whenever;
+use super::verdict::Sentence;
+use super::{browser, text};
 use crate::scenario::Scenario;
 
 /// Where the latest link is kept in the browser's storage: a tab has its own, and the last of any tab is kept for new ones.
@@ -90,6 +91,20 @@ pub fn settle(session: Session) {
     once_rested(PAUSE, act, move |first| {
         session.answer.with(|_| ());
         !first
+    });
+}
+
+/// The window's title says the answer: it is what a bookmark, a tab and a shared link are called by.
+pub fn title(session: Session) {
+    whenever(move |_| {
+        let units = session.units.get();
+        session.settled.with(|answer| {
+            if let Some(estimate) = &answer.estimate {
+                let said = Sentence::of(estimate, units).short();
+                let about = text::about(&answer.scenario);
+                document().set_title(&format!("{said} – {about} – Headroom"));
+            }
+        });
     });
 }
 

@@ -377,7 +377,10 @@ mod tests {
     fn marks_are_round_and_few() {
         #[track_caller]
         fn check(longest: Bytes, units: UnitStyle, expected: &[&str]) {
-            let names: Vec<_> = ticks(longest, units).into_iter().map(|it| it.1).collect();
+            let names: Vec<_> = ticks(longest, units)
+                .into_iter()
+                .map(|tick| tick.1)
+                .collect();
             assert_eq!(names, expected);
         }
         let all = ["0 GiB", "4", "8", "12", "16", "20"];

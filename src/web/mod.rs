@@ -107,6 +107,7 @@ fn App() -> impl IntoView {
     provide_context(session);
     effects::settle(session);
     provide_context(wishes::Wishes::default());
+    effects::title(session);
     effects::follow_address(session);
     effects::listen_to_keys(session);
     let width = effects::watch_width();

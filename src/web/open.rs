@@ -35,15 +35,15 @@ pub fn opened(file: &str) -> Opened {
     let document = json::read(file).ok();
     let imported = import::linked(file).or_else(|| {
         document
-            .filter(|it| matches!(it, Document::Map(_)))
-            .map(|it| import::read(&it))
+            .filter(|document| matches!(document, Document::Map(_)))
+            .map(|document| import::read(&document))
     });
     imported.map_or(Opened::Text, taken)
 }
 
 fn taken(imported: Imported) -> Opened {
-    let problems = imported.problems.iter().map(ToString::to_string);
-    let left = imported.not_taken.iter().map(|it| text::not_taken(it));
+    let problems = imported.problems.iter().map(text::problem);
+    let left = imported.not_taken.iter().map(|key| text::not_taken(key));
     Opened::Scenario {
         notes: problems.chain(left).collect(),
         scenario: Box::new(imported.scenario),
@@ -126,6 +126,9 @@ mod tests {
         let Opened::Scenario { notes, .. } = opened("{\"version\": 1, \"nonsense\": 3}") else {
             panic!("a scenario with a key too many is a scenario");
         };
-        assert!(notes.iter().any(|it| it.contains("nonsense")), "{notes:?}");
+        assert!(
+            notes.iter().any(|note| note.contains("nonsense")),
+            "{notes:?}"
+        );
     }
 }

@@ -12,7 +12,7 @@ pub fn origin(today: &str) -> String {
 
 /// The scenario inside a drawing, as a line that opening the drawing as a file finds.
 pub fn metadata(address: &str, origin: &str) -> String {
-    let link = address.split_once('#').map_or("", |(_, it)| it);
+    let link = address.split_once('#').map_or("", |(_, link)| link);
     // The one thing that would end the section early.
     let link = link.replace("]]>", "]]%3E");
     format!("<metadata><![CDATA[\n# {origin}\n# Scenario: #{link}\n]]></metadata>")

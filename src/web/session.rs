@@ -8,6 +8,7 @@ use super::draft::{Draft, Shown};
 use super::history::History;
 use super::plan_store::{self, Plans};
 use super::signals::{memo, memo_after};
+use super::text;
 use crate::estimate::{Estimate, Prediction};
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
@@ -74,15 +75,16 @@ impl Session {
         let draft = RwSignal::new(Draft::new(scenario));
         let scenario = memo(move || draft.with(|draft| draft.scenario.clone()));
         let right = memo(move || draft.with(Draft::is_right));
-        let result =
-            memo_after(move |before: Option<&Answer>| scenario.with(|it| answer(it, before)));
+        let result = memo_after(move |before: Option<&Answer>| {
+            scenario.with(|scenario| answer(scenario, before))
+        });
         let answer = memo(move || {
             let mut answer = result.get();
             answer.stale |= !right.get();
             answer
         });
-        let estimate = memo(move || answer.with(|it| it.estimate.clone()));
-        let stale = memo(move || answer.with(|it| it.stale));
+        let estimate = memo(move || answer.with(|answer| answer.estimate.clone()));
+        let stale = memo(move || answer.with(|answer| answer.stale));
         let kept = RwSignal::new(None);
         let kept_answer = memo(move || kept.with(|kept| answer_of(kept.as_ref())));
         Self {
@@ -160,13 +162,15 @@ impl Session {
     pub fn try_out(self, scenario: Scenario) {
         let before = self.estimate.get_untracked();
         self.replace(scenario.clone());
-        self.ghost.set(before.map(|it| (scenario, it)));
+        self.ghost.set(before.map(|estimate| (scenario, estimate)));
     }
 
     /// The estimate that the present scenario was proposed to better.
     pub fn ghost(self) -> Option<Arc<Estimate>> {
         let ghost = self.ghost.get()?;
-        self.scenario.with(|it| *it == ghost.0).then_some(ghost.1)
+        self.scenario
+            .with(|scenario| *scenario == ghost.0)
+            .then_some(ghost.1)
     }
 
     /// Starts from a scenario: what is changed is said against it.
@@ -249,9 +253,9 @@ impl Session {
     /// Takes a link's fragment; what it holds and is not known is said beside the answer.
     pub fn open(self, fragment: &str) {
         let opened = share::read(fragment);
-        let mut notes: Vec<String> = opened.problems.iter().map(ToString::to_string).collect();
+        let mut notes: Vec<String> = opened.problems.iter().map(text::problem).collect();
         if let Some(data) = opened.other_data {
-            notes.push(super::text::other_data(&data));
+            notes.push(text::other_data(&data));
         }
         let scenario = known(opened.scenario, &mut notes);
         self.link_notes.set(notes);
@@ -271,9 +275,9 @@ impl Session {
 fn known(mut scenario: Scenario, notes: &mut Vec<String>) -> Scenario {
     for path in ["hardware.gpu", "model.id"] {
         let problems = scenario.check();
-        let found = problems.iter().find(|it| it.field == path);
+        let found = problems.iter().find(|problem| problem.field == path);
         if let (Some(problem), Some(setting)) = (found, settings::find(path)) {
-            notes.push(problem.to_string());
+            notes.push(text::problem(problem));
             // A default is always accepted.
             let _ = setting.set(&mut scenario, &setting.default());
         }
@@ -283,7 +287,7 @@ fn known(mut scenario: Scenario, notes: &mut Vec<String>) -> Scenario {
 
 /// The answer to a scenario; where there is none, the one before it, marked as such.
 pub fn answer(scenario: &Scenario, before: Option<&Answer>) -> Answer {
-    let problems: Vec<String> = scenario.check().iter().map(ToString::to_string).collect();
+    let problems: Vec<String> = scenario.check().iter().map(text::problem).collect();
     let refused = |problems| Answer {
         problems,
         stale: true,
@@ -353,17 +357,22 @@ mod tests {
             let mut notes = Vec::new();
             let known = known(scenario, &mut notes);
             assert_eq!((known.check(), known.data.micro_batch), (vec![], 3));
-            let fields = notes.iter().filter_map(|it| it.split(' ').next());
-            assert_eq!(fields.collect::<Vec<_>>(), expected);
+            assert_eq!(notes, expected);
         };
         check(|_| (), &[]);
-        check(|it| it.hardware.gpu = "nonsense".into(), &["hardware.gpu"]);
         check(
-            |it| {
-                it.hardware.gpu = "nonsense".into();
-                it.model.id = "gpt".into();
+            |scenario| scenario.hardware.gpu = "nonsense".into(),
+            &["No GPU is called “nonsense”."],
+        );
+        check(
+            |scenario| {
+                scenario.hardware.gpu = "nonsense".into();
+                scenario.model.id = "lama-3.1-8b".into();
             },
-            &["hardware.gpu", "model.id"],
+            &[
+                "No GPU is called “nonsense”.",
+                "No model is called “lama-3.1-8b”. Did you mean llama-3.1-8b?",
+            ],
         );
     }
 }

@@ -82,7 +82,7 @@ mod tests {
         assert!(!rows.is_empty());
         assert!(
             rows.iter()
-                .all(|row| row.iter().take(4).all(|it| !it.is_empty())),
+                .all(|row| row.iter().take(4).all(|cell| !cell.is_empty())),
             "{rows:?}"
         );
     }

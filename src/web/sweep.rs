@@ -46,7 +46,9 @@ impl Curve {
             .max()
             .unwrap_or_default();
         // A card far above the curve would press it flat; its line is then left out.
-        let usable = self.usable.filter(|it| it.get() / 3 < highest.get());
+        let usable = self
+            .usable
+            .filter(|usable| usable.get() / 3 < highest.get());
         highest.max(usable.unwrap_or_default())
     }
 }
@@ -62,7 +64,7 @@ fn sweepable(scenario: &Scenario) -> Vec<&'static Setting> {
     let place = |setting: &Setting| {
         first
             .iter()
-            .position(|it| *it == setting.path)
+            .position(|path| *path == setting.path)
             .unwrap_or(first.len())
     };
     sorted(all, |a, b| place(a).cmp(&place(b)))
@@ -166,7 +168,8 @@ async fn work(
         if !current() {
             return;
         }
-        let fits = with(setting, &scenario, value).is_some_and(|it| it.fits == Some(true));
+        let fits =
+            with(setting, &scenario, value).is_some_and(|estimate| estimate.fits == Some(true));
         search.learn(value, fits);
     }
     if curve.usable.is_some() {
@@ -218,7 +221,7 @@ pub fn Sweep() -> impl IntoView {
             .scenario
             .with(sweepable)
             .iter()
-            .map(|it| it.path)
+            .map(|setting| setting.path)
             .collect::<Vec<_>>()
     });
     let options = move || {
@@ -501,7 +504,7 @@ mod tests {
         check(24, &[4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48]);
         for now in [1, 5, 13, 999, 1_000_000] {
             let all = values(batch, now);
-            assert!(all.contains(&now) && all.iter().all(|it| (1..=1_000_000).contains(it)));
+            assert!(all.contains(&now) && all.iter().all(|value| (1..=1_000_000).contains(value)));
             assert!(all.len() <= 13);
         }
     }
@@ -533,7 +536,7 @@ mod tests {
     fn what_is_asked_for_most_is_first() {
         let paths: Vec<_> = sweepable(&Scenario::default())
             .iter()
-            .map(|it| it.path)
+            .map(|setting| setting.path)
             .collect();
         assert_eq!(paths[..2], ["data.micro_batch", "data.sequence"]);
         assert!(!paths.contains(&"training.lora.rank"));

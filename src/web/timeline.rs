@@ -63,8 +63,13 @@ pub fn Timeline() -> impl IntoView {
         };
         course.with(drawn)
     });
-    let count =
-        move || estimate.with(|estimate| estimate.as_ref().map_or(0, |it| it.timeline.len()));
+    let count = move || {
+        estimate.with(|estimate| {
+            estimate
+                .as_ref()
+                .map_or(0, |estimate| estimate.timeline.len())
+        })
+    };
     // Where nobody points, the cursor rests on the peak.
     let pointed = RwSignal::new(None::<usize>);
     let at = memo(move || {

@@ -70,6 +70,23 @@ impl Sentence {
     }
 }
 
+impl Sentence {
+    /// "14.4 GiB of 23.5: fits", for where there is little room.
+    pub fn short(&self) -> String {
+        let Self {
+            needs,
+            usable,
+            outcome,
+            ..
+        } = self;
+        let outcome = outcome.split(',').next().unwrap_or_default();
+        match usable {
+            Some(usable) => format!("{needs} of {usable}: {outcome}"),
+            None => needs.clone(),
+        }
+    }
+}
+
 /// What the answer is about, the sentence that stays in sight, and the measures that must not be mixed.
 #[component]
 pub fn Verdict() -> impl IntoView {
@@ -84,8 +101,13 @@ pub fn Verdict() -> impl IntoView {
         };
         session.answer.with(of)
     });
-    let tone =
-        move || sentence.with(|sentence| sentence.as_ref().map_or("open", |it| it.tone.id()));
+    let tone = move || {
+        sentence.with(|sentence| {
+            sentence
+                .as_ref()
+                .map_or("open", |sentence| sentence.tone.id())
+        })
+    };
     let about = move || session.answer.with(|answer| text::about(&answer.scenario));
     let stale = move || session.stale.get();
     view! {
@@ -187,7 +209,7 @@ fn Lines(class: &'static str, lines: Signal<Vec<String>>) -> impl IntoView {
 pub(super) fn warnings(answer: &Answer) -> Vec<String> {
     let prediction = answer.prediction.iter().filter(|_| !answer.stale);
     let all = prediction.flat_map(|prediction| prediction.warnings());
-    all.map(ToString::to_string).collect()
+    all.map(text::problem).collect()
 }
 
 /// Allocated, reserved and device, each by its name, and how many parameters there are.

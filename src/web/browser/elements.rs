@@ -10,7 +10,7 @@ use super::breathe;
 /// Moves the keyboard to the first element that the selector finds.
 pub fn focus(selector: &str) {
     let found = document().query_selector(selector).ok().flatten();
-    if let Some(element) = found.and_then(|it| it.dyn_into::<HtmlElement>().ok()) {
+    if let Some(element) = found.and_then(|element| element.dyn_into::<HtmlElement>().ok()) {
         // Focus that is refused stays where it was.
         let _ = element.focus();
     }

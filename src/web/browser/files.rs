@@ -100,6 +100,6 @@ pub fn read_file(file: File, most: usize, then: impl FnOnce(Option<String>) + 's
     }
     spawn_local(async move {
         let read = JsFuture::from(file.text()).await;
-        then(read.ok().and_then(|it| it.as_string()));
+        then(read.ok().and_then(|text| text.as_string()));
     });
 }

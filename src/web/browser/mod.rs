@@ -64,7 +64,7 @@ pub fn stored(key: &str) -> Option<String> {
 
 /// Keeps a small setting; `false` where the browser refuses.
 pub fn store(key: &str, value: &str) -> bool {
-    storage().is_some_and(|it| it.set_item(key, value).is_ok())
+    storage().is_some_and(|storage| storage.set_item(key, value).is_ok())
 }
 
 /// The same for this tab alone.
@@ -102,7 +102,7 @@ pub fn set_theme(theme: &str) {
 /// The window's width in steps, so that a drawing is made anew only now and then.
 pub fn width() -> u32 {
     const STEP: f64 = 40.0;
-    let width = window().inner_width().ok().and_then(|it| it.as_f64());
+    let width = window().inner_width().ok().and_then(|width| width.as_f64());
     ((width.unwrap_or(1280.0) / STEP).floor() * STEP) as u32
 }
 

@@ -71,7 +71,7 @@ fn try_start_worker(hear: impl Fn(String) + 'static) -> Result<(), JsValue> {
 
 /// Asks the worker; `false` where there is none that listens.
 pub fn request(text: &str) -> bool {
-    let send = |it: &Worker| it.post_message(&text.into()).is_ok();
+    let send = |worker: &Worker| worker.post_message(&text.into()).is_ok();
     WORKER.with_borrow(|worker| worker.as_ref().is_some_and(send))
 }
 

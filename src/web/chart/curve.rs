@@ -20,7 +20,7 @@ pub fn curve(curve: &Curve, units: UnitStyle, size: (u32, u32)) -> Option<String
     range.extend(along(|band| band.low).into_iter().rev());
     let expected = along(|band| band.expected);
     let mut marks = vec![Mark::Area(range, Role::Main)];
-    if let Some(usable) = curve.usable.map(height).filter(|it| *it <= top) {
+    if let Some(usable) = curve.usable.map(height).filter(|usable| *usable <= top) {
         marks.push(Mark::Line(
             vec![(0.0, usable), (last, usable)],
             Role::Limit,

@@ -11,18 +11,18 @@ pub fn front(
     units: UnitStyle,
     size: (u32, u32),
 ) -> Option<String> {
-    let most = points.iter().map(|it| it.0).max()?;
-    let slowest = points.iter().map(|it| it.1).fold(0.0, f64::max);
+    let most = points.iter().map(|point| point.0).max()?;
+    let slowest = points.iter().map(|point| point.1).fold(0.0, f64::max);
     let top = most.max(
         usable
-            .filter(|it| it.get() / 3 < most.get())
+            .filter(|usable| usable.get() / 3 < most.get())
             .unwrap_or_default(),
     );
     let (scale, _) = units.scale(top);
     let height = |bytes: Bytes| bytes.get() as f64 / scale;
     let end = (slowest * 1.08, height(top) * 1.08);
     let mut marks = Vec::new();
-    if let Some(usable) = usable.map(height).filter(|it| *it <= end.1) {
+    if let Some(usable) = usable.map(height).filter(|usable| *usable <= end.1) {
         marks.push(Mark::Line(
             vec![(0.0, usable), (end.0, usable)],
             Role::Limit,
@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn every_run_is_a_dot_and_one_is_marked() {
         let points: Vec<_> = (1..=5)
-            .map(|it| (Bytes::gib(f64::from(it)), 6.0 - f64::from(it), it == 5))
+            .map(|at| (Bytes::gib(f64::from(at)), 6.0 - f64::from(at), at == 5))
             .collect();
         let svg = front(
             &points,

@@ -11,13 +11,13 @@ pub fn measured(
     units: UnitStyle,
     size: (u32, u32),
 ) -> Option<String> {
-    let most = steps.iter().map(|it| it.1).max()?.max(predicted);
-    let last = steps.iter().map(|it| it.0).fold(1.0, f64::max);
+    let most = steps.iter().map(|step| step.1).max()?.max(predicted);
+    let last = steps.iter().map(|step| step.0).fold(1.0, f64::max);
     let (scale, _) = units.scale(most);
     let height = |bytes: Bytes| bytes.get() as f64 / scale;
     let line = steps
         .iter()
-        .map(|(step, it)| (*step, height(*it)))
+        .map(|(step, bytes)| (*step, height(*bytes)))
         .collect();
     let at = height(predicted);
     let marks = vec![
@@ -39,7 +39,9 @@ mod tests {
 
     #[test]
     fn both_are_drawn() {
-        let steps: Vec<_> = (0..4).map(|it| (f64::from(it), Bytes::gib(1.0))).collect();
+        let steps: Vec<_> = (0..4)
+            .map(|step| (f64::from(step), Bytes::gib(1.0)))
+            .collect();
         let svg = measured(&steps, Bytes::gib(2.0), UnitStyle::Binary, (640, 240)).unwrap();
         assert!(svg.contains("line-ghost") && svg.contains("line-main"));
         assert_eq!(

@@ -11,16 +11,16 @@ pub fn steps(
     units: UnitStyle,
     size: (u32, u32),
 ) -> Option<String> {
-    let most = points.iter().map(|it| it.0).max()?;
-    let last = points.iter().map(|it| it.1).fold(1.0, f64::max);
+    let most = points.iter().map(|point| point.0).max()?;
+    let last = points.iter().map(|point| point.1).fold(1.0, f64::max);
     // A card far above would press the steps flat.
-    let near = usable.filter(|it| it.get() / 3 < most.get());
+    let near = usable.filter(|usable| usable.get() / 3 < most.get());
     let top = most.max(near.unwrap_or_default());
     let (scale, _) = units.scale(top);
     let height = |bytes: Bytes| bytes.get() as f64 / scale;
     let line = |held: bool| -> Vec<(f64, f64)> {
-        let same = points.iter().filter(|it| it.2 == held);
-        same.map(|it| (it.1, height(it.0))).collect()
+        let same = points.iter().filter(|point| point.2 == held);
+        same.map(|point| (point.1, height(point.0))).collect()
     };
     let mut marks = vec![
         Mark::Line(line(false), Role::Soft, 2),

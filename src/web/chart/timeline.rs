@@ -131,7 +131,7 @@ fn stacked(
 
 /// The instant with the most memory, and how much.
 pub fn peak(instants: &[Instant]) -> Option<(usize, Bytes)> {
-    let sizes = instants.iter().map(|it| it.bytes).enumerate();
+    let sizes = instants.iter().map(|instant| instant.bytes).enumerate();
     sizes.rev().max_by_key(|(_, bytes)| *bytes)
 }
 

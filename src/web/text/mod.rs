@@ -4,7 +4,7 @@ mod parts;
 
 pub use parts::*;
 
-use crate::scenario::{Case, Checkpointing, Scenario};
+use crate::scenario::{Case, Checkpointing, Problem, Scenario, settings};
 use crate::share::DATA_VERSION;
 use crate::strategy::Tally;
 use crate::strategy::doctor::{Calibration, Cause};
@@ -23,6 +23,30 @@ pub const NOT_FOUND: &str =
 pub const START_AGAIN: &str = "Start from a model, a file or an example";
 pub const RESET_ABOUT: &str = "Take back every change since the chosen example";
 pub const DECLARE: &str = "Declare your own network";
+/// What is wrong with a value, by the names that the page has for settings.
+pub fn problem(problem: &Problem) -> String {
+    let Problem {
+        field,
+        value,
+        expected,
+    } = problem;
+    let kind = match field.as_str() {
+        "model.id" => Some("model"),
+        "hardware.gpu" => Some("GPU"),
+        _ => None,
+    };
+    let near = expected.split_once("did you mean ").map(|(_, near)| near);
+    let unknown = near.is_some() || expected.contains("of `headroom catalog`");
+    match (kind.filter(|_| unknown), near) {
+        (Some(kind), Some(near)) => format!("No {kind} is called “{value}”. Did you mean {near}"),
+        (Some(kind), None) => format!("No {kind} is called “{value}”."),
+        (None, _) => {
+            let label = settings::find(field).map_or(field.as_str(), |setting| setting.label);
+            format!("{label} is “{value}”; expected {expected}.")
+        }
+    }
+}
+
 /// How many things the numbers leave out.
 pub fn left_out(count: usize) -> String {
     match count {
@@ -365,7 +389,7 @@ pub fn steps_run(retries: u64) -> String {
 }
 
 pub fn steps_axis(points: &[(Bytes, f64, bool)], units: UnitStyle) -> Option<String> {
-    let most = points.iter().map(|it| it.0).max()?;
+    let most = points.iter().map(|point| point.0).max()?;
     let (_, unit) = units.scale(most);
     Some(format!(
         "{unit} reserved (dark) and allocated (light), by step"
@@ -412,7 +436,7 @@ pub fn searched(tally: &Tally) -> String {
 
 /// What the axes of a search's drawing show.
 pub fn front_axis(points: &[(Bytes, f64, bool)], units: UnitStyle) -> Option<String> {
-    let most = points.iter().map(|it| it.0).max()?;
+    let most = points.iter().map(|point| point.0).max()?;
     Some(format!("Memory ({}) by step time (s)", units.scale(most).1))
 }
 

@@ -13,8 +13,8 @@ pub const fn phase(phase: Phase) -> &'static str {
     }
 }
 
-pub fn peak_in(it: Phase) -> String {
-    format!("Peak in {}", phase(it).to_ascii_lowercase())
+pub fn peak_in(phase: Phase) -> String {
+    format!("Peak in {}", self::phase(phase).to_ascii_lowercase())
 }
 
 /// A category's name for classes and test hooks, its label, and why it is there.
