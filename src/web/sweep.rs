@@ -312,6 +312,14 @@ fn Plot(
         let place = value.map(|value| chart::place_of(value, last(), size.get().0));
         format!("{:.3}%", place.unwrap_or_default())
     };
+    let value = move || {
+        let value = curve.with(|curve| Some(curve.points.get(at.get()?)?.0));
+        value.unwrap_or_default().to_string()
+    };
+    let scrub = move |event: Event| {
+        let value = event_target_value(&event).parse().ok();
+        pointed.set(value.and_then(|value| curve.with_untracked(|curve| nearest(curve, value))));
+    };
     let said = memo(move || {
         let (setting, units) = (setting.get()?, session.units.get());
         curve.with(|curve| readout(setting, curve, at.get()?, units))
@@ -342,10 +350,10 @@ fn Plot(
                 type="range"
                 min="0"
                 aria-label="Point of the curve"
-                max=move || curve.with(|curve| curve.points.len().saturating_sub(1)).to_string()
-                prop:value=move || at.get().unwrap_or_default().to_string()
+                max=move || last().to_string()
+                prop:value=value
                 aria-valuetext=move || said.get()
-                on:input=move |event: Event| pointed.set(event_target_value(&event).parse().ok())
+                on:input=scrub
             />
             <figcaption class="readout">{move || said.get()}</figcaption>
             <ul class="key" aria-hidden="true">

@@ -77,7 +77,7 @@ impl Plot {
         let (width, height) = chart.plotting_area().dim_in_pixel();
         let across_pixel = across / f64::from(width.max(1));
         // Names stand a little above and to the right of their place.
-        let above = up * (1.0 + 16.0 / f64::from(height.max(1)));
+        let above = up * (1.0 + 20.0 / f64::from(height.max(1)));
         let names = self.marks.iter().filter_map(|mark| match mark {
             Mark::Name(x, text) => Some(Label {
                 text: text.clone(),

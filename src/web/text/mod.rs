@@ -13,7 +13,7 @@ use crate::units::{Bytes, UnitStyle};
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
 pub const START: &str = "Start";
 pub const START_ABOUT: &str =
-    "Does this training run fit on that GPU? An exact answer, computed in your browser.";
+    "Name a model, paste its config.json or an error message, or start from an example.";
 pub const START_CLOSE: &str = "Close the start";
 pub const ANY: &str = "A model, a config.json or an error message";
 pub const ANY_EXAMPLE: &str = "meta-llama/Llama-3.1-8B, a Hugging Face URL, or paste a file";
