@@ -19,7 +19,6 @@ mod gauge;
 mod guide;
 mod history;
 mod map;
-mod markup;
 mod masthead;
 mod measured;
 mod network;

@@ -2,7 +2,6 @@
 
 use super::breakdown::lines;
 use super::gauge::{Gauge, pieces};
-use super::markup::escape;
 use super::origin::metadata;
 use super::session::Answer;
 use super::text;
@@ -121,6 +120,22 @@ fn cut(text: &str, most: usize) -> String {
         return format!("{short}…");
     }
     short
+}
+
+/// Text that stands for itself inside SVG.
+fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            _ => safe.push(c),
+        }
+    }
+    safe
 }
 
 #[cfg(test)]

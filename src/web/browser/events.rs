@@ -16,9 +16,11 @@ pub fn across(event: &Event) -> Option<f64> {
 
 /// An attribute of what a pointer is on; empty where it has none.
 pub fn attribute_under(event: &Event, name: &str) -> String {
-    let element = event.target().and_then(|it| it.dyn_into::<Element>().ok());
+    let element = event
+        .target()
+        .and_then(|target| target.dyn_into::<Element>().ok());
     element
-        .and_then(|it| it.get_attribute(name))
+        .and_then(|element| element.get_attribute(name))
         .unwrap_or_default()
 }
 
@@ -35,8 +37,10 @@ pub fn select_text(event: &Event) {
 
 /// Whether the folded part that an event is of is open now.
 pub fn is_open(event: &Event) -> bool {
-    let part = event.target().and_then(|it| it.dyn_into::<Element>().ok());
-    part.is_some_and(|it| it.has_attribute("open"))
+    let part = event
+        .target()
+        .and_then(|target| target.dyn_into::<Element>().ok());
+    part.is_some_and(|part| part.has_attribute("open"))
 }
 
 /// The file that was chosen in a file field; the field forgets it, so that it can be chosen again.
@@ -52,8 +56,11 @@ pub fn on_drop(hear: impl Fn(File) + 'static) {
     let allow = |event: DragEvent| event.prevent_default();
     let dropped = move |event: DragEvent| {
         event.prevent_default();
-        let files = event.data_transfer().and_then(|it| it.files());
-        files.and_then(|it| it.get(0)).into_iter().for_each(&hear);
+        let files = event.data_transfer().and_then(|data| data.files());
+        files
+            .and_then(|files| files.get(0))
+            .into_iter()
+            .for_each(&hear);
     };
     let listen = |name: &str, heard: Closure<dyn Fn(DragEvent)>| {
         let heard = heard.into_js_value().unchecked_into();
@@ -66,6 +73,10 @@ pub fn on_drop(hear: impl Fn(File) + 'static) {
 
 /// Whether an event happened in a field, which has undo and keys of its own.
 pub fn in_field(event: &Event) -> bool {
-    let target = event.target().and_then(|it| it.dyn_into::<Element>().ok());
-    target.is_some_and(|it| matches!(it.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT"))
+    let target = event
+        .target()
+        .and_then(|target| target.dyn_into::<Element>().ok());
+    target.is_some_and(|element| {
+        matches!(element.tag_name().as_str(), "INPUT" | "TEXTAREA" | "SELECT")
+    })
 }
