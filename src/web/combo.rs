@@ -224,8 +224,12 @@ pub fn Combo(setting: &'static Setting) -> impl IntoView {
                     Some(id) => choose(id),
                     None => return,
                 }
+                browser::select_text_soon(&event);
             }
-            "Escape" => close(),
+            "Escape" => {
+                close();
+                browser::select_text_soon(&event);
+            }
             _ => return,
         }
         event.prevent_default();

@@ -1,9 +1,12 @@
 //! What an event tells: where it happened, and what was typed, pressed or dropped there.
 
 use leptos::prelude::window;
+use leptos::reactive::spawn_local;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
 use web_sys::{DragEvent, Element, Event, File, HtmlInputElement, PointerEvent};
+
+use super::breathe;
 
 /// Where in the listening element's width a pointer is, from 0 to 1.
 pub fn across(event: &Event) -> Option<f64> {
@@ -24,15 +27,25 @@ pub fn attribute_under(event: &Event, name: &str) -> String {
         .unwrap_or_default()
 }
 
-/// Selects the text of the field that an event is of.
+/// Selects the text of the field that an event is of: what is typed next takes its place.
 pub fn select_text(event: &Event) {
-    let field = event.target();
-    if let Some(field) = field
-        .as_ref()
-        .and_then(|field| field.dyn_ref::<HtmlInputElement>())
-    {
+    if let Some(field) = field(event) {
         field.select();
     }
+}
+
+/// The same, once the field shows what the event made of it.
+pub fn select_text_soon(event: &Event) {
+    if let Some(field) = field(event) {
+        spawn_local(async move {
+            breathe().await;
+            field.select();
+        });
+    }
+}
+
+fn field(event: &Event) -> Option<HtmlInputElement> {
+    event.target()?.dyn_into().ok()
 }
 
 /// Whether the folded part that an event is of is open now.
