@@ -47,6 +47,10 @@ struct Walk<'a> {
 
 impl Walk<'_> {
     fn event(&mut self, handle: u32, block: u32, is_free: bool) {
+        // What the expansion has no name for has no size either.
+        if handle == u32::MAX {
+            return;
+        }
         let handle = handle as usize;
         if is_free {
             let freed = self.alive.get_mut(handle).and_then(Option::take);

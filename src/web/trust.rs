@@ -154,7 +154,7 @@ mod tests {
             );
         }
         check("gpt2-small", "gpt2ampbf16");
-        check("llama-8b-lora-24gb", "llama318blora");
+        check("llama-8b-lora-24gb", "llama318bbf16adamw");
         check("resnet-50-16gb", "resnet50");
     }
 
