@@ -107,6 +107,9 @@ fn shown(diagnosis: &Diagnosis) -> String {
         diagnosis.cause.id(),
         percent(diagnosis.confidence)
     );
+    if diagnosis.undecided {
+        text += "No cause stands out: what is known fits several about as well.\n";
+    }
     let others: Vec<String> = diagnosis
         .ranking
         .iter()

@@ -12,6 +12,9 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
     let file = args.word(0);
     let records = fs::read_to_string(file)
         .map_err(|error| Problem::new("FILE", file, format!("a readable file ({error})")))?;
+    if truth::are_posts(&records) {
+        return answer(&truth::posts(&records));
+    }
     if truth::are_failures(&records) {
         return diagnosed(file, &records, args);
     }
@@ -60,11 +63,19 @@ fn diagnosed(file: &str, records: &str, args: &Args) -> Result<Answer, Refusal> 
         Some(given) => fs::read_to_string(given)
             .map_err(|error| Problem::new("--runs", given, format!("a readable file ({error})")))?,
         None => {
-            fs::read_to_string(Path::new(file).with_file_name("steps.jsonl")).unwrap_or_default()
+            let beside = Path::new(file);
+            let stem = beside.file_stem().unwrap_or_default().to_string_lossy();
+            let own = fs::read_to_string(beside.with_file_name(format!("{stem}_runs.jsonl")));
+            own.or_else(|_| fs::read_to_string(beside.with_file_name("steps.jsonl")))
+                .unwrap_or_default()
         }
     };
-    let found = truth::diagnoses(records, &runs);
-    let json = serde_json::to_string(&found)
+    answer(&truth::diagnoses(records, &runs))
+}
+
+/// What was found, as lines and as JSON.
+fn answer(found: &(impl std::fmt::Display + serde::Serialize)) -> Result<Answer, Refusal> {
+    let json = serde_json::to_string(found)
         .map_err(|error| Refusal(vec![format!("the diagnoses cannot be written: {error}")]))?;
     Ok(Answer {
         text: found.to_string(),

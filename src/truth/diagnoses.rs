@@ -16,10 +16,10 @@ use crate::units::Bytes;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failed {
     pub id: String,
-    /// Any of these is right: a batch too large may be called too large for the card.
-    pub causes: Vec<Cause>,
-    /// In the order of `GIVEN`; absent where the record has none of it.
-    pub found: [Option<(Cause, f64)>; 4],
+    /// Any of these classes is right: a batch too large may be called too large for the card.
+    pub causes: Vec<&'static str>,
+    /// The first cause's class, in the order of `GIVEN`; absent where the record has none of it.
+    pub found: [Option<(&'static str, f64)>; GIVEN.len()],
 }
 
 /// All of them.
@@ -29,11 +29,12 @@ pub struct Diagnoses {
 }
 
 /// What the doctor is given, in the order of `Failed::found`.
-pub const GIVEN: [&str; 4] = [
+pub const GIVEN: [&str; 5] = [
     "message",
     "scenario and step",
     "steps replayed",
     "probe log",
+    "message and step",
 ];
 
 /// Whether the text's first record is a failure with its message.
@@ -68,7 +69,7 @@ fn failed(record: &Value, run: Option<&Value>) -> Failed {
         let Diagnosis {
             cause, confidence, ..
         } = diagnose(&findings, expected);
-        Some((cause, confidence))
+        Some((class(cause), confidence))
     };
     let expected = expectation(record, run);
     let with_step = format!("step {step}\n{message}");
@@ -87,27 +88,51 @@ fn failed(record: &Value, run: Option<&Value>) -> Failed {
             seen(message, None),
             seen(&with_step, expected),
             seen(&with_step, replayed.or(expected)),
-            run.and_then(|run| seen(&format!("{}\n{message}", log(record, run)), None)),
+            log(record, run).and_then(|log| seen(&format!("{log}\n{message}"), None)),
+            seen(&with_step, None),
         ],
     }
 }
 
-/// What the evidence says, and what was configured where it agrees with that.
-fn causes(record: &Value) -> Vec<Cause> {
-    let class = record["cause_class"].as_str().unwrap_or_default();
-    match class {
-        "capacity, largest batch so far" => vec![Cause::Outlier, Cause::Capacity],
-        "capacity" if record["true_cause"].as_str() == Some("outlier batch") => {
-            vec![Cause::Capacity, Cause::Outlier]
-        }
-        "capacity" => vec![Cause::Capacity],
-        "fragmentation" => vec![Cause::Fragmentation],
-        "leak" => vec![Cause::Leak],
-        // An evaluation is an event of the schedule.
-        "schedule" | "eval" | "save" => vec![Cause::Schedule],
-        "other process" => vec![Cause::OtherProcess],
-        _ => vec![Cause::Unknown],
+/// Causes that the records tell apart: an evaluation, a save and a changed loss are all events of a schedule there.
+const fn class(cause: Cause) -> &'static str {
+    match cause {
+        Cause::Capacity | Cause::OptimizerStep => "capacity",
+        Cause::Outlier | Cause::Attention => "outlier",
+        Cause::Leak => "leak",
+        Cause::Fragmentation => "fragmentation",
+        Cause::Evaluation | Cause::Checkpoint | Cause::Schedule => "schedule",
+        Cause::OtherProcess => "other-process",
+        Cause::WrongDevice => "wrong-device",
+        Cause::HostMemory
+        | Cause::SharedMemory
+        | Cause::LibraryBug
+        | Cause::NotOutOfMemory
+        | Cause::Unknown => "unknown",
     }
+}
+
+/// What the evidence says, and what was configured where it agrees with that.
+fn causes(record: &Value) -> Vec<&'static str> {
+    let word = record["cause_class"].as_str().unwrap_or_default();
+    let mut causes = match word {
+        "capacity, largest batch so far" => vec!["outlier", "capacity"],
+        "capacity" if record["true_cause"].as_str() == Some("outlier batch") => {
+            vec!["capacity", "outlier"]
+        }
+        "capacity" => vec!["capacity"],
+        "fragmentation" => vec!["fragmentation"],
+        "leak" => vec!["leak"],
+        // An evaluation is an event of the schedule.
+        "schedule" | "eval" | "save" => vec!["schedule"],
+        "other process" => vec!["other-process"],
+        _ => vec!["unknown"],
+    };
+    // Samples that a schedule makes longer are longer samples too.
+    if record["cause"] == "batch_or_length_outlier" && !causes.contains(&"outlier") {
+        causes.push("outlier");
+    }
+    causes
 }
 
 /// What the run's scenario needs with its largest batch; nothing where the network is not one of ours.
@@ -137,7 +162,8 @@ fn expectation(record: &Value, run: Option<&Value>) -> Option<Expectation> {
     Some(Expectation {
         peak: Bytes::new(peaks.highest()?.bytes),
         between_steps: Bytes::new(peaks.phases.last()?.end),
-        eval_every: every("eval").unwrap_or(0),
+        // A generation is an evaluation of its own kind.
+        eval_every: every("eval").or_else(|| every("gen")).unwrap_or(0),
         save_every: every("save").unwrap_or(0),
         replayed: None,
     })
@@ -171,8 +197,16 @@ fn largest(dist: &Value) -> Option<u64> {
     all.filter_map(Value::as_u64).max()
 }
 
-/// The run up to its failure, as the probe writes it.
-fn log(record: &Value, run: &Value) -> String {
+/// The run up to its failure: the probe's own log where the record has one, else what it would have written.
+fn log(record: &Value, run: Option<&Value>) -> Option<String> {
+    if let Some(lines) = record["probe_log"].as_array() {
+        let lines: Vec<&str> = lines.iter().filter_map(Value::as_str).collect();
+        return Some(lines.join("\n"));
+    }
+    run.map(|run| made_up_log(record, run))
+}
+
+fn made_up_log(record: &Value, run: &Value) -> String {
     let failed = record["step"].as_i64().unwrap_or(0);
     let column = |name: &str| {
         let names = run["series_cols"].as_array()?;
@@ -237,8 +271,7 @@ impl Diagnoses {
 impl std::fmt::Display for Diagnoses {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for failed in &self.failures {
-            let causes: Vec<&str> = failed.causes.iter().map(|cause| cause.id()).collect();
-            write!(f, "{:<28} {:<22}", failed.id, causes.join(" or "))?;
+            write!(f, "{:<28} {:<22}", failed.id, failed.causes.join(" or "))?;
             for found in failed.found {
                 let words = found.map_or_else(String::new, |(cause, sure)| {
                     let wrong = if failed.causes.contains(&cause) {
@@ -246,7 +279,7 @@ impl std::fmt::Display for Diagnoses {
                     } else {
                         "!"
                     };
-                    format!("{wrong}{} {sure:.2}", cause.id())
+                    format!("{wrong}{cause} {sure:.2}")
                 });
                 write!(f, " {words:<22}")?;
             }

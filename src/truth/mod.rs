@@ -8,14 +8,17 @@ mod extra;
 mod measured;
 mod page;
 mod recorded;
+mod posts;
 mod score;
 mod simulated;
 mod steps;
+mod throughput;
 mod world;
 
 pub use diagnoses::{Diagnoses, are_failures, diagnoses};
 pub use page::{markdown, plot};
 pub use recorded::score_recorded;
+pub use posts::{Posts, are_posts, posts};
 pub use score::{Report, Row, report};
 pub use simulated::Metric;
 
@@ -23,12 +26,16 @@ use serde_json::Value;
 
 /// Predicts every case of a truth file, one JSON object a line.
 pub fn score(text: &str, metric: Metric) -> Report {
-    let rows = text
-        .lines()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| row(line, metric))
+    let lines = || text.lines().filter(|line| !line.trim().is_empty());
+    let mut report = report(lines().map(|line| row(line, metric)).collect());
+    let records: Vec<Value> = lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(throughput::is_record)
         .collect();
-    report(rows)
+    if records.len() == report.rows.len() {
+        throughput::broken_down(&mut report, &records);
+    }
+    report
 }
 
 /// Runs a recorded case as its recording did, for a look at the events.
@@ -56,6 +63,9 @@ fn row(line: &str, metric: Metric) -> Row {
     }
     if steps::is_record(&record) {
         return steps::row(&record, id, metric);
+    }
+    if throughput::is_record(&record) {
+        return throughput::row(&record, id);
     }
     let group = record["group"].as_str().unwrap_or("none");
     let predicted = kind(&record).and_then(|kind| match kind {

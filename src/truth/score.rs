@@ -170,7 +170,7 @@ fn percent(is_scored: bool, value: f64, digits: usize) -> String {
     }
 }
 
-fn summary(rows: &[&Row]) -> Summary {
+pub(super) fn summary(rows: &[&Row]) -> Summary {
     let errors: Vec<f64> = rows.iter().filter_map(|row| row.error).collect();
     let mut sizes: Vec<f64> = errors.iter().map(|e| e.abs()).collect();
     sizes.sort_by(f64::total_cmp);

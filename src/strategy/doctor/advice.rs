@@ -1,97 +1,208 @@
 //! What to change for each cause, and what would make the diagnosis more certain.
 
-use super::{Cause, Findings, Source};
+use super::{Cause, Findings, Ranked, Source};
 
-/// What to change, cheapest first.
-pub(super) fn changes(cause: Cause, findings: &Findings) -> Vec<String> {
-    let failure = findings.failure.clone().unwrap_or_default();
-    if failure.source == Source::Host {
-        return own(&[
-            "Give the job more host memory, or lower the DataLoader's num_workers and prefetch_factor.",
-            "Include the copies that Lightning, Accelerate and offloading keep on the host.",
-        ]);
-    }
-    let mut all = match cause {
-        Cause::Capacity => own(&[
-            "Use a smaller micro-batch and accumulate gradients to keep the effective batch.",
-            "Turn on activation checkpointing, lower the precision, or use an optimizer with smaller states.",
-            "Headroom's ladder lists which changes are enough for a given GPU, and what they cost.",
-        ]),
-        Cause::Outlier => own(&[
-            "Run the longest batch first: the run then fails at once or not at all.",
-            "Cap or bucket lengths, or batch by total tokens instead of by samples.",
-            "Use a smaller micro-batch for the largest batches and accumulate.",
-        ]),
-        Cause::Leak => own(&[
-            "Keep numbers, not tensors: `loss.item()` or `loss.detach().cpu()` in lists, logs and metrics.",
-            "Move predictions to the CPU inside the loop, and reset metrics after each evaluation.",
-            "Compare torch.cuda.memory_allocated() at the end of each step: it should stay constant.",
-        ]),
-        Cause::Fragmentation if failure.expandable => own(&[
-            "Expandable segments are already on: the GPU is simply full. A slightly smaller batch helps.",
-        ]),
-        Cause::Fragmentation => own(&[
-            "Set PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF to expandable_segments:True; some versions read only one name. \
-             Not on Windows.",
-            "Run the longest batch first, so that later batches reuse its blocks.",
-            "Where segments cannot expand, garbage_collection_threshold acts only with a memory fraction, and \
-             max_split_size_mb often makes it worse.",
-        ]),
-        Cause::Schedule => own(&[
-            "Check what starts at this step: evaluation, saving, unfreezing, another loss, longer sequences.",
-            "Evaluate under torch.no_grad() with its own batch size, and move predictions to the CPU as they come.",
-            "Keep copies of the weights (EMA, best model) on the CPU.",
-        ]),
-        Cause::OtherProcess => own(&[
-            "Stop or move the other process, or ask the scheduler for exclusive use of the GPU.",
-            "A crashed run may still hold memory: nvidia-smi lists processes, fuser -v /dev/nvidia* finds hidden ones.",
-        ]),
-        Cause::WrongDevice => own(&[
-            "Select the GPU with CUDA_VISIBLE_DEVICES, and call torch.cuda.set_device(local_rank) before anything else \
-             touches CUDA.",
-            "Load checkpoints with map_location, so that no other rank creates a context on GPU 0.",
-        ]),
-        Cause::Unknown => {
-            own(&["Run again with CUDA_LAUNCH_BLOCKING=1 and paste the whole error message."])
+/// A change that ends failures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    SmallerBatch,
+    ShorterLength,
+    Checkpointing,
+    SmallerOptimizer,
+    Offload,
+    RaiseLimit,
+    LongestFirst,
+    Detach,
+    ExpandableSegments,
+    NoGradient,
+    LoadOnHost,
+    StopOthers,
+    ChooseDevice,
+    HostMemory,
+    SharedMemory,
+    OtherVersion,
+    CheckOnHost,
+    CheckShapes,
+    MetalLimit,
+    OtherFramework,
+    NewEvent,
+    WholeError,
+}
+
+impl Change {
+    pub const fn text(self) -> &'static str {
+        match self {
+            Self::SmallerBatch => {
+                "Use a smaller micro-batch and accumulate gradients to keep the effective batch; where one sample does not fit, a \
+                 smaller model, adapters or a larger GPU."
+            }
+            Self::ShorterLength => {
+                "Cap or bucket lengths or image sizes: cut long samples, or batch by total tokens instead of by samples."
+            }
+            Self::Checkpointing => "Turn on activation checkpointing.",
+            Self::SmallerOptimizer => {
+                "Use an optimizer with smaller states (8-bit, Adafactor), or divide them between GPUs (ZeRO, FSDP)."
+            }
+            Self::Offload => {
+                "Gather and keep state dicts on the CPU (FSDP's offload_to_cpu, rank0_only), or save sharded; offload states."
+            }
+            Self::RaiseLimit => {
+                "Raise or remove set_per_process_memory_fraction: that limit, not the GPU, refused the request."
+            }
+            Self::LongestFirst => {
+                "Run the longest batch first: later batches reuse its blocks, and the run fails at once or not at all."
+            }
+            Self::Detach => {
+                "Keep numbers, not tensors: `loss.item()` or `.detach().cpu()` in lists, logs and metrics; call backward in each \
+                 step."
+            }
+            Self::ExpandableSegments => {
+                "Set PYTORCH_CUDA_ALLOC_CONF and PYTORCH_ALLOC_CONF to expandable_segments:True; some versions read only one \
+                 name. Not on Windows."
+            }
+            Self::NoGradient => {
+                "Evaluate under torch.no_grad() with a batch size of its own, and move predictions to the CPU as they come."
+            }
+            Self::LoadOnHost => {
+                "Load checkpoints with map_location=\"cpu\" and drop the dict after load_state_dict, so that it does not stay on \
+                 the GPU."
+            }
+            Self::StopOthers => {
+                "Stop or move the other process; a crashed run may still hold memory: nvidia-smi lists processes, fuser -v \
+                 /dev/nvidia* finds hidden ones."
+            }
+            Self::ChooseDevice => {
+                "Give each rank its own GPU: check the spelling of CUDA_VISIBLE_DEVICES, and call \
+                 torch.cuda.set_device(local_rank) before anything else touches CUDA."
+            }
+            Self::HostMemory => {
+                "Give the job more host memory, or lower the DataLoader's num_workers and prefetch_factor; bound what buffers and \
+                 caches keep."
+            }
+            Self::SharedMemory => {
+                "Raise the container's shared memory (docker run --shm-size=8g or --ipc=host), or lower num_workers."
+            }
+            Self::OtherVersion => {
+                "Try another version of the driver, of PyTorch or of the library that fails; look for the error among its issues."
+            }
+            Self::CheckOnHost => {
+                "Run one batch on the CPU, or with CUDA_LAUNCH_BLOCKING=1: ids must be below the vocabulary's size, labels below \
+                 the number of classes."
+            }
+            Self::CheckShapes => {
+                "Print the shapes before the line that fails: an index or a length holds a wrong number."
+            }
+            Self::MetalLimit => {
+                "Close other programs, call torch.mps.empty_cache(), use a smaller model or batch; \
+                 PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit at the system's risk."
+            }
+            Self::OtherFramework => {
+                "Look in that framework's own documentation: it takes the whole GPU at its start unless it is told not to."
+            }
+            Self::NewEvent => {
+                "Check what starts at this step: unfreezing, another loss, longer sequences, a copy of the weights (EMA), which \
+                 may stay on the CPU."
+            }
+            Self::WholeError => {
+                "Run again with CUDA_LAUNCH_BLOCKING=1 and paste the whole error message."
+            }
         }
+    }
+}
+
+/// What to change for one cause, cheapest first.
+fn of_cause(cause: Cause, findings: &Findings) -> Vec<Change> {
+    use Change::{
+        CheckOnHost, CheckShapes, Checkpointing, ChooseDevice, Detach, ExpandableSegments,
+        HostMemory, LoadOnHost, LongestFirst, MetalLimit, NewEvent, NoGradient, Offload,
+        OtherFramework, OtherVersion, RaiseLimit, SharedMemory, ShorterLength, SmallerBatch,
+        SmallerOptimizer, StopOthers, WholeError,
     };
-    if failure.allowed.is_some() && cause == Cause::Capacity {
-        all.insert(
-            0,
-            "Raise or remove set_per_process_memory_fraction: that limit, not the GPU, refused the request."
-                .into(),
-        );
+    let failure = findings.failure.as_ref();
+    let on_mps = failure.is_some_and(|failure| failure.source == Source::Mps);
+    let limited = failure.is_some_and(|failure| failure.allowed.is_some());
+    let expandable = failure.is_some_and(|failure| failure.expandable);
+    let mut changes = match cause {
+        Cause::Capacity if limited => vec![RaiseLimit, SmallerBatch],
+        Cause::Capacity => vec![SmallerBatch, ShorterLength, Checkpointing, SmallerOptimizer],
+        Cause::Outlier => vec![ShorterLength, LongestFirst, SmallerBatch],
+        Cause::Attention => vec![ShorterLength, SmallerBatch, CheckShapes],
+        Cause::Leak => vec![Detach, NoGradient],
+        Cause::Fragmentation if expandable => vec![SmallerBatch, LongestFirst],
+        Cause::Fragmentation => vec![ExpandableSegments, LongestFirst, SmallerBatch],
+        Cause::Evaluation => vec![NoGradient, ShorterLength, SmallerBatch],
+        Cause::Checkpoint => vec![Offload, LoadOnHost],
+        Cause::Schedule => vec![NewEvent, NoGradient, Offload],
+        Cause::OptimizerStep => vec![SmallerOptimizer, Offload],
+        Cause::OtherProcess => vec![StopOthers, ChooseDevice],
+        Cause::WrongDevice => vec![ChooseDevice, LoadOnHost],
+        Cause::HostMemory => vec![HostMemory],
+        Cause::SharedMemory => vec![SharedMemory, HostMemory],
+        Cause::LibraryBug => vec![OtherVersion],
+        Cause::NotOutOfMemory if findings.signs.foreign.is_some() => vec![OtherFramework],
+        Cause::NotOutOfMemory => vec![CheckOnHost, CheckShapes, OtherVersion],
+        Cause::Unknown => vec![WholeError, OtherVersion],
+    };
+    if on_mps {
+        changes.insert(0, MetalLimit);
+    }
+    changes
+}
+
+/// What to change: for the first cause, and for those that may as well be it.
+pub(super) fn recommended(ranking: &[Ranked], findings: &Findings) -> Vec<Change> {
+    const MOST: usize = 6;
+    /// A cause with this much of the first one's share is worth a change too.
+    const NEAR: f64 = 0.35;
+    let first = ranking.first().map_or(0.0, |ranked| ranked.confidence);
+    let mut all: Vec<Change> = Vec::new();
+    for ranked in ranking
+        .iter()
+        .filter(|ranked| ranked.confidence >= NEAR * first)
+    {
+        for change in of_cause(ranked.cause, findings) {
+            if !all.contains(&change) && all.len() < MOST {
+                all.push(change);
+            }
+        }
     }
     all
 }
 
-/// What to find out, most informative first.
+/// What to find out, most informative first: one question is enough at a time.
 pub(super) fn checks(cause: Cause, findings: &Findings, with_scenario: bool) -> Vec<String> {
     let mut all = Vec::new();
     let failure = findings.failure.as_ref();
+    let on_host = matches!(cause, Cause::HostMemory | Cause::SharedMemory);
+    if on_host {
+        all.push(
+            "The last lines of `dmesg`, and the size of /dev/shm (`df -h /dev/shm`).".to_string(),
+        );
+        return all;
+    }
+    if findings.signs.activities.is_empty() && findings.log.is_none() {
+        all.push(
+            "The last 20 lines of the traceback, and the step: they say what ran.".to_string(),
+        );
+    }
     if failure.is_none_or(|failure| failure.allocated.is_none()) && findings.summary.is_none() {
         all.push("The whole error message: its numbers, not only the first line.".to_string());
     }
     if findings.log.is_none() {
-        all.push("A probe log of the steps before: it shows growth, jumps and batch sizes.".into());
-    }
-    if findings.moment.step.is_none() {
-        all.push("The step at which it failed: an early one suggests capacity, a late one an outlier batch, a leak or a schedule.".into());
+        all.push("Is torch.cuda.memory_allocated() between steps level? A probe log shows growth, jumps and batch sizes.".into());
     }
     if !with_scenario {
         all.push("The scenario: its predicted peak separates capacity from fragmentation.".into());
     }
-    if findings.smi.is_none()
-        && matches!(
-            cause,
-            Cause::OtherProcess | Cause::WrongDevice | Cause::Unknown
-        )
-    {
-        all.push("nvidia-smi while the program runs: all processes and GPUs.".into());
+    let elsewhere = matches!(
+        cause,
+        Cause::OtherProcess | Cause::WrongDevice | Cause::Unknown
+    );
+    if findings.smi.is_none() && elsewhere {
+        all.insert(
+            0,
+            "nvidia-smi while the program runs: all processes and GPUs.".into(),
+        );
     }
     all
-}
-
-fn own(texts: &[&str]) -> Vec<String> {
-    texts.iter().map(|text| (*text).to_string()).collect()
 }

@@ -39,6 +39,10 @@ pub enum Source {
     AsyncAllocator,
     /// The driver or a library, outside the allocator and without numbers.
     Driver,
+    /// The allocator of Apple's Metal Performance Shaders.
+    Mps,
+    /// A text that says no more than that memory ran out.
+    Bare,
     /// The host's memory, not the GPU's.
     Host,
 }
@@ -49,6 +53,7 @@ impl Failure {
         let text = &unwrapped(text);
         by_allocator(text)
             .or_else(|| by_async_allocator(text))
+            .or_else(|| by_mps(text))
             .or_else(|| without_numbers(text))
     }
 
@@ -64,10 +69,23 @@ impl Failure {
     }
 }
 
-/// The text on one line: terminals, log prefixes and quoted strings break it.
+/// The text on one line: terminals, log prefixes and quoted strings break it, numbers and words included.
 fn unwrapped(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    words.join(" ")
+    let text = text.replace("\\\n", "");
+    let mut line = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        let point = word.strip_prefix('.').is_some_and(starts_with_digit);
+        let goes_on = point && line.ends_with(|last: char| last.is_ascii_digit());
+        if !line.is_empty() && !goes_on {
+            line.push(' ');
+        }
+        line.push_str(word);
+    }
+    line
+}
+
+fn starts_with_digit(text: &str) -> bool {
+    text.starts_with(|first: char| first.is_ascii_digit())
 }
 
 const START: &str = "out of memory. Tried to allocate ";
@@ -112,7 +130,12 @@ fn by_allocator(text: &str) -> Option<Failure> {
 fn processes(text: &str) -> Vec<(u64, Bytes)> {
     text.match_indices("Process ")
         .filter_map(|(at, _)| {
-            let sentence = text[at..].split(" memory in use").next()?;
+            // No sentence is longer.
+            let mut end = (at + 80).min(text.len());
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            let (sentence, _) = text[at..end].split_once(" memory in use")?;
             Some((first_number(sentence)?, size_after(sentence, " has ")?))
         })
         .collect()
@@ -160,6 +183,26 @@ fn by_async_allocator(text: &str) -> Option<Failure> {
     })
 }
 
+/// "MPS backend out of memory (MPS allocated: 15.72 GiB, other allocations: 2.41 MiB, max allowed: 18.13 GiB). Tried to ..."
+fn by_mps(text: &str) -> Option<Failure> {
+    let (_, rest) = text.rsplit_once("MPS backend out of memory")?;
+    let total = size_after(rest, "max allowed");
+    let allocated = size_after(rest, "MPS allocated");
+    let other = size_after(rest, "other allocations");
+    Some(Failure {
+        source: Source::Mps,
+        tried: size_after(rest, "Tried to allocate"),
+        total,
+        allocated,
+        unallocated: Some(Bytes::ZERO),
+        free: total
+            .zip(allocated)
+            .map(|(total, allocated)| total - allocated - other.unwrap_or_default()),
+        in_use: allocated,
+        ..Failure::default()
+    })
+}
+
 /// Texts that only say where the error came from.
 const SOURCES: &[(&str, Source)] = &[
     ("DefaultCPUAllocator: can't allocate memory", Source::Host),
@@ -179,8 +222,10 @@ const SOURCES: &[(&str, Source)] = &[
     ("CUDNN_STATUS_ALLOC_FAILED", Source::Driver),
     ("Cuda failure 2 'out of memory'", Source::Driver),
     ("Cuda failure 'out of memory'", Source::Driver),
-    ("CUDA out of memory", Source::Driver),
-    ("HIP out of memory", Source::Driver),
+    ("error=2 : out of memory", Source::Driver),
+    ("NCCL error", Source::Driver),
+    ("out of memory", Source::Bare),
+    ("OutOfMemoryError", Source::Bare),
 ];
 
 fn without_numbers(text: &str) -> Option<Failure> {

@@ -1,22 +1,27 @@
 //! The doctor: why a run ran out of memory, from the text of the error and whatever else is known.
 //!
-//! The error alone proves little: at most another process, or a limit that the program set itself. Memory that is reserved but
-//! unallocated is large for every cause, and PyTorch prints the same hint for all of them. So causes are ranked, each with the
+//! Words come before numbers: what the program did, whether it is PyTorch at all. The error's numbers alone prove little: memory
+//! that is reserved but unallocated is large for every cause, and PyTorch prints the same hint for all of them. So causes are ranked, each with the
 //! numbers that support it, and the diagnosis says what would make it more certain: the step, the scenario, a probe log.
 
 mod advice;
+mod cause;
 mod message;
 mod moment;
 mod probe;
 mod rules;
 mod scan;
+mod signs;
 mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use advice::Change;
+pub use cause::Cause;
 pub use message::{Failure, Source};
 pub use moment::Moment;
 pub use probe::{Calibration, Drift, Log, Step, calibrate};
+pub use signs::{Activity, Signs};
 pub use tables::{Smi, SmiCard, SmiProcess, Summary};
 
 use serde::Serialize;
@@ -26,56 +31,11 @@ use crate::estimate::Estimate;
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 
-/// Why memory ran out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Cause {
-    /// The run needs more memory than the GPU has.
-    Capacity,
-    /// One batch was larger than the ones before.
-    Outlier,
-    /// Something is kept from step to step.
-    Leak,
-    /// Enough memory is free, but not contiguous.
-    Fragmentation,
-    /// Something started at this step: an evaluation, a save, unfreezing, a new loss, longer sequences.
-    Schedule,
-    OtherProcess,
-    /// The program runs on the wrong GPU.
-    WrongDevice,
-    Unknown,
-}
-
-impl Cause {
-    pub const ALL: [Self; 8] = [
-        Self::Capacity,
-        Self::Outlier,
-        Self::Leak,
-        Self::Fragmentation,
-        Self::Schedule,
-        Self::OtherProcess,
-        Self::WrongDevice,
-        Self::Unknown,
-    ];
-
-    pub const fn id(self) -> &'static str {
-        match self {
-            Self::Capacity => "capacity",
-            Self::Outlier => "outlier",
-            Self::Leak => "leak",
-            Self::Fragmentation => "fragmentation",
-            Self::Schedule => "schedule",
-            Self::OtherProcess => "other-process",
-            Self::WrongDevice => "wrong-device",
-            Self::Unknown => "unknown",
-        }
-    }
-}
-
 /// What is known of a failure.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Findings {
     pub failure: Option<Failure>,
+    pub signs: Signs,
     pub moment: Moment,
     pub smi: Option<Smi>,
     pub summary: Option<Summary>,
@@ -141,9 +101,14 @@ pub struct Ranked {
 pub struct Diagnosis {
     pub cause: Cause,
     pub confidence: f64,
-    /// What the numbers say, strongest first.
+    /// No cause stands out: the first is first by little.
+    pub undecided: bool,
+    /// What the words and the numbers say, what decides first.
     pub evidence: Vec<String>,
     /// What to change.
+    #[serde(skip)]
+    pub changes: Vec<Change>,
+    /// The same in words.
     pub advice: Vec<String>,
     /// What would make the diagnosis more certain.
     pub checks: Vec<String>,
@@ -156,6 +121,7 @@ impl Findings {
     pub fn parse(text: &str) -> Option<Self> {
         let findings = Self {
             failure: Failure::parse(text),
+            signs: Signs::parse(text),
             moment: Moment::parse(text),
             smi: Smi::parse(text),
             summary: Summary::parse(text),
@@ -165,6 +131,7 @@ impl Findings {
             || findings.smi.is_some()
             || findings.summary.is_some()
             || findings.log.is_some()
+            || findings.signs.tell()
             || findings.moment.no_batch_fits;
         holds_any.then_some(findings)
     }
@@ -177,16 +144,24 @@ pub const PROBE: &str = include_str!("headroom_probe.py");
 pub fn diagnose(findings: &Findings, expected: Option<Expectation>) -> Diagnosis {
     let verdict = rules::weigh(findings, expected);
     let ranking = verdict.ranking();
+    let confidence = |place: usize| ranking.get(place).map_or(0.0, |ranked| ranked.confidence);
     let first = ranking.first().copied().unwrap_or(Ranked {
         cause: Cause::Unknown,
         confidence: 0.0,
     });
+    let changes = advice::recommended(&ranking, findings);
+    let undecided = confidence(0) - confidence(1) < CLEAR;
     Diagnosis {
         cause: first.cause,
         confidence: first.confidence,
-        advice: advice::changes(first.cause, findings),
+        undecided,
+        advice: changes.iter().map(|change| change.text().into()).collect(),
+        changes,
         checks: advice::checks(first.cause, findings, expected.is_some()),
-        evidence: verdict.evidence(),
+        evidence: verdict.evidence,
         ranking,
     }
 }
+
+/// Causes whose shares are closer than this are not told apart.
+const CLEAR: f64 = 0.1;

@@ -24,7 +24,11 @@ pub struct Step {
     pub total: Option<Bytes>,
     /// The failed request, where the step did not end.
     pub requested: Option<Bytes>,
+    /// Not a training step: an evaluation, a generation.
     pub evaluating: bool,
+    /// A checkpoint was being read or written.
+    pub checkpoint: bool,
+    pub in_optimizer: bool,
     /// In use on the card and not PyTorch's, when the log began.
     pub outside: Option<Bytes>,
 }
@@ -103,6 +107,52 @@ impl Log {
         self.steps.iter().filter(|it| it.step > 0 && !it.evaluating)
     }
 
+    /// Completed training steps.
+    pub fn trained(&self) -> impl DoubleEndedIterator<Item = &Step> {
+        self.steps
+            .iter()
+            .filter(|step| step.step >= 0 && !step.evaluating)
+    }
+
+    /// How often memory between steps rose by at least half of `least` and never fell back.
+    pub fn rises(&self, least: Bytes) -> usize {
+        let mut lowest: Vec<u64> = self.settled().map(|step| step.allocated.get()).collect();
+        for at in (1..lowest.len()).rev() {
+            lowest[at - 1] = lowest[at - 1].min(lowest[at]);
+        }
+        let half = (least.get() / 2).max(1);
+        let rising = lowest.windows(2).filter(|pair| pair[1] - pair[0] >= half);
+        rising.count()
+    }
+
+    /// What a step of this size needs beyond what lies between steps, from earlier steps.
+    pub fn need(&self, size: Option<f64>) -> Option<Bytes> {
+        let trained: Vec<&Step> = self.trained().collect();
+        let needs: Vec<(Option<f64>, f64)> = trained
+            .windows(2)
+            .filter(|pair| pair[1].step > 0)
+            .map(|pair| {
+                let need = pair[1].peak_allocated - pair[0].allocated;
+                (pair[1].size, need.get() as f64)
+            })
+            .collect();
+        let most = |needs: &mut dyn Iterator<Item = f64>| needs.reduce(f64::max);
+        let Some(size) = size else {
+            return most(&mut needs.iter().map(|(_, need)| *need)).map(bytes);
+        };
+        let points: Vec<(f64, f64)> = needs
+            .iter()
+            .filter_map(|(size, need)| Some(((*size)?, *need)))
+            .collect();
+        if let Some((offset, slope)) = line(&points) {
+            return Some(bytes(offset + slope * size));
+        }
+        // One size only: activations go with it.
+        let largest = points.iter().map(|(size, _)| *size).reduce(f64::max)?;
+        let need = most(&mut points.iter().map(|(_, need)| *need))?;
+        Some(bytes(need * (size / largest.max(1.0)).max(1.0)))
+    }
+
     fn at(&self, step: i64) -> Option<&Step> {
         self.steps
             .iter()
@@ -122,17 +172,21 @@ impl Log {
         if ends.len() < 4 {
             return Drift::None;
         }
-        let floor = |range: &[(i64, u64)]| range.iter().map(|it| it.1).min().unwrap_or(0);
-        let mut highest = floor(&ends);
-        let lowest = |at: usize| floor(&ends[at..]);
+        let floor = |range: &[(i64, u64)]| range.iter().map(|(_, end)| *end).min().unwrap_or(0);
+        // The least from each step on.
+        let mut lowest: Vec<u64> = ends.iter().map(|(_, end)| *end).collect();
+        for at in (1..lowest.len()).rev() {
+            lowest[at - 1] = lowest[at - 1].min(lowest[at]);
+        }
+        let (mut highest, mut least_before) = (0, u64::MAX);
         let mut jump = None;
-        for at in 1..ends.len() {
-            let before = ends[at - 1].1;
-            highest = highest.max(before);
-            let spread = highest - floor(&ends[..at]);
-            let gap = lowest(at).saturating_sub(highest);
+        for (pair, after) in ends.windows(2).zip(&lowest[1..]) {
+            highest = highest.max(pair[0].1);
+            least_before = least_before.min(pair[0].1);
+            let spread = highest - least_before;
+            let gap = after.saturating_sub(highest);
             if gap >= least && gap / 2 > spread && jump.is_none_or(|(_, most)| gap > most) {
-                jump = Some((ends[at].0, gap));
+                jump = Some((pair[1].0, gap));
             }
         }
         let quarter =
@@ -188,6 +242,10 @@ impl Log {
     }
 }
 
+fn bytes(count: f64) -> Bytes {
+    Bytes::new(count.max(0.0) as u64)
+}
+
 /// The straight line through the points, by least squares, where they spread enough to have one.
 fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
@@ -201,12 +259,23 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
 }
 
 impl Step {
+    /// What was in use on the card and not PyTorch's, as the probe says or as its numbers come to.
+    pub fn outside_of_it(&self) -> Option<Bytes> {
+        self.outside
+            .or_else(|| Some(self.total? - self.free? - self.reserved))
+    }
+
     fn read(document: &Document) -> Self {
         let number = |key: &str| match document.get(key)? {
             Document::Int(it) => Some(*it as f64),
             Document::Number(it) => Some(*it),
             _ => None,
         };
+        let phase = match document.get("phase") {
+            Some(Document::Text(phase)) => phase.as_str(),
+            _ => "",
+        };
+        let in_phase = |words: &[&str]| words.iter().any(|word| phase.starts_with(word));
         let bytes = |key: &str| number(key).map(|it| Bytes::new(it.max(0.0) as u64));
         Self {
             step: number("step").unwrap_or(0.0) as i64,
@@ -218,7 +287,9 @@ impl Step {
             total: bytes("total"),
             requested: bytes("requested"),
             outside: bytes("outside"),
-            evaluating: document.get("phase") == Some(&Document::Text("eval".into())),
+            evaluating: in_phase(&["eval", "generate", "predict"]),
+            checkpoint: in_phase(&["save", "load"]),
+            in_optimizer: in_phase(&["optimizer"]),
         }
     }
 }

@@ -26,6 +26,10 @@ pub(super) fn first_size(text: &str) -> Option<Bytes> {
         .unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     let unit = rest.split_whitespace().next().unwrap_or("");
+    if number.is_empty() && rest.starts_with("more than 1EB") {
+        // What PyTorch writes for sizes that no number is printed for.
+        return Some(Bytes::new(1 << 60));
+    }
     size(number, unit)
 }
 
@@ -49,6 +53,7 @@ fn size(number: &str, unit: &str) -> Option<Bytes> {
         "mib" | "mb" | "m" => 20,
         "gib" | "gb" | "g" => 30,
         "tib" | "tb" => 40,
+        "pib" | "pb" => 50,
         _ => return None,
     };
     let bytes = number * (1_u64 << power) as f64;

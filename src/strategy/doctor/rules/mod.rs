@@ -1,63 +1,62 @@
-//! The rules: each multiplies the weights of the causes that a number supports or contradicts, and says why.
+//! The readings of a failure, the surest first: words before numbers, a log's ledger before a scenario's, and the numbers of
+//! the error alone last. The first that can tell ranks the causes; those before it that could not are kept as evidence.
 
-mod around;
-mod before;
-mod text;
+mod errors;
+mod history;
+mod neighbours;
+mod numbers;
+mod scenario;
+mod words;
 
 use super::{Cause, Expectation, Failure, Findings, Log, Ranked};
 use crate::order::sorted;
 
-/// The weight of each cause so far, and the reasons.
-#[derive(Clone, Debug)]
-pub(super) struct Verdict {
-    weights: [f64; 8],
-    /// The highest confidence that may be reported; only facts that leave no other explanation raise it.
-    pub(super) ceiling: f64,
-    reasons: Vec<(f64, String)>,
+/// What a reading makes of a failure: why, and the share of such failures that each cause had among recorded ones.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Reading {
+    pub reason: String,
+    pub shares: Vec<(Cause, f64)>,
 }
 
-/// The limit where the text cannot tell causes apart.
-pub(super) const UNSURE: f64 = 0.6;
-/// The limit where the history shows the cause itself, though something else may have happened in the same step.
-pub(super) const SHOWN: f64 = 0.7;
-/// The limit where a number names the cause.
-pub(super) const NAMED: f64 = 0.9;
+impl Reading {
+    fn new(reason: impl Into<String>, shares: &[(Cause, f64)]) -> Self {
+        Self {
+            reason: reason.into(),
+            shares: shares.to_vec(),
+        }
+    }
+}
 
-/// Weighs everything known.
+/// The causes with their shares, and what speaks for them.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Verdict {
+    shares: Vec<(Cause, f64)>,
+    pub evidence: Vec<String>,
+}
+
+/// Reads everything known.
 pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Verdict {
-    let mut verdict = Verdict {
-        // Priors: a GPU that is too small is the most common cause, the wrong GPU the rarest.
-        weights: Cause::ALL.map(|cause| match cause {
-            Cause::Capacity => 1.0,
-            Cause::Outlier => 0.7,
-            Cause::Leak | Cause::Schedule => 0.4,
-            Cause::Fragmentation => 0.5,
-            Cause::OtherProcess => 0.1,
-            Cause::WrongDevice => 0.02,
-            Cause::Unknown => 0.05,
-        }),
-        ceiling: UNSURE,
-        reasons: Vec::new(),
-    };
     let failure = findings.failure.clone().unwrap_or_default();
     let failure = &completed(failure, findings);
-    verdict.source(failure);
-    verdict.limit(failure);
-    verdict.others(failure, findings);
-    verdict.holes(failure);
-    verdict.moment(findings);
-    verdict.summary(failure, findings);
-    match (history(failure, findings), expected) {
-        (Some(_), _) => verdict.history(failure, findings),
-        (None, Some(expected)) => verdict.scenario(failure, findings, expected),
-        (None, None) => {}
+    let log = history(failure, findings);
+    let reading = errors::read(failure, findings)
+        .or_else(|| neighbours::read(failure, findings, expected))
+        .or_else(|| history::read(failure, findings, log?))
+        .or_else(|| words::read(failure, findings))
+        .or_else(|| scenario::read(failure, findings, expected?))
+        .or_else(|| numbers::read(failure, findings));
+    let reading = reading.unwrap_or_else(|| numbers::bare(findings));
+    let mut evidence = vec![reading.reason];
+    evidence.extend(numbers::notes(failure, findings));
+    Verdict {
+        shares: reading.shares,
+        evidence,
     }
-    verdict
 }
 
 /// The failure, completed from a probe log or a memory summary.
 fn completed(mut failure: Failure, findings: &Findings) -> Failure {
-    if let Some(failed) = findings.log.as_ref().and_then(|it| it.failed) {
+    if let Some(failed) = findings.log.as_ref().and_then(|log| log.failed) {
         failure.tried = failure.tried.or(failed.requested);
         failure.free = failure.free.or(failed.free);
         failure.total = failure.total.or(failed.total);
@@ -67,7 +66,7 @@ fn completed(mut failure: Failure, findings: &Findings) -> Failure {
         failure.allocated = failure.allocated.or(Some(failed.allocated));
     }
     if let Some(summary) = &findings.summary {
-        failure.allocated = failure.allocated.or(summary.allocated.map(|it| it.0));
+        failure.allocated = failure.allocated.or(summary.allocated.map(|pair| pair.0));
         failure.unallocated = failure.unallocated.or_else(|| {
             let (allocated, reserved) = (summary.allocated?.0, summary.reserved?.0);
             Some(reserved - allocated)
@@ -79,44 +78,16 @@ fn completed(mut failure: Failure, findings: &Findings) -> Failure {
 /// A log with enough steps to compare the failed one with.
 fn history<'a>(failure: &Failure, findings: &'a Findings) -> Option<&'a Log> {
     failure.allocated?;
-    findings.log.as_ref().filter(|it| !it.steps.is_empty())
+    findings.log.as_ref().filter(|log| !log.steps.is_empty())
 }
 
 impl Verdict {
     /// The causes, most likely first, with confidences that sum to at most one.
     pub(super) fn ranking(&self) -> Vec<Ranked> {
-        let sum: f64 = self.weights.iter().sum();
-        let all = Cause::ALL
-            .into_iter()
-            .zip(self.weights)
-            .map(|(cause, weight)| Ranked {
-                cause,
-                confidence: weight / sum,
-            });
-        let mut all = sorted(all, |a, b| b.confidence.total_cmp(&a.confidence));
-        for it in &mut all {
-            it.confidence = (it.confidence.min(self.ceiling) * 1000.0).round() / 1000.0;
-        }
-        all
-    }
-
-    pub(super) fn evidence(&self) -> Vec<String> {
-        sorted(self.reasons.iter().cloned(), |a, b| b.0.total_cmp(&a.0))
-            .into_iter()
-            .map(|it| it.1)
-            .collect()
-    }
-
-    /// Multiplies the weights of some causes and keeps the reason.
-    pub(super) fn because(&mut self, reason: impl Into<String>, factors: &[(Cause, f64)]) {
-        for (cause, factor) in factors {
-            self.weights[*cause as usize] *= factor;
-        }
-        let strength = factors.iter().map(|it| it.1.ln().abs()).fold(0.0, f64::max);
-        self.reasons.push((strength, reason.into()));
-    }
-
-    pub(super) fn may_say(&mut self, ceiling: f64) {
-        self.ceiling = self.ceiling.max(ceiling);
+        let all = self.shares.iter().map(|(cause, share)| Ranked {
+            cause: *cause,
+            confidence: (share * 1000.0).round() / 1000.0,
+        });
+        sorted(all, |a, b| b.confidence.total_cmp(&a.confidence))
     }
 }

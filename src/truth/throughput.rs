@@ -1,0 +1,261 @@
+//! Published training speeds: a run in settings, and how many samples, tokens or steps it made in a second.
+
+use serde_json::Value;
+
+use super::score::{Report, Row, summary};
+use crate::catalog;
+use crate::estimate::Prediction;
+use crate::scenario::{Case, Scenario, settings};
+
+/// Whether the record is of a training speed.
+pub fn is_record(record: &Value) -> bool {
+    record["metric"].is_string() && record["value"].is_number() && record["settings"].is_object()
+}
+
+/// The score of a record: a step in microseconds.
+pub fn row(record: &Value, id: &str) -> Row {
+    let group = match record["gpus"].as_u64() {
+        Some(1) => "one GPU",
+        _ => "several GPUs",
+    };
+    match step(record) {
+        Err(reason) => Row::unsupported(id, group, reason),
+        Ok(Step {
+            truth,
+            low,
+            expected,
+            high,
+        }) => Row {
+            inside: Some(low <= truth && truth <= high),
+            ..Row::scored(id, group, micros(truth), micros(expected))
+        },
+    }
+}
+
+fn micros(seconds: f64) -> u64 {
+    (seconds * 1e6).round() as u64
+}
+
+/// A step's published and its predicted seconds.
+struct Step {
+    truth: f64,
+    low: f64,
+    expected: f64,
+    high: f64,
+}
+
+fn step(record: &Value) -> Result<Step, String> {
+    let scenario = scenario(record)?;
+    let truth = published(record, &scenario)?;
+    let prediction = Prediction::new(scenario);
+    let time = prediction
+        .step_time()
+        .map_err(|reason| reason.to_string())?;
+    Ok(Step {
+        truth,
+        low: time.step.low.get(),
+        expected: time.step.expected.get(),
+        high: time.step.high.get(),
+    })
+}
+
+/// The published figure as seconds of an optimizer step.
+fn published(record: &Value, scenario: &Scenario) -> Result<f64, String> {
+    let value = record["value"].as_f64().filter(|value| *value > 0.0);
+    let value = value.ok_or("no figure")?;
+    let samples = scenario.effective_batch() as f64;
+    let tokens = samples * scenario.data.sequence as f64;
+    let gpus = f64::from(scenario.hardware.gpus);
+    Ok(match record["metric"].as_str().unwrap_or_default() {
+        "seconds_per_step" => value,
+        "seconds_per_micro_batch" => value * scenario.training.accumulation as f64,
+        "steps_per_second" => 1.0 / value,
+        "samples_per_second" | "images_per_second" => samples / value,
+        "tokens_per_second" => tokens / value,
+        "tokens_per_second_per_gpu" => tokens / value / gpus,
+        metric => return Err(format!("the metric `{metric}` is not known")),
+    })
+}
+
+/// The run as a scenario, or what of it no setting says.
+fn scenario(record: &Value) -> Result<Scenario, String> {
+    let given = &record["settings"];
+    if let Some(reason) = given["cannot"].as_str() {
+        return Err(reason.into());
+    }
+    if record["compiled"] == Value::Bool(true) {
+        return Err("torch.compile, whose fused kernels no setting says".into());
+    }
+    let mut scenario = Scenario::default();
+    let mut set = |path: &str, value: &str| {
+        settings::set(&mut scenario, path, value).map_err(|problem| problem.to_string())
+    };
+    let name = record["model"].as_str().ok_or("no model")?;
+    let name = name.split(" cut to ").next().unwrap_or(name);
+    let model = catalog::model_named(name).ok_or("the model is not in the catalogue")?;
+    set("model.id", model.id)?;
+    set("hardware.gpu", record["gpu"].as_str().ok_or("no GPU")?)?;
+    for key in ["gpus", "nodes"] {
+        set(&format!("hardware.{key}"), &text(&record[key]))?;
+    }
+    for key in ["torch", "transformers", "peft"] {
+        let version = record["stack"][key].as_str();
+        let tuned = |version: &str| version.split('.').take(2).collect::<Vec<_>>().join(".");
+        if let Some(version) = version.map(tuned) {
+            // Versions older than any listed are left to the default.
+            let _ = set(&format!("stack.{key}"), &version);
+        }
+    }
+    let given = given.as_object().ok_or("no settings")?;
+    let mut dims: Vec<String> = Vec::new();
+    for (key, value) in given {
+        let value_text = text(value);
+        let taken = match key.as_str() {
+            "micro_batch" | "sequence" => set(&format!("data.{key}"), &value_text),
+            "padding_mask" => set("data.padding_mask", switch(value)),
+            "packed" => set("data.padding_mask", "off"),
+            "accumulation" => set("training.accumulation", &value_text),
+            "image" => {
+                dims.push(format!("img={value_text}"));
+                Ok(())
+            }
+            "dims" => {
+                let all = value.as_object().into_iter().flatten();
+                dims.extend(all.map(|(name, size)| format!("{name}={}", text(size))));
+                Ok(())
+            }
+            "clip"
+            | "channels_last"
+            | "fp8"
+            | "ema"
+            | "dropout"
+            | "fp32_norms"
+            | "optimizer_in_backward" => set(&format!("training.{key}"), switch(value)),
+            "precision" => set("training.precision", precision(&value_text)?),
+            "optimizer" | "quantization" | "attention" => {
+                set(&format!("training.{key}"), &value_text)
+            }
+            "checkpointing" if value_text == "every2" => set("training.checkpointing", "layers")
+                .and_then(|()| set("training.checkpoint_every", "2")),
+            "checkpointing" => set("training.checkpointing", &value_text),
+            "loss" => set("training.loss", loss(&value_text)),
+            "kernels" if value_text == "library" => Ok(()),
+            // Fused kernels of the Foundation Model Stack do what Liger's do.
+            "kernels" if value_text == "foak" => set("training.kernels", "liger"),
+            "kernels" => Err(format!("kernels `{value_text}`, which no setting says")),
+            "lora" => lora(value, &mut set),
+            "parallel" => layout(value, &mut set),
+            // What feeds the run, and heads of a few classes, take no time that counts.
+            "loader" | "head" | "base" | "note" => Ok(()),
+            _ => Err(format!("`{key}`, which no setting says")),
+        };
+        taken?;
+    }
+    if !dims.is_empty() {
+        set("model.dims", &dims.join(","))?;
+    }
+    match scenario.check().first() {
+        Some(problem) => Err(problem.to_string()),
+        None => Ok(scenario),
+    }
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+const fn switch(value: &Value) -> &'static str {
+    if matches!(value, Value::Bool(true)) {
+        "on"
+    } else {
+        "off"
+    }
+}
+
+/// Weights and arithmetic in the records' words: Megatron, Apex and FSDP keep a second copy in fp32, which the optimizer alone
+/// touches.
+fn precision(word: &str) -> Result<&'static str, String> {
+    Ok(match word {
+        "fp32" | "fp32-conv-tf32" => "fp32",
+        "amp-fp16" => "amp-fp16",
+        "amp-bf16" => "amp-bf16",
+        "amp-bf16-on-bf16" => "amp-bf16-on-bf16",
+        "bf16" | "megatron-bf16" | "fsdp-bf16" => "bf16",
+        "apex-O2-fp16" => "fp16",
+        other => return Err(format!("precision `{other}`, which no setting says")),
+    })
+}
+
+fn loss(word: &str) -> &str {
+    match word {
+        "fused-cross-entropy" => "liger",
+        "chunked" => "chunked-loss",
+        other => other,
+    }
+}
+
+type Set<'a> = dyn FnMut(&str, &str) -> Result<(), String> + 'a;
+
+fn lora(given: &Value, set: &mut Set) -> Result<(), String> {
+    set("training.lora", "on")?;
+    for key in ["rank", "targets", "dropout"] {
+        if !given[key].is_null() {
+            set(&format!("training.lora.{key}"), &text(&given[key]))?;
+        }
+    }
+    if given["fp32_adapters"].is_boolean() {
+        set(
+            "training.lora.fp32_adapters",
+            switch(&given["fp32_adapters"]),
+        )?;
+    }
+    Ok(())
+}
+
+fn layout(given: &Value, set: &mut Set) -> Result<(), String> {
+    for (key, value) in given.as_object().into_iter().flatten() {
+        match key.as_str() {
+            "reshard" => set("parallel.reshard", switch(value))?,
+            "strategy" | "tp" | "pp" | "cp" | "ep" | "offload" => {
+                set(&format!("parallel.{key}"), &text(value))?;
+            }
+            // Stages in turn and exchanges beside products: no setting says them yet.
+            "vp" | "async_tp" => {}
+            other => return Err(format!("`parallel.{other}`, which no setting says")),
+        }
+    }
+    Ok(())
+}
+
+/// Adds the sums by architecture of the GPU, by kind of model and by precision.
+pub fn broken_down(report: &mut Report, records: &[Value]) {
+    for key in ["architecture", "family", "precision"] {
+        let word = |record: &Value| match key {
+            "architecture" => architecture(record),
+            "family" => text(&record["family"]),
+            _ => text(&record["settings"]["precision"]),
+        };
+        let mut words: Vec<String> = records.iter().map(word).collect();
+        words.sort_unstable();
+        words.dedup();
+        for wanted in words {
+            let pairs = report.rows.iter().zip(records);
+            let rows: Vec<&Row> = pairs
+                .filter(|(_, record)| word(record) == wanted)
+                .map(|(row, _)| row)
+                .collect();
+            report.by.insert(wanted, summary(&rows));
+        }
+    }
+}
+
+fn architecture(record: &Value) -> String {
+    let mut scenario = Scenario::default();
+    let gpu = record["gpu"].as_str().unwrap_or_default();
+    let _ = settings::set(&mut scenario, "hardware.gpu", gpu);
+    let architecture = Case::of(&scenario).gpu.map(|gpu| gpu.architecture);
+    architecture.unwrap_or("no GPU named").to_string()
+}
