@@ -1,6 +1,7 @@
 //! Models and GPUs by the names that people give them: a hub's id or address, with or without its owner; a card's number.
 
 use super::{Gpu, ModelEntry, gpu, gpus, model, models};
+use crate::order::sorted;
 
 /// The model meant by a text: its catalogue id or name, its Hugging Face id or address, or a variant of that with the same
 /// shapes, such as `unsloth/Meta-Llama-3.1-8B-Instruct-bnb-4bit`.
@@ -14,12 +15,64 @@ pub fn model_named(text: &str) -> Option<&'static ModelEntry> {
     };
     let wanted = without_tuning(text);
     let base = wanted.strip_suffix("-base").unwrap_or(&wanted);
+    let same = SAME_SIZES.iter().find(|(other, _)| *other == wanted);
     model(text)
         .or_else(|| models().iter().find(named))
         .or_else(|| by_hub(&|id| id.eq_ignore_ascii_case(text)))
         .or_else(|| by_hub(&|id| without_tuning(id) == wanted))
         .or_else(|| by_hub(&|id| without_tuning(id) == base))
         .or_else(|| model(base).filter(|_| !base.is_empty()))
+        .or_else(|| same.and_then(|(_, id)| model(id)))
+        .or_else(|| {
+            // A run's folder often bears its model's name: `saves/qwen3-4b/full/sft`.
+            let mut folders = text.split('/').rev().skip(1);
+            folders.find_map(|folder| model(&without_tuning(folder)))
+        })
+}
+
+/// Names of models whose sizes are another's.
+const SAME_SIZES: &[(&str, &str)] = &[
+    ("mistral-7b-v0.2", "mistral-7b-v0.1"),
+    ("tinyllama-v1.1", "tinyllama-1.1b"),
+];
+
+/// The models whose names are most like a text, the nearest first: what to ask about where none is meant.
+pub fn models_near(text: &str) -> Vec<&'static str> {
+    const MOST: usize = 3;
+    let words = |name: &str| -> Vec<String> {
+        let name = name.to_ascii_lowercase();
+        let words = name.split(|c: char| !c.is_ascii_alphanumeric() && c != '.');
+        words
+            .filter(|word| !word.is_empty())
+            .map(String::from)
+            .collect()
+    };
+    let wanted = words(
+        text.trim_end_matches('/')
+            .rsplit('/')
+            .next()
+            .unwrap_or(text),
+    );
+    // A family's name counts for most: Qwen4 is no Llama.
+    let family = |words: &[String]| -> String {
+        let first = words.first().map_or("", String::as_str);
+        first
+            .chars()
+            .take_while(char::is_ascii_alphabetic)
+            .collect()
+    };
+    let wanted_family = family(&wanted);
+    let shared = |entry: &&ModelEntry| {
+        let own = words(entry.id);
+        let same_family = !wanted_family.is_empty() && family(&own) == wanted_family;
+        let alike = own.iter().filter(|word| wanted.contains(word)).count();
+        alike + if same_family { 10 } else { 0 }
+    };
+    let near = models().iter().filter(|entry| shared(entry) > 0);
+    let mut near: Vec<&'static ModelEntry> = near.collect();
+    near = sorted(near, |a, b| shared(b).cmp(&shared(a)));
+    near.truncate(MOST);
+    near.into_iter().map(|entry| entry.id).collect()
 }
 
 /// The GPU meant by a text: its catalogue id or name, or what is left of that without its maker's words (`4090`, `H100 SXM`).
@@ -52,7 +105,22 @@ fn model_number(name: &str) -> Vec<String> {
 /// Without the owner and the words that say how weights were tuned or stored, not how many there are.
 fn without_tuning(name: &str) -> String {
     const TUNED: &[&str] = &[
-        "meta", "instruct", "chat", "it", "hf", "unsloth", "bnb", "4bit",
+        "meta",
+        "instruct",
+        "chat",
+        "it",
+        "hf",
+        "unsloth",
+        "bnb",
+        "4bit",
+        "thinking",
+        "2507",
+        "0324",
+        "fp16",
+        "bf16",
+        "deduped",
+        "dequantized",
+        "safeguard",
     ];
     let name = name.trim_end_matches('/');
     let name = name.rsplit('/').next().unwrap_or(name);

@@ -12,7 +12,7 @@ mod speed;
 mod stack;
 
 pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
-pub use lookup::{gpu_named, model_named};
+pub use lookup::{gpu_named, model_named, models_near};
 pub use method::{Method, MethodKind, Over, method, methods};
 pub use model::{ModelCategory, ModelEntry, model, models};
 pub use overhead::{

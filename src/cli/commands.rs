@@ -1,7 +1,9 @@
 //! The list of commands: their words, their options and what they do.
 
 use super::command::{Command, Opt};
-use super::{batches, convert, doctor, estimate, guide, lists, replay, score, steps, strategy};
+use super::{
+    batches, convert, doctor, estimate, guide, lists, replay, score, snapshot, steps, strategy,
+};
 
 const SET: Opt = Opt {
     name: "set",
@@ -228,6 +230,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[],
         about: "print a Python module that records a PyTorch model for an estimate, without a GPU",
         run: doctor::record,
+    },
+    Command {
+        name: "snapshot",
+        words: &["FILE"],
+        options: &[SCENARIO, SET],
+        about: "tell who holds what in a snapshot of torch.cuda.memory._dump_snapshot",
+        run: snapshot::snapshot,
     },
     Command {
         name: "probe",

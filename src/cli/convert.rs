@@ -126,6 +126,9 @@ pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
         Some(imported) => imported,
         None => import::read(&what::parse(&text)?),
     };
+    if let Some(question) = imported.question {
+        return Err(question.into());
+    }
     if !imported.problems.is_empty() {
         return Err(imported.problems.into());
     }

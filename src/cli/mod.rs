@@ -14,6 +14,7 @@ mod guide;
 mod lists;
 mod replay;
 mod score;
+mod snapshot;
 mod steps;
 mod strategy;
 mod what;

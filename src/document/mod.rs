@@ -1,6 +1,7 @@
 //! A document: what YAML and JSON files have in common, with its order and its comments.
 
 pub mod json;
+pub mod pickle;
 pub mod yaml;
 
 /// One value of a document.

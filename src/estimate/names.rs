@@ -94,6 +94,21 @@ fn missing(field: &str, part: &str, paths: &[String]) -> Option<Problem> {
     })
 }
 
+/// The names of the linear layers of a decoder, but for its head, as PEFT means `all-linear`.
+pub fn linear_layers(case: &Case) -> Result<Vec<String>, Unsupported> {
+    const OTHERS: &[&str] = &[
+        "norm", "ln", "embed", "wte", "wpe", "head", "router", "rotary", "conv", "embd",
+    ];
+    let paths = parameters(case)?;
+    let plain =
+        |layer: &&str| *layer != "gate" && !OTHERS.iter().any(|other| layer.contains(other));
+    Ok(layers(&paths)
+        .into_iter()
+        .filter(plain)
+        .map(String::from)
+        .collect())
+}
+
 /// The names of modules with a matrix of their own.
 fn layers(paths: &[String]) -> Vec<&str> {
     let modules = paths.iter().filter_map(|path| path.strip_suffix(".weight"));

@@ -3,7 +3,9 @@
 pub mod config;
 pub mod deepspeed;
 pub mod lightning;
+mod pattern;
 pub mod recorded;
+pub mod snapshot;
 mod take;
 pub mod tools;
 pub mod torchtune;
@@ -21,17 +23,113 @@ pub struct Imported {
     pub problems: Vec<Problem>,
     /// Keys that say something for which a scenario has no word.
     pub not_taken: Vec<String>,
+    /// The file is about a model that is not known: no scenario, until somebody says which one is meant.
+    pub question: Option<Problem>,
 }
 
-/// Why a key was not taken.
+/// What a key that was not taken means for the numbers.
 pub fn why_not(key: &str) -> &'static str {
-    match key {
-        "model_name_or_path" | "base_model" | "model" => {
-            "no model of the catalogue has that name, so the default stands in"
-        }
-        _ => "a scenario has no word for it",
+    let key = key.to_ascii_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| key.contains(word));
+    if has(WITHOUT_EFFECT) {
+        "it does not change memory"
+    } else if has(WITH_EFFECT) {
+        "it changes memory, and is not modelled"
+    } else {
+        "a scenario has no word for it"
     }
 }
+
+/// Parts of keys that say how a run is watched, named or steered.
+const WITHOUT_EFFECT: &[&str] = &[
+    "learning_rate",
+    "lr_",
+    ".lr",
+    "_lr",
+    "log_",
+    "logging",
+    "wandb",
+    "mlflow",
+    "comet",
+    "swanlab",
+    "seed",
+    "hub_",
+    "push_to",
+    "_path",
+    "_dir",
+    "name",
+    "token",
+    "template",
+    "schedule",
+    "beta",
+    "warmup",
+    "epoch",
+    "max_steps",
+    "metric",
+    "profil",
+    "dataset",
+    "data_files",
+    "shuffle",
+    "val_set",
+    "report_to",
+    "weight_decay",
+    "early_stopping",
+    "label",
+    "strict",
+    "debug",
+    "timeout",
+    "processes",
+    "num_proc",
+    "save_",
+    "alpha",
+    "temperature",
+    "top_p",
+];
+/// Parts of keys that add or remove tensors.
+const WITH_EFFECT: &[&str] = &[
+    "plugin",
+    "quant",
+    "fsdp",
+    "deepspeed",
+    "adapter",
+    "lora",
+    "galore",
+    "freeze",
+    "unfrozen",
+    "compile",
+    "parallel",
+    "attention",
+    "batch",
+    "pack",
+    "cache",
+    "offload",
+    "reward",
+    "rl",
+    "ref_model",
+    "ema",
+    "kernel",
+    "fused",
+    "fp8",
+    "precision",
+    "optim",
+    "checkpoint",
+    "vision",
+    "image",
+    "mm_",
+    "resize",
+    "modules_to_save",
+    "target",
+    "group_size",
+    "loss",
+    "liger",
+    "cut_cross",
+    "expert",
+    "moe",
+    "sequence",
+    "length",
+    "num_generations",
+    "generations",
+];
 
 /// The scenario of a file that Headroom wrote, from the link in its head: exact, whatever the file's form.
 pub fn linked(text: &str) -> Option<Imported> {
@@ -44,7 +142,7 @@ pub fn linked(text: &str) -> Option<Imported> {
     Some(Imported {
         scenario: opened.scenario,
         problems: opened.problems,
-        not_taken: Vec::new(),
+        ..Imported::default()
     })
 }
 
@@ -59,7 +157,7 @@ pub fn read(read: &Document) -> Imported {
     Imported {
         scenario,
         problems,
-        not_taken: Vec::new(),
+        ..Imported::default()
     }
 }
 
@@ -85,12 +183,13 @@ mod tests {
     use crate::estimate::Estimate;
     use crate::export;
     use crate::scenario::sample::{self, Dice};
-    use crate::scenario::settings;
+    use crate::scenario::{settings, stack};
 
     fn scenario(changes: &[(&str, &str)]) -> Scenario {
         let mut scenario = Scenario::default();
         for (name, value) in changes {
-            assert_eq!(settings::set(&mut scenario, name, value), Ok(()));
+            let setting = settings::named(name).unwrap();
+            assert_eq!(stack::choose(setting, &mut scenario, value), Ok(()));
         }
         scenario
     }
@@ -101,6 +200,7 @@ mod tests {
         fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
             let imported = read(&yaml::read(text).unwrap());
             assert_eq!(imported.problems, vec![]);
+            assert_eq!(imported.question, None);
             assert_eq!(imported.scenario, scenario(changes));
             assert_eq!(imported.not_taken, not_taken);
         }
@@ -142,6 +242,7 @@ mod tests {
              optimizer: {_component_: torch.optim.AdamW, fused: true, lr: 1.0e-4}\ntokenizer: {max_seq_len: 512}\n\
              loss: {_component_: torchtune.modules.loss.CEWithChunkedOutputLoss}\ncompile: true",
             &[
+                ("trainer", "torchtune"),
                 ("model", "llama-3.2-1b"),
                 ("mb", "3"),
                 ("seq", "512"),

@@ -1,8 +1,9 @@
 //! Taking a file's values one by one into a scenario, and keeping account of what was left.
 
-use super::Imported;
+use super::{Imported, pattern};
+use crate::catalog;
 use crate::document::Document;
-use crate::scenario::{Lora, settings};
+use crate::scenario::{Lora, Problem, settings, stack};
 
 /// A document as its leaves by dotted path, the scenario so far, and which leaves it came from.
 pub(super) struct Take<'a> {
@@ -76,6 +77,66 @@ impl<'a> Take<'a> {
         for leaf in self.leaves.iter_mut().filter(|leaf| leaf.path == path) {
             leaf.used = false;
         }
+    }
+
+    /// The catalogue's model of that name, or the question which one is meant.
+    pub(super) fn model(&mut self, key: &str, name: &str, found: Option<&'static str>) {
+        if let Some(id) = found {
+            return self.set("model.id", id);
+        }
+        let near = catalog::models_near(name);
+        let expected = if near.is_empty() {
+            "a model of the catalogue (`headroom catalog models`): which one is meant?".to_string()
+        } else {
+            format!(
+                "a model of the catalogue: which one is meant? The nearest are {}",
+                near.join(", ")
+            )
+        };
+        self.imported.question = Some(Problem::new(key, name, expected));
+    }
+
+    /// The trainer, whose defaults then hold until the file says otherwise.
+    pub(super) fn trainer(&mut self, id: &str) {
+        if let Some(setting) = settings::find("stack.trainer") {
+            let result = stack::choose(setting, &mut self.imported.scenario, id);
+            self.imported.problems.extend(result.err());
+        }
+    }
+
+    /// Names of layers, where a list or an expression says them.
+    pub(super) fn targets(&mut self, from: &str, to: &str) {
+        let Some(value) = self.value(from) else {
+            return;
+        };
+        let given: Vec<&str> = match value {
+            Document::Text(text) => text.split(',').map(str::trim).collect(),
+            Document::List(items) => items
+                .iter()
+                .filter_map(|item| match item {
+                    Document::Text(text) => Some(text.as_str()),
+                    _ => None,
+                })
+                .collect(),
+            _ => return self.leave(from),
+        };
+        let whole = match value {
+            Document::Text(text) if pattern::is_pattern(text) => vec![text.as_str()],
+            _ => given,
+        };
+        let mut names: Vec<String> = Vec::new();
+        for target in whole {
+            let found = if pattern::is_pattern(target) {
+                pattern::last_names(target)
+            } else {
+                Some(vec![target.to_string()])
+            };
+            match found {
+                Some(found) => names.extend(found),
+                None => return self.leave(from),
+            }
+        }
+        self.set(to, &names.join(","));
     }
 
     /// Clipping, where the limit is above zero.

@@ -2,6 +2,7 @@
 
 use super::Imported;
 use super::take::Take;
+use crate::catalog;
 use crate::document::Document;
 use crate::export;
 
@@ -14,6 +15,7 @@ pub fn recognises(document: &Document) -> bool {
 /// The default scenario with what the file says.
 pub fn read(document: &Document) -> Imported {
     let mut take = Take::new(document);
+    take.trainer("torchtune");
     model(&mut take);
     take.copy("batch_size", "data.micro_batch");
     take.copy("gradient_accumulation_steps", "training.accumulation");
@@ -73,6 +75,68 @@ pub fn read(document: &Document) -> Imported {
     ])
 }
 
+/// A builder's name without what does not change sizes is an entry's id, but for the signs between.
+fn by_builder(name: &str) -> Option<&'static str> {
+    let plain = |text: &str| -> String {
+        let letters = text.chars().filter(char::is_ascii_alphanumeric);
+        letters.map(|letter| letter.to_ascii_lowercase()).collect()
+    };
+    let name = name.strip_suffix("_instruct").unwrap_or(name);
+    let name = plain(name.strip_suffix("_base").unwrap_or(name));
+    let entries = catalog::models().iter();
+    let same = entries.clone().find(|entry| plain(entry.id) == name);
+    // `mistral_7b` is the first of several, `phi4_14b` says its size besides.
+    let longer = || {
+        entries
+            .clone()
+            .find(|entry| plain(entry.id).starts_with(&name))
+    };
+    let shorter = || match name.as_str() {
+        "phi414b" => catalog::model("phi-4"),
+        "llama4scout17b16e" => catalog::model("llama-4-scout"),
+        "llama4maverick17b128e" => catalog::model("llama-4-maverick"),
+        _ => None,
+    };
+    let found = same.or_else(longer).or_else(shorter);
+    found.map(|entry| entry.id)
+}
+
+/// The entry that a builder without sizes of its own is like.
+fn sizes_of_builder(name: &str) -> Option<&'static str> {
+    match name {
+        "llama2" => Some("llama-2-7b"),
+        "llama3" => Some("llama-3-8b"),
+        "llama3_1" => Some("llama-3.1-8b"),
+        "qwen2" => Some("qwen2-7b"),
+        "mistral" => Some("mistral-7b-v0.1"),
+        _ => None,
+    }
+}
+
+/// The sizes that a builder is given.
+fn with_sizes(take: &mut Take, id: &str) {
+    take.set("model.id", id);
+    let mut sizes = Vec::new();
+    let mut size = |take: &mut Take, key: &str, name: &str| {
+        if let Some(Document::Int(size)) = take.value(&format!("model.{key}")) {
+            sizes.push(format!("{name}={size}"));
+            return Some(*size);
+        }
+        None
+    };
+    size(take, "vocab_size", "vocab");
+    size(take, "num_layers", "layers");
+    let heads = size(take, "num_heads", "heads");
+    size(take, "num_kv_heads", "kv");
+    let hidden = size(take, "embed_dim", "hidden");
+    size(take, "intermediate_dim", "ffn");
+    size(take, "max_seq_len", "ctx");
+    if let (Some(hidden), Some(heads)) = (hidden, heads.filter(|heads| *heads > 0)) {
+        sizes.push(format!("head_dim={}", hidden / heads));
+    }
+    take.set("model.dims", &sizes.join(","));
+}
+
 /// The builder's name is the model's; with `lora_` before it, there are adapters.
 fn model(take: &mut Take) {
     let Some(component) = take.text("model._component_") else {
@@ -83,9 +147,11 @@ fn model(take: &mut Take) {
     let adapters = builder
         .strip_prefix("lora_")
         .or_else(|| builder.strip_prefix("qlora_"));
-    match export::torchtune_model(adapters.unwrap_or(builder)) {
-        Some(id) => take.set("model.id", id),
-        None => take.leave("model._component_"),
+    let name = adapters.unwrap_or(builder);
+    let found = export::torchtune_model(name).or_else(|| by_builder(name));
+    match sizes_of_builder(name) {
+        Some(id) if found.is_none() => with_sizes(take, id),
+        _ => take.model("model._component_", name, found),
     }
     if adapters.is_none() {
         return;

@@ -18,10 +18,8 @@ pub fn recognises(document: &Document) -> bool {
 pub fn read(document: &Document) -> Imported {
     let mut take = Take::new(document);
     if let Some(name) = take.text("model") {
-        match catalog::model_named(name) {
-            Some(entry) => take.set("model.id", entry.id),
-            None => take.leave("model"),
-        }
+        let found = catalog::model_named(name).map(|entry| entry.id);
+        take.model("model", name, found);
     }
     for (field, value) in [
         ("training.optimizer", "adamw-8bit"),

@@ -20,6 +20,8 @@ pub enum Opened {
         notes: Vec<String>,
     },
     Plans(Plans),
+    /// A file about a model that is not known; what is shown stays.
+    Question(String),
     /// Something for the doctor, or for nobody.
     Text,
 }
@@ -42,6 +44,9 @@ pub fn opened(file: &str) -> Opened {
 }
 
 fn taken(imported: Imported) -> Opened {
+    if let Some(question) = imported.question {
+        return Opened::Question(text::problem(&question));
+    }
     let problems = imported.problems.iter().map(text::problem);
     let left = imported.not_taken.iter().map(|key| text::not_taken(key));
     Opened::Scenario {
@@ -57,6 +62,7 @@ pub fn take(session: Session, file: &str) {
             session.replace(*scenario);
             session.link_notes.set(notes);
         }
+        Opened::Question(question) => session.link_notes.set(vec![question]),
         Opened::Plans(more) => {
             let mut all = plan_store::kept();
             all.merge(more);

@@ -27,7 +27,9 @@ const MAY_BE_ZERO: &[&str] = &[
 
 /// Whether the document is such a file.
 pub fn recognises(document: &Document) -> bool {
-    document.get("model_type").is_some()
+    // Axolotl names a class of transformers by the same key.
+    let of_axolotl = document.get("base_model").is_some();
+    document.get("model_type").is_some() && !of_axolotl
 }
 
 /// The default scenario with this model: the catalogue's nearest, and the sizes in which it differs.

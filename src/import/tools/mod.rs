@@ -49,6 +49,9 @@ pub fn read(document: &Document) -> Imported {
     if has_adapters {
         take.lora();
     }
+    if let Some(id) = trainer(document) {
+        take.trainer(id);
+    }
     model(&mut take);
     for (key, field) in COPIES {
         take.copy(key, field);
@@ -59,6 +62,9 @@ pub fn read(document: &Document) -> Imported {
             _ if !has_adapters => {}
             Some(Document::Text(it)) if it == "all" || it == "all-linear" => {
                 every_linear(&mut take, key);
+            }
+            Some(Document::Text(_) | Document::List(_)) if *field == "training.lora.targets" => {
+                take.targets(key, field);
             }
             _ => take.copy(key, field),
         }
@@ -106,6 +112,22 @@ pub fn read(document: &Document) -> Imported {
     take.finish(WITHOUT_EFFECT)
 }
 
+/// The tool that a file is written for, by the keys that only it has; accelerate's own file leaves it open.
+fn trainer(document: &Document) -> Option<&'static str> {
+    let has = |key: &str| document.get(key).is_some();
+    if has("base_model") {
+        Some("axolotl")
+    } else if has("finetuning_type") || has("cutoff_len") {
+        Some("llama-factory")
+    } else if has("tuner_type") || has("train_type") {
+        Some("ms-swift")
+    } else if has("use_peft") || (has("model_name_or_path") && has("dataset_name")) {
+        Some("trl")
+    } else {
+        has("per_device_train_batch_size").then_some("transformers")
+    }
+}
+
 fn adapters(value: &Document) -> bool {
     match value {
         Document::Bool(it) => *it,
@@ -120,7 +142,7 @@ mod tests {
     use crate::document::json;
     use crate::estimate::Estimate;
     use crate::export::TARGETS;
-    use crate::scenario::{Scenario, settings};
+    use crate::scenario::{Scenario, settings, stack};
 
     #[cfg(feature = "cli")]
     #[test]
@@ -153,7 +175,12 @@ mod tests {
             let document = crate::document::yaml::read(&files[0].contents).unwrap();
             assert!(recognises(&document), "{}", target.id);
             let imported = read(&document);
-            let expected = scenario.clone();
+            // Which tool wrote it is what a file says more, and with it how that tool computes the loss unasked.
+            let mut expected = Scenario {
+                stack: imported.scenario.stack.clone(),
+                ..scenario.clone()
+            };
+            expected.training.loss = imported.scenario.training.loss;
             assert_eq!(
                 (imported.scenario, imported.problems),
                 (expected, vec![]),
@@ -171,7 +198,7 @@ mod tests {
             let imported = read(&document);
             let mut expected = Scenario::default();
             for (name, value) in changes {
-                settings::set(&mut expected, name, value).unwrap();
+                stack::choose(settings::named(name).unwrap(), &mut expected, value).unwrap();
             }
             let text = json::write(&document);
             assert_eq!(imported.scenario, expected, "{text}");
@@ -181,9 +208,10 @@ mod tests {
             r#"{"base_model": "meta-llama/Llama-3.2-1B", "micro_batch_size": 2, "adapter": "qlora", "load_in_4bit": true,
                 "bf16": "auto", "optimizer": "paged_adamw_8bit", "learning_rate": 0.1}"#,
             &[
+                ("lora", "on"),
+                ("trainer", "axolotl"),
                 ("model", "llama-3.2-1b"),
                 ("mb", "2"),
-                ("lora", "on"),
                 ("precision", "amp-bf16-on-bf16"),
                 ("quant", "nf4-double"),
                 ("optim", "adamw-paged-8bit"),
@@ -193,7 +221,7 @@ mod tests {
         check(
             r#"{"per_device_train_batch_size": 4, "lora_r": 8, "use_peft": false, "fp16": true, "deepspeed": "x.json",
                 "optim": "lomo", "fsdp_config": {"odd": 1}}"#,
-            &[("mb", "4"), ("precision", "amp-fp16")],
+            &[("trainer", "trl"), ("mb", "4"), ("precision", "amp-fp16")],
             &["deepspeed", "optim", "fsdp_config.odd"],
         );
         // As the tools' own examples are.
@@ -203,11 +231,12 @@ mod tests {
                 "preprocessing_num_workers": 16, "overwrite_output_dir": true, "per_device_train_batch_size": 1,
                 "gradient_accumulation_steps": 8, "bf16": true, "ddp_timeout": 180000000, "flash_attn": "fa2"}"#,
             &[
+                ("lora", "on"),
+                ("trainer", "llama-factory"),
                 ("model", "llama-3-8b"),
                 ("mb", "1"),
                 ("accum", "8"),
                 ("seq", "2048"),
-                ("lora", "on"),
                 ("lora_rank", "8"),
                 (
                     "lora_targets",
@@ -220,15 +249,32 @@ mod tests {
             &[],
         );
         check(
-            r#"{"base_model": "my/model", "adapter": "lora", "sequence_len": 512, "sample_packing": true,
+            r#"{"base_model": "meta-llama/Llama-3.2-1B", "lora_target_modules": ".*[0-9]+.(q|v)_proj", "adapter": "lora", "sequence_len": 512, "sample_packing": true,
                 "eval_sample_packing": true, "flash_attention": true, "tf32": false, "wandb_project": null}"#,
             &[
-                ("seq", "512"),
                 ("lora", "on"),
+                ("trainer", "axolotl"),
+                ("model", "llama-3.2-1b"),
+                ("lora_targets", "q_proj,v_proj"),
+                ("seq", "512"),
                 ("packing", "on"),
                 ("attn", "flash_attention_2"),
             ],
-            &["base_model"],
+            &[],
         );
+    }
+
+    #[test]
+    fn a_model_that_is_not_known_is_asked_for() {
+        let document = json::read(
+            r#"{"base_model": "Qwen/Qwen4-8B", "micro_batch_size": 1, "adapter": "lora"}"#,
+        )
+        .unwrap();
+        let question = read(&document).question.unwrap().to_string();
+        assert!(
+            question.starts_with("base_model is `Qwen/Qwen4-8B`; expected a model"),
+            "{question}"
+        );
+        assert!(question.contains("qwen"), "{question}");
     }
 }

@@ -2,30 +2,38 @@
 
 use super::super::deepspeed;
 use super::super::take::Take;
-use crate::catalog;
+use crate::catalog::{self, ModelCategory, ModelEntry};
 use crate::document::Document;
+use crate::estimate;
 use crate::scenario::{Case, Parallelism};
 
 /// The catalogue's id of a model that the hub knows by this name.
 pub fn model(take: &mut Take) {
     for key in ["model_name_or_path", "base_model", "model"] {
         let Some(name) = take.text(key) else { continue };
-        match catalog::model_named(name) {
-            Some(entry) => take.set("model.id", entry.id),
-            None => take.leave(key),
-        }
+        let found = catalog::model_named(name).map(|entry| entry.id);
+        take.model(key, name, found);
     }
 }
 
 /// Adapters on every linear layer, where it is known how the model calls them.
 pub fn every_linear(take: &mut Take, key: &str) {
     const KNOWN: &[&str] = &["llama", "mistral", "qwen2", "qwen3"];
-    let model = Case::of(&take.imported.scenario).model;
-    if model.is_some_and(|it| KNOWN.contains(&it.arch)) {
+    let case = Case::of(&take.imported.scenario);
+    if case.model.is_some_and(|model| KNOWN.contains(&model.arch)) {
         let targets = "q_proj,k_proj,v_proj,o_proj,gate_proj,up_proj,down_proj";
-        take.set("training.lora.targets", targets);
+        return take.set("training.lora.targets", targets);
+    }
+    let reads_text = |model: &ModelEntry| model.category == ModelCategory::Decoders;
+    let layers = if case.model.is_some_and(reads_text) {
+        estimate::linear_layers(&case).unwrap_or_default()
     } else {
+        Vec::new()
+    };
+    if layers.is_empty() {
         take.leave(key);
+    } else {
+        take.set("training.lora.targets", &layers.join(","));
     }
 }
 
@@ -166,6 +174,23 @@ pub fn lengths(take: &mut Take) {
     take.switch("pad_to_sequence_len");
 }
 
+/// As many GPUs as the file's own division needs at least, where it does not say how many there are.
+fn enough_gpus(take: &mut Take) {
+    let mut shards = 1_u64;
+    for key in ["dp_shard_size", "dp_replicate_size"] {
+        if let Some(Document::Int(size)) = take.value(key) {
+            shards = shards.saturating_mul(u64::try_from(*size).unwrap_or(1).max(1));
+        }
+    }
+    let layout = &take.imported.scenario.parallel;
+    let copies = [layout.tp, layout.cp, layout.pp].into_iter().map(u64::from);
+    let least = copies.fold(shards, u64::saturating_mul);
+    let gpus = u64::from(take.imported.scenario.hardware.gpus);
+    if least > 1 && gpus % least != 0 {
+        take.set("hardware.gpus", &least.to_string());
+    }
+}
+
 /// How the GPUs share the work.
 pub fn layout(take: &mut Take) {
     let kind = take.text("distributed_type");
@@ -199,6 +224,7 @@ pub fn layout(take: &mut Take) {
             }
         }
     }
+    enough_gpus(take);
     if kind == Some("DEEPSPEED") && take.imported.scenario.parallel.strategy == Parallelism::Ddp {
         take.copy(
             "deepspeed_config.gradient_accumulation_steps",
