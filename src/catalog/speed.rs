@@ -41,7 +41,12 @@ pub struct Speeds {
     pub attention_backward: Rate,
     /// Convolutions of fp32 numbers, which cuDNN runs as TF32 where the card has it.
     pub convolutions_fp32: Rate,
+    /// Convolutions in 16 bits of tensors whose channels lie last, as tensor cores take them.
     pub convolutions_half: Rate,
+    /// The same of tensors whose channels lie first, which are put in order before and after.
+    pub convolutions_half_channels_first: Rate,
+    /// The bandwidth that depthwise convolutions reach.
+    pub depthwise: Rate,
     /// Arithmetic outside matrix products.
     pub arithmetic: f64,
     pub bandwidth: Rate,
@@ -70,7 +75,8 @@ pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
     let tf32 = tera(sheet.tflops.tf32).unwrap_or(peak_fp32);
     let of = |rows: &'static [Row]| rate(rows, gpu);
     let products = of(table::PRODUCTS);
-    let convolutions = of(table::CONVOLUTIONS);
+    let convolutions = of(table::CONVOLUTIONS).times(peak_half);
+    let channels_first = of(table::CHANNELS_FIRST).expected;
     // A GPU's links are counted both ways; PCIe serves where there are none.
     let sheet_bandwidth = sheet.bandwidth.get()? * 1e9;
     let pcie = of(table::HOST_GBS).times(1e9);
@@ -80,8 +86,10 @@ pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
         products_half: products.times(peak_half),
         attention_forward: of(table::ATTENTION_FORWARD).times(peak_half),
         attention_backward: of(table::ATTENTION_BACKWARD).times(peak_half),
-        convolutions_fp32: convolutions.times(tf32),
-        convolutions_half: convolutions.times(peak_half),
+        convolutions_fp32: of(table::CONVOLUTIONS_FP32).times(tf32),
+        convolutions_half: convolutions,
+        convolutions_half_channels_first: convolutions.times(channels_first),
+        depthwise: of(table::DEPTHWISE).times(sheet_bandwidth),
         arithmetic: peak_fp32,
         bandwidth: of(table::BANDWIDTH).times(sheet_bandwidth),
         sheet_bandwidth,
@@ -105,6 +113,8 @@ impl Speeds {
             attention_backward: self.attention_backward.times(faster),
             convolutions_fp32: self.convolutions_fp32.times(faster),
             convolutions_half: self.convolutions_half.times(faster),
+            convolutions_half_channels_first: self.convolutions_half_channels_first.times(faster),
+            depthwise: self.depthwise.times(wider),
             arithmetic: self.arithmetic * faster,
             bandwidth: self.bandwidth.times(wider),
             sheet_bandwidth: self.sheet_bandwidth * wider,
@@ -125,6 +135,8 @@ impl Speeds {
                 attention_backward: NOTHING,
                 convolutions_fp32: NOTHING,
                 convolutions_half: NOTHING,
+                convolutions_half_channels_first: NOTHING,
+                depthwise: NOTHING,
                 arithmetic: 1.0,
                 bandwidth: NOTHING,
                 sheet_bandwidth: 1.0,
@@ -186,6 +198,8 @@ mod tests {
                 speeds.attention_backward,
                 speeds.convolutions_fp32,
                 speeds.convolutions_half,
+                speeds.convolutions_half_channels_first,
+                speeds.depthwise,
                 speeds.bandwidth,
                 speeds.launch,
                 speeds.host,

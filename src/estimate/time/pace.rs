@@ -2,8 +2,8 @@
 
 use super::{Span, Spent, steps, weighted};
 use crate::catalog::{Rate, Speeds};
-use crate::estimate::Phase;
-use crate::scenario::{Precision, Scenario};
+use crate::estimate::{Phase, device, quick};
+use crate::scenario::{Case, Precision, Scenario};
 use crate::step::Run;
 use crate::tape::{DType, Kernel};
 use crate::units::Seconds;
@@ -116,6 +116,8 @@ pub fn pace(run: &Run, scenario: &Scenario, speeds: &Speeds) -> Pace {
         passes: scenario.training.accumulation as f64,
         ..Pace::default()
     };
+    let wrapped = wrapping(scenario);
+    let stays = stays_on_device(run, scenario);
     for (kernel, times) in weighted(run, scenario) {
         let busy = match kernel.phase {
             // Not in every step, so not in a step's time.
@@ -124,12 +126,17 @@ pub fn pace(run: &Run, scenario: &Scenario, speeds: &Speeds) -> Pace {
             Phase::Backward => &mut pace.backward,
             Phase::Optimizer => &mut pace.optimizer,
         };
-        let (kind, seconds) = of_kernel(kernel, speeds);
+        let (kind, seconds) = if kernel.op == "host_step" && stays {
+            (TRAFFIC, over(kernel.bytes_moved, speeds.bandwidth))
+        } else {
+            of_kernel(kernel, speeds)
+        };
         let launch = [
             speeds.launch.low,
             speeds.launch.expected,
             speeds.launch.high,
-        ];
+        ]
+        .map(|seconds| seconds * wrapped);
         for speed in 0..3 {
             busy.seconds[kind][speed] += seconds[speed] * times;
             busy.launching[speed] += launch[speed] * times;
@@ -140,6 +147,26 @@ pub fn pace(run: &Run, scenario: &Scenario, speeds: &Speeds) -> Pace {
     pace.backward.scale(each);
     pace.optimizer.scale(each);
     pace
+}
+
+/// Whether a paged optimizer's states never leave the card: pages move only when something else needs their room.
+fn stays_on_device(run: &Run, scenario: &Scenario) -> bool {
+    let paged =
+        scenario.training.optimizer.id().contains("paged") && !scenario.training.ema_on_host;
+    let all = quick::peak(&run.trace).saturating_add(run.host_states);
+    let usable = device::usable(&Case::of(scenario));
+    paged && usable.is_some_and(|usable| all <= usable.get())
+}
+
+/// How much longer a launch takes where libraries' modules lie between: adapters wrap each layer in a module of their own.
+fn wrapping(scenario: &Scenario) -> f64 {
+    /// A PEFT layer's forward in eager Python: half a dozen calls and casts around each product (peft tuners/lora/layer.py).
+    const ADAPTERS: f64 = 1.75;
+    if scenario.training.lora.is_some() {
+        ADAPTERS
+    } else {
+        1.0
+    }
 }
 
 const PRODUCTS: usize = 0;
@@ -165,14 +192,12 @@ fn of_kernel(kernel: &Kernel, speeds: &Speeds) -> (usize, [f64; 3]) {
         "flash_attention" | "efficient_attention" | "flash_backward" | "efficient_backward" => {
             (ATTENTION, speeds.products_fp32)
         }
-        "convolution" | "convolution_backward" => (
-            CONVOLUTIONS,
-            if half {
-                speeds.convolutions_half
-            } else {
-                speeds.convolutions_fp32
-            },
-        ),
+        "depthwise_convolution" => {
+            return (CONVOLUTIONS, over(kernel.bytes_moved, speeds.depthwise));
+        }
+        "convolution_channels_last" if half => (CONVOLUTIONS, speeds.convolutions_half),
+        "convolution" if half => (CONVOLUTIONS, speeds.convolutions_half_channels_first),
+        "convolution_channels_last" | "convolution" => (CONVOLUTIONS, speeds.convolutions_fp32),
         "save_on_cpu" | "load_from_cpu" | "host_step" => {
             return (HOST, over(kernel.bytes_moved, speeds.host));
         }
@@ -216,7 +241,7 @@ fn sending(run: &Run, scenario: &Scenario, speeds: &Speeds) -> [f64; 3] {
 mod tests {
     use super::*;
     use crate::estimate::engine::Engine;
-    use crate::scenario::{Case, presets, settings};
+    use crate::scenario::{presets, settings};
     use crate::step::Detail;
 
     /// Tensor cores reach above a hundred operations for each byte; what runs elsewhere does a few at most.
@@ -241,7 +266,7 @@ mod tests {
                 settings::set(&mut scenario, name, value).unwrap();
             }
             let engine = Engine::of(&Case::of(&scenario)).unwrap();
-            let run = engine.steady_step(Detail::Kernels);
+            let run = engine.steady_step(Detail::Kernels).unwrap();
             for kernel in &run.trace.kernels {
                 let (kind, _) = of_kernel(kernel, &Speeds::a100());
                 let much = kernel.flops > 16.0 * kernel.bytes_moved;

@@ -150,6 +150,8 @@ pub(super) struct Plan {
     /// The memory format the kernels work in.
     channels_last: bool,
     cudnn: bool,
+    /// A filter for each channel by itself.
+    depthwise: bool,
     flops: f64,
 }
 
@@ -174,6 +176,7 @@ impl Plan {
             output: format(channels_last, shape),
             channels_last,
             cudnn,
+            depthwise: conv.groups > 1 && weight.size(1) == 1,
             flops: 2.0 * positions as f64 * taps as f64,
         }
     }
@@ -184,7 +187,7 @@ impl Plan {
             .tape()
             .empty_as("convolution", self.output, input.dtype());
         let weight = self.formatted(weight);
-        self.kernel("convolution", &[&input, &weight, &out]);
+        self.kernel(&[&input, &weight, &out]);
         out
     }
 
@@ -224,7 +227,7 @@ impl Plan {
                 needs[0].then(|| {
                     let out = empty_like(&input);
                     let (weight, g) = (self.formatted(weight), self.formatted(&g));
-                    self.kernel("convolution_backward", &[&g, &weight, &out]);
+                    self.kernel(&[&g, &weight, &out]);
                     out
                 })
             };
@@ -232,7 +235,7 @@ impl Plan {
                 needs[1].then(|| {
                     let (g, input) = (self.formatted(&g), self.formatted(&input));
                     let out = empty_like(weight);
-                    self.kernel("convolution_backward", &[&g, &input, &out]);
+                    self.kernel(&[&g, &input, &out]);
                     out
                 })
             };
@@ -261,7 +264,7 @@ impl Plan {
         t.contiguous_in(self.channels_last)
     }
 
-    fn kernel(&self, op: &'static str, operands: &[&Tensor]) {
+    fn kernel(&self, operands: &[&Tensor]) {
         let Some(first) = operands.first() else {
             return;
         };
@@ -272,7 +275,15 @@ impl Plan {
             } = tape.machine();
             tape.workspace("cudnn", cudnn_workspace);
         }
-        let bytes: u64 = operands.iter().map(|t| t.bytes()).sum();
+        let bytes: u64 = operands
+            .iter()
+            .map(|operand| operand.bytes())
+            .fold(0, u64::saturating_add);
+        let op = match (self.depthwise, self.channels_last) {
+            (true, _) => "depthwise_convolution",
+            (false, true) => "convolution_channels_last",
+            (false, false) => "convolution",
+        };
         tape.kernel(op, first.dtype(), self.flops, bytes as f64);
     }
 }
