@@ -42,6 +42,8 @@ pub fn replay(requests: &[Request], settings: &Settings, card: Card) -> Report {
 ///
 /// A little more memory may, in principle, lead the allocator into a worse arrangement; the card named is one on which
 /// they do succeed, found by bisection between what they allocate and what they would reserve without a limit.
+///
+/// Of a run of many requests, the card is one that is a little larger.
 pub fn smallest_card(requests: &[Request], settings: &Settings) -> Option<Bytes> {
     const MIB: u64 = 1 << 20;
     let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
@@ -54,6 +56,8 @@ pub fn smallest_card(requests: &[Request], settings: &Settings) -> Option<Bytes>
     if boundless.failure.is_some() {
         return None;
     }
+    // Of a long run the card is found less exactly, rather than late.
+    let mut replays = MOST_REQUESTS / requests.len().max(1);
     let peaks = peak_over_all(requests, settings);
     let mut high = peaks.1.div_ceil(MIB);
     while !runs_on(high) {
@@ -61,7 +65,8 @@ pub fn smallest_card(requests: &[Request], settings: &Settings) -> Option<Bytes>
         high = high.checked_mul(2).filter(|mib| *mib < 1 << 41)?;
     }
     let mut low = peaks.0 / MIB;
-    while low < high {
+    while low < high && replays > 0 {
+        replays -= 1;
         let middle = low + (high - low) / 2;
         if runs_on(middle) {
             high = middle;
@@ -71,6 +76,9 @@ pub fn smallest_card(requests: &[Request], settings: &Settings) -> Option<Bytes>
     }
     Some(Bytes::mib(high))
 }
+
+/// Requests that are replayed to narrow a card down.
+const MOST_REQUESTS: usize = 60_000_000;
 
 pub(super) fn run(allocator: &mut Allocator, requests: &[Request]) -> Report {
     for (place, request) in requests.iter().enumerate() {

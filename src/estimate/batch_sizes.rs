@@ -33,7 +33,7 @@ pub(super) fn steps(prediction: &Prediction, count: usize) -> Result<StepSequenc
                 scenario: &sized,
                 ..case
             };
-            read(&Engine::of(&case)?.steps_alone().trace);
+            read(&Engine::of(&case)?.steps_alone()?.trace);
         }
         Ok(())
     })

@@ -37,7 +37,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The first steps, and after them an evaluation and a resumed checkpoint where the scenario has them.
-    pub fn first_steps(&self, detail: Detail) -> Run {
+    pub fn first_steps(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(RunPlan {
             detail,
             ..self.with_interludes(RunPlan::first_steps(STEPS))
@@ -45,12 +45,12 @@ impl<'a> Engine<'a> {
     }
 
     /// The first steps and nothing after them.
-    pub fn steps_alone(&self) -> Run {
+    pub fn steps_alone(&self) -> Result<Run, Unsupported> {
         self.run(RunPlan::first_steps(STEPS))
     }
 
     /// One step like all later ones.
-    pub fn steady_step(&self, detail: Detail) -> Run {
+    pub fn steady_step(&self, detail: Detail) -> Result<Run, Unsupported> {
         let mut steady = RunPlan::steady_step(&self.scenario.training, self.machine);
         if self.world.parallel.strategy == Parallelism::Zero3 {
             // It learns the order of the modules in the first steps, and gathers ahead from the third.
@@ -70,7 +70,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn run(&self, plan: RunPlan) -> Run {
+    /// Refused where it would take too long, before it is begun as far as that can be foreseen.
+    fn run(&self, plan: RunPlan) -> Result<Run, Unsupported> {
         #[cfg(test)]
         counting::count();
         let Scenario { data, training, .. } = self.scenario;
@@ -79,7 +80,11 @@ impl<'a> Engine<'a> {
             libraries: software::libraries(&self.scenario.stack),
             ..plan
         };
-        step::run(&*self.net, data, training, self.machine, plan)
+        let run = step::run(&*self.net, data, training, self.machine, plan);
+        if run.trace.spent {
+            return Err(Unsupported::TooMuchWork);
+        }
+        Ok(run)
     }
 }
 

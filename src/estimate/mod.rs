@@ -39,7 +39,7 @@ pub use expand::{Expansion, Single};
 pub use explain::{TensorDetail, TensorGroup};
 pub use host::{Disk, Host, HostPart, HostUse};
 pub use many_steps::{LoopOptions, ManySteps, Retained, StepMemory, StepSequence};
-pub use names::unmatched;
+pub use names::{linear_layers, unmatched};
 pub use outcome::{Band, Estimate, Fit, Instant, Part};
 pub use prediction::{At, Prediction};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
@@ -62,7 +62,7 @@ pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
 /// The allocated peak alone, without the allocator's own slack: what a search over thousands of scenarios needs.
 /// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
-    let run = Engine::of(&Case::of(scenario))?.steady_step(Detail::Memory);
+    let run = Engine::of(&Case::of(scenario))?.steady_step(Detail::Memory)?;
     Ok(Bytes::new(quick::peak(&run.trace)))
 }
 

@@ -185,7 +185,7 @@ pub fn whole(scenario: &Scenario) -> Result<Whole, Unsupported> {
 }
 
 fn steady(scenario: &Scenario) -> Result<Run, Unsupported> {
-    Ok(Engine::of(&Case::of(scenario))?.steady_step(Detail::Kernels))
+    Engine::of(&Case::of(scenario))?.steady_step(Detail::Kernels)
 }
 
 /// Memory can be searched on a card of unknown speed: times are then those of an A100, and only their order means anything.

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use super::card::{self, SmallestCard};
 use super::engine::Engine;
+use super::expand::Expansion;
 use super::explain::{self, TensorDetail, TensorGroup};
 use super::time::{self, StepTime};
 use super::{
@@ -137,7 +138,7 @@ impl Prediction {
                         scenario: &plain,
                         ..self.case()
                     };
-                    Some(Engine::of(&case)?.steady_step(Detail::Kernels))
+                    Some(Engine::of(&case)?.steady_step(Detail::Kernels)?)
                 }
             };
             Ok(time::of_run(&self.case(), run, plain.as_ref(), &speeds))
@@ -169,14 +170,19 @@ impl Prediction {
     }
 
     fn steady_step(&self) -> Result<&Run, Unsupported> {
-        let run = || Ok(Engine::of(&self.case())?.steady_step(Detail::Kernels));
+        let run = || Engine::of(&self.case())?.steady_step(Detail::Kernels);
         self.steady_step.get(run)
     }
 }
 
 /// A case's first steps, and the allocator's replay of them.
 pub(super) fn first_steps(case: &Case, detail: Detail) -> Result<(Run, Peaks), Unsupported> {
-    let run = Engine::of(case)?.first_steps(detail);
+    /// Events of all steps, each layer's told: a replay takes a second for some five million.
+    const MOST_EVENTS: usize = 4_000_000;
+    let run = Engine::of(case)?.first_steps(detail)?;
+    if Expansion::new(&run.trace).count(0, run.trace.events.len()) > MOST_EVENTS {
+        return Err(Unsupported::TooMuchWork);
+    }
     let settings = alloc_conf::settings(&case.scenario.runtime);
     let peaks = Peaks::replayed(&run.trace, &settings);
     Ok((run, peaks))

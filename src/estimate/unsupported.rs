@@ -22,6 +22,8 @@ pub enum Unsupported {
     Setting(Problem),
     /// No parameter is left to train: a run without gradients says nothing about training.
     NothingTrained(Problem),
+    /// Its steps are too long to be followed tensor by tensor.
+    TooMuchWork,
     /// The memory of the GPU is neither listed nor given.
     UnknownMemory,
     /// The speed of the GPU, by its id, is neither listed nor given.
@@ -37,6 +39,10 @@ impl fmt::Display for Unsupported {
             Self::NoSize(name) => write!(f, "the model has no size `{name}`"),
             Self::Network(problem) | Self::Setting(problem) => problem.fmt(f),
             Self::NothingTrained(problem) => write!(f, "nothing is trained: {problem}"),
+            Self::TooMuchWork => f.write_str(
+                "a step of this run makes too many tensors to follow them all: give it fewer layers, passes or micro-batches, \
+                 or shorter sequences where each position is a step",
+            ),
             Self::UnknownMemory => {
                 f.write_str("the GPU's memory is not known, so nothing can be said to fit")
             }

@@ -184,6 +184,9 @@ fn follow(found: &mut Device, trace: Value) {
 mod tests {
     use super::*;
 
+    /// What writes one value of a pickle.
+    type Part<'a> = &'a dyn Fn(&mut Vec<u8>);
+
     /// A pickle of a snapshot: one segment with a block in use, one free, and a history of three events.
     fn pickled() -> Vec<u8> {
         let mut out = vec![0x80, 4];
@@ -195,7 +198,7 @@ mod tests {
             out.push(b'J');
             out.extend(number.to_le_bytes());
         };
-        let map = |out: &mut Vec<u8>, entries: &[(&str, &dyn Fn(&mut Vec<u8>))]| {
+        let map = |out: &mut Vec<u8>, entries: &[(&str, Part)]| {
             out.extend(b"}(");
             for (key, value) in entries {
                 text(out, key);

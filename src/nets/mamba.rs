@@ -99,7 +99,12 @@ impl Mamba {
         let steps = mixed.size(2);
         let mixed = self.causal_conv1d(cx, &mixed).transpose(1, 2);
         let widths = [self.rank, self.state, self.state];
-        let parameters = cx.linear("x_proj", &mixed, widths.iter().sum(), false);
+        let parameters = cx.linear(
+            "x_proj",
+            &mixed,
+            widths.iter().copied().fold(0, u64::saturating_add),
+            false,
+        );
         let parts = parameters.split(&widths, -1);
         drop(parameters);
         let Ok([mut time_step, b, c]) = <[Tensor; 3]>::try_from(parts) else {

@@ -93,6 +93,12 @@ pub enum Value {
     Network(Option<Network>),
 }
 
+/// The number, with what is too small to mean anything taken for nought: so each value has one text, which reads as itself.
+fn rounded(number: f64) -> f64 {
+    const SMALLEST: f64 = 1e-20;
+    if number.abs() < SMALLEST { 0.0 } else { number }
+}
+
 impl Setting {
     /// The value as text, the form that `set` reads.
     pub fn get(&self, scenario: &Scenario) -> String {
@@ -135,7 +141,7 @@ impl Setting {
             }
             Access::Number(_, write) => {
                 let read = || decimal(&quantity::plain(text, self.unit)?);
-                write(scenario, decimal(text).or_else(read)?);
+                write(scenario, rounded(decimal(text).or_else(read)?));
             }
             Access::Switch(_, write) => write(scenario, switch(text)?),
             Access::Choice(_, write) => return write(scenario, text).then_some(()),

@@ -123,7 +123,7 @@ pub fn read(link: &str) -> Opened {
         problems.push(Problem::new("link", fragment, expected));
         ""
     };
-    let mut given = pairs(fragment, &mut problems);
+    let Pairs { mut given, unknown } = pairs(fragment, &mut problems);
     if let Some(value) = given.remove(SQUEEZED) {
         match squeeze::read(&value, LONGEST_TEXT) {
             Some(network) => {
@@ -140,10 +140,13 @@ pub fn read(link: &str) -> Opened {
     let other_data = given.remove("data").filter(|data| data != DATA_VERSION);
     let lookup = |setting: &Setting| given.get(setting.key).map(String::as_str);
     let scenario = filled(version, lookup, &mut problems);
-    for (key, value) in &given {
-        if settings::by_key(key).is_none() {
-            problems.push(settings::unknown(key, value));
-        }
+    let shown = MOST_PROBLEMS.saturating_sub(problems.len());
+    let named = unknown.iter().take(shown);
+    problems.extend(named.map(|(key, value)| settings::unknown(key, value)));
+    if let Some(rest) = unknown.len().checked_sub(shown).filter(|rest| *rest > 0) {
+        problems.truncate(MOST_PROBLEMS - 1);
+        let all = format!("{} unknown keys", rest + shown);
+        problems.push(Problem::new("link", all, "known fields"));
     }
     problems.truncate(MOST_PROBLEMS);
     Opened {
@@ -153,19 +156,31 @@ pub fn read(link: &str) -> Opened {
     }
 }
 
-/// Keys and decoded values; of a key given twice the last counts, as in a form.
-fn pairs(fragment: &str, problems: &mut Vec<Problem>) -> Map<String, String> {
-    let mut given = Map::new();
+/// The keys of a fragment with their decoded values.
+#[derive(Default)]
+struct Pairs {
+    given: Map<String, String>,
+    unknown: Vec<(String, String)>,
+}
+
+/// Of a key given twice the last counts, as in a form.
+fn pairs(fragment: &str, problems: &mut Vec<Problem>) -> Pairs {
+    let mut pairs = Pairs::default();
     for pair in fragment.split('&').filter(|pair| !pair.is_empty()) {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match (percent::decode(key), percent::decode(value)) {
-            (Some(key), Some(value)) => {
-                given.insert(key, value);
+            (Some(key), Some(value)) if is_known(&key) => {
+                pairs.given.insert(key, value);
             }
+            (Some(key), Some(value)) => pairs.unknown.push((key, value)),
             _ => problems.push(Problem::new(key, value, "percent-encoded UTF-8")),
         }
     }
-    given
+    pairs
+}
+
+fn is_known(key: &str) -> bool {
+    matches!(key, "v" | "data" | SQUEEZED) || settings::by_key(key).is_some()
 }
 
 fn version(given: Option<String>, problems: &mut Vec<Problem>) -> u32 {
@@ -351,6 +366,11 @@ mod tests {
         assert_eq!(opened.scenario, Scenario::default());
         assert_eq!(opened.problems.len(), 1);
         let many: Vec<String> = (0..1000).map(|n| format!("k{n}=1")).collect();
-        assert_eq!(read(&many.join("&")).problems.len(), 20);
+        let problems = read(&many.join("&")).problems;
+        assert_eq!(problems.len(), 20);
+        assert_eq!(
+            problems[19].to_string(),
+            "link is `1000 unknown keys`; expected known fields"
+        );
     }
 }

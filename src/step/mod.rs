@@ -53,7 +53,10 @@ pub fn run(
     let mut folding = plan.folding_for(training);
     loop {
         let run = run_folded(net, data, training, machine, RunPlan { folding, ..plan });
-        match folding.less().filter(|_| run.trace.broken) {
+        match folding
+            .less()
+            .filter(|_| run.trace.broken && !run.trace.spent)
+        {
             Some(less) => folding = less,
             None => return run,
         }
@@ -70,7 +73,7 @@ pub fn run_folded(
 ) -> Run {
     let mut training_loop = TrainingLoop::new(net, data, training, machine, plan);
     for step in 0..plan.steps {
-        if !training_loop.repeats(step) {
+        if !training_loop.exceeds_budget() && !training_loop.repeats(step) {
             training_loop.step(step);
         }
     }

@@ -17,6 +17,9 @@ use crate::parallel::World;
 use crate::scenario::{Checkpointing, Data, Precision, Quantization, Training};
 use crate::tape::{DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
+/// Micro-batches of a step that are run: they show every state the memory can be in.
+const MOST_PASSES: u64 = 8;
+
 /// A model with all that trains it.
 pub struct TrainingLoop<'a> {
     net: &'a dyn Net,
@@ -77,6 +80,9 @@ impl<'a> TrainingLoop<'a> {
         env.tensor = tensor_group(net, training, &plan.world);
         let cx = Cx::new(tape.clone(), Rc::new(env));
         let model = construct(net, &cx, data);
+        // Each pass is a forward and a backward, in the first step and in the second.
+        let passes = training.accumulation.clamp(1, MOST_PASSES);
+        tape.foresee(passes.saturating_mul(2 * u64::from(plan.steps.min(2))));
         let mut wrappers = wrappers(training, &plan);
         for wrapper in &mut wrappers {
             wrapper.wrap(&model);
@@ -98,6 +104,11 @@ impl<'a> TrainingLoop<'a> {
         }
     }
 
+    /// Whether the run asks for more than it may do: its steps are then not worth running.
+    pub fn exceeds_budget(&self) -> bool {
+        self.tape.spent()
+    }
+
     /// Records a step that does what the one before it did without running it. Never the first two, for the first makes what
     /// stays and DDP lays its buckets out anew in the second, nor where something follows the last step.
     pub fn repeats(&self, step: u32) -> bool {
@@ -111,6 +122,9 @@ impl<'a> TrainingLoop<'a> {
         let (batches, _waiting) = self.micro_batches();
         let mut flights: Vec<Option<Flight>> = batches.iter().map(|_| None).collect();
         for turn in one_by_one(batches.len()) {
+            if self.exceeds_budget() {
+                return;
+            }
             match turn {
                 Turn::Forward(place) => {
                     if let Some((batch, flight)) = batches.get(place).zip(flights.get_mut(place)) {
@@ -133,15 +147,14 @@ impl<'a> TrainingLoop<'a> {
     /// The batches of one step. All are on the device before the first forward; beyond a few, which show every state the
     /// memory can be in, the rest are held as they are and not run.
     fn micro_batches(&self) -> (Vec<Vec<Tensor>>, Option<Tensor>) {
-        const RUN: u64 = 8;
         let accumulation = self.training.accumulation.max(1);
-        let batches: Vec<_> = (0..accumulation.min(RUN))
+        let batches: Vec<_> = (0..accumulation.min(MOST_PASSES))
             .map(|_| self.net.batch(&self.cx, self.data))
             .collect();
-        let first = batches.first().filter(|_| accumulation > RUN);
+        let first = batches.first().filter(|_| accumulation > MOST_PASSES);
         let waiting = first.map(|first| {
             let bytes: u64 = first.iter().map(Tensor::bytes).fold(0, u64::saturating_add);
-            let rest = bytes.saturating_mul(accumulation - RUN);
+            let rest = bytes.saturating_mul(accumulation - MOST_PASSES);
             self.tape.empty("inputs", [rest], DType::U8)
         });
         (batches, waiting)

@@ -144,7 +144,10 @@ fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Optio
 #[inline(never)]
 fn edges_of(inputs: &[&Tensor]) -> Option<Edges> {
     let core = inputs.first()?.core();
-    if !core.mode.get().grad || !inputs.iter().any(|input| input.requires_grad()) {
+    if !core.mode.get().grad
+        || core.budget.is_spent()
+        || !inputs.iter().any(|input| input.requires_grad())
+    {
         return None;
     }
     let mut edges = Edges::new();

@@ -5,6 +5,7 @@ mod again;
 mod autocast;
 mod autograd;
 mod backward;
+mod budget;
 mod category;
 mod checkpoint;
 mod conversion;
@@ -120,6 +121,7 @@ pub(in crate::tape) struct Core {
     last_op: Cell<&'static str>,
     launched: trace::Launched,
     relays: relay::Relays,
+    budget: budget::Budget,
 }
 
 impl std::fmt::Debug for Tape {
@@ -171,6 +173,7 @@ impl Tape {
             last_op: Cell::new(""),
             launched: trace::Launched::default(),
             relays: relay::Relays::default(),
+            budget: budget::Budget::default(),
         }))
     }
 
@@ -322,7 +325,11 @@ impl Tape {
         self.0.closed.set(true);
         self.0.cast_cache.take();
         self.0.contexts.take();
-        self.0.trace.take()
+        let trace = self.0.trace.take();
+        Trace {
+            spent: self.spent(),
+            ..trace
+        }
     }
 }
 

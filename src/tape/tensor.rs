@@ -79,7 +79,7 @@ impl Core {
     ) -> Option<u32> {
         let mode = self.mode.get();
         let unmade = self.stopped.get() || (mode.declaring && !mode.setup);
-        if bytes == 0 || unmade {
+        if !self.budget.allows_one_more() || bytes == 0 || unmade {
             return None;
         }
         let mut trace = self.trace.borrow_mut();

@@ -134,6 +134,8 @@ pub struct Trace {
     pub groups: Vec<Group>,
     /// A group did not close as it should: the run must be made again without groups.
     pub broken: bool,
+    /// The run asked for more than it may do, and the trace is not whole.
+    pub spent: bool,
     pub kernels: Vec<Kernel>,
     /// What tensors look like and what keeps them, where that was asked for.
     pub notes: Vec<super::Note>,

@@ -15,6 +15,19 @@ pub fn read(text: &str) -> Result<Document, String> {
 }
 
 const DEEPEST: u32 = 64;
+/// Keys of a map that are compared with all before them; of more than these, all are compared in order at the end.
+const FEW: usize = 32;
+
+/// A key that a large map has twice.
+fn repeated(entries: &[Entry]) -> Option<&str> {
+    if entries.len() <= FEW {
+        return None;
+    }
+    let mut keys: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
+    keys.sort_unstable();
+    let pair = keys.windows(2).find(|pair| pair[0] == pair[1])?;
+    pair.first().copied()
+}
 
 struct Reader<'a> {
     text: &'a str,
@@ -84,7 +97,8 @@ impl Reader<'_> {
                 return Err(self.expected("a colon"));
             }
             let value = self.value(depth + 1)?;
-            if entries.iter().any(|entry| entry.key == key) {
+            let few = entries.len() < FEW;
+            if few && entries.iter().any(|entry| entry.key == key) {
                 return Err(self.expected(&format!("`{key}` only once")));
             }
             entries.push(Entry {
@@ -94,7 +108,10 @@ impl Reader<'_> {
             });
             self.blanks();
             if self.eat("}") {
-                return Ok(Document::Map(entries));
+                return match repeated(&entries) {
+                    Some(key) => Err(self.expected(&format!("`{key}` only once"))),
+                    None => Ok(Document::Map(entries)),
+                };
             }
             if !self.eat(",") {
                 return Err(self.expected("a comma or }"));

@@ -20,10 +20,13 @@ impl Cx {
         layer: impl Fn(&Self, &[Tensor], usize) -> Vec<Tensor> + Clone + 'static,
     ) -> Vec<Tensor> {
         let layer = Rc::new(layer);
-        (0..count as usize).fold(state, |state, i| {
-            let layer = layer.clone();
-            self.layer(name, i, state, move |cx, state| layer(cx, state, i))
-        })
+        let within_budget = |_: &usize| !self.tape.spent();
+        (0..count as usize)
+            .take_while(within_budget)
+            .fold(state, |state, i| {
+                let layer = layer.clone();
+                self.layer(name, i, state, move |cx, state| layer(cx, state, i))
+            })
     }
 
     /// A list of layers that are all alike: those after the first are run once for all.
@@ -61,8 +64,12 @@ impl Cx {
     ) -> Vec<Tensor> {
         const LEAST_TO_FOLD: u64 = 4;
         let period = period.max(1);
-        let run =
-            |state, from: u64, to: u64| (from..to).fold(state, |state, i| layer(state, i as usize));
+        let run = |state, from: u64, to: u64| {
+            let within_budget = |_: &u64| !self.tape.spent();
+            (from..to)
+                .take_while(within_budget)
+                .fold(state, |state, i| layer(state, i as usize))
+        };
         let periods = count / period;
         let last = match self.env.folding {
             _ if periods < LEAST_TO_FOLD => 1,

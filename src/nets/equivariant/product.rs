@@ -152,8 +152,12 @@ pub fn linear(cx: &Cx, name: &'static str, x: &Tensor, from: &Irreps, to: &Irrep
                 here.map(|here| (here, out))
             })
             .collect();
-        let numel = pairs.iter().map(|&(i, o)| from.part(i).0 * to.part(o).0);
-        let weights = cx.param("weight", [numel.sum::<u64>()]).tensor();
+        let numel = pairs
+            .iter()
+            .map(|&(i, o)| from.part(i).0.saturating_mul(to.part(o).0));
+        let weights = cx
+            .param("weight", [numel.fold(0, u64::saturating_add)])
+            .tensor();
         cx.buffer("output_mask", [to.dim()], DType::F32);
         let all = weights.view(&[1, weights.numel()]);
         let inputs = parts(x, from);

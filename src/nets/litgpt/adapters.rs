@@ -24,7 +24,10 @@ impl LitGpt {
             .filter(|(name, _)| lora.targets.iter().any(|target| target == name))
             .map(|(_, width)| *width)
             .collect();
-        let (n, sum) = (widths.len() as u64, widths.iter().sum::<u64>());
+        let (n, sum) = (
+            widths.len() as u64,
+            widths.iter().copied().fold(0, u64::saturating_add),
+        );
         if n == 0 {
             return plain;
         }

@@ -167,7 +167,7 @@ pub(super) fn flash_splits(query: &Tensor, key: &Tensor, dropout: bool) -> Optio
         1
     } else {
         key_splits(
-            b * h * s.div_ceil(64),
+            saturated([b, h, s.div_ceil(64)]),
             key.size(2),
             d,
             tape.machine().multiprocessors,
@@ -228,7 +228,7 @@ fn key_splits(blocks: u64, keys: u64, dim: u64, multiprocessors: u64) -> u64 {
     let most = MOST.min(places).min(key_blocks);
     let differs = |n: u64| n == 1 || key_blocks.div_ceil(n) != key_blocks.div_ceil(n - 1);
     let use_of = |n: u64| {
-        let waves = (blocks * n) as f32 / places as f32;
+        let waves = blocks.saturating_mul(n) as f32 / places as f32;
         waves / waves.ceil()
     };
     let best = (1..=most)
@@ -353,15 +353,15 @@ pub(super) fn backward_scratch(query: &Tensor, key: &Tensor, value: &Tensor) -> 
     };
     let mut all = Vec::new();
     if h != kv_heads {
-        all.extend([(); 2].map(|()| scratch(b * t * h * d * dtype.bytes())));
+        all.extend([(); 2].map(|()| scratch(saturated([b, t, h, d, dtype.bytes()]))));
     }
     // Row sums, which the kernels of 16-bit types take themselves (`kKernelComputesDelta`).
     all.push(if dtype.is_half() {
-        scratch(b * h * s * 4)
+        scratch(saturated([b, h, s, 4]))
     } else {
-        let product = scratch(b * h * s * value_dim * 4);
-        let sums = scratch(b * h * s * 4);
-        let transposed = scratch(b * h * s * 4);
+        let product = scratch(saturated([b, h, s, value_dim, 4]));
+        let sums = scratch(saturated([b, h, s, 4]));
+        let transposed = scratch(saturated([b, h, s, 4]));
         drop((sums, product));
         transposed
     });
@@ -373,6 +373,11 @@ pub(super) fn backward_scratch(query: &Tensor, key: &Tensor, value: &Tensor) -> 
     all
 }
 
+/// The product of sizes, as large as it can be said.
+fn saturated<const N: usize>(sizes: [u64; N]) -> u64 {
+    sizes.into_iter().fold(1, u64::saturating_mul)
+}
+
 /// `workspace_size` of mem_eff_attention/kernel_backward.h: tiles in which the query gradient is summed in fp32, with a lock each,
 /// and for wide heads of 16-bit types the same for keys and values. Block sizes as in its generate_kernels.py for sm80.
 fn backward_workspace(dtype: DType, [b, h, s, t, d]: [u64; 5], value_dim: u64) -> u64 {
@@ -381,18 +386,19 @@ fn backward_workspace(dtype: DType, [b, h, s, t, d]: [u64; 5], value_dim: u64) -
     let rows = if widest <= 64 { 64 } else { 128 };
     let columns = if in_registers { rows } else { 64 };
     let tile = rows * columns * 4 + 16;
-    let queries = s.div_ceil(rows) * d.div_ceil(columns) * tile;
+    let queries = saturated([s.div_ceil(rows), d.div_ceil(columns), tile]);
     let others = if dtype.is_half() && !in_registers {
         let mut splits = t.div_ceil(64);
-        if b * h >= 256 && t <= 2 * 64 {
+        if b.saturating_mul(h) >= 256 && t <= 2 * 64 {
             splits = 1;
         }
-        splits = splits.min(200 / (b * h).max(1)).max(1);
-        splits * 64 * (d.next_multiple_of(rows) + value_dim.next_multiple_of(rows)) * 4
+        splits = splits.min(200 / b.saturating_mul(h).max(1)).max(1);
+        let widths = [d, value_dim].map(|width| width.saturating_add(rows - 1) / rows * rows);
+        saturated([splits, 64, widths[0].saturating_add(widths[1]), 4])
     } else {
         0
     };
-    b.saturating_mul(h).saturating_mul(queries + others)
+    saturated([b, h, queries.saturating_add(others)])
 }
 
 /// `preprocess_mask` and `convert_boolean_attn_mask` in attention.cpp.

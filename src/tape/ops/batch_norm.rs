@@ -167,7 +167,7 @@ impl Staging {
         if x * y != THREADS {
             x = power(channels).min(THREADS / y);
         }
-        let rows = reduction.div_ceil(y * PER_THREAD).min(128);
+        let rows = reduction.div_ceil(y.saturating_mul(PER_THREAD)).min(128);
         if rows < 8 {
             return Self {
                 bytes: 0,
@@ -175,8 +175,10 @@ impl Staging {
             };
         }
         Self {
-            bytes: DType::F32.bytes() * values * channels * rows,
-            semaphores: DType::I32.bytes() * channels.div_ceil(x),
+            bytes: [values, channels, rows]
+                .into_iter()
+                .fold(DType::F32.bytes(), u64::saturating_mul),
+            semaphores: DType::I32.bytes().saturating_mul(channels.div_ceil(x)),
         }
     }
 

@@ -101,13 +101,16 @@ pub(super) fn radix_sort_workspace(count: u64, rows: u64) -> u64 {
     const TILE: u64 = 3840;
     let bits = u64::from(rows.max(1).ilog2()) + 1;
     let passes = bits.div_ceil(8);
-    let aligned = |bytes: u64| bytes.next_multiple_of(256);
+    let aligned = |bytes: u64| bytes.div_ceil(256).saturating_mul(256);
     let buffers = if passes > 1 {
-        2 * aligned(8 * count)
+        aligned(count.saturating_mul(8)).saturating_mul(2)
     } else {
         0
     };
-    buffers + count.div_ceil(TILE) * 1024 + passes * 2048 + 256 + 255
+    let tiles = count.div_ceil(TILE).saturating_mul(1024);
+    buffers
+        .saturating_add(tiles)
+        .saturating_add(passes * 2048 + 256 + 255)
 }
 
 #[cfg(test)]

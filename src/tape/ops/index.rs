@@ -64,7 +64,7 @@ impl Tensor {
     /// `self[indices]` with indices of a shape on the host, which are copied each time they are used.
     pub fn rows_from_host(&self, indices: &[u64]) -> Tensor {
         let tape = self.tape();
-        let count = indices.iter().product();
+        let count = indices.iter().copied().fold(1, u64::saturating_mul);
         let (whole, dtype) = (*self.shape(), self.dtype());
         let row = whole.get(1..).unwrap_or_default();
         let shape = [indices, row].concat();

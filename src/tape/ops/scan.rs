@@ -55,7 +55,7 @@ impl Tensor {
             dtype: c.dtype(),
         };
         let (each, groups) = scan.groups();
-        let rows = scan.batch * scan.width;
+        let rows = scan.batch.saturating_mul(scan.width);
         let mut state = tape.empty("zeros", [scan.states()], scan.dtype);
         let mut kept = Vec::new();
         let mut outputs = Vec::new();
@@ -77,7 +77,7 @@ impl Tensor {
             last[1] = Some(state.clone());
         }
         let flops = 6.0 * scan.states() as f64 * scan.steps as f64;
-        let bytes = (2 * self.bytes() + c.bytes()) as f64;
+        let bytes = 2.0 * self.bytes() as f64 + c.bytes() as f64;
         tape.kernel("selective_scan", DType::F32, flops, bytes);
         let shape = [scan.batch, scan.width, scan.steps];
         let out = tape.empty_as("stack", Layout::contiguous(shape), scan.dtype);
@@ -119,8 +119,12 @@ impl Scan {
         let mut whole_gradient = Some(g);
         while let Some(pair) = kept.pop() {
             let [before, narrow] = pair.map(|saved| saved.map(|saved| saved.unpack()));
-            let selected = tape.empty("select_backward", [self.batch * self.width], self.dtype);
-            let for_c = tape.empty("bmm", [self.batch * self.state], self.dtype);
+            let selected = tape.empty(
+                "select_backward",
+                [self.batch.saturating_mul(self.width)],
+                self.dtype,
+            );
+            let for_c = tape.empty("bmm", [self.batch.saturating_mul(self.state)], self.dtype);
             tape.cublas_workspace();
             let mut for_state = tape.empty("bmm", [self.states()], self.dtype);
             tape.cublas_workspace();

@@ -69,7 +69,9 @@ impl Tensor {
             return self.clone();
         };
         let Layout { shape, strides } = *self.layout();
-        let step = shape.get(at).map_or(1, |size| size * strides[at]);
+        let step = shape
+            .get(at)
+            .map_or(1, |size| size.saturating_mul(strides[at]));
         let layout = Layout {
             shape: shape.inserted(at, 1),
             strides: strides.inserted(at, step),
@@ -213,7 +215,9 @@ impl Tensor {
             .iter()
             .fold(first.dtype(), |wide, t| wide.promote(t.dtype()));
         let sizes: Vec<u64> = all.iter().map(|t| t.size(dim)).collect();
-        let shape = first.shape().with(at, sizes.iter().sum());
+        let shape = first
+            .shape()
+            .with(at, sizes.iter().copied().fold(0, u64::saturating_add));
         // `cat_compute_output_memory_format`: channels last where all are.
         let layout = if all.iter().all(|t| suggests_channels_last(t)) {
             Layout::channels_last(shape)
