@@ -13,6 +13,7 @@ pub enum Activity {
 
 /// What the words of a text say, without its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a sign of its own")]
 pub struct Signs {
     /// Another framework's error, by its name.
     pub foreign: Option<&'static str>,
