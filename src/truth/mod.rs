@@ -7,8 +7,8 @@ mod distributed;
 mod extra;
 mod measured;
 mod page;
-mod recorded;
 mod posts;
+mod recorded;
 mod score;
 mod simulated;
 mod steps;
@@ -17,8 +17,8 @@ mod world;
 
 pub use diagnoses::{Diagnoses, are_failures, diagnoses};
 pub use page::{markdown, plot};
-pub use recorded::score_recorded;
 pub use posts::{Posts, are_posts, posts};
+pub use recorded::score_recorded;
 pub use score::{Report, Row, report};
 pub use simulated::Metric;
 
