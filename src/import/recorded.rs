@@ -27,6 +27,6 @@ pub fn read(document: &Document) -> Imported {
     Imported {
         scenario,
         problems,
-        not_taken: Vec::new(),
+        ..Imported::default()
     }
 }
