@@ -188,7 +188,8 @@ mod tests {
     fn scenario(changes: &[(&str, &str)]) -> Scenario {
         let mut scenario = Scenario::default();
         for (name, value) in changes {
-            let chosen = settings::named(name).map(|setting| stack::choose(setting, &mut scenario, value));
+            let chosen =
+                settings::named(name).map(|setting| stack::choose(setting, &mut scenario, value));
             assert_eq!(chosen, Some(Ok(())), "{name}");
         }
         scenario
