@@ -13,7 +13,6 @@ import "./places.mjs";
 import "./access.mjs";
 import "./acceptance.mjs";
 import "./errands.mjs";
-import "./crawl.mjs";
 
 const DIST = new URL("../../dist", import.meta.url).pathname;
 // Ten times what a test takes here: a slow machine is no failure. A test that works through thousands says its own.
