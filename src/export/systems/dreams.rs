@@ -117,13 +117,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if scenario.training.accumulation > 1 {
         options.push(asked.flag("--accumulate_grad_batches", scenario.training.accumulation));
     }
-    if runtime.save_every != 1000 {
-        let every = match runtime.save_every {
-            // Lightning takes no steps at all for never.
-            0 => u64::from(u32::MAX),
-            every => every,
-        };
-        options.push(asked.flag("--every_n_train_steps", every));
+    // The author's 1000, where nothing is said.
+    if runtime.save_every > 0 {
+        options.push(asked.flag("--every_n_train_steps", runtime.save_every));
     }
     if scenario.training.clip {
         options.push(asked.flag("--gradient_clip_val", "1.0"));

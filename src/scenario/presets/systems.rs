@@ -19,7 +19,6 @@ pub(super) const DREAMS: Preset = Preset {
         ("training.checkpointing", "none"),
         ("training.accumulation", "1"),
         ("runtime.workers", "4"),
-        ("runtime.save_every", "1000"),
         ("runtime.save_keep", "3"),
     ],
 };
