@@ -12,7 +12,9 @@ use crate::step::Run;
 use crate::units::Bytes;
 
 /// Phases whose peaks are listed.
-const PHASES: [Phase; 5] = [
+const PHASES: [Phase; 7] = [
+    Phase::Generation,
+    Phase::Reference,
     Phase::Forward,
     Phase::Backward,
     Phase::Optimizer,

@@ -63,7 +63,8 @@ pub fn left(case: &Case) -> Option<Bytes> {
     Some(total(case)? - desktop)
 }
 
-fn total(case: &Case) -> Option<Bytes> {
+/// The card's memory.
+pub(super) fn total(case: &Case) -> Option<Bytes> {
     match case.scenario.hardware.memory_mib {
         0 => case.gpu?.usable_bytes(case.scenario.hardware.os),
         mib => Some(Bytes::mib(mib)),

@@ -6,9 +6,10 @@ use super::{Unsupported, device, resume, software};
 use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
 use crate::scenario::network::Network;
-use crate::scenario::{Case, Parallelism, Scenario};
+use crate::scenario::{Case, Objective, Parallelism, Problem, Sampler, Scenario};
 use crate::step::{self, Detail, Run, RunPlan};
 use crate::tape::Machine;
+use crate::units::Bytes;
 
 /// Training steps in a run from the start: the last is like all that follow.
 pub const STEPS: u32 = 3;
@@ -19,6 +20,8 @@ pub(super) struct Engine<'a> {
     net: Box<dyn Net>,
     machine: Machine,
     world: World,
+    /// Bytes that vLLM takes on the same card.
+    vllm: u64,
 }
 
 impl<'a> Engine<'a> {
@@ -28,6 +31,7 @@ impl<'a> Engine<'a> {
             net: network(case)?,
             machine: machine(case),
             world: World::of_case(case),
+            vllm: vllm(case),
         })
     }
 
@@ -77,6 +81,7 @@ impl<'a> Engine<'a> {
         let Scenario { data, training, .. } = self.scenario;
         let plan = RunPlan {
             world: self.world,
+            vllm: self.vllm,
             libraries: software::libraries(&self.scenario.stack),
             ..plan
         };
@@ -99,6 +104,9 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     }
     if let Some(network) = &model.network {
         let plan = network.plan(&model.dims, data.micro_batch, data.sequence);
+        if case.scenario.training.task.objective != Objective::Pretraining {
+            return Err(no_task(case));
+        }
         return Ok(nets::declared(plan.map_err(Unsupported::Network)?));
     }
     let Some(entry) = case.model else {
@@ -109,7 +117,32 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     let net = nets::build(entry.arch, &sizes).map_err(Unsupported::Model)?;
     net.supports(data, &case.scenario.training)
         .map_err(Unsupported::Model)?;
+    let objective = case.scenario.training.task.objective;
+    if objective != Objective::Pretraining && net.language_model().is_none() {
+        return Err(no_task(case));
+    }
     Ok(net)
+}
+
+/// What vLLM takes on the same card: its share of all of the card's memory (`gpu_memory_utilization`).
+fn vllm(case: &Case) -> u64 {
+    let task = &case.scenario.training.task;
+    let samples = matches!(
+        task.objective,
+        Objective::Grpo | Objective::Rloo | Objective::Distillation
+    );
+    if !samples || task.sampler != Sampler::Vllm {
+        return 0;
+    }
+    let whole = device::total(case).map_or(0, Bytes::get);
+    (whole as f64 * task.vllm_share) as u64
+}
+
+/// Why a model that continues no text is trained on its own loss alone.
+fn no_task(case: &Case) -> Unsupported {
+    let objective = case.scenario.training.task.objective;
+    let expected = "pretraining: no trainer's task is modelled for this model";
+    Unsupported::Setting(Problem::new("task.objective", objective.id(), expected))
 }
 
 /// The GPU and PyTorch.

@@ -64,7 +64,7 @@ pub fn outline(trace: &Trace) -> Outline {
         if mark.step == 0 && mark.phase == Phase::Setup {
             outline.inputs = bytes(sum.live - before);
         }
-        outline.micro_batches += u32::from(mark.step == 0 && mark.phase == Phase::Forward);
+        outline.micro_batches += u32::from(mark.step == 0 && mark.phase == Phase::Backward);
     }
     outline
 }

@@ -76,6 +76,7 @@ const GPT2: &[&str] = &[
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = refuse::fixed(scenario, FIXED);
+    problems.extend(refuse::task(scenario));
     let model = Case::of(scenario).model;
     let kind = model.and_then(|it| ARCHITECTURES.iter().find(|(arch, _)| *arch == it.arch));
     if kind.is_none() {

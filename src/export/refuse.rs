@@ -85,6 +85,16 @@ pub(super) fn buckets(scenario: &Scenario, layout: Layout, paths: &[&str]) -> Ve
 
 /// A problem for each of these fields whose value the target has no word for: it always does what the default says.
 pub(super) fn fixed(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
+    let mut problems = fixed_fields(scenario, paths);
+    if let Some(network) = &scenario.model.network {
+        let expected = "a model of the catalogue: a declared network has no code to run";
+        problems.push(Problem::new(network::FIELD, network.text(), expected));
+    }
+    problems
+}
+
+/// The problems of these fields alone.
+fn fixed_fields(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
     let defaults = Scenario::default();
     let differs = |path: &&str| {
         let setting = settings::find(path)?;
@@ -95,12 +105,13 @@ pub(super) fn fixed(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
         let expected = format!("{shown}, which is all that this target can do");
         asked.then(|| Problem::new(*path, value, expected))
     };
-    let mut problems: Vec<Problem> = paths.iter().filter_map(differs).collect();
-    if let Some(network) = &scenario.model.network {
-        let expected = "a model of the catalogue: a declared network has no code to run";
-        problems.push(Problem::new(network::FIELD, network.text(), expected));
-    }
-    problems
+    paths.iter().filter_map(differs).collect()
+}
+
+/// A problem where something else is trained for than the model's own loss, or with other adapters than LoRA: this target has
+/// no words for it.
+pub(super) fn task(scenario: &Scenario) -> Vec<Problem> {
+    fixed_fields(scenario, &["task.objective", "training.lora.method"])
 }
 
 /// A problem where the model is none that these scripts and tools train: one that continues text.
@@ -133,6 +144,15 @@ pub(super) fn plain_checkpointing(scenario: &Scenario) -> Option<Problem> {
 /// A problem where frozen weights are in four bits but nothing beside them is trained.
 pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
     let training = &scenario.training;
+    if training.quantization == Quantization::Int8 {
+        let expected = "none, nf4 or nf4-double for this target";
+        let problem = Problem::new(
+            "training.quantization",
+            training.quantization.id(),
+            expected,
+        );
+        return Some(problem);
+    }
     let wrong = training.quantization != Quantization::None && training.lora.is_none();
     let expected = "none without adapters: weights in four bits cannot be trained";
     wrong.then(|| {

@@ -58,6 +58,7 @@ const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallel
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = refuse::fixed(scenario, FIXED);
+    problems.extend(refuse::task(scenario));
     let id = Case::of(scenario)
         .model
         .map_or(scenario.model.id.as_str(), |it| it.id);

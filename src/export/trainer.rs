@@ -44,6 +44,20 @@ pub(super) fn asked(
     precisions: &[Precision],
     layouts: &[Parallelism],
 ) -> Result<Asked, Vec<Problem>> {
+    let task = refuse::task(scenario);
+    match asked_for_task(scenario, fixed, precisions, layouts) {
+        Ok(asked) if task.is_empty() => Ok(asked),
+        asked => Err([task, asked.err().unwrap_or_default()].concat()),
+    }
+}
+
+/// The same for a tool that has words for what the model is trained to do.
+pub(super) fn asked_for_task(
+    scenario: &Scenario,
+    fixed: &[&str],
+    precisions: &[Precision],
+    layouts: &[Parallelism],
+) -> Result<Asked, Vec<Problem>> {
     let mut problems = refuse::fixed(scenario, FIXED);
     problems.extend(refuse::fixed(scenario, refuse::RARE));
     problems.extend(refuse::fixed(scenario, fixed));
@@ -106,7 +120,8 @@ pub(super) fn peft(lora: &Lora) -> Document {
 /// Whether frozen weights are in four bits, and whether their scales are quantised too.
 pub(super) fn four_bits(scenario: &Scenario) -> Option<bool> {
     match scenario.training.quantization {
-        Quantization::None => None,
+        // Refused before (`refuse::quantized`).
+        Quantization::None | Quantization::Int8 => None,
         Quantization::Nf4 => Some(false),
         Quantization::Nf4Double => Some(true),
     }

@@ -1,4 +1,4 @@
-//! TRL's command line: `trl sft`, one file for the whole job.
+//! TRL's command line: `trl sft`, `trl dpo` and their like, one file for the whole job.
 
 use super::common::{file, hub_name, launch};
 use super::header::header;
@@ -7,7 +7,9 @@ use super::{Files, Target, accelerate, trainer};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Precision, Problem, Scenario};
+use crate::scenario::{
+    AdapterMethod, LmHead, Objective, Precision, Problem, Reference, Sampler, Scenario,
+};
 
 pub(super) const TARGET: Target = Target {
     id: "trl",
@@ -35,7 +37,17 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if four_bits.is_some() {
         fixed.retain(|path| *path != "training.lora.fp32_adapters");
     }
-    let asked = trainer::asked(scenario, &fixed, PRECISIONS, accelerate::LAYOUTS)?;
+    let asked = trainer::asked_for_task(scenario, &fixed, PRECISIONS, accelerate::LAYOUTS)?;
+    let task = task(scenario).map_err(|problem| vec![problem])?;
+    if let Some(lora) = training
+        .lora
+        .as_ref()
+        .filter(|lora| lora.method != AdapterMethod::Lora)
+    {
+        let expected = "lora, which is all that this target makes";
+        let problem = Problem::new("training.lora.method", lora.method.id(), expected);
+        return Err(vec![problem]);
+    }
     if four_bits.is_some() && fp32_adapters {
         let expected = "off with weights in four bits, where this target makes adapters bf16";
         let problem = Problem::new("training.lora.fp32_adapters", "on", expected);
@@ -55,15 +67,17 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             "data",
             "a name, or a folder with train.jsonl",
         )
-        .with("max_length", scenario.data.sequence)
-        .with_note(
+        .and(task.arguments);
+    if task.packs {
+        document = document.with_note(
             "packing",
             !scenario.data.padding_mask,
             "true: no batch has padding",
         );
-    if !scenario.data.padding_mask {
-        // The other strategies run attention over pieces, which takes other kernels.
-        document = document.with("packing_strategy", "wrapped");
+        if !scenario.data.padding_mask {
+            // The other strategies run attention over pieces, which takes other kernels.
+            document = document.with("packing_strategy", "wrapped");
+        }
     }
     if let Some(lora) = &training.lora {
         document = document.with("use_peft", true).and(trainer::peft(lora));
@@ -75,8 +89,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("use_bnb_nested_quant", double);
     }
     let config = yaml::write(&document.and(trainer::arguments(scenario, &asked)));
-    let mut files = vec![file("sft.yaml", format!("{header}{config}"))];
-    let mut words = vec!["trl", "sft", "--config", "sft.yaml"];
+    let mut files = vec![file(task.file, format!("{header}{config}"))];
+    let mut words = vec!["trl", task.command, "--config", task.file];
     if asked.layout != Layout::Single {
         let launcher = accelerate::config(scenario, asked.layout);
         files.push(file("accelerate.yaml", format!("{header}{launcher}")));
@@ -84,4 +98,141 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     }
     files.push(launch(&header, scenario, &words));
     Ok(files)
+}
+
+/// One of TRL's commands, and what its file says of the task.
+struct Command {
+    command: &'static str,
+    file: &'static str,
+    arguments: Document,
+    /// Whether it can pack samples.
+    packs: bool,
+}
+
+/// The command of the scenario's task.
+fn task(scenario: &Scenario) -> Result<Command, Problem> {
+    let task = &scenario.training.task;
+    let adapters = scenario.training.lora.is_some();
+    let refused =
+        |path: &'static str, value: &str, expected: &str| Err(Problem::new(path, value, expected));
+    let length = Document::new().with("max_length", scenario.data.sequence);
+    let own = matches!(task.objective, Objective::Pretraining | Objective::Sft);
+    if !own && task.head != LmHead::Fused && task.objective != Objective::Reward {
+        return refused(
+            "task.head",
+            task.head.id(),
+            "fused, as TRL since 1.7 computes it",
+        );
+    }
+    if task.objective.refers() {
+        let copied = !adapters && matches!(task.reference, Reference::Copy | Reference::Auto);
+        let off = adapters && matches!(task.reference, Reference::AdaptersOff | Reference::Auto);
+        let before = task.reference == Reference::Precomputed;
+        let none = task.reference == Reference::None;
+        if !(copied || off || before || none) {
+            let expected = "auto: TRL switches adapters off, and copies a model without any";
+            return refused("task.reference", task.reference.id(), expected);
+        }
+    }
+    Ok(match task.objective {
+        Objective::Pretraining => Command {
+            command: "sft",
+            file: "sft.yaml",
+            arguments: length,
+            packs: true,
+        },
+        Objective::Sft => Command {
+            command: "sft",
+            file: "sft.yaml",
+            arguments: if task.labelled < 1.0 {
+                length.with("completion_only_loss", true)
+            } else {
+                length
+            },
+            packs: true,
+        },
+        Objective::Dpo => Command {
+            command: "dpo",
+            file: "dpo.yaml",
+            arguments: length.with(
+                "precompute_ref_log_probs",
+                task.reference == Reference::Precomputed,
+            ),
+            packs: false,
+        },
+        Objective::Kto => Command {
+            command: "kto",
+            file: "kto.yaml",
+            arguments: length.with(
+                "precompute_ref_log_probs",
+                task.reference == Reference::Precomputed,
+            ),
+            packs: false,
+        },
+        Objective::Reward => Command {
+            command: "reward",
+            file: "reward.yaml",
+            arguments: length,
+            packs: false,
+        },
+        Objective::Grpo => Command {
+            command: "grpo",
+            file: "grpo.yaml",
+            arguments: sampled(scenario, "grpo"),
+            packs: false,
+        },
+        Objective::Rloo => Command {
+            command: "rloo",
+            file: "rloo.yaml",
+            arguments: sampled(scenario, "rloo"),
+            packs: false,
+        },
+        other => {
+            let expected = "sft, dpo, kto, reward, grpo or rloo, which `trl` has commands for";
+            return refused("task.objective", other.id(), expected);
+        }
+    })
+}
+
+/// What a file says of completions that are sampled.
+fn sampled(scenario: &Scenario, command: &str) -> Document {
+    let task = &scenario.training.task;
+    let refers = match task.reference {
+        Reference::None => false,
+        Reference::Auto => command == "rloo",
+        _ => true,
+    };
+    let batches = match task.generation_batches {
+        0 => scenario.training.accumulation,
+        batches => batches,
+    };
+    let rewards = Document::List(vec!["think_format_reward".into()]);
+    let mut document = Document::new()
+        .with_note(
+            "reward_funcs",
+            rewards,
+            "yours: a name, or a path to a function",
+        )
+        .with("num_generations", task.generations)
+        .with("max_completion_length", task.completion)
+        .with("steps_per_generation", batches)
+        .with("num_iterations", task.iterations)
+        .with_note(
+            "beta",
+            if refers { 0.04 } else { 0.0 },
+            "0: no reference is kept",
+        );
+    if task.fp32_head && command == "grpo" {
+        document = document.with("cast_lm_head_to_fp32", true);
+    }
+    match task.sampler {
+        Sampler::Generate => document,
+        Sampler::Static => document.with("cache_implementation", "static"),
+        Sampler::Vllm => document
+            .with("use_vllm", true)
+            .with("vllm_mode", "colocate")
+            .with("vllm_gpu_memory_utilization", task.vllm_share)
+            .with("vllm_enable_sleep_mode", task.vllm_sleep),
+        Sampler::VllmElsewhere => document.with("use_vllm", true).with("vllm_mode", "server"),
+    }
 }

@@ -38,9 +38,11 @@ const FIXED: &[&str] = &[
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = refuse::fixed(scenario, FIXED);
+    problems.extend(refuse::task(scenario));
     problems.extend(refuse::fixed(scenario, refuse::RARE));
     problems.extend(refuse::causal(scenario));
     problems.extend(refuse::nvidia(scenario));
+    problems.extend(refuse::quantized(scenario));
     problems.extend(refuse::precision_among(
         scenario,
         &[Precision::AmpBf16OnBf16],

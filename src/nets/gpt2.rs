@@ -3,6 +3,7 @@
 use super::decoder::{Cache, cache, cached};
 use super::encoder::Config;
 use super::inputs::{causal_mask, positions, token_ids_and_labels};
+use super::language_model::{KvCache, LanguageModel, TokenMask};
 use super::losses::{Entropy, causal_lm_loss};
 use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::parallel::Role;
@@ -49,6 +50,36 @@ impl Net for Gpt2 {
                 .chain(cache.iter().flat_map(|cache| cache.take()))
                 .collect(),
         }
+    }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
+impl LanguageModel for Gpt2 {
+    fn hidden(&self, cx: &Cx, ids: &Tensor, mask: TokenMask, cache: Option<&KvCache>) -> Tensor {
+        let padding = match mask {
+            TokenMask::Padded(padding) => Some(padding),
+            TokenMask::Full | TokenMask::Packed(_) => None,
+        };
+        let cache = cache.cloned();
+        cx.module("transformer", |cx| self.model(cx, ids, padding, &cache))
+    }
+
+    fn logits(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
+        let weight = self.head_weight(cx);
+        cx.tied_linear("lm_head", hidden, &weight)
+    }
+
+    fn head_weight(&self, cx: &Cx) -> Tensor {
+        let Config { vocab, hidden, .. } = self.config;
+        cx.module("lm_head", |cx| drop(cx.tied_later([vocab, hidden])));
+        cx.embedding_weight(&["transformer", "wte"], vocab, hidden)
+    }
+
+    fn vocabulary(&self) -> u64 {
+        self.config.vocab
     }
 }
 

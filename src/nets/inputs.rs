@@ -169,6 +169,42 @@ pub(super) fn scan_scratch(rows: &Tensor) {
     }
 }
 
+/// The mask over a static cache's places, which is always made: a Boolean `[B, 1, S, room]`.
+pub fn static_mask(ids: &Tensor, room: u64) -> AttentionMask {
+    let (b, s) = (ids.size(0), ids.size(1));
+    let one = ids.constant("le", &[1, 1, s, room], DType::Bool);
+    let mask = ids.constant("bitwise_and", &[b, 1, s, room], DType::Bool);
+    drop(one);
+    AttentionMask::Given(mask)
+}
+
+/// The mask of samples that lie one after the other in one row: Boolean `[1, 1, T, T]`, where the numbers of the samples that two
+/// tokens belong to are compared (`packed_sequence_mask_function`).
+pub fn packed_mask(cx: &Cx, ids: &Tensor) -> AttentionMask {
+    packed_sequence_probe(ids);
+    if cx.env.training.attention == Attention::Flash2 {
+        return AttentionMask::Causal;
+    }
+    let (b, s) = (ids.size(0), ids.size(1));
+    let square = |op| ids.constant(op, &[b, 1, s, s], DType::Bool);
+    let causal = square("le");
+    let rows = [DType::I64; 2].map(|dtype| read_rows(ids, dtype));
+    let same = square("eq");
+    drop(rows);
+    let mask = square("bitwise_and");
+    drop((causal, same));
+    AttentionMask::Given(if cx.env.training.attention == Attention::Eager {
+        additive(&mask, b, ids_type(cx))
+    } else {
+        mask
+    })
+}
+
+/// The type of a bias that is added to scores: that of the hidden states.
+fn ids_type(cx: &Cx) -> DType {
+    cx.env.weights
+}
+
 /// `find_packed_sequence_indices`: whether positions start over somewhere.
 pub(super) fn packed_sequence_probe(ids: &Tensor) {
     let (b, s) = (ids.size(0), ids.size(1));

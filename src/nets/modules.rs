@@ -1,6 +1,6 @@
 //! Layers with parameters.
 
-use super::adapter::{adapted, adapted_embedding};
+use super::adapter::{self, adapted, adapted_embedding, with_trained_rows};
 use super::{Cx, Split};
 use crate::parallel::Role;
 use crate::scenario::{Checkpointing, Kernels, Quantization};
@@ -14,6 +14,11 @@ impl Cx {
             return self.split_linear(name, x, out, bias, split);
         }
         self.module(name, |cx| {
+            let x = &adapter::input(cx, name, x);
+            if cx.quantised(name) && cx.env.training.quantization == Quantization::Int8 {
+                let y = cx.linear_8bit(x, out, bias);
+                return adapted(cx, name, x, y);
+            }
             if cx.quantised(name) {
                 let y = cx.linear_4bit(x, out, bias, cx.compute_type());
                 return adapted(cx, name, x, y.cloned());
@@ -69,7 +74,23 @@ impl Cx {
 
     /// A linear layer without bias whose weight is another module's.
     pub fn tied_linear(&self, name: &'static str, x: &Tensor, weight: &Tensor) -> Tensor {
-        self.module(name, |cx| adapted(cx, name, x, x.linear(weight, None)))
+        self.module(name, |cx| {
+            let weight = with_trained_rows(cx, weight.clone());
+            adapted(cx, name, x, x.linear(&weight, None))
+        })
+    }
+
+    /// `Linear8bitLt` of bitsandbytes: a byte for each weight and an fp32 scale for each output.
+    fn linear_8bit(&self, x: &Tensor, out: u64, bias: bool) -> Tensor {
+        let count = out.saturating_mul(x.size(-1));
+        let weight = self.packed("weight", count, count);
+        let scales = self.buffer("SCB", [out], DType::F32);
+        let bias = bias.then(|| self.param("bias", [out]).tensor());
+        let y = x.linear_8bit(&weight, &scales, out);
+        match bias {
+            Some(bias) => y.add(&bias),
+            None => y,
+        }
     }
 
     /// `Linear4bit` of bitsandbytes: half a byte for each weight and a scale for each 64, which are bytes with scales of
@@ -203,7 +224,7 @@ impl Cx {
     /// Rows of this module's table.
     fn table(&self, indices: &Tensor, rows: u64, width: u64) -> Tensor {
         let weight = self.param("weight", Dims::from([rows, width]));
-        weight.tensor().embedding(indices)
+        with_trained_rows(self, weight.tensor()).embedding(indices)
     }
 
     /// Rows of this module's table, of which each GPU has a part.

@@ -1,5 +1,6 @@
 //! `Net`, what every model is: the tensors of its batch, and a forward function over them.
 
+use super::language_model::LanguageModel;
 use super::{Cx, ModelError, Plan, Sizes};
 use crate::scenario::{Data, Training};
 use crate::tape::{DType, Tensor};
@@ -17,6 +18,12 @@ pub trait Net {
     fn tensor_plan(&self) -> Option<Plan> {
         None
     }
+    /// The model in the parts that trainers after pre-training call, where it is a language model.
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        None
+    }
+    /// What a step does before its batches are there: completions are sampled.
+    fn before_step(&self, _cx: &Cx, _data: &Data) {}
     /// Whether batches of this shape are run: a recurrent net runs every position of a sequence by itself, a recorded one
     /// what was recorded.
     fn supports(&self, _data: &Data, _training: &Training) -> Result<(), ModelError> {

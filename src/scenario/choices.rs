@@ -85,6 +85,13 @@ choice! {
         Came = "came", "CAME (pytorch-optimizer)";
         /// Matrices projected to a low rank.
         GaLore = "galore", "GaLore AdamW";
+        /// Gradients projected to a low rank only to be scaled.
+        Apollo = "apollo", "APOLLO AdamW";
+        ApolloMini = "apollo-mini", "APOLLO-Mini AdamW (rank 1)";
+        AdEmaMix = "ademamix", "AdEMAMix (bitsandbytes)";
+        AdEmaMix8bit = "ademamix-8bit", "AdEMAMix 8-bit (bitsandbytes)";
+        Lion8bit = "lion-8bit", "Lion 8-bit (bitsandbytes)";
+        AdamWBnb = "adamw-bnb", "AdamW 32-bit (bitsandbytes)";
     }
 }
 
@@ -154,6 +161,8 @@ choice! {
         Nf4 = "nf4", "NF4";
         /// The same with quantised scales.
         Nf4Double = "nf4-double", "NF4, double quantisation";
+        /// Eight bits and a scale for each output (LLM.int8 of bitsandbytes).
+        Int8 = "int8", "int8 (LLM.int8)";
     }
 }
 
@@ -277,5 +286,116 @@ choice! {
         Swift = "ms-swift", "ms-swift";
         Torchtitan = "torchtitan", "torchtitan";
         Megatron = "megatron", "Megatron-core";
+    }
+}
+
+choice! {
+    /// What a run trains its model to do, and whose trainer does it.
+    Objective {
+        /// The model's own loss, in a loop of one's own: pre-training and plain fine-tuning.
+        #[default]
+        Pretraining = "pretraining", "pre-training or plain fine-tuning";
+        Sft = "sft", "supervised fine-tuning (TRL)";
+        Dpo = "dpo", "DPO";
+        Kto = "kto", "KTO";
+        Orpo = "orpo", "ORPO";
+        Cpo = "cpo", "CPO";
+        SimPo = "simpo", "SimPO";
+        Reward = "reward", "reward model";
+        Grpo = "grpo", "GRPO";
+        Rloo = "rloo", "RLOO";
+        Ppo = "ppo", "PPO";
+        Gkd = "gkd", "GKD (full logits)";
+        Distillation = "distillation", "distillation (chunked)";
+        /// Nothing is trained: completions are sampled.
+        Generation = "generation", "generation";
+        /// Nothing is trained: a forward pass over each batch, and metrics.
+        Evaluation = "evaluation", "evaluation";
+    }
+}
+
+choice! {
+    /// From what a trainer after pre-training takes its log-probabilities.
+    LmHead {
+        /// Tiles of tokens and vocabulary, folded into running sums: TRL since its fused head.
+        #[default]
+        Fused = "fused", "fused head, no logits (TRL)";
+        /// All logits, which accelerate casts to fp32: TRL before, and loops like it.
+        Logits = "logits", "all logits in fp32";
+        /// Liger's chunked losses: gradients are made in forward.
+        Liger = "liger", "Liger's chunked loss";
+    }
+}
+
+choice! {
+    /// Where a reference's log-probabilities come from.
+    Reference {
+        /// The model with its adapters off where it has adapters, else a copy.
+        #[default]
+        Auto = "auto", "adapters off, or a copy";
+        Copy = "copy", "a copy of the model";
+        AdaptersOff = "adapters-off", "the model, its adapters off";
+        /// They were computed before training; the copy that computed them stays where it was passed to the trainer.
+        Precomputed = "precomputed", "computed before training";
+        None = "none", "no reference";
+    }
+}
+
+choice! {
+    /// The type in which a model beside the trained one is kept.
+    BesideType {
+        #[default]
+        Same = "same", "as the trained model";
+        Bf16 = "bf16", "bf16";
+        Fp32 = "fp32", "fp32";
+    }
+}
+
+choice! {
+    /// What samples the completions that a run learns from.
+    Sampler {
+        /// `generate` of transformers with a cache that grows.
+        #[default]
+        Generate = "generate", "generate, growing cache";
+        Static = "generate-static", "generate, static cache";
+        /// vLLM in the same process, on the same card.
+        Vllm = "vllm", "vLLM on the same GPU";
+        VllmElsewhere = "vllm-server", "vLLM on another GPU";
+    }
+}
+
+choice! {
+    /// What an evaluation keeps of a batch on the device.
+    EvaluationOutput {
+        /// The loss alone.
+        #[default]
+        Loss = "loss", "the loss alone";
+        /// All batches' logits, for metrics at the end.
+        Logits = "logits", "logits of all batches";
+        /// What `preprocess_logits_for_metrics` makes of them, such as the likeliest tokens.
+        Preprocessed = "preprocessed", "predictions of all batches";
+    }
+}
+
+choice! {
+    /// How PEFT adapts a layer.
+    AdapterMethod {
+        #[default]
+        Lora = "lora", "LoRA";
+        /// The first matrix is frozen.
+        LoraFa = "lora-fa", "LoRA-FA";
+        Dora = "dora", "DoRA";
+        AdaLora = "adalora", "AdaLoRA";
+        Vera = "vera", "VeRA";
+        RandLora = "randlora", "RandLoRA";
+        LoHa = "loha", "LoHa";
+        LoKr = "lokr", "LoKr";
+        Miss = "miss", "MiSS";
+        Oft = "oft", "OFT";
+        Ia3 = "ia3", "IA3";
+        /// Learned keys and values before each sample's own, in every layer: as many as the rank says.
+        Prefix = "prefix", "prefix tuning";
+        /// Rows of the embedding: as many as the rank says.
+        TrainedTokens = "trainable-tokens", "trainable tokens";
     }
 }

@@ -21,6 +21,7 @@ mod quantity;
 #[cfg(test)]
 pub(crate) mod sample;
 mod setting;
+mod task;
 mod types;
 mod usual;
 mod values;
@@ -33,5 +34,6 @@ pub(crate) use fill::filled;
 pub use irreps::{Irrep, Irreps, Path};
 pub use problem::Problem;
 pub(crate) use problem::nearest;
+pub use task::Task;
 pub use types::*;
 pub use usual::{Usual, usual};

@@ -1,9 +1,11 @@
 //! The parts of a scenario and what they are when nobody says otherwise.
 
 use super::network::Network;
+use super::task::Task;
 use super::{
-    Attention, Checkpointing, ContextParallel, Distribution, Kernels, LossKernel, Offload,
-    Optimizer, Parallelism, PolicyType, Precision, Quantization, Schedule, Toggle, Trainer, Wrap,
+    AdapterMethod, Attention, Checkpointing, ContextParallel, Distribution, Kernels, LossKernel,
+    Offload, Optimizer, Parallelism, PolicyType, Precision, Quantization, Schedule, Toggle, Trainer,
+    Wrap,
 };
 use crate::catalog::{self, ModelEntry, Os};
 use crate::order::Map;
@@ -77,6 +79,8 @@ pub struct Data {
     reason = "each is a switch of the training loop, free of the others"
 )]
 pub struct Training {
+    /// What the model is trained to do; in files a section of its own.
+    pub task: Task,
     pub precision: Precision,
     /// Linear layers multiply in fp8.
     pub fp8: bool,
@@ -121,6 +125,7 @@ pub struct Training {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lora {
+    pub method: AdapterMethod,
     pub rank: u64,
     /// Linear layers whose last path part is one of these get an adapter.
     pub targets: Vec<String>,
@@ -320,6 +325,7 @@ impl Default for Data {
 impl Default for Training {
     fn default() -> Self {
         Self {
+            task: Task::default(),
             precision: Precision::default(),
             fp8: false,
             optimizer: Optimizer::default(),
@@ -352,6 +358,7 @@ impl Default for Training {
 impl Default for Lora {
     fn default() -> Self {
         Self {
+            method: AdapterMethod::default(),
             rank: 16,
             targets: ["q_proj", "k_proj", "v_proj", "o_proj"]
                 .map(String::from)

@@ -12,6 +12,7 @@ mod plan;
 mod redundancy;
 mod resume;
 mod scaler;
+mod task;
 mod tensor_parallel;
 mod training;
 mod turns;
@@ -71,6 +72,8 @@ pub fn run_folded(
     machine: Machine,
     plan: RunPlan,
 ) -> Run {
+    let task = task::around(net, data, training);
+    let net = task.as_deref().unwrap_or(net);
     let mut training_loop = TrainingLoop::new(net, data, training, machine, plan);
     for step in 0..plan.steps {
         if !training_loop.exceeds_budget() && !training_loop.repeats(step) {

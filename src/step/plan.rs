@@ -15,6 +15,8 @@ pub struct RunPlan {
     pub warm: bool,
     /// Which equal layers are run once for all.
     pub folding: Folding,
+    /// Bytes that vLLM holds on the same card, with its weights and its cache; 0 where it does not run there.
+    pub vllm: u64,
     /// The job of which this is one rank.
     pub world: World,
     /// Samples of an evaluation after the last step; 0 for none.
@@ -52,6 +54,7 @@ impl RunPlan {
             steps,
             warm: false,
             folding: Folding::FromSecond,
+            vllm: 0,
             world: World::ALONE,
             evaluation: 0,
             mode: Mode::Train,

@@ -15,7 +15,7 @@ use super::{
 use crate::nets::{self, Cx, Env, Model, Net, Output, TensorParallel, construct};
 use crate::parallel::World;
 use crate::scenario::{Checkpointing, Data, Precision, Quantization, Training};
-use crate::tape::{DType, Folding, Machine, Param, Phase, Tape, Tensor};
+use crate::tape::{Category, DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
 /// Micro-batches of a step that are run: they show every state the memory can be in.
 const MOST_PASSES: u64 = 8;
@@ -36,6 +36,8 @@ pub struct TrainingLoop<'a> {
     optimizer: OptimizerState,
     scaler: Option<GradScaler>,
     variables: Variables,
+    /// What vLLM holds from step to step.
+    _vllm: Option<Tensor>,
 }
 
 /// What the script's variables hold from one iteration to the next, where it keeps outputs: each is freed when its name is
@@ -83,6 +85,8 @@ impl<'a> TrainingLoop<'a> {
         // Each pass is a forward and a backward, in the first step and in the second.
         let passes = training.accumulation.clamp(1, MOST_PASSES);
         tape.foresee(passes.saturating_mul(2 * u64::from(plan.steps.min(2))));
+        let vllm = (plan.vllm > 0 && !training.task.vllm_sleep)
+            .then(|| tape.setting_up(|| vllm(&tape, plan.vllm)));
         let mut wrappers = wrappers(training, &plan);
         for wrapper in &mut wrappers {
             wrapper.wrap(&model);
@@ -101,6 +105,7 @@ impl<'a> TrainingLoop<'a> {
             optimizer: OptimizerState::new(training.optimizer, plan.warm),
             scaler: (training.precision == Precision::AmpFp16).then(GradScaler::default),
             variables: Variables::default(),
+            _vllm: vllm,
         }
     }
 
@@ -119,6 +124,16 @@ impl<'a> TrainingLoop<'a> {
     /// One step: the passes of its micro-batches, and the update of the weights.
     pub fn step(&mut self, step: u32) {
         self.tape.mark(step, Phase::Setup);
+        if self.plan.vllm > 0 && self.training.task.vllm_sleep {
+            // It wakes to sample, and sleeps while the model is trained.
+            let wake = || drop(vllm(&self.tape, self.plan.vllm));
+            self.tape.during(Phase::Generation, wake);
+        }
+        self.net.before_step(&self.cx, self.data);
+        if !self.training.task.objective.trains() {
+            self.tape.mark(step, Phase::Optimizer);
+            return;
+        }
         let (batches, _waiting) = self.micro_batches();
         let mut flights: Vec<Option<Flight>> = batches.iter().map(|_| None).collect();
         for turn in one_by_one(batches.len()) {
@@ -291,6 +306,13 @@ fn tensor_group(net: &dyn Net, training: &Training, world: &World) -> TensorPara
             loss: world.parallel.loss_parallel,
         },
     }
+}
+
+/// The memory that vLLM takes for its weights and its cache.
+fn vllm(tape: &Tape, bytes: u64) -> Tensor {
+    let memory = tape.empty("vllm", [bytes], DType::U8);
+    memory.set_category(Category::Buffers);
+    memory
 }
 
 /// What a run puts around its model, in the order in which it does.

@@ -200,6 +200,18 @@ impl Tape {
         });
     }
 
+    /// Runs `body` as a phase within the one under way, which goes on afterwards.
+    pub fn during<T>(&self, phase: Phase, body: impl FnOnce() -> T) -> T {
+        if self.declaring() {
+            return body();
+        }
+        let (step, outer) = (self.0.step.get(), self.0.phase.get());
+        self.mark(step, phase);
+        let result = body();
+        self.mark(step, outer);
+        result
+    }
+
     /// How many events there are so far.
     pub fn position(&self) -> usize {
         self.0.trace.borrow().events.len()
@@ -356,7 +368,9 @@ impl Core {
     fn natural_category(&self) -> Category {
         match self.phase.get() {
             Phase::Setup | Phase::Resume => Category::Inputs,
-            Phase::Forward | Phase::Evaluation => Category::Activations,
+            Phase::Forward | Phase::Generation | Phase::Reference | Phase::Evaluation => {
+                Category::Activations
+            }
             Phase::Backward => Category::BackwardTemporaries,
             Phase::Optimizer => Category::OptimizerTemporaries,
         }

@@ -11,6 +11,10 @@ pub enum Phase {
     Forward,
     Backward,
     Optimizer,
+    /// Completions are sampled from the model, before the forward that learns from them.
+    Generation,
+    /// Passes of models that are not trained: a reference, a teacher, a reward model.
+    Reference,
     /// A forward pass without gradients, between steps.
     Evaluation,
     /// A checkpoint's weights beside the model's own, when a run is resumed.

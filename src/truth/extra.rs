@@ -4,7 +4,8 @@ use serde_json::{Map, Value};
 
 use super::simulated::{self, Metric};
 use crate::scenario::{
-    Checkpointing, Kernels, Lora, LossKernel, Optimizer, Quantization, Training,
+    AdapterMethod, Checkpointing, Kernels, Lora, LossKernel, Optimizer, Precision, Quantization,
+    Training,
 };
 use crate::step;
 
@@ -70,6 +71,7 @@ fn rename(dims: &mut Object) {
 }
 
 fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
+    let rank = given.get("rank").and_then(Value::as_u64).unwrap_or(256);
     let with_gradients = given.get("og").and_then(Value::as_bool).unwrap_or(false);
     Ok(match name {
         "adamw" | "adam" => Optimizer::AdamW,
@@ -99,6 +101,12 @@ fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
         "po_ADOPT" => Optimizer::Adopt,
         "po_CAME" => Optimizer::Came,
         "galore" => Optimizer::GaLore,
+        "apollo" if rank == 256 => Optimizer::Apollo,
+        "apollo_mini" => Optimizer::ApolloMini,
+        "bnb_AdEMAMix" => Optimizer::AdEmaMix,
+        "bnb_AdEMAMix8bit" => Optimizer::AdEmaMix8bit,
+        "bnb_Lion8bit" => Optimizer::Lion8bit,
+        "bnb_AdamW" | "bnb_AdamW32bit" => Optimizer::AdamWBnb,
         other => return Err(format!("optimizer `{other}` is not known")),
     })
 }
@@ -113,13 +121,28 @@ fn apply(feature: &str, given: &Object, training: &mut Training) -> Result<(), S
         "lora" | "qlora" => {
             training.lora = Some(adapters(given));
             if feature == "qlora" {
-                training.quantization = match text("lib") {
-                    "bnb" if flag("dq", true) => Quantization::Nf4Double,
-                    "bnb" => Quantization::Nf4,
-                    other => return Err(format!("quantisation by `{other}` is not modelled")),
+                training.quantization = match (text("lib"), number("bits")) {
+                    ("bnb" | "", None | Some(4)) if flag("dq", true) => Quantization::Nf4Double,
+                    ("bnb" | "", None | Some(4)) => Quantization::Nf4,
+                    ("", Some(8)) => Quantization::Int8,
+                    (other, _) => {
+                        return Err(format!("quantisation by `{other}` is not modelled"));
+                    }
                 };
+                if number("bits").is_some() {
+                    // Records with a number of bits are of all seven projections, and of a model that
+                    // `prepare_model_for_kbit_training` has cast to fp32 but for what is quantised.
+                    training.lora = Some(every_projection(given));
+                    if flag("prep", true) {
+                        training.precision = Precision::Fp32;
+                    }
+                }
             }
         }
+        "peft" => peft(given, training)?,
+        // float8 saves inputs and weights as they are, and so does int8 mixed precision: what is cast for a product goes with it.
+        "int8" if text("kind") == "mp" => {}
+        "float8" if text("recipe") == "tensorwise" => training.fp8 = true,
         "chunked_ce" => {
             training.loss_chunks = number("n").unwrap_or(8);
             training.loss = match text("style") {
@@ -154,6 +177,106 @@ fn apply(feature: &str, given: &Object, training: &mut Training) -> Result<(), S
         }
         other => return Err(format!("the feature `{other}` is not modelled")),
     }
+    Ok(())
+}
+
+/// Adapters on every projection of a layer.
+fn every_projection(given: &Object) -> Lora {
+    let all = [
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "gate_proj",
+        "up_proj",
+        "down_proj",
+    ];
+    let targets = given.get("targets").and_then(Value::as_array).map(|names| {
+        let text = |name: &Value| name.as_str().map(String::from);
+        names.iter().filter_map(text).collect()
+    });
+    Lora {
+        rank: given.get("r").and_then(Value::as_u64).unwrap_or(16),
+        targets: targets.unwrap_or_else(|| all.map(String::from).to_vec()),
+        dropout: given
+            .get("lora_dropout")
+            .and_then(Value::as_f64)
+            .unwrap_or(0.0),
+        ..Lora::default()
+    }
+}
+
+/// A record of one of PEFT's methods, with the settings that the recorder gives it.
+fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
+    let known = [
+        "autocast_adapter_dtype",
+        "bs",
+        "kind",
+        "lora_dropout",
+        "n",
+        "r",
+        "targets",
+        "use_dora",
+        "use_rslora",
+    ];
+    if let Some(name) = given.keys().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("`{name}` of adapters is not modelled"));
+    }
+    let on = |name: &str| given.get(name).and_then(Value::as_bool);
+    let number = |name: &str, default| given.get(name).and_then(Value::as_u64).unwrap_or(default);
+    let mut lora = every_projection(given);
+    lora.fp32_adapters = on("autocast_adapter_dtype").unwrap_or(true);
+    let names =
+        |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).into()).collect() };
+    lora.method = match given
+        .get("kind")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+    {
+        "lora" if on("use_dora") == Some(true) => AdapterMethod::Dora,
+        "lora" => AdapterMethod::Lora,
+        "vera" => {
+            lora.rank = number("r", 256);
+            AdapterMethod::Vera
+        }
+        "loha" => AdapterMethod::LoHa,
+        "lokr" => AdapterMethod::LoKr,
+        "adalora" => {
+            lora.rank = 12;
+            AdapterMethod::AdaLora
+        }
+        "ia3" => {
+            lora.targets = names(&["k_proj", "v_proj", "down_proj"]);
+            AdapterMethod::Ia3
+        }
+        "oft" if number("bs", 32) == 32 => AdapterMethod::Oft,
+        "randlora" => {
+            lora.rank = 32;
+            AdapterMethod::RandLora
+        }
+        "miss" => {
+            lora.rank = 64;
+            AdapterMethod::Miss
+        }
+        "prefix" => {
+            lora.rank = number("n", 30);
+            AdapterMethod::Prefix
+        }
+        "trainable_tokens" => {
+            lora.rank = 64;
+            AdapterMethod::TrainedTokens
+        }
+        "prompt" => {
+            training.prompt_tokens = number("n", 20);
+            return Ok(());
+        }
+        "ln" => {
+            training.train_only = names(&["norm"]);
+            return Ok(());
+        }
+        other => return Err(format!("adapters of the kind `{other}` are not modelled")),
+    };
+    training.lora = Some(lora);
     Ok(())
 }
 

@@ -7,6 +7,7 @@ mod distributed;
 mod extra;
 mod measured;
 mod page;
+mod post;
 mod posts;
 mod recorded;
 mod score;
@@ -47,6 +48,7 @@ pub fn run_record(record: &Value) -> Result<crate::step::Run, String> {
         Kind::Simulated(knobs, dims) => simulated::run(knobs, dims),
         Kind::Distributed(knobs, dims) => distributed::run(knobs, dims),
         Kind::Extra(knobs, dims) => extra::run(knobs, dims),
+        Kind::Post(knobs, dims) => post::run(knobs, dims),
     }
 }
 
@@ -74,6 +76,9 @@ fn row(line: &str, metric: Metric) -> Row {
             simulated::measured(&distributed::run(knobs, dims)?, metric)
         }
         Kind::Extra(knobs, dims) => extra::predict(knobs, dims, metric),
+        Kind::Post(knobs, dims) => {
+            post::run(knobs, dims).and_then(|run| simulated::measured(&run, metric))
+        }
     });
     match predicted {
         Err(reason) => Row::unsupported(id, group, reason),
@@ -92,6 +97,7 @@ enum Kind<'a> {
     /// One rank of several.
     Distributed(&'a Object, &'a Object),
     Extra(&'a Object, &'a Object),
+    Post(&'a Object, &'a Object),
 }
 
 fn kind(record: &Value) -> Result<Kind<'_>, String> {
@@ -103,7 +109,9 @@ fn kind(record: &Value) -> Result<Kind<'_>, String> {
         return Err("a record of a kind that is not modelled".into());
     };
     let several = knobs.contains_key("strategy");
-    Ok(if several {
+    Ok(if post::is_record(knobs) {
+        Kind::Post(knobs, dims)
+    } else if several {
         Kind::Distributed(knobs, dims)
     } else if knobs.contains_key("feature") {
         Kind::Extra(knobs, dims)

@@ -101,6 +101,13 @@ pub fn measured(run: &step::Run, metric: Metric) -> Result<u64, String> {
 
 /// Runs three steps of a recorded case, as the recording did.
 pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
+    if let Some(how) = knobs
+        .get("compile")
+        .and_then(Value::as_str)
+        .filter(|how| *how != "none")
+    {
+        return Err(format!("torch.compile (`{how}`) is not modelled"));
+    }
     let (mut data, mut training) = settings(knobs)?;
     if dims.get("family").and_then(Value::as_str) == Some("llava") {
         // The recorder gives LLaVA neither a mask nor a cache, whatever the record's settings say.
@@ -275,6 +282,7 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
                 .collect(),
             dropout: lora.get("drop").and_then(Value::as_f64).unwrap_or(0.0),
             fp32_adapters: !flag("lora_bf16", false),
+            ..Lora::default()
         });
     let training = Training {
         precision,

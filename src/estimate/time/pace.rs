@@ -121,8 +121,8 @@ pub fn pace(run: &Run, scenario: &Scenario, speeds: &Speeds) -> Pace {
     for (kernel, times) in weighted(run, scenario) {
         let busy = match kernel.phase {
             // Not in every step, so not in a step's time.
-            Phase::Evaluation | Phase::Resume => continue,
-            Phase::Setup | Phase::Forward => &mut pace.forward,
+            Phase::Evaluation | Phase::Resume | Phase::Generation => continue,
+            Phase::Setup | Phase::Forward | Phase::Reference => &mut pace.forward,
             Phase::Backward => &mut pace.backward,
             Phase::Optimizer => &mut pace.optimizer,
         };

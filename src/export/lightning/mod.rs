@@ -39,6 +39,7 @@ const LAYOUTS: &[Parallelism] = &[
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
     let mut problems = refuse::fixed(scenario, FIXED);
+    problems.extend(refuse::task(scenario));
     let layout = refuse::layout(scenario, LAYOUTS);
     let (training, fused) = (&scenario.training, Optimizer::AdamWFused);
     if training.clip && training.optimizer == fused {

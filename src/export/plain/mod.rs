@@ -56,6 +56,7 @@ const FIXED: &[&str] = &[
 fn problems(scenario: &Scenario) -> Vec<Problem> {
     let optimizer = scenario.training.optimizer;
     let mut problems = refuse::fixed(scenario, FIXED);
+    problems.extend(refuse::task(scenario));
     problems.extend(refuse::layout(scenario, &[Parallelism::Ddp]).err());
     problems.extend(refuse::causal(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));

@@ -47,6 +47,7 @@ const LAYOUTS: &[Parallelism] = &[Parallelism::Fsdp2];
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = refuse::fixed(scenario, FIXED);
+    problems.extend(refuse::task(scenario));
     problems.extend(refuse::fixed(scenario, refuse::RARE));
     problems.extend(refuse::quantized(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));

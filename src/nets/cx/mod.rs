@@ -5,7 +5,7 @@ mod layers;
 mod params;
 mod split;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::libraries::Libraries;
@@ -33,6 +33,8 @@ pub struct Env {
     pub named: Rc<RefCell<Vec<Tensor>>>,
     /// What stands around the model and its modules.
     pub wrapper: Rc<dyn Wrapper>,
+    /// The most outputs and inputs of any adapted layer, for adapters that share matrices among layers.
+    pub widest: Rc<Cell<[u64; 2]>>,
     /// The parameters and buffers of each module, by its scope.
     params: Rc<RefCell<Vec<Named>>>,
     /// Modules whose own weight has made way for another's.
@@ -63,6 +65,7 @@ impl Env {
             tensor: TensorParallel::ALONE,
             named: Rc::default(),
             wrapper: Rc::new(Unwrapped),
+            widest: Rc::default(),
             params: Rc::default(),
             tied: Rc::default(),
         }
@@ -119,6 +122,7 @@ impl Cx {
             params: self.env.params.clone(),
             tied: self.env.tied.clone(),
             named: self.env.named.clone(),
+            widest: self.env.widest.clone(),
         };
         Self {
             env: Rc::new(env),
@@ -213,6 +217,20 @@ impl Cx {
         });
         self.tape.enter(outer);
         result
+    }
+
+    /// The model itself, for what its modules share.
+    pub fn root(&self) -> Self {
+        Self {
+            scope: Scope::default(),
+            ..self.clone()
+        }
+    }
+
+    /// The most outputs and inputs of any adapted layer, as the model said, or at least these.
+    pub fn widest(&self, least: [u64; 2]) -> [u64; 2] {
+        let [outputs, inputs] = self.env.widest.get();
+        [outputs.max(least[0]), inputs.max(least[1])]
     }
 
     /// This module with its parameters frozen.

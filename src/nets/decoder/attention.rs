@@ -1,7 +1,5 @@
 //! Self-attention of the decoder.
 
-use std::rc::Rc;
-
 use super::super::Cx;
 use super::family::{Positions, Projection, QkNorm, Scores};
 use super::{Cache, Decoder, LayerInputs, rope};
@@ -42,8 +40,12 @@ impl Decoder {
             // When a checkpointed layer is computed again, its return value is dropped.
             let recomputed = cx.checkpointing() == Checkpointing::Layers && cx.tape.grad_enabled();
             if let Some(cache) = inputs.cache.as_ref().filter(|_| !recomputed) {
-                cache.borrow_mut().push(k.clone());
+                cache.push(k.clone());
             }
+        } else if let Some([keys, values]) = &inputs.prefix {
+            // `DynamicLayer.update` on what the prefix holds.
+            k = Tensor::cat(keys, &[&k], -2);
+            v = Tensor::cat(values, &[&v], -2);
         } else {
             (k, v) = cached(&inputs.cache, k, v);
         }
@@ -99,7 +101,7 @@ impl Decoder {
 
     pub(super) fn cache(&self, cx: &Cx) -> Cache {
         if self.caches_views(cx) && cx.env.training.use_cache {
-            return Some(Rc::default());
+            return Some(super::KvCache::default());
         }
         cache(cx)
     }
@@ -243,23 +245,10 @@ pub(in crate::nets) fn cache(cx: &Cx) -> Cache {
     kept.then(Default::default)
 }
 
-/// `DynamicLayer.update`: concatenates new keys and values with the cache, which copies them. The cache is empty and has the
-/// keys' type, so both copies have that type where it is the wider one.
+/// Keys and values to attend to, with those of the cache where there is one.
 pub(in crate::nets) fn cached(cache: &Cache, k: Tensor, v: Tensor) -> (Tensor, Tensor) {
     let Some(cache) = cache else { return (k, v) };
-    let dtype = k.dtype();
-    let empty = |t: &Tensor| t.constant("tensor", &[0], dtype);
-    let (no_keys, no_values) = (empty(&k), empty(&v));
-    let keys = Tensor::cat(&k, &[], -2);
-    drop(no_keys);
-    let values = if dtype == DType::F32 && v.dtype().is_half() {
-        v.to(dtype).then(|v| Tensor::cat(v, &[], -2))
-    } else {
-        Tensor::cat(&v, &[], -2)
-    };
-    drop(no_values);
-    cache.borrow_mut().extend([keys.clone(), values.clone()]);
-    (keys, values)
+    cache.update(k, v).into()
 }
 
 /// `ALL_ATTENTION_FUNCTIONS` for queries, keys and values `[B, H, S, D]`: the result `[B, S, H, D]`.

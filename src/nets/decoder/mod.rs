@@ -19,18 +19,16 @@ mod rope;
 mod router;
 mod tensor_plan;
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 pub use families::FAMILIES;
 use family::{EmbeddingScale, Family, Placement, Scores};
 pub(in crate::nets) use llava::Llava;
 use mla::Mla;
 pub(super) use rope::{full_tables, rotated_in_fp32};
 
-use super::{Cx, ModelError, Net, Output, Plan, Sizes, head};
+use super::language_model::{KvCache, LanguageModel, TokenMask};
+use super::{Cx, ModelError, Net, Output, Plan, Sizes, head, inputs};
 use crate::parallel::Role;
-use crate::scenario::{Attention, Data};
+use crate::scenario::{AdapterMethod, Attention, Data};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
 
@@ -74,8 +72,8 @@ struct Decoder {
 
 pub(super) use attention::{cache, cached};
 
-/// Keys and values a `DynamicCache` holds.
-pub(super) type Cache = Option<Rc<RefCell<Vec<Tensor>>>>;
+/// The cache of keys and values, where there is one.
+pub(super) type Cache = Option<KvCache>;
 
 /// The model's arguments beside the embeddings. It makes those that are `None` by itself.
 #[derive(Default)]
@@ -93,6 +91,8 @@ struct LayerInputs {
     /// `position_embeddings`: cosines and sines.
     rotary: Option<[Tensor; 2]>,
     cache: Cache,
+    /// Learned keys and values before those of the tokens.
+    prefix: Option<[Tensor; 2]>,
     /// No layer reads them, but a checkpointed one keeps all of its arguments. Only those of text: `[B, S]`.
     _position_ids: Option<Tensor>,
 }
@@ -162,14 +162,7 @@ impl Net for Decoder {
             x.constant("cat", &[x.size(0), length], x.dtype())
         };
         let (ids, labels) = (&with_prompt(ids), &with_prompt(labels));
-        // Attention that no library function computes is always eager.
-        let only_eager = self.family.attention.scores != Scores::Library
-            && cx.env.training.attention == Attention::Sdpa;
-        let eager = only_eager.then(|| {
-            cx.part(cx.env.weights, |training| {
-                training.attention = Attention::Eager;
-            })
-        });
+        let eager = self.eager_part(cx);
         let cx = eager.as_ref().unwrap_or(cx);
         let cache = self.cache(cx);
         let name = self.family.names.model;
@@ -179,9 +172,99 @@ impl Net for Decoder {
         });
         self.output(cx, &hidden, labels, cache)
     }
+
+    fn language_model(&self) -> Option<&dyn LanguageModel> {
+        Some(self)
+    }
+}
+
+impl LanguageModel for Decoder {
+    fn hidden(&self, cx: &Cx, ids: &Tensor, mask: TokenMask, cache: Option<&KvCache>) -> Tensor {
+        let eager = self.eager_part(cx);
+        let cx = eager.as_ref().unwrap_or(cx);
+        let cache = cache.cloned();
+        let name = self.family.names.model;
+        let model = |cx: &Cx| {
+            let embeddings = self.embeddings(cx, ids);
+            let inputs = self.inputs_of(cx, ids, mask, &cache);
+            self.run(cx, embeddings, ids, inputs, &cache)
+        };
+        cx.module(name, |cx| match self.family.names.inner {
+            Some(inner) => cx.module(inner, model),
+            None => model(cx),
+        })
+    }
+
+    fn logits(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
+        match self.fp32_head(cx) {
+            Some(cx) => hidden.to(DType::F32).then(|hidden| self.head(&cx, hidden)),
+            None => self.head(cx, hidden),
+        }
+    }
+
+    fn head_weight(&self, cx: &Cx) -> Tensor {
+        if self.tied {
+            // The constructor makes a head of its own before the two are tied.
+            cx.module("lm_head", |cx| {
+                drop(cx.tied_later([self.vocab, self.embedding_dim]));
+            });
+        }
+        self.head_weight(cx)
+    }
+
+    fn vocabulary(&self) -> u64 {
+        self.vocab
+    }
 }
 
 impl Decoder {
+    /// Attention that no library function computes is always eager.
+    fn eager_part(&self, cx: &Cx) -> Option<Cx> {
+        let only_eager = self.family.attention.scores != Scores::Library
+            && cx.env.training.attention == Attention::Sdpa;
+        only_eager.then(|| {
+            cx.part(cx.env.weights, |training| {
+                training.attention = Attention::Eager;
+            })
+        })
+    }
+
+    /// The model's arguments for tokens under a mask; a pass that goes on with a cache asks for none, or for a cache's width.
+    fn inputs_of<'a>(
+        &self,
+        cx: &Cx,
+        ids: &Tensor,
+        mask: TokenMask<'a>,
+        cache: &Cache,
+    ) -> ModelInputs<'a> {
+        if let Some(cache) = cache.as_ref().filter(|cache| cache.is_static()) {
+            let mask = inputs::static_mask(ids, cache.room());
+            return ModelInputs {
+                attention_masks: Some([mask.clone(), mask]),
+                ..ModelInputs::default()
+            };
+        }
+        match mask {
+            TokenMask::Full if cache.is_some() && ids.size(1) == 1 => ModelInputs {
+                attention_masks: Some([AttentionMask::None, AttentionMask::None]),
+                ..ModelInputs::default()
+            },
+            TokenMask::Full => ModelInputs::default(),
+            TokenMask::Padded(padding) => ModelInputs {
+                padding_mask: Some(padding),
+                ..ModelInputs::default()
+            },
+            TokenMask::Packed(position_ids) => {
+                let mask = inputs::packed_mask(cx, ids);
+                ModelInputs {
+                    attention_masks: Some([mask.clone(), mask]),
+                    position_ids: Some(position_ids.clone()),
+                    ..ModelInputs::default()
+                }
+            }
+        }
+    }
+
     /// The loss of the last hidden states; the output holds the cache too.
     fn output(&self, cx: &Cx, hidden: &Tensor, labels: &Tensor, cache: Cache) -> Output {
         let mut output = head::loss(
@@ -220,8 +303,15 @@ impl Decoder {
             Some(position_ids) => (position_ids, None),
             None => self.position_ids(ids, inputs.padding_mask),
         };
+        self.note_widest(cx);
+        let prefix = self.prefix(cx, ids, embeddings.dtype());
         let full_attention = self.full_attention_interval;
         let [full_mask, window_mask] = inputs.attention_masks.unwrap_or_else(|| {
+            if let Some([keys, _]) = &prefix {
+                let room = keys.size(-2).saturating_add(ids.size(1));
+                let mask = inputs::static_mask(ids, room);
+                return [mask.clone(), mask];
+            }
             self.attention_masks(cx, ids, inputs.padding_mask, embeddings.dtype())
         });
         let (first, held) = self.first_hidden_states(cx, embeddings, &position_ids);
@@ -238,6 +328,7 @@ impl Decoder {
                     .filter(|_| !is_nth(no_rope))
                     .cloned(),
                 cache: cache.clone(),
+                prefix: prefix.clone(),
                 _position_ids: (position_ids.shape().len() == 2).then(|| position_ids.clone()),
             };
             let mut this = *self;
@@ -265,6 +356,54 @@ impl Decoder {
         last.unwrap_or(first)
     }
 
+    /// Notes how wide the layers are that adapters take, for those that share matrices among all of them.
+    fn note_widest(&self, cx: &Cx) {
+        let Some(lora) = &cx.env.training.lora else {
+            return;
+        };
+        let (queries, keys) = (
+            self.heads.saturating_mul(self.head_dim),
+            self.key_value_heads.saturating_mul(self.head_dim),
+        );
+        let all = [
+            ("q_proj", queries, self.hidden),
+            ("k_proj", keys, self.hidden),
+            ("v_proj", keys, self.hidden),
+            ("o_proj", self.hidden, queries),
+            ("gate_proj", self.intermediate, self.hidden),
+            ("up_proj", self.intermediate, self.hidden),
+            ("down_proj", self.hidden, self.intermediate),
+        ];
+        let adapted = all
+            .iter()
+            .filter(|(name, ..)| lora.targets.iter().any(|target| target == name));
+        let widest = adapted.fold([0, 0], |[outputs, inputs], (_, out, input)| {
+            [outputs.max(*out), inputs.max(*input)]
+        });
+        cx.env.widest.set(widest);
+    }
+
+    /// One layer's learned keys and values (`PrefixEncoder` of PEFT, `get_prompt`): those of all layers come from one table.
+    fn prefix(&self, cx: &Cx, ids: &Tensor, dtype: DType) -> Option<[Tensor; 2]> {
+        let lora = cx.env.training.lora.as_ref()?;
+        if lora.method != AdapterMethod::Prefix {
+            return None;
+        }
+        let (heads, width) = (self.key_value_heads, self.head_dim);
+        let all = 2_u64
+            .saturating_mul(self.layers)
+            .saturating_mul(heads * width);
+        let table = cx.module("prompt_encoder", |cx| {
+            cx.param_as("weight", [lora.rank, all], DType::F32, |_| true)
+        });
+        let rows = ids.size(0);
+        let places = ids.constant("expand", &[rows, lora.rank], DType::I64);
+        let past = table.tensor().embedding(&places).to(dtype);
+        let each = past.narrow(2, heads * width);
+        let one = each.view(&[rows, lora.rank, heads, width]).transpose(1, 2);
+        Some([one.clone(), one])
+    }
+
     /// Embeddings of the tokens, behind those of a learned prompt where the run has one
     /// (`PeftModelForCausalLM.forward` of PEFT, `get_prompt`).
     fn embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
@@ -285,7 +424,21 @@ impl Decoder {
         Tensor::cat(&prompt, &[&tokens], 1)
     }
 
+    /// The place of embeddings and head where both are cast to fp32 (`_cast_lm_head_to_fp32` of TRL).
+    fn fp32_head(&self, cx: &Cx) -> Option<Cx> {
+        let cast = cx.env.training.task.fp32_head;
+        cast.then(|| cx.part(DType::F32, |_| ()))
+    }
+
+    /// The embeddings of tokens; where they are tied to a head in fp32 they come out in the type of the model.
     fn word_embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
+        match self.fp32_head(cx).filter(|_| self.tied) {
+            Some(wide) => self.embedded(&wide, ids).to(cx.env.weights),
+            None => self.embedded(cx, ids),
+        }
+    }
+
+    fn embedded(&self, cx: &Cx, ids: &Tensor) -> Tensor {
         let name = self.family.names.embed_tokens;
         match self.family.embeddings.scale {
             EmbeddingScale::None => cx.input_embedding(name, ids, self.vocab, self.embedding_dim),
@@ -317,6 +470,8 @@ impl Decoder {
 
     /// The weight of `lm_head`, for a loss that multiplies by it itself.
     fn head_weight(&self, cx: &Cx) -> Tensor {
+        let wide = self.fp32_head(cx);
+        let cx = wide.as_ref().unwrap_or(cx);
         let weight = |cx: &Cx| {
             cx.param("weight", [self.vocab, self.embedding_dim])
                 .tensor()

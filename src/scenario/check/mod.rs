@@ -2,6 +2,7 @@
 
 mod hardware;
 mod layout;
+mod task;
 mod training;
 
 use super::{Case, Problem, Scenario, settings};
@@ -37,6 +38,7 @@ impl Scenario {
         };
         hardware::check(&case, &mut problems);
         training::check(&case, &mut problems);
+        task::check(&case, &mut problems);
         layout::check(&case, &mut problems);
         problems
     }

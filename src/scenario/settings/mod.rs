@@ -51,6 +51,7 @@ pub fn unknown(name: &str, value: &str) -> Problem {
 pub const SECTIONS: &[(&str, &str)] = &[
     ("hardware", "Hardware"),
     ("model", "Model"),
+    ("task", "Task"),
     ("data", "Data"),
     ("training", "Training"),
     ("parallel", "Parallel layout"),
@@ -62,7 +63,9 @@ impl Setting {
     /// Whether the setting means anything in this scenario (adapters' rank does not without adapters).
     pub fn applies(&self, scenario: &Scenario) -> bool {
         let on = |parent: &Setting| parent.value(scenario) == Value::Switch(true);
-        self.parent.and_then(find).is_none_or(on)
+        let in_task = self.path.strip_prefix("task.");
+        in_task.is_none_or(|field| task::applies(field, scenario))
+            && self.parent.and_then(find).is_none_or(on)
     }
 }
 
@@ -119,11 +122,13 @@ mod model;
 mod parallel;
 mod runtime;
 mod stack;
+mod task;
 mod training;
 
 const TABLES: &[&[Setting]] = &[
     hardware::SETTINGS,
     model::SETTINGS,
+    task::SETTINGS,
     data::SETTINGS,
     training::SETTINGS,
     parallel::SETTINGS,

@@ -3,7 +3,8 @@
 use super::adapters;
 use crate::scenario::setting::{Access, Setting, ValueType};
 use crate::scenario::{
-    Attention, Checkpointing, Kernels, LossKernel, Optimizer, Precision, Quantization,
+    AdapterMethod, Attention, Checkpointing, Kernels, LossKernel, Optimizer, Precision,
+    Quantization,
 };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -167,6 +168,29 @@ pub(super) const SETTINGS: &[Setting] = &[
             },
         ),
         parent: None,
+    },
+    Setting {
+        path: "training.lora.method",
+        key: "lora_method",
+        label: "Kind of adapter",
+        unit: "",
+        value_type: ValueType::Choice(AdapterMethod::CHOICES),
+        help: "Which of PEFT's methods adapts the layers.",
+        memory: "DoRA, LoHa and LoKr make a matrix as large as the layer's in each forward; IA3 and VeRA learn vectors.",
+        access: Access::Choice(
+            |s| {
+                s.training
+                    .lora
+                    .as_ref()
+                    .map_or(AdapterMethod::Lora, |lora| lora.method)
+                    .id()
+            },
+            |s, id| {
+                let method = AdapterMethod::from_id(id);
+                method.map(|method| adapters(s).method = method).is_some()
+            },
+        ),
+        parent: Some("training.lora"),
     },
     Setting {
         path: "training.lora.rank",

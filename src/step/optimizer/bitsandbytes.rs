@@ -48,6 +48,30 @@ pub fn states(tape: &Tape, param: &Param, storage: Storage) -> Vec<Tensor> {
     states
 }
 
+/// `init_state` of AdEMAMix, whose first state holds two moments, and of optimizers with one state: so many moments in each.
+pub fn moments(tape: &Tape, param: &Param, eight_bits: bool, each: &[u64]) -> Vec<Tensor> {
+    const SMALLEST: u64 = 4096;
+    const BLOCK: u64 = 256;
+    let numel = param.data.numel();
+    let eight_bits = eight_bits && numel >= SMALLEST;
+    let dtype = if eight_bits { DType::U8 } else { DType::F32 };
+    let mut states = Vec::new();
+    for moments in each {
+        if eight_bits {
+            let scales = numel.div_ceil(BLOCK).saturating_mul(*moments);
+            states.push(tape.empty("absmax", [scales], DType::F32));
+        }
+        let elements = numel.saturating_mul(*moments);
+        states.push(tape.empty("state", [elements], dtype));
+    }
+    states
+}
+
+/// The table of an optimizer with one kind of moment.
+pub fn table(tape: &Tape) -> Vec<Tensor> {
+    vec![tape.empty("qmap", [256], DType::F32)]
+}
+
 /// The tables of the 256 values that a byte stands for, one for each moment: made with the first eight-bit state.
 pub fn tables(tape: &Tape) -> Vec<Tensor> {
     [(); 2]

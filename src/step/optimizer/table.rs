@@ -160,9 +160,43 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
             folds: false,
             ..Rule::stateless(LOOP)
         },
+        // bitsandbytes/optim/ademamix.py.
+        Optimizer::AdEmaMix => Rule {
+            states: |tape, param| bitsandbytes::moments(tape, param, false, &[2, 1]),
+            ..Rule::stateless(Work::each(3.0, 1).with_bytes(24.0))
+        },
+        Optimizer::AdEmaMix8bit => Rule {
+            shared: bitsandbytes::tables,
+            states: |tape, param| bitsandbytes::moments(tape, param, true, &[2, 1]),
+            ..Rule::stateless(Work::each(3.0, 1).with_bytes(6.0))
+        },
+        // bitsandbytes/optim/lion.py.
+        Optimizer::Lion8bit => Rule {
+            shared: bitsandbytes::table,
+            states: |tape, param| bitsandbytes::moments(tape, param, true, &[1]),
+            ..Rule::stateless(Work::each(3.0, 1).with_bytes(2.0))
+        },
+        // bitsandbytes/optim/adamw.py.
+        Optimizer::AdamWBnb => Rule {
+            states: |tape, param| bitsandbytes::moments(tape, param, false, &[1, 1]),
+            ..Rule::stateless(Work::each(3.0, 1).with_bytes(16.0))
+        },
+        // apollo_torch/apollo.py.
+        Optimizer::Apollo => Rule {
+            states: |tape, param| galore::states(tape, param, galore::APOLLO),
+            step: |step| galore::apollo(step.tape, step.params, galore::APOLLO),
+            folds: false,
+            ..Rule::stateless(LOOP)
+        },
+        Optimizer::ApolloMini => Rule {
+            states: |tape, param| galore::states(tape, param, galore::APOLLO_MINI),
+            step: |step| galore::apollo(step.tape, step.params, galore::APOLLO_MINI),
+            folds: false,
+            ..Rule::stateless(LOOP)
+        },
         // galore_torch/adamw.py.
         Optimizer::GaLore => Rule {
-            states: galore::states,
+            states: |tape, param| galore::states(tape, param, galore::RANK),
             step: |step| galore::step(step.tape, step.params),
             folds: false,
             ..Rule::stateless(LOOP)

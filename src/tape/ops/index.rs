@@ -111,6 +111,29 @@ impl Tensor {
         })
     }
 
+    /// `self.index_copy(0, index, rows)` of a frozen table: a whole copy. The rows are saved, for their shape.
+    pub fn with_rows(&self, rows: &Tensor) -> Tensor {
+        let out = self.copied("index_copy", Layout::contiguous(*self.shape()));
+        let shape = *rows.shape();
+        out.from_op(&[rows], |_| {
+            let kept = rows.save();
+            borrowing(move |g| {
+                let _rows = kept.unpack();
+                grads([Some(g.tape().empty("index_select", shape, g.dtype()))])
+            })
+        })
+    }
+
+    /// `matrix[..., rows, columns] = self` into zeros of this shape: the gradient is picked out again.
+    pub fn scattered_into(&self, op: &'static str, shape: &[u64]) -> Tensor {
+        let tape = self.tape();
+        let out = tape.empty(op, shape, self.dtype());
+        let own = *self.shape();
+        out.from_op(&[self], |_| {
+            borrowing(move |g| grads([Some(g.tape().empty("index", own, g.dtype()))]))
+        })
+    }
+
     /// `self[:, indices]` of a table: saves the indices; the gradient is put into zeros of the whole shape.
     pub fn columns(&self, indices: &Tensor) -> Tensor {
         let tape = self.tape();

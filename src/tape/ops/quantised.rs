@@ -46,6 +46,61 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// `MatMul8bitLt` of bitsandbytes with weights of eight bits and a scale for each output: the input is quantised by rows in
+    /// fp16, the product is in 32-bit integers. The input stays on the graph's node as an attribute, which no checkpoint drops.
+    pub fn linear_8bit(&self, codes: &Tensor, scales: &Tensor, out: u64) -> Tensor {
+        let input = self.clone();
+        let tape = input.tape();
+        let width = input.size(-1);
+        let rows = input.numel() / width.max(1);
+        let dims = *input.shape();
+        let shape = dims.with(dims.len().saturating_sub(1), out);
+        let product = tape.no_grad(|| {
+            let half = input.detach().to(DType::F16);
+            let row_scales = tape.empty("int8_vectorwise_quant", [rows], DType::F32);
+            let quantised = tape.empty("int8_vectorwise_quant", [rows, width], DType::U8);
+            {
+                let size = half.empty_like("abs", DType::F16);
+                let outliers = half.empty_like("ge", DType::Bool);
+                drop(size);
+                drop(outliers);
+            }
+            drop(half);
+            let sums = tape.empty("int8_linear_matmul", [rows, out], DType::I32);
+            let [n, k, m] = [rows, width, out].map(|size| size as f64);
+            tape.kernel(
+                "linear_8bit",
+                DType::U8,
+                2.0 * n * k * m,
+                n * k + k * m + 4.0 * n * m,
+            );
+            let in_half = tape.empty("int8_mm_dequant", [rows, out], DType::F16);
+            let product = in_half.to(input.dtype());
+            drop((in_half, sums, quantised, row_scales));
+            product
+        });
+        let product = product.view(&shape);
+        let from = *input.shape();
+        product.from_op(&[&input], |_| {
+            input.tape().hold_with_graph(&input.detach());
+            let kept = [codes.save(), scales.save()];
+            let dtype = input.dtype();
+            borrowing(move |g| {
+                let [codes, scales] = kept.each_ref().map(|kept| kept.unpack());
+                let g = g.contiguous();
+                let tape = g.tape();
+                let whole = tape.empty("to", [out, width], dtype);
+                let factors = tape.empty("mul", [out], DType::F32);
+                drop(factors);
+                let for_input = g.product_of("linear_8bit", rows, out, width, false);
+                drop((whole, codes, scales));
+                grads([Some(for_input.view(&from))])
+            })
+        })
+    }
+}
+
 /// `dequantize_4bit`: scales first, where they are quantised themselves, then the weights.
 fn dequantised(like: &Tensor, shape: [u64; 2], scales: Option<u64>, stored: DType) -> Tensor {
     let tape = like.tape();

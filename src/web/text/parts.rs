@@ -8,6 +8,8 @@ pub const fn phase(phase: Phase) -> &'static str {
         Phase::Forward => "Forward",
         Phase::Backward => "Backward",
         Phase::Optimizer => "Optimizer",
+        Phase::Generation => "Generation",
+        Phase::Reference => "Reference",
         Phase::Evaluation => "Evaluation",
         Phase::Resume => "Resuming",
     }

@@ -1,0 +1,159 @@
+//! Whether the task, the models beside the trained one and its settings go together.
+
+use super::{Case, Problems};
+use crate::catalog::{self, ModelCategory};
+use crate::scenario::{
+    AdapterMethod, Checkpointing, LmHead, LossKernel, Objective, Parallelism, Reference, Sampler,
+};
+
+pub(super) fn check(case: &Case, problems: &mut Problems) {
+    adapters(case, problems);
+    let objective = case.scenario.training.task.objective;
+    if objective == Objective::Pretraining {
+        return;
+    }
+    trained(case, problems);
+    beside(case, problems);
+    sampled(case, problems);
+}
+
+/// Adapters that need more than LoRA does.
+fn adapters(case: &Case, problems: &mut Problems) {
+    let training = &case.scenario.training;
+    let method = training.lora.as_ref().map(|lora| lora.method);
+    if method == Some(AdapterMethod::Prefix) && training.checkpointing == Checkpointing::Layers {
+        problems.refuse(
+            "training.checkpointing",
+            "none: PEFT refuses prefix tuning beside checkpointing",
+        );
+    }
+    let elsewhere = [AdapterMethod::Prefix, AdapterMethod::TrainedTokens];
+    let decodes = case
+        .listed_model()
+        .is_some_and(|model| model.category == ModelCategory::Decoders);
+    if method.is_some_and(|method| elsewhere.contains(&method)) && !decodes {
+        problems.refuse(
+            "training.lora.method",
+            "another method: this one is modelled for models that continue text",
+        );
+    }
+}
+
+/// The loss and how the GPUs share the work.
+fn trained(case: &Case, problems: &mut Problems) {
+    let training = &case.scenario.training;
+    let task = &training.task;
+    if training.loss != LossKernel::Library {
+        problems.refuse(
+            "training.loss",
+            "library: the task brings a loss of its own",
+        );
+    }
+    if task.head == LmHead::Liger {
+        problems.refuse(
+            "task.head",
+            "fused or logits: Liger's losses of pairs and groups are not modelled",
+        );
+    }
+    let strategy = case.scenario.parallel.strategy;
+    let divided = !matches!(strategy, Parallelism::None | Parallelism::Ddp);
+    if divided && case.scenario.hardware.gpus > 1 {
+        problems.refuse(
+            "parallel.strategy",
+            "none or ddp: how a task's models are divided among GPUs is not modelled",
+        );
+    }
+    if case.scenario.data.packing && task.objective != Objective::Sft {
+        problems.refuse(
+            "data.packing",
+            "off: only supervised fine-tuning packs samples",
+        );
+    }
+    if training.prompt_tokens > 0 && task.objective.refers() {
+        problems.refuse(
+            "training.prompt_tokens",
+            "0: a learned prompt beside a reference is not modelled",
+        );
+    }
+}
+
+/// References and teachers.
+fn beside(case: &Case, problems: &mut Problems) {
+    let training = &case.scenario.training;
+    let task = &training.task;
+    if task.objective.refers() {
+        if task.reference == Reference::AdaptersOff && training.lora.is_none() {
+            problems.refuse(
+                "task.reference",
+                "copy, or adapters (training.lora) that can be switched off",
+            );
+        }
+        let before = matches!(task.objective, Objective::Dpo | Objective::Kto);
+        if task.reference == Reference::Precomputed && !before {
+            problems.refuse(
+                "task.reference",
+                "a reference that runs: completions that are sampled cannot be judged before",
+            );
+        }
+        if task.reference == Reference::None && before {
+            problems.refuse(
+                "task.reference",
+                "a reference, which this loss compares with",
+            );
+        }
+    }
+    if task.objective.has_teacher() {
+        let teacher = catalog::model(&task.teacher);
+        match teacher.filter(|model| model.category == ModelCategory::Decoders && model.runs) {
+            None => problems.refuse(
+                "task.teacher",
+                "a model of the catalogue that continues text",
+            ),
+            Some(teacher) if teacher.size("vocab") != case.size("vocab") => problems.refuse(
+                "task.teacher",
+                "a model with the trained model's vocabulary",
+            ),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Completions and what samples them.
+fn sampled(case: &Case, problems: &mut Problems) {
+    let scenario = case.scenario;
+    let task = &scenario.training.task;
+    let groups = matches!(task.objective, Objective::Grpo | Objective::Rloo);
+    if groups {
+        let batches = match task.generation_batches {
+            0 => scenario.training.accumulation,
+            batches => batches,
+        };
+        let rows = scenario
+            .data
+            .micro_batch
+            .saturating_mul(batches)
+            .saturating_mul(scenario.hardware.gpus.into());
+        if !rows.is_multiple_of(task.generations.max(1)) {
+            let expected = format!("a divisor of the {rows} rows that are sampled at once");
+            problems.refuse("task.generations", expected);
+        }
+    }
+    let by_vllm = matches!(task.sampler, Sampler::Vllm | Sampler::VllmElsewhere);
+    if by_vllm
+        && !matches!(
+            task.objective,
+            Objective::Grpo | Objective::Rloo | Objective::Distillation
+        )
+    {
+        problems.refuse(
+            "task.sampler",
+            "generate or generate-static: this task samples with the model itself",
+        );
+    }
+    if task.objective.samples() && scenario.data.padding_mask {
+        problems.warn(
+            "data.padding_mask",
+            "off: completions are taken to be as long as they may be",
+        );
+    }
+}

@@ -1,0 +1,105 @@
+//! What a run trains its model to do: its loss, the models beside it, and what it samples.
+
+use super::{BesideType, EvaluationOutput, LmHead, Objective, Reference, Sampler};
+
+#[derive(Clone, Debug, PartialEq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of a trainer, free of the others"
+)]
+pub struct Task {
+    pub objective: Objective,
+    pub head: LmHead,
+    /// The share of a sample's tokens that have a label.
+    pub labelled: f64,
+    pub reference: Reference,
+    pub reference_type: BesideType,
+    /// A catalogue id.
+    pub teacher: String,
+    /// GKD learns from the student's own completions (`lmbda=1`).
+    pub on_policy: bool,
+    /// Tokens of a prompt, where completions are sampled.
+    pub prompt: u64,
+    /// Tokens that are sampled after it.
+    pub completion: u64,
+    /// Completions of each prompt.
+    pub generations: u64,
+    /// Micro-batches that one round of sampling is for; zero is those of one optimizer step.
+    pub generation_batches: u64,
+    /// How often a round's completions are learned from.
+    pub iterations: u64,
+    pub sampler: Sampler,
+    /// The share of the card's memory that vLLM takes.
+    pub vllm_share: f64,
+    /// vLLM lets its memory go while the model is trained.
+    pub vllm_sleep: bool,
+    /// The head is cast to fp32 (`cast_lm_head_to_fp32`).
+    pub fp32_head: bool,
+    pub evaluated: EvaluationOutput,
+    /// Batches of an evaluation.
+    pub evaluation_batches: u64,
+    /// `output_scores`: the scores of every sampled token stay.
+    pub keeps_scores: bool,
+}
+
+impl Default for Task {
+    fn default() -> Self {
+        Self {
+            objective: Objective::default(),
+            head: LmHead::default(),
+            labelled: 1.0,
+            reference: Reference::default(),
+            reference_type: BesideType::default(),
+            teacher: "qwen2.5-1.5b".into(),
+            on_policy: false,
+            prompt: 256,
+            completion: 256,
+            generations: 8,
+            generation_batches: 0,
+            iterations: 1,
+            sampler: Sampler::default(),
+            vllm_share: 0.3,
+            vllm_sleep: false,
+            fp32_head: false,
+            evaluated: EvaluationOutput::default(),
+            evaluation_batches: 4,
+            keeps_scores: false,
+        }
+    }
+}
+
+impl Objective {
+    /// Whether completions are sampled in each round of training.
+    pub const fn samples(self) -> bool {
+        matches!(
+            self,
+            Self::Grpo | Self::Rloo | Self::Ppo | Self::Distillation | Self::Generation
+        )
+    }
+
+    /// Whether a micro-batch is of pairs, so that twice as many rows pass through the model.
+    pub const fn pairs(self) -> bool {
+        matches!(
+            self,
+            Self::Dpo | Self::Orpo | Self::Cpo | Self::SimPo | Self::Reward
+        )
+    }
+
+    /// Whether a reference's log-probabilities take part in the loss.
+    pub const fn refers(self) -> bool {
+        matches!(
+            self,
+            Self::Dpo | Self::Kto | Self::Grpo | Self::Rloo | Self::Ppo
+        )
+    }
+
+    /// Whether it learns from a teacher's distribution.
+    pub const fn has_teacher(self) -> bool {
+        matches!(self, Self::Gkd | Self::Distillation)
+    }
+
+    /// Whether the model is trained at all.
+    pub const fn trains(self) -> bool {
+        !matches!(self, Self::Generation | Self::Evaluation)
+    }
+}

@@ -1,0 +1,120 @@
+//! From a batch to the log-probabilities of its tokens.
+
+use super::Policy;
+use super::rows::Rows;
+use crate::nets::{Cx, LanguageModel};
+use crate::scenario::LmHead;
+use crate::tape::{DType, Tensor};
+
+/// A model prepared by accelerate: its forward runs under an autocast of its own, which within another is none.
+pub fn prepared<T>(cx: &Cx, forward: impl FnOnce() -> T) -> T {
+    cx.autocast(forward)
+}
+
+/// Logits of all tokens as a prepared model returns them.
+pub fn fp32_logits(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
+    let logits = prepared(cx, || {
+        let hidden = model.hidden(cx, rows.ids, rows.mask, None);
+        model.logits(cx, &hidden)
+    });
+    logits.then(|logits| logits.to(DType::F32))
+}
+
+/// `_fused_forward` of TRL (trl/trainer/utils.py): log-probabilities `[B, S - 1]` of the next tokens. Only rows with a label, of
+/// which there are so many, are projected, in tiles.
+fn fused(cx: &Cx, model: &dyn LanguageModel, rows: Rows, labelled: u64) -> Tensor {
+    prepared(cx, || {
+        let last_hidden_state = model.hidden(cx, rows.ids, rows.mask, None);
+        let (b, s) = (rows.ids.size(0), rows.ids.size(1).saturating_sub(1));
+        let mut hidden = last_hidden_state.narrow(1, s);
+        let mask = rows.ids.constant("ne", &[b, s], DType::Bool);
+        let weight = model.head_weight(cx);
+        let in_fp32 = cx.env.training.task.fp32_head;
+        if in_fp32 {
+            hidden = hidden.to(DType::F32);
+        }
+        let project = || {
+            let chosen = hidden.rows_where(&mask, labelled);
+            let targets = rows.ids.constant("index", &[labelled], DType::I64);
+            chosen.linear_log_probs(&weight, &targets)
+        };
+        let [per_token, entropy] = if in_fp32 {
+            cx.tape.without_autocast(project)
+        } else {
+            project()
+        };
+        let zeros = || rows.ids.constant("new_zeros", &[b, s], DType::F32);
+        let log_probs = zeros().then(|zeros| zeros.masked_scatter(&mask, &per_token));
+        let entropies = zeros().then(|zeros| zeros.masked_scatter(&mask, &entropy));
+        drop((per_token, entropy, entropies, hidden, last_hidden_state));
+        log_probs
+    })
+}
+
+/// `selective_log_softmax` before its kernel: the chosen logits less the logarithm of the sum of each row's exponentials, a
+/// sample at a time.
+pub fn selective_log_softmax(logits: &Tensor, index: &Tensor) -> Tensor {
+    let chosen = logits
+        .gather(&index.unsqueeze(-1))
+        .then(|chosen| chosen.squeeze(-1));
+    let sums: Vec<Tensor> = logits.unbind().iter().map(Tensor::logsumexp).collect();
+    match Tensor::stack(&sums, 0) {
+        Some(sums_of_all) => {
+            drop(sums);
+            chosen.sub(&sums_of_all)
+        }
+        None => chosen,
+    }
+}
+
+impl Policy<'_> {
+    /// Log-probabilities `[B, S - 1]` of the next tokens by the head in force.
+    pub fn log_probs(&self, cx: &Cx, rows: Rows, labelled: u64) -> Tensor {
+        match self.task.head {
+            LmHead::Fused | LmHead::Liger => fused(cx, self.model, rows, labelled),
+            LmHead::Logits => cx.autocast(|| {
+                let logits = fp32_logits(cx, self.model, rows);
+                let next = logits.narrow(1, logits.size(1).saturating_sub(1));
+                drop(logits);
+                let index = rows.ids.narrow(1, next.size(1));
+                selective_log_softmax(&next, &index)
+            }),
+        }
+    }
+
+    /// Runs a trainer's loss: outside of autocast, which each model's forward brings along. A loop of one's own over all logits
+    /// has all of it in one region.
+    pub fn loss<T>(&self, cx: &Cx, body: impl FnOnce() -> T) -> T {
+        if self.task.head == LmHead::Logits {
+            body()
+        } else {
+            cx.tape.without_autocast(body)
+        }
+    }
+
+    /// The same of the last tokens alone, at a temperature: of completions after a prompt.
+    pub fn completion_log_probs(&self, cx: &Cx, rows: Rows, completion: u64) -> Tensor {
+        let tokens = rows.ids.size(1);
+        match self.task.head {
+            LmHead::Fused | LmHead::Liger => {
+                let labelled = rows.ids.size(0).saturating_mul(completion).max(1);
+                let all = fused(cx, self.model, rows, labelled);
+                all.narrow(1, completion.min(tokens.saturating_sub(1)))
+            }
+            LmHead::Logits => cx.autocast(|| {
+                // `logits_to_keep` counts the token before the completion; the temperature makes a second copy.
+                let logits = prepared(cx, || {
+                    let hidden = self.model.hidden(cx, rows.ids, rows.mask, None);
+                    let kept = hidden.narrow(1, completion.saturating_add(1).min(tokens));
+                    drop(hidden);
+                    self.model.logits(cx, &kept)
+                });
+                let mut logits = logits.then(|logits| logits.to(DType::F32));
+                logits = logits.narrow(1, completion.min(tokens));
+                logits = logits.scale();
+                let index = rows.ids.narrow(1, logits.size(1));
+                selective_log_softmax(&logits, &index)
+            }),
+        }
+    }
+}

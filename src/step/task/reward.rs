@@ -1,0 +1,50 @@
+//! A reward model (trl/trainer/reward_trainer.py): a number for each row, from a head that replaces the language model's.
+
+use super::Policy;
+use super::head::prepared;
+use super::rows::{self, Rows};
+use crate::nets::{Cx, LanguageModel, Net, Output};
+use crate::scenario::Data;
+use crate::tape::{DType, Tensor};
+
+pub struct Reward<'a> {
+    pub policy: Policy<'a>,
+}
+
+impl Net for Reward<'_> {
+    fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
+        rows::batch(cx, data, data.micro_batch.saturating_mul(2))
+    }
+
+    fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
+        let Some(rows) = Rows::of(batch, self.policy.data) else {
+            return Output::empty(cx);
+        };
+        cx.tape.without_autocast(|| {
+            let rewards = prepared(cx, || {
+                let scores = scores(cx, self.policy.model, rows);
+                scores.narrow(1, 1)
+            });
+            let rewards = rewards.then(|rewards| rewards.to(DType::F32));
+            let rewards = rewards.reshape(&[rewards.size(0)]);
+            let parts = rewards.chunk(2, 0);
+            let margin = match &parts[..] {
+                [chosen, rejected] => chosen.sub(rejected),
+                _ => return Output::empty(cx),
+            };
+            Output {
+                loss: margin.log_sigmoid().mean_all().neg(),
+                held: Vec::new(),
+            }
+        })
+    }
+}
+
+/// `GenericForSequenceClassification.forward`: a number for each token, of which one a row is picked.
+pub fn scores(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
+    let hidden = model.hidden(cx, rows.ids, rows.mask, None);
+    cx.module("score", |cx| {
+        let weight = cx.param("weight", [1, hidden.size(-1)]);
+        hidden.linear(&weight.tensor(), None)
+    })
+}

@@ -1,0 +1,363 @@
+//! Records of post-training, generation, compilation and low precision: the type of weights and of autocast stand apart.
+
+use serde_json::{Map, Value};
+
+use super::{extra, simulated};
+use crate::scenario::{
+    BesideType, Checkpointing, Data, EvaluationOutput, Kernels, LmHead, Lora, Objective, Optimizer,
+    Precision, Reference, Sampler, Task, Training,
+};
+use crate::step;
+
+type Object = Map<String, Value>;
+
+/// Whether the settings are of such a record.
+pub fn is_record(knobs: &Object) -> bool {
+    knobs.contains_key("wdtype")
+}
+
+/// Runs a recorded case, as the recording did.
+pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
+    let knobs = Knobs(knobs);
+    if !knobs.text("trainer").is_empty() {
+        return task(knobs, dims, of_trainer(knobs)?);
+    }
+    if !knobs.text("kind").is_empty() {
+        return task(knobs, dims, by_hand(knobs)?);
+    }
+    let compiled = match knobs.0.get("compile") {
+        Some(Value::Bool(on)) => *on,
+        Some(Value::String(how)) => how != "none",
+        _ => false,
+    };
+    if compiled {
+        return Err("torch.compile is not modelled".into());
+    }
+    let mut plain = knobs.0.clone();
+    let precision = match precision(knobs.text("wdtype"), knobs.text("amp"))? {
+        Precision::Bf16 => "bf16",
+        Precision::Fp32 => "fp32",
+        Precision::AmpBf16 => "amp_bf16",
+        _ => "amp_bf16_basebf16",
+    };
+    plain.insert("precision".into(), precision.into());
+    extra::run(&plain, dims)
+}
+
+/// A record's settings.
+#[derive(Clone, Copy)]
+struct Knobs<'a>(&'a Object);
+
+impl<'a> Knobs<'a> {
+    fn text(self, name: &str) -> &'a str {
+        self.0.get(name).and_then(Value::as_str).unwrap_or_default()
+    }
+    fn number(self, name: &str) -> u64 {
+        self.0.get(name).and_then(Value::as_u64).unwrap_or(1)
+    }
+    fn on(self, name: &str) -> bool {
+        self.0.get(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+    /// Settings within one of them.
+    fn inside(self, name: &str) -> Option<Knobs<'a>> {
+        self.0.get(name).and_then(Value::as_object).map(Knobs)
+    }
+    fn float(self, name: &str) -> Option<f64> {
+        self.0.get(name).and_then(Value::as_f64)
+    }
+}
+
+/// The precision of weights kept in one type under autocast to another.
+fn precision(weights: &str, autocast: &str) -> Result<Precision, String> {
+    Ok(match (weights, autocast) {
+        ("bf16", "") => Precision::Bf16,
+        ("fp32", "") => Precision::Fp32,
+        ("fp32", "bf16") => Precision::AmpBf16,
+        ("bf16", "bf16") => Precision::AmpBf16OnBf16,
+        _ => {
+            return Err(format!(
+                "weights in `{weights}` under `{autocast}` are not known"
+            ));
+        }
+    })
+}
+
+fn task(
+    knobs: Knobs,
+    dims: &Object,
+    (data, training): (Data, Training),
+) -> Result<step::Run, String> {
+    let steps = knobs.number("steps").clamp(2, 3) as u32;
+    simulated::run_with(
+        knobs.0,
+        dims,
+        &data,
+        &training,
+        step::RunPlan::first_steps(steps),
+    )
+}
+
+fn data(knobs: Knobs) -> Data {
+    Data {
+        micro_batch: knobs.number("mb"),
+        sequence: knobs.number("seq"),
+        ..Data::default()
+    }
+}
+
+fn training(knobs: Knobs, precision: Precision, task: Task) -> Training {
+    Training {
+        precision,
+        optimizer: Optimizer::AdamWFused,
+        checkpointing: if knobs.on("ckpt") {
+            Checkpointing::Layers
+        } else {
+            Checkpointing::None
+        },
+        accumulation: knobs.number("accum"),
+        clip: true,
+        task,
+        ..Training::default()
+    }
+}
+
+/// The mean of the lengths that rows are cut to, as shares of the sequence.
+fn mean_length(knobs: Knobs) -> Option<f64> {
+    let lengths = knobs.0.get("lens")?.as_array()?;
+    let sum: f64 = lengths.iter().filter_map(Value::as_f64).sum();
+    Some(sum / lengths.len().max(1) as f64)
+}
+
+/// TRL's own trainers (`post.py`).
+fn of_trainer(knobs: Knobs) -> Result<(Data, Training), String> {
+    let none = Object::new();
+    let args = knobs.inside("args").unwrap_or(Knobs(&none));
+    let known = [
+        "assistant_only_loss",
+        "beta",
+        "cast_lm_head_to_fp32",
+        "cpo_alpha",
+        "lmbda",
+        "loss_type",
+        "loss_weights",
+        "max_grad_norm",
+        "max_length",
+        "num_iterations",
+        "optim",
+        "packing",
+        "padding_free",
+        "precompute_ref_log_probs",
+        "seq_kd",
+        "steps_per_generation",
+        "temperature",
+        "use_weighting",
+    ];
+    if let Some(name) = args.0.keys().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("the trainer's argument `{name}` is not modelled"));
+    }
+    let mut data = data(knobs);
+    data.packing = args.on("packing") || args.on("padding_free");
+    let share = mean_length(knobs);
+    data.padding_mask = share.is_some() && !data.packing;
+    let sequence = data.sequence.max(1) as f64;
+    let (prompt, completion) = (knobs.number("prompt"), knobs.number("completion"));
+    let answer = match knobs.text("data") {
+        _ if !matches!(knobs.text("trainer"), "sft" | "gkd") => 1.0 - prompt as f64 / sequence,
+        "conv" => 1.0 - (prompt + 1) as f64 / sequence,
+        "pc" => 1.0 - prompt as f64 / sequence,
+        _ if knobs.text("trainer") == "gkd" => 1.0 - (prompt + 1) as f64 / sequence,
+        _ => 1.0,
+    };
+    let adapters = knobs.inside("peft").map(lora).transpose()?;
+    let trainer = knobs.text("trainer");
+    let objective = match trainer {
+        "sft" => Objective::Sft,
+        "dpo" => Objective::Dpo,
+        "kto" => Objective::Kto,
+        "orpo" => Objective::Orpo,
+        "cpo" if args.text("loss_type") == "simpo" => Objective::SimPo,
+        "simpo" => Objective::SimPo,
+        "cpo" => Objective::Cpo,
+        "reward" => Objective::Reward,
+        "grpo" => Objective::Grpo,
+        "rloo" => Objective::Rloo,
+        "gkd" => Objective::Gkd,
+        "distill" => Objective::Distillation,
+        other => return Err(format!("the trainer `{other}` is not modelled")),
+    };
+    let beta = args.float("beta").unwrap_or(match objective {
+        Objective::Grpo => 0.0,
+        _ => 0.05,
+    });
+    let reference_type = match knobs.text("ref_dtype") {
+        "bf16" => BesideType::Bf16,
+        "fp32" => BesideType::Fp32,
+        // By name a reference is loaded in fp32.
+        _ if matches!(objective, Objective::Grpo | Objective::Rloo) => BesideType::Fp32,
+        _ if objective.has_teacher() => BesideType::Bf16,
+        _ => BesideType::Same,
+    };
+    let teacher = knobs.inside("teacher");
+    let on_policy = args.float("lmbda").is_some_and(|share| share >= 1.0) || args.on("seq_kd");
+    let task = Task {
+        objective,
+        labelled: answer * share.unwrap_or(1.0),
+        reference: if args.on("precompute_ref_log_probs") {
+            Reference::Precomputed
+        } else if beta == 0.0 && matches!(objective, Objective::Grpo | Objective::Rloo) {
+            Reference::None
+        } else if adapters.is_some() {
+            Reference::AdaptersOff
+        } else {
+            Reference::Copy
+        },
+        reference_type,
+        teacher: teacher.map_or("", |teacher| teacher.text("model")).into(),
+        on_policy,
+        // The prompt of a conversation has a token more, with which the answer begins.
+        prompt: if objective == Objective::Gkd {
+            prompt + 1
+        } else {
+            prompt
+        },
+        completion,
+        generations: knobs.number("num_gen"),
+        generation_batches: args
+            .0
+            .get("steps_per_generation")
+            .and_then(Value::as_u64)
+            .unwrap_or(0),
+        iterations: args.number("num_iterations"),
+        fp32_head: args.on("cast_lm_head_to_fp32"),
+        ..Task::default()
+    };
+    let precision = precision(knobs.text("wdtype"), "bf16")?;
+    let mut training = training(knobs, precision, task);
+    training.lora = adapters;
+    if knobs.on("liger") {
+        training.kernels = Kernels::Liger;
+    }
+    training.optimizer = match args.text("optim") {
+        "" | "adamw_torch_fused" => Optimizer::AdamWFused,
+        "adamw_torch" => Optimizer::AdamW,
+        "adafactor" => Optimizer::AdafactorHf,
+        "sgd" => Optimizer::Sgd,
+        other => return Err(format!("the optimizer `{other}` is not modelled")),
+    };
+    Ok((data, training))
+}
+
+fn lora(given: Knobs) -> Result<Lora, String> {
+    let known = ["r", "lora_alpha", "target_modules", "lora_dropout"];
+    if let Some(name) = given.0.keys().find(|name| !known.contains(&name.as_str())) {
+        return Err(format!("`{name}` of adapters is not modelled"));
+    }
+    let all = [
+        "q_proj",
+        "k_proj",
+        "v_proj",
+        "o_proj",
+        "gate_proj",
+        "up_proj",
+        "down_proj",
+    ];
+    let targets = match given.0.get("target_modules") {
+        Some(Value::Array(names)) => names
+            .iter()
+            .filter_map(|name| name.as_str().map(String::from))
+            .collect(),
+        _ => all.map(String::from).to_vec(),
+    };
+    Ok(Lora {
+        rank: given.0.get("r").and_then(Value::as_u64).unwrap_or(16),
+        targets,
+        dropout: given.float("lora_dropout").unwrap_or(0.0),
+        ..Lora::default()
+    })
+}
+
+/// Loops of one's own over library models (`hand.py`).
+fn by_hand(knobs: Knobs) -> Result<(Data, Training), String> {
+    let none = Object::new();
+    let further = knobs.inside("fk").unwrap_or(Knobs(&none));
+    let known = [
+        "acc",
+        "batches",
+        "cache",
+        "loss_only",
+        "num_return",
+        "old",
+        "preprocess",
+        "sample",
+        "scores",
+        "temp",
+    ];
+    if let Some(name) = further
+        .0
+        .keys()
+        .find(|name| !known.contains(&name.as_str()))
+    {
+        return Err(format!("`{name}` of a loop of one's own is not modelled"));
+    }
+    let kind = knobs.text("kind");
+    let objective = match kind {
+        "dpo_logits" => Objective::Dpo,
+        "grpo_logits" => Objective::Grpo,
+        "ppo" => Objective::Ppo,
+        "gen" => Objective::Generation,
+        "eval" => Objective::Evaluation,
+        other => return Err(format!("the loop `{other}` is not modelled")),
+    };
+    let mut data = data(knobs);
+    let batches = further
+        .0
+        .get("batches")
+        .and_then(Value::as_u64)
+        .unwrap_or(4);
+    let accumulated = further.0.get("acc").and_then(Value::as_u64);
+    let task = Task {
+        objective,
+        head: LmHead::Logits,
+        reference: if knobs.on("ref") {
+            Reference::Copy
+        } else {
+            Reference::None
+        },
+        prompt: knobs.number("prompt"),
+        completion: knobs.number("completion"),
+        iterations: if further.on("old") { 2 } else { 1 },
+        sampler: match (objective, further.text("cache")) {
+            (Objective::Generation, "static") => Sampler::Static,
+            (Objective::Generation, "") | (Objective::Ppo, _) => Sampler::Generate,
+            (Objective::Generation, other) => {
+                return Err(format!("the cache `{other}` is not modelled"));
+            }
+            // Completions are given.
+            _ => Sampler::VllmElsewhere,
+        },
+        keeps_scores: further.on("scores"),
+        evaluated: if further.on("loss_only") {
+            EvaluationOutput::Loss
+        } else if further.on("preprocess") {
+            EvaluationOutput::Preprocessed
+        } else {
+            EvaluationOutput::Logits
+        },
+        evaluation_batches: accumulated.map_or(batches, |each| each.min(batches)),
+        ..Task::default()
+    };
+    let autocast = match (objective, knobs.text("amp")) {
+        // transformers' trainer runs it with `bf16=True`.
+        (Objective::Evaluation, _) => "bf16",
+        (_, amp) => amp,
+    };
+    if objective == Objective::Generation {
+        data.micro_batch *= further
+            .0
+            .get("num_return")
+            .and_then(Value::as_u64)
+            .unwrap_or(1);
+    }
+    let precision = precision(knobs.text("wdtype"), autocast)?;
+    Ok((data, training(knobs, precision, task)))
+}
