@@ -98,6 +98,11 @@ impl Objective {
         matches!(self, Self::Gkd | Self::Distillation)
     }
 
+    /// Whether its trainer asks for every layer's hidden states (`output_hidden_states=True`), which the output then holds.
+    pub const fn keeps_hidden_states(self) -> bool {
+        matches!(self, Self::Ppo)
+    }
+
     /// Whether the model is trained at all.
     pub const fn trains(self) -> bool {
         !matches!(self, Self::Generation | Self::Evaluation)

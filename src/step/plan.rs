@@ -17,6 +17,9 @@ pub struct RunPlan {
     pub folding: Folding,
     /// Bytes that vLLM holds on the same card, with its weights and its cache; 0 where it does not run there.
     pub vllm: u64,
+    /// The run goes through a `TorchDispatchMode`, as recorders use it: every result has a wrapper in Python, which keeps the
+    /// engine from summing gradients in place.
+    pub dispatched: bool,
     /// The job of which this is one rank.
     pub world: World,
     /// Samples of an evaluation after the last step; 0 for none.
@@ -55,6 +58,7 @@ impl RunPlan {
             warm: false,
             folding: Folding::FromSecond,
             vllm: 0,
+            dispatched: false,
             world: World::ALONE,
             evaluation: 0,
             mode: Mode::Train,

@@ -72,6 +72,9 @@ impl<'a> TrainingLoop<'a> {
             Detail::Tensors => tape.keep_notes(),
         }
         tape.evaluate(plan.mode == Mode::Evaluate);
+        if plan.dispatched {
+            tape.accumulate_out_of_place();
+        }
         let wrapper = plan.world.wrapper(&tape, training);
         let folding = if wrapper.folds() && !redundancy::is_partitioned(&plan.world) {
             plan.folding

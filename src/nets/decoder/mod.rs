@@ -318,7 +318,11 @@ impl Decoder {
         let tables = self.rotary_tables(cx, &position_ids, first.dtype());
         let no_rope = self.family.attention.no_rope_interval;
         let period = full_attention.max(no_rope).max(1);
-        let layer = |state, i: usize| {
+        let keeps = cx.env.training.task.objective.keeps_hidden_states() && cx.tape.grad_enabled();
+        let layer = |state: Vec<Tensor>, i: usize| {
+            for hidden in state.iter().filter(|_| keeps) {
+                cx.tape.hold_with_graph(hidden);
+            }
             let is_nth = |interval: u64| interval > 0 && (i as u64 + 1).is_multiple_of(interval);
             let full = is_nth(full_attention);
             let inputs = LayerInputs {

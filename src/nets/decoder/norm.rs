@@ -2,7 +2,8 @@
 
 use super::super::Cx;
 use super::Decoder;
-use super::family::Norm;
+use super::family::{Norm, Placement};
+use crate::scenario::Kernels;
 use crate::tape::{DType, Tensor};
 
 impl Decoder {
@@ -10,6 +11,11 @@ impl Decoder {
         let weight = |cx: &Cx| cx.param("weight", [x.size(-1)]).tensor();
         match self.family.norms.kind {
             Norm::Llama => cx.rms_norm(name, x),
+            Norm::Gemma if cx.env.training.kernels == Kernels::Liger => {
+                // Where norms stand behind sublayers too, Liger writes their gradients apart.
+                let in_place = self.family.norms.placement != Placement::PreAndPost;
+                cx.module(name, |cx| x.rms_norm_liger_in(&weight(cx), in_place))
+            }
             Norm::Gemma => cx.module(name, |cx| gemma(x, &weight(cx))),
             Norm::Olmo2 => cx.module(name, |cx| olmo2(x, &weight(cx))),
             Norm::Layer => cx.layer_norm(name, x),

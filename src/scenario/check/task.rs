@@ -63,6 +63,17 @@ fn trained(case: &Case, problems: &mut Problems) {
             "none or ddp: how a task's models are divided among GPUs is not modelled",
         );
     }
+    let layout = &case.scenario.parallel;
+    for (path, ways) in [
+        ("parallel.tp", layout.tp),
+        ("parallel.pp", layout.pp),
+        ("parallel.cp", layout.cp),
+        ("parallel.ep", layout.ep),
+    ] {
+        if ways > 1 {
+            problems.refuse(path, "1: how a task's models are divided is not modelled");
+        }
+    }
     if case.scenario.data.packing && task.objective != Objective::Sft {
         problems.refuse(
             "data.packing",

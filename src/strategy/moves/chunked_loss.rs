@@ -18,7 +18,8 @@ pub const MOVE: Move = Move {
     caveat: "",
     code: "torchtune.modules.loss.CEWithChunkedOutputLoss()",
     apply: |run| {
-        let possible = language_model(run) && run.training.loss == LossKernel::Library;
+        let possible =
+            language_model(run) && own_loss(run) && run.training.loss == LossKernel::Library;
         possible.then(|| {
             with(run, |changed| {
                 changed.training.loss = LossKernel::ChunkedLoss;

@@ -1,7 +1,7 @@
 //! Conditions on a run that moves share, and helpers that change one.
 
 use crate::catalog::{ModelCategory, Vendor};
-use crate::scenario::{Case, Lora, Optimizer, Parallelism, Precision, Scenario};
+use crate::scenario::{Case, Lora, Objective, Optimizer, Parallelism, Precision, Scenario};
 
 pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut changed = scenario.clone();
@@ -43,6 +43,11 @@ pub(super) fn language_model(scenario: &Scenario) -> bool {
     Case::of(scenario)
         .model
         .is_some_and(|model| model.category == ModelCategory::Decoders)
+}
+
+/// Whether the model's own loss is trained on, which other kernels can compute.
+pub(super) fn own_loss(scenario: &Scenario) -> bool {
+    scenario.training.task.objective == Objective::Pretraining
 }
 
 pub(super) fn reads_sequences(scenario: &Scenario) -> bool {

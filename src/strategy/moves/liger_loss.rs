@@ -18,7 +18,8 @@ pub const MOVE: Move = Move {
     caveat: "The model returns no logits, so metrics based on them need a pass of their own.",
     code: "liger_kernel.transformers.AutoLigerKernelForCausalLM",
     apply: |run| {
-        let possible = language_model(run) && run.training.loss == LossKernel::Library;
+        let possible =
+            language_model(run) && own_loss(run) && run.training.loss == LossKernel::Library;
         possible.then(|| {
             with(run, |changed| {
                 changed.training.loss = LossKernel::LigerLinear;

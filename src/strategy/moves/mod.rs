@@ -8,6 +8,7 @@ mod adamw_8bit;
 mod adapter_dropout;
 mod adapter_targets;
 mod adapter_type;
+mod adapters_off;
 mod amp_bf16;
 mod amp_fp16;
 mod average_on_host;
@@ -26,6 +27,7 @@ mod conditions;
 mod drop_outputs;
 mod eval_batch;
 mod expandable_segments;
+mod fewer_at_once;
 mod fewer_bins;
 mod fewer_edges;
 mod fewer_peaks;
@@ -33,6 +35,7 @@ mod folklore;
 mod freeze_embeddings;
 mod freeze_encoder;
 mod fused_adamw;
+mod fused_head;
 mod half_rank;
 mod half_sequence;
 mod half_size;
@@ -51,6 +54,7 @@ mod pure_bf16;
 mod qlora;
 mod sdpa;
 mod smaller_images;
+mod vllm_sleep;
 mod zero_to_none;
 
 pub use folklore::{FOLKLORE, Folklore};
@@ -60,7 +64,7 @@ use serde::Serialize;
 use crate::scenario::Scenario;
 use conditions::{
     adamw, adapted, attention_layers, embeddings, encoder, has_bf16, is_frozen, language_model,
-    less, nvidia, reads_sequences, with,
+    less, nvidia, own_loss, reads_sequences, with,
 };
 
 /// What a move costs.
@@ -191,6 +195,8 @@ pub const MOVES: &[Move] = &[
     bucket_view::MOVE,
     eval_batch::MOVE,
     sdpa::MOVE,
+    fused_head::MOVE,
+    adapters_off::MOVE,
     liger_kernels::MOVE,
     liger_loss::MOVE,
     chunked_loss::MOVE,
@@ -205,6 +211,8 @@ pub const MOVES: &[Move] = &[
     paged_adamw::MOVE,
     offload_activations::MOVE,
     offload_optimizer::MOVE,
+    vllm_sleep::MOVE,
+    fewer_at_once::MOVE,
     amp_bf16::MOVE,
     amp_fp16::MOVE,
     bf16_base::MOVE,

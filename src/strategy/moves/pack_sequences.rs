@@ -1,7 +1,7 @@
 //! Pack short samples into full sequences.
 
-use super::{Cost, Group, Move, reads_sequences, with};
-use crate::scenario::Distribution;
+use super::{Cost, Group, Move, own_loss, reads_sequences, with};
+use crate::scenario::{Distribution, Objective};
 
 pub const MOVE: Move = Move {
     id: "packing",
@@ -18,7 +18,8 @@ pub const MOVE: Move = Move {
     code: "SFTConfig(packing=True)",
     apply: |run| {
         let padded = run.data.padding_mask || run.data.distribution == Distribution::PaddedToMax;
-        (padded && !run.data.packing && reads_sequences(run)).then(|| {
+        let packs = own_loss(run) || run.training.task.objective == Objective::Sft;
+        (padded && packs && !run.data.packing && reads_sequences(run)).then(|| {
             with(run, |changed| {
                 changed.data.packing = true;
                 changed.data.padding_mask = false;

@@ -94,10 +94,8 @@ impl Sums {
     }
 
     fn cast(self, side: &Side) -> [Option<Tensor>; 2] {
-        // A gradient that Python has made keeps a wrapper there, so that the engine adds nothing to it in place.
-        let given = |sum: &Tensor, like: &Tensor| sum.to(like.dtype()).detach();
-        let for_rows = self.rows.as_ref().map(|sum| given(sum, side.rows));
-        let for_weight = self.weight.as_ref().map(|sum| given(sum, side.weight));
+        let for_rows = self.rows.as_ref().map(|sum| sum.to(side.rows.dtype()));
+        let for_weight = self.weight.as_ref().map(|sum| sum.to(side.weight.dtype()));
         [for_rows, for_weight]
     }
 }

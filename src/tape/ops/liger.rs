@@ -6,6 +6,11 @@ impl Tensor {
     /// `LigerRMSNormFunction` (rms_norm.py): saves its input and one fp32 number a row; the gradient is written over
     /// the one that comes in, and the weight's is summed over one row for each multiprocessor.
     pub fn rms_norm_liger(&self, weight: &Tensor) -> Tensor {
+        self.rms_norm_liger_in(weight, true)
+    }
+
+    /// The same; `in_place=False` where a norm stands behind another, whose gradient must stay.
+    pub fn rms_norm_liger_in(&self, weight: &Tensor, in_place: bool) -> Tensor {
         let input = self.contiguous();
         let width = input.size(-1);
         let rows = input.numel() / width.max(1);
@@ -19,6 +24,7 @@ impl Tensor {
                 let unpacked = kept.map(|kept| kept.unpack());
                 let g = g.then(Tensor::contiguous);
                 let tape = g.tape();
+                let new = (!in_place).then(|| tape.empty("zeros_like", *g.shape(), g.dtype()));
                 let for_weight = needs_weight.then(|| {
                     let processors = tape.machine().multiprocessors;
                     let parts = tape.empty("rms_norm_backward", [processors, width], DType::F32);
@@ -26,7 +32,8 @@ impl Tensor {
                     drop(parts);
                     sum.to(unpacked[1].dtype())
                 });
-                grads([Some(g.detach()), for_weight])
+                let for_input = new.unwrap_or_else(|| g.detach());
+                grads([Some(for_input), for_weight])
             })
         })
     }
@@ -120,7 +127,9 @@ impl Tensor {
             ];
             borrowing(move |_| {
                 let one = kept.each_ref().map(|kept| kept.as_ref().map(Saved::unpack));
-                one.into_iter().map(|g| g.map(|g| g.detach())).collect()
+                // Once the node has let go of what it saved, the gradients have their memory for themselves.
+                let given = |g: Tensor| g.shaped(*g.layout());
+                one.into_iter().map(|g| g.map(given)).collect()
             })
         })
     }
