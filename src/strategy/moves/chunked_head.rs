@@ -1,7 +1,7 @@
 //! Logits and cross-entropy in checkpointed chunks.
 
-use super::language_model;
 use super::{Cost, Group, Move, with};
+use super::{language_model, own_loss};
 use crate::scenario::LossKernel;
 
 pub const MOVE: Move = Move {
