@@ -28,6 +28,10 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
     let given = knobs.get("fk").and_then(Value::as_object).unwrap_or(&none);
     training.optimizer = optimizer(text("optim"), given)?;
     apply(text("feature"), given, &mut training)?;
+    if let Some(lora) = training.lora.as_mut().filter(|_| text("optim") == "lorafa") {
+        // The optimizer's constructor freezes the first matrices.
+        lora.method = AdapterMethod::LoraFa;
+    }
     let mut dims = dims.clone();
     if !dims.contains_key("family") {
         // Some records name the family only as the model, such as `lstm` and `whisper-small`.
@@ -100,6 +104,8 @@ fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
         "schedulefree" => Optimizer::ScheduleFree,
         "po_ADOPT" => Optimizer::Adopt,
         "po_CAME" => Optimizer::Came,
+        // peft/optimizers/lorafa.py: Adam's states for each second matrix.
+        "lorafa" => Optimizer::AdamWLoop,
         "galore" => Optimizer::GaLore,
         "apollo" if rank == 256 => Optimizer::Apollo,
         "apollo_mini" => Optimizer::ApolloMini,
@@ -140,6 +146,7 @@ fn apply(feature: &str, given: &Object, training: &mut Training) -> Result<(), S
             }
         }
         "peft" => peft(given, training)?,
+        "bitfit" => training.train_only = vec!["bias".into(), "norm".into()],
         // float8 saves inputs and weights as they are, and so does int8 mixed precision: what is cast for a product goes with it.
         "int8" if text("kind") == "mp" => {}
         "float8" if text("recipe") == "tensorwise" => training.fp8 = true,

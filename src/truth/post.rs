@@ -296,8 +296,11 @@ fn by_hand(knobs: Knobs) -> Result<(Data, Training), String> {
     let known = [
         "acc",
         "batches",
+        "bf16",
         "cache",
+        "full",
         "loss_only",
+        "metrics",
         "num_return",
         "old",
         "preprocess",
@@ -349,7 +352,7 @@ fn by_hand(knobs: Knobs) -> Result<(Data, Training), String> {
             _ => Sampler::VllmElsewhere,
         },
         keeps_scores: further.on("scores"),
-        evaluated: if further.on("loss_only") {
+        evaluated: if further.on("loss_only") || metrics == Some(false) {
             EvaluationOutput::Loss
         } else if further.on("preprocess") {
             EvaluationOutput::Preprocessed

@@ -94,8 +94,7 @@ impl Ppo<'_> {
         let completion = self.policy.task.completion;
         let model = self.policy.model;
         cx.tape.no_grad(|| {
-            let dtype = self.policy.task.reference_type;
-            frozen(cx, "ref_model", dtype, |cx| {
+            let _ = self.policy.as_reference(cx, |cx| {
                 let logits = self.logits(cx, rows);
                 let wide = logits.to(DType::F32);
                 let scaled = wide.narrow(1, completion).scale();
