@@ -325,6 +325,8 @@ fn by_hand(knobs: Knobs) -> Result<(Data, Training), String> {
         other => return Err(format!("the loop `{other}` is not modelled")),
     };
     let mut data = data(knobs);
+    let given = |name: &str| further.0.get(name).and_then(Value::as_bool);
+    let metrics = given("metrics");
     let batches = further
         .0
         .get("batches")
@@ -364,6 +366,7 @@ fn by_hand(knobs: Knobs) -> Result<(Data, Training), String> {
     };
     let autocast = match (objective, knobs.text("amp")) {
         // transformers' trainer runs it with `bf16=True`.
+        (Objective::Evaluation, _) if given("bf16") == Some(false) => "",
         (Objective::Evaluation, _) => "bf16",
         (_, amp) => amp,
     };
