@@ -21,6 +21,12 @@ pub(crate) fn filled<'a>(
             }
             continue;
         }
+        let of_task = setting.section() == "task" && !setting.applies(&scenario);
+        if let Some(value) = asked.filter(|_| of_task) {
+            let expected = "no value: it means nothing for this task";
+            problems.push(Problem::new(setting.path, value, expected));
+            continue;
+        }
         // A child's default must not turn its parent on; a child that was asked for does.
         if asked.is_none() && !setting.applies(&scenario) && !sibling_asked(setting, &given) {
             continue;

@@ -19,9 +19,11 @@ pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<u64, Str
 pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
     let mut plain = knobs.clone();
     // What simulated records always say.
-    for (name, value) in [("attn", "sdpa"), ("optim", "sgd")] {
-        plain.insert(name.into(), value.into());
+    if !plain.contains_key("wdtype") {
+        // Only records whose weights have a type of their own are of models that were told of attention.
+        plain.insert("attn".into(), "sdpa".into());
     }
+    plain.insert("optim".into(), "sgd".into());
     let (data, mut training) = simulated::settings(&plain)?;
     let text = |name: &str| knobs.get(name).and_then(Value::as_str).unwrap_or_default();
     let none = Object::new();

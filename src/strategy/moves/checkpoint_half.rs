@@ -1,7 +1,7 @@
 //! Checkpoint every second layer.
 
 use super::{Cost, Group, Move, with};
-use crate::scenario::Checkpointing;
+use crate::scenario::{AdapterMethod, Checkpointing};
 
 pub const MOVE: Move = Move {
     id: "checkpoint-half",
@@ -18,7 +18,8 @@ pub const MOVE: Move = Move {
     code: "model.gradient_checkpointing_enable({\"use_reentrant\": False})",
     apply: |run| {
         let none = run.training.checkpointing == Checkpointing::None && !run.training.use_cache;
-        none.then(|| {
+        let prefix = run.training.lora.as_ref().map(|lora| lora.method);
+        (none && prefix != Some(AdapterMethod::Prefix)).then(|| {
             with(run, |changed| {
                 changed.training.checkpointing = Checkpointing::Layers;
                 changed.training.checkpoint_every = 2;
