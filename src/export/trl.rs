@@ -90,7 +90,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     }
     let config = yaml::write(&document.and(trainer::arguments(scenario, &asked)));
     let mut files = vec![file(task.file, format!("{header}{config}"))];
-    let mut words = vec!["trl", task.command, "--config", task.file];
+    let mut words = vec!["trl", task.name, "--config", task.file];
     if asked.layout != Layout::Single {
         let launcher = accelerate::config(scenario, asked.layout);
         files.push(file("accelerate.yaml", format!("{header}{launcher}")));
@@ -102,7 +102,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
 
 /// One of TRL's commands, and what its file says of the task.
 struct Command {
-    command: &'static str,
+    name: &'static str,
     file: &'static str,
     arguments: Document,
     /// Whether it can pack samples.
@@ -136,13 +136,13 @@ fn task(scenario: &Scenario) -> Result<Command, Problem> {
     }
     Ok(match task.objective {
         Objective::Pretraining => Command {
-            command: "sft",
+            name: "sft",
             file: "sft.yaml",
             arguments: length,
             packs: true,
         },
         Objective::Sft => Command {
-            command: "sft",
+            name: "sft",
             file: "sft.yaml",
             arguments: if task.labelled < 1.0 {
                 length.with("completion_only_loss", true)
@@ -152,7 +152,7 @@ fn task(scenario: &Scenario) -> Result<Command, Problem> {
             packs: true,
         },
         Objective::Dpo => Command {
-            command: "dpo",
+            name: "dpo",
             file: "dpo.yaml",
             arguments: length.with(
                 "precompute_ref_log_probs",
@@ -161,7 +161,7 @@ fn task(scenario: &Scenario) -> Result<Command, Problem> {
             packs: false,
         },
         Objective::Kto => Command {
-            command: "kto",
+            name: "kto",
             file: "kto.yaml",
             arguments: length.with(
                 "precompute_ref_log_probs",
@@ -170,19 +170,19 @@ fn task(scenario: &Scenario) -> Result<Command, Problem> {
             packs: false,
         },
         Objective::Reward => Command {
-            command: "reward",
+            name: "reward",
             file: "reward.yaml",
             arguments: length,
             packs: false,
         },
         Objective::Grpo => Command {
-            command: "grpo",
+            name: "grpo",
             file: "grpo.yaml",
             arguments: sampled(scenario, "grpo"),
             packs: false,
         },
         Objective::Rloo => Command {
-            command: "rloo",
+            name: "rloo",
             file: "rloo.yaml",
             arguments: sampled(scenario, "rloo"),
             packs: false,

@@ -47,7 +47,7 @@ impl Net for Gpt2 {
         Output {
             loss,
             held: std::iter::once(logits)
-                .chain(cache.iter().flat_map(|cache| cache.take()))
+                .chain(cache.iter().flat_map(KvCache::take))
                 .collect(),
         }
     }

@@ -82,7 +82,8 @@ fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
     Ok(match name {
         "adamw" | "adam" => Optimizer::AdamW,
         "adamw_fused" => Optimizer::AdamWFused,
-        "adamw_loop" => Optimizer::AdamWLoop,
+        // LoRA-FA keeps Adam's states for each second matrix (peft/optimizers/lorafa.py).
+        "adamw_loop" | "lorafa" => Optimizer::AdamWLoop,
         "sgd" => Optimizer::Sgd,
         "sgdm" => Optimizer::SgdMomentum,
         "adafactor" => Optimizer::Adafactor,
@@ -106,8 +107,6 @@ fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
         "schedulefree" => Optimizer::ScheduleFree,
         "po_ADOPT" => Optimizer::Adopt,
         "po_CAME" => Optimizer::Came,
-        // peft/optimizers/lorafa.py: Adam's states for each second matrix.
-        "lorafa" => Optimizer::AdamWLoop,
         "galore" => Optimizer::GaLore,
         "apollo" if rank == 256 => Optimizer::Apollo,
         "apollo_mini" => Optimizer::ApolloMini,

@@ -3,7 +3,7 @@
 use super::{adapter_type, updated, vector};
 use crate::nets::Cx;
 use crate::scenario::Lora;
-use crate::tape::{Tensor, borrowing, grads};
+use crate::tape::{Saved, Tensor, borrowing, grads};
 
 pub fn random(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
@@ -48,7 +48,7 @@ fn scaled_bases(shared: &Tensor, lambda: &Tensor, gamma: &Tensor) -> Tensor {
         let kept = [shared.save(), lambda.save(), gamma.save()];
         let shapes = [*lambda.shape(), *gamma.shape()];
         borrowing(move |g| {
-            let [shared, ..] = kept.each_ref().map(|kept| kept.unpack());
+            let [shared, ..] = kept.each_ref().map(Saved::unpack);
             let tape = g.tape();
             // `einsum` multiplies two operands at a time, the first with the large gradient.
             let gradient = |shape| {

@@ -3,7 +3,7 @@
 use super::{updated, vector};
 use crate::nets::Cx;
 use crate::scenario::Lora;
-use crate::tape::{Tensor, borrowing};
+use crate::tape::{Saved, Tensor, borrowing};
 
 /// `HadaWeight`: the element-wise product of two products, whose matrices alone are saved.
 pub fn hadamard(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
@@ -37,7 +37,7 @@ fn hada_weight(factors: &[Tensor; 4]) -> Tensor {
         let kept = [a, b, c, d].map(Tensor::save);
         let shapes = [a, b, c, d].map(|factor| *factor.shape());
         borrowing(move |g| {
-            let unpacked = kept.each_ref().map(|kept| kept.unpack());
+            let unpacked = kept.each_ref().map(Saved::unpack);
             let tape = g.tape();
             let scaled = g.scale();
             let mut all = Vec::new();

@@ -132,7 +132,7 @@ fn adapter_weight(
     let outer = Trained {
         lora,
         quantised: cx.quantised(module),
-        trained: true,
+        asks_for_gradient: true,
     };
     cx.module(name, |cx| outer.made(cx, "weight", shape))
 }
@@ -148,7 +148,7 @@ fn frozen_weight(
     let outer = Trained {
         lora,
         quantised: cx.quantised(module),
-        trained: false,
+        asks_for_gradient: false,
     };
     cx.module(name, |cx| outer.made(cx, "weight", shape))
 }
@@ -158,7 +158,7 @@ fn vector(cx: &Cx, name: &'static str, shape: &[u64], lora: &Lora) -> Tensor {
     let outer = Trained {
         lora,
         quantised: false,
-        trained: true,
+        asks_for_gradient: true,
     };
     outer.made(cx, name, shape).tensor()
 }
@@ -167,13 +167,13 @@ fn vector(cx: &Cx, name: &'static str, shape: &[u64], lora: &Lora) -> Tensor {
 struct Trained<'a> {
     lora: &'a Lora,
     quantised: bool,
-    trained: bool,
+    asks_for_gradient: bool,
 }
 
 impl Trained<'_> {
     fn made(&self, cx: &Cx, name: &'static str, shape: impl Into<crate::tape::Dims>) -> Rc<Param> {
         let dtype = adapter_type(cx, self.lora);
-        let trained = self.trained;
+        let trained = self.asks_for_gradient;
         let param = cx.param_as(name, shape, dtype, |_| trained);
         // It is made in the base layer's type, where that is a floating-point one, and cast once all adapters are made
         // (`_move_adapter_to_device_of_base_layer`, `cast_adapter_dtype`).

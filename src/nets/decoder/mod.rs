@@ -186,7 +186,7 @@ impl LanguageModel for Decoder {
         let name = self.family.names.model;
         let model = |cx: &Cx| {
             let embeddings = self.embeddings(cx, ids);
-            let inputs = self.inputs_of(cx, ids, mask, &cache);
+            let inputs = inputs_of(cx, ids, mask, &cache);
             self.run(cx, embeddings, ids, inputs, &cache)
         };
         cx.module(name, |cx| match self.family.names.inner {
@@ -196,7 +196,7 @@ impl LanguageModel for Decoder {
     }
 
     fn logits(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
-        match self.fp32_head(cx) {
+        match fp32_head(cx) {
             Some(cx) => hidden.to(DType::F32).then(|hidden| self.head(&cx, hidden)),
             None => self.head(cx, hidden),
         }
@@ -227,42 +227,6 @@ impl Decoder {
                 training.attention = Attention::Eager;
             })
         })
-    }
-
-    /// The model's arguments for tokens under a mask; a pass that goes on with a cache asks for none, or for a cache's width.
-    fn inputs_of<'a>(
-        &self,
-        cx: &Cx,
-        ids: &Tensor,
-        mask: TokenMask<'a>,
-        cache: &Cache,
-    ) -> ModelInputs<'a> {
-        if let Some(cache) = cache.as_ref().filter(|cache| cache.is_static()) {
-            let mask = inputs::static_mask(ids, cache.room());
-            return ModelInputs {
-                attention_masks: Some([mask.clone(), mask]),
-                ..ModelInputs::default()
-            };
-        }
-        match mask {
-            TokenMask::Full if cache.is_some() && ids.size(1) == 1 => ModelInputs {
-                attention_masks: Some([AttentionMask::None, AttentionMask::None]),
-                ..ModelInputs::default()
-            },
-            TokenMask::Full => ModelInputs::default(),
-            TokenMask::Padded(padding) => ModelInputs {
-                padding_mask: Some(padding),
-                ..ModelInputs::default()
-            },
-            TokenMask::Packed(position_ids) => {
-                let mask = inputs::packed_mask(cx, ids);
-                ModelInputs {
-                    attention_masks: Some([mask.clone(), mask]),
-                    position_ids: Some(position_ids.clone()),
-                    ..ModelInputs::default()
-                }
-            }
-        }
     }
 
     /// The loss of the last hidden states; the output holds the cache too.
@@ -428,15 +392,9 @@ impl Decoder {
         Tensor::cat(&prompt, &[&tokens], 1)
     }
 
-    /// The place of embeddings and head where both are cast to fp32 (`_cast_lm_head_to_fp32` of TRL).
-    fn fp32_head(&self, cx: &Cx) -> Option<Cx> {
-        let cast = cx.env.training.task.fp32_head;
-        cast.then(|| cx.part(DType::F32, |_| ()))
-    }
-
     /// The embeddings of tokens; where they are tied to a head in fp32 they come out in the type of the model.
     fn word_embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
-        match self.fp32_head(cx).filter(|_| self.tied) {
+        match fp32_head(cx).filter(|_| self.tied) {
             Some(wide) => self.embedded(&wide, ids).to(cx.env.weights),
             None => self.embedded(cx, ids),
         }
@@ -474,7 +432,7 @@ impl Decoder {
 
     /// The weight of `lm_head`, for a loss that multiplies by it itself.
     fn head_weight(&self, cx: &Cx) -> Tensor {
-        let wide = self.fp32_head(cx);
+        let wide = fp32_head(cx);
         let cx = wide.as_ref().unwrap_or(cx);
         let weight = |cx: &Cx| {
             cx.param("weight", [self.vocab, self.embedding_dim])
@@ -517,6 +475,42 @@ impl Decoder {
             logits
         }
     }
+}
+
+/// The model's arguments for tokens under a mask; a pass that goes on with a cache asks for none, or for a cache's width.
+fn inputs_of<'a>(cx: &Cx, ids: &Tensor, mask: TokenMask<'a>, cache: &Cache) -> ModelInputs<'a> {
+    if let Some(cache) = cache.as_ref().filter(|cache| cache.is_static()) {
+        let mask = inputs::static_mask(ids, cache.room());
+        return ModelInputs {
+            attention_masks: Some([mask.clone(), mask]),
+            ..ModelInputs::default()
+        };
+    }
+    match mask {
+        TokenMask::Full if cache.is_some() && ids.size(1) == 1 => ModelInputs {
+            attention_masks: Some([AttentionMask::None, AttentionMask::None]),
+            ..ModelInputs::default()
+        },
+        TokenMask::Full => ModelInputs::default(),
+        TokenMask::Padded(padding) => ModelInputs {
+            padding_mask: Some(padding),
+            ..ModelInputs::default()
+        },
+        TokenMask::Packed(position_ids) => {
+            let mask = inputs::packed_mask(cx, ids);
+            ModelInputs {
+                attention_masks: Some([mask.clone(), mask]),
+                position_ids: Some(position_ids.clone()),
+                ..ModelInputs::default()
+            }
+        }
+    }
+}
+
+/// The place of embeddings and head where both are cast to fp32 (`_cast_lm_head_to_fp32` of TRL).
+fn fp32_head(cx: &Cx) -> Option<Cx> {
+    let cast = cx.env.training.task.fp32_head;
+    cast.then(|| cx.part(DType::F32, |_| ()))
 }
 
 #[cfg(test)]

@@ -16,7 +16,6 @@ pub(super) fn applies(field: &str, scenario: &Scenario) -> bool {
     let samples = objective.samples() || objective == Objective::Gkd && task.on_policy;
     let by_vllm = objective.samples() && task.sampler == Sampler::Vllm;
     match field {
-        "objective" => true,
         "head" => by_trl && !objective.has_teacher() && objective != Objective::Reward,
         "labelled" => by_trl && !objective.samples() && objective != Objective::Reward,
         "reference" => objective.refers(),

@@ -74,7 +74,7 @@ impl Policy<'_> {
                 let adapters = cx.env.training.lora.is_some();
                 if cx.tape.declaring() && !adapters {
                     frozen(cx, "ref_model", self.task.reference_type, |cx| {
-                        drop(body(cx))
+                        drop(body(cx));
                     });
                 }
                 None

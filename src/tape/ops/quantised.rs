@@ -1,6 +1,6 @@
 //! Products with weights stored in four bits (bitsandbytes/autograd/_functions.py, `MatMul4Bit`).
 
-use super::super::{DType, Tensor, borrowing, grads};
+use super::super::{DType, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
     /// The weights are made whole in this tensor's type for the product and let go; backward makes them again.
@@ -87,7 +87,7 @@ impl Tensor {
             let kept = [codes.save(), scales.save()];
             let dtype = input.dtype();
             borrowing(move |g| {
-                let [codes, scales] = kept.each_ref().map(|kept| kept.unpack());
+                let [codes, scales] = kept.each_ref().map(Saved::unpack);
                 let g = g.contiguous();
                 let tape = g.tape();
                 let whole = tape.empty("to", [out, width], dtype);
