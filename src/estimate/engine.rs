@@ -95,6 +95,10 @@ impl<'a> Engine<'a> {
 
 fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     let (model, data) = (&case.scenario.model, &case.scenario.data);
+    let has_task = case.scenario.training.task.objective != Objective::Pretraining;
+    if has_task && model.network.is_some() {
+        return Err(no_task(case));
+    }
     if let Some(recording) = model.network.as_ref().and_then(Network::recording) {
         let graph = nets::graph::from_document(recording.document());
         let net = nets::graph::net(Rc::new(graph.map_err(Unsupported::Recording)?));
@@ -104,9 +108,6 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     }
     if let Some(network) = &model.network {
         let plan = network.plan(&model.dims, data.micro_batch, data.sequence);
-        if case.scenario.training.task.objective != Objective::Pretraining {
-            return Err(no_task(case));
-        }
         return Ok(nets::declared(plan.map_err(Unsupported::Network)?));
     }
     let Some(entry) = case.model else {
@@ -117,8 +118,7 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     let net = nets::build(entry.arch, &sizes).map_err(Unsupported::Model)?;
     net.supports(data, &case.scenario.training)
         .map_err(Unsupported::Model)?;
-    let objective = case.scenario.training.task.objective;
-    if objective != Objective::Pretraining && net.language_model().is_none() {
+    if has_task && net.language_model().is_none() {
         return Err(no_task(case));
     }
     Ok(net)
