@@ -4,8 +4,8 @@ use super::network::Network;
 use super::task::Task;
 use super::{
     AdapterMethod, Attention, Checkpointing, ContextParallel, Distribution, Kernels, LossKernel,
-    Offload, Optimizer, Parallelism, PolicyType, Precision, Quantization, Schedule, Toggle, Trainer,
-    Wrap,
+    Offload, Optimizer, Parallelism, PolicyType, Precision, Quantization, Schedule, Toggle,
+    Trainer, Wrap,
 };
 use crate::catalog::{self, ModelEntry, Os};
 use crate::order::Map;

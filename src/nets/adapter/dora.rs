@@ -12,7 +12,7 @@ pub fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Ten
     let a = adapter_weight(cx, name, "lora_A", [lora.rank, inputs], lora);
     let b = adapter_weight(cx, name, "lora_B", [outputs, lora.rank], lora);
     let magnitude = vector(cx, "lora_magnitude_vector", &[outputs], lora);
-    let dtype = a.data.dtype();
+    let dtype = a.dtype();
     let mut x = x.to(dtype);
     let drops = cx.rate(lora.dropout) > 0.0;
     if drops {
@@ -61,7 +61,7 @@ pub fn adaptive(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tens
     let a = adapter_weight(cx, name, "lora_A", [lora.rank, x.size(-1)], lora);
     let e = adapter_weight(cx, name, "lora_E", [lora.rank, 1], lora);
     let b = adapter_weight(cx, name, "lora_B", [y.size(-1), lora.rank], lora);
-    let x = x.to(a.data.dtype()).dropout(cx.rate(lora.dropout));
+    let x = x.to(a.dtype()).dropout(cx.rate(lora.dropout));
     let scaled = a.tensor().mul(&e.tensor());
     let low = x.matmul_by(&scaled.transpose(0, 1));
     drop(scaled);

@@ -58,7 +58,7 @@ fn low_rank(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let cast = if cx.quantised(name) && cx.tape.autocast_dtype().is_some() {
         x.clone()
     } else {
-        x.to(a.data.dtype())
+        x.to(a.dtype())
     };
     let update = cast
         .dropout(lora.dropout)

@@ -14,7 +14,7 @@ pub fn rotated(cx: &Cx, name: &str, x: &Tensor, lora: &Lora) -> Tensor {
     let blocks = (inputs / BLOCK).max(1);
     let elements = BLOCK * (BLOCK - 1) / 2;
     let weight = adapter_weight(cx, name, "oft_R", [blocks, elements], lora);
-    let wide = x.to(weight.data.dtype());
+    let wide = x.to(weight.dtype());
     let vector = weight.tensor();
     let shape = [blocks, BLOCK, BLOCK];
     // The upper triangles are put into zeros, and the transposes taken off.
