@@ -19,8 +19,12 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
     if archive.is_some() || args.option("target") == Some("all") {
         return export_all(args, archive);
     }
-    let target = asked_target(args.option("target").unwrap_or_default())?;
     let prediction = Prediction::new(what::scenario(args)?);
+    let own = export::own(prediction.scenario());
+    let target = match (args.option("target"), own) {
+        (None, Some(own)) => own,
+        (asked, _) => asked_target(asked.unwrap_or_default())?,
+    };
     let files = (target.write)(prediction.scenario(), prediction.estimate()?)?;
     let mut text = String::new();
     write_all(args, "", &files, &mut text)?;

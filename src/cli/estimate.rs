@@ -25,7 +25,16 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
         .with("batch", batch(scenario))
         .with("defaults", defaults(scenario))
         .with("warnings", warnings.clone());
-    let text = text(scenario, estimate, card.as_ref());
+    let mut text = text(scenario, estimate, card.as_ref());
+    let typical = prediction.typical()?;
+    if let Some(typical) = typical {
+        text.push_str(&format!(
+            "samples vary: the above is the largest batch, which decides; a typical one {}\n",
+            verdict(typical)
+        ));
+    }
+    text.push_str(&grows(estimate));
+    let document = document.with("typical", typical.map(|typical| band(typical.device)));
     let mut answer = Answer::new(text, &document);
     answer.fits = estimate.fits != Some(false);
     answer.notes = warnings;
@@ -84,6 +93,8 @@ fn document(estimate: &Estimate) -> Document {
         .with("flops", estimate.flops.get())
         .with("usable", estimate.usable)
         .with("fits", estimate.fits)
+        .with("growth", estimate.growth)
+        .with("full_in_epoch", estimate.full_in_epoch)
         .with("not_modelled", estimate.not_modelled.clone())
 }
 
@@ -249,6 +260,20 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
     text
 }
 
+/// What evaluations leave behind, and the epoch in which that fills the card.
+pub(super) fn grows(estimate: &Estimate) -> String {
+    match estimate.full_in_epoch {
+        Some(epoch) => format!(
+            "metrics that nobody resets keep a part of every evaluation: the card is full in epoch {epoch}\n"
+        ),
+        None if estimate.growth > Bytes::ZERO => format!(
+            "metrics that nobody resets keep {} until the run ends\n",
+            estimate.growth
+        ),
+        None => String::new(),
+    }
+}
+
 /// The host's memory and the disk.
 fn beside(scenario: &Scenario, estimate: &Estimate) -> String {
     let Host {
@@ -301,7 +326,11 @@ pub(super) fn verdict(estimate: &Estimate) -> String {
         expected,
         high,
     } = estimate.device;
-    let needs = format!("needs {expected} ({low} to {high})");
+    let mut needs = format!("needs {expected} ({low} to {high})");
+    if estimate.growth > Bytes::ZERO {
+        needs.push_str(&format!(", with {} more by the end", estimate.growth));
+    }
+    let expected = expected + estimate.growth;
     let (Some(usable), Some(fit)) = (estimate.usable, estimate.fit()) else {
         return format!("{needs}; the GPU's memory is not known");
     };

@@ -56,6 +56,7 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
             on_card.retries
         ),
     });
+    text.push_str(&super::estimate::grows(prediction.estimate()?));
     text.push_str("\nsteps that reserved more than those before:\n");
     let mut reserved = Bytes::ZERO;
     for (place, step) in native.steps.iter().enumerate() {
@@ -74,7 +75,7 @@ pub(super) fn steps(args: &Args) -> Result<Answer, Refusal> {
         .with("switched", as_document(&other))
         .with("on_card", as_document(&on_card));
     let mut answer = Answer::new(text, &document);
-    answer.fits = on_card.failure.is_none();
+    answer.fits = on_card.failure.is_none() && prediction.estimate()?.full_in_epoch.is_none();
     Ok(answer)
 }
 

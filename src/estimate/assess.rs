@@ -3,8 +3,8 @@
 use super::engine::STEPS;
 use super::uncertainty::Uncertainty;
 use super::{
-    Category, Doubts, Estimate, Part, Peaks, Phase, Unsupported, alive_at, by_category, by_module,
-    device, divided, host, names, time,
+    Category, Doubts, Estimate, Growth, Part, Peaks, Phase, Unsupported, alive_at, by_category,
+    by_module, device, divided, host, names, time,
 };
 use crate::order::{Map, sorted};
 use crate::scenario::{Attention, Case, Scenario};
@@ -47,6 +47,17 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
     .at_least(allocated);
     let device = device::band(case, reserved);
     let usable = device::usable(case);
+    let growth = Growth::of(scenario);
+    let grown = growth.map_or(Bytes::ZERO, |growth| growth.after(growth.epochs));
+    let full_in_epoch = growth.zip(usable).and_then(|(growth, usable)| {
+        let epoch = growth.full_in(usable.saturating_sub(device.expected))?;
+        let last = if growth.epochs == 0 {
+            u64::MAX
+        } else {
+            growth.epochs
+        };
+        (epoch <= last).then_some(epoch)
+    });
     let breakdown = largest_first(with_rest(
         by_category(&run.trace, &alive),
         Category::Rounding,
@@ -85,7 +96,9 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         host,
         disk,
         usable,
-        fits: usable.map(|usable| device.expected <= usable),
+        growth: grown,
+        full_in_epoch,
+        fits: usable.map(|usable| device.expected + grown <= usable),
         not_modelled: not_modelled(run, uncertainty, scenario),
     })
 }

@@ -8,7 +8,8 @@ use super::{
 };
 use crate::allocator::Card;
 use crate::order::sorted;
-use crate::scenario::{Case, Runtime, Scenario};
+use crate::scenario::{Case, Distribution, Runtime, Scenario};
+use std::borrow::Cow;
 
 /// Sizes that stand for edges, and those that grow with them, in networks over graphs.
 const EDGES: [&str; 2] = ["nonbonded", "edges"];
@@ -25,7 +26,8 @@ pub(super) fn steps(prediction: &Prediction, count: usize) -> Result<StepSequenc
     let warm_up = if scenario.hardware.gpus > 1 { 2 } else { 1 };
     let interludes = scenario.runtime.eval_batch > 0 || resume::on_device(scenario);
     StepSequence::record(batch_sizes(&case, count), warm_up, &mut |size, read| {
-        if !interludes && edges.is_none() && size == scenario.data.sequence {
+        let alike = SizeDistribution::of(&scenario.data).is_none();
+        if alike && !interludes && edges.is_none() && size == scenario.data.sequence {
             read(&prediction.first_steps()?.0.trace);
         } else {
             let sized = sized(&case, edges, size);
@@ -64,16 +66,47 @@ pub fn own_card(case: &Case) -> Card {
     })
 }
 
+/// The scenario with the batches that decide whether it fits: the largest, where samples vary and the largest is known.
+pub fn deciding(scenario: &Scenario) -> Cow<'_, Scenario> {
+    let case = Case::of(scenario);
+    let edges = edges(&case);
+    let worst = SizeDistribution::of(&scenario.data)
+        .and_then(|sizes| sizes.worst(scenario.data.micro_batch, collation(edges)));
+    worst.map_or(Cow::Borrowed(scenario), |size| {
+        Cow::Owned(sized(&case, edges, size.max(1.0) as u64))
+    })
+}
+
+/// The scenario with batches of the usual size, where samples vary.
+pub fn typical(scenario: &Scenario) -> Option<Scenario> {
+    let case = Case::of(scenario);
+    let edges = edges(&case);
+    let sizes = SizeDistribution::of(&scenario.data)?;
+    let size = sizes.typical(scenario.data.micro_batch, collation(edges));
+    Some(sized(&case, edges, size.max(1.0) as u64))
+}
+
+/// The size that one batch in twenty exceeds, where samples vary.
+pub fn frequent(scenario: &Scenario) -> Option<u64> {
+    let edges = edges(&Case::of(scenario));
+    let sizes = SizeDistribution::of(&scenario.data)?;
+    Some(sizes.p95(scenario.data.micro_batch, collation(edges)) as u64)
+}
+
+fn collation(edges: Option<&str>) -> Collation {
+    if edges.is_some() {
+        Collation::Concatenated
+    } else {
+        Collation::Padded
+    }
+}
+
 /// The sizes of this many batches: all alike where the scenario's are.
 fn batch_sizes(case: &Case, count: usize) -> Vec<u64> {
     let scenario = case.scenario;
     let batch = scenario.data.micro_batch;
     let edges = edges(case);
-    let collation = if edges.is_some() {
-        Collation::Concatenated
-    } else {
-        Collation::Padded
-    };
+    let collation = collation(edges);
     let Some(distribution) = SizeDistribution::of(&scenario.data) else {
         let size = match edges {
             Some(name) => case.listed_size(name).unwrap_or(0).saturating_mul(batch),
@@ -119,6 +152,8 @@ pub fn edges(case: &Case) -> Option<&'static str> {
 pub fn sized(case: &Case, edges: Option<&str>, size: u64) -> Scenario {
     let scenario = case.scenario;
     let mut changed = scenario.clone();
+    // One size from here on.
+    changed.data.distribution = Distribution::Fixed;
     let Some(edges) = edges.filter(|_| case.model.is_some()) else {
         changed.data.sequence = size;
         return changed;

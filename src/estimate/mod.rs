@@ -13,6 +13,7 @@ mod divided;
 mod engine;
 mod expand;
 mod explain;
+mod growth;
 mod host;
 mod many_steps;
 mod names;
@@ -30,13 +31,14 @@ mod uncertainty;
 mod unsupported;
 
 pub use crate::tape::{Category, Phase};
-pub use batch_sizes::{edges, own_card, sized};
+pub use batch_sizes::{deciding, edges, frequent, own_card, sized};
 pub use card::SmallestCard;
 pub use engine::STEPS;
 #[cfg(test)]
 pub(crate) use engine::counting::runs_of;
 pub use expand::{Expansion, Single};
 pub use explain::{TensorDetail, TensorGroup};
+pub use growth::Growth;
 pub use host::{Disk, Host, HostPart, HostUse};
 pub use many_steps::{LoopOptions, ManySteps, Retained, StepMemory, StepSequence};
 pub use names::{linear_layers, unmatched};
@@ -54,7 +56,8 @@ use engine::Engine;
 
 /// What a training step of this scenario needs.
 pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
-    let case = Case::of(scenario);
+    let decides = deciding(scenario);
+    let case = Case::of(&decides);
     let (run, peaks) = prediction::first_steps(&case, Detail::Kernels)?;
     assess::estimate(&case, &run, &peaks)
 }
@@ -62,7 +65,7 @@ pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
 /// The allocated peak alone, without the allocator's own slack: what a search over thousands of scenarios needs.
 /// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
-    let run = Engine::of(&Case::of(scenario))?.steady_step(Detail::Memory)?;
+    let run = Engine::of(&Case::of(&deciding(scenario)))?.steady_step(Detail::Memory)?;
     Ok(Bytes::new(quick::peak(&run.trace)))
 }
 

@@ -106,7 +106,11 @@ pub struct Estimate {
     pub disk: Disk,
     /// What the driver leaves to programs on the chosen GPU.
     pub usable: Option<Bytes>,
-    /// Whether `device.expected` fits in `usable`; `None` where no GPU was named.
+    /// What evaluations leave on the GPU until the run ends, beside all the above.
+    pub growth: Bytes,
+    /// The epoch in which that fills the card, where it does before the end or the end is not known.
+    pub full_in_epoch: Option<u64>,
+    /// Whether `device.expected` and what grows fit in `usable`; `None` where no GPU was named.
     pub fits: Option<bool>,
     /// What this estimate leaves out, in words.
     pub not_modelled: Vec<String>,
@@ -115,6 +119,16 @@ pub struct Estimate {
 impl Estimate {
     /// How it stands to the card; `None` where none was named.
     pub fn fit(&self) -> Option<Fit> {
-        Some(Fit::of(self.device, self.usable?))
+        let Band {
+            low,
+            expected,
+            high,
+        } = self.device;
+        let grown = Band {
+            low: low + self.growth,
+            expected: expected + self.growth,
+            high: high + self.growth,
+        };
+        Some(Fit::of(grown, self.usable?))
     }
 }

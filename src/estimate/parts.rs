@@ -4,6 +4,7 @@
 //! networks, batches and optimizers estimates each half once and puts them together, where `quick_peak` would run every pair.
 
 use super::Unsupported;
+use super::deciding;
 use super::engine::Engine;
 use super::quick::{Outline, outline};
 use super::time::{Pace, Span, known, pace};
@@ -185,7 +186,7 @@ pub fn whole(scenario: &Scenario) -> Result<Whole, Unsupported> {
 }
 
 fn steady(scenario: &Scenario) -> Result<Run, Unsupported> {
-    Engine::of(&Case::of(scenario))?.steady_step(Detail::Kernels)
+    Engine::of(&Case::of(&deciding(scenario)))?.steady_step(Detail::Kernels)
 }
 
 /// Memory can be searched on a card of unknown speed: times are then those of an A100, and only their order means anything.

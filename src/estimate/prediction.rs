@@ -1,7 +1,9 @@
 //! One scenario's prediction: the engine runs once for each distinct question, and every answer is read from those runs.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
+use super::batch_sizes::{deciding, typical};
 use super::card::{self, SmallestCard};
 use super::engine::Engine;
 use super::expand::Expansion;
@@ -9,7 +11,7 @@ use super::explain::{self, TensorDetail, TensorGroup};
 use super::time::{self, StepTime};
 use super::{
     Category, Estimate, Part, Peaks, StepSequence, Unsupported, alloc_conf, assess, batch_sizes,
-    course, names,
+    course, estimate, names,
 };
 use crate::catalog::{Gpu, ModelEntry};
 use crate::scenario::{Case, Checkpointing, Problem, Scenario};
@@ -19,6 +21,8 @@ use crate::step::{Detail, Run};
 #[derive(Debug)]
 pub struct Prediction {
     scenario: Scenario,
+    /// The same with the batches that decide whether it fits, where they are not all alike.
+    deciding: Option<Scenario>,
     gpu: Option<&'static Gpu>,
     model: Option<&'static ModelEntry>,
     first_steps: Once<(Run, Peaks)>,
@@ -26,6 +30,7 @@ pub struct Prediction {
     noted_steps: Once<(Run, Peaks)>,
     steady_step: Once<Run>,
     estimate: Once<Estimate>,
+    typical: Once<Option<Estimate>>,
     step_time: Once<StepTime>,
     smallest_card: Once<Option<SmallestCard>>,
     warnings: Once<Vec<Problem>>,
@@ -50,14 +55,20 @@ impl PartialEq for Prediction {
 impl Prediction {
     pub fn new(scenario: Scenario) -> Self {
         let Case { gpu, model, .. } = Case::of(&scenario);
+        let deciding = match deciding(&scenario) {
+            Cow::Owned(deciding) => Some(deciding),
+            Cow::Borrowed(_) => None,
+        };
         Self {
             scenario,
+            deciding,
             gpu,
             model,
             first_steps: Once::default(),
             noted_steps: Once::default(),
             steady_step: Once::default(),
             estimate: Once::default(),
+            typical: Once::default(),
             step_time: Once::default(),
             smallest_card: Once::default(),
             warnings: Once::default(),
@@ -76,12 +87,29 @@ impl Prediction {
         }
     }
 
-    /// What a training step needs.
+    /// The case whose memory decides: with the largest batches, where samples vary.
+    fn deciding(&self) -> Case<'_> {
+        Case {
+            scenario: self.deciding.as_ref().unwrap_or(&self.scenario),
+            ..self.case()
+        }
+    }
+
+    /// What a training step needs; of the largest batch, where samples vary.
     pub fn estimate(&self) -> Result<&Estimate, Unsupported> {
         self.estimate.get(|| {
             let (run, peaks) = self.first_steps()?;
-            assess::estimate(&self.case(), run, peaks)
+            assess::estimate(&self.deciding(), run, peaks)
         })
+    }
+
+    /// What a step with a typical batch needs, where the largest decides.
+    pub fn typical(&self) -> Result<Option<&Estimate>, Unsupported> {
+        let found = self.typical.get(|| {
+            let typical = self.deciding.as_ref().and_then(|_| typical(&self.scenario));
+            typical.map(|typical| estimate(&typical)).transpose()
+        });
+        found.map(Option::as_ref)
     }
 
     /// The tensors that are alive at an instant, the largest group first; none beyond the end of the timeline.
@@ -104,7 +132,7 @@ impl Prediction {
     pub fn tensors_in(&self, module: &str) -> Result<Vec<TensorDetail>, Unsupported> {
         let (run, peaks) = self
             .noted_steps
-            .get(|| first_steps(&self.case(), Detail::Tensors))?;
+            .get(|| first_steps(&self.deciding(), Detail::Tensors))?;
         let peak = peaks.highest();
         Ok(peak.map_or_else(Vec::new, |peak| explain::inside(&run.trace, peak, module)))
     }
@@ -113,7 +141,7 @@ impl Prediction {
     pub fn smallest_card(&self) -> Result<Option<SmallestCard>, Unsupported> {
         let found = self.smallest_card.get(|| {
             let (run, _) = self.first_steps()?;
-            Ok(card::smallest(&self.case(), &run.trace))
+            Ok(card::smallest(&self.deciding(), &run.trace))
         });
         found.copied()
     }
@@ -166,7 +194,7 @@ impl Prediction {
     /// The first steps, and the allocator's replay of them.
     pub(super) fn first_steps(&self) -> Result<&(Run, Peaks), Unsupported> {
         self.first_steps
-            .get(|| first_steps(&self.case(), Detail::Kernels))
+            .get(|| first_steps(&self.deciding(), Detail::Kernels))
     }
 
     fn steady_step(&self) -> Result<&Run, Unsupported> {

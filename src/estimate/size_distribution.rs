@@ -20,6 +20,8 @@ pub enum Collation {
 pub struct SizeDistribution {
     mean: f64,
     max: f64,
+    /// What a batch of graphs may hold.
+    budget: f64,
     /// The standard deviation of the logarithm.
     sigma: f64,
 }
@@ -43,7 +45,16 @@ impl SizeDistribution {
         } else {
             (data.max as f64).max(p95)
         };
-        Some(Self { mean, max, sigma })
+        let budget = match data.batch_max {
+            0 => f64::INFINITY,
+            most => most as f64,
+        };
+        Some(Self {
+            mean,
+            max,
+            budget,
+            sigma,
+        })
     }
 
     /// The size of a batch that holds what `batch` average samples hold, or that is as long as an average sample.
@@ -81,7 +92,7 @@ impl SizeDistribution {
     pub fn worst(&self, batch: u64, collation: Collation) -> Option<f64> {
         let largest = self.max.is_finite().then_some(self.max)?;
         Some(match collation {
-            Collation::Concatenated => largest * batch as f64,
+            Collation::Concatenated => (largest * batch as f64).min(self.budget),
             Collation::Padded => largest,
         })
     }
@@ -106,7 +117,8 @@ impl SizeDistribution {
         let relative = ((self.sigma * self.sigma).exp() - 1.0) / n;
         Self {
             mean: self.mean * n,
-            max: self.max * n,
+            max: (self.max * n).min(self.budget),
+            budget: self.budget,
             sigma: (1.0 + relative).ln().sqrt(),
         }
     }

@@ -110,6 +110,11 @@ pub fn target(id: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|target| target.id == id)
 }
 
+/// The target that writes a system's own files, where the scenario runs one.
+pub fn own(scenario: &Scenario) -> Option<&'static Target> {
+    systems::own(scenario)
+}
+
 /// The zip archive of all that was written, each target's files in a folder of its name, beside the scenario itself.
 pub fn archive(scenario: &Scenario, all: &[(&'static Target, Files)]) -> Vec<u8> {
     let itself = File {

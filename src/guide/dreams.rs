@@ -1,6 +1,5 @@
 //! DreaMS: the guide of a fork that fine-tunes it to fingerprints.
 
-use super::leak::Leak;
 use super::variants::Changes;
 use super::{Amount, Claim, Comparison, Evidence, Guide, Knob, Said, Variants, Wiring};
 use crate::estimate::Unsupported;
@@ -19,20 +18,6 @@ const LARGE: Changes = &[("mb", "64")];
 /// Gradients summed into new tensors, as for subclasses of tensors.
 const APART: (&str, &str) = ("dims", "sums_apart=1");
 
-/// The epoch in which the card is full: `BinaryAUROC(thresholds=None)` and `CosineSimilarity` each keep predictions and targets
-/// of every validation spectrum.
-fn last_epoch(variants: &Variants, validations_per_epoch: u64) -> Result<Amount, Unsupported> {
-    const LISTS: u64 = 4;
-    const FLOAT: u64 = 4;
-    let each = Bytes::new(LISTS * FLOAT) * variants.dim(CURRENT, "fingerprint")?;
-    let leak = Leak {
-        per_validation: each * variants.dim(CURRENT, "validation_spectra")?,
-        validations_per_epoch,
-    };
-    let epoch = leak.runs_out(variants.room(CURRENT)?);
-    Ok(Amount::Number(epoch.unwrap_or(u64::MAX) as f64))
-}
-
 /// Half the batch and no accumulation, as the fork's scripts run.
 const AS_RUN: Changes = &[("mb", "1")];
 
@@ -48,7 +33,7 @@ const CLAIMS: &[Claim] = &[
         evidence: Evidence::Computed(&[Comparison {
             what: "epoch in which the metrics' lists fill the card",
             said: Said::About(Amount::Number(60.0)),
-            compute: |variants| last_epoch(variants, 10),
+            compute: |variants| variants.full_in(CURRENT),
         }]),
         why: "The batch is not the cause: two metrics keep the predictions of every validation because nobody calls reset, while a step needs the same in every epoch. The guide names no card; this is one of 32 GB.",
         source: "dreams/models/heads/heads.py: self.val_metrics(pred, real); torchmetrics 1.3.2; 803 validation spectra a rank",
@@ -208,12 +193,12 @@ const CLAIMS: &[Claim] = &[
             Comparison {
                 what: "epoch in which the metrics' lists fill the card",
                 said: Said::AtLeast(Amount::Number(101.0)),
-                compute: |variants| last_epoch(variants, 2),
+                compute: |variants| variants.full_in(&[("val_check_interval", "0.5")]),
             },
             Comparison {
                 what: "with four validations an epoch, as the fork sets",
                 said: Said::Nothing,
-                compute: |variants| last_epoch(variants, 4),
+                compute: |variants| variants.full_in(&[("val_check_interval", "0.25")]),
             },
         ]),
         why: "It helps for a reason that the guide does not give: each validation adds to what the metrics keep. Two an epoch postpone the end beyond the 100 epochs of the run.",

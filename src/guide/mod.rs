@@ -3,7 +3,6 @@
 mod claim;
 mod dreams;
 mod gsa;
-mod leak;
 mod peptrm;
 mod prs_med;
 mod rna_3e_ffi;

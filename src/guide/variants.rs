@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use super::Amount;
 use crate::allocator::Card;
-use crate::estimate::{Category, Estimate, Prediction, Unsupported, estimate, quick_peak};
-use crate::scenario::{Case, Scenario, presets, settings};
+use crate::estimate::{Category, Estimate, Growth, Prediction, Unsupported, estimate, quick_peak};
+use crate::scenario::{Case, Distribution, Scenario, presets, settings};
 use crate::units::{Bytes, UnitStyle};
 
 /// Changes to a preset: paths or link keys with their values, as `--set` takes them.
@@ -47,13 +47,28 @@ impl Variants {
         Ok(scenario)
     }
 
+    /// The preset with these changes, and batches all of the usual size.
+    fn usual(&self, changes: Changes) -> Result<Scenario, Unsupported> {
+        let mut scenario = self.scenario(changes)?;
+        scenario.data.distribution = Distribution::Fixed;
+        Ok(scenario)
+    }
+
+    /// The epoch in which what evaluations leave behind fills a variant's card, if the run went on for so long.
+    pub fn full_in(&self, changes: Changes) -> Result<Amount, Unsupported> {
+        let growth = Growth::of(&self.scenario(changes)?);
+        let room = self.room(changes)?;
+        let epoch = growth.and_then(|growth| growth.full_in(room));
+        Ok(Amount::Number(epoch.unwrap_or(u64::MAX) as f64))
+    }
+
     /// The peak of a variant's tensors.
     pub fn peak(&self, changes: Changes) -> Result<Bytes, Unsupported> {
         let key = named(changes);
         if let Some(peak) = self.peaks.borrow().get(&key) {
             return Ok(*peak);
         }
-        let peak = quick_peak(&self.scenario(changes)?)?;
+        let peak = quick_peak(&self.usual(changes)?)?;
         self.peaks.borrow_mut().insert(key, peak);
         Ok(peak)
     }
@@ -64,7 +79,7 @@ impl Variants {
         if let Some(found) = self.estimates.borrow().get(&key) {
             return Ok(found.clone());
         }
-        let found = Rc::new(estimate(&self.scenario(changes)?)?);
+        let found = Rc::new(estimate(&self.usual(changes)?)?);
         self.estimates.borrow_mut().insert(key, found.clone());
         Ok(found)
     }

@@ -9,6 +9,7 @@ pub mod presets;
 pub mod schema;
 pub mod settings;
 pub mod stack;
+pub mod systems;
 
 mod batch;
 mod case;

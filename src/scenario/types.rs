@@ -67,6 +67,8 @@ pub struct Data {
     pub max: u64,
     /// Samples in an epoch; zero where not known.
     pub samples: u64,
+    /// Edges that a batch of graphs may have; zero for any number.
+    pub batch_max: u64,
     /// Short samples are joined until they fill the sequence.
     pub packing: bool,
     /// Samples that one optimizer step should see; zero where any number will do.
@@ -234,8 +236,18 @@ pub struct Runtime {
     pub dataset_gib: f64,
     /// Zero where nothing is evaluated.
     pub eval_batch: u64,
-    /// Optimizer steps; zero is once an epoch.
+    /// Optimizer steps; zero where a share of an epoch is meant.
     pub eval_every: u64,
+    /// The share of an epoch between evaluations, where no steps are given.
+    pub eval_interval: f64,
+    /// Samples that one GPU evaluates; zero where not known.
+    pub eval_samples: u64,
+    /// The share of them that is evaluated; above one, a number of batches.
+    pub eval_limit: f64,
+    /// Bytes of each evaluated sample that stay on the GPU until the run ends.
+    pub eval_keeps: u64,
+    /// Zero where not known.
+    pub epochs: u64,
     /// Optimizer steps; zero where nothing is saved.
     pub save_every: u64,
     /// Zero keeps all.
@@ -317,6 +329,7 @@ impl Default for Data {
             p95: 0,
             max: 0,
             samples: 0,
+            batch_max: 0,
             packing: false,
             global_batch: 0,
         }
@@ -441,6 +454,11 @@ impl Default for Runtime {
             dataset_gib: 0.0,
             eval_batch: 0,
             eval_every: 0,
+            eval_interval: 1.0,
+            eval_samples: 0,
+            eval_limit: 1.0,
+            eval_keeps: 0,
+            epochs: 0,
             save_every: 0,
             save_keep: 0,
         }

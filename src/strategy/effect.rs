@@ -17,7 +17,7 @@ pub struct Effect {
 
 /// `None` where the move is not possible in this run, or changes nothing of it.
 pub fn effect(before: &Prediction, change: &Move) -> Result<Option<Effect>, Unsupported> {
-    let Some(changed) = (change.apply)(before.scenario()) else {
+    let Some(changed) = change.on(before.scenario()) else {
         return Ok(None);
     };
     let after = Prediction::new(changed);

@@ -38,7 +38,9 @@ impl Goal {
 
     /// Whether the run fits and leaves the margin.
     pub fn met(self, estimate: &Estimate) -> bool {
-        let within = |usable: Bytes| estimate.device.expected <= usable.scale(1.0 - self.margin);
+        let within = |usable: Bytes| {
+            estimate.device.expected + estimate.growth <= usable.scale(1.0 - self.margin)
+        };
         estimate.fits == Some(true) && estimate.usable.is_some_and(within)
     }
 
@@ -48,7 +50,7 @@ impl Goal {
     pub fn allowance(self, estimate: &Estimate) -> Result<Bytes, Unsupported> {
         let usable = estimate.usable.ok_or(Unsupported::UnknownMemory)?;
         let besides = estimate.device.expected - estimate.reserved.expected;
-        Ok(usable.scale(1.0 - self.margin) - besides)
+        Ok(usable.scale(1.0 - self.margin) - besides - estimate.growth)
     }
 }
 

@@ -35,6 +35,7 @@ impl Sentence {
         let measure = estimate.usable.unwrap_or(device.expected);
         let (_, unit) = units.scale(measure);
         let number = |bytes: Bytes| bytes.beside(measure, units);
+        let needed = device.expected + estimate.growth;
         Self {
             tone,
             needs: format!("{} {unit}", number(device.expected)),
@@ -43,18 +44,14 @@ impl Sentence {
             outcome: match estimate.fit() {
                 None => String::new(),
                 Some(fit @ (Fit::Fits | Fit::Probably)) => {
-                    format!(
-                        "{}, {} spare",
-                        fit.words(),
-                        number(usable - device.expected)
-                    )
+                    format!("{}, {} spare", fit.words(), number(usable - needed))
                 }
+                Some(_) if estimate.full_in_epoch.is_some_and(|epoch| epoch > 1) => format!(
+                    "full in epoch {}, for metrics keep every evaluation",
+                    estimate.full_in_epoch.unwrap_or_default()
+                ),
                 Some(fit @ (Fit::ProbablyNot | Fit::No)) => {
-                    format!(
-                        "{}, {} short",
-                        fit.words(),
-                        number(device.expected - usable)
-                    )
+                    format!("{}, {} short", fit.words(), number(needed - usable))
                 }
             },
         }

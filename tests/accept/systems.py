@@ -25,11 +25,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 EXPORTS = [
     ("dreams", "", "--as_given"),
     ("dreams", "mb=1 accum=2 gpus=1 precision=fp64 clip=on freeze=backbone save_every=2000 workers=1", "--accumulate_grad_batches"),
+    ("dreams", "dims=peaks=80 eval_keeps=0", "--reset_val_metrics"),
+    ("dreams", "limit_val_batches=0.5 val_check_interval=0.5", "--limit_val_batches"),
     ("gsa", "", "data/packed"),
     ("gsa", "mb=3 accum=21 precision=amp-fp16 ckpt=none clip=off save_every=0 gpus=1", "fp16"),
     ("gsa", "gpus=8 nodes=2 dims=k_max=512", "--nnodes"),
     ("rna-3e-ffi", "", "--save_every"),
     ("rna-3e-ffi", "precision=amp-fp16 accum=2 mb=1 clip=off dims=layer_norm=0,multi_hop=0,0e=16,1o=8,2e=4", "--use_amp"),
+    ("rna-3e-ffi", "batch_max=300000", "--max_edges"),
     ("prs-med", "", "--use_amp"),
     ("prs-med", "mb=1 accum=8 ckpt=layers quant=nf4-double dims=checkpoint_encoder=1 lora_targets=q_proj,v_proj", "--load_4bit"),
     ("prs-med", "gpus=4 precision=fp32", "--find_unused_parameters"),
@@ -76,7 +79,7 @@ def main():
 def one(headroom, programs, folder, name, system, changes, word):
     files = os.path.join(folder, "files")
     sets = [part for change in changes for part in ("--set", change)]
-    command = [headroom, "export", system["preset"], "--target", {"gsa": "gsa"}.get(name, name), "--out", files, *sets]
+    command = [headroom, "export", system["preset"], "--out", files, *sets]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     code = os.path.join(folder, "code")
     skeleton(system, code)

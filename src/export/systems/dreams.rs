@@ -1,7 +1,7 @@
 //! DreaMS: the command of `dreams/training/train.py`, whose flags are argparse's.
 
 use super::super::{Files, Target};
-use super::{Patch, System, command};
+use super::{asked, command, files};
 use crate::estimate::Estimate;
 use crate::scenario::{Precision, Problem, Scenario};
 
@@ -13,43 +13,10 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-const SYSTEM: System = System {
-    preset: "dreams",
-    arch: "dreams",
-    said: &[
-        "data.micro_batch",
-        "hardware.gpus",
-        "training.precision",
-        "training.freeze",
-        "runtime.workers",
-        "runtime.save_keep",
-    ],
-    dims: &["peaks", "validation_spectra"],
-    patches: &[
-        Patch {
-            path: "training.accumulation",
-            values: &[],
-            what: "--accumulate_grad_batches",
-        },
-        Patch {
-            path: "training.clip",
-            values: &[],
-            what: "--gradient_clip_val",
-        },
-        Patch {
-            path: "runtime.save_every",
-            values: &[],
-            what: "--every_n_train_steps",
-        },
-    ],
-};
+pub(super) const PRESET: &str = "dreams";
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let mut asked = SYSTEM.asked(scenario)?;
-    if scenario.model.id != "dreams" {
-        let expected = "dreams, the fine-tuning: the recipe of pre-training is a script of its own";
-        return Err(vec![Problem::new("model.id", &scenario.model.id, expected)]);
-    }
+    let mut asked = asked(PRESET, scenario)?;
     let precision = match scenario.training.precision {
         Precision::Fp32 => "32",
         Precision::Fp64 => "64",
@@ -64,11 +31,6 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     };
     let freeze = &scenario.training.freeze;
     let frozen = freeze.iter().any(|part| part == "backbone");
-    if freeze.len() != usize::from(frozen) {
-        let expected = "backbone, the one part that a flag of this system freezes";
-        let problem = Problem::new("training.freeze", freeze.join(","), expected);
-        return Err(vec![problem]);
-    }
     let (data, runtime) = (&scenario.data, &scenario.runtime);
     let peaks = asked.size("peaks");
     // All are kept with -1 here, with 0 in a scenario.
@@ -112,10 +74,16 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         asked.option("--num_devices", "2", scenario.hardware.gpus),
         asked.option("--num_workers_data", "4", runtime.workers),
         asked.option("--save_top_k", "3", kept),
-        asked.option("--val_check_interval", "0.1", "0.1"),
+        asked.option("--val_check_interval", "0.1", runtime.eval_interval),
     ]);
     if scenario.training.accumulation > 1 {
         options.push(asked.flag("--accumulate_grad_batches", scenario.training.accumulation));
+    }
+    if runtime.eval_limit != 1.0 {
+        options.push(asked.flag("--limit_val_batches", runtime.eval_limit));
+    }
+    if runtime.eval_keeps == 0 {
+        options.push(asked.flag("--reset_val_metrics", ""));
     }
     // The author's 1000, where nothing is said.
     if runtime.save_every > 0 {
@@ -134,5 +102,13 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
          $(python -c \"from dreams.definitions import export; export()\")\n{}",
         command("exec python3 dreams/training/train.py", &options)
     );
-    Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, &command, vec![]))
+    Ok(files(
+        PRESET,
+        &TARGET,
+        scenario,
+        estimate,
+        &asked,
+        &command,
+        vec![],
+    ))
 }

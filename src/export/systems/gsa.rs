@@ -3,7 +3,7 @@
 use super::super::common::{file, machines};
 use super::super::header::header;
 use super::super::{Files, Target};
-use super::{System, command, starter};
+use super::{asked, command, files, starter};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
@@ -17,43 +17,10 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-const SYSTEM: System = System {
-    preset: "gsa-512m",
-    arch: "gsa",
-    said: &[
-        "data.micro_batch",
-        "data.sequence",
-        "training.precision",
-        "training.checkpointing",
-        "training.accumulation",
-        "training.clip",
-        "hardware.gpus",
-        "hardware.nodes",
-        "runtime.workers",
-        "runtime.save_every",
-    ],
-    dims: &[
-        "layers",
-        "hidden",
-        "heads",
-        "kv",
-        "ffn",
-        "vocab",
-        "ctx",
-        "indexer",
-        "indexer_heads",
-        "k_base",
-        "k_min",
-        "k_max",
-        "adaptive",
-        "value_gate",
-        "output_gate",
-    ],
-    patches: &[],
-};
+pub(super) const PRESET: &str = "gsa-512m";
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let mut asked = SYSTEM.asked(scenario)?;
+    let mut asked = asked(PRESET, scenario)?;
     let training = &scenario.training;
     let precision = match training.precision {
         Precision::AmpBf16 => "bf16",
@@ -202,5 +169,13 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     ];
     let command = command(&starter(&machines, "training/train.py"), &options);
     let config = file("gsa.yaml", text);
-    Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, &command, vec![config]))
+    Ok(files(
+        PRESET,
+        &TARGET,
+        scenario,
+        estimate,
+        &asked,
+        &command,
+        vec![config],
+    ))
 }

@@ -15,70 +15,13 @@ use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::guide;
 use crate::order::Map;
-use crate::scenario::{Problem, Scenario, network, presets, settings};
+use crate::scenario::{Problem, Scenario, network, systems};
 
 pub(super) const DREAMS: Target = dreams::TARGET;
 pub(super) const GSA: Target = gsa::TARGET;
 pub(super) const PEPTRM: Target = peptrm::TARGET;
 pub(super) const PRS_MED: Target = prs_med::TARGET;
 pub(super) const RNA: Target = rna::TARGET;
-
-/// One system: its preset, its architecture, and what its flags and keys can say.
-struct System {
-    preset: &'static str,
-    arch: &'static str,
-    /// Settings that a flag or a key carries, or that the launch does.
-    said: &'static [&'static str],
-    /// The model's dimensions that one carries, or that describe the data.
-    dims: &'static [&'static str],
-    /// Settings and dimensions that the system's code follows once `wiring.diff` is applied.
-    patches: &'static [Patch],
-}
-
-/// What `wiring.diff` makes possible.
-struct Patch {
-    /// The setting's path, or `model.dims.` and a dimension.
-    path: &'static str,
-    /// The values that it makes possible; empty where it takes any.
-    values: &'static [&'static str],
-    what: &'static str,
-}
-
-impl Patch {
-    fn allows(&self, path: &str, value: &str) -> bool {
-        self.path == path && (self.values.is_empty() || self.values.contains(&value))
-    }
-}
-
-/// Settings that describe the machine, the data or a wish, and are no knob of a run, and those of the allocator, which
-/// every process reads from its environment.
-const ANYWHERE: &[&str] = &[
-    "model.id",
-    "model.dims",
-    "data.distribution",
-    "data.mean",
-    "data.p95",
-    "data.max",
-    "data.samples",
-    "data.global_batch",
-    "hardware.gpu",
-    "hardware.memory_mib",
-    "hardware.capability",
-    "hardware.bandwidth",
-    "hardware.tflops",
-    "hardware.os",
-    "hardware.display",
-    "stack.torch",
-    "stack.transformers",
-    "stack.peft",
-    "stack.bitsandbytes",
-    "stack.liger",
-    "runtime.expandable_segments",
-    "runtime.max_split_size_mb",
-    "runtime.garbage_collection_threshold",
-    "runtime.roundup_power2_divisions",
-    "runtime.dataset_gib",
-];
 
 /// What a system was asked for.
 struct Asked {
@@ -142,128 +85,107 @@ impl Asked {
     }
 }
 
-impl System {
-    /// The scenario in the system's words; or every field that the system does in one way only.
-    fn asked(&self, scenario: &Scenario) -> Result<Asked, Vec<Problem>> {
-        let id = &scenario.model.id;
-        let Some(model) = catalog::model(id).filter(|model| model.arch == self.arch) else {
-            let expected = format!("{}, or another model of that system", self.preset);
-            return Err(vec![Problem::new("model.id", id, expected)]);
-        };
-        let base = presets::find(self.preset).map(presets::Preset::scenario);
-        let base = base.unwrap_or_default();
-        let mut problems = Vec::new();
-        let mut asked = Asked {
-            sizes: Map::new(),
-            needs: String::new(),
-            differs: String::new(),
-        };
-        let mut need = |path: &str, value: &str| {
-            let mut patches = self.patches.iter();
-            let patch = patches.find(|patch| patch.allows(path, value));
-            if let Some(patch) = patch {
-                asked.need(&format!("{path}: {}", patch.what));
-            }
-            patch.is_some()
-        };
-        if let Some(network) = &scenario.model.network {
-            let expected = "a model of the catalogue: a declared network has no code to run";
-            problems.push(Problem::new(network::FIELD, network.text(), expected));
-        }
-        for setting in settings::all() {
-            let path = setting.path;
-            let free = ANYWHERE.contains(&path) || self.said.contains(&path);
-            let (value, own) = (setting.get(scenario), setting.get(&base));
-            let differs = setting.applies(scenario) && value != own;
-            if differs && !free && !need(path, &value) {
-                let shown = if own.is_empty() { "nothing" } else { &own };
-                let expected = format!("{shown}, which is all that this system does");
-                problems.push(Problem::new(path, value, expected));
-            }
-        }
-        for (name, values) in model.sizes() {
-            asked.sizes.insert(name.to_string(), values[0]);
-        }
-        for (name, size) in &scenario.model.dims {
-            let field = format!("model.dims.{name}");
-            let known = asked.sizes.get(name) == Some(size) || self.dims.contains(&name.as_str());
-            let mut patches = self.patches.iter();
-            let patch = patches.find(|patch| patch.allows(&field, &size.to_string()));
-            match patch {
-                _ if known => {}
-                Some(patch) => asked.need(&format!("{field}: {}", patch.what)),
-                None => {
-                    let own = asked
-                        .sizes
-                        .get(name)
-                        .map_or("nothing".into(), u64::to_string);
-                    let expected = format!("{own}, which no flag of this system changes");
-                    problems.push(Problem::new(field, size.to_string(), expected));
-                }
-            }
-            asked.sizes.insert(name.clone(), *size);
-        }
-        if problems.is_empty() {
-            Ok(asked)
-        } else {
-            Err(problems)
-        }
-    }
+/// The target that writes the own files of the system that a scenario runs.
+pub(super) fn own(scenario: &Scenario) -> Option<&'static Target> {
+    let system = systems::of(scenario)?;
+    let own = match system.preset {
+        dreams::PRESET => "dreams",
+        gsa::PRESET => "gsa",
+        rna::PRESET => "rna-3e-ffi",
+        prs_med::PRESET => "prs-med",
+        _ => "peptrm",
+    };
+    super::target(own)
+}
 
-    /// `launch.sh` around a command that runs in the system's own folder, and what its knobs really do.
-    fn files(
-        &self,
-        target: &Target,
-        scenario: &Scenario,
-        estimate: &Estimate,
-        asked: &Asked,
-        command: &str,
-        mut files: Vec<File>,
-    ) -> Vec<File> {
-        let header = header(target, scenario, estimate);
-        let notes = yaml::comment(&format!("{}{}", asked.needs, asked.differs));
-        let mut contents = shell::opening(&format!("{header}{notes}"));
-        if !asked.needs.is_empty() || !files.is_empty() {
-            contents.push_str("here=$PWD\n");
-        }
-        contents.push_str("cd -- \"${REPOSITORY:?the folder where the system is checked out}\"\n");
-        if !asked.needs.is_empty() {
-            contents.push_str(CHECK_PATCH);
-        }
-        contents.push_str(&exports(scenario));
-        contents.push_str(command);
-        files.push(script("launch.sh", contents));
-        files.extend(self.wiring());
-        files
+/// The scenario in the words of a preset's system; or every field that the system does in one way only.
+fn asked(preset: &str, scenario: &Scenario) -> Result<Asked, Vec<Problem>> {
+    let id = &scenario.model.id;
+    if let Some(network) = &scenario.model.network {
+        let expected = "a model of the catalogue: a declared network has no code to run";
+        let problem = Problem::new(network::FIELD, network.text(), expected);
+        return Err(vec![problem]);
     }
+    let system = systems::of(scenario).filter(|system| system.preset == preset);
+    let (Some(system), Some(model)) = (system, catalog::model(id)) else {
+        let expected = format!("{preset}, or another model that its program trains");
+        return Err(vec![Problem::new("model.id", id, expected)]);
+    };
+    let found = system.asked(scenario);
+    if !found.refused.is_empty() {
+        let problem = |[field, value, expected]: [String; 3]| Problem::new(field, value, expected);
+        return Err(found.refused.into_iter().map(problem).collect());
+    }
+    let mut asked = Asked {
+        sizes: Map::new(),
+        needs: String::new(),
+        differs: String::new(),
+    };
+    for needed in &found.patched {
+        asked.need(needed);
+    }
+    for (name, values) in model.sizes() {
+        asked.sizes.insert(name.to_string(), values[0]);
+    }
+    for (name, size) in &scenario.model.dims {
+        asked.sizes.insert(name.clone(), *size);
+    }
+    Ok(asked)
+}
 
-    /// What the system's knobs really do, and the changes that connect those that do nothing.
-    fn wiring(&self) -> Vec<File> {
-        let Some(guide) = guide::find(self.preset) else {
-            return Vec::new();
-        };
-        let mut notes = format!(
-            "# What the knobs of {} do\n\nRead from {}. `wiring.diff` is for `git apply` at that commit.\n",
-            self.preset, guide.document
-        );
-        for knob in guide.knobs {
-            notes.push_str(&format!(
-                "\n- `{}`: {}. {} ({})",
-                knob.flag,
-                knob.wiring.label(),
-                knob.note,
-                knob.source
-            ));
-            if !knob.patched.is_empty() {
-                notes.push_str(&format!(" With wiring.diff: `{}`.", knob.patched));
-            }
-        }
-        notes.push('\n');
-        vec![
-            file("wiring.md", notes),
-            file("wiring.diff", guide.patch.into()),
-        ]
+/// `launch.sh` around a command that runs in the system's own folder, and what its knobs really do.
+fn files(
+    preset: &str,
+    target: &Target,
+    scenario: &Scenario,
+    estimate: &Estimate,
+    asked: &Asked,
+    command: &str,
+    mut files: Vec<File>,
+) -> Vec<File> {
+    let header = header(target, scenario, estimate);
+    let notes = yaml::comment(&format!("{}{}", asked.needs, asked.differs));
+    let mut contents = shell::opening(&format!("{header}{notes}"));
+    if !asked.needs.is_empty() || !files.is_empty() {
+        contents.push_str("here=$PWD\n");
     }
+    contents.push_str("cd -- \"${REPOSITORY:?the folder where the system is checked out}\"\n");
+    if !asked.needs.is_empty() {
+        contents.push_str(CHECK_PATCH);
+    }
+    contents.push_str(&exports(scenario));
+    contents.push_str(command);
+    files.push(script("launch.sh", contents));
+    files.extend(wiring(preset));
+    files
+}
+
+/// What the system's knobs really do, and the changes that connect those that do nothing.
+fn wiring(preset: &str) -> Vec<File> {
+    let Some(guide) = guide::find(preset) else {
+        return Vec::new();
+    };
+    let mut notes = format!(
+        "# What the knobs of {} do\n\nRead from {}. `wiring.diff` is for `git apply` at that commit.\n",
+        preset, guide.document
+    );
+    for knob in guide.knobs {
+        notes.push_str(&format!(
+            "\n- `{}`: {}. {} ({})",
+            knob.flag,
+            knob.wiring.label(),
+            knob.note,
+            knob.source
+        ));
+        if !knob.patched.is_empty() {
+            notes.push_str(&format!(" With wiring.diff: `{}`.", knob.patched));
+        }
+    }
+    notes.push('\n');
+    vec![
+        file("wiring.md", notes),
+        file("wiring.diff", guide.patch.into()),
+    ]
 }
 
 /// Ends the launch where what it needs of `wiring.diff` is not in the code.
@@ -273,16 +195,6 @@ git apply --reverse --check -- \"$here/wiring.diff\" 2>/dev/null || {
   exit 1
 }
 ";
-
-/// A problem for each of these numbers that is above the one at which the system stops.
-fn at_most(limits: &[(&'static str, u64, u64)]) -> Vec<Problem> {
-    let over = limits.iter().filter(|(_, value, most)| value > most);
-    let problem = |(field, value, most): &(&'static str, u64, u64)| {
-        let expected = format!("{most} at most, which is all that this system does");
-        Problem::new(*field, value.to_string(), expected)
-    };
-    over.map(problem).collect()
-}
 
 /// A command of several lines: one option with its value on each.
 fn command(start: &str, options: &[(&str, String)]) -> String {
@@ -318,6 +230,7 @@ fn starter(machines: &Machines, script: &str) -> String {
 mod tests {
     use super::*;
     use crate::export;
+    use crate::scenario::{presets, settings};
 
     #[test]
     fn what_a_system_is_asked_for_is_in_its_files_or_refused() {
@@ -380,11 +293,32 @@ mod tests {
             ],
             Ok(&[
                 "--accumulate_grad_batches 2 ",
+                "--val_check_interval 0.1 ",
                 "--batch_size 1 ",
                 "Not the author's: --batch_size 1 (2)",
                 "--gradient_clip_val 1.0",
                 "--every_n_train_steps 2000 ",
             ]),
+        );
+        let rarer = [
+            ("limit_val_batches", "0.5"),
+            ("val_check_interval", "0.5"),
+            ("eval_keeps", "0"),
+        ];
+        let flags = [
+            "--limit_val_batches 0.5 ",
+            "--val_check_interval 0.5 ",
+            "--reset_val_metrics",
+        ];
+        check("dreams", "dreams", &rarer, Ok(&flags));
+        let kept = [("eval_keeps", "1")];
+        check("dreams", "dreams", &kept, Err(&["runtime.eval_keeps"]));
+        let budget = [("batch_max", "300000")];
+        check(
+            "rna-3e-ffi",
+            "rna-3e-ffi",
+            &budget,
+            Ok(&["--max_edges 300000"]),
         );
         let frozen = [("freeze", "backbone"), ("precision", "fp64")];
         let thaws = ["--unfreeze_backbone_at_epoch 101", "--train_precision 64 "];

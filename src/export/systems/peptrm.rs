@@ -3,7 +3,7 @@
 use super::super::common::file;
 use super::super::header::header;
 use super::super::{Files, Target};
-use super::{Patch, System};
+use super::{asked, files};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
@@ -17,44 +17,7 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-const SYSTEM: System = System {
-    preset: "peptrm",
-    arch: "peptrm",
-    said: &[
-        "data.micro_batch",
-        "training.precision",
-        "training.accumulation",
-        "training.ema",
-        "training.dropout",
-        "runtime.save_every",
-    ],
-    dims: &[
-        "hidden",
-        "heads",
-        "encoder_layers",
-        "decoder_layers",
-        "peaks",
-        "places",
-        "supervision_steps",
-        "latent_steps",
-        "checkpoint_supervision",
-    ],
-    patches: &[
-        Patch {
-            path: "training.checkpointing",
-            values: RECOMPUTING,
-            what: "model.recompute",
-        },
-        Patch {
-            path: "model.dims.bins",
-            values: &[],
-            what: "training.bin_size and training.max_mz",
-        },
-    ],
-};
-
-/// Modes that are one and the same here: a step is recomputed as a whole.
-const RECOMPUTING: &[&str] = &["layers"];
+pub(super) const PRESET: &str = "peptrm";
 
 /// What the author's YAML has besides.
 const DATA: &str = "\
@@ -83,7 +46,7 @@ real_data_validation:
 ";
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let mut asked = SYSTEM.asked(scenario)?;
+    let mut asked = asked(PRESET, scenario)?;
     let training = &scenario.training;
     let (autocast, half) = match training.precision {
         Precision::Fp32 => (false, "float16"),
@@ -211,7 +174,15 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let text = format!("{header}{differs}{}{DATA}", yaml::write(&document));
     let config = file(name, text);
     let command = "exec python scripts/train_optimized.py --config \"$here/peptrm.yaml\" \"$@\"\n";
-    Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, command, vec![config]))
+    Ok(files(
+        PRESET,
+        &TARGET,
+        scenario,
+        estimate,
+        &asked,
+        command,
+        vec![config],
+    ))
 }
 
 /// The width of a bin that gives just as many, where the loss rounds their number down.

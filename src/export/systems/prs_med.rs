@@ -2,7 +2,7 @@
 
 use super::super::common::machines;
 use super::super::{Files, Target, shell};
-use super::{Patch, System, command, starter};
+use super::{asked, command, files, starter};
 use crate::estimate::Estimate;
 use crate::scenario::{Checkpointing, Precision, Problem, Quantization, Scenario};
 
@@ -14,46 +14,10 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-const SYSTEM: System = System {
-    preset: "prs-med",
-    arch: "prs-med",
-    said: &[
-        "data.micro_batch",
-        "data.sequence",
-        "hardware.gpus",
-        "training.precision",
-        "training.accumulation",
-        "training.lora.rank",
-        "training.lora.dropout",
-        "runtime.workers",
-    ],
-    dims: &[],
-    patches: &[
-        Patch {
-            path: "training.checkpointing",
-            values: &["layers"],
-            what: "without it no adapter of the language model trains any more (re-entrant checkpoints)",
-        },
-        Patch {
-            path: "model.dims.checkpoint_encoder",
-            values: &[],
-            what: "--checkpoint_encoder",
-        },
-        Patch {
-            path: "training.quantization",
-            values: &["nf4", "nf4-double"],
-            what: "--load_4bit",
-        },
-        Patch {
-            path: "training.lora.targets",
-            values: &[],
-            what: "--lora_targets",
-        },
-    ],
-};
+pub(super) const PRESET: &str = "prs-med";
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let mut asked = SYSTEM.asked(scenario)?;
+    let mut asked = asked(PRESET, scenario)?;
     let training = &scenario.training;
     let autocast = match training.precision {
         Precision::AmpFp16 => "--use_amp",
@@ -113,5 +77,13 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         ));
     }
     let command = command(&starter(&machines, "train_prs_med.py"), &options);
-    Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, &command, vec![]))
+    Ok(files(
+        PRESET,
+        &TARGET,
+        scenario,
+        estimate,
+        &asked,
+        &command,
+        vec![],
+    ))
 }

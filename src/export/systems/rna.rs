@@ -1,7 +1,7 @@
 //! RNA-3E-FFI: a bash wrapper like the repository's own, whose first argument is the batch.
 
 use super::super::{Files, Target};
-use super::{Patch, System, at_most, command};
+use super::{asked, command, files};
 use crate::estimate::Estimate;
 use crate::scenario::{Precision, Scenario};
 
@@ -13,55 +13,11 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-const SYSTEM: System = System {
-    preset: "rna-3e-ffi",
-    arch: "e3-pocket",
-    said: &["data.micro_batch", "training.dropout", "runtime.workers"],
-    dims: &[
-        "layers",
-        "out",
-        "0e",
-        "1o",
-        "2e",
-        "bessel",
-        "layer_norm",
-        "nodes",
-        "bonded",
-        "nonbonded",
-        "angles",
-        "dihedrals",
-    ],
-    patches: &[
-        Patch {
-            path: "training.precision",
-            values: &["amp-fp16"],
-            what: "--use_amp",
-        },
-        Patch {
-            path: "training.accumulation",
-            values: &[],
-            what: "--accumulation_steps",
-        },
-        Patch {
-            path: "training.clip",
-            values: &[],
-            what: "--grad_clip 0",
-        },
-        Patch {
-            path: "model.dims.multi_hop",
-            values: &[],
-            what: "--no-use_multi_hop",
-        },
-    ],
-};
+pub(super) const PRESET: &str = "rna-3e-ffi";
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
-    let mut asked = SYSTEM.asked(scenario)?;
+    let mut asked = asked(PRESET, scenario)?;
     let workers = scenario.runtime.workers;
-    let problems = at_most(&[("runtime.workers", workers.into(), 2)]);
-    if !problems.is_empty() {
-        return Err(problems);
-    }
     if scenario.stack.torch > (2, 5) {
         asked.need("torch 2.6 and newer load no graph without it");
     }
@@ -114,6 +70,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if scenario.training.accumulation > 1 {
         options.push(asked.flag("--accumulation_steps", scenario.training.accumulation));
     }
+    if scenario.data.batch_max > 0 {
+        options.push(asked.flag("--max_edges", scenario.data.batch_max));
+    }
     if !scenario.training.clip {
         options.push(asked.flag("--grad_clip", "0"));
     }
@@ -123,5 +82,13 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
          batch=${{1:-{batch}}}\nshift $(($# > 0 ? 1 : 0))\n{}",
         command("exec python scripts/04_train_model.py", &options)
     );
-    Ok(SYSTEM.files(&TARGET, scenario, estimate, &asked, &command, vec![]))
+    Ok(files(
+        PRESET,
+        &TARGET,
+        scenario,
+        estimate,
+        &asked,
+        &command,
+        vec![],
+    ))
 }

@@ -20,6 +20,11 @@ pub(super) const DREAMS: Preset = Preset {
         ("training.accumulation", "1"),
         ("runtime.workers", "4"),
         ("runtime.save_keep", "3"),
+        // BinaryAUROC and CosineSimilarity each keep predictions and targets: 4 lists of 4096 floats.
+        ("runtime.eval_keeps", "65536"),
+        ("runtime.eval_samples", "803"),
+        ("runtime.eval_interval", "0.1"),
+        ("runtime.epochs", "100"),
     ],
 };
 

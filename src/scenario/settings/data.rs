@@ -111,6 +111,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         parent: None,
     },
     Setting {
+        path: "data.batch_max",
+        key: "batch_max",
+        label: "Edge budget",
+        unit: "edges",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 1_000_000_000,
+        },
+        help: "Edges that all graphs of a batch may have together; 0 for any number.",
+        memory: "Bounds the largest batch where graphs vary: fewer of them go into a batch that would be too large.",
+        access: whole!(data.batch_max),
+        parent: None,
+    },
+    Setting {
         path: "data.packing",
         key: "packing",
         label: "Packing",

@@ -25,9 +25,7 @@ impl Set {
             None => scenario.clone(),
         };
         let by_group = sorted(self.moves.iter(), |a, b| a.group.cmp(&b.group));
-        by_group
-            .into_iter()
-            .try_fold(start, |now, it| (it.apply)(&now))
+        by_group.into_iter().try_fold(start, |now, it| it.on(&now))
     }
 
     fn ids(&self) -> Vec<&'static str> {
@@ -116,10 +114,10 @@ impl Finder<'_> {
             .filter(|known| known.cost <= most && self.goal.allowed.has(known))
             .collect();
         let mut starts = vec![self.scenario.clone(), one_pass];
-        starts.extend(affordable.iter().filter_map(|it| (it.apply)(self.scenario)));
+        starts.extend(affordable.iter().filter_map(|it| it.on(self.scenario)));
         affordable
             .into_iter()
-            .filter(|it| starts.iter().any(|start| (it.apply)(start).is_some()))
+            .filter(|it| starts.iter().any(|start| it.on(start).is_some()))
             .collect()
     }
 

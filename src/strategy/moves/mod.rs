@@ -17,6 +17,7 @@ mod bucket_lengths;
 mod bucket_view;
 mod cached_encoder;
 mod checkpoint_attention;
+mod checkpoint_encoder;
 mod checkpoint_half;
 mod checkpoint_layers;
 mod checkpoint_matmuls;
@@ -30,8 +31,10 @@ mod expandable_segments;
 mod fewer_at_once;
 mod fewer_bins;
 mod fewer_edges;
+mod fewer_keys;
 mod fewer_peaks;
 mod folklore;
+mod four_bit_base;
 mod freeze_embeddings;
 mod freeze_encoder;
 mod fused_adamw;
@@ -42,6 +45,7 @@ mod half_size;
 mod liger_kernels;
 mod liger_loss;
 mod lora;
+mod narrower_irreps;
 mod no_cache;
 mod no_dropout;
 mod offload_activations;
@@ -52,6 +56,7 @@ mod paged_adamw;
 mod paged_adamw_8bit;
 mod pure_bf16;
 mod qlora;
+mod reset_metrics;
 mod sdpa;
 mod smaller_images;
 mod vllm_sleep;
@@ -61,7 +66,7 @@ pub use folklore::{FOLKLORE, Folklore};
 
 use serde::Serialize;
 
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, systems};
 use conditions::{
     adamw, adapted, attention_layers, embeddings, encoder, has_bf16, is_frozen, language_model,
     less, nvidia, own_loss, reads_sequences, with,
@@ -185,6 +190,14 @@ pub struct Move {
     pub apply: fn(&Scenario) -> Option<Scenario>,
 }
 
+impl Move {
+    /// The changed run; `None` where the move is not possible or changes nothing, or where a system's own program would
+    /// not follow it.
+    pub fn on(&self, run: &Scenario) -> Option<Scenario> {
+        (self.apply)(run).filter(|changed| systems::follows(run, changed))
+    }
+}
+
 /// All moves, cheapest first. The micro-batch is not among them: it is chosen for each set of moves.
 pub const MOVES: &[Move] = &[
     drop_outputs::MOVE,
@@ -194,6 +207,7 @@ pub const MOVES: &[Move] = &[
     fused_adamw::MOVE,
     bucket_view::MOVE,
     eval_batch::MOVE,
+    reset_metrics::MOVE,
     sdpa::MOVE,
     fused_head::MOVE,
     adapters_off::MOVE,
@@ -206,6 +220,7 @@ pub const MOVES: &[Move] = &[
     checkpoint_half::MOVE,
     checkpoint_attention::MOVE,
     checkpoint_layers::MOVE,
+    checkpoint_encoder::MOVE,
     chunked_head::MOVE,
     average_on_host::MOVE,
     paged_adamw::MOVE,
@@ -229,6 +244,7 @@ pub const MOVES: &[Move] = &[
     no_dropout::MOVE,
     pure_bf16::MOVE,
     adapter_targets::MOVE,
+    four_bit_base::MOVE,
     adafactor::MOVE,
     lora::MOVE,
     qlora::MOVE,
@@ -236,6 +252,8 @@ pub const MOVES: &[Move] = &[
     fewer_peaks::MOVE,
     fewer_bins::MOVE,
     fewer_edges::MOVE,
+    fewer_keys::MOVE,
+    narrower_irreps::MOVE,
     half_size::MOVE,
     half_sequence::MOVE,
 ];

@@ -62,7 +62,7 @@ impl Search {
         let mut next = Vec::new();
         let mut outdone = false;
         for (place, it) in axis.iter().enumerate() {
-            match (it.apply)(&scenario) {
+            match it.on(&scenario) {
                 Some(changed) => {
                     outdone |= it.never_worse;
                     next.push((place + 1, changed));
@@ -334,7 +334,7 @@ impl Search {
         for moves in &self.space.turns {
             let changed = moves
                 .iter()
-                .try_fold(scenario.clone(), |now, it| (it.apply)(&now));
+                .try_fold(scenario.clone(), |now, it| it.on(&now));
             all.push(match changed {
                 Some(changed) if parts::separable(&changed) => {
                     self.tally.estimates += 1;

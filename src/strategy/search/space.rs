@@ -45,8 +45,8 @@ impl Space {
             .filter(|it| it.cost <= most && it.group != Group::Allocator && allowed.has(it))
             .collect();
         let mut starts = vec![base.clone(), largest];
-        starts.extend(affordable.iter().filter_map(|it| (it.apply)(&base)));
-        let possible = |it: &&&Move| starts.iter().any(|start| (it.apply)(start).is_some());
+        starts.extend(affordable.iter().filter_map(|it| it.on(&base)));
+        let possible = |it: &&&Move| starts.iter().any(|start| it.on(start).is_some());
         let of = |group: Group| -> Vec<&'static Move> {
             let of_group = affordable.iter().filter(|it| it.group == group);
             of_group.filter(|it| possible(it)).copied().collect()
@@ -100,8 +100,7 @@ impl Space {
     /// The network with the batch at this place; `None` where its moves are not possible together.
     pub fn network(&self, network: &[usize], batch: usize) -> Option<Scenario> {
         let start = with_batch(&self.base, *self.batches.get(batch)?);
-        self.moves(network)
-            .try_fold(start, |now, it| (it.apply)(&now))
+        self.moves(network).try_fold(start, |now, it| it.on(&now))
     }
 
     fn moves<'a>(&'a self, network: &'a [usize]) -> impl Iterator<Item = &'static Move> + 'a {
@@ -115,7 +114,7 @@ impl Space {
         moves.extend(self.turns.get(choice.turn)?);
         moves.extend(self.in_backward.filter(|_| choice.in_backward));
         let start = with_batch(&self.base, choice.micro_batch);
-        let scenario = moves.iter().try_fold(start, |now, it| (it.apply)(&now))?;
+        let scenario = moves.iter().try_fold(start, |now, it| it.on(&now))?;
         Some((scenario, moves))
     }
 }
