@@ -251,6 +251,19 @@ const CLAIMS: &[Claim] = &[
         source: "nvidia-smi",
     },
     Claim {
+        section: "How to Run",
+        quote: "export PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "reserved with expandable segments",
+            said: Said::Saves,
+            compute: |variants| {
+                variants.reserved_change(&[("expandable", "off")], &[("expandable", "on")])
+            },
+        }]),
+        why: "Under this name every version of PyTorch reads it; the new name alone is passed over by 2.9.",
+        source: "c10/core/AllocatorConfig.h; pytorch issue 183387",
+    },
+    Claim {
         section: "Progressive Tuning Strategy",
         quote: "### 1. Current (Safe - 60-70% GPU)",
         evidence: Evidence::Computed(&[Comparison {
@@ -393,6 +406,20 @@ const CLAIMS: &[Claim] = &[
         source: "gsa/attention/adaptive_topk.py: k_effective",
     },
     Claim {
+        section: "Monitoring Memory Usage",
+        quote: "watch -n 2 nvidia-smi",
+        evidence: Evidence::NotComputable("watching changes nothing"),
+        why: "It shows what the process reserved with its context, rounded in time to two seconds: a peak in between is not seen.",
+        source: "nvidia-smi --help",
+    },
+    Claim {
+        section: "Monitoring Memory Usage",
+        quote: "nvidia-smi dmon -s mu -d 2",
+        evidence: Evidence::NotComputable("watching changes nothing"),
+        why: "Memory and utilization of the whole card every two seconds.",
+        source: "nvidia-smi dmon -h",
+    },
+    Claim {
         section: "Troubleshooting",
         quote: "Reduce `micro_batch_size` back to 1",
         evidence: Evidence::Computed(&[
@@ -409,6 +436,28 @@ const CLAIMS: &[Claim] = &[
         ]),
         why: "The same global batch with half the activations.",
         source: "training/configs",
+    },
+    Claim {
+        section: "If GPU utilization is still low:",
+        quote: "Check if data loading is a bottleneck (increase `num_workers`)",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "peak on the card with eight workers instead of four",
+            said: Said::Nothing,
+            compute: |variants| variants.change(CURRENT, &[("runtime.workers", "8")]),
+        }]),
+        why: "Workers take host memory and none of the card.",
+        source: "training/data.py: create_dataloader",
+    },
+    Claim {
+        section: "Expected Performance",
+        quote: "**Time per step**: ~50% of original (~27s vs 54s)",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "arithmetic of an optimizer step, new over original",
+            said: Said::About(Amount::Number(0.5)),
+            compute: arithmetic,
+        }]),
+        why: "Twice the samples in half the micro-batches is the same arithmetic.",
+        source: "training/trainer.py",
     },
     Claim {
         section: "Expected Performance",

@@ -158,6 +158,22 @@ const CLAIMS: &[Claim] = &[
     },
     Claim {
         section: "Memory Breakdown by Component",
+        quote: "| **Buffer/Overhead** | ~1 GB | CUDA overhead, intermediate buffers |",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "on the card beside tensors",
+            said: Said::About(Amount::Size(Bytes::new(1_000_000_000))),
+            compute: |variants| {
+                let found = variants.estimate(CURRENT)?;
+                Ok(Amount::Size(
+                    found.device.expected - found.allocated.expected,
+                ))
+            },
+        }]),
+        why: "The CUDA context, and what the allocator reserves beyond tensors.",
+        source: "c10/cuda/CUDACachingAllocator.cpp",
+    },
+    Claim {
+        section: "Memory Breakdown by Component",
         quote: "| **TOTAL** | ~9-10 GB base + batch-dependent activations |",
         evidence: Evidence::Computed(&[
             Comparison {
@@ -272,6 +288,15 @@ const CLAIMS: &[Claim] = &[
         source: "src/model/decoder.py",
     },
     Claim {
+        section: "Why Gradient Accumulation is Ideal",
+        quote: "But only ~10-20% slower overall due to reduced memory pressure",
+        evidence: Evidence::NotComputable(
+            "memory that is free makes no kernel faster: how much smaller kernels lose depends on launches between them",
+        ),
+        why: "The arithmetic is the same; twice as many kernels of half the size.",
+        source: "src/training/trainer_optimized.py: train_step",
+    },
+    Claim {
         section: "1. torch.compile (Worth Trying)",
         quote: "May not help or may use MORE memory",
         evidence: Evidence::NotComputable(
@@ -279,6 +304,26 @@ const CLAIMS: &[Claim] = &[
         ),
         why: "mode reduce-overhead keeps pools of CUDA graphs beside the tensors.",
         source: "configs/optimized_extended.yaml: its own comment on headroom for CUDA graphs",
+    },
+    Claim {
+        section: "1. torch.compile (Worth Trying)",
+        quote: "Compilation time (2-5 min first run)",
+        evidence: Evidence::NotComputable(
+            "how long the compiler takes is not a question of memory",
+        ),
+        why: "Each new shape is compiled again; here all are padded.",
+        source: "torch.compile: dynamic shapes",
+    },
+    Claim {
+        section: "2. Reduce Batch Size (Fallback)",
+        quote: "gradient_accumulation_steps: 3  # or 4 (to maintain effective_batch=96)",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "samples of an optimizer step with 24 × 4",
+            said: Said::Exactly(Amount::Number(96.0)),
+            compute: |variants| variants.samples(&[("mb", "24"), ("accum", "4")]),
+        }]),
+        why: "24 × 4 are 96 samples, as 32 × 3 are.",
+        source: "src/training/trainer_optimized.py",
     },
     Claim {
         section: "3. Optimize Spectrum Loss Resolution (Last Resort)",
@@ -454,6 +499,17 @@ const CLAIMS: &[Claim] = &[
         }]),
         why: "It is offered to \"monitor specific process\" and shows the card, context and cache included; a process is shown by --query-compute-apps=pid,used_memory.",
         source: "nvidia-smi --help-query-compute-apps",
+    },
+    Claim {
+        section: "Memory Monitoring Commands",
+        quote: "allocated = torch.cuda.memory_allocated() / 1e9",
+        evidence: Evidence::Computed(&[Comparison {
+            what: "bytes of what is printed as one GB, in GB",
+            said: Said::Exactly(Amount::Number(1.0)),
+            compute: |_| Ok(Amount::Number(Bytes::new(1_000_000_000).get() as f64 / 1e9)),
+        }]),
+        why: "10⁹ bytes are a GB; the card's own 24 GB are GiB.",
+        source: "torch.cuda.memory_allocated",
     },
 ];
 
