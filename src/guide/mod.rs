@@ -159,10 +159,10 @@ mod tests {
 
     #[test]
     fn verdicts_follow_from_the_predictions() {
-        check("dreams", "rnwnwwnnrrnrpwrnwnpr");
-        check("gsa-512m", "wrwwpprwrwwwrwwrnwnnrrwpr");
-        check("rna-3e-ffi", "wrwnnnnxrwrrnrwrpn");
-        check("prs-med", "wwrrxwxwwwrwrrwrwrrwwwwwrwxnrwwpwww");
-        check("peptrm", "pwwwwwwppprxrxrwwrrxwrxw");
+        check("dreams", "rnwnwwnnrrrnrrpwrnwnxxprx");
+        check("gsa-512m", "wrwwpprwrwrwwrwwrnwnnrxxrxwwpr");
+        check("rna-3e-ffi", "wrwnnnnxxrwrrnrwrpwn");
+        check("prs-med", "wwrrxwxwwwrwrrxwxrwrrwwwwwrrwxxnrwwpwww");
+        check("peptrm", "pwwwwwwwppprxrxxxrrwwrrxwrxwr");
     }
 }
