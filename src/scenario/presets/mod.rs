@@ -60,7 +60,9 @@ mod tests {
             let scenario = preset.scenario();
             assert_eq!(scenario.check(), vec![], "{}", preset.id);
             let estimate = estimate(&scenario).unwrap();
-            assert_eq!(estimate.fits, Some(true), "{}", preset.id);
+            // Two guides tell of a run that ends: the largest pair, and what metrics keep until epoch 60.
+            let ends = ["rna-3e-ffi", "dreams"].contains(&preset.id);
+            assert_eq!(estimate.fits, Some(!ends), "{}", preset.id);
         }
     }
 }
