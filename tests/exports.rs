@@ -427,7 +427,7 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
         }
     }
     let always = "drop-outputs no-cache zero-to-none expandable-segments fused-adamw";
-    let trained = "paged-adamw amp-bf16 amp-fp16 no-adapter-dropout";
+    let trained = "paged-adamw amp-bf16 amp-fp16 bf16-base no-adapter-dropout";
     check(
         &[
             "plain",
@@ -467,7 +467,7 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
     check(
         &["axolotl"],
         &format!(
-            "{always} sdpa liger-kernels liger-loss checkpointing paged-adamw no-adapter-dropout adamw-8bit \
+            "{always} sdpa liger-kernels liger-loss checkpointing paged-adamw bf16-base no-adapter-dropout adamw-8bit \
              paged-adamw-8bit half-rank bf16 fewer-adapters adafactor lora qlora half-sequence"
         ),
     );
@@ -511,21 +511,24 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
     );
     check(
         &["unsloth"],
-        "drop-outputs no-cache zero-to-none expandable-segments sdpa liger-loss checkpointing no-adapter-dropout adamw-8bit \
+        "drop-outputs no-cache zero-to-none expandable-segments sdpa liger-loss checkpointing bf16-base no-adapter-dropout adamw-8bit \
          half-rank packing fewer-adapters qlora half-sequence",
     );
     check(
         &["dreams"],
-        "drop-outputs no-cache zero-to-none expandable-segments sdpa freeze-encoder fewer-peaks",
+        "drop-outputs no-cache zero-to-none expandable-segments reset-metrics sdpa freeze-encoder fewer-peaks",
     );
-    check(&["gsa"], "no-cache zero-to-none sdpa amp-bf16 amp-fp16");
+    check(
+        &["gsa"],
+        "no-cache zero-to-none sdpa amp-bf16 amp-fp16 fewer-keys",
+    );
     check(
         &["rna-3e-ffi"],
-        "drop-outputs no-cache zero-to-none sdpa amp-fp16 no-dropout",
+        "drop-outputs no-cache zero-to-none sdpa amp-fp16 no-dropout fewer-edges half-irreps",
     );
     check(
         &["prs-med"],
-        "no-cache zero-to-none sdpa checkpointing amp-fp16 no-adapter-dropout half-rank",
+        "no-cache zero-to-none sdpa checkpointing checkpoint-encoder amp-fp16 no-adapter-dropout half-rank four-bit-base",
     );
     check(
         &["peptrm"],

@@ -2,7 +2,7 @@
 
 use super::allowed::Allowed;
 use crate::estimate::parts::{self, Passes, Turn, Whole};
-use crate::estimate::{Estimate, Unsupported};
+use crate::estimate::{Estimate, Unsupported, estimate};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 
@@ -36,6 +36,15 @@ impl Goal {
         Self::with_margin(estimate.usable.map_or(0.0, margin).min(0.99))
     }
 
+    /// Whether this run could be estimated and meets the goal; one that is too much work to follow is no proposal.
+    pub fn met_by(self, scenario: &Scenario) -> Result<bool, Unsupported> {
+        match estimate(scenario) {
+            Ok(found) => Ok(self.met(&found)),
+            Err(Unsupported::TooMuchWork) => Ok(false),
+            Err(other) => Err(other),
+        }
+    }
+
     /// Whether the run fits and leaves the margin.
     pub fn met(self, estimate: &Estimate) -> bool {
         let within = |usable: Bytes| {
@@ -50,7 +59,7 @@ impl Goal {
     pub fn allowance(self, estimate: &Estimate) -> Result<Bytes, Unsupported> {
         let usable = estimate.usable.ok_or(Unsupported::UnknownMemory)?;
         let besides = estimate.device.expected - estimate.reserved.expected;
-        Ok(usable.scale(1.0 - self.margin) - besides - estimate.growth)
+        Ok(usable.scale(1.0 - self.margin) - besides)
     }
 }
 

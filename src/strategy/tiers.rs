@@ -127,7 +127,7 @@ pub(super) fn largest(
     };
     for size in sizes.into_iter().filter(|size| *size <= first) {
         let run = with_batch(scenario, size);
-        if goal.met(&estimate(&run)?) {
+        if goal.met_by(&run)? {
             return Ok(Some(run));
         }
     }

@@ -4,7 +4,7 @@ use super::super::goal::{Goal, Quick};
 use super::super::micro::{first_that_fits, smaller, with_batch};
 use super::super::moves::{Cost, Group, MOVES, Move};
 use super::{MICRO_BATCH, Route};
-use crate::estimate::{Unsupported, estimate};
+use crate::estimate::Unsupported;
 use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::units::Bytes;
@@ -197,7 +197,7 @@ impl Finder<'_> {
             return Ok(None);
         };
         let whole = self.quick.whole(&changed)?;
-        if whole.peak > self.allowance || !self.goal.met(&estimate(&changed)?) {
+        if whole.peak > self.allowance || !self.goal.met_by(&changed)? {
             return Ok(None);
         }
         let route = Route {
