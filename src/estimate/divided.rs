@@ -40,8 +40,22 @@ pub(super) fn not_split(run: &Run, scenario: &Scenario) -> Option<String> {
     };
     let degrees = [
         ("parallel.tp", tensor),
-        ("parallel.pp", layout.pp),
-        ("parallel.cp", layout.cp),
+        (
+            "parallel.pp",
+            if run.pipeline_parallel > 1 {
+                1
+            } else {
+                layout.pp
+            },
+        ),
+        (
+            "parallel.cp",
+            if run.context_parallel > 1 {
+                1
+            } else {
+                layout.cp
+            },
+        ),
         ("parallel.ep", layout.ep),
     ];
     let asked = degrees.iter().filter(|(_, degree)| *degree > 1);

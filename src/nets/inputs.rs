@@ -7,10 +7,10 @@ use crate::tape::{DType, Tensor};
 
 /// Token ids, their labels and, where samples are padded, the padding mask.
 pub fn token_ids_and_labels(cx: &Cx, data: &Data) -> Vec<Tensor> {
-    let shape = [data.micro_batch, data.sequence];
+    let shape = [data.micro_batch, cx.tokens_of(data.sequence)];
     let mut all = vec![
-        cx.tape.empty("input_ids", shape, DType::I64),
-        cx.tape.empty("labels", shape, DType::I64),
+        cx.for_first_stage(|| cx.tape.empty("input_ids", shape, DType::I64)),
+        cx.for_last_stage(|| cx.tape.empty("labels", shape, DType::I64)),
     ];
     if data.padding_mask {
         all.push(cx.tape.empty("attention_mask", shape, DType::I64));

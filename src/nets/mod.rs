@@ -53,7 +53,7 @@ mod recorded;
 #[cfg(test)]
 mod tests;
 
-pub use cx::{Cx, Env, Plan, Region, Split, TensorParallel};
+pub use cx::{Context, Cx, Env, Plan, Region, Split, Stage, Stages, TensorParallel};
 pub use declared::net as declared;
 pub use error::ModelError;
 pub use language_model::{KvCache, LanguageModel, TokenMask};

@@ -22,7 +22,14 @@ pub fn construct(net: &dyn Net, cx: &Cx, data: &Data) -> Model {
     let declare = || {
         tape.declare(|| {
             let batch = net.batch(cx, data);
-            drop(cx.call(net, &batch));
+            let stages = &cx.env.stages.own;
+            if stages.is_empty() {
+                drop(cx.call(net, &batch));
+            }
+            for &stage in stages {
+                drop(cx.stage(stage, |cx| cx.call(net, &batch)));
+                drop(cx.env.stages.sent.take());
+            }
         })
     };
     let state = if wrapper.divides() {

@@ -24,6 +24,14 @@ pub trait Net {
     }
     /// What a step does before its batches are there: completions are sampled.
     fn before_step(&self, _cx: &Cx, _data: &Data) {}
+    /// Whether its one list of layers can be cut into a pipeline's stages.
+    fn has_stages(&self) -> bool {
+        false
+    }
+    /// Whether its attention can reach over the GPUs that share a sequence.
+    fn shares_sequences(&self) -> bool {
+        false
+    }
     /// Whether batches of this shape are run: a recurrent net runs every position of a sequence by itself, a recorded one
     /// what was recorded.
     fn supports(&self, _data: &Data, _training: &Training) -> Result<(), ModelError> {

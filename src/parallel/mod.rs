@@ -2,6 +2,7 @@
 
 mod fsdp1;
 mod fsdp2;
+pub mod schedule;
 mod wrapper;
 mod zero;
 

@@ -8,6 +8,7 @@ mod ema;
 mod evaluation;
 mod hooks;
 mod optimizer;
+mod pipeline;
 mod plan;
 mod redundancy;
 mod resume;
@@ -41,6 +42,10 @@ pub struct Run {
     pub trainable_bytes: u64,
     /// Over how many GPUs the matrices are split: 1 where the network has no plan for that.
     pub tensor_parallel: u64,
+    /// Over how many GPUs sequences are split: 1 where the network's attention does not reach over them.
+    pub context_parallel: u64,
+    /// Over how many GPUs the layers are split: 1 where the network's layers cannot be, or not in that order.
+    pub pipeline_parallel: u32,
 }
 
 /// Runs training steps of `net`. Equal layers are run once for all as far as they turn out to be equal.

@@ -6,15 +6,19 @@ use super::ddp::Ddp;
 use super::ema::Average;
 use super::hooks::Hooks;
 use super::optimizer::{self, OptimizerState};
+use super::pipeline::{self, Passes};
 use super::scaler::GradScaler;
 use super::wrapper::{Pass, Wrapper};
 use super::{
     Detail, Mode, Run, RunPlan, Turn, clipping, evaluation, one_by_one, plan, redundancy, resume,
     tensor_parallel,
 };
-use crate::nets::{self, Cx, Env, Model, Net, Output, TensorParallel, construct};
+use crate::nets::{
+    self, Context, Cx, Env, Model, Net, Output, Stage, Stages, TensorParallel, construct,
+};
 use crate::parallel::World;
-use crate::scenario::{Checkpointing, Data, Precision, Quantization, Training};
+use crate::parallel::schedule::Pipeline;
+use crate::scenario::{Checkpointing, Data, Precision, Quantization, Schedule, Training};
 use crate::tape::{Category, DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
 /// Micro-batches of a step that are run: they show every state the memory can be in.
@@ -26,6 +30,7 @@ pub struct TrainingLoop<'a> {
     data: &'a Data,
     training: &'a Training,
     plan: RunPlan,
+    pipeline: Option<Pipeline>,
     tape: Tape,
     cx: Cx,
     model: Model,
@@ -83,6 +88,16 @@ impl<'a> TrainingLoop<'a> {
         };
         let mut env = Env::new(training.clone(), plan.libraries, folding).wrapped(wrapper);
         env.tensor = tensor_group(net, training, &plan.world);
+        env.context = context_group(net, &plan.world);
+        let pipeline = pipeline_of(net, training, &plan.world);
+        if let Some(pipeline) = &pipeline {
+            let count = pipeline.all_stages() as u64;
+            let stage = |index| Stage {
+                index: index as u64,
+                count,
+            };
+            env.stages = Rc::new(Stages::new(pipeline.own_stages().map(stage).collect()));
+        }
         let cx = Cx::new(tape.clone(), Rc::new(env));
         let model = construct(net, &cx, data);
         // Each pass is a forward and a backward, in the first step and in the second.
@@ -99,6 +114,7 @@ impl<'a> TrainingLoop<'a> {
             data,
             training,
             plan,
+            pipeline,
             tape,
             cx,
             wrappers,
@@ -138,6 +154,16 @@ impl<'a> TrainingLoop<'a> {
             return;
         }
         let (batches, _waiting) = self.micro_batches();
+        if let Some(pipeline) = self.pipeline {
+            let passes = Passes {
+                net: self.net,
+                cx: &self.cx,
+                step,
+                keeps_outputs: self.training.keep_outputs,
+            };
+            pipeline::run(passes, pipeline, &batches);
+            return self.update(step);
+        }
         let mut flights: Vec<Option<Flight>> = batches.iter().map(|_| None).collect();
         for turn in one_by_one(batches.len()) {
             if self.exceeds_budget() {
@@ -165,6 +191,10 @@ impl<'a> TrainingLoop<'a> {
     /// The batches of one step. All are on the device before the first forward; beyond a few, which show every state the
     /// memory can be in, the rest are held as they are and not run.
     fn micro_batches(&self) -> (Vec<Vec<Tensor>>, Option<Tensor>) {
+        if let Some(pipeline) = &self.pipeline {
+            let batch = |_| self.net.batch(&self.cx, self.data);
+            return ((0..pipeline.micro_batches).map(batch).collect(), None);
+        }
         let accumulation = self.training.accumulation.max(1);
         let batches: Vec<_> = (0..accumulation.min(MOST_PASSES))
             .map(|_| self.net.batch(&self.cx, self.data))
@@ -280,7 +310,11 @@ impl<'a> TrainingLoop<'a> {
     /// Ends the run and hands over what it recorded.
     pub fn finish(self) -> Run {
         let Self {
-            model, tape, cx, ..
+            model,
+            tape,
+            cx,
+            pipeline,
+            ..
         } = self;
         tape.mark(self.plan.steps, Phase::Setup);
         Run {
@@ -290,9 +324,51 @@ impl<'a> TrainingLoop<'a> {
             bytes: nets::bytes(model.parameters()),
             trainable_bytes: nets::bytes(model.trainable()),
             tensor_parallel: cx.env.tensor.group,
+            context_parallel: cx.env.context.group,
+            pipeline_parallel: pipeline.map_or(1, |pipeline| pipeline.ranks as u32),
             trace: tape.finish(),
         }
     }
+}
+
+/// The group that shares sequences, where the network's attention can reach over it.
+fn context_group(net: &dyn Net, world: &World) -> Context {
+    if world.mesh.context < 2 || !net.shares_sequences() {
+        return Context::ALONE;
+    }
+    Context {
+        group: world.mesh.context.into(),
+        attention: world.parallel.context,
+    }
+}
+
+/// The pipeline of which this is one rank, where the network can be cut into stages and the schedule is modelled.
+fn pipeline_of(net: &dyn Net, training: &Training, world: &World) -> Option<Pipeline> {
+    /// So many micro-batches a rank show every state of a schedule that keeps no more in flight; so many in all are run.
+    const IN_TURNS: usize = 4;
+    const MOST: usize = 256;
+    let ranks = usize::try_from(world.mesh.stages).ok()?;
+    // FSDP keeps a stage whole from its first pass to its last, which its wrapper does not.
+    let sharded = world.mesh.shard > 1;
+    if ranks < 2 || sharded || !net.has_stages() {
+        return None;
+    }
+    let schedule = world.parallel.schedule;
+    let asked = usize::try_from(training.accumulation)
+        .unwrap_or(MOST)
+        .max(1);
+    let most = match schedule {
+        Schedule::GPipe | Schedule::LoopedBfs => MOST,
+        _ => IN_TURNS * ranks,
+    };
+    let pipeline = Pipeline {
+        schedule,
+        ranks,
+        stages: usize::try_from(world.parallel.virtual_stages).ok()?.max(1),
+        rank: usize::try_from(world.rank.stage).ok()?.min(ranks - 1),
+        micro_batches: asked.min(most).min(MOST),
+    };
+    pipeline.is_modelled().then_some(pipeline)
 }
 
 /// The group over which the network's modules are split, where its library has a plan for it.

@@ -146,6 +146,7 @@ fn edges_of(inputs: &[&Tensor]) -> Option<Edges> {
     let core = inputs.first()?.core();
     if !core.mode.get().grad
         || core.budget.is_spent()
+        || core.left_out.get()
         || !inputs.iter().any(|input| input.requires_grad())
     {
         return None;
@@ -313,6 +314,12 @@ impl Ord for Ready {
 }
 
 impl Tape {
+    /// The same of all outputs, each with its gradient.
+    pub fn backward_through(&self, outputs: &[Tensor], gradients: &[Tensor]) {
+        let gradients: Vec<_> = gradients.iter().cloned().map(Some).collect();
+        self.backward_from(outputs, &gradients);
+    }
+
     /// The engine: nodes run in falling order of their sequence numbers, leaves as soon as they are ready.
     pub(in crate::tape) fn run_backward(&self, roots: Vec<(Edge, Tensor)>) {
         for (root, _) in &roots {

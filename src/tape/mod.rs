@@ -96,6 +96,8 @@ pub(in crate::tape) struct Core {
     /// A recomputation has saved all it is asked for. PyTorch leaves the segment there by an exception; here the rest of it
     /// runs without allocating.
     stopped: Cell<bool>,
+    /// What runs belongs to another rank's stage: it only gives shapes.
+    left_out: Cell<bool>,
     /// Nothing is recorded any more.
     closed: Cell<bool>,
     sequence: Cell<u32>,
@@ -157,6 +159,7 @@ impl Tape {
             phase: Cell::default(),
             step: Cell::new(0),
             stopped: Cell::new(false),
+            left_out: Cell::new(false),
             closed: Cell::new(false),
             sequence: Cell::new(0),
             open: Cell::default(),
@@ -316,7 +319,7 @@ impl Tape {
 
     /// Keeps a tensor as long as the graph of the loss lives.
     pub fn hold_with_graph(&self, tensor: &Tensor) {
-        if self.0.mode.get().declaring {
+        if self.0.mode.get().declaring || self.0.left_out.get() {
             return;
         }
         self.0.contexts.borrow_mut().push(tensor.clone());
@@ -347,7 +350,7 @@ impl Tape {
 
 impl Core {
     fn kernel(&self, op: &'static str, dtype: DType, work: [f64; 2], count: u32) {
-        if self.stopped.get() || self.mode.get().declaring {
+        if self.stopped.get() || self.left_out.get() || self.mode.get().declaring {
             return;
         }
         self.last_op.set(op);

@@ -155,6 +155,16 @@ impl Tape {
         self.mode().declaring
     }
 
+    /// Leaves out what runs from now on, or no more: it only gives shapes. Returns whether it was left out before.
+    pub fn leave_out(&self, out: bool) -> bool {
+        self.0.left_out.replace(out)
+    }
+
+    /// Whether what runs is left out.
+    pub fn leaves_out(&self) -> bool {
+        self.0.left_out.get()
+    }
+
     /// `torch.is_grad_enabled()`.
     pub fn grad_enabled(&self) -> bool {
         self.mode().grad

@@ -215,7 +215,9 @@ impl Tape {
         let data = self.parameter_memory(name, bytes, layout, dtype);
         let count = count.saturating_mul(self.0.open.get().times().into());
         let param = self.leaf(data, name, count, trainable);
-        self.0.params.borrow_mut().push(param.clone());
+        if !self.0.left_out.get() {
+            self.0.params.borrow_mut().push(param.clone());
+        }
         param
     }
 
@@ -270,6 +272,11 @@ impl Tensor {
             return self.clone();
         }
         self.as_leaf().tensor()
+    }
+
+    /// A leaf of the graph that another rank's stage has sent: its gradient comes to it.
+    pub fn as_received(&self) -> Rc<Param> {
+        self.as_leaf()
     }
 
     /// A leaf of the graph with this memory: gradients stop at it.

@@ -78,7 +78,7 @@ impl Core {
         category: Category,
     ) -> Option<u32> {
         let mode = self.mode.get();
-        let unmade = self.stopped.get() || (mode.declaring && !mode.setup);
+        let unmade = self.stopped.get() || self.left_out.get() || (mode.declaring && !mode.setup);
         if !self.budget.allows_one_more() || bytes == 0 || unmade {
             return None;
         }
@@ -352,6 +352,25 @@ impl Tensor {
     /// The same tensor with another history; an in-place operation returns this.
     pub(in crate::tape) fn with_edge(&self, edge: Option<Edge>) -> Self {
         self.sharing(self.inner().layout.clone(), edge, self.inner().view)
+    }
+
+    /// Where its gradient goes, without its memory (`torch.autograd.graph.GradientEdge`).
+    pub fn edge_alone(&self) -> Self {
+        let Inner {
+            core,
+            layout,
+            edge,
+            dtype,
+            ..
+        } = self.inner();
+        Self::from(Inner {
+            core: core.clone(),
+            layout: layout.clone(),
+            edge: edge.clone(),
+            block: None,
+            dtype: *dtype,
+            view: false,
+        })
     }
 
     /// `with_edge` for a tensor nobody else holds yet, which spares an allocation.

@@ -9,8 +9,11 @@ use crate::step::{self, RunPlan};
 
 type Object = Map<String, Value>;
 
+/// A feature, and whether a record uses it.
+type Feature = (&'static str, fn(&Object) -> bool);
+
 /// What a record may use that is not modelled, each by the name that a refusal gives it.
-const NOT_MODELLED: &[(&str, fn(&Object) -> bool)] = &[
+const NOT_MODELLED: &[Feature] = &[
     ("DeepSpeed without ZeRO", |knobs| is_zero(knobs, 0)),
     ("adapters under ZeRO stage 3", |knobs| {
         is_zero(knobs, 3) && knobs.get("lora").is_some_and(Value::is_object)
@@ -20,9 +23,14 @@ const NOT_MODELLED: &[(&str, fn(&Object) -> bool)] = &[
             .get("ds_cfg")
             .is_some_and(|config| config.get("_bf16").is_some())
     }),
-    ("context parallel", |knobs| beyond(knobs, "cp")),
-    ("Ulysses", |knobs| beyond(knobs, "ulysses")),
-    ("pipeline parallel", |knobs| beyond(knobs, "pp")),
+    ("this pipeline schedule", |knobs| {
+        ["zb", "zbv", "dualpipev"]
+            .iter()
+            .any(|name| is(knobs, "pp_sched", name))
+    }),
+    ("sharding the stages of a pipeline", |knobs| {
+        beyond(knobs, "fsdp") && beyond(knobs, "pp")
+    }),
     ("expert parallel", |knobs| beyond(knobs, "ep")),
     ("Megatron-Core", |knobs| is(knobs, "engine", "mg")),
     ("TRL", |knobs| is(knobs, "trainer", "sft")),
@@ -76,6 +84,11 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         if let Some(lora) = &mut training.lora {
             lora.fp32_adapters = false;
         }
+    }
+    if beyond(knobs, "pp") {
+        let micro_batches = knobs.get("pp_micro").and_then(Value::as_u64);
+        training.accumulation = micro_batches.unwrap_or(1);
+        training.keep_outputs = knobs.get("hold_pred").and_then(Value::as_bool) == Some(true);
     }
     let plan = RunPlan {
         world: world(knobs, dims)?,

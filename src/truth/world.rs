@@ -62,10 +62,9 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
         bucket_view: flag("gabv", false),
         partition_optimizer: text("strategy") == Some("zero1_torch"),
         wrap: match (text("wrap").unwrap_or("layer"), text("trainer")) {
-            ("layer", Some(_)) => Wrap::Ends,
             ("layer", None) => Wrap::Layers,
             ("layer+emb", _) => Wrap::Embedding,
-            ("layer+emb+head", _) => Wrap::Ends,
+            ("layer", Some(_)) | ("layer+emb+head", _) => Wrap::Ends,
             ("root", _) => Wrap::Root,
             (other, _) => return Err(format!("wrap `{other}` is not known")),
         },

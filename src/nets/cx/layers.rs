@@ -20,13 +20,13 @@ impl Cx {
         layer: impl Fn(&Self, &[Tensor], usize) -> Vec<Tensor> + Clone + 'static,
     ) -> Vec<Tensor> {
         let layer = Rc::new(layer);
-        let within_budget = |_: &usize| !self.tape.spent();
-        (0..count as usize)
-            .take_while(within_budget)
-            .fold(state, |state, i| {
-                let layer = layer.clone();
-                self.layer(name, i, state, move |cx, state| layer(cx, state, i))
-            })
+        let within_budget = |_: &u64| !self.tape.spent();
+        let (range, state) = self.enter_layers(count, state);
+        let state = range.take_while(within_budget).fold(state, |state, i| {
+            let (layer, i) = (layer.clone(), i as usize);
+            self.layer(name, i, state, move |cx, state| layer(cx, state, i))
+        });
+        self.leave_layers(state)
     }
 
     /// A list of layers that are all alike: those after the first are run once for all.
@@ -62,14 +62,26 @@ impl Cx {
         state: Vec<Tensor>,
         layer: &dyn Fn(Vec<Tensor>, usize) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
-        const LEAST_TO_FOLD: u64 = 4;
-        let period = period.max(1);
+        let (range, state) = self.enter_layers(count, state);
+        let (start, count) = (range.start, range.end - range.start);
         let run = |state, from: u64, to: u64| {
             let within_budget = |_: &u64| !self.tape.spent();
             (from..to)
                 .take_while(within_budget)
-                .fold(state, |state, i| layer(state, i as usize))
+                .fold(state, |state, i| layer(state, (start + i) as usize))
         };
+        self.leave_layers(self.folded_run(count, period.max(1), state, &run))
+    }
+
+    /// Runs so many layers, the equal periods of them once for all.
+    fn folded_run(
+        &self,
+        count: u64,
+        period: u64,
+        state: Vec<Tensor>,
+        run: &dyn Fn(Vec<Tensor>, u64, u64) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        const LEAST_TO_FOLD: u64 = 4;
         let periods = count / period;
         let last = match self.env.folding {
             _ if periods < LEAST_TO_FOLD => 1,

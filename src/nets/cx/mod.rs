@@ -1,9 +1,11 @@
 //! Where a forward function stands: its module path, its parameters, and how it is run.
 
 mod checkpoint;
+mod context;
 mod layers;
 mod params;
 mod split;
+mod stage;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,8 +16,10 @@ use crate::parallel::{Role, Unwrapped, Wrapper};
 use crate::scenario::{Precision, Training};
 use crate::tape::{DType, Folding, Scope, Tape, Tensor};
 pub use checkpoint::Region;
+pub use context::Context;
 use params::Named;
 pub use split::{Plan, Split, TensorParallel};
+pub use stage::{Stage, Stages};
 
 /// How a network is run; the same for all its modules.
 #[derive(Debug)]
@@ -29,6 +33,8 @@ pub struct Env {
     /// Which equal layers are run once for all.
     pub folding: Folding,
     pub tensor: TensorParallel,
+    pub stages: Rc<Stages>,
+    pub context: Context,
     /// What a loop that computes its own loss calls by a name until it binds the name again.
     pub named: Rc<RefCell<Vec<Tensor>>>,
     /// What stands around the model and its modules.
@@ -63,6 +69,8 @@ impl Env {
             weights,
             autocast,
             tensor: TensorParallel::ALONE,
+            stages: Rc::default(),
+            context: Context::ALONE,
             named: Rc::default(),
             wrapper: Rc::new(Unwrapped),
             widest: Rc::default(),
@@ -119,6 +127,8 @@ impl Cx {
             folding: self.env.folding,
             tensor: self.env.tensor,
             wrapper: self.env.wrapper.clone(),
+            stages: self.env.stages.clone(),
+            context: self.env.context,
             params: self.env.params.clone(),
             tied: self.env.tied.clone(),
             named: self.env.named.clone(),

@@ -132,6 +132,10 @@ impl Cx {
     }
 
     fn keep(&self, name: &'static str, param: Rc<Param>) {
+        // What another rank has is no parameter here.
+        if self.tape.leaves_out() {
+            return;
+        }
         let mut all = self.env.params.borrow_mut();
         let place = self.scope.index();
         if all.len() <= place {

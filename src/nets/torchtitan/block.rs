@@ -4,7 +4,6 @@ use super::Transformer;
 use super::rope::rotated;
 use crate::nets::Cx;
 use crate::tape::Tensor;
-use crate::tape::ops::AttentionMask;
 
 impl Transformer {
     pub(super) fn block(&self, cx: &Cx, x: &Tensor, freqs_cis: &Tensor) -> Tensor {
@@ -37,14 +36,16 @@ impl Transformer {
         let mut xv = project("wv", self.key_value_heads);
         xq = rotated(&xq, freqs_cis);
         xk = rotated(&xk, freqs_cis);
+        [xq, xk, xv] = [&xq, &xk, &xv].map(|x| cx.tokens_gathered(x));
         let repeats = xq.size(2) / xk.size(2).max(1);
         xk = repeat_kv(&xk, repeats);
         xv = repeat_kv(&xv, repeats);
         let mut output = {
             let [q, k, v] = [&xq, &xk, &xv].map(|t| t.transpose(1, 2));
-            q.attention(&k, &v, &AttentionMask::Causal, 0.0)
+            cx.causal_attention([&q, &k, &v])
         };
         output = output.transpose(1, 2).contiguous();
+        output = cx.heads_gathered(output);
         output = output.view(&[b, s, output.size(2) * d]);
         let out = cx.linear("wo", &output, self.dim, false);
         drop((xq, xk, xv));

@@ -68,6 +68,14 @@ impl Net for Transformer {
         true
     }
 
+    fn has_stages(&self) -> bool {
+        true
+    }
+
+    fn shares_sequences(&self) -> bool {
+        true
+    }
+
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
         let [tokens, labels, ..] = batch else {
             return Output::empty(cx);
@@ -106,8 +114,12 @@ fn cross_entropy_loss(cx: &Cx, pred: &Tensor, labels: &Tensor) -> Tensor {
 impl Transformer {
     fn model(&self, cx: &Cx, tokens: &Tensor) -> Tensor {
         let start = cx.tape.construction_point();
-        let positions = self.max_positions.max(tokens.size(1));
-        let freqs_cis = cx.buffer("freqs_cis", [positions, self.head_dim / 2, 2], DType::F32);
+        let positions = self
+            .max_positions
+            .max(tokens.size(1).saturating_mul(cx.env.context.group));
+        let freqs_cis = cx.for_every_stage(|| {
+            cx.buffer("freqs_cis", [positions, self.head_dim / 2, 2], DType::F32)
+        });
         let registered = cx.tape.construction_point();
         let h = cx.as_role(Role::InputEmbedding, "tok_embeddings", tokens, |tokens| {
             cx.embedding("tok_embeddings", tokens, self.vocab, self.dim)

@@ -36,6 +36,7 @@ mod quantised;
 mod recorded;
 mod recurrent;
 mod reduce;
+mod ring;
 mod scan;
 mod scatter;
 mod shape;
