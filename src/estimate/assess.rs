@@ -1,11 +1,12 @@
 //! The estimate, read from a run and the allocator's replay of it.
 
-use super::engine::STEPS;
+use super::engine::{self, STEPS};
 use super::uncertainty::Uncertainty;
 use super::{
     Category, Doubts, Estimate, Growth, Part, Peaks, Phase, Unsupported, alive_at, by_category,
     by_module, device, divided, host, names, time,
 };
+use crate::nets::graph::Graph;
 use crate::order::{Map, sorted};
 use crate::scenario::{Attention, Case, Scenario};
 use crate::step::Run;
@@ -34,7 +35,12 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
     let (host, disk) = host::beside(run, peaks.phases.last(), scenario);
     // A declared network has no family of which anything is known.
     let architecture = case.listed_model().map_or("declared", |model| model.arch);
-    let doubts = Doubts::of(architecture);
+    let recorded = engine::recorded(case).and_then(Result::ok);
+    let unruled = recorded.as_ref().map_or_else(Vec::new, Graph::unruled);
+    let doubts = Doubts {
+        unruled: !unruled.is_empty(),
+        ..Doubts::of(architecture)
+    };
     let uncertainty = doubts.uncertainty();
     let allocated = uncertainty.band(Bytes::new(highest.bytes));
     let reserved = Doubts {
@@ -99,7 +105,13 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         growth: grown,
         full_in_epoch,
         fits: usable.map(|usable| device.expected + grown <= usable),
-        not_modelled: not_modelled(run, uncertainty, scenario),
+        not_modelled: {
+            let mut missing = not_modelled(run, uncertainty, scenario);
+            missing.extend(unruled.into_iter().map(|(name, count)| {
+                format!("what the kernels of {name} take besides their results ({count} calls)")
+            }));
+            missing
+        },
     })
 }
 

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 
 use super::{Unsupported, device, resume, software};
+use crate::nets::graph::Graph;
 use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
-use crate::scenario::network::Network;
+use crate::scenario::network::Recording;
 use crate::scenario::{Case, Objective, Parallelism, Problem, Sampler, Scenario};
 use crate::step::{self, Detail, Run, RunPlan};
 use crate::tape::Machine;
@@ -93,15 +94,21 @@ impl<'a> Engine<'a> {
     }
 }
 
+/// The recorded model of a case that has one.
+pub(super) fn recorded(case: &Case) -> Option<Result<Graph, Unsupported>> {
+    let network = case.scenario.model.network.as_ref()?;
+    let document = network.recording().map(Recording::document)?;
+    Some(nets::graph::from_document(document).map_err(Unsupported::Recording))
+}
+
 fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     let (model, data) = (&case.scenario.model, &case.scenario.data);
     let has_task = case.scenario.training.task.objective != Objective::Pretraining;
     if has_task && model.network.is_some() {
         return Err(no_task(case));
     }
-    if let Some(recording) = model.network.as_ref().and_then(Network::recording) {
-        let graph = nets::graph::from_document(recording.document());
-        let net = nets::graph::net(Rc::new(graph.map_err(Unsupported::Recording)?));
+    if let Some(graph) = recorded(case) {
+        let net = nets::graph::net(Rc::new(graph?));
         net.supports(data, &case.scenario.training)
             .map_err(Unsupported::Model)?;
         return Ok(net);

@@ -29,6 +29,8 @@ pub struct Doubts {
     pub longest: bool,
     /// Evaluations ran in the same process, and count.
     pub evaluations: bool,
+    /// Operations of a recorded model for which only their results are counted.
+    pub unruled: bool,
 }
 
 /// Relative bounds.
@@ -57,7 +59,8 @@ impl Doubts {
     /// is a part, software not known ±3 %, 16 bits on older torch -0.5..+5 %. What a compiled layer keeps is
     /// between its products' inputs alone, about half of what layers keep, and everything; what stands in
     /// for an adapter keeps between a frozen layer's nothing and a further copy of each input; an evaluation's blocks stay
-    /// reserved; samples padded to the longest of a batch may all be shorter than the limit.
+    /// reserved; samples padded to the longest of a batch may all be shorter than the limit; a kernel without a rule may take
+    /// as much again as sorting and scattering kernels do that have one.
     pub fn uncertainty(self) -> Uncertainty {
         let widths = [
             (true, 0.005, 0.005),
@@ -70,6 +73,7 @@ impl Doubts {
             (self.stand_in, 0.05, 0.10),
             (self.longest, 0.05, 0.0),
             (self.evaluations, 0.0, 0.05),
+            (self.unruled, 0.0, 0.05),
         ];
         let (mut below, mut above) = (0.0, 0.0);
         for (_, low, high) in widths.iter().filter(|(applies, ..)| *applies) {

@@ -16,6 +16,8 @@ pub fn read(document: &Document) -> Imported {
     let mut problems = Vec::new();
     match graph::from_document(document) {
         Ok(graph) => {
+            let printable = |c: &char| !c.is_control();
+            scenario.model.id = graph.name.chars().filter(printable).take(80).collect();
             if let Some((batch, length)) = graph.example() {
                 scenario.data.micro_batch = batch;
                 scenario.data.sequence = length;

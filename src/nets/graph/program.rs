@@ -16,6 +16,28 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// Operations of its first program that make memory and have no rule, with how often each is called.
+    pub fn unruled(&self) -> Vec<(String, usize)> {
+        let mut all: Vec<(String, usize)> = Vec::new();
+        let Some(program) = self.programs.first() else {
+            return all;
+        };
+        let backward = program.steps.nodes.iter().flat_map(|node| &node.steps);
+        for step in program.steps.forward.iter().chain(backward) {
+            let Step::Call { call, made, .. } = step else {
+                continue;
+            };
+            let other = program.calls.get(*call as usize).and_then(Call::unruled);
+            if let Some(name) = other.filter(|_| !made.is_empty()) {
+                match all.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, count)) => *count += 1,
+                    None => all.push((name.to_string(), 1)),
+                }
+            }
+        }
+        all
+    }
+
     /// A batch and a length that it was recorded at.
     pub fn example(&self) -> Option<(u64, u64)> {
         let program = self.programs.first()?;

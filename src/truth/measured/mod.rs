@@ -89,6 +89,7 @@ fn doubts(record: &Value) -> Doubts {
     let category = text(record, "category");
     let vision = category.starts_with("vision");
     Doubts {
+        unruled: false,
         convolutions: vision && !text(record, "model").contains("vit"),
         reserved: matches!(counts, Ok(Counts::Reserved | Counts::Device)),
         driver: counts == Ok(Counts::Device),
