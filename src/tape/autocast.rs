@@ -2,6 +2,8 @@
 //!
 //! Follows aten/src/ATen/autocast_mode.cpp (`cached_cast`) and the operation lists of autocast_mode.h.
 
+use std::rc::Rc;
+
 use super::{Category, DType, Tensor};
 
 impl Tensor {
@@ -34,21 +36,26 @@ impl Tensor {
 
     /// Copies of fp32 leaves that need a gradient are kept until autocast ends; all else is cast at each use.
     fn cached_cast(&self, low: DType) -> Tensor {
-        let key = self
+        let leaf = self
             .leaf()
             .filter(|_| self.dtype() == DType::F32 && !self.is_view());
-        let Some(key) = key else { return self.to(low) };
+        let Some(leaf) = leaf else {
+            return self.to(low);
+        };
         let core = self.core();
         let found = core
             .cast_cache
             .borrow()
             .iter()
-            .find(|(id, _)| *id == key)
+            .find(|(cached, _)| Rc::ptr_eq(cached, leaf))
             .map(|(_, cast)| cast.clone());
         found.unwrap_or_else(|| {
             let cast = self.to(low);
             cast.set_category(Category::AutocastCopies);
-            core.cast_cache.borrow_mut().push((key, cast.clone()));
+            // Without a graph nothing else holds the leaf between two uses of a weight.
+            core.cast_cache
+                .borrow_mut()
+                .push((leaf.clone(), cast.clone()));
             cast
         })
     }

@@ -44,6 +44,7 @@ pub use tensor::Tensor;
 pub use torch::{AdamStep, Torch};
 pub use trace::{Block, Event, Group, Kernel, Mark, Scope, Trace, rounded};
 
+use autograd::Node;
 use checkpoint::SavedTensorHook;
 use trace::ScopeEntry;
 
@@ -105,7 +106,7 @@ pub(in crate::tape) struct Core {
     open: Cell<fold::Open>,
     /// The engine never sums gradients in place.
     accumulates_out_of_place: Cell<bool>,
-    cast_cache: RefCell<Vec<(usize, Tensor)>>,
+    cast_cache: RefCell<Vec<(Rc<Node>, Tensor)>>,
     /// The workspaces cuBLAS keeps, where its version does: the loop's thread has one, backward's another.
     cublas: Cell<[Option<u32>; 2]>,
     layouts: layout::Recent,

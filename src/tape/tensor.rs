@@ -3,7 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use super::autograd::Edge;
+use super::autograd::{Edge, Node};
 use super::layout::Shared;
 use super::spare::{Spare, keep, placed};
 use super::{Block, Category, Core, DType, Dims, Event, Layout, Tape};
@@ -232,10 +232,10 @@ impl Tensor {
     pub(in crate::tape) fn is_leaf_param(&self) -> bool {
         self.leaf().is_some()
     }
-    /// A name for the leaf of the graph that it is, if it is one, while the graph lives.
-    pub(in crate::tape) fn leaf(&self) -> Option<usize> {
+    /// The leaf of the graph that it is, if it is one.
+    pub(in crate::tape) fn leaf(&self) -> Option<&Rc<Node>> {
         let edge = self.inner().edge.as_ref()?;
-        edge.node.is_leaf().then(|| Rc::as_ptr(&edge.node) as usize)
+        edge.node.is_leaf().then_some(&edge.node)
     }
     /// A name for the storage that no other living storage has.
     pub(in crate::tape) fn storage_id(&self) -> Option<u32> {

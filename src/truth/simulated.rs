@@ -56,7 +56,9 @@ impl Metric {
                     Phase::Backward => "backward",
                     Phase::Optimizer => "optimizer",
                     Phase::Evaluation => "evaluation",
-                    Phase::Setup | Phase::Generation | Phase::Reference | Phase::Resume => return None,
+                    Phase::Setup | Phase::Generation | Phase::Reference | Phase::Resume => {
+                        return None;
+                    }
                 };
                 record["phase_peaks"][name].as_u64()
             }
