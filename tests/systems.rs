@@ -1,5 +1,7 @@
 //! Whatever is proposed for a research system can be run: its own program's files say the proposed scenario.
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
 use headroom::estimate::Estimate;
 use headroom::scenario::{Scenario, presets, settings};
 use headroom::strategy::{Goal, MOVES, ladder};
@@ -17,11 +19,9 @@ fn check(preset: &str, proposed: &Scenario, by: &str) {
     let files = files.unwrap_or_else(|problems| panic!("{preset}, {by}: {problems:?}"));
     let script = files.iter().find(|file| file.name == "launch.sh").unwrap();
     let lines = script.contents.lines();
-    let link = lines
-        .filter_map(|line| line.strip_prefix("# Scenario: "))
-        .next();
+    let mut links = lines.filter_map(|line| line.strip_prefix("# Scenario: "));
     assert_eq!(
-        &share::read(link.unwrap()).scenario,
+        &share::read(links.next().unwrap()).scenario,
         proposed,
         "{preset}, {by}"
     );

@@ -33,8 +33,8 @@ fn course(world: World, training: &Training, folding: Folding) -> (Vec<[u64; 2]>
         ..Data::default()
     };
     let plan = RunPlan {
-        world,
         folding,
+        world,
         ..RunPlan::first_steps(3)
     };
     let machine = Machine::default();

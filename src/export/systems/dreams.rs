@@ -79,7 +79,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if scenario.training.accumulation > 1 {
         options.push(asked.flag("--accumulate_grad_batches", scenario.training.accumulation));
     }
-    if runtime.eval_limit != 1.0 {
+    // All of them, where nothing is said.
+    if runtime.eval_limit.to_bits() != 1.0_f64.to_bits() {
         options.push(asked.flag("--limit_val_batches", runtime.eval_limit));
     }
     if runtime.eval_keeps == 0 {
