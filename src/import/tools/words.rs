@@ -57,5 +57,9 @@ pub(super) fn precision(document: &Document, has_adapters: bool) -> Option<Preci
     } else {
         Precision::Fp32
     };
+    if is_axolotl && !given {
+        // `bf16` is "auto" where a file says nothing (axolotl/utils/schemas/config.py).
+        return Some(Precision::AmpBf16OnBf16);
+    }
     given.then_some(precision)
 }
