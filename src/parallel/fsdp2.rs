@@ -12,21 +12,12 @@ use super::{Role, World, Wrapper, is_accelerate};
 use crate::scenario::{Offload, PolicyType, Trainer, Training, Wrap};
 use crate::tape::fold::Fold;
 use crate::tape::{Category, DType, Param, Relay, Scope, Stream, Tape, Tensor};
-use group::ParamGroup;
+use group::{ParamGroup, Unit};
 use param::ShardedParam;
 
 /// The streams of `FSDPCommContext`.
 const ALL_GATHER: Stream = Stream::side(1);
 const REDUCE_SCATTER: Stream = Stream::side(2);
-
-/// The modules of one call of `fully_shard`.
-struct Unit {
-    /// In the order in which they run.
-    scopes: Vec<Scope>,
-    fold: Option<Fold>,
-    /// `reshard_after_forward`.
-    reshards: bool,
-}
 
 /// `fully_shard` on the modules of a wrap policy and on the root.
 pub struct FullyShard(Rc<State>);

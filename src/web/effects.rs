@@ -5,7 +5,7 @@ use leptos::prelude::*;
 
 use super::places::Place;
 use super::session::Session;
-use super::signals::whenever;
+use super::signals::{once_rested, whenever};
 use super::verdict::Sentence;
 use super::{browser, text};
 use crate::scenario::Scenario;
@@ -29,27 +29,6 @@ pub fn opening() -> Session {
         session.yours.set(other.then_some(draft));
     }
     session
-}
-
-/// Acts once what `watch` reads has not changed for so many milliseconds. `watch` is told whether it reads for the first
-/// time, and says whether anything is due. Memos it must read, with nothing done to them if need be: one that nobody has
-/// read yet follows nothing.
-pub fn once_rested(
-    delay: i32,
-    act: impl FnMut() + 'static,
-    watch: impl Fn(bool) -> bool + 'static,
-) {
-    rest(delay, Box::new(act), Box::new(watch));
-}
-
-fn rest(delay: i32, act: Box<dyn FnMut()>, watch: Box<dyn Fn(bool) -> bool>) {
-    let timer = StoredValue::new_local(browser::Timer::new(delay, act));
-    // The outside here is time.
-    whenever(move |first| {
-        if watch(first) {
-            timer.with_value(browser::Timer::set);
-        }
-    });
 }
 
 /// The address and the browser's storage follow the scenario, once it has rested for a moment; and the scenario follows

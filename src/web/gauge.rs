@@ -4,6 +4,7 @@ use leptos::ev::PointerEvent;
 use leptos::prelude::*;
 
 use super::chart::labels::{self, Anchor, Label};
+use super::colours::CATEGORIES;
 use super::session::Session;
 use super::tone::Tone;
 use super::{browser, chart, text};
@@ -30,22 +31,6 @@ impl Piece {
         }
     }
 }
-
-/// All categories in drawing order: what stays, what is kept, what passes, what surrounds it.
-pub const CATEGORIES: [Category; 12] = [
-    Category::Parameters,
-    Category::OptimizerStates,
-    Category::Gradients,
-    Category::Ema,
-    Category::Buffers,
-    Category::Inputs,
-    Category::Activations,
-    Category::AutocastCopies,
-    Category::BackwardTemporaries,
-    Category::OptimizerTemporaries,
-    Category::Workspace,
-    Category::Rounding,
-];
 
 /// What lies on the device at the peak, in drawing order.
 pub fn pieces(estimate: &Estimate) -> Vec<(Piece, Bytes)> {

@@ -8,6 +8,7 @@ mod beside;
 mod breakdown;
 mod browser;
 mod chart;
+mod colours;
 mod combo;
 mod compare;
 mod doctor;

@@ -1,30 +1,13 @@
 //! The answer as a drawing that stands alone: the sentence, the bar to scale, its parts, and the link inside.
 
-use super::breakdown::lines;
+use super::breakdown::lines::lines;
+use super::colours::COLOURS;
 use super::gauge::{Gauge, pieces};
 use super::origin::metadata;
 use super::session::Answer;
 use super::text;
 use super::verdict::Sentence;
 use crate::units::UnitStyle;
-
-/// The light theme's colours of the parts, which a file cannot ask the style sheets for.
-pub const COLOURS: [(&str, &str); 14] = [
-    ("parameters", "#1f56a3"),
-    ("gradients", "#338ab8"),
-    ("optimizer-states", "#3c3b8e"),
-    ("ema", "#62a9b3"),
-    ("buffers", "#9dacbb"),
-    ("inputs", "#4a8a57"),
-    ("activations", "#d0923a"),
-    ("autocast-copies", "#d9c680"),
-    ("backward-temporaries", "#b85a33"),
-    ("optimizer-temporaries", "#a14370"),
-    ("workspace", "#8a8178"),
-    ("rounding", "#b3b1ab"),
-    ("cached", "#9aa0a6"),
-    ("context", "#646b73"),
-];
 
 const WIDTH: f64 = 720.0;
 const EDGE: f64 = 24.0;

@@ -1,6 +1,6 @@
 //! The answer as Markdown, for issues, notebooks and chats.
 
-use super::breakdown::lines;
+use super::breakdown::lines::lines;
 use super::session::Answer;
 use super::text;
 use super::verdict::Sentence;

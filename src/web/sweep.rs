@@ -5,10 +5,9 @@ use leptos::prelude::*;
 use leptos::reactive::spawn_local;
 
 use super::chart::{Drawing, SavePicture};
-use super::effects::once_rested;
 use super::saves::Saves;
 use super::session::Session;
-use super::signals::memo;
+use super::signals::{memo, once_rested};
 use super::table::{Folded, Table};
 use super::{browser, chart, saves, text};
 use crate::estimate::{Band, Estimate, Fit, estimate};

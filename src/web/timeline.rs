@@ -4,11 +4,10 @@ use leptos::ev::{Event, PointerEvent};
 use leptos::prelude::*;
 
 use super::chart::{Course, Drawing, SavePicture};
-use super::effects::once_rested;
-use super::gauge::CATEGORIES;
+use super::colours::CATEGORIES;
 use super::saves::Saves;
 use super::session::{Answer, Session};
-use super::signals::memo;
+use super::signals::{memo, once_rested};
 use super::table::{Folded, Swatch, Table};
 use super::{browser, chart, saves, text};
 use crate::estimate::{self, At, Category, Estimate, Instant, Phase, Prediction, TensorGroup};

@@ -2,11 +2,10 @@
 
 use leptos::prelude::*;
 
-use super::effects::once_rested;
 use super::measured::Calibrated;
 use super::places::PlaceLinks;
 use super::session::{Answer, Session};
-use super::signals::memo;
+use super::signals::{memo, once_rested};
 use super::tone::Tone;
 use super::{browser, text};
 use crate::estimate::{Estimate, Fit};

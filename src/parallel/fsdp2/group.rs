@@ -2,8 +2,18 @@
 
 use std::cell::{Cell, RefCell};
 
-use super::{ShardedParam, Unit};
+use super::param::ShardedParam;
+use crate::tape::fold::Fold;
 use crate::tape::{Category, DType, Scope, Tape, Tensor};
+
+/// The modules of one call of `fully_shard`.
+pub(super) struct Unit {
+    /// In the order in which they run.
+    pub scopes: Vec<Scope>,
+    pub fold: Option<Fold>,
+    /// `reshard_after_forward`.
+    pub reshards: bool,
+}
 
 /// `FSDPParamGroup`.
 pub(super) struct ParamGroup {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{World, is_accelerate};
+use crate::parallel::{World, is_accelerate};
 use crate::scenario::Offload;
 use crate::tape::{DType, Layout, Param, Tape};
 

@@ -6,8 +6,8 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::bucket::Bucket;
+use super::config::{Config, MASTER};
 use super::partition::Flat;
-use super::{Config, MASTER};
 use crate::parallel::{World, Wrapper, is_accelerate};
 use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Tape, Tensor};
 

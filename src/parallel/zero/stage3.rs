@@ -5,8 +5,8 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::bucket::Bucket;
+use super::config::{Config, MASTER};
 use super::coordinator::{Coordinator, Limits};
-use super::{Config, MASTER};
 use crate::parallel::{World, Wrapper};
 use crate::scenario::Offload;
 use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Tape, Tensor};

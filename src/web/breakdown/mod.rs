@@ -1,6 +1,7 @@
 //! The breakdown: the gauge and the table that names its parts, explains each and holds the same numbers.
 
 mod inside;
+pub(super) mod lines;
 mod modules;
 mod tree;
 
@@ -11,36 +12,17 @@ pub(super) use tree::Node;
 
 use leptos::prelude::*;
 
-use super::gauge::{Meter, Piece, pieces};
+use super::gauge::{Meter, Piece};
 use super::origin::origin;
 use super::session::{Answer, Session};
 use super::signals::memo;
 use super::table::{Folded, Swatch, Table};
 use super::{browser, picture, text};
-use crate::estimate::{At, Estimate, Prediction, TensorGroup};
+use crate::estimate::{At, Prediction, TensorGroup};
 use crate::units::{Bytes, UnitStyle};
 use inside::Inside;
+use lines::{Line, lines, share};
 use modules::Modules;
-
-/// One line of the table, in words.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Line {
-    pub piece: Piece,
-    pub bytes: String,
-    pub share: String,
-}
-
-pub fn lines(estimate: &Estimate, units: UnitStyle) -> Vec<Line> {
-    let whole = estimate.device.expected;
-    pieces(estimate)
-        .into_iter()
-        .map(|(piece, bytes)| Line {
-            piece,
-            bytes: bytes.show(units),
-            share: share(bytes, whole),
-        })
-        .collect()
-}
 
 /// The tensors of a part: each kind in words, and the smaller ones together.
 pub fn tensors(
@@ -78,15 +60,6 @@ pub fn tensors(
         ]);
     }
     (!listed.is_empty()).then_some(listed)
-}
-
-/// A part of the whole in percent.
-pub fn share(part: Bytes, whole: Bytes) -> String {
-    match part.get() as f64 / whole.get().max(1) as f64 * 100.0 {
-        percent if percent > 0.0 && percent < 0.1 => "< 0.1 %".into(),
-        percent if percent < 9.95 => format!("{percent:.1} %"),
-        percent => format!("{percent:.0} %"),
-    }
 }
 
 #[component]

@@ -20,8 +20,7 @@ pub use timeline::{Course, cursor_at, instant_at, peak, place_of, timeline, valu
 use leptos::prelude::*;
 use plotters::style::RGBColor;
 
-use super::gauge::CATEGORIES;
-use super::picture::COLOURS as PART_COLOURS;
+use super::colours::{CATEGORIES, COLOURS as PART_COLOURS};
 use super::text;
 
 /// What a mark is. Plotters writes colours; each role has one that nothing else uses, and `dressed` makes it a class.

@@ -4,7 +4,7 @@ use super::Role;
 use super::plot::{LEFT, Mark, Plot, RIGHT};
 use crate::estimate::{Category, Instant, Part, Phase};
 use crate::units::{Bytes, UnitStyle};
-use crate::web::gauge::CATEGORIES;
+use crate::web::colours::CATEGORIES;
 use crate::web::text;
 
 /// One step as it is drawn.
