@@ -43,7 +43,7 @@ pub fn Trust() -> impl IntoView {
         <section class="panel" aria-label=text::TRUST data-testid="trust">
             <Folded title=text::TRUST class="more" id="trust">
                 <p class="quiet">{about}</p>
-                <div class="scroller" tabindex="0" role="region" aria-label=text::TRUST>
+                <div class="scroller" tabindex="0" role="region" aria-label=text::RECORDED_RUNS>
                     {table}
                 </div>
                 <p class="quiet">{text::TRUST_ALL}</p>

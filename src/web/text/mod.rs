@@ -55,6 +55,7 @@ pub fn left_out(count: usize) -> String {
     }
 }
 
+pub const RECORDED_RUNS: &str = "Recorded runs like this one";
 pub const TRUST: &str = "How far to trust this";
 pub const TRUST_SAME: &str = "Recorded runs of this model, those most like yours first: what each needed, and what is predicted from its settings alone.";
 pub const TRUST_LIKE: &str = "No run of this model was recorded. These are the most similar: what each needed, and what is predicted from its settings alone.";
