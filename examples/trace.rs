@@ -28,12 +28,12 @@ fn main() {
         "parameters {} trainable {} set up {live}",
         run.parameters, run.trainable
     );
-    for (i, mark) in trace.marks.iter().enumerate() {
+    for (i, mark) in trace.phase_starts.iter().enumerate() {
         if mark.step == step {
             println!("== {:?} {live}", mark.phase);
         }
         let until = trace
-            .marks
+            .phase_starts
             .get(i + 1)
             .map_or(trace.events.len(), |next| next.at);
         expansion.events(mark.at, until, |event| {
@@ -43,14 +43,14 @@ fn main() {
             } else {
                 live + bytes
             };
-            if let Some(block) = trace.blocks.get(event.block as usize)
+            if let Some(storage) = trace.storages.get(event.storage as usize)
                 && mark.step == step
             {
                 let sign = if event.is_free { '-' } else { '+' };
                 println!(
                     "{sign}{bytes:<14} now {live:<14} {:<24} {}",
-                    block.op,
-                    trace.path(block.scope)
+                    storage.op,
+                    trace.path(storage.scope)
                 );
             }
         });

@@ -42,7 +42,7 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
 }
 
 pub(super) fn fit(args: &Args) -> Result<Answer, Refusal> {
-    let fit = strategy::fit(&what::scenario(args)?)?;
+    let fit = strategy::largest_batch(&what::scenario(args)?)?;
     let micro_batch = fit
         .scenario
         .as_ref()

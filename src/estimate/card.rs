@@ -36,7 +36,7 @@ fn requests(trace: &Trace) -> Vec<Request> {
     let expansion = Expansion::new(trace);
     let mut events = Vec::new();
     let mut push = |event: Single| {
-        let Some(block) = trace.blocks.get(event.block as usize) else {
+        let Some(storage) = trace.storages.get(event.storage as usize) else {
             return;
         };
         let handle = event.handle;
@@ -45,7 +45,7 @@ fn requests(trace: &Trace) -> Vec<Request> {
         } else {
             Request::Malloc {
                 handle,
-                bytes: Bytes::new(block.bytes),
+                bytes: Bytes::new(storage.bytes),
                 stream: event.stream,
             }
         });

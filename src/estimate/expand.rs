@@ -1,14 +1,14 @@
-//! A folded trace, event by event: every repeat of every group with blocks of its own.
+//! A folded trace, event by event: every repeat of every group with storages of its own.
 
 use crate::allocator::Stream;
-use crate::tape::{Block, Event, Group, Trace};
+use crate::tape::{Event, Group, Storage, Trace};
 
 /// One event of the unfolded course.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Single {
-    /// Names this very copy of the block.
+    /// Names this very copy of the storage.
     pub handle: u32,
-    pub block: u32,
+    pub storage: u32,
     /// What is asked for.
     pub bytes: u64,
     pub is_free: bool,
@@ -18,11 +18,11 @@ pub struct Single {
     pub goes: bool,
 }
 
-/// Gives every copy of every block a number, and tells the events one by one.
+/// Gives every copy of every storage a number, and tells the events one by one.
 #[derive(Debug)]
 pub struct Expansion<'a> {
     trace: &'a Trace,
-    /// The first handle of each block.
+    /// The first handle of each storage.
     base: Vec<u32>,
     handles: u32,
     /// What is made and freed at once is told in one.
@@ -33,11 +33,11 @@ impl<'a> Expansion<'a> {
     pub fn new(trace: &'a Trace) -> Self {
         let mut handles: u32 = 0;
         let base = trace
-            .blocks
+            .storages
             .iter()
-            .map(|block| {
+            .map(|storage| {
                 let first = handles;
-                handles = handles.saturating_add(block.copies);
+                handles = handles.saturating_add(storage.copies);
                 first
             })
             .collect();
@@ -74,18 +74,18 @@ impl<'a> Expansion<'a> {
         usize::MAX - left
     }
 
-    /// How many copies there are of each block after the first `left` of the events from `start` to `end`. What a row's
+    /// How many copies there are of each storage after the first `left` of the events from `start` to `end`. What a row's
     /// repeats hand on counts under the names of both, the one in the other's debt.
     pub fn copies_after(&self, start: usize, end: usize, left: usize) -> Vec<i64> {
-        let mut copies = vec![0_i64; self.trace.blocks.len()];
+        let mut copies = vec![0_i64; self.trace.storages.len()];
         let mut change = |event: Event, times: i64| {
-            if let Some(place) = copies.get_mut(event.block() as usize) {
+            if let Some(place) = copies.get_mut(event.storage() as usize) {
                 *place += if event.is_free() { -times } else { times };
             }
         };
         let mut all = usize::MAX;
         self.tally(&self.before(), &mut all, &mut change);
-        let idle = self.trace.without_trace(start);
+        let idle = self.trace.repeated_steps(start);
         self.tally(&self.between(0, idle.start), &mut all, &mut change);
         self.tally(&self.between(idle.end, start), &mut all, &mut change);
         let mut left = left;
@@ -167,7 +167,7 @@ impl<'a> Expansion<'a> {
 
     /// Outside groups an event is of all copies at once; only what a group will carry on is made singly.
     fn copies(&self, event: Event) -> u32 {
-        match self.trace.blocks.get(event.block() as usize) {
+        match self.trace.storages.get(event.storage() as usize) {
             Some(entry) if entry.carried && !event.is_free() => 1,
             Some(entry) => entry.copies,
             None => 0,
@@ -192,28 +192,30 @@ impl<'a> Expansion<'a> {
 
     /// Whether what this event makes is freed by the next, and nobody takes it over in between.
     fn goes(&self, event: Event, after: &[Event], carries: &[(u32, u32)]) -> bool {
-        let block = event.block();
+        let storage = event.storage();
         let next = after.first().filter(|_| self.briefly && !event.is_free());
-        next.is_some_and(|next| next.is_free() && next.block() == block)
+        next.is_some_and(|next| next.is_free() && next.storage() == storage)
             && self
-                .entry(block)
+                .entry(storage)
                 .is_some_and(|it| it.copies == 1 && !it.carried)
             && carries
                 .iter()
-                .all(|(received, out)| *received != block && *out != block)
+                .all(|(received, out)| *received != storage && *out != storage)
     }
 
-    fn entry(&self, block: u32) -> Option<&Block> {
-        self.trace.blocks.get(block as usize)
+    fn entry(&self, storage: u32) -> Option<&Storage> {
+        self.trace.storages.get(storage as usize)
     }
 
     fn single(&self, event: Event, goes: bool) -> Single {
-        let block = event.block();
+        let storage = event.storage();
         Single {
-            handle: self.handle(block, 0),
-            block,
-            bytes: self.entry(block).map_or(0, |it| it.bytes),
-            stream: self.entry(block).map_or(0, |it| it.stream.number().into()),
+            handle: self.handle(storage, 0),
+            storage,
+            bytes: self.entry(storage).map_or(0, |it| it.bytes),
+            stream: self
+                .entry(storage)
+                .map_or(0, |it| it.stream.number().into()),
             is_free: event.is_free(),
             goes,
         }
@@ -272,18 +274,18 @@ impl<'a> Expansion<'a> {
 
     /// How an event of a group is told: under its first handle, and what becomes of that from turn to turn.
     fn turns(&self, event: Event, goes: bool, group: &Group) -> Option<(Single, Turns)> {
-        let block = event.block();
-        let entry = self.trace.blocks.get(block as usize)?;
+        let storage = event.storage();
+        let entry = self.trace.storages.get(storage as usize)?;
         let is_free = event.is_free();
         let carry = group.carries.iter().position(|(received, out)| {
             let named = if is_free { *received } else { *out };
-            named == block
+            named == storage
         });
         let turns = match carry {
             Some(i) if is_free && entry.copies == 1 => Turns::Received(i),
             Some(i) if !is_free => {
-                let received = group.carries.get(i).map_or(block, |carry| carry.0);
-                let of_received = self.trace.blocks.get(received as usize);
+                let received = group.carries.get(i).map_or(storage, |carry| carry.0);
+                let of_received = self.trace.storages.get(received as usize);
                 let kept = of_received.is_some_and(|entry| entry.copies > 1);
                 Turns::Passed(i, kept.then_some(received))
             }
@@ -293,9 +295,9 @@ impl<'a> Expansion<'a> {
         Some((self.single(event, goes), turns))
     }
 
-    fn handle(&self, block: u32, copy: u32) -> u32 {
+    fn handle(&self, storage: u32, copy: u32) -> u32 {
         self.base
-            .get(block as usize)
+            .get(storage as usize)
             .map_or(u32::MAX, |base| base + copy)
     }
 }
@@ -321,7 +323,7 @@ enum Turns {
     Own,
     /// What the neighbour passed on, by the place among what is carried.
     Received(usize),
-    /// What the next turn receives, and the block under whose handles it is kept, where it is.
+    /// What the next turn receives, and the storage under whose handles it is kept, where it is.
     Passed(usize, Option<u32>),
 }
 

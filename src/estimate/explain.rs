@@ -2,7 +2,7 @@
 
 use super::{Category, PhasePeak, alive_at};
 use crate::order::{Map, sorted};
-use crate::tape::{DType, Note, Scope, Trace};
+use crate::tape::{DType, Scope, TensorInfo, Trace};
 use crate::units::Bytes;
 
 /// Tensors that are alive at one instant: made by the same operation, of the same size, in modules that differ only by
@@ -29,12 +29,17 @@ impl TensorGroup {
 pub(super) fn groups(trace: &Trace, instant: &PhasePeak) -> Vec<TensorGroup> {
     let mut names: Map<Scope, String> = Map::new();
     let mut counts: Map<(Category, String, &str, u64), u64> = Map::new();
-    for (block, copies) in alive_at(trace, instant) {
-        let Some(block) = trace.blocks.get(block as usize) else {
+    for (storage, copies) in alive_at(trace, instant) {
+        let Some(storage) = trace.storages.get(storage as usize) else {
             continue;
         };
-        let name = names.or_insert_with(block.scope, || numberless(&trace.path(block.scope)));
-        let key = (block.category, name.clone(), block.op, block.rounded());
+        let name = names.or_insert_with(storage.scope, || numberless(&trace.path(storage.scope)));
+        let key = (
+            storage.category,
+            name.clone(),
+            storage.op,
+            storage.rounded(),
+        );
         *counts.or_default(key) += copies;
     }
     let groups = counts
@@ -62,32 +67,32 @@ pub struct TensorDetail {
 
 /// What is alive at an instant inside a module, given with `*` for numbers; the largest group first.
 pub(super) fn inside(trace: &Trace, instant: &PhasePeak, module: &str) -> Vec<TensorDetail> {
-    let mut notes: Map<u32, Vec<&Note>> = Map::new();
-    for note in &trace.notes {
-        notes.or_default(note.block).push(note);
+    let mut infos: Map<u32, Vec<&TensorInfo>> = Map::new();
+    for info in &trace.tensors {
+        infos.or_default(info.storage).push(info);
     }
     let mut details: Vec<TensorDetail> = Vec::new();
     for (id, copies) in alive_at(trace, instant) {
-        let Some(block) = trace.blocks.get(id as usize) else {
+        let Some(storage) = trace.storages.get(id as usize) else {
             continue;
         };
-        let name = numberless(&trace.path(block.scope));
+        let name = numberless(&trace.path(storage.scope));
         let inside = name.strip_prefix(module);
         if !inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
             continue;
         }
-        let notes = notes.get(&id).map_or(&[][..], Vec::as_slice);
-        let saved_for = notes.iter().map(|note| note.kept_for);
+        let infos = infos.get(&id).map_or(&[][..], Vec::as_slice);
+        let saved_for = infos.iter().map(|info| info.saved_for);
         let mut saved_for = sorted(saved_for.filter(|op| !op.is_empty()), Ord::cmp);
         saved_for.dedup();
-        let first = notes.first();
+        let first = infos.first();
         let detail = TensorDetail {
             group: TensorGroup {
-                category: block.category,
+                category: storage.category,
                 module: name,
-                op: block.op,
+                op: storage.op,
                 count: copies,
-                each: Bytes::new(block.rounded()),
+                each: Bytes::new(storage.rounded()),
             },
             shape: first.map(|note| note.shape.to_vec()).unwrap_or_default(),
             dtype: first.map(|note| note.dtype),

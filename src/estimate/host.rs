@@ -6,7 +6,7 @@ use super::{Band, Category, Part, Phase, PhasePeak, alive_at, resume};
 use crate::catalog::Os;
 use crate::scenario::{Checkpointing, Offload, Optimizer, Parallelism, Scenario, Trainer};
 use crate::step::Run;
-use crate::tape::{Mark, Trace};
+use crate::tape::{PhaseStart, Trace};
 use crate::units::Bytes;
 
 /// The memory of one machine.
@@ -272,18 +272,18 @@ fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
 /// The batch that a step begins with: as it is, and each tensor rounded up to a power of two.
 fn batch(trace: &Trace) -> (Bytes, Bytes) {
     let micro = trace
-        .marks
+        .phase_starts
         .iter()
         .filter(|mark| mark.step == 0 && mark.phase == Phase::Forward)
         .count();
-    let end = trace.marks.get(1).map_or(0, |mark| mark.at);
+    let end = trace.phase_starts.get(1).map_or(0, |mark| mark.at);
     let tensors = end / micro.max(1);
     let mut sums = (Bytes::ZERO, Bytes::ZERO);
     let events = trace.events.get(..tensors).unwrap_or_default();
     for event in events.iter().filter(|event| !event.is_free()) {
-        if let Some(block) = trace.blocks.get(event.block() as usize) {
-            let pinned = block.bytes.checked_next_power_of_two();
-            sums.0 += Bytes::new(block.bytes);
+        if let Some(storage) = trace.storages.get(event.storage() as usize) {
+            let pinned = storage.bytes.checked_next_power_of_two();
+            sums.0 += Bytes::new(storage.bytes);
             sums.1 += Bytes::new(pinned.unwrap_or(u64::MAX));
         }
     }
@@ -292,12 +292,12 @@ fn batch(trace: &Trace) -> (Bytes, Bytes) {
 
 /// What one forward pass moves to the host.
 fn offloaded(trace: &Trace) -> Bytes {
-    let is_first = |mark: &Mark| mark.phase == Phase::Forward;
-    let Some(at) = trace.marks.iter().position(is_first) else {
+    let is_first = |mark: &PhaseStart| mark.phase == Phase::Forward;
+    let Some(at) = trace.phase_starts.iter().position(is_first) else {
         return Bytes::ZERO;
     };
-    let from = trace.marks.get(at).map_or(0, |mark| mark.kernels);
-    let until = trace.marks.get(at + 1);
+    let from = trace.phase_starts.get(at).map_or(0, |mark| mark.kernels);
+    let until = trace.phase_starts.get(at + 1);
     let until = until.map_or(trace.kernels.len(), |mark| mark.kernels);
     let kernels = trace.kernels.get(from..until).unwrap_or_default();
     let moved = kernels.iter().filter(|kernel| kernel.op == "save_on_cpu");
@@ -310,12 +310,12 @@ fn offloaded(trace: &Trace) -> Bytes {
 
 /// The states on the device when the run ends.
 fn states(trace: &Trace, end: &PhasePeak) -> Bytes {
-    let of_block = |(block, copies): &(u32, u64)| {
-        let block = trace.blocks.get(*block as usize)?;
-        let is_state = block.category == Category::OptimizerStates;
-        is_state.then(|| Bytes::new(block.bytes) * *copies)
+    let of_storage = |(storage, copies): &(u32, u64)| {
+        let storage = trace.storages.get(*storage as usize)?;
+        let is_state = storage.category == Category::OptimizerStates;
+        is_state.then(|| Bytes::new(storage.bytes) * *copies)
     };
-    alive_at(trace, end).iter().filter_map(of_block).sum()
+    alive_at(trace, end).iter().filter_map(of_storage).sum()
 }
 
 #[cfg(test)]

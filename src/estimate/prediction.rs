@@ -11,7 +11,7 @@ use super::explain::{self, TensorDetail, TensorGroup};
 use super::time::{self, StepTime};
 use super::{
     Category, Estimate, Part, Peaks, StepSequence, Unsupported, alloc_conf, assess, batch_sizes,
-    course, estimate, names,
+    category_timeline, estimate, names,
 };
 use crate::catalog::{Gpu, ModelEntry};
 use crate::scenario::{Case, Checkpointing, Problem, Scenario};
@@ -123,9 +123,9 @@ impl Prediction {
     }
 
     /// What is allocated at each instant of the estimate's timeline, by category.
-    pub fn course(&self) -> Result<Vec<Vec<Part<Category>>>, Unsupported> {
+    pub fn timeline_by_category(&self) -> Result<Vec<Vec<Part<Category>>>, Unsupported> {
         let (run, peaks) = self.first_steps()?;
-        Ok(course::by_category(&run.trace, peaks))
+        Ok(category_timeline::of(&run.trace, peaks))
     }
 
     /// The tensors that are alive at the peak inside a module, whose path has `*` for numbers; the largest group first.

@@ -2,9 +2,9 @@
 
 use super::Phase;
 use crate::list::Pieces;
-use crate::tape::{Block, Event, Group, Trace};
+use crate::tape::{Event, Group, Storage, Trace};
 
-/// The most that is allocated at any instant, in blocks as the allocator rounds them.
+/// The most that is allocated at any instant, in storages as the allocator rounds them.
 pub fn peak(trace: &Trace) -> u64 {
     let outline = outline(trace);
     outline.passes.max(outline.step)
@@ -29,7 +29,7 @@ pub struct Outline {
 
 pub fn outline(trace: &Trace) -> Outline {
     let mut sum = Sum {
-        blocks: &trace.blocks,
+        storages: &trace.storages,
         live: 0.0,
         peak: 0.0,
     };
@@ -41,9 +41,9 @@ pub fn outline(trace: &Trace) -> Outline {
         ..Outline::default()
     };
     let mut groups = &trace.groups[..];
-    for (i, mark) in trace.marks.iter().enumerate() {
+    for (i, mark) in trace.phase_starts.iter().enumerate() {
         let end = trace
-            .marks
+            .phase_starts
             .get(i + 1)
             .map_or(trace.events.len(), |next| next.at);
         // No group reaches from one phase into the next.
@@ -70,7 +70,7 @@ pub fn outline(trace: &Trace) -> Outline {
 }
 
 struct Sum<'a> {
-    blocks: &'a Pieces<Block>,
+    storages: &'a Pieces<Storage>,
     live: f64,
     peak: f64,
 }
@@ -94,14 +94,14 @@ impl Sum<'_> {
     /// Outside groups an event is of all copies at once; only what a group will carry on is made singly.
     fn plain(&mut self, events: &[Event]) {
         for event in events {
-            let Some(block) = self.blocks.get(event.block() as usize) else {
+            let Some(storage) = self.storages.get(event.storage() as usize) else {
                 continue;
             };
             if event.is_free() {
-                self.live -= rounded(block) * f64::from(block.copies);
+                self.live -= rounded(storage) * f64::from(storage.copies);
             } else {
-                let copies = if block.carried { 1 } else { block.copies };
-                self.live += rounded(block) * f64::from(copies);
+                let copies = if storage.carried { 1 } else { storage.copies };
+                self.live += rounded(storage) * f64::from(copies);
                 self.peak = self.peak.max(self.live);
             }
         }
@@ -111,13 +111,13 @@ impl Sum<'_> {
     fn repeated(&mut self, events: &[Event], times: u32) {
         let (mut change, mut highest) = (0.0_f64, 0.0_f64);
         for event in events {
-            let Some(block) = self.blocks.get(event.block() as usize) else {
+            let Some(storage) = self.storages.get(event.storage() as usize) else {
                 continue;
             };
             if event.is_free() {
-                change -= rounded(block);
+                change -= rounded(storage);
             } else {
-                change += rounded(block);
+                change += rounded(storage);
                 highest = highest.max(change);
             }
         }
@@ -129,6 +129,6 @@ impl Sum<'_> {
 }
 
 /// Multiples of 512, and so their sums, are exact in an `f64` up to 2^62 bytes, and what no card holds does not wrap around.
-fn rounded(block: &Block) -> f64 {
-    block.rounded() as f64
+fn rounded(storage: &Storage) -> f64 {
+    storage.rounded() as f64
 }

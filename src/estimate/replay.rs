@@ -61,13 +61,13 @@ impl FirstSteps {
         let mut weights: Vec<(u32, u64)> = Vec::new();
         expansion.setup(|event| {
             ages.follow(trace, event, 0, &mut events);
-            let block = trace.blocks.get(event.block as usize);
+            let storage = trace.storages.get(event.storage as usize);
             if event.is_free {
                 weights.retain(|(handle, _)| *handle != event.handle);
-            } else if let Some(block) = block
-                && block.category == Category::Parameters
+            } else if let Some(storage) = storage
+                && storage.category == Category::Parameters
             {
-                weights.push((event.handle, block.bytes));
+                weights.push((event.handle, storage.bytes));
             }
         });
         let setup = events.len();
@@ -125,11 +125,11 @@ impl SteadyStep {
 
 /// Where a step begins among the events.
 fn begins(trace: &Trace, step: u32) -> usize {
-    let mark = trace.marks.iter().find(|mark| mark.step == step);
+    let mark = trace.phase_starts.iter().find(|mark| mark.step == step);
     mark.map_or(trace.events.len(), |mark| mark.at)
 }
 
-/// When each live block was allocated: 0 stands for none, or for before the first step.
+/// When each live storage was allocated: 0 stands for none, or for before the first step.
 #[derive(Default)]
 struct Ages {
     of_handle: Vec<u8>,
@@ -144,7 +144,7 @@ impl Ages {
 
     /// Records an event of the given age: freeing a block of another age is `FreeOld`.
     fn follow(&mut self, trace: &Trace, event: Single, age: u8, requests: &mut Vec<Request>) {
-        let Some(block) = trace.blocks.get(event.block as usize) else {
+        let Some(storage) = trace.storages.get(event.storage as usize) else {
             return;
         };
         let place = event.handle as usize;
@@ -157,7 +157,7 @@ impl Ages {
         requests.push(if !event.is_free {
             Request::Malloc {
                 handle: event.handle,
-                bytes: block.bytes,
+                bytes: storage.bytes,
             }
         } else if before == age || age < 2 {
             Request::Free(event.handle)

@@ -4,7 +4,7 @@ use super::expand::{Expansion, Single, Stretch};
 use super::{Category, Instant, Phase};
 use crate::allocator::{Allocator, Card, Settings};
 use crate::order::Map;
-use crate::tape::{Block, Mark, Scope, Trace};
+use crate::tape::{PhaseStart, Scope, Storage, Trace};
 use crate::units::Bytes;
 
 /// Into how many instants the course of a step is thinned, about.
@@ -13,7 +13,7 @@ const INSTANTS: usize = 400;
 /// The peaks of one phase of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhasePeak {
-    pub mark: Mark,
+    pub mark: PhaseStart,
     /// How many events of the phase have happened when the most is allocated.
     pub at: usize,
     pub bytes: u64,
@@ -55,24 +55,24 @@ impl Peaks {
         follow(&mut watch, &expansion.before());
         let setup = watch.live;
         let last_step = trace
-            .marks
+            .phase_starts
             .iter()
             .filter(|mark| mark.phase == Phase::Optimizer)
             .map(|mark| mark.step)
             .max();
-        let ends = trace.marks.iter().skip(1).map(|next| next.at);
+        let ends = trace.phase_starts.iter().skip(1).map(|next| next.at);
         let ends: Vec<usize> = ends.chain([trace.events.len()]).collect();
-        let drawn = |mark: &Mark| Some(mark.step) == last_step;
+        let drawn = |mark: &PhaseStart| Some(mark.step) == last_step;
         let last = trace
-            .marks
+            .phase_starts
             .iter()
             .zip(&ends)
             .filter(|(mark, _)| drawn(mark));
         let events: usize = last.map(|(mark, end)| expansion.count(mark.at, *end)).sum();
         watch.stretch = events.div_ceil(INSTANTS).max(1);
         watch.course.reserve_exact(INSTANTS + 8);
-        let mut phases = Vec::with_capacity(trace.marks.len());
-        for (phase, (mark, &until)) in trace.marks.iter().zip(&ends).enumerate() {
+        let mut phases = Vec::with_capacity(trace.phase_starts.len());
+        for (phase, (mark, &until)) in trace.phase_starts.iter().zip(&ends).enumerate() {
             let drawn = drawn(mark);
             watch.begin(phase, drawn);
             follow(&mut watch, &expansion.between(mark.at, until));
@@ -234,16 +234,16 @@ pub fn alive_at(trace: &Trace, peak: &PhasePeak) -> Alive {
     settle(trace, &mut copies);
     (0..)
         .zip(copies)
-        .filter_map(|(block, copies)| {
+        .filter_map(|(storage, copies)| {
             u64::try_from(copies)
                 .ok()
                 .filter(|n| *n > 0)
-                .map(|n| (block, n))
+                .map(|n| (storage, n))
         })
         .collect()
 }
 
-/// A row's repeats pass one block on under two names; what one name owes the other pays.
+/// A row's repeats pass one storage on under two names; what one name owes the other pays.
 fn settle(trace: &Trace, copies: &mut [i64]) {
     for (received, out) in trace.groups.iter().flat_map(|group| &group.carries) {
         let (received, out) = (*received as usize, *out as usize);
@@ -262,12 +262,12 @@ fn settle(trace: &Trace, copies: &mut [i64]) {
 
 /// Bytes of what is alive by category.
 pub fn by_category(trace: &Trace, alive: &Alive) -> Map<Category, u64> {
-    sums(trace, alive, |block| block.category)
+    sums(trace, alive, |storage| storage.category)
 }
 
 /// Bytes of what is alive by the module it belongs to.
 pub fn by_module(trace: &Trace, alive: &Alive) -> Map<String, u64> {
-    let by_scope: Map<Scope, u64> = sums(trace, alive, |block| block.scope);
+    let by_scope: Map<Scope, u64> = sums(trace, alive, |storage| storage.scope);
     let mut all = Map::new();
     for (scope, bytes) in by_scope {
         let path = trace.path(scope);
@@ -282,14 +282,14 @@ pub fn by_module(trace: &Trace, alive: &Alive) -> Map<String, u64> {
     all
 }
 
-fn sums<K: Ord>(trace: &Trace, alive: &Alive, key: impl Fn(&Block) -> K) -> Map<K, u64> {
+fn sums<K: Ord>(trace: &Trace, alive: &Alive, key: impl Fn(&Storage) -> K) -> Map<K, u64> {
     let mut all = Map::new();
-    for (block, copies) in alive {
-        let Some(block) = trace.blocks.get(*block as usize) else {
+    for (storage, copies) in alive {
+        let Some(storage) = trace.storages.get(*storage as usize) else {
             continue;
         };
-        let sum: &mut u64 = all.or_default(key(block));
-        *sum = sum.saturating_add(block.rounded().saturating_mul(*copies));
+        let sum: &mut u64 = all.or_default(key(storage));
+        *sum = sum.saturating_add(storage.rounded().saturating_mul(*copies));
     }
     all
 }

@@ -50,7 +50,7 @@ impl Ddp {
             made
         };
         // The last that forward meets is the first whose gradient comes.
-        let params = sorted(model.trainable(), |a, b| b.block().cmp(&a.block()));
+        let params = sorted(model.trainable(), |a, b| b.storage().cmp(&a.storage()));
         for param in params {
             let (filled, cap) = open.or_insert(param.data.dtype(), (0, first));
             for _ in 0..param.copies() {

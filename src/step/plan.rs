@@ -24,7 +24,7 @@ pub struct RunPlan {
     pub world: World,
     /// Samples of an evaluation after the last step; 0 for none.
     pub evaluation: u64,
-    pub mode: Mode,
+    pub mode: ModelMode,
     /// After the last step a checkpoint's weights lie on the device beside the model's own, as when a run is resumed.
     pub resumes: bool,
     pub detail: Detail,
@@ -34,9 +34,9 @@ pub struct RunPlan {
 /// What was last called on the model: `model.train()` or `model.eval()`. A script may leave out the first, forgotten or on
 /// purpose: its modules then evaluate while it trains them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mode {
+pub enum ModelMode {
     Train,
-    Evaluate,
+    Eval,
 }
 
 /// What is recorded of a run; each of these includes those before it.
@@ -61,7 +61,7 @@ impl RunPlan {
             dispatched: false,
             world: World::ALONE,
             evaluation: 0,
-            mode: Mode::Train,
+            mode: ModelMode::Train,
             resumes: false,
             detail: Detail::Kernels,
             libraries: Libraries::NEWEST,

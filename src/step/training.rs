@@ -10,8 +10,8 @@ use super::pipeline::{self, Passes};
 use super::scaler::GradScaler;
 use super::wrapper::{Pass, Wrapper};
 use super::{
-    Detail, Mode, Run, RunPlan, Turn, clipping, evaluation, one_by_one, plan, redundancy, resume,
-    tensor_parallel,
+    Detail, ModelMode, Run, RunPlan, Turn, clipping, evaluation, one_by_one, plan, redundancy,
+    resume, tensor_parallel,
 };
 use crate::nets::{
     self, Context, Cx, Env, Model, Net, Output, Stage, Stages, TensorParallel, construct,
@@ -74,9 +74,9 @@ impl<'a> TrainingLoop<'a> {
         match plan.detail {
             Detail::Memory => tape.leave_kernels_out(),
             Detail::Kernels => {}
-            Detail::Tensors => tape.keep_notes(),
+            Detail::Tensors => tape.record_tensors(),
         }
-        tape.evaluate(plan.mode == Mode::Evaluate);
+        tape.evaluate(plan.mode == ModelMode::Eval);
         if plan.dispatched {
             tape.accumulate_out_of_place();
         }
@@ -137,7 +137,7 @@ impl<'a> TrainingLoop<'a> {
     /// stays and DDP lays its buckets out anew in the second, nor where something follows the last step.
     pub fn repeats(&self, step: u32) -> bool {
         let followed = self.plan.evaluation > 0 || self.plan.resumes;
-        step > 1 && !followed && self.cx.env.wrapper.repeats() && self.tape.again(step)
+        step > 1 && !followed && self.cx.env.wrapper.repeats() && self.tape.repeat_step(step)
     }
 
     /// One step: the passes of its micro-batches, and the update of the weights.

@@ -24,7 +24,7 @@ impl Equal {
 
 /// One aspect of training that may differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct Aspect {
     pub id: &'static str,
     pub equal: Equal,
     pub says: &'static str,
@@ -32,30 +32,30 @@ pub struct Check {
 }
 
 /// All aspects that may differ in this run.
-pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
+pub fn accumulation(scenario: &Scenario) -> Result<Vec<Aspect>, Unsupported> {
     let kernels = Prediction::new(scenario.clone()).kernels()?;
     let runs = |part: &str| kernels.iter().any(|name| name.contains(part));
-    let check = |id, equal, says, source| Check {
+    let aspect = |id, equal, says, source| Aspect {
         id,
         equal,
         says,
         source,
     };
-    let mut checks = vec![check(
+    let mut aspects = vec![aspect(
         "sum",
         Equal::Yes,
         "With equally large micro-batches, the mean of their mean losses is the mean over all samples: divide each loss by the number of micro-batches.",
         "https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation",
     )];
-    checks.push(if runs("batch_norm") {
-        check(
+    aspects.push(if runs("batch_norm") {
+        aspect(
             "batch-norm",
             Equal::No,
             "Batch norms see one micro-batch at a time: different statistics, and one update of the running ones for each. Group norm and frozen statistics are unaffected; synchronized batch norm joins GPUs, not micro-batches.",
             "arXiv 1803.08494 (group normalisation); torch.nn.BatchNorm2d",
         )
     } else {
-        check(
+        aspect(
             "batch-norm",
             Equal::Yes,
             "The network has no batch norm: samples are independent.",
@@ -68,15 +68,15 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
             .lora
             .as_ref()
             .is_some_and(|it| it.dropout > 0.0);
-    checks.push(if drops {
-        check(
+    aspects.push(if drops {
+        aspect(
             "dropout",
             Equal::No,
             "Dropout draws different masks: equal on average, not in each step.",
             "torch.nn.Dropout",
         )
     } else {
-        check(
+        aspect(
             "dropout",
             Equal::Yes,
             "The network uses no randomness.",
@@ -84,29 +84,29 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
         )
     });
     let varies = scenario.data.distribution == Distribution::Varying || scenario.data.padding_mask;
-    checks.push(if runs("nll_loss") && varies {
-        check(
+    aspects.push(if runs("nll_loss") && varies {
+        aspect(
             "token-mean",
             Equal::IfCoded,
             "A mean over tokens gives a short micro-batch the same weight as a long one: divide the sum of all losses by all tokens of the step (num_items_in_batch since transformers 4.46).",
             "transformers#34191 and #34198; torchtune#1875",
         )
     } else {
-        check(
+        aspect(
             "token-mean",
             Equal::Yes,
             "Every micro-batch has the same number of targets, so their means have the same weight.",
             "transformers#34191",
         )
     });
-    checks.push(check(
+    aspects.push(aspect(
         "scheduler",
         Equal::IfCoded,
         "Schedulers, moving averages and step counters must advance once for each optimizer step, not for each micro-batch; warm-up is counted in steps.",
         "accelerate scheduler.py; timm utils/model_ema.py",
     ));
     if scenario.hardware.gpus > 1 {
-        checks.push(check(
+        aspects.push(aspect(
             "no-sync",
             Equal::IfCoded,
             "The result is the same, but without no_sync() every micro-batch all-reduces all gradients: use it for all but the last. transformers and Lightning do.",
@@ -114,7 +114,7 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
         ));
     }
     if scenario.training.clip {
-        checks.push(check(
+        aspects.push(aspect(
             "clipping",
             Equal::IfCoded,
             "Clip once, after the last micro-batch: clipping each changes the sum.",
@@ -122,20 +122,20 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
         ));
     }
     let precision = scenario.training.precision;
-    checks.push(match precision {
-        Precision::AmpFp16 => check(
+    aspects.push(match precision {
+        Precision::AmpFp16 => aspect(
             "scaler",
             Equal::IfCoded,
             "The scale must not change within a step: update the GradScaler after the last micro-batch; one overflow skips the whole step.",
             "https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation",
         ),
-        Precision::Bf16 | Precision::Fp16 => check(
+        Precision::Bf16 | Precision::Fp16 => aspect(
             "rounding",
             Equal::No,
             "Gradients are summed in 16 bits: with many micro-batches the last ones are rounded away. Accumulate in fp32 or use fewer micro-batches.",
             "torchtitan and Megatron-core accumulate in fp32 (--accumulate-allreduce-grads-in-fp32)",
         ),
-        _ => check(
+        _ => aspect(
             "rounding",
             Equal::Yes,
             "Gradients are summed in fp32: equal up to the order of summation.",
@@ -145,14 +145,14 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Check>, Unsupported> {
     if scenario.training.optimizer_in_backward
         || scenario.training.optimizer == Optimizer::AdamWOffloadGradients
     {
-        checks.push(check(
+        aspects.push(aspect(
             "optimizer-in-backward",
             Equal::No,
             "The optimizer steps in every backward pass: gradients are not accumulated.",
             "https://docs.pytorch.org/tutorials/intermediate/optimizer_step_in_backward_tutorial.html",
         ));
     }
-    Ok(checks)
+    Ok(aspects)
 }
 
 #[cfg(test)]
@@ -166,8 +166,8 @@ mod tests {
         for (name, value) in [("seq", "64"), ("mb", "1")].iter().chain(changes) {
             settings::set(&mut scenario, name, value).unwrap();
         }
-        let checks = accumulation(&scenario).unwrap();
-        let found = checks.iter().find(|it| it.id == id).map(|it| it.equal);
+        let aspects = accumulation(&scenario).unwrap();
+        let found = aspects.iter().find(|it| it.id == id).map(|it| it.equal);
         assert_eq!(found, equal, "{id} {changes:?}");
     }
 

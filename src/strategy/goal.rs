@@ -1,7 +1,7 @@
 //! When a run fits well enough, and quick answers to whether it can.
 
 use super::allowed::Allowed;
-use crate::estimate::parts::{self, Passes, Turn, Whole};
+use crate::estimate::halves::{self, Passes, Turn, Whole};
 use crate::estimate::{Estimate, Unsupported, estimate};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
@@ -73,14 +73,18 @@ pub(super) struct Quick {
 impl Quick {
     /// The allocated peak and the step time.
     pub fn whole(&mut self, scenario: &Scenario) -> Result<Whole, Unsupported> {
-        if !parts::separable(scenario) {
-            return parts::whole(scenario);
+        if !halves::separable(scenario) {
+            return halves::whole(scenario);
         }
-        let passes = known(&mut self.passes, parts::of_passes(scenario), parts::passes)?;
-        let turn = known(&mut self.turns, parts::of_turn(scenario), parts::turn)?;
-        let bare = parts::of_bare_turn(scenario);
-        let bare = known(&mut self.turns, bare, parts::turn)?;
-        Ok(parts::together(&passes, &turn, &bare))
+        let passes = known(
+            &mut self.passes,
+            halves::of_passes(scenario),
+            halves::passes,
+        )?;
+        let turn = known(&mut self.turns, halves::of_turn(scenario), halves::turn)?;
+        let bare = halves::of_bare_turn(scenario);
+        let bare = known(&mut self.turns, bare, halves::turn)?;
+        Ok(halves::together(&passes, &turn, &bare))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::units::Bytes;
 
 /// Whether a run fits a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
+pub enum GpuVerdict {
     Fits,
     /// It fits with less than a twentieth to spare, or not at the upper end of the estimate.
     Tight,
@@ -23,7 +23,7 @@ pub enum Verdict {
     Unknown,
 }
 
-impl Verdict {
+impl GpuVerdict {
     pub const fn id(self) -> &'static str {
         match self {
             Self::Fits => "fits",
@@ -49,7 +49,7 @@ impl Verdict {
 #[derive(Clone, Debug)]
 pub struct Row {
     pub gpu: &'static Gpu,
-    pub verdict: Verdict,
+    pub verdict: GpuVerdict,
     /// Of the run as it is.
     pub device: Option<Band>,
     pub usable: Option<Bytes>,
@@ -124,7 +124,7 @@ fn row(scenario: &Scenario, gpu: &'static Gpu, peaks: &mut Peaks) -> Row {
     let scenario = on(scenario, gpu);
     let mut row = Row {
         gpu,
-        verdict: Verdict::Unknown,
+        verdict: GpuVerdict::Unknown,
         device: None,
         usable: None,
         micro_batch: None,
@@ -142,7 +142,7 @@ fn row(scenario: &Scenario, gpu: &'static Gpu, peaks: &mut Peaks) -> Row {
             return row;
         }
     };
-    row.verdict = Verdict::of(&whole);
+    row.verdict = GpuVerdict::of(&whole);
     row.device = Some(whole.device);
     row.usable = whole.usable;
     row.micro_batch = peaks.largest(&scenario, gpu, &whole);
@@ -204,7 +204,7 @@ mod tests {
         let rows = gpus(&scenario);
         assert_eq!(rows.len(), catalog::gpus().len());
         for row in &rows {
-            let fits = matches!(row.verdict, Verdict::Fits | Verdict::Tight);
+            let fits = matches!(row.verdict, GpuVerdict::Fits | GpuVerdict::Tight);
             assert_eq!(fits, row.micro_batch == Some(64), "{}", row.gpu.id);
             if let Some(size) = row.micro_batch {
                 let run = with_batch(&on(&scenario, row.gpu), size);
@@ -214,7 +214,7 @@ mod tests {
             assert_eq!(row.problem.is_empty(), row.device.is_some());
         }
         let old = rows.iter().find(|it| it.gpu.id == "t4-16gb").unwrap();
-        assert_eq!(old.verdict, Verdict::Unknown);
+        assert_eq!(old.verdict, GpuVerdict::Unknown);
         assert!(old.problem.contains("bf16"), "{}", old.problem);
         for by in By::ALL {
             assert_eq!(By::from_id(by.1), Some(by.0));

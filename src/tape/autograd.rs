@@ -210,7 +210,7 @@ impl Tensor {
     pub(in crate::tape) fn made_by(self, History(node): History) -> Tensor {
         match node {
             Some(node) => {
-                self.core().note_result(&self);
+                self.core().name_operation(&self);
                 self.given_edge(Edge { node, output: 0 })
             }
             None => self,
@@ -233,7 +233,7 @@ impl Tensor {
         let n = outputs.len();
         node.buffer.borrow_mut().resize(n, None);
         if let Some(first) = outputs.first() {
-            first.core().note_result(first);
+            first.core().name_operation(first);
         }
         outputs
             .into_iter()

@@ -124,7 +124,7 @@ impl Core {
         let hook = self.hooks.borrow().last().cloned();
         Saved(match hook {
             None => {
-                self.note_kept(tensor);
+                self.record_saved(tensor);
                 Holder::Kept(tensor.kept())
             }
             Some(SavedTensorHook::Checkpoint(frame)) => {
@@ -138,7 +138,7 @@ impl Core {
                 list.push(Some(tensor.detach()));
                 let done = list.len() >= frame.saved.get();
                 drop(recomputed);
-                self.note_kept(tensor);
+                self.record_saved(tensor);
                 if done {
                     // PyTorch raises here to leave the segment; we let it run on without recording.
                     self.stopped.set(true);

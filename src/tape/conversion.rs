@@ -9,7 +9,7 @@ use super::{DType, Event, Group, Param, Tape, Trace};
 /// A parameter whose memory is not what its constructor allocated.
 #[derive(Clone, Copy, Debug)]
 struct Converted {
-    block: u32,
+    storage: u32,
     fold: Option<Fold>,
     /// How many bytes it had before.
     bytes_before: u64,
@@ -19,12 +19,12 @@ impl Tape {
     /// Notes a parameter that is put into the model once the rest of it is constructed, first in a type of its own
     /// (`inject_adapter_in_model` of PEFT).
     pub fn inject_parameter(&self, param: &Param, first: DType) {
-        let Some(block) = param.block() else {
+        let Some(storage) = param.storage() else {
             return;
         };
         let mut injected = self.0.injected.borrow_mut();
-        if let Err(at) = injected.binary_search_by_key(&block, |(block, _)| *block) {
-            injected.insert(at, (block, first));
+        if let Err(at) = injected.binary_search_by_key(&storage, |(storage, _)| *storage) {
+            injected.insert(at, (storage, first));
         }
     }
 
@@ -41,15 +41,15 @@ impl Tape {
         if injected.is_empty() {
             return;
         }
-        let before = |param: &Param, block| {
-            let at = injected.binary_search_by_key(&block, |(block, _)| *block);
+        let before = |param: &Param, storage| {
+            let at = injected.binary_search_by_key(&storage, |(storage, _)| *storage);
             let (_, first) = injected.get(at.ok()?)?;
             Some(param.data.numel().saturating_mul(first.bytes()))
         };
         let mut all = converted(params, &before);
         trace.allocate_last(&all);
         all.retain(|param| {
-            let now = trace.blocks.get(param.block as usize);
+            let now = trace.storages.get(param.storage as usize);
             now.is_some_and(|now| now.bytes != param.bytes_before)
         });
         trace.reallocate(&all);
@@ -59,11 +59,11 @@ impl Tape {
 /// The parameters for which `before` says how many bytes they had before, in the model's order.
 fn converted(params: &[Rc<Param>], before: &dyn Fn(&Param, u32) -> Option<u64>) -> Vec<Converted> {
     let chosen = params.iter().filter_map(|param| {
-        let block = param.block()?;
+        let storage = param.storage()?;
         Some(Converted {
-            block,
+            storage,
             fold: param.fold,
-            bytes_before: before(param, block)?,
+            bytes_before: before(param, storage)?,
         })
     });
     chosen.collect()
@@ -72,43 +72,43 @@ fn converted(params: &[Rc<Param>], before: &dyn Fn(&Param, u32) -> Option<u64>) 
 impl Trace {
     /// Allocates each parameter anew, one after the other, and frees what it had.
     fn reallocate(&mut self, all: &[Converted]) {
-        let mut allocated_at = vec![None; self.blocks.len()];
+        let mut allocated_at = vec![None; self.storages.len()];
         for (at, event) in self.setup.iter().enumerate() {
-            if let Some(place) = allocated_at.get_mut(event.block() as usize)
+            if let Some(place) = allocated_at.get_mut(event.storage() as usize)
                 && !event.is_free()
             {
                 *place = Some(at);
             }
         }
         self.by_fold(all, &mut |trace, param| {
-            let number = param.block as usize;
-            let (Some(Some(at)), Some(&block)) =
-                (allocated_at.get(number), trace.blocks.get(number))
+            let number = param.storage as usize;
+            let (Some(Some(at)), Some(&storage)) =
+                (allocated_at.get(number), trace.storages.get(number))
             else {
                 return;
             };
-            let first = trace.blocks.len() as u32;
-            trace.blocks.push(super::Block {
+            let first = trace.storages.len() as u32;
+            trace.storages.push(super::Storage {
                 bytes: param.bytes_before,
-                ..block
+                ..storage
             });
             if let Some(event) = trace.setup.get_mut(*at) {
                 *event = Event::alloc(first);
             }
-            let copy = [Event::alloc(param.block), Event::free(first)];
+            let copy = [Event::alloc(param.storage), Event::free(first)];
             trace.setup.extend(copy);
         });
     }
 
     /// Allocates each parameter after all else.
     fn allocate_last(&mut self, all: &[Converted]) {
-        let mut moves = vec![false; self.blocks.len()];
+        let mut moves = vec![false; self.storages.len()];
         for param in all {
-            if let Some(moves) = moves.get_mut(param.block as usize) {
+            if let Some(moves) = moves.get_mut(param.storage as usize) {
                 *moves = true;
             }
         }
-        let moves = |event: &Event| moves.get(event.block() as usize) == Some(&true);
+        let moves = |event: &Event| moves.get(event.storage() as usize) == Some(&true);
         // How many events stay before each place.
         let mut staying = vec![0];
         let mut count = 0;
@@ -123,7 +123,7 @@ impl Trace {
         self.setup_groups.retain(|group| group.end > group.start);
         self.setup.retain(|event| !moves(event));
         self.by_fold(all, &mut |trace, param| {
-            trace.setup.push(Event::alloc(param.block));
+            trace.setup.push(Event::alloc(param.storage));
         });
     }
 

@@ -80,14 +80,14 @@ impl Flowing {
 
 /// The group being recorded, if any.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(in crate::tape) struct Open(Option<Mark>);
+pub(in crate::tape) struct Open(Option<Position>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Mark {
+struct Position {
     fold: Fold,
     event: usize,
     setup: usize,
-    block: usize,
+    storage: usize,
     scope: usize,
 }
 
@@ -133,7 +133,7 @@ impl Tape {
         let ids = |state: &[Tensor]| -> Vec<Option<u32>> {
             state.iter().map(Tensor::storage_id).collect()
         };
-        let id = NonZeroU32::MIN.saturating_add(self.0.trace.borrow().blocks.len() as u32);
+        let id = NonZeroU32::MIN.saturating_add(self.0.trace.borrow().storages.len() as u32);
         self.open(Fold { id, times, period });
         let before = ids(&state);
         let state = body(state);
@@ -201,11 +201,11 @@ impl Tape {
     pub(in crate::tape) fn open(&self, fold: Fold) {
         self.0.note_relays();
         let trace = self.0.trace.borrow();
-        let mark = Mark {
+        let mark = Position {
             fold,
             event: trace.events.len(),
             setup: trace.setup.len(),
-            block: trace.blocks.len(),
+            storage: trace.storages.len(),
             scope: trace.scopes.len(),
         };
         self.0.open.set(Open(Some(mark)));
@@ -236,7 +236,7 @@ impl Tape {
             });
         }
         let end = trace.events.len();
-        let made = trace.blocks.len().saturating_sub(mark.block);
+        let made = trace.storages.len().saturating_sub(mark.storage);
         let mut alive = vec![false; made];
         let mut received: Vec<u32> = Vec::new();
         for event in trace
@@ -245,66 +245,66 @@ impl Tape {
             .skip(mark.setup)
             .chain(trace.events.iter().skip(mark.event))
         {
-            match (event.block() as usize).checked_sub(mark.block) {
+            match (event.storage() as usize).checked_sub(mark.storage) {
                 Some(place) if place < made => alive[place] = !event.is_free(),
-                _ => received.push(event.block()),
+                _ => received.push(event.storage()),
             }
         }
-        // Of the blocks from outside, those with one copy were handed over by the neighbour.
-        received.retain(|block| {
+        // Of the storages from outside, those with one copy were handed over by the neighbour.
+        received.retain(|storage| {
             trace
-                .blocks
-                .get(*block as usize)
-                .is_some_and(|block| block.copies == 1)
+                .storages
+                .get(*storage as usize)
+                .is_some_and(|storage| storage.copies == 1)
         });
         trace.broken |= relayed.is_none();
         let relayed = relayed.unwrap_or_default();
-        received.retain(|block| relayed.iter().all(|(before, _)| before != block));
+        received.retain(|storage| relayed.iter().all(|(before, _)| before != storage));
         let mut passed_on: Vec<u32> = passed_on
             .into_iter()
-            .filter(|block| *block as usize >= mark.block)
+            .filter(|storage| *storage as usize >= mark.storage)
             .collect();
         passed_on.dedup();
         let mut carries = match carries {
             Some(carries) => {
-                for (block, _) in &carries {
+                for (storage, _) in &carries {
                     // Kept by each repeat, unless it was let go.
                     if let Some(entry) = trace
-                        .blocks
-                        .get_mut(*block as usize)
-                        .filter(|_| !received.contains(block))
+                        .storages
+                        .get_mut(*storage as usize)
+                        .filter(|_| !received.contains(storage))
                     {
                         entry.copies = times;
                         entry.carried = true;
                     }
                 }
-                received.retain(|block| !carries.iter().any(|(carried, _)| carried == block));
+                received.retain(|storage| !carries.iter().any(|(carried, _)| carried == storage));
                 carries
             }
             None => {
                 // A partner is alike: a gradient's is what flows on, a loop variable's the last of its kind still alive.
-                let kind = |block: u32| {
+                let kind = |storage: u32| {
                     trace
-                        .blocks
-                        .get(block as usize)
+                        .storages
+                        .get(storage as usize)
                         .map(|entry| (entry.bytes, entry.op))
                 };
-                let size = |block: u32| kind(block).map(|(bytes, _)| bytes);
+                let size = |storage: u32| kind(storage).map(|(bytes, _)| bytes);
                 let mut carries: Vec<(u32, u32)> = Vec::new();
-                received.retain(|&block| {
-                    let flowing = passed_on.iter().position(|&out| size(out) == size(block));
+                received.retain(|&storage| {
+                    let flowing = passed_on.iter().position(|&out| size(out) == size(storage));
                     let partner = flowing.map(|at| passed_on.remove(at)).or_else(|| {
                         let mut made = (0..made)
                             .rev()
                             .filter(|&i| !reversed && alive[i])
-                            .map(|i| (mark.block + i) as u32);
+                            .map(|i| (mark.storage + i) as u32);
                         made.find(|&out| {
-                            kind(out) == kind(block)
+                            kind(out) == kind(storage)
                                 && relayed.iter().all(|(_, taken)| *taken != out)
                                 && carries.iter().all(|(_, taken)| *taken != out)
                         })
                     });
-                    carries.extend(partner.map(|out| (block, out)));
+                    carries.extend(partner.map(|out| (storage, out)));
                     partner.is_none()
                 });
                 trace.broken |= !passed_on.is_empty();
@@ -314,10 +314,10 @@ impl Tape {
         trace.broken |= !received.is_empty();
         carries.extend(relayed);
         for (place, alive) in alive.into_iter().enumerate() {
-            let block = (mark.block + place) as u32;
+            let storage = (mark.storage + place) as u32;
             if alive
-                && !carries.iter().any(|(_, out)| *out == block)
-                && let Some(entry) = trace.blocks.get_mut(block as usize)
+                && !carries.iter().any(|(_, out)| *out == storage)
+                && let Some(entry) = trace.storages.get_mut(storage as usize)
             {
                 entry.copies = times;
             }

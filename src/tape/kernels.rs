@@ -22,9 +22,9 @@ impl Tape {
         let thread = usize::from(self.0.phase.get() == Phase::Backward);
         let mut kept = self.0.cublas.get();
         if let Some(place) = kept.get_mut(thread).filter(|place| place.is_none()) {
-            let block = || self.0.block("cublas", bytes, super::Category::Workspace);
+            let storage = || self.0.allocate("cublas", bytes, super::Category::Workspace);
             // A block of the whole run, whichever layer asked for it first.
-            *place = self.setting_up(block);
+            *place = self.setting_up(storage);
             self.0.cublas.set(kept);
         }
     }
@@ -40,7 +40,9 @@ impl Tape {
         let (parts, each) = reduction.parts();
         for _ in 0..parts {
             if let Some((buffer, semaphores)) = each.shared_memory(self.machine()) {
-                let buffer = self.0.block("reduce", buffer, super::Category::Workspace);
+                let buffer = self
+                    .0
+                    .allocate("reduce", buffer, super::Category::Workspace);
                 self.workspace("reduce", semaphores);
                 self.0.release(buffer);
             }

@@ -1,7 +1,6 @@
 //! The tape: symbolic tensors whose handles live and die like Python references, and an autograd engine
 //! that saves, frees and accumulates as PyTorch's does. It knows operations, never models.
 
-mod again;
 mod autocast;
 mod autograd;
 mod backward;
@@ -14,13 +13,14 @@ pub mod fold;
 mod kernels;
 mod layout;
 mod mode;
-mod notes;
 pub mod ops;
 mod param;
 mod phase;
 mod relay;
+mod repeat;
 mod spare;
 mod tensor;
+mod tensor_info;
 mod torch;
 mod trace;
 
@@ -35,14 +35,14 @@ pub use dtype::DType;
 pub use fold::Folding;
 pub use layout::{Dims, Layout, broadcast};
 pub use mode::{Mode, Stream};
-pub use notes::Note;
 pub use param::{ConstructionPoint, Param, PostAccumulateGradHook};
 pub use phase::Phase;
 pub use relay::Relay;
 pub(in crate::tape) use tensor::Kept;
 pub use tensor::Tensor;
+pub use tensor_info::TensorInfo;
 pub use torch::{AdamStep, Torch};
-pub use trace::{Block, Event, Group, Kernel, Mark, Scope, Trace, rounded};
+pub use trace::{Event, Group, Kernel, PhaseStart, Scope, Storage, Trace, rounded};
 
 use autograd::Node;
 use checkpoint::SavedTensorHook;
@@ -114,10 +114,10 @@ pub(in crate::tape) struct Core {
     /// What nodes hold as plain attributes, not as saved tensors: alive as long as the graph is.
     contexts: RefCell<Vec<Tensor>>,
     params: RefCell<Vec<Rc<Param>>>,
-    /// Parameters that are put into the model once it is constructed, by their block, and the types they have at first.
+    /// Parameters that are put into the model once it is constructed, by their storage, and the types they have at first.
     injected: RefCell<Vec<(u32, DType)>>,
     /// What tensors look like is noted too, where that is asked for; from this note on it is open what keeps them.
-    noting: Cell<Option<usize>>,
+    records_tensors: Cell<Option<usize>>,
     /// Nobody asks how long kernels take.
     kernels_left_out: Cell<bool>,
     /// The operation whose kernel was launched last.
@@ -172,7 +172,7 @@ impl Tape {
             contexts: RefCell::default(),
             params: RefCell::new(Vec::with_capacity(SETUP)),
             injected: RefCell::default(),
-            noting: Cell::new(None),
+            records_tensors: Cell::new(None),
             kernels_left_out: Cell::new(false),
             last_op: Cell::new(""),
             launched: trace::Launched::default(),
@@ -196,7 +196,7 @@ impl Tape {
         self.0.step.set(step);
         let mut trace = self.0.trace.borrow_mut();
         let (at, kernels) = (trace.events.len(), trace.kernels.len());
-        trace.marks.push(Mark {
+        trace.phase_starts.push(PhaseStart {
             at,
             kernels,
             step,
@@ -233,8 +233,8 @@ impl Tape {
     /// Scratch memory a kernel takes and gives back.
     pub fn workspace(&self, op: &'static str, bytes: u64) {
         if bytes > 0 {
-            let block = self.0.block(op, bytes, Category::Workspace);
-            self.0.release(block);
+            let storage = self.0.allocate(op, bytes, Category::Workspace);
+            self.0.release(storage);
         }
     }
 

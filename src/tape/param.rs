@@ -46,7 +46,7 @@ impl Param {
 
     /// The number of its memory, by which parameters stand in the order of their first use in forward, whatever the order of
     /// their constructors.
-    pub fn block(&self) -> Option<u32> {
+    pub fn storage(&self) -> Option<u32> {
         self.data.storage_id()
     }
 

@@ -77,7 +77,12 @@ impl Core {
             pairs.extend(changed.map(|(a, b)| (*a, *b)));
         }
         let trace = self.trace.borrow();
-        let bytes = |block: u32| trace.blocks.get(block as usize).map(|block| block.bytes);
+        let bytes = |storage: u32| {
+            trace
+                .storages
+                .get(storage as usize)
+                .map(|storage| storage.bytes)
+        };
         let alike = pairs.iter().all(|(a, b)| bytes(*a) == bytes(*b));
         alike.then_some(pairs)
     }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::autograd::{Edge, Node};
 use super::layout::Shared;
 use super::spare::{Spare, keep, placed};
-use super::{Block, Category, Core, DType, Dims, Event, Layout, Tape};
+use super::{Category, Core, DType, Dims, Event, Layout, Storage, Tape};
 
 /// A handle on a tensor; cloning it is taking one more Python reference, dropping it is `del`.
 #[derive(Clone)]
@@ -19,13 +19,13 @@ thread_local! {
     static SLOTS: Spare<Slot> = const { Spare::new() };
 }
 
-/// Small, for there are hundreds: layouts are shared, and who shares memory is counted at its block.
+/// Small, for there are hundreds: layouts are shared, and who shares memory is counted at its storage.
 struct Inner {
     core: Rc<Core>,
     layout: Rc<Shared>,
     edge: Option<Edge>,
-    /// The block its elements lie in; none where it has no memory.
-    block: Option<u32>,
+    /// The storage its elements lie in; none where it has no memory.
+    storage: Option<u32>,
     dtype: DType,
     /// A view of another tensor: never cached by autocast.
     view: bool,
@@ -53,9 +53,12 @@ impl Tensor {
             return;
         };
         let Inner {
-            core, edge, block, ..
+            core,
+            edge,
+            storage,
+            ..
         } = inner;
-        core.release(block);
+        core.release(storage);
         drop(edge);
         keep(&SLOTS, self.0.clone());
     }
@@ -71,7 +74,7 @@ impl Tensor {
 
 impl Core {
     /// New memory, held once; none where nothing is asked for.
-    pub(in crate::tape) fn block(
+    pub(in crate::tape) fn allocate(
         &self,
         op: &'static str,
         bytes: u64,
@@ -83,8 +86,8 @@ impl Core {
             return None;
         }
         let mut trace = self.trace.borrow_mut();
-        let block = trace.blocks.len() as u32;
-        let new = Block {
+        let storage = trace.storages.len() as u32;
+        let new = Storage {
             bytes,
             category,
             scope: mode.scope,
@@ -94,33 +97,36 @@ impl Core {
             stream: mode.stream,
             holders: 1,
         };
-        trace.blocks.push(new);
-        trace.record(Event::alloc(block), self.mode.get().setup);
-        Some(block)
+        trace.storages.push(new);
+        trace.record(Event::alloc(storage), self.mode.get().setup);
+        Some(storage)
     }
 
     /// One tensor more shares this memory.
-    fn hold(&self, block: Option<u32>) {
-        if let Some(block) = block {
+    fn hold(&self, storage: Option<u32>) {
+        if let Some(storage) = storage {
             let mut trace = self.trace.borrow_mut();
-            if let Some(entry) = trace.blocks.get_mut(block as usize) {
+            if let Some(entry) = trace.storages.get_mut(storage as usize) {
                 entry.holders += 1;
             }
         }
     }
 
     /// One tensor fewer shares this memory; it is given back with the last.
-    pub(in crate::tape) fn release(&self, block: Option<u32>) {
-        let Some(block) = block.filter(|_| !self.closed.get()) else {
+    pub(in crate::tape) fn release(&self, storage: Option<u32>) {
+        let Some(storage) = storage.filter(|_| !self.closed.get()) else {
             return;
         };
         let mut trace = self.trace.borrow_mut();
-        let held = trace.blocks.get_mut(block as usize).is_some_and(|entry| {
-            entry.holders -= 1;
-            entry.holders > 0
-        });
+        let held = trace
+            .storages
+            .get_mut(storage as usize)
+            .is_some_and(|entry| {
+                entry.holders -= 1;
+                entry.holders > 0
+            });
         if !held {
-            trace.record(Event::free(block), self.mode.get().setup);
+            trace.record(Event::free(storage), self.mode.get().setup);
         }
     }
 
@@ -136,11 +142,11 @@ impl Core {
             core: self.clone(),
             layout: self.layouts.shared(layout),
             edge: None,
-            block: self.block(op, bytes, category),
+            storage: self.allocate(op, bytes, category),
             dtype,
             view: false,
         });
-        self.note_made(&tensor);
+        self.record_result(&tensor);
         tensor
     }
 
@@ -161,11 +167,11 @@ impl Core {
             core: self.clone(),
             layout,
             edge: None,
-            block: self.block(op, bytes, self.natural_category()),
+            storage: self.allocate(op, bytes, self.natural_category()),
             dtype,
             view: false,
         });
-        self.note_made(&tensor);
+        self.record_result(&tensor);
         tensor
     }
 }
@@ -239,17 +245,17 @@ impl Tensor {
     }
     /// A name for the storage that no other living storage has.
     pub(in crate::tape) fn storage_id(&self) -> Option<u32> {
-        self.inner().block
+        self.inner().storage
     }
     /// Whether nobody else holds this memory, so that a sum may be written into it. A view never is alone:
     /// it holds its base (`can_accumulate_inplace` in input_buffer.cpp).
     pub(in crate::tape) fn is_sole_owner(&self) -> bool {
         !self.is_view()
             && self.is_last_handle()
-            && self.storage_id().is_none_or(|block| {
+            && self.storage_id().is_none_or(|storage| {
                 let trace = self.core().trace.borrow();
-                let block = trace.blocks.get(block as usize);
-                block.is_none_or(|block| block.holders == 1)
+                let storage = trace.storages.get(storage as usize);
+                storage.is_none_or(|storage| storage.holders == 1)
             })
     }
     /// Whether this is the last handle on the tensor, whoever else shares its memory.
@@ -257,15 +263,15 @@ impl Tensor {
         Rc::strong_count(&self.0) == 1
     }
     pub fn set_category(&self, category: Category) {
-        if let Some(block) = self.storage_id()
-            && let Some(block) = self
+        if let Some(storage) = self.storage_id()
+            && let Some(storage) = self
                 .core()
                 .trace
                 .borrow_mut()
-                .blocks
-                .get_mut(block as usize)
+                .storages
+                .get_mut(storage as usize)
         {
-            block.category = category;
+            storage.category = category;
         }
     }
 
@@ -278,14 +284,17 @@ impl Tensor {
     /// The same memory seen otherwise.
     fn sharing(&self, layout: Rc<Shared>, edge: Option<Edge>, view: bool) -> Self {
         let Inner {
-            core, block, dtype, ..
+            core,
+            storage,
+            dtype,
+            ..
         } = self.inner();
-        core.hold(*block);
+        core.hold(*storage);
         Self::from(Inner {
             core: core.clone(),
             layout,
             edge,
-            block: *block,
+            storage: *storage,
             dtype: *dtype,
             view,
         })
@@ -319,15 +328,15 @@ impl Tensor {
         let Inner {
             core,
             layout,
-            block,
+            storage,
             dtype,
             ..
         } = self.inner();
-        core.hold(*block);
+        core.hold(*storage);
         Kept {
             core: core.clone(),
             layout: layout.clone(),
-            block: *block,
+            storage: *storage,
             dtype: *dtype,
         }
     }
@@ -343,7 +352,7 @@ impl Tensor {
             core: self.core().clone(),
             layout: self.inner().layout.clone(),
             edge: None,
-            block: None,
+            storage: None,
             dtype,
             view: false,
         })
@@ -367,7 +376,7 @@ impl Tensor {
             core: core.clone(),
             layout: layout.clone(),
             edge: edge.clone(),
-            block: None,
+            storage: None,
             dtype: *dtype,
             view: false,
         })
@@ -395,19 +404,19 @@ impl Tensor {
 pub(in crate::tape) struct Kept {
     core: Rc<Core>,
     layout: Rc<Shared>,
-    block: Option<u32>,
+    storage: Option<u32>,
     dtype: DType,
 }
 
 impl Kept {
     /// The tensor again, as `detach()` would have made it.
     pub fn tensor(&self) -> Tensor {
-        self.core.hold(self.block);
+        self.core.hold(self.storage);
         Tensor::from(Inner {
             core: self.core.clone(),
             layout: self.layout.clone(),
             edge: None,
-            block: self.block,
+            storage: self.storage,
             dtype: self.dtype,
             view: true,
         })
@@ -416,7 +425,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
-        self.core.release(self.block);
+        self.core.release(self.storage);
     }
 }
 

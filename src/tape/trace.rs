@@ -1,24 +1,24 @@
-//! What a run leaves behind: allocation events, and what each block was for.
+//! What a run leaves behind: allocation events, and what each storage was for.
 
 use std::cell::Cell;
 
 use super::{Category, Phase, Stream};
 use crate::list::{Pieces, push};
 
-/// One allocation or release, by block number.
+/// One allocation or release of a storage, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event(u32);
 
 impl Event {
     const FREE: u32 = 1 << 31;
 
-    pub(super) const fn alloc(block: u32) -> Self {
-        Self(block)
+    pub(super) const fn alloc(storage: u32) -> Self {
+        Self(storage)
     }
-    pub(super) const fn free(block: u32) -> Self {
-        Self(block | Self::FREE)
+    pub(super) const fn free(storage: u32) -> Self {
+        Self(storage | Self::FREE)
     }
-    pub const fn block(self) -> u32 {
+    pub const fn storage(self) -> u32 {
         self.0 & !Self::FREE
     }
     pub const fn is_free(self) -> bool {
@@ -26,9 +26,9 @@ impl Event {
     }
 }
 
-/// One allocated block.
+/// The memory behind a tensor (`torch.UntypedStorage`), or a workspace of a kernel.
 #[derive(Clone, Copy, Debug)]
-pub struct Block {
+pub struct Storage {
     /// Asked for, before the allocator rounds.
     pub bytes: u64,
     pub category: Category,
@@ -45,7 +45,7 @@ pub struct Block {
     pub(super) holders: u32,
 }
 
-impl Block {
+impl Storage {
     pub const fn rounded(&self) -> u64 {
         rounded(self.bytes)
     }
@@ -86,7 +86,7 @@ pub struct Group {
     pub start: usize,
     pub end: usize,
     pub times: u32,
-    /// What each repeat takes over from the one before: the block it received and the block it passes on.
+    /// What each repeat takes over from the one before: the storage it received and the storage it passes on.
     pub carries: Vec<(u32, u32)>,
     /// Backward takes the copies from the last to the first.
     pub reversed: bool,
@@ -94,7 +94,7 @@ pub struct Group {
 
 /// A point in the event list where something begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct PhaseStart {
     pub at: usize,
     /// How many kernels have run.
     pub kernels: usize,
@@ -127,8 +127,8 @@ pub struct Trace {
     /// What exists before the first step: parameters and buffers.
     pub setup: Vec<Event>,
     pub events: Vec<Event>,
-    pub marks: Vec<Mark>,
-    pub blocks: Pieces<Block>,
+    pub phase_starts: Vec<PhaseStart>,
+    pub storages: Pieces<Storage>,
     /// Groups of `setup` and of `events`, in order, none inside another.
     pub setup_groups: Vec<Group>,
     pub groups: Vec<Group>,
@@ -138,8 +138,8 @@ pub struct Trace {
     pub spent: bool,
     pub kernels: Vec<Kernel>,
     /// What tensors look like and what keeps them, where that was asked for.
-    pub notes: Vec<super::Note>,
-    pub(super) alike: Option<super::again::Alike>,
+    pub tensors: Vec<super::TensorInfo>,
+    pub(super) repeating: Option<super::repeat::Repeating>,
     pub(super) scopes: Vec<ScopeEntry>,
     /// Names of modules that come from outside the program.
     pub(super) names: Vec<String>,
@@ -182,7 +182,7 @@ impl Trace {
 
     /// A launch like one since the last mark is counted with it: a loop over thousands of positions launches the same few.
     pub(super) fn launch(&mut self, kernel: Kernel, launched: &Launched) {
-        let since = self.marks.last().map_or(0, |mark| mark.kernels);
+        let since = self.phase_starts.last().map_or(0, |mark| mark.kernels);
         let Some(place) = launched.place(&kernel) else {
             return;
         };

@@ -170,8 +170,8 @@ pub fn run_with(
     let machine = machine(knobs);
     let plan = step::RunPlan {
         mode: match knobs.get("train_mode").and_then(Value::as_bool) {
-            Some(false) => step::Mode::Evaluate,
-            _ => step::Mode::Train,
+            Some(false) => step::ModelMode::Eval,
+            _ => step::ModelMode::Train,
         },
         ..plan
     };

@@ -331,7 +331,7 @@ mod tests {
             }
             let tensors = prediction.tensors(At::Peak).unwrap();
             filled += breakdown::Node::of(&tensors).children.len();
-            filled += prediction.course().unwrap().len();
+            filled += prediction.timeline_by_category().unwrap().len();
             for place in breakdown::places(&prediction) {
                 filled += breakdown::inside(&prediction, &place, units).unwrap().len();
             }

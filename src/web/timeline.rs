@@ -45,7 +45,7 @@ pub fn Timeline() -> impl IntoView {
     let size = chart::current_size();
     let estimate = memo(move || session.settled.with(|answer| answer.estimate.clone()));
     let course = memo(move || {
-        let course = |answer: &Answer| answer.prediction.as_ref()?.course().ok();
+        let course = |answer: &Answer| answer.prediction.as_ref()?.timeline_by_category().ok();
         session.settled.with(course).unwrap_or_default()
     });
     let drawing = memo(move || {

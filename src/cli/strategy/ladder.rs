@@ -7,7 +7,7 @@ use super::super::what;
 use super::{goal, link, of_step, span};
 use crate::document::Document;
 use crate::share;
-use crate::strategy::{self, Step};
+use crate::strategy::{self, Rung};
 
 /// The ladder: what to change so that it fits.
 pub(in crate::cli) fn ladder(args: &Args) -> Result<Answer, Refusal> {
@@ -80,7 +80,7 @@ pub(in crate::cli) fn ladder(args: &Args) -> Result<Answer, Refusal> {
     Ok(answer)
 }
 
-fn step(step: &Step) -> Document {
+fn rung(rung: &Rung) -> Document {
     Document::new()
         .with("id", step.id)
         .with("title", step.title.as_str())

@@ -145,23 +145,27 @@ fn weighted<'a>(run: &'a Run, scenario: &Scenario) -> impl Iterator<Item = (&'a 
     let ran = outline(&run.trace).micro_batches.max(1);
     let rest = scenario.training.accumulation.saturating_sub(ran.into()) as f64;
     let mut batch = 0;
-    let stretches = trace.marks.iter().enumerate().flat_map(move |(i, mark)| {
-        if mark.phase == Phase::Setup {
-            batch = 0;
-        }
-        batch += u32::from(mark.phase == Phase::Forward);
-        let stands_for_rest = batch == ran && mark.phase != Phase::Optimizer;
-        let weight = if stands_for_rest { 1.0 + rest } else { 1.0 };
-        let next = trace.marks.get(i + 1);
-        let end = next.map_or(trace.kernels.len(), |next| next.kernels);
-        let kernels = trace.kernels.get(mark.kernels..end).unwrap_or_default();
-        kernels.iter().map(move |kernel| (kernel, weight))
-    });
+    let stretches = trace
+        .phase_starts
+        .iter()
+        .enumerate()
+        .flat_map(move |(i, mark)| {
+            if mark.phase == Phase::Setup {
+                batch = 0;
+            }
+            batch += u32::from(mark.phase == Phase::Forward);
+            let stands_for_rest = batch == ran && mark.phase != Phase::Optimizer;
+            let weight = if stands_for_rest { 1.0 + rest } else { 1.0 };
+            let next = trace.phase_starts.get(i + 1);
+            let end = next.map_or(trace.kernels.len(), |next| next.kernels);
+            let kernels = trace.kernels.get(mark.kernels..end).unwrap_or_default();
+            kernels.iter().map(move |kernel| (kernel, weight))
+        });
     stretches.map(|(kernel, weight)| (kernel, weight * f64::from(kernel.times)))
 }
 
 fn steps(run: &Run) -> f64 {
-    let last = run.trace.marks.last().map_or(1, |mark| mark.step);
+    let last = run.trace.phase_starts.last().map_or(1, |mark| mark.step);
     f64::from(last.max(1))
 }
 

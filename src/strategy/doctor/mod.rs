@@ -20,7 +20,7 @@ pub use advice::Change;
 pub use cause::Cause;
 pub use message::{Failure, Source};
 pub use moment::Moment;
-pub use probe::{Calibration, Drift, Log, Step, calibrate};
+pub use probe::{Calibration, Drift, Log, LoggedStep, calibrate};
 pub use signs::{Activity, Signs};
 pub use tables::{Smi, SmiCard, SmiProcess, Summary};
 

@@ -9,7 +9,7 @@ use crate::units::Bytes;
 
 /// One step of the log. What the probe could not read is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct Step {
+pub struct LoggedStep {
     /// Counted from 0; −1 is before the first.
     pub step: i64,
     /// The batch's size: tokens, peaks, edges or pixels.
@@ -36,10 +36,10 @@ pub struct Step {
 /// The steps of a log, without the failed one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Log {
-    pub steps: Vec<Step>,
-    pub failed: Option<Step>,
+    pub steps: Vec<LoggedStep>,
+    pub failed: Option<LoggedStep>,
     /// Steps that failed before that one, in a run that went on.
-    pub failed_before: Vec<Step>,
+    pub failed_before: Vec<LoggedStep>,
 }
 
 /// The difference between a run and its prediction, on one machine with one set of versions.
@@ -91,7 +91,7 @@ impl Log {
                 continue;
             }
             if let Ok(document) = json::read(line) {
-                let step = Step::read(&document);
+                let step = LoggedStep::read(&document);
                 if document.get("oom") == Some(&Document::Bool(true)) {
                     log.failed_before.extend(log.failed.replace(step));
                 } else {
@@ -103,12 +103,12 @@ impl Log {
     }
 
     /// Completed training steps after the first, in which optimizer states are created.
-    pub fn settled(&self) -> impl Iterator<Item = &Step> {
+    pub fn settled(&self) -> impl Iterator<Item = &LoggedStep> {
         self.steps.iter().filter(|it| it.step > 0 && !it.evaluating)
     }
 
     /// Completed training steps.
-    pub fn trained(&self) -> impl DoubleEndedIterator<Item = &Step> {
+    pub fn trained(&self) -> impl DoubleEndedIterator<Item = &LoggedStep> {
         self.steps
             .iter()
             .filter(|step| step.step >= 0 && !step.evaluating)
@@ -127,7 +127,7 @@ impl Log {
 
     /// What a step of this size needs beyond what lies between steps, from earlier steps.
     pub fn need(&self, size: Option<f64>) -> Option<Bytes> {
-        let trained: Vec<&Step> = self.trained().collect();
+        let trained: Vec<&LoggedStep> = self.trained().collect();
         let needs: Vec<(Option<f64>, f64)> = trained
             .windows(2)
             .filter(|pair| pair[1].step > 0)
@@ -153,7 +153,7 @@ impl Log {
         Some(bytes(need * (size / largest.max(1.0)).max(1.0)))
     }
 
-    fn at(&self, step: i64) -> Option<&Step> {
+    fn at(&self, step: i64) -> Option<&LoggedStep> {
         self.steps
             .iter()
             .find(|it| it.step == step && !it.evaluating)
@@ -258,7 +258,7 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
         .then_some((y - slope * x, slope))
 }
 
-impl Step {
+impl LoggedStep {
     /// What was in use on the card and not PyTorch's, as the probe says or as its numbers come to.
     pub fn outside_of_it(&self) -> Option<Bytes> {
         self.outside

@@ -18,7 +18,7 @@ pub struct Ladder {
     /// `None` where the card's speed is not known.
     pub start_time: Option<StepTime>,
     /// In the order in which they are taken; empty where the run fits as it is.
-    pub steps: Vec<Step>,
+    pub steps: Vec<Rung>,
     /// Whether the run fits after the last step.
     pub fits: bool,
     /// Other sets of as many steps of the same kind, fastest first.
@@ -29,7 +29,7 @@ pub struct Ladder {
 
 /// One step and what the run needs after it.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct Rung {
     pub id: &'static str,
     pub title: String,
     pub cost: Cost,
@@ -104,7 +104,7 @@ pub fn ladder(scenario: &Scenario, goal: Goal) -> Result<Ladder, Unsupported> {
 }
 
 /// The set's steps, cheapest first, each with the estimate after it and those before it.
-fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
+fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Rung>, Unsupported> {
     let place = |it: &Move| MOVES.iter().position(|other| other.id == it.id);
     let moves = sorted(set.moves.iter().copied(), |a, b| place(a).cmp(&place(b)));
     let mut order: Vec<Option<&'static Move>> = moves.into_iter().map(Some).collect();
@@ -138,7 +138,7 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
         let estimate = prediction.estimate()?.clone();
         let time = prediction.step_time().ok();
         steps.push(match next {
-            Some(it) => Step {
+            Some(it) => Rung {
                 id: it.id,
                 title: it.title.into(),
                 cost: it.cost,
@@ -150,7 +150,7 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Step>, Unsupported> {
                 estimate,
                 time,
             },
-            None => Step {
+            None => Rung {
                 id: MICRO_BATCH,
                 title: format!(
                     "micro-batch {} with {} accumulation steps",

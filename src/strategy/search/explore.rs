@@ -3,7 +3,7 @@
 use super::space::Choice;
 use super::{Point, Search};
 use crate::estimate::Unsupported;
-use crate::estimate::parts::{self, Passes, Turn, Whole};
+use crate::estimate::halves::{self, Passes, Turn, Whole};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 
@@ -111,7 +111,7 @@ impl Search {
         let all = if smallest > 0 { all - each } else { all };
         let first = 1.min(smallest);
         let low = self.passes(&scenario)?;
-        let lowest = parts::at_least(&low);
+        let lowest = halves::at_least(&low);
         let least = if smallest == 0 {
             self.at_once_at_least(&low)
         } else {
@@ -132,7 +132,7 @@ impl Search {
                 Some(scenario) => self.passes(&scenario)?,
                 None => return Ok(()),
             };
-            let least = parts::at_least(&passes);
+            let least = halves::at_least(&passes);
             if least.peak <= self.allowance {
                 to = middle;
                 (fits, known) = (middle, (passes, least));
@@ -179,7 +179,7 @@ impl Search {
             return Ok(());
         };
         let passes = self.passes(&scenario)?;
-        let least = parts::at_least(&passes);
+        let least = halves::at_least(&passes);
         self.sum(&it.network, middle, &passes, it.turns)?;
         self.tasks.push(Task::Between(Box::new(Between {
             network: it.network.clone(),
@@ -199,7 +199,7 @@ impl Search {
 
     /// The least that any optimizer can make of passes without accumulation: one inside backward never holds all gradients.
     fn at_once_at_least(&self, passes: &Passes) -> Bytes {
-        let least = parts::at_least(passes).peak;
+        let least = halves::at_least(passes).peak;
         if self.space.in_backward.is_some() {
             least - passes.gradients()
         } else {
@@ -209,7 +209,7 @@ impl Search {
 
     fn passes(&mut self, scenario: &Scenario) -> Result<Passes, Unsupported> {
         self.tally.estimates += 1;
-        parts::passes(&parts::of_passes(scenario))
+        halves::passes(&halves::of_passes(scenario))
     }
 
     /// Seconds of the shortest of these turns.
@@ -245,14 +245,14 @@ impl Search {
             match of {
                 Some((bare, TurnOf::Known(it))) => {
                     self.tally.sums += 1;
-                    let whole = parts::together(passes, &it, &bare);
+                    let whole = halves::together(passes, &it, &bare);
                     self.offer(whole, choice.clone());
                     self.in_backward(choice, passes, &whole)?;
                 }
                 Some((_, TurnOf::InBackward)) => match self.space.scenario(&choice) {
                     Some((scenario, _)) => {
                         self.tally.estimates += 1;
-                        self.offer(parts::whole(&scenario)?, choice);
+                        self.offer(halves::whole(&scenario)?, choice);
                     }
                     None => self.tally.impossible += options,
                 },
@@ -292,7 +292,7 @@ impl Search {
             self.tally.dominated += 1;
         } else {
             self.tally.estimates += 1;
-            let whole = parts::whole(&scenario)?;
+            let whole = halves::whole(&scenario)?;
             self.offer(whole, choice);
         }
         Ok(())
@@ -325,20 +325,20 @@ impl Search {
 
     /// The place of the turns of this network's parameters, estimated where they are not known.
     fn turns(&mut self, scenario: &Scenario) -> Result<usize, Unsupported> {
-        let key = parts::of_turn(scenario);
+        let key = halves::of_turn(scenario);
         if let Some(at) = self.turns.iter().position(|it| it.key == key) {
             return Ok(at);
         }
-        let bare = parts::turn(&parts::of_bare_turn(scenario))?;
+        let bare = halves::turn(&halves::of_bare_turn(scenario))?;
         let mut all = Vec::new();
         for moves in &self.space.turns {
             let changed = moves
                 .iter()
                 .try_fold(scenario.clone(), |now, it| it.on(&now));
             all.push(match changed {
-                Some(changed) if parts::separable(&changed) => {
+                Some(changed) if halves::separable(&changed) => {
                     self.tally.estimates += 1;
-                    Some(TurnOf::Known(Box::new(parts::turn(&changed)?)))
+                    Some(TurnOf::Known(Box::new(halves::turn(&changed)?)))
                 }
                 Some(_) => Some(TurnOf::InBackward),
                 None => None,

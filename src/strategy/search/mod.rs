@@ -8,7 +8,7 @@ mod space;
 use super::goal::Goal;
 use super::micro::with_batch;
 use super::moves::{Cost, Move};
-use crate::estimate::parts;
+use crate::estimate::halves;
 use crate::estimate::time::Span;
 use crate::estimate::{Estimate, Unsupported, estimate};
 use crate::scenario::Scenario;
@@ -172,7 +172,7 @@ impl Search {
                 *place = 0;
             }
             if let Some((scenario, _)) = self.space.scenario(&without) {
-                let whole = parts::whole(&scenario)?;
+                let whole = halves::whole(&scenario)?;
                 let seconds = point.time.expected.get() * (1.0 + 1e-9);
                 if whole.peak <= point.peak && whole.step.expected.get() <= seconds {
                     choice = without;

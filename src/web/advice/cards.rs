@@ -6,7 +6,7 @@ use super::cloud::instances;
 use super::sheet::{Cell, Sheet};
 use crate::estimate::Unsupported;
 use crate::scenario::Scenario;
-use crate::strategy::{self, By, GpuRow, Verdict};
+use crate::strategy::{self, By, GpuRow, GpuVerdict};
 use crate::web::text;
 use crate::web::wishes::Limits;
 use crate::web::worker::JobKind;
@@ -38,7 +38,7 @@ fn gpus(scenario: &Scenario, _: Limits) -> Result<Sheet, Unsupported> {
         rows.into_iter().partition(|row| row.micro_batch.is_some());
     let (as_is, smaller): (Vec<_>, Vec<_>) = able
         .into_iter()
-        .partition(|row| matches!(row.verdict, Verdict::Fits | Verdict::Tight));
+        .partition(|row| matches!(row.verdict, GpuVerdict::Fits | GpuVerdict::Tight));
     if as_is.is_empty() {
         sheet.say(text::NO_CARD_AS_IT_IS);
     }
@@ -49,8 +49,9 @@ fn gpus(scenario: &Scenario, _: Limits) -> Result<Sheet, Unsupported> {
         let names: Vec<_> = rows.iter().map(|row| row.gpu.name).collect();
         names.join(", ")
     };
-    let (impossible, small): (Vec<_>, Vec<_>) =
-        rest.iter().partition(|row| row.verdict == Verdict::Unknown);
+    let (impossible, small): (Vec<_>, Vec<_>) = rest
+        .iter()
+        .partition(|row| row.verdict == GpuVerdict::Unknown);
     if !small.is_empty() {
         sheet.aside(text::too_small(small.len()), named(&small));
     }
@@ -64,7 +65,7 @@ fn there(scenario: &Scenario, row: &GpuRow) -> Scenario {
     let mut there = scenario.clone();
     there.hardware.gpu = row.gpu.id.into();
     there.hardware.memory_mib = 0;
-    if let Some(size) = row.micro_batch.filter(|_| row.verdict == Verdict::No) {
+    if let Some(size) = row.micro_batch.filter(|_| row.verdict == GpuVerdict::No) {
         there = strategy::with_batch(&there, size);
     }
     there
@@ -78,8 +79,8 @@ fn cells(row: &GpuRow) -> Vec<Cell> {
         instances => format!("{memory} GB · {instances}"),
     };
     let verdict = match row.verdict {
-        Verdict::Fits => text::FITS,
-        Verdict::Tight => text::TIGHT,
+        GpuVerdict::Fits => text::FITS,
+        GpuVerdict::Tight => text::TIGHT,
         _ => text::SMALLER_BATCH,
     };
     vec![

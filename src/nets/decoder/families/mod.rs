@@ -22,7 +22,7 @@ mod starcoder2;
 
 use super::family::Family;
 use super::gemma_vision::{self, Projector};
-use super::{Decoder, llava, qwen_vision};
+use super::{Decoder, llava, qwen_vl};
 use crate::nets::net::Build;
 use crate::nets::{ModelError, Net, Sizes};
 
@@ -64,10 +64,10 @@ pub const FAMILIES: &[(&str, Build)] = &[
         gemma_vision::build(sizes, gemma::PALIGEMMA, Projector::Linear)
     }),
     ("qwen2_vl", |sizes| {
-        qwen_vision::build(sizes, qwen::QWEN2_VL, false)
+        qwen_vl::build(sizes, qwen::QWEN2_VL, false)
     }),
     ("qwen2_5_vl", |sizes| {
-        qwen_vision::build(sizes, qwen::QWEN2_VL, true)
+        qwen_vl::build(sizes, qwen::QWEN2_VL, true)
     }),
     ("llava", |sizes| llava::build(sizes, llama::LLAMA)),
 ];

@@ -2,7 +2,7 @@
 //! what is left over. The cause is the term without which the whole step would have fitted.
 
 use super::Reading;
-use crate::strategy::doctor::{Cause, Drift, Failure, Findings, Log, Step};
+use crate::strategy::doctor::{Cause, Drift, Failure, Findings, Log, LoggedStep};
 use crate::units::Bytes;
 
 /// Differences below this share of the memory are rounding, workspaces, a display.
@@ -109,7 +109,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    fn of(log: &Log, failed: &Step, failure: &Failure, room: Bytes) -> Option<Self> {
+    fn of(log: &Log, failed: &LoggedStep, failure: &Failure, room: Bytes) -> Option<Self> {
         let ends: Vec<Bytes> = log.trained().map(|step| step.allocated).collect();
         log.settled().next()?;
         let quarter = ends.len().div_ceil(4);
@@ -118,7 +118,7 @@ impl Ledger {
         let kept = if ends.len() < 4 { 1 } else { 2 };
         let last = ends.iter().rev().take(kept).copied().min()?;
         let outside = failure.total.unwrap_or_default() - room;
-        let before = log.steps.iter().find_map(Step::outside_of_it);
+        let before = log.steps.iter().find_map(LoggedStep::outside_of_it);
         let largest = failed
             .size
             .zip(log.sizes())
@@ -134,7 +134,7 @@ impl Ledger {
 }
 
 /// What the probe says the step was doing, and failures before there is anything to compare with.
-fn of_phase(failed: &Step) -> Option<Reading> {
+fn of_phase(failed: &LoggedStep) -> Option<Reading> {
     if failed.evaluating {
         return Some(Reading::new(
             "The failed step was an evaluation or a generation.",
@@ -156,7 +156,7 @@ fn of_phase(failed: &Step) -> Option<Reading> {
 }
 
 /// The second step, of which only the first is known: the optimizer's states lie there now, and a batch may be larger.
-fn in_second_step(log: &Log, failed: &Step) -> Option<Reading> {
+fn in_second_step(log: &Log, failed: &LoggedStep) -> Option<Reading> {
     let first = log.trained().next()?;
     if let Some((size, before)) = failed.size.zip(first.size)
         && size > 1.05 * before
@@ -202,7 +202,7 @@ fn grown(log: &Log, growth: Bytes, whole: Bytes, room: Bytes, noticeable: Bytes)
 }
 
 /// A step that needs more than there is, whatever lay there before.
-fn too_large(log: &Log, failed: &Step, whole: Bytes, room: Bytes, largest: bool) -> Reading {
+fn too_large(log: &Log, failed: &LoggedStep, whole: Bytes, room: Bytes, largest: bool) -> Reading {
     let sizes = log.sizes();
     let Some(((_, before), size)) = sizes.zip(failed.size).filter(|_| largest) else {
         return Reading::new(

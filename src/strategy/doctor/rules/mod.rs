@@ -29,13 +29,13 @@ impl Reading {
 
 /// The causes with their shares, and what speaks for them.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Verdict {
+pub(super) struct Weighed {
     shares: Vec<(Cause, f64)>,
     pub evidence: Vec<String>,
 }
 
 /// Reads everything known.
-pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Verdict {
+pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Weighed {
     let failure = findings.failure.clone().unwrap_or_default();
     let failure = &completed(failure, findings);
     let log = history(failure, findings);
@@ -48,7 +48,7 @@ pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Verdi
     let reading = reading.unwrap_or_else(|| numbers::bare(findings));
     let mut evidence = vec![reading.reason];
     evidence.extend(numbers::notes(failure, findings));
-    Verdict {
+    Weighed {
         shares: reading.shares,
         evidence,
     }
@@ -81,7 +81,7 @@ fn history<'a>(failure: &Failure, findings: &'a Findings) -> Option<&'a Log> {
     findings.log.as_ref().filter(|log| !log.steps.is_empty())
 }
 
-impl Verdict {
+impl Weighed {
     /// The causes, most likely first, with confidences that sum to at most one.
     pub(super) fn ranking(&self) -> Vec<Ranked> {
         let all = self.shares.iter().map(|(cause, share)| Ranked {

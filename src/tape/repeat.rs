@@ -1,44 +1,50 @@
-//! A step that only does what the one before it did: told again without being run.
+//! Steps that do exactly what the one before did: their events are copied instead of run.
 
 use std::ops::Range;
 
-use super::{Group, Mark, Tape, Trace};
+use super::{Group, PhaseStart, Tape, Trace};
 
 impl Tape {
-    /// Tells the step before this one once more, where it left memory as it had found it: it freed all that it made, and
-    /// nothing else. Then whatever decides what a step does is as it was. Says whether it did.
-    pub fn again(&self, step: u32) -> bool {
+    /// Copies the events of the step before this one, if that step freed exactly what it allocated: then nothing that decides
+    /// what a step does has changed. Returns whether it did.
+    pub fn repeat_step(&self, step: u32) -> bool {
         let mut trace = self.0.trace.borrow_mut();
-        let told = self.0.noting.get().is_none() && trace.again(step);
-        if told {
+        let repeated = self.0.records_tensors.get().is_none() && trace.repeat_step(step);
+        if repeated {
             self.0.step.set(step);
         }
-        told
+        repeated
     }
 }
 
-/// Steps that are alike among the events: where the first begins, and how long each is.
+/// Equal steps in the event list: where the first begins, and how many events each has.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Alike {
+pub(super) struct Repeating {
     from: usize,
     length: usize,
 }
 
 impl Trace {
-    /// Whole steps before this event that leave nothing: those that later ones are told like.
-    pub fn without_trace(&self, before: usize) -> Range<usize> {
-        match self.alike {
-            Some(Alike { from, length }) if before >= from.saturating_add(length) => {
+    /// The whole equal steps before this event.
+    pub fn repeated_steps(&self, before: usize) -> Range<usize> {
+        match self.repeating {
+            Some(Repeating { from, length }) if before >= from.saturating_add(length) => {
                 from..before - (before - from) % length.max(1)
             }
             _ => 0..0,
         }
     }
 
-    fn again(&mut self, step: u32) -> bool {
+    fn repeat_step(&mut self, step: u32) -> bool {
         let before = step.checked_sub(1);
-        let from = self.marks.partition_point(|it| Some(it.step) < before);
-        let Some(&first) = self.marks.get(from).filter(|it| Some(it.step) == before) else {
+        let from = self
+            .phase_starts
+            .partition_point(|it| Some(it.step) < before);
+        let Some(&first) = self
+            .phase_starts
+            .get(from)
+            .filter(|it| Some(it.step) == before)
+        else {
             return false;
         };
         if !self.balances(first.at) {
@@ -46,18 +52,19 @@ impl Trace {
         }
         let kernels = self.kernels.len();
         let later = self.events.len() - first.at;
-        self.alike.get_or_insert(Alike {
+        self.repeating.get_or_insert(Repeating {
             from: first.at,
             length: later,
         });
-        let marks: Vec<Mark> = self.marks.drain(from..).collect();
-        self.marks.extend_from_slice(&marks);
-        self.marks.extend(marks.into_iter().map(|it| Mark {
-            at: it.at + later,
-            kernels: it.kernels + (kernels - first.kernels),
-            step,
-            ..it
-        }));
+        let marks: Vec<PhaseStart> = self.phase_starts.drain(from..).collect();
+        self.phase_starts.extend_from_slice(&marks);
+        self.phase_starts
+            .extend(marks.into_iter().map(|it| PhaseStart {
+                at: it.at + later,
+                kernels: it.kernels + (kernels - first.kernels),
+                step,
+                ..it
+            }));
         let groups = self.groups.partition_point(|it| it.start < first.at);
         let groups: Vec<Group> = self.groups.get(groups..).unwrap_or_default().to_vec();
         self.groups.extend(groups.into_iter().map(|it| Group {
@@ -72,16 +79,16 @@ impl Trace {
         true
     }
 
-    /// Whether what is made from this event on is freed again, and nothing else.
+    /// Whether the events from here on free exactly what they allocate.
     fn balances(&self, from: usize) -> bool {
         let events = self.events.get(from..).unwrap_or_default();
         let made = events.iter().find(|it| !it.is_free());
-        let Some(oldest) = made.map(|it| it.block()) else {
+        let Some(oldest) = made.map(|it| it.storage()) else {
             return false;
         };
         let frees = events.iter().filter(|it| it.is_free());
         // Blocks are numbered as they are made, each once.
-        let own = frees.clone().all(|it| it.block() >= oldest);
+        let own = frees.clone().all(|it| it.storage() >= oldest);
         own && frees.count() * 2 == events.len()
     }
 }
@@ -95,19 +102,19 @@ mod tests {
     use crate::step::{self, Detail, Run, RunPlan};
     use crate::tape::{Machine, Trace};
 
-    /// Bytes, kind and operation of what happens, one by one, and where the phases begin.
-    fn course(trace: &Trace) -> impl PartialEq {
+    /// Every event's bytes, kind and operation, and where the phases begin.
+    fn unfolded(trace: &Trace) -> impl PartialEq {
         let mut all = Vec::new();
         let mut begin = Vec::new();
         let expansion = Expansion::new(trace);
-        for (i, mark) in trace.marks.iter().enumerate() {
+        for (i, mark) in trace.phase_starts.iter().enumerate() {
             let until = trace
-                .marks
+                .phase_starts
                 .get(i + 1)
                 .map_or(trace.events.len(), |it| it.at);
             expansion.events(mark.at, until, |it| {
-                let block = trace.blocks.get(it.block as usize).unwrap();
-                all.push((it.bytes, it.is_free, block.op, block.category));
+                let storage = trace.storages.get(it.storage as usize).unwrap();
+                all.push((it.bytes, it.is_free, storage.op, storage.category));
             });
             begin.push((mark.step, mark.phase, all.len()));
         }
@@ -118,9 +125,9 @@ mod tests {
         (all, begin, kernels.collect::<Vec<_>>())
     }
 
-    /// The third step says what it says when it is run; and whether it is told again, where that is asked.
+    /// A copied third step equals one that is run; `copied` says whether it should be copied.
     #[track_caller]
-    fn check(model: &str, told: Option<bool>, change: impl FnOnce(&mut Training)) {
+    fn check(model: &str, copied: Option<bool>, change: impl FnOnce(&mut Training)) {
         let entry = catalog::model(model).unwrap();
         let mut sizes = Sizes::from_entry(entry);
         sizes.set("layers", 3);
@@ -132,7 +139,7 @@ mod tests {
             sequence: 64,
             ..Data::default()
         };
-        // What is noted is run step by step.
+        // Recording tensors runs every step.
         let run = |detail| -> Run {
             let plan = RunPlan {
                 detail,
@@ -141,13 +148,13 @@ mod tests {
             step::run(&*net, &data, &training, Machine::default(), plan)
         };
         let (short, long) = (run(Detail::Kernels).trace, run(Detail::Tensors).trace);
-        assert!(course(&short) == course(&long), "{model} {training:?}");
-        let fewer = short.blocks.len() < long.blocks.len();
-        assert!(told.is_none_or(|it| it == fewer), "{model} {training:?}");
+        assert!(unfolded(&short) == unfolded(&long), "{model} {training:?}");
+        let fewer = short.storages.len() < long.storages.len();
+        assert!(copied.is_none_or(|it| it == fewer), "{model} {training:?}");
     }
 
     #[test]
-    fn a_step_told_again_is_the_step_run() {
+    fn a_copied_step_equals_one_that_is_run() {
         for model in ["gpt2", "llama-3.2-1b", "vit-b16", "resnet-18"] {
             check(model, Some(true), |_| {});
             check(model, Some(true), |it| it.precision = Precision::AmpFp16);

@@ -5,7 +5,7 @@ use crate::scenario::{Scenario, settings};
 
 /// The largest micro-batch that fits, and what the next one would need.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Fit {
+pub struct LargestBatch {
     /// The scenario with that micro-batch; `None` where even one sample does not fit.
     pub scenario: Option<Scenario>,
     /// The estimate of that scenario, or of one sample where none fits.
@@ -15,7 +15,7 @@ pub struct Fit {
 }
 
 /// Finds it by doubling, then by bisection: memory does not fall as the micro-batch grows.
-pub fn fit(scenario: &Scenario) -> Result<Fit, Unsupported> {
+pub fn largest_batch(scenario: &Scenario) -> Result<LargestBatch, Unsupported> {
     let most = match settings::find("data.micro_batch").map(|it| it.value_type) {
         Some(settings::ValueType::Whole { high, .. }) => high,
         _ => 1,
@@ -30,7 +30,7 @@ pub fn fit(scenario: &Scenario) -> Result<Fit, Unsupported> {
         Some(fits) => Ok(fits),
         None => Err(Unsupported::UnknownMemory),
     })?;
-    Ok(Fit {
+    Ok(LargestBatch {
         estimate: at(largest.max(1))?,
         next: (0 < largest && largest < most)
             .then(|| at(largest + 1))

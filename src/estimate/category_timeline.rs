@@ -8,20 +8,20 @@ use crate::tape::Trace;
 use crate::units::Bytes;
 
 /// What is allocated at each instant of the timeline by category; the parts of an instant sum to what it shows.
-pub(super) fn by_category(trace: &Trace, peaks: &Peaks) -> Vec<Vec<Part<Category>>> {
+pub(super) fn of(trace: &Trace, peaks: &Peaks) -> Vec<Vec<Part<Category>>> {
     let expansion = Expansion::new(trace);
     let mut walk = Walk {
         trace,
         alive: Vec::new(),
         now: Map::new(),
     };
-    expansion.setup(|event| walk.event(event.handle, event.block, event.is_free));
+    expansion.setup(|event| walk.event(event.handle, event.storage, event.is_free));
     let mut course = Vec::new();
     let mut places = peaks.places().peekable();
     for (phase, peak) in peaks.phases.iter().enumerate() {
         let mut happened = 0;
         expansion.events(peak.mark.at, peak.until, |event| {
-            walk.event(event.handle, event.block, event.is_free);
+            walk.event(event.handle, event.storage, event.is_free);
             happened += 1;
             while let Some((_, _, bytes)) =
                 places.next_if(|(of, at, _)| *of == phase && *at <= happened)
@@ -46,7 +46,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn event(&mut self, handle: u32, block: u32, is_free: bool) {
+    fn event(&mut self, handle: u32, storage: u32, is_free: bool) {
         // What the expansion has no name for has no size either.
         if handle == u32::MAX {
             return;
@@ -60,17 +60,17 @@ impl Walk<'_> {
             }
             return;
         }
-        let Some(block) = self.trace.blocks.get(block as usize) else {
+        let Some(storage) = self.trace.storages.get(storage as usize) else {
             return;
         };
         if self.alive.len() <= handle {
             self.alive.resize(handle + 1, None);
         }
         if let Some(place) = self.alive.get_mut(handle) {
-            *place = Some((block.category, block.rounded()));
+            *place = Some((storage.category, storage.rounded()));
         }
-        let sum = self.now.or_default(block.category);
-        *sum = sum.saturating_add(block.rounded());
+        let sum = self.now.or_default(storage.category);
+        *sum = sum.saturating_add(storage.rounded());
     }
 
     /// What the allocator hands out beyond the blocks' own sizes is rounding.
