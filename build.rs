@@ -65,7 +65,7 @@ fn categories<T: serde::de::DeserializeOwned>(folder: &str) -> Result<Vec<(Strin
     let mut stems = Vec::new();
     for entry in fs::read_dir(folder).map_err(|e| format!("{folder}: {e}"))? {
         let path = entry.map_err(|e| format!("{folder}: {e}"))?.path();
-        match path.file_stem().and_then(|it| it.to_str()) {
+        match path.file_stem().and_then(|stem| stem.to_str()) {
             Some("sources") | None => {}
             Some(stem) => stems.push(stem.to_string()),
         }

@@ -102,7 +102,7 @@ enum Support {
 }
 
 pub fn table(file: &File) -> Result<String, String> {
-    in_order("gpus.yaml", file.gpus.iter().map(|it| it.id.as_str()))?;
+    in_order("gpus.yaml", file.gpus.iter().map(|gpu| gpu.id.as_str()))?;
     let mut sources = Sources::new(&file.sources);
     let metal = sources.set("metal-rule", "gpus.yaml")?;
     let mut rows: Vec<(String, Row)> = Vec::new();
@@ -179,11 +179,11 @@ fn row(
         rate(Rate::Int8)?,
         rate(Rate::Fp4)?,
     );
-    let pcie = gpu.pcie.as_ref().map_or("", |it| &it.0);
+    let pcie = gpu.pcie.as_ref().map_or("", |pcie| &pcie.0);
     let notes = [&*gpu.memory.note, &*gpu.note].map(str::trim);
     let note = notes
         .into_iter()
-        .filter(|it| !it.is_empty())
+        .filter(|line| !line.is_empty())
         .collect::<Vec<_>>()
         .join("; ");
     let has = |support| gpu.supports.contains(&support);

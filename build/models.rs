@@ -93,12 +93,16 @@ pub fn table(
     let absent = &architectures.without_forward;
     in_order("architectures", absent.iter().map(String::as_str))?;
     for (category, file) in files {
-        in_order(category, file.models.iter().map(|it| it.id.as_str()))?;
+        in_order(category, file.models.iter().map(|model| model.id.as_str()))?;
     }
     let mut sources = Sources::new(&sources.sources);
     let mut models: Vec<(&str, &Model)> = files
         .iter()
-        .flat_map(|(category, file)| file.models.iter().map(move |it| (category.as_str(), it)))
+        .flat_map(|(category, file)| {
+            file.models
+                .iter()
+                .map(move |model| (category.as_str(), model))
+        })
         .collect();
     models.sort_by(|a, b| a.1.id.cmp(&b.1.id));
     let mut shapes: Vec<Vec<&str>> = Vec::new();
@@ -118,7 +122,7 @@ pub fn table(
         let named: Vec<&str> = model
             .sources
             .iter()
-            .map(|it| it.split_once(':').map_or(it.as_str(), |(key, _)| key))
+            .map(|text| text.split_once(':').map_or(text.as_str(), |(key, _)| key))
             .collect();
         let set = sources.set(&named.join(" "), &model.id)?;
         let _ = writeln!(
@@ -156,10 +160,13 @@ pub fn table(
 
 /// Where a value stands in a table, added at its end if it is new.
 fn intern<T: PartialEq>(table: &mut Vec<T>, value: T) -> usize {
-    table.iter().position(|it| *it == value).unwrap_or_else(|| {
-        table.push(value);
-        table.len() - 1
-    })
+    table
+        .iter()
+        .position(|known| *known == value)
+        .unwrap_or_else(|| {
+            table.push(value);
+            table.len() - 1
+        })
 }
 
 /// One number as twice its value; a list as twice its length and one, then its numbers. Seven bits a byte, the low ones first.

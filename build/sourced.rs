@@ -40,7 +40,7 @@ impl<'a> Sources<'a> {
             .map(|key| {
                 self.texts
                     .keys()
-                    .position(|it| it == key)
+                    .position(|name| name == key)
                     .ok_or_else(|| format!("{what}: unknown source `{key}`"))
             })
             .collect::<Result<Vec<_>, _>>()?;
@@ -50,7 +50,7 @@ impl<'a> Sources<'a> {
         Ok(self
             .sets
             .iter()
-            .position(|it| *it == set)
+            .position(|known| *known == set)
             .unwrap_or_else(|| {
                 self.sets.push(set);
                 self.sets.len() - 1
@@ -79,7 +79,7 @@ impl<'a> Sources<'a> {
     ) -> Result<u32, String> {
         const LIMIT: f64 = 8_388_608.0;
         let origin = (confidence, set);
-        let at = self.origins.iter().position(|it| *it == origin);
+        let at = self.origins.iter().position(|known| *known == origin);
         let at = at.unwrap_or_else(|| {
             self.origins.push(origin);
             self.origins.len() - 1

@@ -43,7 +43,10 @@ struct Fact {
 }
 
 pub fn stacks(file: &StackFile) -> Result<String, String> {
-    in_order("stacks.yaml", file.stacks.iter().map(|it| it.id.as_str()))?;
+    in_order(
+        "stacks.yaml",
+        file.stacks.iter().map(|stack| stack.id.as_str()),
+    )?;
     let mut sources = Sources::new(&file.sources);
     let mut rows = String::new();
     for stack in &file.stacks {

@@ -13,7 +13,7 @@ fn main() {
     let model = arguments.next().unwrap_or_else(|| "llama-3.1-8b".into());
     let times: u32 = arguments
         .next()
-        .and_then(|it| it.parse().ok())
+        .and_then(|text| text.parse().ok())
         .unwrap_or(1000);
     let kind = arguments.next().unwrap_or_default();
     let mut scenario = Scenario::default();

@@ -12,7 +12,7 @@ fn main() {
         println!("usage: trace FILE.jsonl CASE-ID [STEP]");
         return;
     };
-    let step: u32 = rest.first().and_then(|it| it.parse().ok()).unwrap_or(1);
+    let step: u32 = rest.first().and_then(|text| text.parse().ok()).unwrap_or(1);
     let text = std::fs::read_to_string(file).unwrap();
     let line = text
         .lines()

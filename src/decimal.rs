@@ -55,7 +55,7 @@ fn scaled(kept: u64, scale: i32, lost: bool) -> f64 {
     let places = scale.unsigned_abs();
     if scale >= 0 {
         let power = 10_u128.checked_pow(places);
-        let whole = power.and_then(|it| u128::from(kept).checked_mul(it));
+        let whole = power.and_then(|power| u128::from(kept).checked_mul(power));
         return match whole {
             Some(whole) => (whole | u128::from(lost)) as f64,
             None => times(kept as f64, places, 10.0),
@@ -148,9 +148,9 @@ mod tests {
     #[test]
     fn numbers_out_of_every_range_do_no_harm() {
         assert_eq!(decimal("1e400"), Some(f64::INFINITY));
-        assert!(decimal("1e300").is_some_and(|it| (it / 1e300 - 1.0).abs() < 1e-12));
+        assert!(decimal("1e300").is_some_and(|number| (number / 1e300 - 1.0).abs() < 1e-12));
         assert_eq!(decimal("1e99999999999"), None);
-        assert!(decimal("1e-30000").is_some_and(|it| it == 0.0));
-        assert!(decimal("1e-50").is_some_and(|it| (it / 1e-50 - 1.0).abs() < 1e-12));
+        assert!(decimal("1e-30000").is_some_and(|number| number == 0.0));
+        assert!(decimal("1e-50").is_some_and(|number| (number / 1e-50 - 1.0).abs() < 1e-12));
     }
 }

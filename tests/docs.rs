@@ -21,7 +21,7 @@ fn blocks(kind: &str) -> Vec<String> {
     let opening = format!("```{kind}\n");
     let after = text.split(&opening).skip(1);
     after
-        .map(|it| it.split("```").next().unwrap().into())
+        .map(|block| block.split("```").next().unwrap().into())
         .collect()
 }
 
@@ -30,8 +30,8 @@ fn example_files_are_valid() {
     let yaml = blocks("yaml");
     let json = blocks("json");
     assert_eq!((yaml.len(), json.len()), (5, 1));
-    let documents = yaml.iter().map(|it| yaml::read(it));
-    for document in documents.chain(json.iter().map(|it| json::read(it))) {
+    let documents = yaml.iter().map(|text| yaml::read(text));
+    for document in documents.chain(json.iter().map(|text| json::read(text))) {
         let (scenario, problems) = document::read(&document.unwrap());
         assert_eq!((problems, scenario.check()), (vec![], vec![]));
         assert_eq!(scenario.warnings(), vec![]);
@@ -46,7 +46,7 @@ fn example_problems_are_the_ones_that_are_shown() {
         problems.extend(scenario.check());
         let shown: Vec<&str> = text
             .lines()
-            .filter_map(|it| it.strip_prefix("# "))
+            .filter_map(|line| line.strip_prefix("# "))
             .collect();
         let found: Vec<String> = problems.iter().map(ToString::to_string).collect();
         assert_eq!(found, shown);
@@ -63,7 +63,7 @@ fn example_warnings_are_the_ones_that_are_shown() {
         let found: Vec<String> = warnings.iter().map(ToString::to_string).collect();
         let shown: Vec<&str> = text
             .lines()
-            .filter_map(|it| it.strip_prefix("# "))
+            .filter_map(|line| line.strip_prefix("# "))
             .collect();
         assert_eq!(found, shown);
     }

@@ -208,14 +208,14 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
                     "text that runs backwards"
                 );
                 let kind = Path::new(file.name).extension();
-                if kind.is_some_and(|it| it == "sh" || it == "sbatch") {
+                if kind.is_some_and(|ending| ending == "sh" || ending == "sbatch") {
                     bash(&at, &["-n", file.name]);
                     scripts.push(at.join(file.name));
                 }
-                if kind.is_some_and(|it| it == "json") {
+                if kind.is_some_and(|ending| ending == "json") {
                     json::read(&file.contents).unwrap();
                 }
-                if kind.is_some_and(|it| it == "yaml") {
+                if kind.is_some_and(|ending| ending == "yaml") {
                     let document = yaml::read(&file.contents).unwrap();
                     // Comments aside, writing it again gives the same document.
                     let again = yaml::read(&yaml::write(&document)).unwrap();
@@ -267,7 +267,10 @@ fn what_a_target_cannot_express_is_refused_by_name() {
         }
         let written = (export::target(target).unwrap().write)(&scenario, &estimate());
         let problems = written.err().unwrap_or_default();
-        let found: Vec<&str> = problems.iter().map(|it| it.field.as_str()).collect();
+        let found: Vec<&str> = problems
+            .iter()
+            .map(|problem| problem.field.as_str())
+            .collect();
         assert_eq!(found, fields);
     }
     for target in ["plain", "hf", "trl", "accelerate", "llama-factory"] {

@@ -33,7 +33,7 @@ impl Dice {
 
 fn cases(usual: usize) -> usize {
     let asked = std::env::var("HEADROOM_CASES").ok();
-    asked.and_then(|it| it.parse().ok()).unwrap_or(usual)
+    asked.and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 fn with(scenario: &Scenario, changes: &[(&str, &str)]) -> Scenario {
@@ -56,7 +56,7 @@ fn small(dice: &mut Dice) -> Scenario {
     };
     if let Some(entry) = catalog::model(&scenario.model.id) {
         for (name, most) in [("layers", 4), ("vocab", 8_000)] {
-            if entry.size(name).is_some_and(|it| it > most) {
+            if entry.size(name).is_some_and(|size| size > most) {
                 scenario.model.dims.insert(name.into(), most);
             }
         }
@@ -209,7 +209,7 @@ fn checkpoints_keep_no_more() {
             let fine = it.check().is_empty();
             fine.then(|| estimate(it).ok())
                 .flatten()
-                .map(|it| it.forward_end)
+                .map(|estimate| estimate.forward_end)
         };
         for way in ["layers", "keep-matmuls", "keep-attention", "offload"] {
             let less = with(&plain, &[("ckpt", way)]);
@@ -236,8 +236,8 @@ fn parts_are_the_whole_and_what_stays_is_what_lasts() {
             continue;
         };
         let whole = found.allocated.expected;
-        let parts: Bytes = found.breakdown.iter().map(|it| it.bytes).sum();
-        let modules: Bytes = found.modules.iter().map(|it| it.bytes).sum();
+        let parts: Bytes = found.breakdown.iter().map(|part| part.bytes).sum();
+        let modules: Bytes = found.modules.iter().map(|module| module.bytes).sum();
         let said = format!("{parts} and {modules} are not {whole}");
         law.holds((parts, modules) == (whole, whole), &said, &scenario);
         let training = &scenario.training;
@@ -255,8 +255,8 @@ fn parts_are_the_whole_and_what_stays_is_what_lasts() {
         let lasting = [Parameters, Buffers, OptimizerStates, Ema];
         let parts = found.breakdown.iter();
         let lasting: Bytes = parts
-            .filter(|it| lasting.contains(&it.what))
-            .map(|it| it.bytes)
+            .filter(|part| lasting.contains(&part.what))
+            .map(|part| part.bytes)
             .sum();
         let prediction = Prediction::new(scenario.clone());
         let many = prediction.many_steps(5).unwrap();
@@ -267,7 +267,7 @@ fn parts_are_the_whole_and_what_stays_is_what_lasts() {
             .skip(1)
             .map(|step| step.allocated_end)
             .collect();
-        let same = ends.windows(2).all(|it| it[0] == it[1]);
+        let same = ends.windows(2).all(|pair| pair[0] == pair[1]);
         law.holds(same, &format!("{ends:?}"), &scenario);
         let beside = found.between_steps.saturating_sub(lasting);
         let little = beside <= lasting.scale(0.02) + Bytes::mib(160);

@@ -21,7 +21,7 @@ fn check(case: &str, run: &str, id: &str, recorded: [u64; 2]) {
     }
     let changed = (find_move(id).unwrap().apply)(&scenario).unwrap();
     let peak = |scenario: &Scenario| estimate(scenario).unwrap().allocated.expected.get() as f64;
-    let [before, after] = recorded.map(|it| it as f64);
+    let [before, after] = recorded.map(|bytes| bytes as f64);
     let predicted = [peak(&scenario), peak(&changed)];
     for (predicted, recorded) in predicted.iter().zip([before, after]) {
         let off = predicted / recorded - 1.0;

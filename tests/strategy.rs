@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use headroom::estimate::parts::{self, Passes, Turn, Whole};
+use headroom::estimate::halves::{self, Passes, Turn, Whole};
 use headroom::estimate::{Estimate, estimate};
 use headroom::scenario::{Scenario, settings};
 use headroom::strategy::{
@@ -97,7 +97,7 @@ fn all(scenario: &Scenario) -> Vec<u64> {
     let whole = scenario.data.micro_batch * scenario.training.accumulation;
     (1..=whole)
         .rev()
-        .filter(|it| whole.is_multiple_of(*it))
+        .filter(|size| whole.is_multiple_of(*size))
         .collect()
 }
 
@@ -119,16 +119,20 @@ struct Quick {
 
 impl Quick {
     fn whole(&mut self, scenario: &Scenario) -> Whole {
-        if !parts::separable(scenario) {
-            return known(&mut self.wholes, scenario.clone(), |it| {
-                parts::whole(it).unwrap()
+        if !halves::separable(scenario) {
+            return known(&mut self.wholes, scenario.clone(), |scenario| {
+                halves::whole(scenario).unwrap()
             });
         }
-        let passes = |it: &Scenario| parts::passes(it).unwrap();
-        let passes = known(&mut self.passes, parts::of_passes(scenario), passes);
-        let mut turn = |key| known(&mut self.turns, key, |it| parts::turn(it).unwrap());
-        let bare = turn(parts::of_bare_turn(scenario));
-        parts::together(&passes, &turn(parts::of_turn(scenario)), &bare)
+        let passes = |it: &Scenario| halves::passes(it).unwrap();
+        let passes = known(&mut self.passes, halves::of_passes(scenario), passes);
+        let mut turn = |key| {
+            known(&mut self.turns, key, |scenario| {
+                halves::turn(scenario).unwrap()
+            })
+        };
+        let bare = turn(halves::of_bare_turn(scenario));
+        halves::together(&passes, &turn(halves::of_turn(scenario)), &bare)
     }
 }
 
@@ -149,7 +153,7 @@ fn known<T: Copy>(
 fn count() -> usize {
     let asked = std::env::var("HEADROOM_CASES").ok();
     let usual = if cfg!(debug_assertions) { 12 } else { 200 };
-    asked.and_then(|it| it.parse().ok()).unwrap_or(usual)
+    asked.and_then(|text| text.parse().ok()).unwrap_or(usual)
 }
 
 /// The scenarios, the same in each run.
@@ -164,12 +168,12 @@ fn sets(start: &Scenario, most: Cost) -> Vec<(Vec<&'static Move>, Scenario)> {
     for group in Group::ALL {
         let moves = MOVES
             .iter()
-            .filter(|it| it.group == group && it.cost <= most);
+            .filter(|mv| mv.group == group && mv.cost <= most);
         let with: Vec<_> = moves
-            .flat_map(|it| {
+            .flat_map(|mv| {
                 all.iter().filter_map(move |(set, scenario)| {
-                    let changed = (it.apply)(scenario)?;
-                    Some(([&set[..], &[it]].concat(), changed))
+                    let changed = (mv.apply)(scenario)?;
+                    Some(([&set[..], &[mv]].concat(), changed))
                 })
             })
             .collect();
@@ -220,7 +224,7 @@ fn the_ladder_is_the_shortest_of_the_cheapest_kind() {
             let shrinks = size != scenario.data.micro_batch;
             for (set, changed) in sets(&with_batch(&scenario, size), Cost::Results) {
                 let shrinking = shrinks.then_some(Cost::Time);
-                let Some(dearest) = set.iter().map(|it| it.cost).chain(shrinking).max() else {
+                let Some(dearest) = set.iter().map(|mv| mv.cost).chain(shrinking).max() else {
                     continue;
                 };
                 let key = (dearest, set.len() + usize::from(shrinks));
@@ -231,7 +235,7 @@ fn the_ladder_is_the_shortest_of_the_cheapest_kind() {
             }
         }
         let found = ladder.fits.then(|| {
-            let dearest = ladder.steps.iter().map(|it| it.cost).max().unwrap();
+            let dearest = ladder.steps.iter().map(|rung| rung.cost).max().unwrap();
             (dearest, ladder.steps.len())
         });
         assert_eq!(found, best, "{now:?} {scenario:?}");
@@ -261,7 +265,7 @@ fn tiers_and_solvers_find_what_trying_every_value_finds() {
                 run.is_some_and(|run| full.met(&run, goal))
             };
             let expected = all(&scenario).into_iter().find(fits);
-            let found = it.scenario.as_ref().map(|it| it.data.micro_batch);
+            let found = it.scenario.as_ref().map(|run| run.data.micro_batch);
             assert_eq!(found, expected, "{:?} {scenario:?}", it.tier);
         }
     }
@@ -293,7 +297,7 @@ fn the_largest_of_anything_is_the_last_value_that_fits() {
                         assert!(!met(value + multiple), "{name} {value} {scenario:?}");
                         let few = (1..=value).rev().step_by(1 + value as usize / 2);
                         assert!(
-                            few.filter(|it| it.is_multiple_of(multiple)).all(met),
+                            few.filter(|size| size.is_multiple_of(multiple)).all(met),
                             "{name}"
                         );
                     }
@@ -343,7 +347,10 @@ fn the_search_finds_the_front_that_trying_everything_finds() {
             }
         }
         let better = |a: &(Bytes, f64), b: &(Bytes, f64)| a.0 <= b.0 && a.1 < b.1 * (1.0 - 1e-9);
-        let fastest = points.iter().map(|it| it.1).fold(f64::INFINITY, f64::min);
+        let fastest = points
+            .iter()
+            .map(|point| point.1)
+            .fold(f64::INFINITY, f64::min);
         for candidate in &found.front {
             let whole = quick.whole(&candidate.scenario);
             let it = (whole.peak, whole.step.expected.get());
@@ -369,13 +376,13 @@ fn the_search_finds_the_front_that_trying_everything_finds() {
         let front: Vec<(Bytes, f64)> = found
             .front
             .iter()
-            .map(|it| quick.whole(&it.scenario))
-            .map(|it| (it.peak, it.step.expected.get() * (1.0 + 1e-9)))
+            .map(|point| quick.whole(&point.scenario))
+            .map(|whole| (whole.peak, whole.step.expected.get() * (1.0 + 1e-9)))
             .collect();
         for point in &points {
             let covered = front
                 .iter()
-                .any(|it| it.0 <= point.0 && it.1 <= point.1 * (1.0 + 2e-9));
+                .any(|other| other.0 <= point.0 && other.1 <= point.1 * (1.0 + 2e-9));
             assert!(covered, "{point:?} {scenario:?}");
         }
     }
@@ -399,7 +406,7 @@ fn a_search_in_steps_is_the_search_at_once() {
             found
                 .front
                 .iter()
-                .map(|it| it.estimate.device.expected)
+                .map(|rung| rung.estimate.device.expected)
                 .collect()
         };
         assert_eq!(peaks(&found), peaks(&at_once));
@@ -413,8 +420,8 @@ fn memory_and_time_rise_and_fall_with_the_micro_batch_as_pruning_takes_for_grant
         let mut before: Option<parts::Whole> = None;
         // Without accumulation no gradients are kept through a forward pass: the first stands by itself.
         for size in all(&scenario).into_iter().skip(1) {
-            let passes = parts::passes(&with_batch(&scenario, size)).unwrap();
-            let least = parts::at_least(&passes);
+            let passes = halves::passes(&with_batch(&scenario, size)).unwrap();
+            let least = halves::at_least(&passes);
             if let Some(larger) = before {
                 // Each waiting batch is rounded by itself.
                 let rounding = Bytes::kib(64);
@@ -486,17 +493,17 @@ fn what_is_never_worse_is_never_worse_as_pruning_takes_for_granted() {
         if !scenario.check().is_empty() {
             continue;
         }
-        let Ok(before) = parts::whole(&scenario) else {
+        let Ok(before) = halves::whole(&scenario) else {
             continue;
         };
-        for it in MOVES.iter().filter(|it| it.never_worse) {
+        for it in MOVES.iter().filter(|mv| mv.never_worse) {
             let Some(changed) = (it.apply)(&scenario) else {
                 continue;
             };
             if !seen.contains(&it.id) {
                 seen.push(it.id);
             }
-            let after = parts::whole(&changed).unwrap();
+            let after = halves::whole(&changed).unwrap();
             let (a, b) = (before.step.expected.get(), after.step.expected.get());
             // Which tensors meet at the peak may change by a thousandth of it.
             let peak = before.peak.scale(1.001);

@@ -60,7 +60,7 @@ impl Page {
         let all = self.0.query_selector_all("button").unwrap();
         (0..all.length())
             .filter_map(|at| all.get(at)?.dyn_into::<HtmlElement>().ok())
-            .find(|it| it.text_content().as_deref() == Some(name))
+            .find(|element| element.text_content().as_deref() == Some(name))
             .expect(name)
     }
 

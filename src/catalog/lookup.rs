@@ -176,10 +176,10 @@ mod tests {
             check(other, None);
         }
         // Each is found by the hub's name for it.
-        for entry in models().iter().filter(|it| !it.hf_id.is_empty()) {
-            let found = model_named(entry.hf_id).map(|it| it.hf_id);
+        for entry in models().iter().filter(|model| !model.hf_id.is_empty()) {
+            let found = model_named(entry.hf_id).map(|model| model.hf_id);
             assert!(
-                found.is_some_and(|it| it.eq_ignore_ascii_case(entry.hf_id)),
+                found.is_some_and(|id| id.eq_ignore_ascii_case(entry.hf_id)),
                 "{}",
                 entry.id
             );

@@ -48,7 +48,9 @@ pub fn methods() -> &'static [Method] {
 }
 
 pub fn method(kind: MethodKind, id: &str) -> Option<&'static Method> {
-    methods().iter().find(|it| it.kind == kind && it.id == id)
+    methods()
+        .iter()
+        .find(|method| method.kind == kind && method.id == id)
 }
 
 impl Method {
@@ -110,8 +112,8 @@ mod tests {
 
     #[test]
     fn a_card_runs_bf16_where_its_entry_says_so() {
-        for card in gpus().iter().filter(|it| it.vendor == Vendor::Nvidia) {
-            let runs = |kind, id| method(kind, id).is_some_and(|it| it.runs_on(card));
+        for card in gpus().iter().filter(|gpu| gpu.vendor == Vendor::Nvidia) {
+            let runs = |kind, id| method(kind, id).is_some_and(|method| method.runs_on(card));
             assert_eq!(
                 runs(MethodKind::Precision, "bf16"),
                 card.bf16,
@@ -128,8 +130,8 @@ mod tests {
             assert!(runs(MethodKind::Precision, "fp32"));
         }
         let mi300 = gpu("mi300x-192gb");
-        assert!(mi300.is_some_and(|it| {
-            method(MethodKind::Precision, "bf16").is_some_and(|m| m.runs_on(it))
+        assert!(mi300.is_some_and(|card| {
+            method(MethodKind::Precision, "bf16").is_some_and(|m| m.runs_on(card))
         }));
     }
 }

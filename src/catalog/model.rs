@@ -145,7 +145,7 @@ mod tests {
     fn ids_are_kebab_case_sorted_and_unique() {
         let published = models()
             .iter()
-            .filter(|it| it.category != ModelCategory::Systems);
+            .filter(|model| model.category != ModelCategory::Systems);
         assert_eq!(published.count(), 312);
         for model in models() {
             let word = |part: &str| {
@@ -164,7 +164,10 @@ mod tests {
 
     #[test]
     fn ids_differ_in_more_than_dashes() {
-        let mut all: Vec<String> = models().iter().map(|it| letters(it.id).collect()).collect();
+        let mut all: Vec<String> = models()
+            .iter()
+            .map(|model| letters(model.id).collect())
+            .collect();
         all.sort();
         all.dedup();
         assert_eq!(all.len(), models().len());
@@ -223,7 +226,7 @@ mod tests {
 
     #[track_caller]
     fn check(id: &str, found: Option<&str>) {
-        assert_eq!(model(id).map(|it| it.id), found);
+        assert_eq!(model(id).map(|model| model.id), found);
     }
 
     #[test]

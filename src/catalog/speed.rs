@@ -67,11 +67,11 @@ pub struct Speeds {
 pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
     const TERA: f64 = 1e12;
     let sheet = gpu.data_sheet()?;
-    let tera = |number: Sourced| number.get().map(|it| it * TERA);
+    let tera = |number: Sourced| number.get().map(|number| number * TERA);
     let half = tera(sheet.tflops.bf16).or(tera(sheet.tflops.fp16));
     let fp32 = tera(sheet.tflops.fp32);
     let peak_half = half.or(fp32)?;
-    let peak_fp32 = fp32.or(half.map(|it| it / 8.0))?;
+    let peak_fp32 = fp32.or(half.map(|rate| rate / 8.0))?;
     let tf32 = tera(sheet.tflops.tf32).unwrap_or(peak_fp32);
     let of = |rows: &'static [Row]| rate(rows, gpu);
     let products = of(table::PRODUCTS);
@@ -104,8 +104,8 @@ pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
 impl Speeds {
     /// The same card with another dense 16-bit rate and another bandwidth, in FLOP/s and bytes/s.
     pub fn given(self, peak_half: Option<f64>, bandwidth: Option<f64>) -> Self {
-        let faster = peak_half.map_or(1.0, |it| it / self.peak_half);
-        let wider = bandwidth.map_or(1.0, |it| it / self.sheet_bandwidth);
+        let faster = peak_half.map_or(1.0, |rate| rate / self.peak_half);
+        let wider = bandwidth.map_or(1.0, |given| given / self.sheet_bandwidth);
         Self {
             products_fp32: self.products_fp32.times(faster),
             products_half: self.products_half.times(faster),

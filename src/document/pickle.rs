@@ -253,10 +253,10 @@ impl Reader<'_> {
             b'j' => self.number(4).and_then(|place| self.recall(place)),
             b'K' => self
                 .number(1)
-                .and_then(|it| self.push(Node::Int(it as i64))),
+                .and_then(|number| self.push(Node::Int(number as i64))),
             b'M' => self
                 .number(2)
-                .and_then(|it| self.push(Node::Int(it as i64))),
+                .and_then(|number| self.push(Node::Int(number as i64))),
             b'J' => self.long(4),
             0x8a => self.number(1).and_then(|count| self.long(count)),
             0x8b => self.number(4).and_then(|count| self.long(count)),

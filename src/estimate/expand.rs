@@ -106,7 +106,7 @@ impl<'a> Expansion<'a> {
         let groups = &self.trace.groups;
         let from = groups.partition_point(|group| group.start < start);
         let inside = groups.get(from..).unwrap_or_default();
-        let count = inside.iter().take_while(|it| it.end <= end).count();
+        let count = inside.iter().take_while(|group| group.end <= end).count();
         Stretch {
             events: &self.trace.events,
             start,
@@ -197,7 +197,7 @@ impl<'a> Expansion<'a> {
         next.is_some_and(|next| next.is_free() && next.storage() == storage)
             && self
                 .entry(storage)
-                .is_some_and(|it| it.copies == 1 && !it.carried)
+                .is_some_and(|entry| entry.copies == 1 && !entry.carried)
             && carries
                 .iter()
                 .all(|(received, out)| *received != storage && *out != storage)
@@ -212,10 +212,10 @@ impl<'a> Expansion<'a> {
         Single {
             handle: self.handle(storage, 0),
             storage,
-            bytes: self.entry(storage).map_or(0, |it| it.bytes),
+            bytes: self.entry(storage).map_or(0, |entry| entry.bytes),
             stream: self
                 .entry(storage)
-                .map_or(0, |it| it.stream.number().into()),
+                .map_or(0, |entry| entry.stream.number().into()),
             is_free: event.is_free(),
             goes,
         }
@@ -403,28 +403,28 @@ mod tests {
     #[test]
     fn a_folded_run_is_the_plain_run() {
         check("gpt2", |_| {});
-        check("gpt2", |it| it.precision = Precision::Fp32);
-        check("gpt2", |it| it.checkpointing = Checkpointing::Layers);
-        check("gpt2", |it| it.attention = Attention::Eager);
-        check("gpt2", |it| it.accumulation = 3);
-        check("gpt2", |it| it.zero_to_none = false);
-        check("gpt2", |it| it.keep_outputs = true);
-        check("gpt2", |it| (it.ema, it.clip) = (true, true));
+        check("gpt2", |t| t.precision = Precision::Fp32);
+        check("gpt2", |t| t.checkpointing = Checkpointing::Layers);
+        check("gpt2", |t| t.attention = Attention::Eager);
+        check("gpt2", |t| t.accumulation = 3);
+        check("gpt2", |t| t.zero_to_none = false);
+        check("gpt2", |t| t.keep_outputs = true);
+        check("gpt2", |t| (t.ema, t.clip) = (true, true));
         for &optimizer in Optimizer::ALL {
             let training = Training {
                 optimizer,
                 ..Training::default()
             };
             if step::foldable(&training) {
-                check("gpt2", |it| it.optimizer = optimizer);
+                check("gpt2", |t| t.optimizer = optimizer);
             }
         }
-        check("llama-3.2-1b", |it| it.precision = Precision::Bf16);
-        check("llama-3.1-8b", |it| {
-            (it.precision, it.lora) = (Precision::Bf16, Some(Lora::default()));
+        check("llama-3.2-1b", |t| t.precision = Precision::Bf16);
+        check("llama-3.1-8b", |t| {
+            (t.precision, t.lora) = (Precision::Bf16, Some(Lora::default()));
         });
-        check("llama-3.1-8b", |it| {
-            (it.checkpointing, it.lora) = (
+        check("llama-3.1-8b", |t| {
+            (t.checkpointing, t.lora) = (
                 Checkpointing::Layers,
                 Some(Lora {
                     dropout: 0.1,
@@ -432,9 +432,9 @@ mod tests {
                 }),
             );
         });
-        check("bert-base-uncased", |it| it.precision = Precision::AmpFp16);
-        check("llama-3.2-1b", |it| {
-            (it.precision, it.kernels) = (Precision::Bf16, Kernels::Liger);
+        check("bert-base-uncased", |t| t.precision = Precision::AmpFp16);
+        check("llama-3.2-1b", |t| {
+            (t.precision, t.kernels) = (Precision::Bf16, Kernels::Liger);
         });
     }
 }

@@ -58,7 +58,7 @@ pub(super) fn script(name: &'static str, contents: String) -> File {
 
 /// The lines of a script that set the environment.
 pub(super) fn exports(scenario: &Scenario) -> String {
-    allocator(scenario).map_or(String::new(), |it| shell::allocator(&it))
+    allocator(scenario).map_or(String::new(), |settings| shell::allocator(&settings))
 }
 
 /// The environment that every process of the run needs: names and values.

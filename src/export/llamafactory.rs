@@ -85,7 +85,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         let own = |it: &Entry| {
             it.key.starts_with("gradient_checkpointing") || it.key == "use_liger_kernel"
         };
-        entries.retain(|it| !own(it));
+        entries.retain(|entry| !own(entry));
     }
     let columns = Document::new().with("prompt", "text");
     let data = Document::new()

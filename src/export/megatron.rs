@@ -78,7 +78,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut problems = refuse::fixed(scenario, FIXED);
     problems.extend(refuse::task(scenario));
     let model = Case::of(scenario).model;
-    let kind = model.and_then(|it| ARCHITECTURES.iter().find(|(arch, _)| *arch == it.arch));
+    let kind = model.and_then(|model| ARCHITECTURES.iter().find(|(arch, _)| *arch == model.arch));
     if kind.is_none() {
         let ids: Vec<&str> = ARCHITECTURES.iter().map(|(id, _)| *id).collect();
         let expected = format!(
@@ -139,7 +139,7 @@ fn sizes(scenario: &Scenario, model: &ModelEntry) -> Vec<String> {
         ("head_dim", "--kv-channels"),
         ("vocab", "--vocab-size"),
     ] {
-        words.extend(size(name).map(|it| format!("{flag}={it}")));
+        words.extend(size(name).map(|size| format!("{flag}={size}")));
     }
     if let Some(kv) = size("kv").filter(|kv| Some(*kv) != size("heads")) {
         words.push("--group-query-attention".into());
@@ -185,7 +185,7 @@ fn run(scenario: &Scenario, layout: Layout, optimizer: &str) -> Vec<String> {
     }
     if training.checkpointing == Checkpointing::Layers {
         let recompute = ["granularity=full", "method=uniform", "num-layers=1"];
-        words.extend(recompute.map(|it| format!("--recompute-{it}")));
+        words.extend(recompute.map(|option| format!("--recompute-{option}")));
     }
     // The tokenizer, the data and the learning rate are yours to choose; the data here is made up.
     words.push("--tokenizer-type=HuggingFaceTokenizer".into());

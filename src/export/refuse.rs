@@ -48,7 +48,7 @@ pub(super) fn layout(scenario: &Scenario, known: &[Parallelism]) -> Result<Layou
         Parallelism::Zero3 => Layout::Zero(3),
     };
     if !known.contains(&strategy) {
-        let ids: Vec<&str> = known.iter().map(|it| it.id()).collect();
+        let ids: Vec<&str> = known.iter().map(|strategy| strategy.id()).collect();
         let expected = format!("{} for this target", ids.join(" or "));
         return Err(Problem::new("parallel.strategy", strategy.id(), expected));
     }
@@ -128,7 +128,7 @@ pub(super) fn precision_among(scenario: &Scenario, known: &[Precision]) -> Optio
     if known.contains(&precision) {
         return None;
     }
-    let ids: Vec<&str> = known.iter().map(|it| it.id()).collect();
+    let ids: Vec<&str> = known.iter().map(|strategy| strategy.id()).collect();
     let expected = format!("{} for this target", ids.join(" or "));
     Some(Problem::new("training.precision", precision.id(), expected))
 }

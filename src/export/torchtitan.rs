@@ -61,7 +61,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     problems.extend(refuse::task(scenario));
     let id = Case::of(scenario)
         .model
-        .map_or(scenario.model.id.as_str(), |it| it.id);
+        .map_or(scenario.model.id.as_str(), |model| model.id);
     let model = MODELS.iter().find(|(known, ..)| *known == id);
     if model.is_none() {
         let ids: Vec<&str> = MODELS.iter().map(|(id, ..)| *id).collect();

@@ -31,7 +31,10 @@ const PRECISIONS: &[Precision] = &[
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     // Adapters over weights in four bits are made bf16 after PEFT has made them fp32.
-    let fp32_adapters = training.lora.as_ref().is_some_and(|it| it.fp32_adapters);
+    let fp32_adapters = training
+        .lora
+        .as_ref()
+        .is_some_and(|lora| lora.fp32_adapters);
     let four_bits = trainer::four_bits(scenario);
     let mut fixed = [trainer::ADAPTERS, trainer::LIGER].concat();
     if four_bits.is_some() {

@@ -100,7 +100,7 @@ mod tests {
             executable: false,
         };
         let files = [file("a.yaml", "one\n"), file("b.sh", "")];
-        let entries = || files.iter().map(|it| ("x", it));
+        let entries = || files.iter().map(|file| ("x", file));
         let bytes = zip(entries());
         assert_eq!(bytes, zip(entries()));
         // Two local headers of 30 bytes, two central ones of 46, the end of 22, names twice, contents once.

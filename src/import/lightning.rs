@@ -14,7 +14,7 @@ pub fn recognises(document: &Document) -> bool {
         "max_steps",
         "max_epochs",
     ];
-    trainer.is_some_and(|it| marks.iter().any(|key| it.get(key).is_some()))
+    trainer.is_some_and(|trainer| marks.iter().any(|key| trainer.get(key).is_some()))
 }
 
 /// The default scenario with what the trainer says; what a module or a data module takes is its own.

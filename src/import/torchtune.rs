@@ -9,7 +9,7 @@ use crate::export;
 /// Whether the document is such a file.
 pub fn recognises(document: &Document) -> bool {
     let model = document.get("model");
-    model.is_some_and(|it| it.get("_component_").is_some())
+    model.is_some_and(|model| model.get("_component_").is_some())
 }
 
 /// The default scenario with what the file says.

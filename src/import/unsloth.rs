@@ -9,7 +9,7 @@ use crate::document::Document;
 pub fn recognises(document: &Document) -> bool {
     let marks = |section: &str, keys: &[&str]| {
         let section = document.get(section);
-        section.is_some_and(|it| keys.iter().any(|key| it.get(key).is_some()))
+        section.is_some_and(|section| keys.iter().any(|key| section.get(key).is_some()))
     };
     marks("training", &["training_type", "max_seq_length"]) || marks("lora", &["lora_r"])
 }

@@ -104,7 +104,7 @@ impl Scenario {
             micro_batch: self.data.micro_batch,
             accumulation: self.training.accumulation,
             replicas: self.replicas(),
-            wanted: Some(self.data.global_batch).filter(|it| *it > 0),
+            wanted: Some(self.data.global_batch).filter(|batch| *batch > 0),
         }
     }
 
@@ -124,7 +124,7 @@ mod tests {
             micro_batch,
             accumulation,
             replicas,
-            wanted: Some(wanted).filter(|it| *it > 0),
+            wanted: Some(wanted).filter(|batch| *batch > 0),
         }
     }
 

@@ -29,7 +29,7 @@ impl<'a> Case<'a> {
 
     /// The GPU's compute capability: as given in the scenario, else as listed.
     pub fn capability(&self) -> Option<(u8, u8)> {
-        let given = Some(self.scenario.hardware.capability).filter(|it| *it != (0, 0));
+        let given = Some(self.scenario.hardware.capability).filter(|given| *given != (0, 0));
         given.or_else(|| self.gpu?.compute_capability)
     }
 

@@ -22,7 +22,7 @@ macro_rules! choice {
             pub const fn label(self) -> &'static str { match self { $(Self::$variant => $label,)+ } }
             /// Every choice as data: what forms and messages list.
             pub const CHOICES: &'static [Choice] = &[$(Choice { id: $id, label: $label },)+];
-            pub fn from_id(id: &str) -> Option<Self> { Self::ALL.iter().copied().find(|it| it.id() == id) }
+            pub fn from_id(id: &str) -> Option<Self> { Self::ALL.iter().copied().find(|choice| choice.id() == id) }
         }
     };
 }

@@ -23,7 +23,7 @@ pub fn write(scenario: &Scenario) -> Document {
 fn is_open_parent(setting: &Setting, scenario: &Scenario) -> bool {
     let is_parent = settings::all()
         .iter()
-        .any(|it| it.parent == Some(setting.path));
+        .any(|other| other.parent == Some(setting.path));
     is_parent && setting.value(scenario) == Value::Switch(true)
 }
 
@@ -33,7 +33,7 @@ fn value(value: Value) -> Document {
         Value::Number(it) => it.into(),
         Value::Switch(it) => it.into(),
         Value::Text(it) => it.into(),
-        Value::Network(it) => it.map_or(Document::Null, |it| it.document()),
+        Value::Network(it) => it.map_or(Document::Null, |network| network.document()),
         Value::Words(it) => it.into(),
         Value::Sizes(it) => it
             .into_iter()
@@ -71,7 +71,7 @@ fn known_version(value: &Document, problems: &mut Vec<Problem>) -> u32 {
         Document::Int(it) => u32::try_from(*it).ok(),
         _ => None,
     };
-    let known = number.filter(|it| versions::defaults(*it).is_some());
+    let known = number.filter(|format| versions::defaults(*format).is_some());
     known.unwrap_or_else(|| {
         let expected = format!("a whole number from 1 to {}", Scenario::VERSION);
         problems.push(Problem::new("version", shown(value), expected));
@@ -87,7 +87,9 @@ fn collect(
     problems: &mut Vec<Problem>,
 ) {
     let below = format!("{path}.");
-    let is_group = settings::all().iter().any(|it| it.path.starts_with(&below));
+    let is_group = settings::all()
+        .iter()
+        .any(|setting| setting.path.starts_with(&below));
     match (settings::find(path), value) {
         (_, Document::Null) if is_group || settings::find(path).is_some() => {}
         (setting, Document::Map(entries)) if is_group => {
@@ -122,7 +124,7 @@ fn collect(
 /// A value as the text that `Setting::set` reads.
 fn text(kind: ValueType, value: &Document) -> Option<String> {
     // A comma inside an item would make two of it.
-    let item = |it: &Document| scalar(it).filter(|it| !it.contains(','));
+    let item = |it: &Document| scalar(it).filter(|text| !text.contains(','));
     let pair = |it: &Entry| item(&it.value).map(|value| format!("{}={value}", it.key));
     match (kind, value) {
         (ValueType::Words, Document::List(items)) => {
@@ -203,7 +205,7 @@ mod tests {
             "training.attention is `magic`; expected one of sdpa, eager, flash_attention_2",
         ];
         assert_eq!(problems, expected);
-        assert_eq!(scenario.training.lora.map(|it| it.rank), Some(8));
+        assert_eq!(scenario.training.lora.map(|lora| lora.rank), Some(8));
     }
 
     #[test]

@@ -73,5 +73,5 @@ fn parent_turned_off<'a>(
 fn sibling_asked<'a>(setting: &Setting, given: &impl Fn(&Setting) -> Option<&'a str>) -> bool {
     let of_parent = |it: &&Setting| it.parent == setting.parent;
     let mut siblings = settings::all().iter().filter(of_parent);
-    setting.parent.is_some() && siblings.any(|it| given(it).is_some())
+    setting.parent.is_some() && siblings.any(|sibling| given(sibling).is_some())
 }

@@ -38,7 +38,7 @@ fn object() -> Document {
 fn has_fields(setting: &Setting) -> bool {
     settings::all()
         .iter()
-        .any(|it| it.parent == Some(setting.path))
+        .any(|other| other.parent == Some(setting.path))
 }
 
 fn property(setting: &Setting) -> Document {
@@ -246,7 +246,7 @@ mod tests {
             _ => schema.get("const").is_none_or(|only| only == it),
         };
         if let Some(Document::List(all)) = schema.get("oneOf") {
-            return all.iter().filter(|it| allows(it, document)).count() == 1;
+            return all.iter().filter(|option| allows(option, document)).count() == 1;
         }
         listed(document)
             && match document {
@@ -260,11 +260,13 @@ mod tests {
                     is("array")
                         && items
                             .iter()
-                            .all(|it| each.is_none_or(|each| allows(each, it)))
+                            .all(|item| each.is_none_or(|each| allows(each, item)))
                 }
                 Document::Map(entries) => {
                     let one = |entry: &crate::document::Entry| {
-                        let field = schema.get("properties").and_then(|it| it.get(&entry.key));
+                        let field = schema
+                            .get("properties")
+                            .and_then(|properties| properties.get(&entry.key));
                         match (field, schema.get("additionalProperties")) {
                             (Some(field), _) => allows(field, &entry.value),
                             (None, Some(other @ Document::Map(_))) => allows(other, &entry.value),
@@ -297,7 +299,10 @@ mod tests {
         for setting in settings::all() {
             let mut node = &schema;
             for part in setting.path.split('.') {
-                node = node.get("properties").and_then(|it| it.get(part)).unwrap();
+                node = node
+                    .get("properties")
+                    .and_then(|properties| properties.get(part))
+                    .unwrap();
             }
             assert_eq!(node.get("x-link-key"), Some(&setting.key.into()));
         }
@@ -308,7 +313,7 @@ mod tests {
                 .get("properties")?;
             training.get("lora")?.get(key)
         };
-        assert!(lora("properties").is_some_and(|it| it.get("rank").is_some()));
+        assert!(lora("properties").is_some_and(|properties| properties.get("rank").is_some()));
         assert_eq!(lora("title"), Some(&"LoRA adapters".into()));
     }
 }

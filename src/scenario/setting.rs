@@ -108,7 +108,7 @@ impl Setting {
             Value::Switch(it) => if it { "on" } else { "off" }.into(),
             Value::Text(it) => it,
             Value::Words(it) => it.join(","),
-            Value::Network(it) => it.map_or_else(String::new, |it| it.text()),
+            Value::Network(it) => it.map_or_else(String::new, |network| network.text()),
             Value::Sizes(it) => {
                 let pairs: Vec<String> = it.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 pairs.join(",")
@@ -213,7 +213,7 @@ impl Setting {
             (ValueType::Number { low, high }, Value::Number(it)) => low <= it && it <= high,
             (ValueType::Gpu | ValueType::Model, Value::Text(it)) => name(&it).as_ref() == Some(&it),
             (ValueType::Version { low, high }, Value::Text(it)) => {
-                version(&it).is_some_and(|it| low <= it && it <= high)
+                version(&it).is_some_and(|version| low <= version && version <= high)
             }
             (ValueType::Words, Value::Words(it)) => words(&it.join(",")).as_ref() == Some(&it),
             (ValueType::Sizes, Value::Sizes(it)) => {

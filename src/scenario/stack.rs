@@ -59,7 +59,7 @@ pub(super) fn default(setting: &Setting, software: &Stack) -> Option<&'static st
         return None;
     }
     let mut layers = layers(software).into_iter();
-    layers.find_map(|(stack, version)| stack.fact(setting.path, version).map(|it| it.value))
+    layers.find_map(|(stack, version)| stack.fact(setting.path, version).map(|fact| fact.value))
 }
 
 /// What the trainer does besides the settings, such as how it computes the loss (`logits`): the value of a behaviour
@@ -84,7 +84,7 @@ fn layers(stack: &Stack) -> Vec<(&'static catalog::Stack, (u8, u8))> {
     };
     std::iter::once(trainer)
         .chain(trainer.on.iter().filter_map(|id| catalog::stack(id)))
-        .map(|it| (it, named(it)))
+        .map(|stack| (stack, named(stack)))
         .collect()
 }
 
@@ -119,8 +119,10 @@ pub fn choose(
 /// The defaults that the software and the method bring: paths and values.
 fn values(scenario: &Scenario) -> Vec<(&'static str, &'static str)> {
     let of_software = brought(scenario);
-    let of_method = usual(scenario).map(|it| (it.setting.path, it.value));
-    let of_software = of_software.iter().map(|it| (it.setting.path, it.value));
+    let of_method = usual(scenario).map(|brought| (brought.setting.path, brought.value));
+    let of_software = of_software
+        .iter()
+        .map(|brought| (brought.setting.path, brought.value));
     of_software.chain(of_method).collect()
 }
 
@@ -258,12 +260,15 @@ mod tests {
         );
         let kept = all
             .iter()
-            .find(|it| it.setting.path == "training.checkpointing");
-        assert_eq!(kept.map(|it| it.holds), Some(false));
-        assert!(all.iter().all(|it| it.fact.sources().count() > 0));
+            .find(|behaviour| behaviour.setting.path == "training.checkpointing");
+        assert_eq!(kept.map(|behaviour| behaviour.holds), Some(false));
+        assert!(
+            all.iter()
+                .all(|behaviour| behaviour.fact.sources().count() > 0)
+        );
         assert_eq!(brought(&Scenario::default()).len(), 0);
         assert_eq!(
-            behaviour(&scenario, "logits").map(|it| it.value),
+            behaviour(&scenario, "logits").map(|behaviour| behaviour.value),
             Some("upcast")
         );
     }
@@ -329,7 +334,10 @@ mod tests {
         choose(&mut scenario, "training.checkpointing", "offload");
         choose(&mut scenario, "stack.trainer", "unsloth");
         assert_eq!(scenario.training.checkpointing.id(), "offload");
-        assert_eq!(scenario.training.lora.as_ref().map(|it| it.rank), Some(64));
+        assert_eq!(
+            scenario.training.lora.as_ref().map(|lora| lora.rank),
+            Some(64)
+        );
         choose(&mut scenario, "training.checkpointing", "layers");
         choose(&mut scenario, "stack.trainer", "torch");
         let mut expected = Scenario::default();

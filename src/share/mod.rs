@@ -46,7 +46,9 @@ pub fn write(scenario: &Scenario) -> String {
     let brought = stack::brought(scenario);
     for setting in settings::all() {
         let value = setting.get(scenario);
-        let is_brought = brought.iter().any(|it| it.setting.path == setting.path);
+        let is_brought = brought
+            .iter()
+            .any(|brought| brought.setting.path == setting.path);
         if setting.applies(scenario) && (is_brought || value != setting.get(&defaults)) {
             link.push('&');
             if setting.key == NETWORK && value.len() > READABLE {

@@ -29,7 +29,7 @@ pub(super) fn decode(text: &str) -> Option<String> {
 }
 
 fn hex(digit: u8) -> Option<u8> {
-    char::from(digit).to_digit(16).map(|it| it as u8)
+    char::from(digit).to_digit(16).map(|digit| digit as u8)
 }
 
 #[cfg(test)]

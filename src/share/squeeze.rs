@@ -123,7 +123,7 @@ pub(super) fn read(squeezed: &str, most: usize) -> Option<String> {
 }
 
 fn digit(letter: char) -> Option<usize> {
-    DIGITS.iter().position(|&it| char::from(it) == letter)
+    DIGITS.iter().position(|&known| char::from(known) == letter)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub fn accumulation(scenario: &Scenario) -> Result<Vec<Aspect>, Unsupported> {
             .training
             .lora
             .as_ref()
-            .is_some_and(|it| it.dropout > 0.0);
+            .is_some_and(|lora| lora.dropout > 0.0);
     aspects.push(if drops {
         aspect(
             "dropout",
@@ -167,7 +167,10 @@ mod tests {
             settings::set(&mut scenario, name, value).unwrap();
         }
         let aspects = accumulation(&scenario).unwrap();
-        let found = aspects.iter().find(|it| it.id == id).map(|it| it.equal);
+        let found = aspects
+            .iter()
+            .find(|aspect| aspect.id == id)
+            .map(|aspect| aspect.equal);
         assert_eq!(found, equal, "{id} {changes:?}");
     }
 

@@ -113,7 +113,7 @@ pub fn sort(rows: Vec<Row>, by: By) -> Vec<Row> {
         By::Verdict => a.verdict.cmp(&b.verdict),
         By::MicroBatch => b.micro_batch.cmp(&a.micro_batch),
         By::Time => {
-            let seconds = |row: &Row| row.time.map_or(0.0, |it| it.expected.get());
+            let seconds = |row: &Row| row.time.map_or(0.0, |time| time.expected.get());
             let ordering = seconds(a).total_cmp(&seconds(b));
             last(ordering, [a.time.is_some(), b.time.is_some()])
         }
@@ -167,14 +167,16 @@ impl Peaks {
         let from = first_that_fits(&sizes, |size| {
             Ok::<_, ()>(
                 self.at(scenario, gpu, size)
-                    .is_some_and(|it| it <= allowance),
+                    .is_some_and(|peak| peak <= allowance),
             )
         });
         let from = from.ok().flatten()?;
         // What the allocator holds beside what it hands out shows in a full estimate only.
         let mut rest = sizes.iter().filter(|size| **size <= from);
-        rest.find(|size| estimate(&with_batch(scenario, **size)).is_ok_and(|it| goal.met(&it)))
-            .copied()
+        rest.find(|size| {
+            estimate(&with_batch(scenario, **size)).is_ok_and(|estimate| goal.met(&estimate))
+        })
+        .copied()
     }
 
     fn at(&mut self, scenario: &Scenario, gpu: &Gpu, size: u64) -> Option<Bytes> {
@@ -182,7 +184,10 @@ impl Peaks {
             gpu.compute_capability,
             gpu.sms.get().map_or(0, |sms| sms as u64),
         );
-        let known = self.0.iter().find(|it| it.0 == machine && it.1 == size);
+        let known = self
+            .0
+            .iter()
+            .find(|known| known.0 == machine && known.1 == size);
         if let Some((_, _, peak)) = known {
             return Some(*peak);
         }
@@ -213,7 +218,7 @@ mod tests {
             }
             assert_eq!(row.problem.is_empty(), row.device.is_some());
         }
-        let old = rows.iter().find(|it| it.gpu.id == "t4-16gb").unwrap();
+        let old = rows.iter().find(|row| row.gpu.id == "t4-16gb").unwrap();
         assert_eq!(old.verdict, GpuVerdict::Unknown);
         assert!(old.problem.contains("bf16"), "{}", old.problem);
         for by in By::ALL {
@@ -221,7 +226,7 @@ mod tests {
             assert_eq!(sort(rows.clone(), by.0).len(), rows.len());
         }
         let fastest = sort(rows, By::Time);
-        let seconds = |row: &Row| row.time.map(|it| it.expected.get());
+        let seconds = |row: &Row| row.time.map(|time| time.expected.get());
         let known: Vec<f64> = fastest.iter().map_while(seconds).collect();
         assert!(known.len() > 80 && known.is_sorted(), "{}", known.len());
         assert!(fastest[known.len()..].iter().all(|row| row.time.is_none()));

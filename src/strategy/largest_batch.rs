@@ -16,7 +16,7 @@ pub struct LargestBatch {
 
 /// Finds it by doubling, then by bisection: memory does not fall as the micro-batch grows.
 pub fn largest_batch(scenario: &Scenario) -> Result<LargestBatch, Unsupported> {
-    let most = match settings::find("data.micro_batch").map(|it| it.value_type) {
+    let most = match settings::find("data.micro_batch").map(|setting| setting.value_type) {
         Some(settings::ValueType::Whole { high, .. }) => high,
         _ => 1,
     };

@@ -112,12 +112,12 @@ impl FitMap {
         if let Some(found) = &found {
             self.usable = found.usable;
         }
-        self.cells.push(found.map(|it| it.device));
+        self.cells.push(found.map(|estimate| estimate.device));
     }
 
     /// The row and column of the scenario it was drawn around.
     pub fn here(&self) -> Option<(usize, usize)> {
-        let place = |all: &[u64], value| all.iter().position(|it| *it == value);
+        let place = |all: &[u64], value| all.iter().position(|size| *size == value);
         Some((
             place(&self.batches, self.scenario.data.micro_batch)?,
             place(&self.sizes, self.size.get(&self.scenario))?,
@@ -181,10 +181,10 @@ mod tests {
             Some(here),
             estimate(&map.at(row, column).unwrap())
                 .ok()
-                .map(|it| it.device)
+                .map(|estimate| estimate.device)
         );
         for line in map.cells.chunks(map.sizes.len()) {
-            let known: Vec<_> = line.iter().flatten().map(|it| it.expected).collect();
+            let known: Vec<_> = line.iter().flatten().map(|band| band.expected).collect();
             // What the allocator reserves goes up in segments, and may save one where more fits in another.
             let rises = |pair: &[Bytes]| pair[0] <= pair[1] + Bytes::mib(32);
             assert!(known.windows(2).all(rises), "{known:?}");
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn lengths_the_model_has_no_positions_for_are_empty() {
-        let map = whole(|it| it.data.sequence = 1024);
+        let map = whole(|scenario| scenario.data.sequence = 1024);
         assert!(map.sizes.contains(&8192));
         assert_eq!(map.cells.len(), map.sizes.len() * map.batches.len());
     }

@@ -27,7 +27,7 @@ fn divisors(scenario: &Scenario, most: u64) -> Vec<u64> {
     }
     low.reverse();
     high.append(&mut low);
-    high.retain(|it| *it <= most);
+    high.retain(|size| *size <= most);
     high
 }
 
@@ -101,13 +101,13 @@ mod tests {
     fn halving_finds_the_first_that_fits() {
         let sizes = [9, 7, 5, 3, 1];
         for limit in 0..11 {
-            let expected = sizes.iter().copied().find(|it| *it <= limit);
-            let found = first_that_fits(&sizes, |it| Ok::<_, ()>(it <= limit));
+            let expected = sizes.iter().copied().find(|size| *size <= limit);
+            let found = first_that_fits(&sizes, |size| Ok::<_, ()>(size <= limit));
             assert_eq!(found, Ok(expected));
         }
         assert_eq!(first_that_fits(&sizes, |_| Err::<bool, _>("no")), Err("no"));
         assert_eq!(
-            first_that_fits(&sizes, |it| Ok::<_, ()>(it == 9 || it <= 3)),
+            first_that_fits(&sizes, |size| Ok::<_, ()>(size == 9 || size <= 3)),
             Ok(Some(9))
         );
         assert_eq!(first_that_fits(&[], |_| Ok::<_, ()>(true)), Ok(None));

@@ -23,7 +23,7 @@ impl Rule {
     }
 
     pub fn from_id(id: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|it| it.id() == id)
+        Self::ALL.into_iter().find(|rule| rule.id() == id)
     }
 
     /// The rule that is for this optimizer.

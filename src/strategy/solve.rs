@@ -106,7 +106,7 @@ pub fn solve(
     let (low, high) = unknown.range();
     let (first, last) = (low.div_ceil(multiple).max(1), (high / multiple).max(1));
     let at = |place: u64| estimate(&unknown.with(scenario, place.saturating_mul(multiple)));
-    let meets = |place: u64| at(place).is_ok_and(|it| goal.met(&it));
+    let meets = |place: u64| at(place).is_ok_and(|estimate| goal.met(&estimate));
     let here = (unknown.value(scenario) / multiple).clamp(first, last);
     let slope = slope(&at, here, first, last);
     let found = match slope {
@@ -116,17 +116,17 @@ pub fn solve(
     };
     let shown = found.unwrap_or(if slope == Slope::Falling { last } else { first });
     let scenario_found = unknown.with(scenario, shown.saturating_mul(multiple));
-    let next = found.and_then(|it| match slope {
-        Slope::Rising if it < last => Some(it + 1),
-        Slope::Falling if it > first => Some(it - 1),
+    let next = found.and_then(|place| match slope {
+        Slope::Rising if place < last => Some(place + 1),
+        Slope::Falling if place > first => Some(place - 1),
         _ => None,
     });
     Ok(Solved {
         slope,
-        value: found.map(|it| it.saturating_mul(multiple)),
+        value: found.map(|place| place.saturating_mul(multiple)),
         estimate: estimate(&scenario_found)?,
         scenario: scenario_found,
-        next: next.and_then(|it| Some((it.saturating_mul(multiple), at(it).ok()?))),
+        next: next.and_then(|place| Some((place.saturating_mul(multiple), at(place).ok()?))),
     })
 }
 
@@ -137,7 +137,7 @@ fn slope(
     first: u64,
     last: u64,
 ) -> Slope {
-    let needs = |place: u64| at(place).ok().map(|it| it.allocated.expected);
+    let needs = |place: u64| at(place).ok().map(|estimate| estimate.allocated.expected);
     let Some(now) = needs(here) else {
         return Slope::Rising;
     };
@@ -149,7 +149,7 @@ fn slope(
     ];
     for more in far
         .into_iter()
-        .filter(|it| (first..=last).contains(it) && *it > here)
+        .filter(|place| (first..=last).contains(place) && *place > here)
     {
         match needs(more) {
             Some(then) if then > now => return Slope::Rising,
@@ -159,7 +159,7 @@ fn slope(
     }
     for less in [here / 2, here / 16, first]
         .into_iter()
-        .filter(|it| (first..here).contains(it))
+        .filter(|place| (first..here).contains(place))
     {
         match needs(less) {
             Some(then) if then < now => return Slope::Rising,
@@ -207,10 +207,10 @@ fn first_of(first: u64, last: u64, meets: impl Fn(u64) -> bool) -> Option<u64> {
 
 /// The smallest card of the catalogue that holds the run as it is, of the same maker where the run's card is listed.
 pub fn smallest_gpu(scenario: &Scenario, goal: Goal) -> Option<(&'static catalog::Gpu, Estimate)> {
-    let vendor = Case::of(scenario).gpu.map(|it| it.vendor);
+    let vendor = Case::of(scenario).gpu.map(|gpu| gpu.vendor);
     let of_vendor = catalog::gpus()
         .iter()
-        .filter(|it| vendor.is_none_or(|vendor| it.vendor == vendor));
+        .filter(|gpu| vendor.is_none_or(|vendor| gpu.vendor == vendor));
     let usable = |gpu: &catalog::Gpu| gpu.usable_bytes(scenario.hardware.os).unwrap_or(Bytes::MAX);
     sorted(of_vendor, |a, b| usable(a).cmp(&usable(b)))
         .into_iter()
@@ -319,6 +319,6 @@ pub fn checkpointing(scenario: &Scenario, goal: Goal) -> Result<Option<Scenario>
         changed.training.checkpoint_every = every;
         changed
     };
-    let meets = |every: u64| estimate(&with(every)).is_ok_and(|it| goal.met(&it));
+    let meets = |every: u64| estimate(&with(every)).is_ok_and(|estimate| goal.met(&estimate));
     Ok(last_of(1, layers.unwrap_or(1).max(1), meets).map(with))
 }

@@ -409,7 +409,7 @@ mod tests {
     #[track_caller]
     fn check(layout: Layout, shape: &[u64], expected: Option<&[u64]>) {
         assert_eq!(
-            layout.viewed(Dims::new(shape)).map(|it| it.strides),
+            layout.viewed(Dims::new(shape)).map(|layout| layout.strides),
             expected.map(Dims::new)
         );
     }

@@ -259,7 +259,9 @@ impl Tape {
     pub fn scope_in(&self, parent: Scope, name: &'static str, index: Option<u32>) -> Scope {
         let mut trace = self.0.trace.borrow_mut();
         let scopes = &mut trace.scopes;
-        let sibling = scopes.get(parent.index()).map_or(0, |it| it.last_child);
+        let sibling = scopes
+            .get(parent.index())
+            .map_or(0, |entry| entry.last_child);
         let mut found = sibling;
         while let Some(entry) = scopes.get(found as usize).filter(|_| found != 0) {
             if entry.index == index && entry.name == name {
@@ -286,7 +288,7 @@ impl Tape {
     pub fn named_scope_in(&self, parent: Scope, name: &str) -> Scope {
         let index = {
             let names = &mut self.0.trace.borrow_mut().names;
-            let known = names.iter().position(|it| it == name);
+            let known = names.iter().position(|known| known == name);
             known.unwrap_or_else(|| {
                 names.push(name.to_string());
                 names.len() - 1

@@ -39,11 +39,11 @@ impl Trace {
         let before = step.checked_sub(1);
         let from = self
             .phase_starts
-            .partition_point(|it| Some(it.step) < before);
+            .partition_point(|start| Some(start.step) < before);
         let Some(&first) = self
             .phase_starts
             .get(from)
-            .filter(|it| Some(it.step) == before)
+            .filter(|start| Some(start.step) == before)
         else {
             return false;
         };
@@ -59,17 +59,17 @@ impl Trace {
         let marks: Vec<PhaseStart> = self.phase_starts.drain(from..).collect();
         self.phase_starts.extend_from_slice(&marks);
         self.phase_starts
-            .extend(marks.into_iter().map(|it| PhaseStart {
-                at: it.at + later,
-                kernels: it.kernels + (kernels - first.kernels),
+            .extend(marks.into_iter().map(|start| PhaseStart {
+                at: start.at + later,
+                kernels: start.kernels + (kernels - first.kernels),
                 step,
                 ..it
             }));
-        let groups = self.groups.partition_point(|it| it.start < first.at);
+        let groups = self.groups.partition_point(|group| group.start < first.at);
         let groups: Vec<Group> = self.groups.get(groups..).unwrap_or_default().to_vec();
-        self.groups.extend(groups.into_iter().map(|it| Group {
-            start: it.start + later,
-            end: it.end + later,
+        self.groups.extend(groups.into_iter().map(|group| Group {
+            start: group.start + later,
+            end: group.end + later,
             ..it
         }));
         self.events.reserve_exact(later);
@@ -82,13 +82,13 @@ impl Trace {
     /// Whether the events from here on free exactly what they allocate.
     fn balances(&self, from: usize) -> bool {
         let events = self.events.get(from..).unwrap_or_default();
-        let made = events.iter().find(|it| !it.is_free());
-        let Some(oldest) = made.map(|it| it.storage()) else {
+        let made = events.iter().find(|event| !event.is_free());
+        let Some(oldest) = made.map(|event| event.storage()) else {
             return false;
         };
-        let frees = events.iter().filter(|it| it.is_free());
+        let frees = events.iter().filter(|event| event.is_free());
         // Blocks are numbered as they are made, each once.
-        let own = frees.clone().all(|it| it.storage() >= oldest);
+        let own = frees.clone().all(|event| event.storage() >= oldest);
         own && frees.count() * 2 == events.len()
     }
 }
@@ -111,17 +111,17 @@ mod tests {
             let until = trace
                 .phase_starts
                 .get(i + 1)
-                .map_or(trace.events.len(), |it| it.at);
-            expansion.events(mark.at, until, |it| {
-                let storage = trace.storages.get(it.storage as usize).unwrap();
-                all.push((it.bytes, it.is_free, storage.op, storage.category));
+                .map_or(trace.events.len(), |start| start.at);
+            expansion.events(mark.at, until, |event| {
+                let storage = trace.storages.get(event.storage as usize).unwrap();
+                all.push((event.bytes, event.is_free, storage.op, storage.category));
             });
             begin.push((mark.step, mark.phase, all.len()));
         }
         let kernels = trace
             .kernels
             .iter()
-            .map(|it| (it.op, it.flops.to_bits(), it.times));
+            .map(|kernel| (kernel.op, kernel.flops.to_bits(), kernel.times));
         (all, begin, kernels.collect::<Vec<_>>())
     }
 
@@ -150,28 +150,31 @@ mod tests {
         let (short, long) = (run(Detail::Kernels).trace, run(Detail::Tensors).trace);
         assert!(unfolded(&short) == unfolded(&long), "{model} {training:?}");
         let fewer = short.storages.len() < long.storages.len();
-        assert!(copied.is_none_or(|it| it == fewer), "{model} {training:?}");
+        assert!(
+            copied.is_none_or(|copied| copied == fewer),
+            "{model} {training:?}"
+        );
     }
 
     #[test]
     fn a_copied_step_equals_one_that_is_run() {
         for model in ["gpt2", "llama-3.2-1b", "vit-b16", "resnet-18"] {
             check(model, Some(true), |_| {});
-            check(model, Some(true), |it| it.precision = Precision::AmpFp16);
+            check(model, Some(true), |t| t.precision = Precision::AmpFp16);
         }
-        check("gpt2", Some(false), |it| it.keep_outputs = true);
-        check("gpt2", Some(false), |it| it.zero_late = true);
-        check("gpt2", Some(true), |it| it.zero_to_none = false);
-        check("gpt2", Some(true), |it| (it.ema, it.clip) = (true, true));
-        check("gpt2", Some(true), |it| {
-            (it.accumulation, it.checkpointing) = (3, Checkpointing::Layers);
+        check("gpt2", Some(false), |t| t.keep_outputs = true);
+        check("gpt2", Some(false), |t| t.zero_late = true);
+        check("gpt2", Some(true), |t| t.zero_to_none = false);
+        check("gpt2", Some(true), |t| (t.ema, t.clip) = (true, true));
+        check("gpt2", Some(true), |t| {
+            (t.accumulation, t.checkpointing) = (3, Checkpointing::Layers);
         });
-        check("llama-3.2-1b", Some(true), |it| {
-            it.lora = Some(Lora::default());
+        check("llama-3.2-1b", Some(true), |t| {
+            t.lora = Some(Lora::default());
         });
         for &optimizer in Optimizer::ALL {
-            check("gpt2", None, |it| it.optimizer = optimizer);
-            check("resnet-18", None, |it| it.optimizer = optimizer);
+            check("gpt2", None, |t| t.optimizer = optimizer);
+            check("resnet-18", None, |t| t.optimizer = optimizer);
         }
     }
 }

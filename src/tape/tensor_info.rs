@@ -48,10 +48,10 @@ impl Core {
         let mut trace = self.trace.borrow_mut();
         let storage = result
             .storage_id()
-            .and_then(|it| trace.storages.get(it as usize));
-        let op = storage.map(|it| it.op);
+            .and_then(|storage| trace.storages.get(storage as usize));
+        let op = storage.map(|storage| storage.op);
         let kept = trace.tensors.iter_mut().skip(from);
-        for note in kept.filter(|it| !it.saved_for.is_empty()) {
+        for note in kept.filter(|info| !info.saved_for.is_empty()) {
             note.saved_for = op.unwrap_or(note.saved_for);
         }
         self.records_tensors.set(Some(trace.tensors.len()));

@@ -51,7 +51,7 @@ impl Reader<'_> {
         let column = before
             .rsplit('\n')
             .next()
-            .map_or(0, |it| it.chars().count())
+            .map_or(0, |line| line.chars().count())
             + 1;
         format!("line {line}, column {column}: expected {what}")
     }
@@ -142,7 +142,11 @@ impl Reader<'_> {
         self.at += 1;
         let mut out = String::new();
         loop {
-            let Some(c) = self.text.get(self.at..).and_then(|it| it.chars().next()) else {
+            let Some(c) = self
+                .text
+                .get(self.at..)
+                .and_then(|rest| rest.chars().next())
+            else {
                 return Err(self.expected("a closing quote"));
             };
             self.at += c.len_utf8();
@@ -189,7 +193,7 @@ impl Reader<'_> {
         let hex = |it: &&str| it.bytes().all(|b| b.is_ascii_hexdigit());
         let code = digits
             .filter(hex)
-            .and_then(|it| u32::from_str_radix(it, 16).ok());
+            .and_then(|digits| u32::from_str_radix(digits, 16).ok());
         self.at += if code.is_some() { 4 } else { 0 };
         code.ok_or_else(|| self.expected("four hexadecimal digits"))
     }
@@ -202,7 +206,7 @@ impl Reader<'_> {
         let number = match text.parse::<i128>() {
             Ok(whole) => Some(Document::Int(whole)),
             Err(_) => decimal(text)
-                .filter(|it| it.is_finite())
+                .filter(|number| number.is_finite())
                 .map(Document::Number),
         };
         if number.is_some() {

@@ -131,7 +131,7 @@ fn is_short(document: &Document) -> bool {
     };
     let nested = |item: &Document| matches!(item, Document::Map(_) | Document::List(_));
     let block = |item: &Document| matches!(item, Document::Text(it) if is_block(it));
-    !items.iter().any(|it| nested(it) || block(it)) && inline(document).len() <= 80
+    !items.iter().any(|item| nested(item) || block(item)) && inline(document).len() <= 80
 }
 
 fn inline(document: &Document) -> String {

@@ -20,7 +20,7 @@ pub(super) const TARGET: Target = Target {
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
     let (mut files, _) = trainer(scenario, &header, &[Parallelism::Ddp])?;
-    let machines = machines(scenario).map_err(|it| vec![it])?;
+    let machines = machines(scenario).map_err(|problem| vec![problem])?;
     let words = ["train.py", "train.yaml"].map(String::from);
     files.push(launch_torchrun(&header, scenario, &machines, &words));
     Ok(files)

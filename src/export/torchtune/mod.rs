@@ -58,7 +58,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     problems.extend(choices(scenario));
     let id = Case::of(scenario)
         .model
-        .map_or(scenario.model.id.as_str(), |it| it.id);
+        .map_or(scenario.model.id.as_str(), |model| model.id);
     let model = MODELS.iter().find(|(known, ..)| *known == id);
     if model.is_none() {
         let ids: Vec<&str> = MODELS.iter().map(|(id, ..)| *id).collect();
@@ -153,7 +153,10 @@ fn choices(scenario: &Scenario) -> Vec<Problem> {
 /// The attention's modules that get adapters, and whether the MLP's do; it takes all of the MLP or none.
 fn modules(lora: &Lora) -> Option<(Vec<String>, bool)> {
     const MLP: [&str; 3] = ["gate_proj", "up_proj", "down_proj"];
-    let of_mlp = lora.targets.iter().filter(|it| MLP.contains(&it.as_str()));
+    let of_mlp = lora
+        .targets
+        .iter()
+        .filter(|target| MLP.contains(&target.as_str()));
     let of_mlp = of_mlp.count();
     let mut names = Vec::new();
     for target in &lora.targets {
@@ -216,7 +219,7 @@ fn config(
     let model = match training
         .lora
         .as_ref()
-        .and_then(|it| Some((it, modules(it)?)))
+        .and_then(|lora| Some((lora, modules(lora)?)))
     {
         None => component(&format!("torchtune.models.{module}.{builder}")),
         Some((lora, (names, mlp))) => {

@@ -46,10 +46,12 @@ pub fn read(document: &Document) -> Imported {
         not_taken: &mut imported.not_taken,
     };
     reading.part(document, kind, "", &mut wanted);
-    let entries = catalog::models().iter().filter(|it| it.arch == kind.arch);
+    let entries = catalog::models()
+        .iter()
+        .filter(|model| model.arch == kind.arch);
     let sizes_known: Vec<&str> = entries
         .clone()
-        .flat_map(|it| it.sizes().into_iter().map(|(name, _)| name))
+        .flat_map(|model| model.sizes().into_iter().map(|(name, _)| name))
         .collect();
     wanted.retain(|name, _| sizes_known.contains(&name.as_str()));
     if let Some(entry) = entries.min_by_key(|entry| differences(entry, &wanted).len()) {
@@ -61,7 +63,7 @@ pub fn read(document: &Document) -> Imported {
         }
     }
     let dropouts = dropouts(document);
-    imported.scenario.training.dropout = dropouts.is_empty() || dropouts.iter().any(|it| *it > 0.0);
+    imported.scenario.training.dropout = dropouts.is_empty() || dropouts.iter().any(|p| *p > 0.0);
     imported
 }
 
@@ -71,13 +73,13 @@ fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'stat
     let found = MODEL_TYPES
         .iter()
         .filter(has_net)
-        .find(|it| it.name == given);
+        .find(|kind| kind.name == given);
     if found.is_none() {
         let types = MODEL_TYPES
             .iter()
             .filter(has_net)
-            .filter(|it| !it.arch.is_empty());
-        let types: Vec<&str> = types.map(|it| it.name).collect();
+            .filter(|kind| !kind.arch.is_empty());
+        let types: Vec<&str> = types.map(|kind| kind.name).collect();
         let expected = match nearest(given, types.iter().copied()) {
             Some(near) => {
                 format!("a model type that Headroom has a network for; the nearest is {near}")
@@ -103,7 +105,7 @@ impl Reading<'_> {
         for (key, usual, prefix) in kind.parts {
             let inner = document.get(key).cloned().unwrap_or_default();
             // A part may bear the name of the whole (Qwen2-VL).
-            let named = text(&inner, "model_type").filter(|it| *it != kind.name);
+            let named = text(&inner, "model_type").filter(|name| *name != kind.name);
             let given = named.unwrap_or(usual);
             let outer = std::mem::replace(&mut self.path, format!("{key}."));
             if let Some(kind) = covered(&format!("{key}.model_type"), given, self.problems) {
@@ -219,7 +221,7 @@ impl Reading<'_> {
         }
         sizes.extend(given);
         // One group is no grouping.
-        if sizes.get("groups").is_some_and(|it| *it <= 1) {
+        if sizes.get("groups").is_some_and(|groups| *groups <= 1) {
             sizes.insert("groups".into(), 0);
             sizes.insert("topk_groups".into(), 0);
         }
@@ -267,7 +269,7 @@ impl Reading<'_> {
 fn rotary_part(document: &Document) -> Option<f64> {
     let rope = document.get("rope_parameters");
     let places = [
-        rope.and_then(|it| it.get("partial_rotary_factor")),
+        rope.and_then(|rope| rope.get("partial_rotary_factor")),
         document.get("partial_rotary_factor"),
         document.get("rotary_pct"),
     ];
@@ -275,7 +277,7 @@ fn rotary_part(document: &Document) -> Option<f64> {
         .into_iter()
         .flatten()
         .find_map(number)
-        .filter(|it| (0.0..=1.0).contains(it))
+        .filter(|share| (0.0..=1.0).contains(share))
 }
 
 /// The sizes in which the entry is not what is wanted.

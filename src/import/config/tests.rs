@@ -18,7 +18,7 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
             Document::Text(id) => id,
             other => panic!("{other:?}"),
         };
-        let Some(model) = catalog::model(&id).filter(|it| it.runs) else {
+        let Some(model) = catalog::model(&id).filter(|model| model.runs) else {
             continue;
         };
         types.insert(text(&document, "model_type").unwrap().to_string());
@@ -159,7 +159,7 @@ fn what_a_file_leaves_out_is_as_its_class_has_it() {
         &[],
         &[],
     );
-    let window = catalog::model(&scenario.model.id).and_then(|it| it.size("window"));
+    let window = catalog::model(&scenario.model.id).and_then(|model| model.size("window"));
     assert_eq!(
         scenario
             .model

@@ -77,7 +77,7 @@ pub fn read(document: &Document) -> Imported {
     let mut imported = Imported::default();
     let given = text(document, "architecture").unwrap_or_default();
     let known = ARCHITECTURES.iter().filter_map(|(name, id)| {
-        let model = catalog::model(id).filter(|it| it.runs)?;
+        let model = catalog::model(id).filter(|model| model.runs)?;
         Some((*name, model))
     });
     let Some((_, model)) = known.clone().find(|(name, _)| *name == given) else {
@@ -95,8 +95,8 @@ pub fn read(document: &Document) -> Imported {
     imported.scenario = Scenario::of_model(model);
     let side = document
         .get("pretrained_cfg")
-        .and_then(|it| it.get("input_size"))
-        .and_then(|it| match it {
+        .and_then(|config| config.get("input_size"))
+        .and_then(|size| match size {
             Document::List(sizes) => sizes.last(),
             _ => None,
         });

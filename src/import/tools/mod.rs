@@ -165,10 +165,12 @@ mod tests {
         for (name, value) in changes {
             settings::set(&mut scenario, name, value).unwrap();
         }
-        for target in TARGETS
-            .iter()
-            .filter(|it| matches!(it.id, "hf" | "trl" | "axolotl" | "llama-factory" | "swift"))
-        {
+        for target in TARGETS.iter().filter(|target| {
+            matches!(
+                target.id,
+                "hf" | "trl" | "axolotl" | "llama-factory" | "swift"
+            )
+        }) {
             let mut scenario = scenario.clone();
             scenario.data.padding_mask = target.id == "swift";
             let files = (target.write)(&scenario, &Estimate::default()).unwrap();

@@ -69,7 +69,7 @@ pub fn checkpointing(take: &mut Take, document: &Document) {
             take.checkpointing(key);
         } else if take
             .value(key)
-            .is_some_and(|it| !matches!(it, Document::Bool(_)))
+            .is_some_and(|value| !matches!(value, Document::Bool(_)))
         {
             take.leave(key);
         }
@@ -97,7 +97,7 @@ pub fn four_bits(take: &mut Take) {
     if !loaded && bits != Some(&Document::Int(4)) {
         return;
     }
-    if method.is_some_and(|it| it != "bnb") {
+    if method.is_some_and(|method| method != "bnb") {
         take.leave("quantization_method");
         return take.leave("quant_method");
     }
@@ -117,7 +117,7 @@ pub fn four_bits(take: &mut Take) {
         }
     }
     for key in ["bnb_4bit_quant_type", "quantization_type"] {
-        if take.text(key).is_some_and(|it| it != "nf4") {
+        if take.text(key).is_some_and(|kind| kind != "nf4") {
             take.leave(key);
         }
     }
@@ -160,7 +160,7 @@ pub fn lengths(take: &mut Take) {
     }
     if take
         .text("packing_strategy")
-        .is_some_and(|it| it != "wrapped")
+        .is_some_and(|strategy| strategy != "wrapped")
     {
         take.leave("packing_strategy");
     }

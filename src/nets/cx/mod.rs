@@ -54,7 +54,7 @@ impl Env {
         let numbered = |patterns: &[String]| {
             patterns
                 .iter()
-                .any(|it| it.bytes().any(|byte| byte.is_ascii_digit()))
+                .any(|part| part.bytes().any(|byte| byte.is_ascii_digit()))
         };
         let singled = numbered(&training.freeze)
             || numbered(&training.train_only)

@@ -177,7 +177,7 @@ fn effects_that_are_zero_or_negative_come_out_so() {
     let check = |preset, before: &[(&str, &str)], after: &[(&str, &str)], least: f64, most: f64| {
         let variants = Variants::of(preset).expect(preset);
         let [before, after] =
-            [before, after].map(|it| variants.peak(it).expect("a network").as_gib());
+            [before, after].map(|variant| variants.peak(variant).expect("a network").as_gib());
         let change = (after / before - 1.0) * 100.0;
         assert!((least..=most).contains(&change), "{preset}: {change:.2} %");
     };

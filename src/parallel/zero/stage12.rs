@@ -281,7 +281,10 @@ impl State {
         let mut slices: Vec<(u64, u64)> = Vec::new();
         for &(group, place) in members {
             let groups = self.groups.borrow();
-            for (rank, numel) in groups.get(group).map_or(Vec::new(), |it| it.slices(place)) {
+            for (rank, numel) in groups
+                .get(group)
+                .map_or(Vec::new(), |group| group.slices(place))
+            {
                 match slices.last_mut() {
                     Some((last, sum)) if *last == rank => *sum = sum.saturating_add(numel),
                     _ => slices.push((rank, numel)),

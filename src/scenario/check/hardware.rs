@@ -104,11 +104,16 @@ fn capability(case: &Case, problems: &mut Problems) {
             problems.refuse("stack.torch", expected);
         }
     }
-    if case.capability().is_some_and(|it| it >= (10, 0)) && case.scenario.stack.torch < (2, 7) {
+    if case
+        .capability()
+        .is_some_and(|capability| capability >= (10, 0))
+        && case.scenario.stack.torch < (2, 7)
+    {
         let expected = format!("2.7 or newer, the first built for {}", case.card());
         problems.refuse("stack.torch", expected);
     }
-    if quantization != Quantization::None && case.gpu.is_some_and(|it| it.vendor == Vendor::Apple) {
+    if quantization != Quantization::None && case.gpu.is_some_and(|gpu| gpu.vendor == Vendor::Apple)
+    {
         problems.refuse(
             "training.quantization",
             "none: bitsandbytes has no kernels for Apple's GPUs",

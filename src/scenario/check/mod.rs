@@ -94,7 +94,7 @@ impl Problems<'_> {
     }
 
     fn problem(&self, path: &str, expected: String) -> Problem {
-        let value = settings::find(path).map(|it| it.get(self.scenario));
+        let value = settings::find(path).map(|setting| setting.get(self.scenario));
         Problem::new(path, value.unwrap_or_default(), expected)
     }
 }

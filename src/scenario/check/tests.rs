@@ -300,7 +300,11 @@ fn values_out_of_range_are_found_however_they_got_there() {
         dropout: f64::NAN,
         ..Lora::default()
     });
-    let fields: Vec<String> = scenario.check().into_iter().map(|it| it.field).collect();
+    let fields: Vec<String> = scenario
+        .check()
+        .into_iter()
+        .map(|problem| problem.field)
+        .collect();
     let expected = [
         "hardware.nodes",
         "model.id",

@@ -34,7 +34,11 @@ fn model(case: &Case, problems: &mut Problems) {
             problems.refused.push(problem);
         }
         let known = network.sizes();
-        if let Some(name) = model.dims.keys().find(|it| !known.contains(&it.as_str())) {
+        if let Some(name) = model
+            .dims
+            .keys()
+            .find(|name| !known.contains(&name.as_str()))
+        {
             let expected = format!("sizes that the network names, which {name} is not");
             problems.warn("model.dims", expected);
         }
@@ -65,7 +69,7 @@ fn model(case: &Case, problems: &mut Problems) {
                 let near = nearest(name, known.iter().copied());
                 let near = near.map_or_else(
                     || known.join(", "),
-                    |it| format!("{it} where it says {name}"),
+                    |known| format!("{known} where it says {name}"),
                 );
                 problems.warn("model.dims", format!("dimensions of this model: {near}"));
             }
@@ -86,7 +90,9 @@ fn lengths(case: &Case, problems: &mut Problems) {
     let data = &case.scenario.data;
     let sequence = data.sequence;
     if let Some(entry) = case.listed_model()
-        && let Some(places) = case.size("ctx").filter(|it| *it > 0 && sequence > *it)
+        && let Some(places) = case
+            .size("ctx")
+            .filter(|places| *places > 0 && sequence > *places)
         && is_text(case)
     {
         if entry.traits.contains(&"learned-positions") {
@@ -173,7 +179,7 @@ fn is_text(case: &Case) -> bool {
 /// Whether the model caches where its layers are checkpointed too, as GPT-BigCode did once.
 fn caches_anyway(case: &Case) -> bool {
     let fact = catalog::stack("transformers")
-        .and_then(|it| it.fact("bigcode-keeps-caches", case.scenario.stack.transformers));
+        .and_then(|stack| stack.fact("bigcode-keeps-caches", case.scenario.stack.transformers));
     fact.is_some_and(|fact| fact.value == "true")
         && case
             .listed_model()
@@ -213,16 +219,16 @@ fn at_once(case: &Case, problems: &mut Problems) {
     if training.attention == Attention::Flash2
         && case
             .listed_model()
-            .is_some_and(|it| it.traits.contains(&"relative-positions"))
+            .is_some_and(|model| model.traits.contains(&"relative-positions"))
     {
         problems.refuse(
             "training.attention",
             "sdpa or eager: FlashAttention 2 takes no bias, which this model's positions are",
         );
     }
-    let decoder = case.listed_model().is_none_or(|it| {
+    let decoder = case.listed_model().is_none_or(|model| {
         matches!(
-            it.category,
+            model.category,
             ModelCategory::Decoders | ModelCategory::VisionLanguage
         )
     });

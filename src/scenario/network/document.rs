@@ -78,7 +78,7 @@ fn read_part(part: &Document, at: &str, items: &mut Vec<Item>) -> Result<(), Pro
     {
         let at = format!("{at}.{i}");
         let kind = layer.get("layer").and_then(scalar);
-        let Some(kind) = kind.filter(|it| is_layer(it)) else {
+        let Some(kind) = kind.filter(|kind| is_layer(kind)) else {
             let shown = layer.get("layer").and_then(scalar).unwrap_or_default();
             let expected = format!("one of {}", layer_names().join(", "));
             return Err(Problem::new(format!("{at}.layer"), shown, expected));
@@ -91,8 +91,8 @@ fn read_part(part: &Document, at: &str, items: &mut Vec<Item>) -> Result<(), Pro
 fn layer_names() -> Vec<&'static str> {
     let layers = super::item_types()
         .iter()
-        .filter(|it| it.place == Position::Layer);
-    layers.map(|it| it.name).collect()
+        .filter(|item| item.place == Position::Layer);
+    layers.map(|item| item.name).collect()
 }
 
 fn is_layer(name: &str) -> bool {
@@ -111,12 +111,12 @@ fn item(kind: &str, value: &Document, at: &str, besides: &[&str]) -> Result<Item
         let text = match value {
             Document::List(sizes) => {
                 let sizes: Option<Vec<String>> = sizes.iter().map(scalar).collect();
-                sizes.map(|it| it.join(":"))
+                sizes.map(|size| size.join(":"))
             }
             other => scalar(other),
         };
         // What parts the compact text would make two of a value.
-        let Some(text) = text.filter(|it| !it.contains([',', ';', '='])) else {
+        let Some(text) = text.filter(|text| !text.contains([',', ';', '='])) else {
             return Err(Problem::new(format!("{at}.{key}"), "", "a plain value"));
         };
         fields.push((key.clone(), text));

@@ -226,8 +226,8 @@ impl Item {
         given: Vec<(String, String)>,
         at: &str,
     ) -> Result<Self, Problem> {
-        let Some(kind) = ITEM_TYPES.iter().find(|it| it.name == kind) else {
-            let names = ITEM_TYPES.iter().map(|it| it.name);
+        let Some(kind) = ITEM_TYPES.iter().find(|item| item.name == kind) else {
+            let names = ITEM_TYPES.iter().map(|item| item.name);
             let expected = match nearest(kind, names.clone()) {
                 Some(near) => format!("a known kind; did you mean {near}?"),
                 None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
@@ -241,15 +241,15 @@ impl Item {
         for (key, value) in given {
             let path = format!("{at}.{key}");
             if kind.name == "sizes" {
-                let size = value.parse::<u64>().ok().filter(|it| *it <= LARGEST);
+                let size = value.parse::<u64>().ok().filter(|size| *size <= LARGEST);
                 if size.is_none() || !is_name(&key) || matches!(key.as_str(), "batch" | "sequence")
                 {
                     let expected = format!("a new name and a whole number up to {LARGEST}");
                     return Err(Problem::new(path, value, expected));
                 }
             } else {
-                let Some(field) = kind.fields.iter().find(|it| it.name == key) else {
-                    let names = kind.fields.iter().map(|it| it.name);
+                let Some(field) = kind.fields.iter().find(|field| field.name == key) else {
+                    let names = kind.fields.iter().map(|field| field.name);
                     let expected = match nearest(&key, names.clone()) {
                         Some(near) => format!("a known field; did you mean {near}?"),
                         None => format!("one of {}", names.collect::<Vec<_>>().join(", ")),
@@ -279,10 +279,10 @@ impl Item {
     /// Puts the fields in order and leaves out those that say what holds anyway, so that equal networks are equal.
     fn settle(&mut self) {
         let kind = self.kind;
-        let place = |name: &str| kind.fields.iter().position(|it| it.name == name);
+        let place = |name: &str| kind.fields.iter().position(|field| field.name == name);
         self.fields.retain(|(name, value)| {
             let field = place(name).and_then(|at| kind.fields.get(at));
-            field.is_none_or(|it| it.default != value)
+            field.is_none_or(|field| field.default != value)
         });
         let fields = std::mem::take(&mut self.fields);
         self.fields = sorted(fields, |a, b| (place(&a.0), &a.0).cmp(&(place(&b.0), &b.0)));
@@ -304,10 +304,10 @@ impl Item {
     /// A field's value, given or by default.
     pub fn get(&self, name: &str) -> &str {
         let given = self.fields.iter().find(|(key, _)| key == name);
-        let field = || self.kind.fields.iter().find(|it| it.name == name);
+        let field = || self.kind.fields.iter().find(|field| field.name == name);
         match given {
             Some((_, value)) => value,
-            None => field().map_or("", |it| it.default),
+            None => field().map_or("", |field| field.default),
         }
     }
 
@@ -331,7 +331,7 @@ impl FieldType {
                 value,
                 "on" | "off" | "true" | "false" | "yes" | "no" | "1" | "0"
             ),
-            Self::Share => decimal(value).is_some_and(|it| (0.0..=1.0).contains(&it)),
+            Self::Share => decimal(value).is_some_and(|share| (0.0..=1.0).contains(&share)),
             Self::Name => is_name(value),
         }
     }
@@ -370,8 +370,8 @@ impl Context {
     pub(super) fn next(&mut self, kind: &str) -> String {
         let place = ITEM_TYPES
             .iter()
-            .find(|it| it.name == kind)
-            .map(|it| it.place);
+            .find(|item| item.name == kind)
+            .map(|item| item.place);
         match place {
             Some(Position::Top) => format!("{FIELD}.{kind}"),
             Some(Position::Part) => {

@@ -125,7 +125,7 @@ impl Network {
     }
 
     fn named(&self) -> impl Iterator<Item = &(String, String)> {
-        let sizes = self.items.iter().filter(|it| it.kind.name == "sizes");
+        let sizes = self.items.iter().filter(|item| item.kind.name == "sizes");
         sizes.flat_map(Item::fields)
     }
 
@@ -141,10 +141,10 @@ impl Network {
         let of_data =
             |item: &Item| item.kind.name == "input" || item.kind.place == Position::Tensor;
         let used = |size: &str, data: bool| {
-            let items = self.items.iter().filter(|it| it.kind.name != "sizes");
+            let items = self.items.iter().filter(|item| item.kind.name != "sizes");
             items
-                .filter(|it| of_data(it) == data)
-                .any(|it| names(it, size))
+                .filter(|item| of_data(item) == data)
+                .any(|item| names(item, size))
         };
         let mut sizes = self.sizes();
         sizes.retain(|size| used(size, true) && !used(size, false));
@@ -163,10 +163,13 @@ impl Network {
 /// The statements of a network's text, right or not, each with the path of its field.
 pub fn statements(text: &str) -> impl Iterator<Item = (String, &str)> {
     let mut context = Context::default();
-    let all = text.split(';').map(str::trim).filter(|it| !it.is_empty());
-    all.map(move |it| {
-        let (kind, _) = it.split_once(',').unwrap_or((it, ""));
-        (context.next(kind.trim()), it)
+    let all = text
+        .split(';')
+        .map(str::trim)
+        .filter(|item| !item.is_empty());
+    all.map(move |item| {
+        let (kind, _) = item.split_once(',').unwrap_or((item, ""));
+        (context.next(kind.trim()), item)
     })
 }
 
@@ -191,7 +194,7 @@ pub fn problems(text: &str, changed: &Map<String, u64>, batch: u64, sequence: u6
         return unread;
     }
     let network = Network::parse(text);
-    let planned = network.and_then(|it| it.plan(changed, batch, sequence));
+    let planned = network.and_then(|network| network.plan(changed, batch, sequence));
     planned.err().into_iter().collect()
 }
 

@@ -85,7 +85,7 @@ impl Planner {
         let mut planned: Vec<Part> = Vec::new();
         for ((at, part), layers) in &parts {
             let part = self.part(at, part, layers)?;
-            if planned.iter().any(|it| it.name == part.name) || part.name == "loss" {
+            if planned.iter().any(|other| other.name == part.name) || part.name == "loss" {
                 let expected = "a name that no other part has, nor `loss`";
                 return Err(Problem::new(format!("{at}.name"), &part.name, expected));
             }
@@ -99,10 +99,10 @@ impl Planner {
         for (place, at, tensor) in tensors {
             if place == "loss" {
                 at_loss.push(tensor);
-            } else if let Some(part) = planned.iter_mut().find(|it| it.name == place) {
+            } else if let Some(part) = planned.iter_mut().find(|part| part.name == place) {
                 part.tensors.push(tensor);
             } else {
-                let names: Vec<&str> = planned.iter().map(|it| it.name.as_str()).collect();
+                let names: Vec<&str> = planned.iter().map(|part| part.name.as_str()).collect();
                 let expected = format!("loss or a part: {}", names.join(", "));
                 return Err(Problem::new(format!("{at}.part"), place, expected));
             }
@@ -246,7 +246,7 @@ impl Planner {
     /// Refuses what no memory could hold, before it is multiplied out.
     fn countable(at: &str, shape: &[u64]) -> Result<(), Problem> {
         let product = shape.iter().try_fold(1_u64, |all, it| all.checked_mul(*it));
-        if product.is_some_and(|it| it <= MOST_ELEMENTS) {
+        if product.is_some_and(|product| product <= MOST_ELEMENTS) {
             return Ok(());
         }
         let expected = "a tensor of at most 2^50 elements";

@@ -7,7 +7,7 @@ use crate::units::Bytes;
 
 #[test]
 fn networks_survive_text_and_documents() {
-    for text in SAMPLES.iter().filter(|it| !it.is_empty()) {
+    for text in SAMPLES.iter().filter(|sample| !sample.is_empty()) {
         let network = Network::parse(text).unwrap();
         assert_eq!(network.text(), *text);
         assert_eq!(Network::parse(&network.text()).unwrap(), network);
@@ -108,7 +108,7 @@ fn every_statement_says_what_is_wrong_with_it() {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let found = super::problems(text, &Map::default(), 2, 16);
-        let fields: Vec<_> = found.iter().map(|it| it.field.as_str()).collect();
+        let fields: Vec<_> = found.iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, expected, "{text}");
     }
     let unread = "part,name=a,repeat=;linear;norm;conv,out=4,kernel=?;tensor,name=t";
@@ -145,7 +145,11 @@ fn broken_text_neither_panics_nor_runs_away() {
         let Ok(plan) = network.plan(&Map::default(), 1 + dice.below(4), 8) else {
             continue;
         };
-        let runs: u64 = plan.parts.iter().map(|it| it.repeat * it.passes).sum();
+        let runs: u64 = plan
+            .parts
+            .iter()
+            .map(|part| part.repeat * part.passes)
+            .sum();
         if runs < 20 {
             let mut scenario = Scenario::default();
             scenario.model.network = Some(network);
@@ -190,11 +194,15 @@ fn parameters_are_counted_once_however_often_they_run() {
     let frozen = frozen.replace("name=core", "name=core,frozen=on");
     let frozen = run(&frozen, &[]);
     assert_eq!(frozen.trainable, 256 * 256 + 256);
-    let paths: Vec<&str> = frozen.modules.iter().map(|it| it.what.as_str()).collect();
+    let paths: Vec<&str> = frozen
+        .modules
+        .iter()
+        .map(|module| module.what.as_str())
+        .collect();
     assert!(
         paths
             .iter()
-            .any(|it| it.starts_with("core.layers.0.mlp.1.")),
+            .any(|path| path.starts_with("core.layers.0.mlp.1.")),
         "{paths:?}"
     );
 }
@@ -218,7 +226,10 @@ fn horizon_and_checkpoints_bound_what_passes_keep() {
     );
     // The moving average is one more copy of the weights, once for all passes.
     let average = run(CORE, &[("ema", "on")]);
-    let part = average.breakdown.iter().find(|it| it.what == Category::Ema);
+    let part = average
+        .breakdown
+        .iter()
+        .find(|part| part.what == Category::Ema);
     assert!(part.unwrap().bytes.get() >= average.parameters * 4);
 }
 

@@ -92,7 +92,7 @@ macro_rules! choice {
     ($type:ident, $($part:ident).+) => {
         crate::scenario::setting::Access::Choice(
             |s| s.$($part).+.id(),
-            |s, id| $type::from_id(id).map(|it| s.$($part).+ = it).is_some(),
+            |s, id| $type::from_id(id).map(|choice| s.$($part).+ = choice).is_some(),
         )
     };
 }

@@ -26,7 +26,7 @@ fn the_table_is_sound() {
             assert!(text.ends_with('.') && text.len() > 20, "{}", setting.path);
         }
         assert!(!setting.label.is_empty());
-        let parent_exists = setting.parent.is_none_or(|it| find(it).is_some());
+        let parent_exists = setting.parent.is_none_or(|parent| find(parent).is_some());
         assert!(parent_exists, "{}'s parent is no setting", setting.path);
     }
 }
@@ -36,7 +36,9 @@ fn a_choice_can_be_set_to_each_of_its_entries_and_a_number_to_its_ends() {
     for setting in all() {
         let mut scenario = Scenario::default();
         let texts = match setting.value_type {
-            ValueType::Choice(choices) => choices.iter().map(|it| it.id.to_string()).collect(),
+            ValueType::Choice(choices) => {
+                choices.iter().map(|choice| choice.id.to_string()).collect()
+            }
             ValueType::Whole { low, high } => vec![low.to_string(), high.to_string()],
             ValueType::Number { low, high } => vec![low.to_string(), high.to_string()],
             ValueType::Switch => vec!["on".into(), "off".into()],

@@ -103,7 +103,9 @@ fn by_allocator(text: &str) -> Option<Failure> {
     };
     if rest.contains("total capacity;") {
         // Until 2.0: "(GPU 0; 11.17 GiB total capacity; 10.67 GiB already allocated; 2.81 MiB free; ...)".
-        failure.device = rest.split_once("GPU ").and_then(|it| first_number(it.1));
+        failure.device = rest
+            .split_once("GPU ")
+            .and_then(|parts| first_number(parts.1));
         failure.total = size_before(rest, " total capacity");
         failure.allocated = size_before(rest, " already allocated");
         failure.free = size_before(rest, " free");
@@ -113,7 +115,9 @@ fn by_allocator(text: &str) -> Option<Failure> {
             .or_else(|| size_before(rest, " cached"));
     } else {
         // Since 2.1; its first release wrote "capacty".
-        failure.device = rest.split_once("GPU ").and_then(|it| first_number(it.1));
+        failure.device = rest
+            .split_once("GPU ")
+            .and_then(|parts| first_number(parts.1));
         failure.total = size_after(rest, "total capacity of ")
             .or_else(|| size_after(rest, "total capacty of "));
         failure.free = size_before(rest, " is free");
@@ -155,7 +159,7 @@ impl Failure {
         let own = self
             .processes
             .iter()
-            .position(|it| it.1 >= reserved && it.1 <= reserved + context);
+            .position(|gpu| gpu.1 >= reserved && gpu.1 <= reserved + context);
         if let Some(own) = own {
             self.in_use = Some(self.processes.remove(own).1);
         }
@@ -171,7 +175,7 @@ fn by_async_allocator(text: &str) -> Option<Failure> {
         source: Source::AsyncAllocator,
         device: text
             .rsplit_once("Allocation on device ")
-            .and_then(|it| first_number(it.1)),
+            .and_then(|parts| first_number(parts.1)),
         tried: size_after(rest, "Requested"),
         total,
         free: size_after(rest, "Free (according to CUDA)"),
@@ -368,7 +372,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                Failure::parse(text).map(|it| it.source),
+                Failure::parse(text).map(|failure| failure.source),
                 Some(source),
                 "{text}"
             );

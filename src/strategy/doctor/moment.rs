@@ -34,7 +34,7 @@ fn step(text: &str) -> Option<(u64, bool)> {
     const NEAR: usize = 160;
     let named = ["step", "Step", "iteration", "iter"]
         .iter()
-        .flat_map(|word| text.match_indices(word).map(|it| it.0 + word.len()))
+        .flat_map(|word| text.match_indices(word).map(|found| found.0 + word.len()))
         .filter_map(|at| {
             let rest = text[at..].trim_start_matches([' ', ':', '=', '"', '\'', '#']);
             let starts = rest.starts_with(|c: char| c.is_ascii_digit());
@@ -48,7 +48,7 @@ fn step(text: &str) -> Option<(u64, bool)> {
         let before = text[..at].trim_end();
         let start = before
             .rfind(|c: char| !c.is_ascii_digit())
-            .map_or(0, |it| it + 1);
+            .map_or(0, |at| at + 1);
         // The slice may begin inside a letter of many bytes only where no digit stands, and then it does not parse.
         let from = (at.saturating_sub(NEAR)..at).find(|from| text.is_char_boundary(*from));
         let near = text.get(from?..at)?.rsplit('\n').next()?;

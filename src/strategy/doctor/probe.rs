@@ -55,13 +55,16 @@ pub struct Calibration {
 
 /// Compares the largest peak of a log with the prediction for the largest batch; `None` without a whole step.
 pub fn calibrate(log: &Log, expected: Expectation) -> Option<Calibration> {
-    let trained = log.steps.iter().filter(|it| it.step >= 0 && !it.evaluating);
-    let measured = trained.map(|it| it.peak_allocated).max()?;
+    let trained = log
+        .steps
+        .iter()
+        .filter(|step| step.step >= 0 && !step.evaluating);
+    let measured = trained.map(|step| step.peak_allocated).max()?;
     Some(Calibration {
         measured,
         predicted: expected.peak,
         offset: signed(measured).saturating_sub(signed(expected.peak)),
-        outside: log.steps.iter().find_map(|it| it.outside),
+        outside: log.steps.iter().find_map(|step| step.outside),
     })
 }
 
@@ -104,7 +107,9 @@ impl Log {
 
     /// Completed training steps after the first, in which optimizer states are created.
     pub fn settled(&self) -> impl Iterator<Item = &LoggedStep> {
-        self.steps.iter().filter(|it| it.step > 0 && !it.evaluating)
+        self.steps
+            .iter()
+            .filter(|step| step.step > 0 && !step.evaluating)
     }
 
     /// Completed training steps.
@@ -156,7 +161,7 @@ impl Log {
     fn at(&self, step: i64) -> Option<&LoggedStep> {
         self.steps
             .iter()
-            .find(|it| it.step == step && !it.evaluating)
+            .find(|logged| logged.step == step && !logged.evaluating)
     }
 
     /// How much allocated memory between steps moved, where it moved by at least `least`.
@@ -167,7 +172,7 @@ impl Log {
         let least = least.get().max(1);
         let ends: Vec<(i64, u64)> = self
             .settled()
-            .map(|it| (it.step, it.allocated.get()))
+            .map(|step| (step.step, step.allocated.get()))
             .collect();
         if ends.len() < 4 {
             return Drift::None;
@@ -193,7 +198,7 @@ impl Log {
             |part: usize| floor(&ends[ends.len() * part / 4..ends.len() * (part + 1) / 4]);
         let floors = [quarter(0), quarter(1), quarter(2), quarter(3)];
         let grown = floors[3].saturating_sub(floors[0]);
-        let rising = floors.windows(2).filter(|it| it[1] > it[0]).count();
+        let rising = floors.windows(2).filter(|pair| pair[1] > pair[0]).count();
         match jump {
             Some((step, by)) if rising < 3 => Drift::Jump {
                 step,
@@ -208,10 +213,10 @@ impl Log {
     pub fn expected_peak(&self, size: Option<f64>) -> Option<Bytes> {
         let points: Vec<(f64, f64)> = self
             .settled()
-            .filter_map(|it| Some((it.size?, it.peak_allocated.get() as f64)))
+            .filter_map(|step| Some((step.size?, step.peak_allocated.get() as f64)))
             .collect();
         let Some(size) = size else {
-            return self.settled().map(|it| it.peak_allocated).max();
+            return self.settled().map(|step| step.peak_allocated).max();
         };
         if let Some((offset, slope)) = line(&points) {
             return Some(Bytes::new((offset + slope * size).max(0.0) as u64));
@@ -222,7 +227,9 @@ impl Log {
             0 => self.at(-1)?.allocated,
             _ => reference.allocated,
         };
-        let scale = reference.size.map_or(1.0, |it| size / it.max(1.0));
+        let scale = reference
+            .size
+            .map_or(1.0, |of_reference| size / of_reference.max(1.0));
         let activations = (reference.peak_allocated - before).scale(scale);
         Some(reference.allocated + activations)
     }
@@ -233,8 +240,8 @@ impl Log {
             .steps
             .iter()
             .chain(&self.failed_before)
-            .filter(|it| !it.evaluating)
-            .filter_map(|it| it.size);
+            .filter(|step| !step.evaluating)
+            .filter_map(|step| step.size);
         sizes.fold(None, |range, it| match range {
             None => Some((it, it)),
             Some((low, high)) => Some((it.min(low), it.max(high))),
@@ -250,9 +257,12 @@ fn bytes(count: f64) -> Bytes {
 fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
     let mean = |pick: fn(&(f64, f64)) -> f64| points.iter().map(pick).sum::<f64>() / n;
-    let (x, y) = (mean(|it| it.0), mean(|it| it.1));
-    let spread: f64 = points.iter().map(|it| (it.0 - x).powi(2)).sum();
-    let together: f64 = points.iter().map(|it| (it.0 - x) * (it.1 - y)).sum();
+    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+    let spread: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+    let together: f64 = points
+        .iter()
+        .map(|point| (point.0 - x) * (point.1 - y))
+        .sum();
     let slope = together / spread;
     (points.len() >= 2 && spread > (0.01 * x).powi(2) * n && slope >= 0.0)
         .then_some((y - slope * x, slope))
@@ -276,7 +286,7 @@ impl LoggedStep {
             _ => "",
         };
         let in_phase = |words: &[&str]| words.iter().any(|word| phase.starts_with(word));
-        let bytes = |key: &str| number(key).map(|it| Bytes::new(it.max(0.0) as u64));
+        let bytes = |key: &str| number(key).map(|number| Bytes::new(number.max(0.0) as u64));
         Self {
             step: number("step").unwrap_or(0.0) as i64,
             size: number("size"),

@@ -33,7 +33,11 @@ impl Smi {
     pub fn parse(text: &str) -> Option<Self> {
         let mut it = Self::default();
         let mut index = None;
-        for line in text.lines().map(str::trim).filter(|it| it.starts_with('|')) {
+        for line in text
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with('|'))
+        {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
             let memory = cells.iter().find_map(|cell| {
                 let (used, total) = cell.split_once('/')?;
@@ -48,8 +52,10 @@ impl Smi {
             } else if cells.len() == 1
                 && let [card, .., memory] = words[..]
                 && let (Ok(card), Some(used)) = (card.parse(), first_size(memory))
-                && let Some(kind) = words.iter().position(|it| matches!(*it, "C" | "G" | "C+G"))
-                && let Some(pid) = kind.checked_sub(1).and_then(|it| words[it].parse().ok())
+                && let Some(kind) = words
+                    .iter()
+                    .position(|word| matches!(*word, "C" | "G" | "C+G"))
+                && let Some(pid) = kind.checked_sub(1).and_then(|at| words[at].parse().ok())
             {
                 let name = words[kind + 1..words.len() - 1].join(" ");
                 it.processes.push(SmiProcess {
@@ -59,7 +65,7 @@ impl Smi {
                     used,
                 });
             } else if cells.len() > 1 {
-                index = words.first().and_then(|it| it.parse().ok());
+                index = words.first().and_then(|word| word.parse().ok());
             }
         }
         (!it.cards.is_empty()).then_some(it)
@@ -80,7 +86,11 @@ pub struct Summary {
 impl Summary {
     pub fn parse(text: &str) -> Option<Self> {
         let mut it = Self::default();
-        for line in text.lines().map(str::trim).filter(|it| it.starts_with('|')) {
+        for line in text
+            .lines()
+            .map(str::trim)
+            .filter(|line| line.starts_with('|'))
+        {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
             for cell in &cells {
                 if let Some((_, number)) = cell.split_once("OOMs:") {

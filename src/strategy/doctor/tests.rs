@@ -227,7 +227,7 @@ fn log(steps: &[(u64, u64)], failed: (u64, u64, u64, u64)) -> String {
 fn a_history_shows_the_cause() {
     let varied = |between: fn(u64) -> u64| -> Vec<(u64, u64)> {
         (0..40)
-            .map(|it| (600 + it * 37 % 400, between(it)))
+            .map(|step| (600 + step * 37 % 400, between(step)))
             .collect()
     };
     let level = varied(|_| 1000);
@@ -247,11 +247,11 @@ fn a_history_shows_the_cause() {
         0.65..=0.85,
     );
     check(
-        &log(&varied(|it| 1000 + 50 * it), (800, 5000, 5400, 300)),
+        &log(&varied(|step| 1000 + 50 * step), (800, 5000, 5400, 300)),
         Cause::Leak,
         0.65..=0.85,
     );
-    let jump = varied(|it| if it < 30 { 1000 } else { 2500 });
+    let jump = varied(|step| if step < 30 { 1000 } else { 2500 });
     check(
         &log(&jump, (950, 5000, 5400, 300)),
         Cause::Schedule,

@@ -30,7 +30,7 @@ impl Set {
 
     fn ids(&self) -> Vec<&'static str> {
         let batch = self.micro_batch.map(|_| MICRO_BATCH);
-        self.moves.iter().map(|it| it.id).chain(batch).collect()
+        self.moves.iter().map(|mv| mv.id).chain(batch).collect()
     }
 }
 
@@ -90,7 +90,10 @@ impl Finder<'_> {
             let mut found = found.into_iter();
             if let Some((set, _)) = found.next() {
                 const OTHERS: usize = 3;
-                return Ok(Some((set, found.map(|it| it.1).take(OTHERS).collect())));
+                return Ok(Some((
+                    set,
+                    found.map(|found| found.1).take(OTHERS).collect(),
+                )));
             }
             if self.left == 0 {
                 return self.greedy(&moves, may_shrink);
@@ -114,10 +117,10 @@ impl Finder<'_> {
             .filter(|known| known.cost <= most && self.goal.allowed.has(known))
             .collect();
         let mut starts = vec![self.scenario.clone(), one_pass];
-        starts.extend(affordable.iter().filter_map(|it| it.on(self.scenario)));
+        starts.extend(affordable.iter().filter_map(|mv| mv.on(self.scenario)));
         affordable
             .into_iter()
-            .filter(|it| starts.iter().any(|start| it.on(start).is_some()))
+            .filter(|mv| starts.iter().any(|start| mv.on(start).is_some()))
             .collect()
     }
 
@@ -178,7 +181,7 @@ impl Finder<'_> {
             if let Some(found) = self.verified(set.clone())? {
                 return Ok(Some(found));
             }
-            place = batches.iter().copied().find(|it| *it < size);
+            place = batches.iter().copied().find(|smaller| *smaller < size);
         }
         Ok(None)
     }

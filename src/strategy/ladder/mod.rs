@@ -109,7 +109,7 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Rung>, Unsupported> {
     let moves = sorted(set.moves.iter().copied(), |a, b| place(a).cmp(&place(b)));
     let mut order: Vec<Option<&'static Move>> = moves.into_iter().map(Some).collect();
     if set.micro_batch.is_some() {
-        let at = order.partition_point(|it| it.is_some_and(|it| it.cost <= Cost::Time));
+        let at = order.partition_point(|mv| mv.is_some_and(|mv| mv.cost <= Cost::Time));
         order.insert(at, None);
     }
     let mut now = Set::default();
@@ -117,10 +117,10 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Rung>, Unsupported> {
     let mut pending = order;
     while !pending.is_empty() {
         // A move that depends on a later one comes after it.
-        let ready = pending.iter().position(|it| {
+        let ready = pending.iter().position(|mv| {
             let mut next = now.clone();
-            match it {
-                Some(it) => next.moves.push(it),
+            match mv {
+                Some(mv) => next.moves.push(mv),
                 None => next.micro_batch = set.micro_batch,
             }
             next.applied(scenario).is_some()

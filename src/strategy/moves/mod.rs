@@ -277,7 +277,7 @@ mod tests {
 
     #[test]
     fn moves_make_valid_scenarios_and_are_listed_cheapest_first() {
-        assert!(MOVES.is_sorted_by_key(|it| it.cost));
+        assert!(MOVES.is_sorted_by_key(|mv| mv.cost));
         let mut dice = Dice::new(7);
         for _ in 0..200 {
             let mut scenario = sample::scenario(&mut dice);

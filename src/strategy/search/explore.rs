@@ -214,7 +214,11 @@ impl Search {
 
     /// Seconds of the shortest of these turns.
     fn fastest_turn(&self, turns: usize) -> f64 {
-        let all = self.turns.get(turns).into_iter().flat_map(|it| &it.all);
+        let all = self
+            .turns
+            .get(turns)
+            .into_iter()
+            .flat_map(|turns| &turns.all);
         let seconds = all.flatten().map(|turn| match turn {
             TurnOf::Known(turn) => turn.seconds(),
             TurnOf::InBackward => 0.0,
@@ -309,10 +313,10 @@ impl Search {
             return;
         }
         self.front
-            .retain(|it| it.peak < whole.peak || it.time.expected.get() < seconds);
+            .retain(|point| point.peak < whole.peak || point.time.expected.get() < seconds);
         let at = self
             .front
-            .partition_point(|it| it.time.expected.get() < seconds);
+            .partition_point(|point| point.time.expected.get() < seconds);
         self.front.insert(
             at,
             Point {
@@ -326,7 +330,7 @@ impl Search {
     /// The place of the turns of this network's parameters, estimated where they are not known.
     fn turns(&mut self, scenario: &Scenario) -> Result<usize, Unsupported> {
         let key = halves::of_turn(scenario);
-        if let Some(at) = self.turns.iter().position(|it| it.key == key) {
+        if let Some(at) = self.turns.iter().position(|turns| turns.key == key) {
             return Ok(at);
         }
         let bare = halves::turn(&halves::of_bare_turn(scenario))?;

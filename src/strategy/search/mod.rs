@@ -136,7 +136,7 @@ impl Search {
             .filter_map(|point| self.candidate(point).transpose())
             .collect::<Result<Vec<_>, _>>()?;
         Ok(Found {
-            best: front.iter().find(|it| it.fits).cloned(),
+            best: front.iter().find(|point| point.fits).cloned(),
             front,
             tally: self.tally,
         })
@@ -164,7 +164,7 @@ impl Search {
         for (at, axis) in self.space.axes.iter().enumerate() {
             let place = choice.network.get(at).copied().unwrap_or(0);
             let taken = place.checked_sub(1).and_then(|place| axis.get(place));
-            if !taken.is_some_and(|it| it.never_worse) {
+            if !taken.is_some_and(|value| value.never_worse) {
                 continue;
             }
             let mut without = choice.clone();

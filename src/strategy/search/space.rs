@@ -39,17 +39,17 @@ impl Space {
         let batches = all(&base);
         let largest = batches
             .first()
-            .map_or(base.clone(), |it| with_batch(&base, *it));
+            .map_or(base.clone(), |size| with_batch(&base, *size));
         let affordable: Vec<&'static Move> = MOVES
             .iter()
-            .filter(|it| it.cost <= most && it.group != Group::Allocator && allowed.has(it))
+            .filter(|mv| mv.cost <= most && mv.group != Group::Allocator && allowed.has(mv))
             .collect();
         let mut starts = vec![base.clone(), largest];
-        starts.extend(affordable.iter().filter_map(|it| it.on(&base)));
+        starts.extend(affordable.iter().filter_map(|mv| mv.on(&base)));
         let possible = |it: &&&Move| starts.iter().any(|start| it.on(start).is_some());
         let of = |group: Group| -> Vec<&'static Move> {
-            let of_group = affordable.iter().filter(|it| it.group == group);
-            of_group.filter(|it| possible(it)).copied().collect()
+            let of_group = affordable.iter().filter(|mv| mv.group == group);
+            of_group.filter(|mv| possible(mv)).copied().collect()
         };
         let mut axes = Vec::new();
         let mut turns: Vec<Vec<&'static Move>> = vec![Vec::new()];
@@ -61,7 +61,7 @@ impl Space {
             if group.is_of_the_turn() {
                 let with: Vec<_> = turns
                     .iter()
-                    .flat_map(|set| moves.iter().map(move |it| [&set[..], &[*it]].concat()))
+                    .flat_map(|set| moves.iter().map(move |mv| [&set[..], &[*mv]].concat()))
                     .collect();
                 turns.extend(with);
             } else {

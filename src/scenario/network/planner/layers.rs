@@ -157,7 +157,7 @@ fn norm(text: &str) -> Norm {
 fn activation(text: &str) -> &'static str {
     ["gelu", "silu", "tanh", "sigmoid"]
         .into_iter()
-        .find(|it| *it == text)
+        .find(|name| *name == text)
         .unwrap_or("relu")
 }
 
