@@ -417,7 +417,7 @@ fn a_search_in_steps_is_the_search_at_once() {
 #[test]
 fn memory_and_time_rise_and_fall_with_the_micro_batch_as_pruning_takes_for_granted() {
     for scenario in scenarios(count()) {
-        let mut before: Option<parts::Whole> = None;
+        let mut before: Option<halves::Whole> = None;
         // Without accumulation no gradients are kept through a forward pass: the first stands by itself.
         for size in all(&scenario).into_iter().skip(1) {
             let passes = halves::passes(&with_batch(&scenario, size)).unwrap();

@@ -1,9 +1,9 @@
 //! DreaMS: the command of `dreams/training/train.py`, whose flags are argparse's.
 
 use super::super::{Files, Target};
-use super::{asked, command, files};
+use super::{asked, command, files, refused};
 use crate::estimate::Estimate;
-use crate::scenario::{Precision, Problem, Scenario};
+use crate::scenario::{Precision, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "dreams",
@@ -21,12 +21,11 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         Precision::Fp32 => "32",
         Precision::Fp64 => "64",
         other => {
-            let expected = "fp32 or fp64: the preprocessor asserts one of the two";
-            return Err(vec![Problem::new(
+            return Err(refused(
                 "training.precision",
                 other.id(),
-                expected,
-            )]);
+                "fp32 or fp64: the preprocessor asserts one of the two",
+            ));
         }
     };
     let freeze = &scenario.training.freeze;

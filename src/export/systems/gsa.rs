@@ -3,11 +3,11 @@
 use super::super::common::{file, machines};
 use super::super::header::header;
 use super::super::{Files, Target};
-use super::{asked, command, files, starter};
+use super::{asked, command, files, refused, starter};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Checkpointing, Precision, Problem, Scenario};
+use crate::scenario::{Checkpointing, Precision, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "gsa",
@@ -27,32 +27,26 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         Precision::AmpFp16 => "fp16",
         Precision::Fp32 => "fp32",
         other => {
-            let expected = "amp-bf16, amp-fp16 or fp32 for this system";
-            return Err(vec![Problem::new(
+            return Err(refused(
                 "training.precision",
                 other.id(),
-                expected,
-            )]);
+                "amp-bf16, amp-fp16 or fp32 for this system",
+            ));
         }
     };
     let checkpointing = match training.checkpointing {
         Checkpointing::None => false,
         Checkpointing::Layers => true,
         other => {
-            let expected = "none or layers for this system";
-            return Err(vec![Problem::new(
+            return Err(refused(
                 "training.checkpointing",
                 other.id(),
-                expected,
-            )]);
+                "none or layers for this system",
+            ));
         }
     };
     let machines = machines(scenario).map_err(|problem| vec![problem])?;
-    let mut sized = |key: &str, dim: &str, author: u64| {
-        let size = asked.size(dim);
-        asked.value(key, &author.to_string(), size);
-        size
-    };
+    let mut sized = |key: &str, dim: &str, author: u64| asked.sized(key, dim, author);
     let gates = Document::new()
         .with("d_indexer", sized("d_indexer", "indexer", 64))
         .with(

@@ -65,6 +65,13 @@ impl Asked {
         value
     }
 
+    /// A size of the model, under the author's name for it.
+    fn sized(&mut self, name: &str, size: &str, author: u64) -> u64 {
+        let size = self.size(size);
+        self.value(name, &author.to_string(), size);
+        size
+    }
+
     /// Notes a flag that the author does not give.
     fn flag(&mut self, name: &'static str, value: impl ToString) -> (&'static str, String) {
         let value = value.to_string();
@@ -131,6 +138,11 @@ fn asked(preset: &str, scenario: &Scenario) -> Result<Asked, Vec<Problem>> {
         asked.sizes.insert(name.clone(), *size);
     }
     Ok(asked)
+}
+
+/// The answer where the system has no word for a setting's value.
+fn refused(field: &str, value: &str, expected: &str) -> Vec<Problem> {
+    vec![Problem::new(field, value, expected)]
 }
 
 /// `launch.sh` around a command that runs in the system's own folder, and what its knobs really do.

@@ -3,11 +3,11 @@
 use super::super::common::file;
 use super::super::header::header;
 use super::super::{Files, Target};
-use super::{asked, files};
+use super::{asked, files, refused};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Checkpointing, Precision, Problem, Scenario};
+use crate::scenario::{Checkpointing, Precision, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "peptrm",
@@ -53,20 +53,15 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         Precision::AmpFp16 => (true, "float16"),
         Precision::AmpBf16 => (true, "bfloat16"),
         other => {
-            let expected = "amp-fp16, amp-bf16 or fp32 for this system";
-            return Err(vec![Problem::new(
+            return Err(refused(
                 "training.precision",
                 other.id(),
-                expected,
-            )]);
+                "amp-fp16, amp-bf16 or fp32 for this system",
+            ));
         }
     };
     asked.need("--config: the script reads one file of the repository and no other");
-    let mut sized = |key: &str, dim: &str, author: u64| {
-        let size = asked.size(dim);
-        asked.value(key, &author.to_string(), size);
-        size
-    };
+    let mut sized = |key: &str, dim: &str, author: u64| asked.sized(key, dim, author);
     let mut model = Document::new()
         .with("hidden_dim", sized("hidden_dim", "hidden", 384))
         .with(

@@ -2,9 +2,9 @@
 
 use super::super::common::machines;
 use super::super::{Files, Target, shell};
-use super::{asked, command, files, starter};
+use super::{asked, command, files, refused, starter};
 use crate::estimate::Estimate;
-use crate::scenario::{Checkpointing, Precision, Problem, Quantization, Scenario};
+use crate::scenario::{Checkpointing, Precision, Quantization, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "prs-med",
@@ -23,17 +23,16 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         Precision::AmpFp16 => "--use_amp",
         Precision::Fp32 => "--no-use_amp",
         other => {
-            let expected = "amp-fp16, or fp32 for --no-use_amp, for this system";
-            return Err(vec![Problem::new(
+            return Err(refused(
                 "training.precision",
                 other.id(),
-                expected,
-            )]);
+                "amp-fp16, or fp32 for --no-use_amp, for this system",
+            ));
         }
     };
     let Some(lora) = &training.lora else {
         let expected = "on for this system, which always trains adapters";
-        return Err(vec![Problem::new("training.lora", "off", expected)]);
+        return Err(refused("training.lora", "off", expected));
     };
     let machines = machines(scenario).map_err(|problem| vec![problem])?;
     let dropout = format!("{:?}", lora.dropout);
