@@ -30,18 +30,18 @@ pub(in crate::tape) struct Node {
     fold: Option<Fold>,
     waiting: Cell<u32>,
     seen: Cell<bool>,
-    /// Gradients that come to it are of a subclass of tensors whose sums the engine never takes in place.
+    /// Its incoming gradients are of a tensor subclass that the engine never accumulates in place.
     out_of_place: Cell<bool>,
     work: Cell<Work>,
     edges: RefCell<Edges>,
-    /// The gradients of its outputs so far; nearly all have one.
+    /// Gradients of its outputs so far; nearly every node has one output.
     buffer: RefCell<SmallVec<[Option<Tensor>; 1]>>,
 }
 
-/// What a node does with the gradient that comes to it.
+/// What a node does with its incoming gradient.
 #[derive(Default)]
 enum Work {
-    /// It has run.
+    /// It has run already.
     #[default]
     Done,
     Backward(Backward),
@@ -49,7 +49,7 @@ enum Work {
     Accumulate(Rc<Param>),
 }
 
-/// The edges of an operation; short, for there is one of these for each.
+/// The edges of an operation; kept small, as every operation has a list of them.
 type Edges = SmallVec<[Option<Edge>; 3]>;
 
 impl Node {
@@ -98,7 +98,7 @@ impl InRow for Node {
 }
 
 impl Drop for Node {
-    /// Takes long chains down one by one: a deep graph must not exhaust the stack.
+    /// Drops long chains node by node, so that a deep graph does not exhaust the stack.
     fn drop(&mut self) {
         self.work.take();
         if self.edges.get_mut().is_empty() {
@@ -131,10 +131,10 @@ thread_local! {
     static NODES: Spare<Node> = const { Spare::new() };
 }
 
-/// What an operation leaves in the graph, if anything.
+/// The node that an operation adds to the graph, if any.
 pub(in crate::tape) struct History(Option<Rc<Node>>);
 
-// Only the call of `build` differs between operations: what stands around it is compiled once.
+// Only the call of `build` differs between operations, so the rest is compiled once.
 fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Option<Rc<Node>> {
     let edges = edges_of(inputs)?;
     let backward = build(&Needs(&edges));
@@ -191,15 +191,15 @@ impl Needs<'_> {
 }
 
 impl Tensor {
-    /// Gives this result of an operation its history: `build` says what is saved and what backward does.
-    /// Without grad mode, or when no input needs a gradient, there is no history and nothing is saved.
+    /// Gives this result its history: `build` saves tensors and returns the backward.
+    /// Outside grad mode, or when no input requires a gradient, there is no history and nothing is saved.
     pub fn from_op(self, inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Tensor {
         let history = Self::history(inputs, build);
         self.made_by(history)
     }
 
-    /// The history of an operation that is yet to run. Generated code saves inputs before it computes, which shows
-    /// where a checkpointed segment is run again: it is left at its last saved tensor.
+    /// The history of an operation before it runs. Generated code saves inputs before it computes, which matters when a
+    /// checkpointed segment is recomputed, because recomputation stops at the last saved tensor.
     pub(in crate::tape) fn history(
         inputs: &[&Tensor],
         build: impl FnOnce(&Needs) -> Backward,
@@ -217,7 +217,7 @@ impl Tensor {
         }
     }
 
-    /// The same for an operation with several results, of which this is the first.
+    /// The same for an operation with several results; this is the first.
     pub fn from_op_with(
         outputs: Vec<Tensor>,
         inputs: &[&Tensor],
@@ -251,7 +251,7 @@ impl Tensor {
             .collect()
     }
 
-    /// Makes the engine sum this tensor's gradients into new memory, as it does where they are `DTensor`s
+    /// Makes the engine accumulate this tensor's gradients out of place, as it does for `DTensor`s
     /// (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp).
     pub(in crate::tape) fn summed_out_of_place(self) -> Tensor {
         if let Some(edge) = self.edge() {
@@ -260,7 +260,7 @@ impl Tensor {
         self
     }
 
-    /// Keeps this tensor for backward, as the saved-tensor hooks in force say.
+    /// Saves this tensor for backward through the active saved-tensor hooks.
     pub fn save(&self) -> Saved {
         self.core().pack(self)
     }
@@ -285,7 +285,7 @@ impl Tape {
     }
 }
 
-/// A tensor kept for backward.
+/// A tensor saved for backward.
 #[allow(missing_debug_implementations)]
 pub struct Saved(pub(super) Holder);
 
@@ -314,13 +314,13 @@ impl Ord for Ready {
 }
 
 impl Tape {
-    /// The same of all outputs, each with its gradient.
+    /// The same for all outputs, each with its gradient.
     pub fn backward_through(&self, outputs: &[Tensor], gradients: &[Tensor]) {
         let gradients: Vec<_> = gradients.iter().cloned().map(Some).collect();
         self.backward_from(outputs, &gradients);
     }
 
-    /// The engine: nodes run in falling order of their sequence numbers, leaves as soon as they are ready.
+    /// The engine: nodes run in decreasing order of sequence number, leaves as soon as they are ready.
     pub(in crate::tape) fn run_backward(&self, roots: Vec<(Edge, Tensor)>) {
         for (root, _) in &roots {
             count_dependencies(&root.node);
@@ -346,7 +346,7 @@ impl Tape {
         while let Some(Ready(node)) = ready.pop() {
             node.seen.set(false);
             if !node.is_leaf() {
-                // Before the gradient is taken: what waits here is what a row that ends passes on.
+                // Before the gradient is taken: these are the gradients that a finished row passes on.
                 self.enter_fold(&*node, &mut border);
             }
             let incoming: Grads = node.buffer.take().into_iter().collect();
@@ -387,7 +387,7 @@ impl Tape {
                 keep(&NODES, node);
             }
         }
-        // A leaf that is no parameter lives as long as the graph does, and its gradient with it.
+        // A leaf that is not a parameter lives as long as the graph, and so does its gradient.
         for param in leaves.iter().filter(|it: &&Rc<Param>| it.is_leaf_tensor()) {
             self.hold_with_graph(&param.tensor());
         }
@@ -398,7 +398,7 @@ impl Tape {
     }
 }
 
-/// Room for the nodes that wait for their turn: few in a chain of layers.
+/// The queue of ready nodes: short in a chain of layers.
 const READY: usize = 32;
 
 fn count_dependencies(root: &Rc<Node>) {
@@ -446,10 +446,10 @@ impl Param {
             None => {
                 let tape = self.data.tape();
                 if self.fold.is_none() && tape.0.open.get().fold().is_some() {
-                    // Layers that share it: the first brings the gradient, the others add to it.
+                    // Layers that share it: the first sets the gradient, the others add to it.
                     tape.break_folds();
                 }
-                // A gradient of another size is a `DTensor` that is yet to be laid out as its parameter is.
+                // A gradient of another size is a `DTensor` not yet redistributed to its parameter's placement.
                 let as_laid_out = gradient.numel() != self.data.numel()
                     || gradient.layout().lies_like(self.data.layout());
                 let steals = gradient.is_last_handle() && gradient.is_dense() && as_laid_out;
@@ -465,18 +465,18 @@ impl Param {
     }
 }
 
-/// Where the gradient of a tensor goes, apart from the tensor (`torch.autograd.graph.GradientEdge`).
+/// Where a tensor's gradient goes, without the tensor (`torch.autograd.graph.GradientEdge`).
 #[derive(Clone)]
 #[allow(missing_debug_implementations)]
 pub struct GradientEdge(Edge);
 
-/// A node that was made by itself, not by an operation on tensors.
+/// A node created on its own, not by an operation on tensors.
 #[derive(Clone)]
 #[allow(missing_debug_implementations)]
 pub struct GraphNode(Rc<Node>);
 
 impl GraphNode {
-    /// Where the gradient of one of its outputs goes.
+    /// The edge of one of its outputs.
     pub fn edge(&self, output: u32) -> GradientEdge {
         GradientEdge(Edge {
             node: self.0.clone(),
@@ -490,15 +490,15 @@ impl Tensor {
         self.edge().map(GradientEdge)
     }
 
-    /// The same tensor as a result whose gradient goes there.
+    /// The same tensor as a result with this gradient edge.
     pub fn with_gradient_edge(&self, edge: Option<GradientEdge>) -> Tensor {
         self.with_edge(edge.map(|GradientEdge(edge)| edge))
     }
 }
 
 impl Tape {
-    /// A node of a graph that is told node by node: where the gradients it makes go, and how it makes them. None where no
-    /// gradient is wanted.
+    /// A node of a graph built node by node: the edges of its gradients, and the backward that computes them. `None` where no
+    /// gradient is needed.
     pub fn graph_node(
         &self,
         edges: impl IntoIterator<Item = Option<GradientEdge>>,

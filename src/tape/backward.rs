@@ -4,10 +4,10 @@ use smallvec::SmallVec;
 
 use super::Tensor;
 
-/// Gradients of a node's outputs, or for its inputs; `None` where there is none.
+/// Gradients of a node's outputs or of its inputs; `None` where there is none.
 pub type Grads = SmallVec<[Option<Tensor>; 4]>;
 
-/// A node's backward: gradients of its outputs to gradients for its inputs. It runs once, and what it captured is freed when
+/// A node's backward: from gradients of its outputs to gradients of its inputs. It runs once; its captures are freed when
 /// it returns.
 pub type Backward = Box<dyn FnOnce(Grads) -> Grads>;
 
@@ -27,8 +27,8 @@ pub fn borrowing(body: impl FnOnce(&Tensor) -> Grads + 'static) -> Backward {
     })
 }
 
-/// A backward that owns the gradient of its one output: it passes the gradient on, or lets it go before it allocates, so
-/// that its memory is used again at once.
+/// A backward that owns the gradient of its one output: it passes the gradient on, or frees it before it allocates, so
+/// that the memory is reused at once.
 ///
 /// So do functions that move out of their inputs (`CopySlices` in functions/tensor.cpp, which `copy_` into a view leaves),
 /// and `torch.autograd.Function`s whose `backward` binds the name of its argument to something else.

@@ -1,14 +1,14 @@
-//! How much one run may do: a short text can ask for more than a machine can give.
+//! A limit on the work of one run: a short scenario can ask for more than any machine can do.
 
 use std::cell::Cell;
 
 use super::{Core, Tape};
 
-/// The tensors that one run may make, counted as they are recorded: a folded row counts once. The largest listed models
-/// make a tenth of it.
+/// The most tensors that one run may create, as recorded: a folded row counts once. The largest models of the catalogue
+/// create a tenth of it.
 const MOST: u32 = 400_000;
 
-/// What a run has done of what it may do.
+/// How much of its budget a run has spent.
 #[derive(Debug, Default)]
 pub(in crate::tape) struct Budget {
     made: Cell<u32>,
@@ -16,7 +16,7 @@ pub(in crate::tape) struct Budget {
 }
 
 impl Budget {
-    /// Counts one more tensor; says whether it may be made.
+    /// Counts one more tensor; returns whether it is within the budget.
     pub fn allows_one_more(&self) -> bool {
         let made = self.made.get().saturating_add(1);
         self.made.set(made);
@@ -30,12 +30,12 @@ impl Budget {
 }
 
 impl Tape {
-    /// Whether the run asks for more than it may do. Nothing is recorded from there on, so that it soon ends.
+    /// Whether the run exceeds its budget. Nothing more is recorded from there on, so it ends soon.
     pub fn spent(&self) -> bool {
         self.0.budget.is_spent()
     }
 
-    /// Spends the budget now where what was declared, run this often, would: before the run, not in its midst.
+    /// Spends the budget at once, before the run, if this many passes over what was declared would exceed it.
     pub fn foresee(&self, often: u64) {
         let Core { budget, .. } = &*self.0;
         if u64::from(budget.made.get()).saturating_mul(often) > u64::from(MOST) {

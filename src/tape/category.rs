@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// What a piece of memory is for.
+/// What a storage is used for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Category {
@@ -12,18 +12,18 @@ pub enum Category {
     Buffers,
     /// The batch itself.
     Inputs,
-    /// Kept by autograd for backward.
+    /// Saved by autograd for backward.
     #[default]
     Activations,
-    /// Low-precision copies of weights that autocast keeps.
+    /// Autocast's cache of cast weights.
     AutocastCopies,
-    /// Alive only while gradients flow.
+    /// Alive only during backward.
     BackwardTemporaries,
     OptimizerTemporaries,
     /// Scratch memory of kernels.
     Workspace,
     /// A moving average of the weights.
     Ema,
-    /// Blocks the allocator hands out larger than asked.
+    /// Bytes that the allocator hands out beyond the request.
     Rounding,
 }

@@ -58,7 +58,7 @@ impl Holder {
     }
 }
 
-/// What happens to tensors that are saved while it is in force.
+/// What happens to tensors that are saved while it is active.
 #[derive(Clone)]
 pub(in crate::tape) enum SavedTensorHook {
     Checkpoint(Rc<Frame>),
@@ -68,7 +68,7 @@ pub(in crate::tape) enum SavedTensorHook {
 }
 
 /// The inputs of a segment, for its recomputation (`save_inputs`). Inside another checkpointed segment they are saved
-/// tensors, hence placeholders, each with whether it requires a gradient.
+/// tensors too, hence placeholders, each with its `requires_grad`.
 enum Inputs {
     Held(Vec<Tensor>),
     Saved(Vec<(Saved, bool)>),
@@ -109,7 +109,7 @@ pub(in crate::tape) struct Frame {
     core: Rc<Core>,
     segment: Rc<Segment>,
     inputs: Inputs,
-    /// The mode in which forward ran the segment.
+    /// The mode during the segment's forward.
     mode: Mode,
     policy: SavePolicy,
     kept: RefCell<VecDeque<Tensor>>,
@@ -214,7 +214,7 @@ impl Frame {
             .borrow_mut()
             .as_mut()
             .and_then(|all| all.get_mut(place).and_then(Option::take));
-        // Unpacked twice, it has no memory: only a segment that is not deterministic would do that, and no net here is.
+        // Unpacked twice it has no memory. Only a segment that is not deterministic unpacks twice, and no net here is one.
         recomputed.unwrap_or_else(|| Tape(self.core.clone()).empty("recomputed", [0], DType::U8))
     }
 
@@ -311,14 +311,14 @@ impl Tape {
                     }
                 });
                 let gradients = gradients.collect();
-                // Names of the Python function, which live until it returns.
+                // Locals of the Python function, alive until it returns.
                 drop(outputs);
                 gradients
             })
         })
     }
 
-    /// Whether code runs on that PyTorch does not run: a recomputation has saved all that it is asked for.
+    /// Whether PyTorch would have left this code by an exception: the recomputation has saved everything it needs.
     pub fn stopped(&self) -> bool {
         self.0.stopped.get()
     }

@@ -1,4 +1,4 @@
-//! What happens to a model's memory between its constructor and the first step: weights are converted
+//! Changes to a model's memory between its constructor and the first step: weights are converted
 //! (`model.to(memory_format=torch.channels_last)`), and adapters are injected.
 
 use std::rc::Rc;
@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::fold::Fold;
 use super::{DType, Event, Group, Param, Tape, Trace};
 
-/// A parameter whose memory is not what its constructor allocated.
+/// A parameter whose storage is not the one its constructor allocated.
 #[derive(Clone, Copy, Debug)]
 struct Converted {
     storage: u32,
@@ -16,7 +16,7 @@ struct Converted {
 }
 
 impl Tape {
-    /// Notes a parameter that is put into the model once the rest of it is constructed, first in a type of its own
+    /// Notes a parameter that is injected once the rest of the model is constructed, at first in another dtype
     /// (`inject_adapter_in_model` of PEFT).
     pub fn inject_parameter(&self, param: &Param, first: DType) {
         let Some(storage) = param.storage() else {
@@ -56,7 +56,7 @@ impl Tape {
     }
 }
 
-/// The parameters for which `before` says how many bytes they had before, in the model's order.
+/// The parameters for which `before` returns their former bytes, in the model's order.
 fn converted(params: &[Rc<Param>], before: &dyn Fn(&Param, u32) -> Option<u64>) -> Vec<Converted> {
     let chosen = params.iter().filter_map(|param| {
         let storage = param.storage()?;
@@ -70,7 +70,7 @@ fn converted(params: &[Rc<Param>], before: &dyn Fn(&Param, u32) -> Option<u64>) 
 }
 
 impl Trace {
-    /// Allocates each parameter anew, one after the other, and frees what it had.
+    /// Reallocates the parameters one by one, freeing each old storage after its copy.
     fn reallocate(&mut self, all: &[Converted]) {
         let mut allocated_at = vec![None; self.storages.len()];
         for (at, event) in self.setup.iter().enumerate() {
@@ -100,7 +100,7 @@ impl Trace {
         });
     }
 
-    /// Allocates each parameter after all else.
+    /// Moves the parameters' allocations to the end.
     fn allocate_last(&mut self, all: &[Converted]) {
         let mut moves = vec![false; self.storages.len()];
         for param in all {
@@ -109,7 +109,7 @@ impl Trace {
             }
         }
         let moves = |event: &Event| moves.get(event.storage() as usize) == Some(&true);
-        // How many events stay before each place.
+        // How many events remain before each position.
         let mut staying = vec![0];
         let mut count = 0;
         for event in &self.setup {

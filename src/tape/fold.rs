@@ -1,9 +1,9 @@
-//! Folding: equal layers in a row are run once, and the events say how often they happen.
+//! Folding: equal layers in a row are run once, and the trace records how many times their events happen.
 //!
-//! What a repeat leaves behind exists once for each; what it passes on to the next (the residual stream, and its
-//! gradient in backward) exists once. The first of a row is run by itself, for what it is given is kept by others too;
-//! so is the last where the gradient it gets is not like the one it passes on. Where the books do not balance the
-//! trace says so and the run is made with less folded.
+//! A storage that a repeat leaves allocated has one copy per repeat; what a repeat passes on to the next (the residual
+//! stream, in backward its gradient) exists once. The first layer of a row is run separately, because its input is held
+//! elsewhere too; so is the last if its incoming gradient differs from the one it passes on. If a group does not come
+//! out even, the trace is marked broken and the run is repeated with less folding.
 
 use std::num::NonZeroU32;
 use std::rc::Rc;
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 use super::trace::Group;
 use super::{Scope, Tape, Tensor};
 
-/// How much of a row of equal layers is run once for all.
+/// How much of a row of equal layers is folded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Folding {
     /// Each layer is run by itself.
@@ -25,7 +25,7 @@ pub enum Folding {
 }
 
 impl Folding {
-    /// What to try where this did not come out even.
+    /// The next weaker folding, to try after a broken trace.
     pub const fn less(self) -> Option<Self> {
         match self {
             Self::FromSecond => Some(Self::Between),
@@ -35,19 +35,19 @@ impl Folding {
     }
 }
 
-/// A node of the graph, as far as folding needs to know it.
+/// What folding needs to know of a graph node.
 pub(in crate::tape) trait InRow {
-    /// The row of folded layers that it belongs to.
+    /// The folded row it belongs to.
     fn row(&self) -> Option<Fold>;
     /// Reads the gradients that have been added to its input buffer.
     fn buffered<T>(&self, read: impl FnOnce(&[Option<Tensor>]) -> T) -> T;
 }
 
-/// What the engine knows of the border between a folded row and its neighbours.
+/// The border between a folded row and its neighbours, as the engine sees it.
 pub(in crate::tape) struct Border<N> {
-    /// Nodes beyond the row that its gradients flow to.
+    /// Nodes outside the row that its gradients flow to.
     pub touched: Vec<Rc<N>>,
-    /// The gradients that were there when the row was entered.
+    /// The gradients that had arrived when the row was entered.
     arrived: SmallVec<[Flowing; 2]>,
 }
 
@@ -60,7 +60,7 @@ impl<N> Default for Border<N> {
     }
 }
 
-/// What decides how a gradient is added to: in place, or in new memory.
+/// What decides whether a gradient is accumulated in place or out of place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Flowing {
     bytes: u64,
@@ -91,12 +91,12 @@ struct Position {
     scope: usize,
 }
 
-/// One row of folded layers; its nodes and parameters carry it.
+/// The id of one folded row, which its nodes and parameters carry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fold {
     id: NonZeroU32,
     times: u32,
-    /// How many layers one repeat is.
+    /// How many layers make one repeat.
     period: u32,
 }
 
@@ -122,7 +122,7 @@ impl Open {
 }
 
 impl Tape {
-    /// Runs `body` once for `times` equal layers (or periods of layers), each of which takes the state the one before left.
+    /// Runs `body` once for `times` equal layers (or periods of layers), each of which takes the state its predecessor returned.
     pub fn folded(
         &self,
         times: u32,
@@ -172,7 +172,7 @@ impl Tape {
         }
     }
 
-    /// The engine leaves a row, if it is in one: what waits beyond its border is what it passes on.
+    /// The engine leaves a row, if it is in one: the gradients waiting beyond its border are what it passes on.
     pub(in crate::tape) fn leave_fold<N: InRow>(&self, border: &mut Border<N>) {
         if self.0.open.get().fold().is_none() {
             return;
@@ -182,7 +182,7 @@ impl Tape {
             .drain(..)
             .flat_map(|node| Flowing::at(&*node))
             .collect();
-        // A repeat that gets other than what it passes on stands for its neighbours no more.
+        // If a repeat receives something other than what it passes on, the repeats are not equal.
         let alike = border
             .arrived
             .drain(..)
@@ -193,7 +193,7 @@ impl Tape {
         self.close(flowing.into_iter().map(|(id, _)| id).collect(), None, true);
     }
 
-    /// Says that repeats are not alike.
+    /// Marks the trace as broken: repeats turned out not to be equal.
     pub fn break_folds(&self) {
         self.0.trace.borrow_mut().broken = true;
     }
@@ -211,7 +211,7 @@ impl Tape {
         self.0.open.set(Open(Some(mark)));
     }
 
-    /// Closes the group: what it made and left alive exists `times` over, but for what it passes on.
+    /// Closes the group: what it allocated and left alive exists `times` times, except for what it passes on.
     pub(in crate::tape) fn close(
         &self,
         passed_on: Vec<u32>,
@@ -250,7 +250,7 @@ impl Tape {
                 _ => received.push(event.storage()),
             }
         }
-        // Of the storages from outside, those with one copy were handed over by the neighbour.
+        // Freed storages from outside the group that have a single copy were passed in by the neighbour.
         received.retain(|storage| {
             trace
                 .storages
@@ -268,7 +268,7 @@ impl Tape {
         let mut carries = match carries {
             Some(carries) => {
                 for (storage, _) in &carries {
-                    // Kept by each repeat, unless it was let go.
+                    // Held by every repeat, unless it was freed.
                     if let Some(entry) = trace
                         .storages
                         .get_mut(*storage as usize)
@@ -282,7 +282,7 @@ impl Tape {
                 carries
             }
             None => {
-                // A partner is alike: a gradient's is what flows on, a loop variable's the last of its kind still alive.
+                // Its partner: for a gradient the one that flows on, for a loop variable the last of its kind still alive.
                 let kind = |storage: u32| {
                     trace
                         .storages

@@ -48,7 +48,7 @@ use autograd::Node;
 use checkpoint::SavedTensorHook;
 use trace::ScopeEntry;
 
-/// What the tape and the step have to know of the GPU and of PyTorch to choose kernels as it does.
+/// What the tape and the step need to know of the GPU and of PyTorch to choose the same kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Machine {
     /// Compute capability, such as `(8, 0)`.
@@ -94,31 +94,31 @@ pub(in crate::tape) struct Core {
     mode: Cell<Mode>,
     phase: Cell<Phase>,
     step: Cell<u32>,
-    /// A recomputation has saved all it is asked for. PyTorch leaves the segment there by an exception; here the rest of it
+    /// A recomputation has saved everything it needs. PyTorch leaves the segment there by an exception; here the rest of it
     /// runs without allocating.
     stopped: Cell<bool>,
-    /// What runs belongs to another rank's stage: it only gives shapes.
+    /// The code that runs belongs to another rank's stage: it only computes shapes.
     left_out: Cell<bool>,
     /// Nothing is recorded any more.
     closed: Cell<bool>,
     sequence: Cell<u32>,
     /// The group being recorded.
     open: Cell<fold::Open>,
-    /// The engine never sums gradients in place.
+    /// The engine never accumulates gradients in place.
     accumulates_out_of_place: Cell<bool>,
     cast_cache: RefCell<Vec<(Rc<Node>, Tensor)>>,
     /// The workspaces cuBLAS keeps, where its version does: the loop's thread has one, backward's another.
     cublas: Cell<[Option<u32>; 2]>,
     layouts: layout::Recent,
     hooks: RefCell<Vec<SavedTensorHook>>,
-    /// What nodes hold as plain attributes, not as saved tensors: alive as long as the graph is.
+    /// What nodes hold as plain attributes instead of saved tensors: alive as long as the graph.
     contexts: RefCell<Vec<Tensor>>,
     params: RefCell<Vec<Rc<Param>>>,
-    /// Parameters that are put into the model once it is constructed, by their storage, and the types they have at first.
+    /// Parameters injected into the constructed model, by their storage, and their initial dtypes.
     injected: RefCell<Vec<(u32, DType)>>,
-    /// What tensors look like is noted too, where that is asked for; from this note on it is open what keeps them.
+    /// Shapes and dtypes are recorded too, if requested; from this entry on the saving operation is not known yet.
     records_tensors: Cell<Option<usize>>,
-    /// Nobody asks how long kernels take.
+    /// Kernels are not recorded.
     kernels_left_out: Cell<bool>,
     /// The operation whose kernel was launched last.
     last_op: Cell<&'static str>,
@@ -185,7 +185,7 @@ impl Tape {
         self.0.machine
     }
 
-    /// Launches of kernels are not told.
+    /// Stops recording kernels.
     pub fn leave_kernels_out(&self) {
         self.0.kernels_left_out.set(true);
     }
@@ -204,7 +204,7 @@ impl Tape {
         });
     }
 
-    /// Runs `body` as a phase within the one under way, which goes on afterwards.
+    /// Runs `body` as a phase inside the current one, which continues afterwards.
     pub fn during<T>(&self, phase: Phase, body: impl FnOnce() -> T) -> T {
         if self.declaring() {
             return body();
@@ -230,7 +230,7 @@ impl Tape {
         self.0.empty(op, layout, dtype)
     }
 
-    /// Scratch memory a kernel takes and gives back.
+    /// Scratch memory that a kernel allocates and frees.
     pub fn workspace(&self, op: &'static str, bytes: u64) {
         if bytes > 0 {
             let storage = self.0.allocate(op, bytes, Category::Workspace);
@@ -242,14 +242,14 @@ impl Tape {
         self.0.kernel(op, dtype, [flops, bytes_moved], 1);
     }
 
-    /// The same work in as many launches: FLOPs and bytes are of all together.
+    /// `count` launches with this work in total.
     pub fn launches(&self, op: &'static str, dtype: DType, work: [f64; 2], count: u32) {
         let count = count.max(1);
         let each = work.map(|of_all| of_all / f64::from(count));
         self.0.kernel(op, dtype, each, count);
     }
 
-    /// Makes the engine sum gradients into new tensors, as it does for subclasses of tensors such as `DTensor` and
+    /// Makes the engine accumulate gradients out of place, as it does for tensor subclasses such as `DTensor` and
     /// `FakeTensor` (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp).
     pub fn accumulate_out_of_place(&self) {
         self.0.accumulates_out_of_place.set(true);
@@ -297,7 +297,7 @@ impl Tape {
         self.scope_in(parent, "", Some(index as u32))
     }
 
-    /// Whether a module is another or stands inside it.
+    /// Whether a module is `outer` or inside it.
     pub fn is_inside(&self, scope: Scope, outer: Scope) -> bool {
         let trace = self.0.trace.borrow();
         let mut at = scope;
@@ -314,13 +314,13 @@ impl Tape {
         self.0.trace.borrow().path(scope)
     }
 
-    /// Puts the parameters in the order in which a model lists them, where it is not that of their making.
+    /// Sorts the parameters into the order in which the model lists them, where they were not created in that order.
     pub fn arrange_params<K: Ord>(&self, key: impl Fn(&str) -> K) {
         let mut params = self.0.params.borrow_mut();
         params.sort_by_cached_key(|param| key(&self.path(param.scope)));
     }
 
-    /// Keeps a tensor as long as the graph of the loss lives.
+    /// Holds a tensor as long as the graph of the loss lives.
     pub fn hold_with_graph(&self, tensor: &Tensor) {
         if self.0.mode.get().declaring || self.0.left_out.get() {
             return;
@@ -328,17 +328,17 @@ impl Tape {
         self.0.contexts.borrow_mut().push(tensor.clone());
     }
 
-    /// What lives as long as the graph made since the last call.
+    /// What is held by the graph built since the last call.
     pub fn take_graph(&self) -> Vec<Tensor> {
         self.0.contexts.take()
     }
 
-    /// How many parameters and buffers have been declared that no model has taken.
+    /// How many declared parameters and buffers no model has taken yet.
     pub fn declared(&self) -> usize {
         self.0.params.borrow().len()
     }
 
-    /// Ends the recording and hands it over. What is still alive stays unfreed in it.
+    /// Ends the recording and returns it. What is still alive is not freed in it.
     pub fn finish(self) -> Trace {
         self.0.closed.set(true);
         self.0.cast_cache.take();

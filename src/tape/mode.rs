@@ -1,19 +1,19 @@
-//! The state that operations read from their surroundings, and the one way to change it for a while.
+//! The ambient state of operations, and the one way to change it for a while.
 
 use std::rc::Rc;
 
 use super::checkpoint::SavedTensorHook;
 use super::{DType, Param, Scope, Tape};
 
-/// A stream of the device, in whose pool the allocator finds memory.
+/// A CUDA stream; the allocator has a pool for each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stream(u8);
 
 impl Stream {
-    /// The one that a program computes on.
+    /// The stream that a program computes on.
     pub const COMPUTE: Self = Self(0);
 
-    /// One beside it, by a number of its own.
+    /// A side stream, by its number.
     pub const fn side(number: u8) -> Self {
         Self(number)
     }
@@ -33,17 +33,17 @@ impl Stream {
 pub struct Mode {
     /// `torch.is_grad_enabled()`.
     pub grad: bool,
-    /// The type of the `torch.autocast` region; none outside of one and where it is switched off.
+    /// The dtype of the `torch.autocast` region; `None` outside one and where it is disabled.
     pub autocast: Option<DType>,
     /// `not module.training`.
     pub evaluating: bool,
     /// Memory exists before the first step.
     pub setup: bool,
-    /// Parameters are made without memory (`torch.device("meta")`).
+    /// Parameters are created without memory (`torch.device("meta")`).
     pub meta: bool,
     /// The stream that new memory belongs to.
     pub stream: Stream,
-    /// A model is being constructed: operations only give shapes, and only what constructors make takes effect.
+    /// The declaration pass: operations only compute shapes, and only what constructors create takes effect.
     pub declaring: bool,
     /// The module that new memory belongs to.
     pub scope: Scope,
@@ -85,12 +85,12 @@ impl Mode {
 }
 
 impl Tape {
-    /// The mode in force.
+    /// The current mode.
     pub fn mode(&self) -> Mode {
         self.0.mode.get()
     }
 
-    /// Runs `body` in a mode; afterwards the mode before is in force again.
+    /// Runs `body` in a mode and restores the mode before it.
     pub fn within<T>(&self, mode: Mode, body: impl FnOnce() -> T) -> T {
         let outer = self.0.mode.replace(mode);
         let result = body();
@@ -104,7 +104,7 @@ impl Tape {
         self.within(Mode { stream, ..mode }, body)
     }
 
-    /// `torch.device("meta")`: parameters that are made in `body` have no memory.
+    /// `torch.device("meta")`: parameters created in `body` have no memory.
     pub fn on_meta<T>(&self, body: impl FnOnce() -> T) -> T {
         let mode = self.mode();
         self.within(Mode { meta: true, ..mode }, body)
@@ -115,7 +115,7 @@ impl Tape {
         self.within(self.mode().no_grad(), body)
     }
 
-    /// `torch.autocast(dtype=...)`; nothing where there is no type. The cache of cast weights goes with the outermost region.
+    /// `torch.autocast(dtype=...)`; without a dtype, nothing. The outermost region clears the cache of cast weights.
     pub fn autocast<T>(&self, dtype: Option<DType>, body: impl FnOnce() -> T) -> T {
         if dtype.is_none() {
             return body();
@@ -133,14 +133,14 @@ impl Tape {
         self.within(self.mode().with_autocast(None), body)
     }
 
-    /// Runs `body` with memory that exists before the first step: weights, buffers, averages.
+    /// Runs `body` as set-up, which allocates before the first step: weights, buffers, averages.
     pub fn setting_up<T>(&self, body: impl FnOnce() -> T) -> T {
         self.within(self.mode().in_setup(), body)
     }
 
-    /// The declaration pass: goes once through a forward function as Flax's `init` does, for what its modules' constructors
-    /// make. Operations only give shapes: nothing is allocated, launched, saved or noted, and there is no graph, so that
-    /// checkpoints and offload do nothing. Parameters, buffers and what comes and goes with them fill the set-up list.
+    /// The declaration pass: traces a forward function once, as Flax's `init` does, to create what its modules' constructors
+    /// create. Operations only compute shapes: nothing is allocated, launched, saved or recorded, and there is no graph, so
+    /// checkpoints and offload do nothing. Creating parameters and buffers fills the set-up events.
     /// Returns the parameters and buffers in the order of the constructors.
     pub fn declare(&self, forward: impl FnOnce()) -> Vec<Rc<Param>> {
         let mode = Mode {
@@ -155,12 +155,12 @@ impl Tape {
         self.mode().declaring
     }
 
-    /// Leaves out what runs from now on, or no more: it only gives shapes. Returns whether it was left out before.
+    /// Turns recording of what runs off (`true`), so that it only computes shapes, or on again. Returns the previous state.
     pub fn leave_out(&self, out: bool) -> bool {
         self.0.left_out.replace(out)
     }
 
-    /// Whether what runs is left out.
+    /// Whether what runs is not recorded.
     pub fn leaves_out(&self) -> bool {
         self.0.left_out.get()
     }
@@ -174,7 +174,7 @@ impl Tape {
         self.mode().autocast
     }
 
-    /// `not module.training`: dropout, drop paths and the checkpoints of transformers' layers ask for it.
+    /// `not module.training`, which dropout, drop paths and transformers' layer checkpoints look at.
     pub fn evaluating(&self) -> bool {
         self.mode().evaluating
     }
@@ -191,15 +191,15 @@ impl Tape {
         self.mode().scope
     }
 
-    /// Makes `scope` the one that new memory belongs to; returns the one before.
+    /// Makes `scope` the module that new memory belongs to; returns the previous one.
     pub fn enter(&self, scope: Scope) -> Scope {
         let outer = self.mode();
         self.0.mode.set(Mode { scope, ..outer });
         outer.scope
     }
 
-    /// Runs `body` with a hook that decides where saved tensors are kept (`torch.autograd.graph.saved_tensors_hooks`): the
-    /// innermost counts.
+    /// Runs `body` with a hook that decides where saved tensors are kept (`torch.autograd.graph.saved_tensors_hooks`); the
+    /// innermost hook applies.
     pub(in crate::tape) fn with_saved_tensor_hook<T>(
         &self,
         hook: SavedTensorHook,
@@ -211,8 +211,8 @@ impl Tape {
         result
     }
 
-    /// Runs `body`, which makes a graph and uses it up. What that graph holds goes with it, weights are cast anew, and a
-    /// recomputation that stops early stops no more than this.
+    /// Runs `body`, which builds a graph and consumes it. What that graph holds is freed with it, weights are cast again, and a
+    /// recomputation that stops early inside stops only this.
     pub(in crate::tape) fn in_inner_graph<T>(&self, body: impl FnOnce() -> T) -> T {
         let core = &self.0;
         let outer_casts = core.cast_cache.take();

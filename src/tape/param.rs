@@ -22,7 +22,7 @@ pub struct Param {
     /// The row of equal layers it belongs to: it stands for one parameter in each.
     pub fold: Option<Fold>,
     pub post_accumulate_grad: RefCell<Option<Rc<PostAccumulateGradHook>>>,
-    /// The type in which forward sees it, where a wrapper casts it.
+    /// The dtype in which forward sees it, if a wrapper casts it.
     cast: Cell<Option<DType>>,
     node: RefCell<Option<Weak<Node>>>,
     this: Weak<Param>,
@@ -34,17 +34,17 @@ impl Param {
         self.fold.map_or(1, |fold| fold.times().into())
     }
 
-    /// Whether it is a tensor of the model that is no parameter.
+    /// Whether it is a buffer of the model, not a parameter.
     pub fn is_buffer(&self) -> bool {
         self.count == 0
     }
 
-    /// Whether it is no parameter of the model but a tensor on which `requires_grad_()` was called.
+    /// Whether it is not a parameter of the model but a tensor on which `requires_grad_()` was called.
     pub(in crate::tape) fn is_leaf_tensor(&self) -> bool {
         self.count == 0
     }
 
-    /// The number of its memory, by which parameters stand in the order of their first use in forward, whatever the order of
+    /// Its storage. Sorted by this number, parameters are in the order of their first use in forward, whatever the order of
     /// their constructors.
     pub fn storage(&self) -> Option<u32> {
         self.data.storage_id()
@@ -69,12 +69,12 @@ impl Param {
         data.with_edge(node.map(|node| Edge { node, output: 0 }))
     }
 
-    /// The type in which forward code sees it.
+    /// The dtype in which forward code sees it.
     pub fn dtype(&self) -> DType {
         self.cast.get().unwrap_or(self.data.dtype())
     }
 
-    /// Lets forward code see it in another type: a wrapper holds the memory of both.
+    /// Lets forward code see it in another dtype; a wrapper accounts for the memory of both.
     pub fn cast(&self, dtype: DType) {
         self.cast.set(Some(dtype));
     }
@@ -101,8 +101,8 @@ impl Tape {
         }
     }
 
-    /// Moves what was constructed between two points to here: the constructor comes to that module later than forward does.
-    /// Returns the point from which it now stands.
+    /// Moves what was constructed between two points to here: the constructor reaches that module later than forward does.
+    /// Returns the point at which it now begins.
     pub fn construct_here(
         &self,
         from: ConstructionPoint,
@@ -123,8 +123,8 @@ impl Tape {
         }
     }
 
-    /// Allocates what was constructed since `to` before what was constructed from `from` to there, though the model lists it
-    /// after: it is constructed outside and handed to the constructor. Returns how many events moved.
+    /// Allocates what was constructed since `to` before what was constructed between `from` and `to`, although the model lists
+    /// it later: it was constructed outside and passed to the constructor. Returns how many events moved.
     pub fn allocate_before(&self, from: ConstructionPoint, to: ConstructionPoint) -> usize {
         let events = to.setup.saturating_sub(from.setup);
         let mut trace = self.0.trace.borrow_mut();
@@ -175,7 +175,7 @@ impl Tape {
         self.param_with_layout(name, Layout::contiguous(shape), dtype, trainable)
     }
 
-    /// The same with strides of its own.
+    /// The same with given strides.
     pub fn param_with_layout(
         &self,
         name: &'static str,
@@ -193,14 +193,14 @@ impl Tape {
         )
     }
 
-    /// The part of a module's parameter that this rank trains, `bytes` large with its padding. It is not the model's own, and
-    /// stands for as many numbers.
+    /// The shard of a module's parameter that this rank trains, `bytes` large with its padding. It is not one of the model's own,
+    /// and stands for as many elements.
     pub fn shard(&self, of: &Param, layout: Layout, dtype: DType, bytes: u64) -> Rc<Param> {
         let data = self.parameter_memory(of.name, bytes, layout, dtype);
         self.leaf(data, of.name, of.count, of.trainable)
     }
 
-    /// A parameter whose storage is not its elements times their size, such as a quantised weight.
+    /// A parameter whose bytes are not its elements times their size, such as a quantised weight.
     pub fn packed_param(
         &self,
         name: &'static str,
@@ -221,7 +221,7 @@ impl Tape {
         param
     }
 
-    /// A tensor that an optimizer steps in place of parameters of the model, which it stands for.
+    /// A tensor that an optimizer steps instead of the model's parameters that it stands for.
     pub fn master(
         &self,
         name: &'static str,
@@ -266,7 +266,7 @@ impl Tape {
 }
 
 impl Tensor {
-    /// The same tensor after `self.requires_grad = True`: its gradient comes to it and goes with it.
+    /// The same tensor after `self.requires_grad = True`: its gradient accumulates on it and is freed with it.
     pub fn requires_grad_(&self) -> Tensor {
         if self.requires_grad() || self.core().mode.get().declaring {
             return self.clone();
@@ -274,12 +274,12 @@ impl Tensor {
         self.as_leaf().tensor()
     }
 
-    /// A leaf of the graph that another rank's stage has sent: its gradient comes to it.
+    /// A leaf of the graph received from another rank's stage; its gradient accumulates on it.
     pub fn as_received(&self) -> Rc<Param> {
         self.as_leaf()
     }
 
-    /// A leaf of the graph with this memory: gradients stop at it.
+    /// A leaf of the graph on this storage: gradients stop here.
     pub(in crate::tape) fn as_leaf(&self) -> Rc<Param> {
         self.tape().leaf(self.clone(), "leaf", 0, true)
     }

@@ -1,4 +1,4 @@
-//! What one layer of a row leaves for the next beside its outputs, such as the buffer of a collective that is freed later.
+//! What one layer of a row leaves to the next besides its outputs, such as a collective's buffer that is freed later.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -8,8 +8,8 @@ use super::{Core, Tape, Tensor};
 
 type Slot = RefCell<VecDeque<Tensor>>;
 
-/// A queue of tensors that outlives the layer which fills it. Folding knows of it: what one repeat takes out, the one before
-/// has put in.
+/// A queue of tensors that outlives the layer that fills it. Folding takes it into account: one repeat takes out what the
+/// previous one put in.
 #[derive(Clone, Default)]
 pub struct Relay(Rc<Slot>);
 
@@ -36,13 +36,13 @@ impl Relay {
         self.len() == 0
     }
 
-    /// Lets go of all that is in it.
+    /// Drops its contents.
     pub fn clear(&self) {
         drop(self.0.take());
     }
 }
 
-/// The relays of a recording, and what was in them when the group under way began.
+/// The relays of a recording, and their contents at the start of the current group.
 #[derive(Default)]
 pub(super) struct Relays {
     all: RefCell<Vec<Weak<Slot>>>,
@@ -59,13 +59,13 @@ impl Tape {
 }
 
 impl Core {
-    /// Notes what is in the relays as a group begins.
+    /// Notes the contents of the relays as a group begins.
     pub(super) fn note_relays(&self) {
         let now = self.relays.contents();
         self.relays.at_open.replace(now);
     }
 
-    /// What was in the relays as the group began, beside what now is in its place; `None` where these do not match.
+    /// Pairs the contents at the start of the group with the present ones; `None` if they do not match.
     pub(super) fn relayed(&self) -> Option<Vec<(u32, u32)>> {
         let (before, now) = (self.relays.at_open.take(), self.relays.contents());
         let mut pairs = Vec::new();

@@ -87,7 +87,7 @@ impl Trace {
             return false;
         };
         let frees = events.iter().filter(|event| event.is_free());
-        // Blocks are numbered as they are made, each once.
+        // Storages are numbered in the order of their allocation.
         let own = frees.clone().all(|event| event.storage() >= oldest);
         own && frees.count() * 2 == events.len()
     }

@@ -1,16 +1,16 @@
-//! What tensors and nodes of the graph leave behind for the next: a run makes hundreds that live for a moment, and memory
-//! from the system costs more than all else they do.
+//! Recycled allocations of tensors and graph nodes: a run creates hundreds of short-lived ones, and calling the system's
+//! allocator would cost more than everything else they do.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::thread::LocalKey;
 
-/// Empty places of one kind. They belong to the thread and outlive the tape: of a tape of one step alone, which is all that a
-/// search runs, next to nothing would be used twice.
+/// Free slots of one type. They belong to the thread and outlive the tape: within a tape of a single step, which is all a
+/// search runs, almost nothing would be reused.
 pub(super) struct Spare<T: 'static>(RefCell<Vec<Rc<T>>>);
 
 impl<T> Spare<T> {
-    /// Tens of kilobytes' worth; what is beyond goes back to the system.
+    /// Tens of kilobytes' worth; the rest is returned to the system.
     const MOST: usize = 512;
 
     pub const fn new() -> Self {
@@ -18,7 +18,7 @@ impl<T> Spare<T> {
     }
 }
 
-/// Puts a value into an empty place, or into new memory where there is none.
+/// Puts a value into a free slot, or into new memory if there is none.
 #[inline]
 pub(super) fn placed<T>(spare: &'static LocalKey<Spare<T>>, value: T) -> Rc<T> {
     let place = spare.try_with(|spare| spare.0.borrow_mut().pop());
@@ -31,7 +31,7 @@ pub(super) fn placed<T>(spare: &'static LocalKey<Spare<T>>, value: T) -> Rc<T> {
     Rc::new(value)
 }
 
-/// Keeps a place that its last user has left. Where the thread ends, so do its places.
+/// Keeps a slot whose last user is gone. Slots end with their thread.
 #[inline]
 pub(super) fn keep<T>(spare: &'static LocalKey<Spare<T>>, place: Rc<T>) {
     let _ = spare.try_with(|spare| {

@@ -12,19 +12,19 @@ use super::{Category, Core, DType, Dims, Event, Layout, Storage, Tape};
 #[derive(Clone)]
 pub struct Tensor(Rc<Slot>);
 
-/// Where a tensor is kept: empty only once its last handle has gone.
+/// The memory of a tensor; empty only once its last handle is dropped.
 type Slot = Option<Inner>;
 
 thread_local! {
     static SLOTS: Spare<Slot> = const { Spare::new() };
 }
 
-/// Small, for there are hundreds: layouts are shared, and who shares memory is counted at its storage.
+/// Small, as there are hundreds: layouts are shared, and a storage counts its holders.
 struct Inner {
     core: Rc<Core>,
     layout: Rc<Shared>,
     edge: Option<Edge>,
-    /// The storage its elements lie in; none where it has no memory.
+    /// Its storage; `None` if it has no memory.
     storage: Option<u32>,
     dtype: DType,
     /// A view of another tensor: never cached by autocast.
@@ -46,7 +46,7 @@ impl Drop for Tensor {
 }
 
 impl Tensor {
-    /// Goes, and leaves its slot to another.
+    /// Drops the contents and recycles the slot.
     #[inline(never)]
     fn leave(&mut self) {
         let Some(inner) = Rc::get_mut(&mut self.0).and_then(Option::take) else {
@@ -66,14 +66,14 @@ impl Tensor {
     fn inner(&self) -> &Inner {
         match &*self.0 {
             Some(inner) => inner,
-            // A handle is what keeps it: there is none on an empty slot.
+            // A slot is emptied only when its last handle is dropped.
             None => std::process::abort(),
         }
     }
 }
 
 impl Core {
-    /// New memory, held once; none where nothing is asked for.
+    /// A new storage with one holder; `None` for zero bytes.
     pub(in crate::tape) fn allocate(
         &self,
         op: &'static str,
@@ -102,7 +102,7 @@ impl Core {
         Some(storage)
     }
 
-    /// One tensor more shares this memory.
+    /// One more tensor shares this storage.
     fn hold(&self, storage: Option<u32>) {
         if let Some(storage) = storage {
             let mut trace = self.trace.borrow_mut();
@@ -112,7 +112,7 @@ impl Core {
         }
     }
 
-    /// One tensor fewer shares this memory; it is given back with the last.
+    /// One tensor fewer shares this storage, which is freed with the last.
     pub(in crate::tape) fn release(&self, storage: Option<u32>) {
         let Some(storage) = storage.filter(|_| !self.closed.get()) else {
             return;
@@ -192,7 +192,7 @@ impl Tensor {
     pub(in crate::tape) fn is_dense(&self) -> bool {
         self.inner().layout.dense
     }
-    /// Whether it lies as `Layout::contiguous` says, to the last stride.
+    /// Whether its strides are exactly those of `Layout::contiguous`.
     pub(in crate::tape) fn is_row_major(&self) -> bool {
         self.inner().layout.row_major
     }
@@ -243,11 +243,11 @@ impl Tensor {
         let edge = self.inner().edge.as_ref()?;
         edge.node.is_leaf().then_some(&edge.node)
     }
-    /// A name for the storage that no other living storage has.
+    /// The number of its storage in the trace.
     pub(in crate::tape) fn storage_id(&self) -> Option<u32> {
         self.inner().storage
     }
-    /// Whether nobody else holds this memory, so that a sum may be written into it. A view never is alone:
+    /// Whether nothing else holds this storage, so that a sum may be written into it. A view is never the sole owner:
     /// it holds its base (`can_accumulate_inplace` in input_buffer.cpp).
     pub(in crate::tape) fn is_sole_owner(&self) -> bool {
         !self.is_view()
@@ -258,7 +258,7 @@ impl Tensor {
                 storage.is_none_or(|storage| storage.holders == 1)
             })
     }
-    /// Whether this is the last handle on the tensor, whoever else shares its memory.
+    /// Whether this is the last handle on the tensor, no matter who else shares its storage.
     pub(in crate::tape) fn is_last_handle(&self) -> bool {
         Rc::strong_count(&self.0) == 1
     }
@@ -275,13 +275,13 @@ impl Tensor {
         }
     }
 
-    /// Uses this tensor once and lets it go, as Python does with the parts of an expression.
+    /// Uses this tensor once and drops it, as Python does with the parts of an expression.
     /// (A Rust temporary would live to the end of its statement.)
     pub fn then<T>(self, body: impl FnOnce(&Self) -> T) -> T {
         body(&self)
     }
 
-    /// The same memory seen otherwise.
+    /// A view: the same storage in another layout.
     fn sharing(&self, layout: Rc<Shared>, edge: Option<Edge>, view: bool) -> Self {
         let Inner {
             core,
@@ -300,22 +300,22 @@ impl Tensor {
         })
     }
 
-    /// The same memory seen otherwise, without history.
+    /// A view without history.
     pub(in crate::tape) fn alias(&self, layout: Layout) -> Self {
         self.sharing(self.core().layouts.shared(layout), None, true)
     }
 
-    /// `torch.as_strided(self, ..)` without history: a part of the same memory.
+    /// `torch.as_strided(self, ..)` without history: a part of the same storage.
     pub fn as_strided(&self, layout: Layout) -> Self {
         self.alias(layout)
     }
 
-    /// The same tensor in another shape, as a kernel would have made it: no view of anything.
+    /// The same tensor in another shape, as if a kernel had written it: not a view.
     pub(in crate::tape) fn shaped(&self, layout: Layout) -> Self {
         self.sharing(self.core().layouts.shared(layout), None, false)
     }
 
-    /// The same memory in another layout: a view of it, or the tensor itself as a kernel made it.
+    /// The same storage in another layout: a view, or the tensor itself as a kernel wrote it.
     pub fn seen_as(&self, layout: Layout, view: bool) -> Self {
         if view {
             self.alias(layout)
@@ -341,12 +341,12 @@ impl Tensor {
         }
     }
 
-    /// The same memory without history: `detach()`.
+    /// `detach()`: the same storage without history.
     pub fn detach(&self) -> Self {
         self.sharing(self.inner().layout.clone(), None, true)
     }
 
-    /// A tensor as large, of another type, for whose memory somebody else accounts.
+    /// A tensor of the same shape in another dtype, whose memory is accounted for elsewhere.
     pub(in crate::tape) fn without_memory(&self, dtype: DType) -> Self {
         Self::from(Inner {
             core: self.core().clone(),
@@ -363,7 +363,7 @@ impl Tensor {
         self.sharing(self.inner().layout.clone(), edge, self.inner().view)
     }
 
-    /// Where its gradient goes, without its memory (`torch.autograd.graph.GradientEdge`).
+    /// Its gradient edge, without its storage (`torch.autograd.graph.GradientEdge`).
     pub fn edge_alone(&self) -> Self {
         let Inner {
             core,
@@ -382,7 +382,7 @@ impl Tensor {
         })
     }
 
-    /// `with_edge` for a tensor nobody else holds yet, which spares an allocation.
+    /// `with_edge` for a tensor that nothing else holds yet, which saves an allocation.
     pub(in crate::tape) fn given_edge(mut self, edge: Edge) -> Self {
         match Rc::get_mut(&mut self.0).and_then(Option::as_mut) {
             Some(inner) => {
@@ -393,14 +393,14 @@ impl Tensor {
         }
     }
 
-    /// New memory in the same layout.
+    /// A new storage in the same layout.
     pub fn empty_like(&self, op: &'static str, dtype: DType) -> Self {
         self.core().laid_out(op, self.inner().layout.clone(), dtype)
     }
 }
 
-/// What backward keeps of a tensor: its memory and how it lies, without history. Smaller than a tensor, for while forward
-/// runs most of what is alive is kept for backward.
+/// What is saved of a tensor for backward: storage and layout, without history. Smaller than a tensor, because during
+/// forward most live tensors are saved ones.
 pub(in crate::tape) struct Kept {
     core: Rc<Core>,
     layout: Rc<Shared>,
@@ -409,7 +409,7 @@ pub(in crate::tape) struct Kept {
 }
 
 impl Kept {
-    /// The tensor again, as `detach()` would have made it.
+    /// The tensor, as `detach()` would return it.
     pub fn tensor(&self) -> Tensor {
         self.core.hold(self.storage);
         Tensor::from(Inner {

@@ -13,14 +13,14 @@ pub struct Torch {
     pub adam: AdamStep,
 }
 
-/// How AdamW steps when a script asks for nothing special.
+/// How AdamW steps by default.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AdamStep {
     /// Tensor by tensor (before 2.0).
     Loop,
-    /// All at once with roots and denominators (2.0).
+    /// With `foreach`, allocating roots and denominators (2.0).
     TwoLists,
-    /// All at once, the denominators in the place of the roots.
+    /// With `foreach`, denominators computed in place of the roots.
     #[default]
     OneList,
 }

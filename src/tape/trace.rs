@@ -1,4 +1,4 @@
-//! What a run leaves behind: allocation events, and what each storage was for.
+//! The record of a run: allocation events, and what each storage was for.
 
 use std::cell::Cell;
 
@@ -29,19 +29,19 @@ impl Event {
 /// The memory behind a tensor (`torch.UntypedStorage`), or a workspace of a kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Storage {
-    /// Asked for, before the allocator rounds.
+    /// Requested, before the allocator rounds.
     pub bytes: u64,
     pub category: Category,
     pub scope: Scope,
     /// The operation that made it.
     pub op: &'static str,
-    /// How many there are when the repeats of its group are through.
+    /// How many exist after all repeats of its group.
     pub copies: u32,
-    /// It came into a group and was kept by each repeat: made once outside, the other copies inside.
+    /// It came into a group and was held by each repeat: one copy is allocated outside, the others inside.
     pub carried: bool,
-    /// The stream in whose pool it lies.
+    /// The stream of its pool.
     pub stream: Stream,
-    /// How many tensors share it while the run is made.
+    /// How many tensors share it during the run.
     pub(super) holders: u32,
 }
 
@@ -61,7 +61,7 @@ pub const fn rounded(bytes: u64) -> u64 {
 pub struct Scope(pub(super) u32);
 
 impl Scope {
-    /// Its number: the scopes of a run are counted from nought.
+    /// Its number; the scopes of a run are numbered from zero.
     pub const fn index(self) -> usize {
         self.0 as usize
     }
@@ -75,28 +75,28 @@ pub(super) struct ScopeEntry {
     pub index: Option<u32>,
     /// How many modules of the list it stands for.
     pub times: u32,
-    /// The last made of the modules inside, and the one made before this in the same: 0 where there is none.
+    /// The last child created, and the sibling created before this one; 0 if there is none.
     pub last_child: u32,
     pub sibling: u32,
 }
 
-/// A stretch of events that stands for several equal ones in a row, such as the middle layers of a model.
+/// A range of events that stands for several equal ones in a row, such as the middle layers of a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
     pub start: usize,
     pub end: usize,
     pub times: u32,
-    /// What each repeat takes over from the one before: the storage it received and the storage it passes on.
+    /// What each repeat takes over from the one before: the storage it receives and the storage it passes on.
     pub carries: Vec<(u32, u32)>,
     /// Backward takes the copies from the last to the first.
     pub reversed: bool,
 }
 
-/// A point in the event list where something begins.
+/// The point in the event list where a phase begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhaseStart {
     pub at: usize,
-    /// How many kernels have run.
+    /// How many kernels are recorded before it.
     pub kernels: usize,
     pub step: u32,
     pub phase: Phase,
@@ -124,7 +124,7 @@ impl Kernel {
 /// Everything recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// What exists before the first step: parameters and buffers.
+    /// Events before the first step: parameters, buffers, optimizer states.
     pub setup: Vec<Event>,
     pub events: Vec<Event>,
     pub phase_starts: Vec<PhaseStart>,
@@ -132,12 +132,12 @@ pub struct Trace {
     /// Groups of `setup` and of `events`, in order, none inside another.
     pub setup_groups: Vec<Group>,
     pub groups: Vec<Group>,
-    /// A group did not close as it should: the run must be made again without groups.
+    /// A group did not come out even: the run must be repeated with less folding.
     pub broken: bool,
-    /// The run asked for more than it may do, and the trace is not whole.
+    /// The run exceeded its budget, and the trace is incomplete.
     pub spent: bool,
     pub kernels: Vec<Kernel>,
-    /// What tensors look like and what keeps them, where that was asked for.
+    /// Shapes, dtypes and saving operations of tensors, where recorded.
     pub tensors: Vec<super::TensorInfo>,
     pub(super) repeating: Option<super::repeat::Repeating>,
     pub(super) scopes: Vec<ScopeEntry>,
@@ -145,7 +145,7 @@ pub struct Trace {
     pub(super) names: Vec<String>,
 }
 
-/// Where kernels were put lately, by what they do.
+/// The places of recent kernels in the list, by their work.
 #[derive(Debug)]
 pub(super) struct Launched([Cell<u32>; Self::PLACES]);
 
@@ -180,7 +180,7 @@ impl Trace {
         );
     }
 
-    /// A launch like one since the last mark is counted with it: a loop over thousands of positions launches the same few.
+    /// A launch equal to one since the phase began is counted with it: a loop over thousands of positions launches the same few.
     pub(super) fn launch(&mut self, kernel: Kernel, launched: &Launched) {
         let since = self.phase_starts.last().map_or(0, |mark| mark.kernels);
         let Some(place) = launched.place(&kernel) else {
