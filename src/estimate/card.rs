@@ -1,25 +1,26 @@
-//! The smallest card on which a run really goes through its steps.
+//! The smallest card on which a run completes its steps.
 
-use super::expand::{Expansion, Single};
+use super::expand::{ExpandedEvent, Expansion};
 use super::{alloc_conf, device};
 use crate::allocator::{Request, smallest_card};
+use crate::list::push;
 use crate::scenario::Case;
 use crate::tape::Trace;
 use crate::units::Bytes;
 
-/// How little memory the run can do with: below what it would reserve if it could, since an allocator that is refused gives
-/// back what it does not use and asks again, at the price of a stop of the card each time.
+/// The least memory the run can do with: less than it would reserve if it could, because an allocator that is refused frees
+/// its unused blocks and tries again, synchronizing the device each time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SmallestCard {
-    /// Left to the allocator.
+    /// Available to the allocator.
     pub allocator: Bytes,
-    /// With the CUDA context and the libraries beside it: what the driver must leave to programs.
+    /// With the CUDA context and libraries: what the driver must leave to programs.
     pub usable: Bytes,
-    /// Whether the scenario's own card has that much; `None` where it is not known.
+    /// Whether the scenario's card has that much; `None` if its memory is not known.
     pub runs: Option<bool>,
 }
 
-/// Replays the run on ever smaller cards; `None` where it runs on none.
+/// Replays the run on smaller and smaller cards; `None` if it runs on none.
 pub(super) fn smallest(case: &Case, trace: &Trace) -> Option<SmallestCard> {
     let settings = alloc_conf::settings(&case.scenario.runtime);
     let allocator = smallest_card(&requests(trace), &settings)?;
@@ -31,27 +32,30 @@ pub(super) fn smallest(case: &Case, trace: &Trace) -> Option<SmallestCard> {
     })
 }
 
-/// The whole run as what its program asks of the allocator.
+/// The run as the requests it makes of the allocator.
 fn requests(trace: &Trace) -> Vec<Request> {
     let expansion = Expansion::new(trace);
     let mut events = Vec::new();
-    let mut push = |event: Single| {
+    let mut request = |event: ExpandedEvent| {
         let Some(storage) = trace.storages.get(event.storage as usize) else {
             return;
         };
         let handle = event.handle;
-        events.push(if event.is_free {
-            Request::Free { handle }
-        } else {
-            Request::Malloc {
-                handle,
-                bytes: Bytes::new(storage.bytes),
-                stream: event.stream,
-            }
-        });
+        push(
+            &mut events,
+            if event.is_free {
+                Request::Free { handle }
+            } else {
+                Request::Malloc {
+                    handle,
+                    bytes: Bytes::new(storage.bytes),
+                    stream: event.stream,
+                }
+            },
+        );
     };
-    expansion.setup(&mut push);
-    expansion.events(0, trace.events.len(), &mut push);
+    expansion.setup(&mut request);
+    expansion.events(0, trace.events.len(), &mut request);
     events
 }
 

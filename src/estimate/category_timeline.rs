@@ -1,4 +1,4 @@
-//! The course of a step by what its memory is for.
+//! The timeline of a step by what its memory is used for.
 
 use super::expand::Expansion;
 use super::scan::Peaks;
@@ -7,7 +7,7 @@ use crate::order::Map;
 use crate::tape::Trace;
 use crate::units::Bytes;
 
-/// What is allocated at each instant of the timeline by category; the parts of an instant sum to what it shows.
+/// What is allocated at each instant of the timeline, by category; the parts of an instant sum to its total.
 pub(super) fn of(trace: &Trace, peaks: &Peaks) -> Vec<Vec<Part<Category>>> {
     let expansion = Expansion::new(trace);
     let mut walk = Walk {
@@ -16,7 +16,7 @@ pub(super) fn of(trace: &Trace, peaks: &Peaks) -> Vec<Vec<Part<Category>>> {
         now: Map::new(),
     };
     expansion.setup(|event| walk.event(event.handle, event.storage, event.is_free));
-    let mut course = Vec::new();
+    let mut timeline = Vec::new();
     let mut places = peaks.places().peekable();
     for (phase, peak) in peaks.phases.iter().enumerate() {
         let mut happened = 0;
@@ -26,28 +26,28 @@ pub(super) fn of(trace: &Trace, peaks: &Peaks) -> Vec<Vec<Part<Category>>> {
             while let Some((_, _, bytes)) =
                 places.next_if(|(of, at, _)| *of == phase && *at <= happened)
             {
-                course.push(walk.parts(bytes));
+                timeline.push(walk.parts(bytes));
             }
         });
-        // An instant without events is as the phase leaves it.
+        // An instant without events shows the end of the phase.
         while let Some((_, _, bytes)) = places.next_if(|(of, ..)| *of == phase) {
-            course.push(walk.parts(bytes));
+            timeline.push(walk.parts(bytes));
         }
     }
-    course
+    timeline
 }
 
-/// What is alive, while events are followed one by one.
+/// What is alive as events are followed one by one.
 struct Walk<'a> {
     trace: &'a Trace,
-    /// By handle: the category and the size of what is alive under it.
+    /// The category and size of each live handle.
     alive: Vec<Option<(Category, u64)>>,
     now: Map<Category, u64>,
 }
 
 impl Walk<'_> {
     fn event(&mut self, handle: u32, storage: u32, is_free: bool) {
-        // What the expansion has no name for has no size either.
+        // A storage without a handle has no size either.
         if handle == u32::MAX {
             return;
         }
@@ -73,7 +73,7 @@ impl Walk<'_> {
         *sum = sum.saturating_add(storage.rounded());
     }
 
-    /// What the allocator hands out beyond the blocks' own sizes is rounding.
+    /// What the allocator hands out beyond the requested sizes is rounding.
     fn parts(&self, allocated: u64) -> Vec<Part<Category>> {
         let known: u64 = self.now.iter().map(|(_, bytes)| *bytes).sum();
         let mut parts: Vec<_> = self
@@ -111,10 +111,10 @@ mod tests {
                 settings::set(&mut scenario, path, value).unwrap();
             }
             let prediction = Prediction::new(scenario);
-            let course = prediction.course().unwrap();
+            let by_category = prediction.timeline_by_category().unwrap();
             let timeline = &prediction.estimate().unwrap().timeline;
-            assert_eq!(course.len(), timeline.len());
-            for (at, (parts, instant)) in course.iter().zip(timeline).enumerate() {
+            assert_eq!(by_category.len(), timeline.len());
+            for (at, (parts, instant)) in by_category.iter().zip(timeline).enumerate() {
                 let sum: u64 = parts.iter().map(|part| part.bytes.get()).sum();
                 let shown = instant.bytes.get();
                 // A split of a large block may be handed out whole.

@@ -1,32 +1,32 @@
-//! A folded trace, event by event: every repeat of every group with storages of its own.
+//! A folded trace expanded into single events, in which every repeat of every group has its own storages.
 
 use crate::allocator::Stream;
 use crate::tape::{Event, Group, Storage, Trace};
 
-/// One event of the unfolded course.
+/// One event of the expanded trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Single {
-    /// Names this very copy of the storage.
+pub struct ExpandedEvent {
+    /// The number of this copy of the storage.
     pub handle: u32,
     pub storage: u32,
-    /// What is asked for.
+    /// The requested size.
     pub bytes: u64,
     pub is_free: bool,
-    /// The number of the stream in whose pool it lies.
+    /// The stream of its pool.
     pub stream: Stream,
-    /// It is freed at once: the event that says so is not told.
-    pub goes: bool,
+    /// The next event frees it, and is not yielded on its own.
+    pub transient: bool,
 }
 
-/// Gives every copy of every storage a number, and tells the events one by one.
+/// Numbers every copy of every storage, and yields the events one by one.
 #[derive(Debug)]
 pub struct Expansion<'a> {
     trace: &'a Trace,
     /// The first handle of each storage.
     base: Vec<u32>,
     handles: u32,
-    /// What is made and freed at once is told in one.
-    briefly: bool,
+    /// An allocation and its free that follow each other are yielded as one event.
+    joins_transient: bool,
 }
 
 impl<'a> Expansion<'a> {
@@ -45,37 +45,37 @@ impl<'a> Expansion<'a> {
             trace,
             base,
             handles,
-            briefly: false,
+            joins_transient: false,
         }
     }
 
-    /// The same, where what is freed as soon as it is made is told as one event that `goes`.
-    pub fn brief(trace: &'a Trace) -> Self {
+    /// The same, with an allocation that the next event frees yielded as one `transient` event.
+    pub fn with_transient(trace: &'a Trace) -> Self {
         Self {
-            briefly: true,
+            joins_transient: true,
             ..Self::new(trace)
         }
     }
 
-    /// What happens before the first step.
-    pub fn setup(&self, mut each: impl FnMut(Single)) {
-        self.stretch::<dyn FnMut(Single)>(&self.before(), &mut each);
+    /// The events before the first step.
+    pub fn setup(&self, mut each: impl FnMut(ExpandedEvent)) {
+        self.visit::<dyn FnMut(ExpandedEvent)>(&self.before(), &mut each);
     }
 
     /// The events of the steps with positions from `start` to `end`.
-    pub fn events(&self, start: usize, end: usize, mut each: impl FnMut(Single)) {
-        self.stretch::<dyn FnMut(Single)>(&self.between(start, end), &mut each);
+    pub fn events(&self, start: usize, end: usize, mut each: impl FnMut(ExpandedEvent)) {
+        self.visit::<dyn FnMut(ExpandedEvent)>(&self.between(start, end), &mut each);
     }
 
-    /// How many events those are, told one by one.
+    /// How many events those are.
     pub fn count(&self, start: usize, end: usize) -> usize {
         let mut left = usize::MAX;
         self.tally(&self.between(start, end), &mut left, &mut |_, _| {});
         usize::MAX - left
     }
 
-    /// How many copies there are of each storage after the first `left` of the events from `start` to `end`. What a row's
-    /// repeats hand on counts under the names of both, the one in the other's debt.
+    /// How many copies of each storage are alive after the first `left` events from `start` to `end`. What a row's repeats
+    /// pass on has two numbers, whose counts may be negative and positive; their sum is right.
     pub fn copies_after(&self, start: usize, end: usize, left: usize) -> Vec<i64> {
         let mut copies = vec![0_i64; self.trace.storages.len()];
         let mut change = |event: Event, times: i64| {
@@ -93,8 +93,8 @@ impl<'a> Expansion<'a> {
         copies
     }
 
-    pub(super) fn before(&self) -> Stretch<'a> {
-        Stretch {
+    pub(super) fn before(&self) -> EventRange<'a> {
+        EventRange {
             events: &self.trace.setup,
             start: 0,
             end: self.trace.setup.len(),
@@ -102,12 +102,12 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    pub(super) fn between(&self, start: usize, end: usize) -> Stretch<'a> {
+    pub(super) fn between(&self, start: usize, end: usize) -> EventRange<'a> {
         let groups = &self.trace.groups;
         let from = groups.partition_point(|group| group.start < start);
         let inside = groups.get(from..).unwrap_or_default();
         let count = inside.iter().take_while(|group| group.end <= end).count();
-        Stretch {
+        EventRange {
             events: &self.trace.events,
             start,
             end,
@@ -115,42 +115,42 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Tells the events of a stretch. Compiled once for all but the allocator's replay, which hears so many events that a
-    /// call for each would be felt.
-    pub(super) fn stretch<F: FnMut(Single) + ?Sized>(&self, stretch: &Stretch, each: &mut F) {
-        let mut at = stretch.start;
-        let mut course = Vec::new();
-        for group in stretch.groups {
-            self.plain(stretch.part(at, group.start), each);
+    /// Yields the events of a range. Compiled once for all callers but the allocator's replay, where a dynamic call for each
+    /// event would cost too much.
+    pub(super) fn visit<F: FnMut(ExpandedEvent) + ?Sized>(&self, range: &EventRange, each: &mut F) {
+        let mut at = range.start;
+        let mut template = Vec::new();
+        for group in range.groups {
+            self.plain(range.part(at, group.start), each);
             self.repeated(
-                stretch.part(group.start, group.end),
+                range.part(group.start, group.end),
                 group,
-                &mut course,
+                &mut template,
                 each,
             );
             at = group.end;
         }
-        self.plain(stretch.part(at, stretch.end), each);
+        self.plain(range.part(at, range.end), each);
     }
 
-    /// Says of each event how often it happens among the first `left`, which it counts down, without telling one by one.
-    fn tally(&self, stretch: &Stretch, left: &mut usize, say: &mut dyn FnMut(Event, i64)) {
-        type Say<'a> = &'a mut dyn FnMut(Event, i64);
-        let plain = |events: &[Event], left: &mut usize, say: Say| {
+    /// Counts how often each event happens among the first `left`, which it counts down, without expanding them.
+    fn tally(&self, range: &EventRange, left: &mut usize, count: &mut dyn FnMut(Event, i64)) {
+        type Count<'a> = &'a mut dyn FnMut(Event, i64);
+        let plain = |events: &[Event], left: &mut usize, count: Count| {
             for event in events {
                 let times = (self.copies(*event) as usize).min(*left);
                 *left -= times;
-                say(*event, times as i64);
+                count(*event, times as i64);
             }
         };
-        let mut at = stretch.start;
-        for group in stretch.groups {
-            plain(stretch.part(at, group.start), left, say);
+        let mut at = range.start;
+        for group in range.groups {
+            plain(range.part(at, group.start), left, count);
             at = group.end;
-            let events = stretch.part(group.start, group.end);
+            let events = range.part(group.start, group.end);
             let whole = (group.times as usize).min(*left / events.len().max(1));
             *left -= whole * events.len();
-            // The turn that is broken off, if there is one.
+            // Events of a last, incomplete repeat.
             let more = if whole < group.times as usize {
                 *left
             } else {
@@ -159,13 +159,13 @@ impl<'a> Expansion<'a> {
             .min(events.len());
             *left -= more;
             for (place, event) in events.iter().enumerate() {
-                say(*event, whole as i64 + i64::from(place < more));
+                count(*event, whole as i64 + i64::from(place < more));
             }
         }
-        plain(stretch.part(at, stretch.end), left, say);
+        plain(range.part(at, range.end), left, count);
     }
 
-    /// Outside groups an event is of all copies at once; only what a group will carry on is made singly.
+    /// Outside groups an event stands for all copies at once, except that a carried storage is allocated once.
     fn copies(&self, event: Event) -> u32 {
         match self.trace.storages.get(event.storage() as usize) {
             Some(entry) if entry.carried && !event.is_free() => 1,
@@ -174,15 +174,15 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    fn plain<F: FnMut(Single) + ?Sized>(&self, events: &[Event], each: &mut F) {
+    fn plain<F: FnMut(ExpandedEvent) + ?Sized>(&self, events: &[Event], each: &mut F) {
         let mut rest = events;
         while let [event, after @ ..] = rest {
             let copies = self.copies(*event);
-            let goes = self.goes(*event, after, &[]);
-            rest = after.get(usize::from(goes)..).unwrap_or_default();
-            let first = self.single(*event, goes);
+            let transient = self.is_transient(*event, after, &[]);
+            rest = after.get(usize::from(transient)..).unwrap_or_default();
+            let first = self.event(*event, transient);
             for copy in 0..copies {
-                each(Single {
+                each(ExpandedEvent {
                     handle: first.handle + copy,
                     ..first
                 });
@@ -190,10 +190,12 @@ impl<'a> Expansion<'a> {
         }
     }
 
-    /// Whether what this event makes is freed by the next, and nobody takes it over in between.
-    fn goes(&self, event: Event, after: &[Event], carries: &[(u32, u32)]) -> bool {
+    /// Whether the next event frees what this one allocates, and no repeat takes it over in between.
+    fn is_transient(&self, event: Event, after: &[Event], carries: &[(u32, u32)]) -> bool {
         let storage = event.storage();
-        let next = after.first().filter(|_| self.briefly && !event.is_free());
+        let next = after
+            .first()
+            .filter(|_| self.joins_transient && !event.is_free());
         next.is_some_and(|next| next.is_free() && next.storage() == storage)
             && self
                 .entry(storage)
@@ -207,9 +209,9 @@ impl<'a> Expansion<'a> {
         self.trace.storages.get(storage as usize)
     }
 
-    fn single(&self, event: Event, goes: bool) -> Single {
+    fn event(&self, event: Event, transient: bool) -> ExpandedEvent {
         let storage = event.storage();
-        Single {
+        ExpandedEvent {
             handle: self.handle(storage, 0),
             storage,
             bytes: self.entry(storage).map_or(0, |entry| entry.bytes),
@@ -217,48 +219,48 @@ impl<'a> Expansion<'a> {
                 .entry(storage)
                 .map_or(0, |entry| entry.stream.number().into()),
             is_free: event.is_free(),
-            goes,
+            transient,
         }
     }
 
-    /// `course` is room for the group's events as they are told: what does not change from turn to turn is found once.
-    fn repeated<F: FnMut(Single) + ?Sized>(
+    /// `template` is room for the group's events: what is the same in every repeat is worked out once.
+    fn repeated<F: FnMut(ExpandedEvent) + ?Sized>(
         &self,
         events: &[Event],
         group: &Group,
-        course: &mut Vec<(Single, Turns)>,
+        template: &mut Vec<(ExpandedEvent, HandleRule)>,
         each: &mut F,
     ) {
-        course.clear();
+        template.clear();
         let mut rest = events;
         while let [event, after @ ..] = rest {
-            let goes = self.goes(*event, after, &group.carries);
-            course.extend(self.turns(*event, goes, group));
-            rest = after.get(usize::from(goes)..).unwrap_or_default();
+            let transient = self.is_transient(*event, after, &group.carries);
+            template.extend(self.handle_rule(*event, transient, group));
+            rest = after.get(usize::from(transient)..).unwrap_or_default();
         }
-        // What a repeat holds of its neighbour, when that is not kept: two spare handles take turns.
+        // The handles of what a repeat received from its neighbour; two spare handles alternate where it is not kept.
         let mut held: Vec<u32> = group
             .carries
             .iter()
             .map(|(received, _)| self.handle(*received, 0))
             .collect();
         let mut passed = held.clone();
-        for turn in 0..group.times {
+        for repeat in 0..group.times {
             let copy = if group.reversed {
-                group.times - 1 - turn
+                group.times - 1 - repeat
             } else {
-                turn
+                repeat
             };
-            for (single, turns) in course.iter() {
-                let handle = match turns {
-                    Turns::Same => single.handle,
-                    Turns::Own => single.handle + copy,
-                    Turns::Received(i) => held.get(*i).copied().unwrap_or(u32::MAX),
-                    Turns::Passed(i, kept) => {
+            for (event, rule) in template.iter() {
+                let handle = match rule {
+                    HandleRule::Same => event.handle,
+                    HandleRule::Own => event.handle + copy,
+                    HandleRule::Received(i) => held.get(*i).copied().unwrap_or(u32::MAX),
+                    HandleRule::Passed(i, kept) => {
                         let handle = match kept {
-                            _ if turn + 1 == group.times => single.handle,
+                            _ if repeat + 1 == group.times => event.handle,
                             Some(received) => self.handle(*received, copy + 1),
-                            None => self.handles + 2 * *i as u32 + turn % 2,
+                            None => self.handles + 2 * *i as u32 + repeat % 2,
                         };
                         if let Some(place) = passed.get_mut(*i) {
                             *place = handle;
@@ -266,14 +268,19 @@ impl<'a> Expansion<'a> {
                         handle
                     }
                 };
-                each(Single { handle, ..*single });
+                each(ExpandedEvent { handle, ..*event });
             }
             held.clone_from(&passed);
         }
     }
 
-    /// How an event of a group is told: under its first handle, and what becomes of that from turn to turn.
-    fn turns(&self, event: Event, goes: bool, group: &Group) -> Option<(Single, Turns)> {
+    /// An event of a group under its first handle, and the rule for its handle in later repeats.
+    fn handle_rule(
+        &self,
+        event: Event,
+        transient: bool,
+        group: &Group,
+    ) -> Option<(ExpandedEvent, HandleRule)> {
         let storage = event.storage();
         let entry = self.trace.storages.get(storage as usize)?;
         let is_free = event.is_free();
@@ -281,18 +288,18 @@ impl<'a> Expansion<'a> {
             let named = if is_free { *received } else { *out };
             named == storage
         });
-        let turns = match carry {
-            Some(i) if is_free && entry.copies == 1 => Turns::Received(i),
+        let rule = match carry {
+            Some(i) if is_free && entry.copies == 1 => HandleRule::Received(i),
             Some(i) if !is_free => {
                 let received = group.carries.get(i).map_or(storage, |carry| carry.0);
                 let of_received = self.trace.storages.get(received as usize);
                 let kept = of_received.is_some_and(|entry| entry.copies > 1);
-                Turns::Passed(i, kept.then_some(received))
+                HandleRule::Passed(i, kept.then_some(received))
             }
-            _ if entry.copies > 1 => Turns::Own,
-            _ => Turns::Same,
+            _ if entry.copies > 1 => HandleRule::Own,
+            _ => HandleRule::Same,
         };
-        Some((self.single(event, goes), turns))
+        Some((self.event(event, transient), rule))
     }
 
     fn handle(&self, storage: u32, copy: u32) -> u32 {
@@ -302,28 +309,28 @@ impl<'a> Expansion<'a> {
     }
 }
 
-/// Events from one position to another, with the groups among them.
-pub(super) struct Stretch<'a> {
+/// The events from one position to another, with the groups among them.
+pub(super) struct EventRange<'a> {
     events: &'a [Event],
     start: usize,
     end: usize,
     groups: &'a [Group],
 }
 
-impl<'a> Stretch<'a> {
+impl<'a> EventRange<'a> {
     fn part(&self, from: usize, to: usize) -> &'a [Event] {
         self.events.get(from..to).unwrap_or_default()
     }
 }
 
-/// What becomes of an event's handle from turn to turn of its group.
-enum Turns {
+/// How an event's handle changes from repeat to repeat of its group.
+enum HandleRule {
     Same,
-    /// Each copy has its own.
+    /// Each copy has its own handle.
     Own,
-    /// What the neighbour passed on, by the place among what is carried.
+    /// The storage that the neighbour passed on, by its place among the carries.
     Received(usize),
-    /// What the next turn receives, and the storage under whose handles it is kept, where it is.
+    /// The storage that the next repeat receives, and the storage under whose handles it is kept, if it is.
     Passed(usize, Option<u32>),
 }
 
@@ -338,21 +345,21 @@ mod tests {
     use crate::step;
     use crate::tape::{Folding, Machine};
 
-    fn course(trace: &Trace) -> Vec<(u64, bool)> {
+    fn expanded(trace: &Trace) -> Vec<(u64, bool)> {
         let expansion = Expansion::new(trace);
         let mut all = Vec::new();
-        let mut push = |event: Single| all.push((event.bytes, event.is_free));
+        let mut push = |event: ExpandedEvent| all.push((event.bytes, event.is_free));
         expansion.setup(&mut push);
         expansion.events(0, trace.events.len(), &mut push);
         all
     }
 
     /// Between two allocations the order of what is freed does not matter.
-    fn settled(mut course: Vec<(u64, bool)>) -> Vec<(u64, bool)> {
-        for run in course.chunk_by_mut(|a, b| a.1 && b.1) {
+    fn frees_sorted(mut events: Vec<(u64, bool)>) -> Vec<(u64, bool)> {
+        for run in events.chunk_by_mut(|a, b| a.1 && b.1) {
             run.sort_unstable();
         }
-        course
+        events
     }
 
     #[track_caller]
@@ -385,8 +392,8 @@ mod tests {
             (plain.parameters, plain.trainable)
         );
         let (folded, plain) = (
-            settled(course(&folded.trace)),
-            settled(course(&plain.trace)),
+            frees_sorted(expanded(&folded.trace)),
+            frees_sorted(expanded(&plain.trace)),
         );
         let differs = folded.iter().zip(&plain).position(|(a, b)| a != b);
         assert_eq!(

@@ -36,7 +36,7 @@ pub use card::SmallestCard;
 pub use engine::STEPS;
 #[cfg(test)]
 pub(crate) use engine::counting::runs_of;
-pub use expand::{Expansion, Single};
+pub use expand::{ExpandedEvent, Expansion};
 pub use explain::{TensorDetail, TensorGroup};
 pub use growth::Growth;
 pub use host::{Disk, Host, HostPart, HostUse};

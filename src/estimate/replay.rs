@@ -1,8 +1,8 @@
-//! What a run's steps ask of the allocator, and what they leave: the first steps once, then a step like all later ones.
+//! The requests of a run's steps to the allocator: the first steps once, then a step like all later ones.
 
 use super::Category;
 use super::engine::STEPS;
-use super::expand::{Expansion, Single};
+use super::expand::{ExpandedEvent, Expansion};
 use crate::allocator::{Allocator, Oom};
 use crate::tape::Trace;
 use crate::units::Bytes;
@@ -15,7 +15,7 @@ pub(super) enum Request {
         bytes: u64,
     },
     Free(u32),
-    /// A block of the step before is freed.
+    /// Frees a storage of the step before.
     FreeOld,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn replay(
                 allocator.malloc(first.saturating_add(handle), Bytes::new(bytes))?;
             }
             Request::Free(handle) => allocator.free(first.saturating_add(handle)),
-            // All that is left is freed at about the same time: a loop binds its names again.
+            // Everything left over is freed at about the same time, as a loop rebinds its names.
             Request::FreeOld => left.drain(..).for_each(|handle| allocator.free(handle)),
         }
     }
@@ -43,10 +43,10 @@ pub(super) fn replay(
 #[derive(Debug, Default)]
 pub(super) struct FirstSteps {
     pub events: Vec<Request>,
-    /// How many of them come before the first step.
+    /// How many of them precede the first step.
     pub setup: usize,
     pub handles: u32,
-    /// What is left to the next step, which frees it.
+    /// Handles that the next step frees.
     pub left: Vec<u32>,
     /// Bytes of each weight.
     pub weights: Vec<u64>,
@@ -90,11 +90,11 @@ impl FirstSteps {
     }
 }
 
-/// A step like all later ones: the last that a run shows.
+/// A step like all later ones: the last of the run.
 #[derive(Debug)]
 pub(super) struct SteadyStep {
     pub events: Vec<Request>,
-    /// What it leaves to the next, which frees it.
+    /// Handles that the next step frees.
     pub left: Vec<u32>,
     pub handles: u32,
 }
@@ -123,13 +123,13 @@ impl SteadyStep {
     }
 }
 
-/// Where a step begins among the events.
+/// The event at which a step begins.
 fn begins(trace: &Trace, step: u32) -> usize {
     let mark = trace.phase_starts.iter().find(|mark| mark.step == step);
     mark.map_or(trace.events.len(), |mark| mark.at)
 }
 
-/// When each live storage was allocated: 0 stands for none, or for before the first step.
+/// The age of each handle: 0 if it is not alive or was allocated before the first step.
 #[derive(Default)]
 struct Ages {
     of_handle: Vec<u8>,
@@ -142,8 +142,14 @@ impl Ages {
         self.of_handle.get(handle as usize).copied().unwrap_or(0)
     }
 
-    /// Records an event of the given age: freeing a block of another age is `FreeOld`.
-    fn follow(&mut self, trace: &Trace, event: Single, age: u8, requests: &mut Vec<Request>) {
+    /// Records an event of the given age: freeing a storage of another age is `FreeOld`.
+    fn follow(
+        &mut self,
+        trace: &Trace,
+        event: ExpandedEvent,
+        age: u8,
+        requests: &mut Vec<Request>,
+    ) {
         let Some(storage) = trace.storages.get(event.storage as usize) else {
             return;
         };

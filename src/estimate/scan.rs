@@ -1,25 +1,25 @@
-//! Reads a trace: how much is allocated when, and what is alive then.
+//! Reads a trace: how much is allocated at each instant, and what is alive there.
 
-use super::expand::{Expansion, Single, Stretch};
+use super::expand::{EventRange, ExpandedEvent, Expansion};
 use super::{Category, Instant, Phase};
 use crate::allocator::{Allocator, Card, Settings};
 use crate::order::Map;
 use crate::tape::{PhaseStart, Scope, Storage, Trace};
 use crate::units::Bytes;
 
-/// Into how many instants the course of a step is thinned, about.
+/// About how many instants the timeline of a step is thinned to.
 const INSTANTS: usize = 400;
 
 /// The peaks of one phase of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PhasePeak {
     pub mark: PhaseStart,
-    /// How many events of the phase have happened when the most is allocated.
+    /// How many events of the phase have happened at its peak.
     pub at: usize,
     pub bytes: u64,
     /// Allocated when the phase ends.
     pub end: u64,
-    /// Where the phase ends among the recorded events.
+    /// The recorded event at which the phase ends.
     pub until: usize,
 }
 
@@ -28,16 +28,16 @@ pub struct PhasePeak {
 pub struct Peaks {
     pub setup: u64,
     pub phases: Vec<PhasePeak>,
-    /// What the allocator holds at most.
+    /// The most that the allocator reserves.
     pub reserved: u64,
-    /// The course of the last step, thinned: of each stretch of events the highest, so that no peak is lost.
-    course: Vec<Point>,
+    /// The last step's timeline, thinned to the highest point of each interval, so that no peak is lost.
+    points: Vec<Point>,
 }
 
-/// The highest of a stretch of events, the earliest where several are equal.
+/// The highest point of an interval of events, the earliest of equals.
 #[derive(Clone, Copy, Debug)]
 struct Point {
-    /// Its place among the phases.
+    /// The index of its phase.
     phase: usize,
     /// How many events of the phase have happened.
     at: usize,
@@ -45,12 +45,12 @@ struct Point {
 }
 
 impl Peaks {
-    /// Follows the events through the caching allocator: blocks are what it hands out.
+    /// Replays the events through the caching allocator, and counts the blocks it hands out.
     pub fn replayed(trace: &Trace, settings: &Settings) -> Self {
-        let expansion = Expansion::brief(trace);
+        let expansion = Expansion::with_transient(trace);
         let mut watch = Watch::new(settings);
-        let follow = |watch: &mut Watch, stretch: &Stretch| {
-            expansion.stretch(stretch, &mut |event| watch.event(event));
+        let follow = |watch: &mut Watch, range: &EventRange| {
+            expansion.visit(range, &mut |event| watch.event(event));
         };
         follow(&mut watch, &expansion.before());
         let setup = watch.live;
@@ -69,8 +69,8 @@ impl Peaks {
             .zip(&ends)
             .filter(|(mark, _)| drawn(mark));
         let events: usize = last.map(|(mark, end)| expansion.count(mark.at, *end)).sum();
-        watch.stretch = events.div_ceil(INSTANTS).max(1);
-        watch.course.reserve_exact(INSTANTS + 8);
+        watch.interval = events.div_ceil(INSTANTS).max(1);
+        watch.points.reserve_exact(INSTANTS + 8);
         let mut phases = Vec::with_capacity(trace.phase_starts.len());
         for (phase, (mark, &until)) in trace.phase_starts.iter().zip(&ends).enumerate() {
             let drawn = drawn(mark);
@@ -89,11 +89,11 @@ impl Peaks {
             setup,
             phases,
             reserved: watch.allocator.counters().reserved.peak.get(),
-            course: watch.course,
+            points: watch.points,
         }
     }
 
-    /// The highest of all, the earliest where several are equal.
+    /// The highest peak, the earliest of equals.
     pub fn highest(&self) -> Option<&PhasePeak> {
         self.phases
             .iter()
@@ -107,43 +107,43 @@ impl Peaks {
             .reduce(|best, next| if next.bytes > best.bytes { next } else { best })
     }
 
-    /// Where among the events an instant of the timeline lies.
+    /// The position of an instant of the timeline among the events.
     pub fn instant(&self, index: usize) -> Option<PhasePeak> {
-        let Point { phase, at, bytes } = *self.course.get(index)?;
+        let Point { phase, at, bytes } = *self.points.get(index)?;
         let phase = *self.phases.get(phase)?;
         Some(PhasePeak { at, bytes, ..phase })
     }
 
-    /// Of each instant of the timeline: the phase, how many events of it have happened, and what is allocated.
+    /// For each instant of the timeline its phase, how many events of it have happened, and what is allocated.
     pub(super) fn places(&self) -> impl Iterator<Item = (usize, usize, u64)> {
         let place = |point: &Point| (point.phase, point.at, point.bytes);
-        self.course.iter().map(place)
+        self.points.iter().map(place)
     }
 
-    /// The course of the last step, an instant a stretch of events.
+    /// The last step's timeline, one instant for each interval of events.
     pub fn timeline(&self) -> Vec<Instant> {
         let shown = |point: &Point| {
             let phase = self.phases.get(point.phase)?.mark.phase;
             let bytes = Bytes::new(point.bytes);
             Some(Instant { phase, bytes })
         };
-        self.course.iter().filter_map(shown).collect()
+        self.points.iter().filter_map(shown).collect()
     }
 }
 
-/// Follows the events of one phase after the other.
+/// Follows the events phase by phase.
 struct Watch {
     allocator: Allocator,
     live: u64,
     /// Events of the phase so far.
     happened: usize,
-    /// The highest of the phase, and of the stretch under way.
+    /// The highest point of the phase, and of the current interval.
     peak: Point,
     point: Point,
-    /// The event with which the stretch ends, and how long one is.
+    /// The event with which the interval ends, and how many events one has.
     closes: usize,
-    stretch: usize,
-    course: Vec<Point>,
+    interval: usize,
+    points: Vec<Point>,
 }
 
 impl Watch {
@@ -160,12 +160,12 @@ impl Watch {
             peak: start,
             point: start,
             closes: usize::MAX,
-            stretch: 1,
-            course: Vec::new(),
+            interval: 1,
+            points: Vec::new(),
         }
     }
 
-    /// Of phases that are drawn the course is kept.
+    /// The timeline keeps only phases that are drawn.
     fn begin(&mut self, phase: usize, drawn: bool) {
         self.happened = 0;
         self.peak = Point {
@@ -178,27 +178,27 @@ impl Watch {
             at: 1,
             bytes: 0,
         };
-        self.closes = if drawn { self.stretch } else { usize::MAX };
+        self.closes = if drawn { self.interval } else { usize::MAX };
     }
 
     fn end(&mut self, drawn: bool) {
-        if drawn && self.closes != self.happened + self.stretch {
-            self.course.push(self.point);
+        if drawn && self.closes != self.happened + self.interval {
+            self.points.push(self.point);
         }
     }
 
-    /// A card without limit never refuses.
+    /// A card without a limit never refuses.
     #[inline]
-    fn event(&mut self, event: Single) {
+    fn event(&mut self, event: ExpandedEvent) {
         let bytes = Bytes::new(event.bytes);
         if event.is_free {
             self.allocator.free(event.handle);
-        } else if event.goes && event.stream == 0 {
+        } else if event.transient && event.stream == 0 {
             let top = self.allocator.malloc_and_free(event.handle, bytes);
             self.happens(top.unwrap_or(self.live));
         } else {
             let _ = self.allocator.malloc_on(event.handle, bytes, event.stream);
-            if event.goes {
+            if event.transient {
                 self.happens(self.allocator.counters().allocated.current.get());
                 self.allocator.free(event.handle);
             }
@@ -217,14 +217,14 @@ impl Watch {
             }
         }
         if self.happened == self.closes {
-            self.course.push(self.point);
+            self.points.push(self.point);
             (self.point.at, self.point.bytes) = (self.happened + 1, 0);
-            self.closes += self.stretch;
+            self.closes += self.interval;
         }
     }
 }
 
-/// Blocks alive at an instant, each with how many copies of it there are.
+/// Storages alive at an instant, with their numbers of copies.
 pub type Alive = Vec<(u32, u64)>;
 
 /// What is alive at a peak.
@@ -243,7 +243,7 @@ pub fn alive_at(trace: &Trace, peak: &PhasePeak) -> Alive {
         .collect()
 }
 
-/// A row's repeats pass one storage on under two names; what one name owes the other pays.
+/// A row's repeats pass a storage on under two numbers: their counts are added up under one.
 fn settle(trace: &Trace, copies: &mut [i64]) {
     for (received, out) in trace.groups.iter().flat_map(|group| &group.carries) {
         let (received, out) = (*received as usize, *out as usize);
