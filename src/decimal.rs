@@ -43,7 +43,7 @@ pub fn decimal(text: &str) -> Option<f64> {
 fn exponent(text: &[u8]) -> Option<i32> {
     let text = std::str::from_utf8(text).ok()?;
     // Further out there is only zero and what is refused.
-    text.parse().ok().map(|it: i16| i32::from(it))
+    text.parse().ok().map(|number: i16| i32::from(number))
 }
 
 /// `kept` times ten to the power of `scale`; `lost` says that it has more digits than these.

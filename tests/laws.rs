@@ -205,9 +205,9 @@ fn checkpoints_keep_no_more() {
         if plain.model.id.starts_with("dreams") {
             continue;
         }
-        let kept = |it: &Scenario| {
-            let fine = it.check().is_empty();
-            fine.then(|| estimate(it).ok())
+        let kept = |scenario: &Scenario| {
+            let fine = scenario.check().is_empty();
+            fine.then(|| estimate(scenario).ok())
                 .flatten()
                 .map(|estimate| estimate.forward_end)
         };

@@ -124,7 +124,7 @@ impl Quick {
                 halves::whole(scenario).unwrap()
             });
         }
-        let passes = |it: &Scenario| halves::passes(it).unwrap();
+        let passes = |scenario: &Scenario| halves::passes(scenario).unwrap();
         let passes = known(&mut self.passes, halves::of_passes(scenario), passes);
         let mut turn = |key| {
             known(&mut self.turns, key, |scenario| {
@@ -254,9 +254,9 @@ fn the_ladder_is_the_shortest_of_the_cheapest_kind() {
 fn tiers_and_solvers_find_what_trying_every_value_finds() {
     for scenario in scenarios(count()) {
         let mut full = Full::default();
-        for it in tiers(&scenario, Allowed::ALL).unwrap() {
-            let goal = Goal::with_margin(1.0 - it.tier.target());
-            let start = match &it.ladder {
+        for tier in tiers(&scenario, Allowed::ALL).unwrap() {
+            let goal = Goal::with_margin(1.0 - tier.tier.target());
+            let start = match &tier.ladder {
                 Some(ladder) => ladder.steps.last().map(|step| step.scenario.clone()),
                 None => Some(scenario.clone()),
             };
@@ -265,8 +265,8 @@ fn tiers_and_solvers_find_what_trying_every_value_finds() {
                 run.is_some_and(|run| full.met(&run, goal))
             };
             let expected = all(&scenario).into_iter().find(fits);
-            let found = it.scenario.as_ref().map(|run| run.data.micro_batch);
-            assert_eq!(found, expected, "{:?} {scenario:?}", it.tier);
+            let found = tier.scenario.as_ref().map(|run| run.data.micro_batch);
+            assert_eq!(found, expected, "{:?} {scenario:?}", tier.tier);
         }
     }
 }
@@ -496,18 +496,18 @@ fn what_is_never_worse_is_never_worse_as_pruning_takes_for_granted() {
         let Ok(before) = halves::whole(&scenario) else {
             continue;
         };
-        for it in MOVES.iter().filter(|mv| mv.never_worse) {
-            let Some(changed) = (it.apply)(&scenario) else {
+        for mv in MOVES.iter().filter(|mv| mv.never_worse) {
+            let Some(changed) = (mv.apply)(&scenario) else {
                 continue;
             };
-            if !seen.contains(&it.id) {
-                seen.push(it.id);
+            if !seen.contains(&mv.id) {
+                seen.push(mv.id);
             }
             let after = halves::whole(&changed).unwrap();
             let (a, b) = (before.step.expected.get(), after.step.expected.get());
             // Which tensors meet at the peak may change by a thousandth of it.
             let peak = before.peak.scale(1.001);
-            let id = it.id;
+            let id = mv.id;
             assert!(
                 after.peak <= peak,
                 "{id} {peak} {} {scenario:?}",

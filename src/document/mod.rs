@@ -127,47 +127,47 @@ impl<K: Into<String>> FromIterator<(K, Document)> for Document {
 }
 
 impl From<bool> for Document {
-    fn from(it: bool) -> Self {
-        Self::Bool(it)
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
     }
 }
 impl From<u64> for Document {
-    fn from(it: u64) -> Self {
-        Self::Int(it.into())
+    fn from(value: u64) -> Self {
+        Self::Int(value.into())
     }
 }
 impl From<u32> for Document {
-    fn from(it: u32) -> Self {
-        Self::Int(it.into())
+    fn from(value: u32) -> Self {
+        Self::Int(value.into())
     }
 }
 impl From<f64> for Document {
-    fn from(it: f64) -> Self {
-        Self::Number(it)
+    fn from(value: f64) -> Self {
+        Self::Number(value)
     }
 }
 impl From<&str> for Document {
-    fn from(it: &str) -> Self {
-        Self::Text(it.into())
+    fn from(value: &str) -> Self {
+        Self::Text(value.into())
     }
 }
 impl From<String> for Document {
-    fn from(it: String) -> Self {
-        Self::Text(it)
+    fn from(value: String) -> Self {
+        Self::Text(value)
     }
 }
 impl From<Vec<String>> for Document {
-    fn from(it: Vec<String>) -> Self {
-        Self::List(it.into_iter().map(Self::Text).collect())
+    fn from(value: Vec<String>) -> Self {
+        Self::List(value.into_iter().map(Self::Text).collect())
     }
 }
 impl From<crate::units::Bytes> for Document {
-    fn from(it: crate::units::Bytes) -> Self {
-        Self::Int(it.get().into())
+    fn from(value: crate::units::Bytes) -> Self {
+        Self::Int(value.get().into())
     }
 }
 impl<T: Into<Document>> From<Option<T>> for Document {
-    fn from(it: Option<T>) -> Self {
-        it.map_or(Self::Null, Into::into)
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
     }
 }

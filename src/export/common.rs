@@ -64,7 +64,7 @@ pub(super) fn exports(scenario: &Scenario) -> String {
 /// The environment that every process of the run needs: names and values.
 pub(super) fn environment(scenario: &Scenario) -> Vec<(&'static str, String)> {
     // The same value under both names is right for every version; different ones would not be.
-    let both = |it: String| shell::ALLOCATOR_NAMES.map(|name| (name, it.clone()));
+    let both = |conf: String| shell::ALLOCATOR_NAMES.map(|name| (name, conf.clone()));
     allocator(scenario)
         .map(both)
         .into_iter()

@@ -82,8 +82,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut document = document.and(trainer::arguments(scenario, &asked));
     if let Document::Map(entries) = &mut document {
         // Checkpointing and Liger have their own words here.
-        let own = |it: &Entry| {
-            it.key.starts_with("gradient_checkpointing") || it.key == "use_liger_kernel"
+        let own = |entry: &Entry| {
+            entry.key.starts_with("gradient_checkpointing") || entry.key == "use_liger_kernel"
         };
         entries.retain(|entry| !own(entry));
     }

@@ -163,7 +163,7 @@ impl<'a> Take<'a> {
         let Some(name) = self.text(class) else {
             return;
         };
-        let option = |it: &mut Self, name: &str| it.switch(&format!("{options}{name}"));
+        let option = |take: &mut Self, name: &str| take.switch(&format!("{options}{name}"));
         let (fused, foreach) = (option(self, "fused"), option(self, "foreach"));
         let momentum = self.value(&format!("{options}momentum"));
         let known = match name.rsplit('.').next().unwrap_or(name) {
@@ -193,8 +193,8 @@ impl<'a> Take<'a> {
     pub(super) fn finish(self, without_effect: &[&str]) -> Imported {
         let mut imported = self.imported;
         let said = |leaf: &&Leaf| {
-            let covers = |it: &&str| {
-                let below = leaf.path.strip_prefix(*it);
+            let covers = |key: &&str| {
+                let below = leaf.path.strip_prefix(*key);
                 below.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
             };
             !leaf.used && *leaf.value != Document::Null && !without_effect.iter().any(covers)

@@ -130,9 +130,9 @@ mod tests {
 
     #[test]
     fn a_batch_is_its_product_and_its_distance_from_the_wanted_one() {
-        let check = |it: Batch, shown: &str, nearest| {
-            assert_eq!(it.to_string(), shown);
-            assert_eq!(it.nearest_accumulation(), nearest);
+        let check = |batch: Batch, shown: &str, nearest| {
+            assert_eq!(batch.to_string(), shown);
+            assert_eq!(batch.nearest_accumulation(), nearest);
         };
         check(batch(8, 1, 1, 0), "8 × 1 × 1 = 8", None);
         check(

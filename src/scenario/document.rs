@@ -124,8 +124,8 @@ fn collect(
 /// A value as the text that `Setting::set` reads.
 fn text(kind: ValueType, value: &Document) -> Option<String> {
     // A comma inside an item would make two of it.
-    let item = |it: &Document| scalar(it).filter(|text| !text.contains(','));
-    let pair = |it: &Entry| item(&it.value).map(|value| format!("{}={value}", it.key));
+    let item = |document: &Document| scalar(document).filter(|text| !text.contains(','));
+    let pair = |entry: &Entry| item(&entry.value).map(|value| format!("{}={value}", entry.key));
     match (kind, value) {
         (ValueType::Words, Document::List(items)) => {
             let items: Option<Vec<String>> = items.iter().map(item).collect();

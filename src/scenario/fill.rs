@@ -48,7 +48,7 @@ pub(crate) fn filled<'a>(
 /// The software that was asked for.
 fn software<'a>(given: &impl Fn(&Setting) -> Option<&'a str>) -> Stack {
     let mut scenario = Scenario::default();
-    let of_software = |it: &&Setting| it.section() == "stack";
+    let of_software = |setting: &&Setting| setting.section() == "stack";
     for setting in settings::all().iter().filter(of_software) {
         if let Some(value) = given(setting) {
             // What is wrong with it is said where the scenario is filled.
@@ -71,7 +71,7 @@ fn parent_turned_off<'a>(
 
 /// Whether another setting of the same parent was asked for.
 fn sibling_asked<'a>(setting: &Setting, given: &impl Fn(&Setting) -> Option<&'a str>) -> bool {
-    let of_parent = |it: &&Setting| it.parent == setting.parent;
+    let of_parent = |other: &&Setting| other.parent == setting.parent;
     let mut siblings = settings::all().iter().filter(of_parent);
     setting.parent.is_some() && siblings.any(|sibling| given(sibling).is_some())
 }

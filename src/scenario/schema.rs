@@ -193,7 +193,7 @@ pub fn markdown() -> String {
         text.push_str(&format!(
             "### {title}\n\n| field | link key | accepts | default | what it is, and what it means for memory |\n|---|---|---|---|---|\n"
         ));
-        let of_section = |it: &&Setting| it.section() == *section;
+        let of_section = |setting: &&Setting| setting.section() == *section;
         for setting in settings::all().iter().filter(of_section) {
             let default = setting.default();
             let default = if default.is_empty() {
@@ -232,18 +232,18 @@ mod tests {
             Some(Document::Number(it)) => Some(*it),
             _ => None,
         };
-        let within = |it: f64| {
-            whole("minimum").is_none_or(|low| low <= it)
-                && whole("maximum").is_none_or(|high| it <= high)
+        let within = |number: f64| {
+            whole("minimum").is_none_or(|low| low <= number)
+                && whole("maximum").is_none_or(|high| number <= high)
         };
         let is = |name: &str| match schema.get("type") {
             Some(Document::List(all)) => all.contains(&name.into()),
             Some(it) => *it == name.into(),
             None => true,
         };
-        let listed = |it: &Document| match schema.get("enum") {
-            Some(Document::List(all)) => all.contains(it),
-            _ => schema.get("const").is_none_or(|only| only == it),
+        let listed = |document: &Document| match schema.get("enum") {
+            Some(Document::List(all)) => all.contains(document),
+            _ => schema.get("const").is_none_or(|only| only == document),
         };
         if let Some(Document::List(all)) = schema.get("oneOf") {
             return all.iter().filter(|option| allows(option, document)).count() == 1;

@@ -75,12 +75,12 @@ fn layers(stack: &Stack) -> Vec<(&'static catalog::Stack, (u8, u8))> {
     let Some(trainer) = catalog::stack(stack.trainer.id()) else {
         return Vec::new();
     };
-    let named = |it: &catalog::Stack| match it.id {
+    let named = |library: &catalog::Stack| match library.id {
         "torch" => stack.torch,
         "transformers" => stack.transformers,
         "peft" => stack.peft,
         id if id == trainer.id && stack.trainer_version != (0, 0) => stack.trainer_version,
-        _ => it.last,
+        _ => library.last,
     };
     std::iter::once(trainer)
         .chain(trainer.on.iter().filter_map(|id| catalog::stack(id)))
@@ -234,10 +234,10 @@ mod tests {
     fn what_was_taken_is_listed_with_its_source() {
         let scenario = share::read("v=1&trainer=trl&ckpt=none&trainer_version=1.6").scenario;
         let all = brought(&scenario);
-        let line = |it: &Brought| {
-            let (major, minor) = it.version;
-            let from = format!("{} {major}.{minor}", it.stack.name);
-            (it.setting.path, it.value, from, it.holds)
+        let line = |brought: &Brought| {
+            let (major, minor) = brought.version;
+            let from = format!("{} {major}.{minor}", brought.stack.name);
+            (brought.setting.path, brought.value, from, brought.holds)
         };
         let lines: Vec<_> = all.iter().map(line).collect();
         assert_eq!(
@@ -281,8 +281,8 @@ mod tests {
             scenario.stack.trainer = Trainer::ALL[dice.below(12) as usize];
             let link = share::write(&scenario);
             assert_eq!(share::read(&link).scenario, scenario, "{link}");
-            for it in brought(&scenario) {
-                let key = format!("&{}=", it.setting.key);
+            for default in brought(&scenario) {
+                let key = format!("&{}=", default.setting.key);
                 assert!(link.contains(&key), "{link} says no {key}");
             }
         }

@@ -61,12 +61,12 @@ pub(super) fn sizes(text: &str) -> Option<Map<String, u64>> {
         is_key(key).then(|| (key.to_string(), value))
     };
     let mut sizes = Map::new();
-    for it in &pairs {
-        if let Some(text) = it.strip_prefix("irreps=") {
-            sizes.extend(Irreps::parse(text).ok()?.sizes());
+    for text in &pairs {
+        if let Some(irreps) = text.strip_prefix("irreps=") {
+            sizes.extend(Irreps::parse(irreps).ok()?.sizes());
             continue;
         }
-        let (key, value) = pair(it)?;
+        let (key, value) = pair(text)?;
         sizes.insert(key, value);
     }
     Some(sizes)

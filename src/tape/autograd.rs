@@ -388,7 +388,10 @@ impl Tape {
             }
         }
         // A leaf that is not a parameter lives as long as the graph, and so does its gradient.
-        for param in leaves.iter().filter(|it: &&Rc<Param>| it.is_leaf_tensor()) {
+        for param in leaves
+            .iter()
+            .filter(|param: &&Rc<Param>| param.is_leaf_tensor())
+        {
             self.hold_with_graph(&param.tensor());
         }
         drop(leaves);

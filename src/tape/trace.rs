@@ -115,8 +115,8 @@ pub struct Kernel {
 
 impl Kernel {
     fn same(&self, other: &Self) -> bool {
-        let work = |it: &Self| (it.flops.to_bits(), it.bytes_moved.to_bits());
-        let what = |it: &Self| (it.dtype, it.phase);
+        let work = |kernel: &Self| (kernel.flops.to_bits(), kernel.bytes_moved.to_bits());
+        let what = |kernel: &Self| (kernel.dtype, kernel.phase);
         work(self) == work(other) && what(self) == what(other) && self.op == other.op
     }
 }

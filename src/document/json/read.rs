@@ -190,7 +190,7 @@ impl Reader<'_> {
 
     fn four_digits(&mut self) -> Result<u32, String> {
         let digits = self.text.get(self.at..self.at + 4);
-        let hex = |it: &&str| it.bytes().all(|b| b.is_ascii_hexdigit());
+        let hex = |text: &&str| text.bytes().all(|b| b.is_ascii_hexdigit());
         let code = digits
             .filter(hex)
             .and_then(|digits| u32::from_str_radix(digits, 16).ok());

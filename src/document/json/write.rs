@@ -56,7 +56,7 @@ fn nested<T>(
     text.push(ends[1]);
 }
 
-fn string(it: &str, text: &mut String) {
+fn string(value: &str, text: &mut String) {
     text.push('"');
     for c in it.chars() {
         match c {

@@ -79,8 +79,8 @@ fn is_block(text: &str) -> bool {
         && text.lines().all(plain)
 }
 
-fn block(it: &str, depth: usize, text: &mut String) {
-    for line in it.lines() {
+fn block(value: &str, depth: usize, text: &mut String) {
+    for line in value.lines() {
         if !line.is_empty() {
             indent(depth, text);
             text.push_str(line);
@@ -146,7 +146,7 @@ fn inline(document: &Document) -> String {
             format!("[{}]", items.join(", "))
         }
         Document::Map(entries) => {
-            let pair = |it: &Entry| format!("{}: {}", scalar(&it.key), inline(&it.value));
+            let pair = |entry: &Entry| format!("{}: {}", scalar(&entry.key), inline(&entry.value));
             let entries: Vec<String> = entries.iter().map(pair).collect();
             format!("{{{}}}", entries.join(", "))
         }

@@ -143,7 +143,8 @@ impl Reading<'_> {
     /// What would make another network of it.
     fn refuse_others(&mut self, document: &Document, kind: &ModelType) {
         for key in ACTIVATIONS {
-            let runs = |it: &str| kind.activations.split(' ').any(|known| known == it);
+            let runs =
+                |activation: &str| kind.activations.split(' ').any(|known| known == activation);
             if let Some(it) = text(document, key)
                 && !kind.activations.is_empty()
                 && !runs(it)
@@ -299,9 +300,9 @@ fn differences(entry: &ModelEntry, wanted: &Wanted) -> Map<String, u64> {
 }
 
 fn known(key: &str, kind: &ModelType) -> bool {
-    let listed = |it: &&str| match it.strip_suffix('*') {
+    let listed = |pattern: &&str| match pattern.strip_suffix('*') {
         Some(start) => key.starts_with(start),
-        None => *it == key,
+        None => *pattern == key,
     };
     WITHOUT_EFFECT.iter().any(listed)
         || ACTIVATIONS.contains(&key)

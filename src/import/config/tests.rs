@@ -33,9 +33,9 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
         );
         let mut scenario = imported.scenario;
         let mut preset = Scenario::of_model(model);
-        for it in [&mut scenario, &mut preset] {
-            it.data.micro_batch = 1;
-            it.data.sequence = it.data.sequence.min(128);
+        for scenario in [&mut scenario, &mut preset] {
+            scenario.data.micro_batch = 1;
+            scenario.data.sequence = scenario.data.sequence.min(128);
         }
         // Without dropout in the file there is none in the run.
         preset.training.dropout = scenario.training.dropout;

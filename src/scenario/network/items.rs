@@ -319,9 +319,9 @@ impl Item {
 impl FieldType {
     fn accepts(self, value: &str) -> bool {
         const LONGEST: usize = 200;
-        let expression = |it: &str| {
+        let expression = |text: &str| {
             let sign = |c: char| c.is_ascii_alphanumeric() || "_+-*/() ".contains(c);
-            !it.is_empty() && it.len() <= LONGEST && it.chars().all(sign)
+            !text.is_empty() && text.len() <= LONGEST && text.chars().all(sign)
         };
         match self {
             Self::Size => expression(value),

@@ -235,8 +235,9 @@ impl Planner {
     }
 
     fn shape_of(&self, at: &str, text: &str) -> Result<Vec<u64>, Problem> {
-        let size = |it: &str| {
-            expression::value(it, &self.sizes).map_err(|expected| Problem::new(at, it, expected))
+        let size = |text: &str| {
+            expression::value(text, &self.sizes)
+                .map_err(|expected| Problem::new(at, text, expected))
         };
         let shape: Vec<u64> = text.split(':').map(size).collect::<Result<_, _>>()?;
         Self::countable(at, &shape)?;

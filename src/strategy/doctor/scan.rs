@@ -20,9 +20,9 @@ pub(super) fn size_after(text: &str, marker: &str) -> Option<Bytes> {
 
 /// The size a text begins with; number and unit may stand together ("512MiB").
 pub(super) fn first_size(text: &str) -> Option<Bytes> {
-    let text = text.trim_start_matches(|it: char| it.is_whitespace() || it == ':');
+    let text = text.trim_start_matches(|c: char| c.is_whitespace() || c == ':');
     let end = text
-        .find(|it: char| !it.is_ascii_digit() && it != '.')
+        .find(|c: char| !c.is_ascii_digit() && c != '.')
         .unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
     let unit = rest.split_whitespace().next().unwrap_or("");
@@ -35,16 +35,16 @@ pub(super) fn first_size(text: &str) -> Option<Bytes> {
 
 /// The whole number a text begins with.
 pub(super) fn first_number(text: &str) -> Option<u64> {
-    let text = text.trim_start_matches(|it: char| !it.is_ascii_digit());
+    let text = text.trim_start_matches(|c: char| !c.is_ascii_digit());
     let end = text
-        .find(|it: char| !it.is_ascii_digit())
+        .find(|c: char| !c.is_ascii_digit())
         .unwrap_or(text.len());
     text[..end].parse().ok()
 }
 
 /// PyTorch and `nvidia-smi` mean powers of two whatever they write.
 fn size(number: &str, unit: &str) -> Option<Bytes> {
-    let number = number.trim_start_matches(|it: char| !it.is_ascii_digit());
+    let number = number.trim_start_matches(|c: char| !c.is_ascii_digit());
     let number = decimal(number)?;
     let unit: String = unit.chars().take_while(char::is_ascii_alphabetic).collect();
     let power = match unit.to_ascii_lowercase().as_str() {

@@ -232,10 +232,10 @@ impl Finder<'_> {
         let mut lowest = self.height(&set)?;
         loop {
             let mut next: Option<(Set, _)> = None;
-            for it in moves {
+            for mv in moves {
                 for whole_batch in [false, true] {
                     // Only what runs inside backward cannot be accumulated.
-                    let accumulates = it.group != Group::Stepping;
+                    let accumulates = mv.group != Group::Stepping;
                     if whole_batch && (accumulates || set.micro_batch.is_none()) {
                         continue;
                     }
@@ -243,12 +243,12 @@ impl Finder<'_> {
                     if whole_batch {
                         changed.micro_batch = None;
                     }
-                    let present = changed.moves.iter().position(|other| other.id == it.id);
+                    let present = changed.moves.iter().position(|other| other.id == mv.id);
                     if let Some(at) = present {
                         changed.moves.remove(at);
                     } else {
-                        changed.moves.retain(|other| other.group != it.group);
-                        changed.moves.push(it);
+                        changed.moves.retain(|other| other.group != mv.group);
+                        changed.moves.push(mv);
                     }
                     let height = self.height(&changed)?;
                     if height < lowest {
@@ -284,9 +284,9 @@ impl Finder<'_> {
         let mut set = self.lowest(moves, may_shrink)?;
         let batches = may_shrink.then(|| smaller(self.scenario));
         let all = sorted(set.moves.clone(), |a, b| b.cost.cmp(&a.cost));
-        for it in all {
+        for mv in all {
             let mut fewer = set.clone();
-            fewer.moves.retain(|other| other.id != it.id);
+            fewer.moves.retain(|other| other.id != mv.id);
             if self.fitting(&fewer.moves, batches.as_ref())?.is_some() {
                 set = fewer;
             }

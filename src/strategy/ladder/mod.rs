@@ -105,7 +105,7 @@ pub fn ladder(scenario: &Scenario, goal: Goal) -> Result<Ladder, Unsupported> {
 
 /// The set's steps, cheapest first, each with the estimate after it and those before it.
 fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Rung>, Unsupported> {
-    let place = |it: &Move| MOVES.iter().position(|other| other.id == it.id);
+    let place = |mv: &Move| MOVES.iter().position(|other| other.id == mv.id);
     let moves = sorted(set.moves.iter().copied(), |a, b| place(a).cmp(&place(b)));
     let mut order: Vec<Option<&'static Move>> = moves.into_iter().map(Some).collect();
     if set.micro_batch.is_some() {

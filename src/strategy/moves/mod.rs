@@ -284,17 +284,17 @@ mod tests {
             scenario.hardware.gpu = "rtx-4090".into();
             scenario.model.id = "llama-3.2-1b".into();
             let before = scenario.check();
-            for it in MOVES {
-                let Some(changed) = (it.apply)(&scenario) else {
+            for mv in MOVES {
+                let Some(changed) = (mv.apply)(&scenario) else {
                     continue;
                 };
-                assert_ne!(changed, scenario, "{}", it.id);
+                assert_ne!(changed, scenario, "{}", mv.id);
                 let now = changed.check();
-                assert!(now.len() <= before.len(), "{} {now:?}", it.id);
+                assert!(now.len() <= before.len(), "{} {now:?}", mv.id);
                 assert_eq!(changed.effective_batch(), scenario.effective_batch());
                 // Taken once, it is not offered again.
-                let again = (it.apply)(&changed);
-                assert!(again.is_none() || repeats(it.group), "{}", it.id);
+                let again = (mv.apply)(&changed);
+                assert!(again.is_none() || repeats(mv.group), "{}", mv.id);
             }
         }
     }
@@ -310,9 +310,13 @@ mod tests {
             assert!(Group::ALL.contains(&it.group));
         }
         assert!(Group::ALL.is_sorted());
-        for it in FOLKLORE {
-            assert!(find(it.id).is_none(), "{}", it.id);
-            assert!(it.claim.ends_with('.') && it.truth.ends_with('.') && !it.source.is_empty());
+        for belief in FOLKLORE {
+            assert!(find(belief.id).is_none(), "{}", belief.id);
+            assert!(
+                belief.claim.ends_with('.')
+                    && belief.truth.ends_with('.')
+                    && !belief.source.is_empty()
+            );
         }
     }
 
@@ -334,7 +338,7 @@ mod tests {
             settings::set(&mut wanted, name, value).unwrap();
         }
         assert_eq!(changed, wanted);
-        let peak = |it: &Scenario| quick_peak(it).unwrap().get() as f64;
+        let peak = |scenario: &Scenario| quick_peak(scenario).unwrap().get() as f64;
         let part = 1.0 - peak(&changed) / peak(&scenario);
         assert!(saved.contains(&part), "{moves:?} {part}");
     }

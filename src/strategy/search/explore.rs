@@ -308,7 +308,8 @@ impl Search {
             return;
         }
         let seconds = whole.step.expected.get();
-        let as_good = |it: &Point| it.peak <= whole.peak && it.time.expected.get() <= seconds;
+        let as_good =
+            |point: &Point| point.peak <= whole.peak && point.time.expected.get() <= seconds;
         if self.front.iter().any(as_good) {
             return;
         }

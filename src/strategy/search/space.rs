@@ -46,7 +46,7 @@ impl Space {
             .collect();
         let mut starts = vec![base.clone(), largest];
         starts.extend(affordable.iter().filter_map(|mv| mv.on(&base)));
-        let possible = |it: &&&Move| starts.iter().any(|start| it.on(start).is_some());
+        let possible = |mv: &&&Move| starts.iter().any(|start| mv.on(start).is_some());
         let of = |group: Group| -> Vec<&'static Move> {
             let of_group = affordable.iter().filter(|mv| mv.group == group);
             of_group.filter(|mv| possible(mv)).copied().collect()
