@@ -63,14 +63,14 @@ impl Trace {
                 at: start.at + later,
                 kernels: start.kernels + (kernels - first.kernels),
                 step,
-                ..it
+                ..start
             }));
         let groups = self.groups.partition_point(|group| group.start < first.at);
         let groups: Vec<Group> = self.groups.get(groups..).unwrap_or_default().to_vec();
         self.groups.extend(groups.into_iter().map(|group| Group {
             start: group.start + later,
             end: group.end + later,
-            ..it
+            ..group
         }));
         self.events.reserve_exact(later);
         self.events.extend_from_within(first.at..);

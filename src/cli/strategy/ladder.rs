@@ -70,7 +70,7 @@ pub(in crate::cli) fn ladder(args: &Args) -> Result<Answer, Refusal> {
         )
         .with(
             "steps",
-            Document::List(ladder.steps.iter().map(step).collect()),
+            Document::List(ladder.steps.iter().map(rung).collect()),
         )
         .with("alternatives", Document::List(alternatives.collect()))
         .with("exhaustive", ladder.exhaustive)
@@ -82,15 +82,15 @@ pub(in crate::cli) fn ladder(args: &Args) -> Result<Answer, Refusal> {
 
 fn rung(rung: &Rung) -> Document {
     Document::new()
-        .with("id", step.id)
-        .with("title", step.title.as_str())
-        .with("cost", step.cost.id())
-        .with("speed", step.speed)
-        .with("quality", step.quality)
-        .with("source", step.source)
-        .with("caveat", step.caveat)
-        .with("device", band(step.estimate.device))
-        .with("seconds", step.time.as_ref().map(|time| span(time.step)))
-        .with("fits", step.estimate.fits)
-        .with("link", link(&step.scenario))
+        .with("id", rung.id)
+        .with("title", rung.title.as_str())
+        .with("cost", rung.cost.id())
+        .with("speed", rung.speed)
+        .with("quality", rung.quality)
+        .with("source", rung.source)
+        .with("caveat", rung.caveat)
+        .with("device", band(rung.estimate.device))
+        .with("seconds", rung.time.as_ref().map(|time| span(time.step)))
+        .with("fits", rung.estimate.fits)
+        .with("link", link(&rung.scenario))
 }

@@ -58,7 +58,7 @@ fn nested<T>(
 
 fn string(value: &str, text: &mut String) {
     text.push('"');
-    for c in it.chars() {
+    for c in value.chars() {
         match c {
             '"' => text.push_str("\\\""),
             '\\' => text.push_str("\\\\"),
