@@ -28,6 +28,19 @@ impl Mesh {
         stages: 1,
     };
 
+    /// The groups of more than one GPU, by what they are for.
+    pub fn groups(&self) -> impl Iterator<Item = (&'static str, u32)> {
+        let all = [
+            ("replicas", self.data),
+            ("shards", self.shard),
+            ("tensor parallel", self.tensor),
+            ("context parallel", self.context),
+            ("expert parallel", self.expert),
+            ("pipeline", self.stages),
+        ];
+        all.into_iter().filter(|(_, size)| *size > 1)
+    }
+
     /// How many GPUs there are.
     pub fn gpus(&self) -> u64 {
         let groups = [

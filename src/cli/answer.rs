@@ -1,7 +1,9 @@
 //! What a command returns: an answer, or a refusal.
 
+use serde::Serialize;
+
 use crate::document::{Document, json};
-use crate::estimate::Unsupported;
+use crate::estimate::{Band, Unsupported};
 use crate::scenario::Problem;
 
 /// A command's answer, for people and for programs.
@@ -42,5 +44,21 @@ impl From<Vec<Problem>> for Refusal {
 impl From<Unsupported> for Refusal {
     fn from(unsupported: Unsupported) -> Self {
         Self(vec![format!("cannot be estimated: {unsupported}")])
+    }
+}
+
+/// A band as JSON has it; bytes are integers.
+pub(super) fn band(band: Band) -> Document {
+    Document::new()
+        .with("low", band.low)
+        .with("expected", band.expected)
+        .with("high", band.high)
+}
+
+/// The name that an enum has in JSON.
+pub(super) fn name(value: impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        _ => String::new(),
     }
 }

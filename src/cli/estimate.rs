@@ -1,10 +1,8 @@
 //! Commands that predict: `estimate` and `fit`.
 
-use serde::Serialize;
-
-use super::answer::{Answer, Refusal};
+use super::answer::{Answer, Refusal, band, name};
 use super::args::Args;
-use super::what;
+use super::{ranks, what};
 use crate::document::Document;
 use crate::estimate::{Band, Disk, Estimate, Fit, Host, Prediction, SmallestCard};
 use crate::scenario::{Scenario, stack};
@@ -25,7 +23,10 @@ pub(super) fn estimate(args: &Args) -> Result<Answer, Refusal> {
         .with("batch", batch(scenario))
         .with("defaults", defaults(scenario))
         .with("warnings", warnings.clone());
+    let ranks = prediction.ranks()?;
+    let document = ranks::in_document(document, scenario, ranks);
     let mut text = text(scenario, estimate, card.as_ref());
+    text.push_str(&ranks::table(scenario, ranks));
     let typical = prediction.typical()?;
     if let Some(typical) = typical {
         text.push_str(&format!(
@@ -159,21 +160,6 @@ fn defaults(scenario: &Scenario) -> Document {
             .with("note", default.fact.note)
     };
     Document::List(stack::brought(scenario).iter().map(row).collect())
-}
-
-pub(super) fn band(band: Band) -> Document {
-    Document::new()
-        .with("low", band.low)
-        .with("expected", band.expected)
-        .with("high", band.high)
-}
-
-/// The name that an enum has in JSON.
-fn name(value: impl Serialize) -> String {
-    match serde_json::to_value(value) {
-        Ok(serde_json::Value::String(name)) => name,
-        _ => String::new(),
-    }
 }
 
 fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -> String {

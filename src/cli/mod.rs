@@ -12,6 +12,7 @@ mod doctor;
 mod estimate;
 mod guide;
 mod lists;
+mod ranks;
 mod replay;
 mod score;
 mod snapshot;

@@ -28,7 +28,7 @@ pub(super) fn steps(prediction: &Prediction, count: usize) -> Result<StepSequenc
     StepSequence::record(batch_sizes(&case, count), warm_up, &mut |size, read| {
         let alike = SizeDistribution::of(&scenario.data).is_none();
         if alike && !interludes && edges.is_none() && size == scenario.data.sequence {
-            read(&prediction.first_steps()?.0.trace);
+            read(&prediction.first_steps()?.run.trace);
         } else {
             let sized = sized(&case, edges, size);
             let case = Case {

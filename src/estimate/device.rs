@@ -2,7 +2,7 @@
 
 use super::Band;
 use crate::catalog::{self, Process};
-use crate::scenario::Case;
+use crate::scenario::{Case, Scenario};
 use crate::tape::Machine;
 use crate::units::Bytes;
 
@@ -22,7 +22,7 @@ pub fn band(case: &Case, reserved: Band) -> Band {
     let process = Process {
         torch: case.scenario.stack.torch,
         os: case.scenario.hardware.os,
-        communicators: u32::from(case.scenario.hardware.gpus > 1),
+        communicators: communicators(case.scenario),
         // The desktop is not this process: it is taken off what is usable.
         display: false,
     };
@@ -33,6 +33,15 @@ pub fn band(case: &Case, reserved: Band) -> Band {
             expected: band.expected + part.overhead.expected,
             high: band.high + part.overhead.high,
         })
+}
+
+/// NCCL's communicators in one process: one for each group of the mesh that it is in, which all have buffers of their own.
+pub fn communicators(scenario: &Scenario) -> u32 {
+    if scenario.hardware.gpus < 2 {
+        return 0;
+    }
+    let groups = u32::try_from(scenario.mesh().groups().count());
+    groups.unwrap_or(u32::MAX).max(1)
 }
 
 /// What `nvidia-smi` shows beyond what torch reserves.
@@ -97,6 +106,8 @@ mod tests {
         let half = [("mem", "20000"), ("fraction", "0.5")];
         assert_eq!(with(&half).0, Some(Bytes::mib(10_000) + plain.1));
         assert!(with(&[("os", "wsl")]).0 >= plain.0);
-        assert!(with(&[("gpus", "2")]).1 > plain.1);
+        let one_group = with(&[("gpus", "8")]).1;
+        assert!(one_group > plain.1);
+        assert!(with(&[("gpus", "8"), ("tp", "2")]).1 > one_group);
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Band, Category, Part, Phase, PhasePeak, alive_at, resume};
 use crate::catalog::Os;
-use crate::scenario::{Checkpointing, Offload, Optimizer, Parallelism, Scenario, Trainer};
+use crate::scenario::{Checkpointing, Offload, Optimizer, Scenario, Trainer};
 use crate::step::Run;
 use crate::tape::{PhaseStart, Trace};
 use crate::units::Bytes;
@@ -153,10 +153,7 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
     let runtime = &scenario.runtime;
     let hardware = &scenario.hardware;
     let nodes = u64::from(hardware.nodes.max(1));
-    let processes = match scenario.parallel.strategy {
-        Parallelism::None => 1,
-        _ => u64::from(hardware.gpus).div_ceil(nodes).max(1),
-    };
+    let processes = scenario.mesh().gpus().div_ceil(nodes).max(1);
     let workers = u64::from(runtime.workers);
     let waiting = workers.saturating_mul(u64::from(runtime.prefetch));
     let mut parts = Vec::new();

@@ -21,6 +21,7 @@ mod names;
 mod outcome;
 mod prediction;
 mod quick;
+mod ranks;
 mod replay;
 mod resume;
 mod scan;
@@ -44,6 +45,7 @@ pub use many_steps::{LoopOptions, ManySteps, Retained, StepMemory, StepSequence}
 pub use names::{linear_layers, unmatched};
 pub use outcome::{Band, Estimate, Fit, Instant, Part};
 pub use prediction::{At, Prediction};
+pub use ranks::RankMemory;
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use size_distribution::{Collation, SizeDistribution, at_least_once};
 pub use uncertainty::Doubts;
@@ -52,21 +54,18 @@ pub use unsupported::Unsupported;
 use crate::scenario::{Case, Scenario};
 use crate::step::Detail;
 use crate::units::Bytes;
-use engine::Engine;
 
 /// What a training step of this scenario needs.
 pub fn estimate(scenario: &Scenario) -> Result<Estimate, Unsupported> {
     let decides = deciding(scenario);
     let case = Case::of(&decides);
-    let (run, peaks) = prediction::first_steps(&case, Detail::Kernels)?;
-    assess::estimate(&case, &run, &peaks)
+    ranks::fullest(&case, Detail::Kernels)?.estimate(&case)
 }
 
 /// The allocated peak alone, without the allocator's own slack: what a search over thousands of scenarios needs.
 /// One steady step; never more than `estimate` says, and less by the allocator's rounding of large blocks only.
 pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
-    let run = Engine::of(&Case::of(&deciding(scenario)))?.steady_step(Detail::Memory)?;
-    Ok(Bytes::new(quick::peak(&run.trace)))
+    ranks::quick_peak(&Case::of(&deciding(scenario)))
 }
 
 #[cfg(test)]

@@ -6,14 +6,15 @@ use std::sync::OnceLock;
 use super::batch_sizes::{deciding, typical};
 use super::card::{self, SmallestCard};
 use super::engine::Engine;
-use super::expand::Expansion;
 use super::explain::{self, TensorDetail, TensorGroup};
+use super::ranks::{self, FirstSteps, RankMemory};
 use super::time::{self, StepTime};
 use super::{
-    Category, Estimate, Part, Peaks, StepSequence, Unsupported, alloc_conf, assess, batch_sizes,
-    category_timeline, estimate, names,
+    Category, Estimate, Part, StepSequence, Unsupported, batch_sizes, category_timeline, estimate,
+    names,
 };
 use crate::catalog::{Gpu, ModelEntry};
+use crate::mesh::Rank;
 use crate::scenario::{Case, Checkpointing, Problem, Scenario};
 use crate::step::{Detail, Run};
 
@@ -25,11 +26,13 @@ pub struct Prediction {
     deciding: Option<Scenario>,
     gpu: Option<&'static Gpu>,
     model: Option<&'static ModelEntry>,
-    first_steps: Once<(Run, Peaks)>,
+    /// Of the rank that holds most.
+    first_steps: Once<FirstSteps>,
     /// The first steps with a note of each tensor's shape and of what saves it.
-    noted_steps: Once<(Run, Peaks)>,
+    noted_steps: Once<FirstSteps>,
     steady_step: Once<Run>,
     estimate: Once<Estimate>,
+    ranks: Once<Vec<RankMemory>>,
     typical: Once<Option<Estimate>>,
     step_time: Once<StepTime>,
     smallest_card: Once<Option<SmallestCard>>,
@@ -68,6 +71,7 @@ impl Prediction {
             noted_steps: Once::default(),
             steady_step: Once::default(),
             estimate: Once::default(),
+            ranks: Once::default(),
             typical: Once::default(),
             step_time: Once::default(),
             smallest_card: Once::default(),
@@ -84,6 +88,7 @@ impl Prediction {
             scenario: &self.scenario,
             gpu: self.gpu,
             model: self.model,
+            rank: Rank::default(),
         }
     }
 
@@ -95,12 +100,18 @@ impl Prediction {
         }
     }
 
-    /// What a training step needs; of the largest batch, where samples vary.
+    /// What a training step needs on the rank that holds most; of the largest batch, where samples vary.
     pub fn estimate(&self) -> Result<&Estimate, Unsupported> {
-        self.estimate.get(|| {
-            let (run, peaks) = self.first_steps()?;
-            assess::estimate(&self.deciding(), run, peaks)
-        })
+        self.estimate
+            .get(|| self.first_steps()?.estimate(&self.deciding()))
+    }
+
+    /// What each rank needs, of those that differ: the stages of a pipeline, and the first and the last shard.
+    pub fn ranks(&self) -> Result<&[RankMemory], Unsupported> {
+        let found = self
+            .ranks
+            .get(|| ranks::all(&self.deciding(), self.first_steps()?, self.estimate()?));
+        found.map(Vec::as_slice)
     }
 
     /// What a step with a typical batch needs, where the largest decides.
@@ -114,7 +125,7 @@ impl Prediction {
 
     /// The tensors that are alive at an instant, the largest group first; none beyond the end of the timeline.
     pub fn tensors(&self, at: At) -> Result<Vec<TensorGroup>, Unsupported> {
-        let (run, peaks) = self.first_steps()?;
+        let FirstSteps { run, peaks, .. } = self.first_steps()?;
         let instant = match at {
             At::Peak => peaks.highest().copied(),
             At::Instant(index) => peaks.instant(index),
@@ -124,15 +135,16 @@ impl Prediction {
 
     /// What is allocated at each instant of the estimate's timeline, by category.
     pub fn timeline_by_category(&self) -> Result<Vec<Vec<Part<Category>>>, Unsupported> {
-        let (run, peaks) = self.first_steps()?;
+        let FirstSteps { run, peaks, .. } = self.first_steps()?;
         Ok(category_timeline::of(&run.trace, peaks))
     }
 
     /// The tensors that are alive at the peak inside a module, whose path has `*` for numbers; the largest group first.
     pub fn tensors_in(&self, module: &str) -> Result<Vec<TensorDetail>, Unsupported> {
-        let (run, peaks) = self
-            .noted_steps
-            .get(|| first_steps(&self.deciding(), Detail::Tensors))?;
+        let FirstSteps { run, peaks, .. } = self.noted_steps.get(|| {
+            let fullest = self.first_steps()?.rank;
+            ranks::first_steps(&self.deciding().on(fullest), Detail::Tensors)
+        })?;
         let peak = peaks.highest();
         Ok(peak.map_or_else(Vec::new, |peak| explain::inside(&run.trace, peak, module)))
     }
@@ -140,7 +152,7 @@ impl Prediction {
     /// The smallest GPU memory on which the steps run; `None` where they run on none.
     pub fn smallest_card(&self) -> Result<Option<SmallestCard>, Unsupported> {
         let found = self.smallest_card.get(|| {
-            let (run, _) = self.first_steps()?;
+            let FirstSteps { run, .. } = self.first_steps()?;
             Ok(card::smallest(&self.deciding(), &run.trace))
         });
         found.copied()
@@ -191,29 +203,16 @@ impl Prediction {
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// The first steps, and the allocator's replay of them.
-    pub(super) fn first_steps(&self) -> Result<&(Run, Peaks), Unsupported> {
+    /// The first steps of the rank that holds most.
+    pub(super) fn first_steps(&self) -> Result<&FirstSteps, Unsupported> {
         self.first_steps
-            .get(|| first_steps(&self.deciding(), Detail::Kernels))
+            .get(|| ranks::fullest(&self.deciding(), Detail::Kernels))
     }
 
     fn steady_step(&self) -> Result<&Run, Unsupported> {
         let run = || Engine::of(&self.case())?.steady_step(Detail::Kernels);
         self.steady_step.get(run)
     }
-}
-
-/// A case's first steps, and the allocator's replay of them.
-pub(super) fn first_steps(case: &Case, detail: Detail) -> Result<(Run, Peaks), Unsupported> {
-    /// Events of all steps, each layer's told: a replay takes a second for some five million.
-    const MOST_EVENTS: usize = 4_000_000;
-    let run = Engine::of(case)?.first_steps(detail)?;
-    if Expansion::new(&run.trace).count(0, run.trace.events.len()) > MOST_EVENTS {
-        return Err(Unsupported::TooMuchWork);
-    }
-    let settings = alloc_conf::settings(&case.scenario.runtime);
-    let peaks = Peaks::replayed(&run.trace, &settings);
-    Ok((run, peaks))
 }
 
 /// An answer that is worked out once.

@@ -9,7 +9,9 @@ mod zero;
 use std::rc::Rc;
 
 use crate::mesh::{Mesh, Rank};
-use crate::scenario::{Case, Parallel, Parallelism, PolicyType, Precision, Trainer, Training};
+use crate::scenario::{
+    Case, Parallel, Parallelism, PolicyType, Precision, Trainer, Training, Wrap,
+};
 use crate::tape::Tape;
 pub use fsdp1::FullyShardedDataParallel;
 pub use fsdp2::FullyShard;
@@ -40,13 +42,13 @@ impl World {
         hidden: None,
     };
 
-    /// The first rank of a scenario's job. What its trainer decides is decided here.
+    /// One rank of a scenario's job. What its trainer decides is decided here.
     pub fn of_case(case: &Case) -> Self {
         let scenario = case.scenario;
         let trainer = scenario.stack.trainer;
         let mut world = Self {
             mesh: scenario.mesh(),
-            rank: Rank::default(),
+            rank: case.rank,
             parallel: scenario.parallel,
             trainer,
             hidden: case.listed_size("hidden"),
@@ -56,6 +58,13 @@ impl World {
             Precision::AmpFp16 => PolicyType::Fp16,
             _ => PolicyType::Own,
         };
+        if matches!(
+            world.parallel.strategy,
+            Parallelism::Fsdp2 | Parallelism::Hsdp
+        ) {
+            // GPUs that share a sequence hold equal weights: `dp_shard_cp` of torchtitan and of accelerate.
+            world.mesh.shard = world.mesh.shard.saturating_mul(world.mesh.context);
+        }
         let parallel = &mut world.parallel;
         if parallel.param_dtype == PolicyType::Auto {
             parallel.param_dtype = half;
@@ -88,6 +97,33 @@ impl World {
                 ..Parallel::DEFAULT
             },
             ..Self::ALONE
+        }
+    }
+
+    /// Which modules FSDP gathers as one.
+    pub fn wrap(&self) -> Wrap {
+        match self.parallel.wrap {
+            // accelerate's `fsdp2_prepare_model` and torchtitan's `apply_fsdp`.
+            Wrap::Auto if is_accelerate(self.trainer) => Wrap::Ends,
+            Wrap::Auto if self.trainer == Trainer::Torchtitan => Wrap::Ends,
+            Wrap::Auto => Wrap::Layers,
+            wrap => wrap,
+        }
+    }
+
+    /// The model's hidden size, where the trainer works out DeepSpeed's sizes from it.
+    pub fn auto_hidden(&self) -> Option<u64> {
+        self.hidden.filter(|_| is_accelerate(self.trainer))
+    }
+
+    /// Over how many ranks something is divided, so that the last may have less than the first.
+    pub fn shards(&self) -> u32 {
+        let divides_states =
+            self.parallel.partition_optimizer && self.parallel.strategy == Parallelism::Ddp;
+        if divides_states {
+            self.mesh.data
+        } else {
+            self.mesh.shard
         }
     }
 

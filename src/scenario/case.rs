@@ -2,8 +2,9 @@
 
 use super::Scenario;
 use crate::catalog::{self, Gpu, ModelEntry};
+use crate::mesh::Rank;
 
-/// A scenario with the catalogue's entries for its GPU and its model, looked up once.
+/// A scenario with the catalogue's entries for its GPU and its model, looked up once; as one of its job's ranks runs it.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     pub scenario: &'a Scenario,
@@ -11,6 +12,7 @@ pub struct Case<'a> {
     pub gpu: Option<&'static Gpu>,
     /// The model that `model.id` names, also where a declared network replaces it; `None` where it is not listed.
     pub model: Option<&'static ModelEntry>,
+    pub rank: Rank,
 }
 
 impl<'a> Case<'a> {
@@ -19,7 +21,13 @@ impl<'a> Case<'a> {
             scenario,
             gpu: catalog::gpu(&scenario.hardware.gpu),
             model: catalog::model(&scenario.model.id),
+            rank: Rank::default(),
         }
+    }
+
+    /// The same scenario as another rank runs it.
+    pub fn on(self, rank: Rank) -> Self {
+        Self { rank, ..self }
     }
 
     /// The listed model that runs; `None` where a declared network replaces it.

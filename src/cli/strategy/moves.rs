@@ -1,9 +1,9 @@
 //! Moves and folklore.
 
-use super::super::answer::{Answer, Refusal};
+use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::convert::asked_target;
-use super::super::estimate::{band, verdict};
+use super::super::estimate::verdict;
 use super::super::what;
 use super::link;
 use crate::document::Document;

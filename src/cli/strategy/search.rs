@@ -1,8 +1,8 @@
 //! The search.
 
-use super::super::answer::{Answer, Refusal};
+use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
-use super::super::estimate::{band, verdict};
+use super::super::estimate::verdict;
 use super::super::what;
 use super::{goal, link, span};
 use crate::document::Document;

@@ -1,8 +1,7 @@
 //! Cards, and how long a step takes.
 
-use super::super::answer::{Answer, Refusal};
+use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
-use super::super::estimate::band;
 use super::super::what;
 use super::{of_step, span};
 use crate::document::Document;

@@ -8,8 +8,8 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-use super::{Role, World, Wrapper, is_accelerate};
-use crate::scenario::{Offload, PolicyType, Trainer, Training, Wrap};
+use super::{Role, World, Wrapper};
+use crate::scenario::{Offload, PolicyType, Training, Wrap};
 use crate::tape::fold::Fold;
 use crate::tape::{Category, DType, Param, Relay, Scope, Stream, Tape, Tensor};
 use group::{ParamGroup, Unit};
@@ -90,15 +90,8 @@ impl fmt::Debug for FullyShard {
 
 impl FullyShard {
     pub fn new(tape: &Tape, world: World, training: &Training) -> Self {
-        let wrap = match world.parallel.wrap {
-            // accelerate's `fsdp2_prepare_model` and torchtitan's `apply_fsdp`.
-            Wrap::Auto if is_accelerate(world.trainer) => Wrap::Ends,
-            Wrap::Auto if world.trainer == Trainer::Torchtitan => Wrap::Ends,
-            Wrap::Auto => Wrap::Layers,
-            wrap => wrap,
-        };
         Self(Rc::new(State {
-            wrap,
+            wrap: world.wrap(),
             adapters: training.lora.is_some(),
             tape: tape.clone(),
             world,

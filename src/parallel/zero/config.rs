@@ -1,6 +1,6 @@
 //! The sizes and switches of a stage (deepspeed/runtime/zero/config.py).
 
-use crate::parallel::{World, is_accelerate};
+use crate::parallel::World;
 use crate::scenario::{Parallel, Toggle};
 use crate::tape::DType;
 
@@ -25,7 +25,7 @@ impl Config {
             offload,
             ..
         } = world.parallel;
-        let hidden = world.hidden.filter(|_| is_accelerate(world.trainer));
+        let hidden = world.auto_hidden();
         let default = hidden.map_or(500_000_000, |hidden| hidden.saturating_mul(hidden));
         Self {
             reduce_bucket: if zero_bucket > 0 {

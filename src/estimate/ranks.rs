@@ -1,0 +1,226 @@
+//! The ranks of a job that hold different things: each is followed by itself, and the fullest decides whether the job fits.
+
+use serde::Serialize;
+
+use super::engine::Engine;
+use super::expand::Expansion;
+use super::{Band, Category, Estimate, Part, Peaks, Phase, Unsupported, alloc_conf, assess, quick};
+use crate::mesh::Rank;
+use crate::parallel::World;
+use crate::scenario::Case;
+use crate::step::{Detail, Run};
+use crate::units::Bytes;
+
+/// What one rank needs, as do all that stand where it does.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RankMemory {
+    /// Its stage of the pipeline.
+    pub stage: u32,
+    /// Its place among those over which tensors are sharded.
+    pub shard: u32,
+    pub allocated: Band,
+    pub reserved: Band,
+    pub device: Band,
+    /// Allocated between steps.
+    #[serde(rename = "static")]
+    pub between_steps: Bytes,
+    /// The phase whose peak is the step's peak.
+    pub phase: Phase,
+    /// What is alive at the peak.
+    pub breakdown: Vec<Part<Category>>,
+    pub fits: Option<bool>,
+}
+
+impl RankMemory {
+    fn of(rank: Rank, estimate: &Estimate) -> Self {
+        Self {
+            stage: rank.stage,
+            shard: rank.shard,
+            allocated: estimate.allocated,
+            reserved: estimate.reserved,
+            device: estimate.device,
+            between_steps: estimate.between_steps,
+            phase: estimate.phase,
+            breakdown: estimate.breakdown.clone(),
+            fits: estimate.fits,
+        }
+    }
+}
+
+impl RankMemory {
+    /// Whether it holds noticeably more or less: a thousandth.
+    fn differs_from(&self, other: &Self) -> bool {
+        let differs = |this: Band, other: Band| {
+            let (this, other) = (this.expected.get(), other.expected.get());
+            this.abs_diff(other) > this / 1000
+        };
+        differs(self.reserved, other.reserved) || differs(self.allocated, other.allocated)
+    }
+}
+
+/// A rank's first steps, and the allocator's replay of them.
+#[derive(Debug)]
+pub struct FirstSteps {
+    pub rank: Rank,
+    pub run: Run,
+    pub peaks: Peaks,
+    /// What each stage of the pipeline needs; none where there is no pipeline.
+    stages: Vec<RankMemory>,
+}
+
+impl FirstSteps {
+    /// What these steps need.
+    pub fn estimate(&self, case: &Case) -> Result<Estimate, Unsupported> {
+        assess::estimate(&case.on(self.rank), &self.run, &self.peaks)
+    }
+
+    fn is_fuller_than(&self, other: &Self) -> bool {
+        let filled = |steps: &Self| {
+            let highest = steps.peaks.highest().map_or(0, |peak| peak.bytes);
+            (steps.peaks.reserved, highest)
+        };
+        filled(self) > filled(other)
+    }
+}
+
+/// The first steps of this case's rank.
+pub fn first_steps(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
+    /// Events of all steps, each layer's told: a replay takes a second for some five million.
+    const MOST_EVENTS: usize = 4_000_000;
+    let run = Engine::of(case)?.first_steps(detail)?;
+    if Expansion::new(&run.trace).count(0, run.trace.events.len()) > MOST_EVENTS {
+        return Err(Unsupported::TooMuchWork);
+    }
+    let settings = alloc_conf::settings(&case.scenario.runtime);
+    let peaks = Peaks::replayed(&run.trace, &settings);
+    Ok(FirstSteps {
+        rank: case.rank,
+        run,
+        peaks,
+        stages: Vec::new(),
+    })
+}
+
+/// The first steps of the rank that holds most: of a pipeline's stages the fullest. Of shards the first is never smaller than
+/// another.
+pub fn fullest(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
+    let mut fullest = first_steps(case, detail)?;
+    let count = fullest.run.pipeline_parallel;
+    if count < 2 {
+        return Ok(fullest);
+    }
+    let mut stages = vec![RankMemory::of(fullest.rank, &fullest.estimate(case)?)];
+    for stage in later_stages(count) {
+        let next = first_steps(&case.on(of_stage(stage)), detail)?;
+        stages.push(RankMemory::of(next.rank, &next.estimate(case)?));
+        if next.is_fuller_than(&fullest) {
+            fullest = next;
+        }
+    }
+    fullest.stages = stages;
+    Ok(fullest)
+}
+
+/// The ranks that differ, given the fullest rank's steps and what they need.
+pub fn all(
+    case: &Case,
+    fullest: &FirstSteps,
+    estimate: &Estimate,
+) -> Result<Vec<RankMemory>, Unsupported> {
+    let mut ranks = fullest.stages.clone();
+    let first = RankMemory::of(fullest.rank, estimate);
+    let world = World::of_case(case);
+    let last = Rank {
+        shard: world.shards().saturating_sub(1),
+        ..fullest.rank
+    };
+    let other = if last == fullest.rank {
+        None
+    } else {
+        let steps = first_steps(&case.on(last), Detail::Memory)?;
+        let needs = RankMemory::of(last, &steps.estimate(case)?);
+        first.differs_from(&needs).then_some(needs)
+    };
+    if ranks.is_empty() {
+        ranks.push(first);
+    }
+    let place = ranks
+        .iter()
+        .position(|rank| rank.stage == fullest.rank.stage)
+        .map_or(ranks.len(), |place| place + 1);
+    if let Some(other) = other {
+        ranks.insert(place, other);
+    }
+    Ok(ranks)
+}
+
+/// The allocated peak of the fullest rank in a steady step.
+pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
+    let of_rank = |rank: Rank| {
+        let run = Engine::of(&case.on(rank))?.steady_step(Detail::Memory)?;
+        Ok((quick::peak(&run.trace), run.pipeline_parallel))
+    };
+    let (mut most, count) = of_rank(case.rank)?;
+    for stage in later_stages(count) {
+        most = most.max(of_rank(of_stage(stage))?.0);
+    }
+    Ok(Bytes::new(most))
+}
+
+const fn of_stage(stage: u32) -> Rank {
+    Rank { stage, shard: 0 }
+}
+
+/// The stages after the first that are followed. Of very many those in the middle are left out: they have the layers of
+/// their neighbours, and no more micro-batches in flight than the stages before them.
+fn later_stages(count: u32) -> impl Iterator<Item = u32> {
+    const AT_AN_END: u32 = 16;
+    (1..count).filter(move |stage| *stage < AT_AN_END || stage + AT_AN_END >= count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::{Prediction, quick_peak};
+    use crate::scenario::{Scenario, settings};
+
+    fn prediction(run: &str) -> Prediction {
+        let mut scenario = Scenario::default();
+        for word in run.split(' ') {
+            let (name, value) = word.split_once('=').unwrap();
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        Prediction::new(scenario)
+    }
+
+    /// The stage and the shard of each rank that differs.
+    #[track_caller]
+    fn check(run: &str, expected: &[(u32, u32)]) {
+        let prediction = prediction(run);
+        let ranks = prediction.ranks().unwrap();
+        let places: Vec<_> = ranks.iter().map(|rank| (rank.stage, rank.shard)).collect();
+        assert_eq!(places, expected, "{run}");
+        let headline = prediction.estimate().unwrap();
+        let fullest = ranks.iter().map(|rank| rank.device.expected).max();
+        assert_eq!(Some(headline.device.expected), fullest, "{run}");
+        let allocated = ranks.iter().map(|rank| rank.allocated.expected).max();
+        let quick = quick_peak(prediction.scenario()).unwrap();
+        assert!(Some(quick) <= allocated, "{run}");
+    }
+
+    #[test]
+    fn ranks_that_hold_different_things_are_told_apart() {
+        let model = "mb=1 seq=64 model=llama-3.2-1b precision=bf16";
+        check(&format!("{model} gpus=1"), &[(0, 0)]);
+        check(&format!("{model} gpus=4 par=fsdp2"), &[(0, 0)]);
+        // 2048 rows over seven: the last has fewer.
+        check(&format!("{model} gpus=7 par=fsdp2"), &[(0, 0), (0, 6)]);
+    }
+
+    #[test]
+    fn only_the_ends_of_a_long_pipeline_are_followed() {
+        assert_eq!(later_stages(4).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(later_stages(100).count(), 31);
+        assert_eq!(later_stages(1).count(), 0);
+    }
+}
