@@ -18,7 +18,9 @@ use crate::nets::{
 };
 use crate::parallel::World;
 use crate::parallel::schedule::Pipeline;
-use crate::scenario::{Checkpointing, Data, Precision, Quantization, Schedule, Training};
+use crate::scenario::{
+    Attention, Checkpointing, Data, Precision, Quantization, Schedule, Training,
+};
 use crate::tape::{Category, DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
 /// Micro-batches of a step that are run: they show every state the memory can be in.
@@ -88,7 +90,7 @@ impl<'a> TrainingLoop<'a> {
         };
         let mut env = Env::new(training.clone(), plan.libraries, folding).wrapped(wrapper);
         env.tensor = tensor_group(net, training, &plan.world);
-        env.context = context_group(net, &plan.world);
+        env.context = context_group(net, training, &plan.world);
         let pipeline = pipeline_of(net, training, &plan.world);
         if let Some(pipeline) = &pipeline {
             let count = pipeline.all_stages() as u64;
@@ -332,8 +334,9 @@ impl<'a> TrainingLoop<'a> {
 }
 
 /// The group that shares sequences, where the network's attention can reach over it.
-fn context_group(net: &dyn Net, world: &World) -> Context {
-    if world.mesh.context < 2 || !net.shares_sequences() {
+fn context_group(net: &dyn Net, training: &Training, world: &World) -> Context {
+    let written_out = training.attention == Attention::Eager;
+    if world.mesh.context < 2 || written_out || !net.shares_sequences() {
         return Context::ALONE;
     }
     Context {

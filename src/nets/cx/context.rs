@@ -48,6 +48,23 @@ impl Cx {
         x.then(|x| x.all_to_all(self.env.context.group, 1, 2))
     }
 
+    /// The same of `[B, H, S, D]`.
+    pub(in crate::nets) fn heads_exchanged(&self, x: &Tensor) -> Tensor {
+        if self.exchanges_heads() {
+            x.all_to_all(self.env.context.group, 1, 2)
+        } else {
+            x.clone()
+        }
+    }
+
+    /// The same back again.
+    pub(in crate::nets) fn tokens_exchanged(&self, x: Tensor) -> Tensor {
+        if !self.exchanges_heads() {
+            return x;
+        }
+        x.then(|x| x.all_to_all(self.env.context.group, 2, 1))
+    }
+
     /// Causal attention over `[B, H, S, D]`, to the tokens of the whole group.
     pub(in crate::nets) fn causal_attention(&self, [q, k, v]: [&Tensor; 3]) -> Tensor {
         let context = self.env.context;

@@ -262,9 +262,26 @@ pub(super) fn attention_function(
 ) -> (Tensor, Option<Tensor>) {
     let [q, k, v] = all;
     match cx.env.training.attention {
+        Attention::Sdpa | Attention::Flash2 if cx.env.context.group > 1 => {
+            (across_gpus(cx, [q, k, v], groups), None)
+        }
         Attention::Sdpa | Attention::Flash2 => (sdpa(q, k, v, mask, groups, dropout), None),
         Attention::Eager => eager(all, mask, groups, softcap, dropout),
     }
+}
+
+/// The same for the tokens of a whole group of GPUs, which has as many heads of keys as of queries (accelerate's
+/// `_prepare_cp`, around `context_parallel` of PyTorch).
+fn across_gpus(cx: &Cx, [q, k, v]: [&Tensor; 3], groups: u64) -> Tensor {
+    let [q, k, v] = [q, k, v].map(|x| cx.heads_exchanged(x));
+    let out = if groups > 1 {
+        let [k, v] = [&k, &v].map(|x| repeat_heads(x, groups));
+        cx.causal_attention([&q, &k, &v])
+    } else {
+        cx.causal_attention([&q, &k, &v])
+    };
+    let out = cx.tokens_exchanged(out);
+    out.transpose(1, 2).contiguous()
 }
 
 /// `sdpa_attention_forward`: a mask makes it repeat keys and values, for the kernels that take masks know no groups.

@@ -145,6 +145,17 @@ impl Net for Decoder {
         self.family.tensor_plan()
     }
 
+    fn has_stages(&self) -> bool {
+        // A tied head would be on another stage than its embedding, and layers of two kinds are two lists.
+        !self.tied && self.first_dense_layers == 0 && self.embedding_dim == self.hidden
+    }
+
+    fn shares_sequences(&self) -> bool {
+        let attention = &self.family.attention;
+        let everywhere = attention.sliding_window == 0 && self.sliding_window == 0;
+        everywhere && self.mla.is_none() && attention.scores == Scores::Library
+    }
+
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         super::inputs::token_ids_and_labels(cx, data)
     }
@@ -276,10 +287,12 @@ impl Decoder {
                 let mask = inputs::static_mask(ids, room);
                 return [mask.clone(), mask];
             }
-            self.attention_masks(cx, ids, inputs.padding_mask, embeddings.dtype())
+            cx.for_every_stage(|| {
+                self.attention_masks(cx, ids, inputs.padding_mask, embeddings.dtype())
+            })
         });
         let (first, held) = self.first_hidden_states(cx, embeddings, &position_ids);
-        let tables = self.rotary_tables(cx, &position_ids, first.dtype());
+        let tables = cx.for_every_stage(|| self.rotary_tables(cx, &position_ids, first.dtype()));
         let no_rope = self.family.attention.no_rope_interval;
         let period = full_attention.max(no_rope).max(1);
         let keeps = cx.env.training.task.objective.keeps_hidden_states() && cx.tape.grad_enabled();
