@@ -1,9 +1,10 @@
 //! Accelerate: its launch file, with the script of the Hugging Face `Trainer`.
 
-use super::common::{file, launch, processes};
+use super::common::{file, launch_on_each, processes};
 use super::header::header;
 use super::refuse::Layout;
-use super::{Files, Target, hf};
+use super::trainer::Layouts;
+use super::{File, Files, Target, hf, layout};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
@@ -19,31 +20,41 @@ pub(super) const TARGET: Target = Target {
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let (mut files, layout) = hf::trainer(scenario, &header, LAYOUTS)?;
+    let (mut files, layout) = hf::trainer(scenario, &header, &LAYOUTS)?;
     let config = config(scenario, layout);
     files.push(file("accelerate.yaml", format!("{header}{config}")));
-    files.push(launch(&header, scenario, COMMAND));
+    files.push(start(&header, scenario));
     Ok(files)
 }
 
 /// The layouts that a launch file can ask for.
-pub(super) const LAYOUTS: &[Parallelism] = &[
-    Parallelism::Ddp,
-    Parallelism::Fsdp2,
-    Parallelism::Zero1,
-    Parallelism::Zero2,
-    Parallelism::Zero3,
-];
+pub(super) const LAYOUTS: Layouts = Layouts {
+    strategies: &[
+        Parallelism::Ddp,
+        Parallelism::Fsdp2,
+        Parallelism::Hsdp,
+        Parallelism::Zero1,
+        Parallelism::Zero2,
+        Parallelism::Zero3,
+    ],
+    details: &["parallel.reshard", "parallel.sync_each"],
+};
 
-/// The script of the `Trainer`, started by Accelerate.
-pub(super) const COMMAND: &[&str] = &[
-    "accelerate",
-    "launch",
-    "--config_file",
-    "accelerate.yaml",
-    "train.py",
-    "train.yaml",
-];
+/// `launch.sh` that starts the script of the `Trainer` with a launch file.
+pub(super) fn start(header: &str, scenario: &Scenario) -> File {
+    let launcher = ["accelerate", "launch", "--config_file", "accelerate.yaml"];
+    launch_on_each(
+        header,
+        scenario,
+        &launcher,
+        PLACE,
+        &["train.py", "train.yaml"],
+    )
+}
+
+/// Where a machine is among several, in the launcher's words.
+pub(super) const PLACE: &str = "--machine_rank \"${NODE_RANK:?}\" --main_process_ip \"${MASTER_ADDR:?}\" \\\n  \
+                                --main_process_port \"${MASTER_PORT:-29500}\"";
 
 /// The launcher's own file, which TRL takes too.
 pub(super) fn config(scenario: &Scenario, layout: Layout) -> String {
@@ -51,6 +62,9 @@ pub(super) fn config(scenario: &Scenario, layout: Layout) -> String {
     let document = match layout {
         Layout::Ddp => opening("MULTI_GPU"),
         Layout::Fsdp2 => opening("FSDP").with("fsdp_config", fsdp(scenario)),
+        Layout::Hsdp => opening("FSDP")
+            .with("fsdp_config", fsdp(scenario))
+            .with("parallelism_config", groups(scenario)),
         Layout::Zero(stage) => opening("DEEPSPEED").with("deepspeed_config", zero(scenario, stage)),
         _ => opening("NO"),
     };
@@ -62,7 +76,7 @@ pub(super) fn opening(scenario: &Scenario, kind: &str) -> Document {
     Document::new()
         .with("compute_environment", "LOCAL_MACHINE")
         .with("distributed_type", kind)
-        .with("num_machines", 1_u64)
+        .with("num_machines", scenario.hardware.nodes.max(1))
         .with("num_processes", processes(scenario))
         .with("machine_rank", 0_u64)
         .with("main_training_function", "main")
@@ -99,6 +113,15 @@ fn fsdp(scenario: &Scenario) -> Document {
             "instead of the trainer's own",
         )
         .with("fsdp_state_dict_type", "SHARDED_STATE_DICT")
+}
+
+/// The groups of a mesh in which copies of all shards lie side by side.
+fn groups(scenario: &Scenario) -> Document {
+    let replicas = layout::replicas(scenario);
+    let shards = processes(scenario) / replicas.max(1);
+    Document::new()
+        .with("parallelism_config_dp_replicate_size", replicas)
+        .with("parallelism_config_dp_shard_size", shards)
 }
 
 fn zero(scenario: &Scenario, stage: u8) -> Document {

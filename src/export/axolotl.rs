@@ -1,9 +1,10 @@
 //! Axolotl: one file for the whole job.
 
-use super::common::{file, hub_name, launch, processes};
+use super::common::{PLACE, file, hub_name, launch_on_each, machines, processes};
 use super::header::header;
 use super::refuse::Layout;
-use super::{Files, Target, accelerate, deepspeed, trainer};
+use super::trainer::Layouts;
+use super::{Files, Target, accelerate, deepspeed, layout, trainer};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
@@ -25,9 +26,27 @@ const PRECISIONS: &[Precision] = &[
     Precision::AmpBf16OnBf16,
 ];
 
+const LAYOUTS: Layouts = Layouts {
+    strategies: accelerate::LAYOUTS.strategies,
+    details: DETAILS,
+};
+
+/// ZeRO's sizes stand in DeepSpeed's own file.
+const DETAILS: &[&str] = &[
+    "parallel.reshard",
+    "parallel.zero_bucket",
+    "parallel.zero_overlap",
+    "parallel.zero_contiguous",
+    "parallel.zero_prefetch",
+    "parallel.zero_persistence",
+    "parallel.zero_live",
+    "parallel.zero_reuse",
+    "parallel.zero_subgroup",
+];
+
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let asked = trainer::asked(scenario, trainer::ADAPTERS, PRECISIONS, accelerate::LAYOUTS)?;
+    let asked = trainer::asked(scenario, trainer::ADAPTERS, PRECISIONS, &LAYOUTS)?;
     let dataset = Document::new()
         .with("path", "train.jsonl")
         .with("ds_type", "json")
@@ -54,13 +73,21 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         Precision::AmpBf16OnBf16 => document.with_note("bf16", true, "autocast over bf16 weights"),
         _ => document.with("bf16", false),
     };
-    let fsdp = asked.layout == Layout::Fsdp2;
+    let fsdp = asked.layout.is_fsdp2();
     let checkpointing = training.checkpointing != Checkpointing::None;
     document = match asked.layout {
         Layout::Zero(_) => document.with("deepspeed", deepspeed::FILE),
         Layout::Fsdp2 => document
             .with("fsdp_version", 2_u64)
             .with("fsdp_config", fsdp_config(scenario)),
+        Layout::Hsdp => document
+            .with("fsdp_version", 2_u64)
+            .with("fsdp_config", fsdp_config(scenario))
+            .with("dp_replicate_size", layout::replicas(scenario))
+            .with(
+                "dp_shard_size",
+                processes(scenario) / layout::replicas(scenario).max(1),
+            ),
         Layout::Ddp => document.with("ddp_bucket_cap_mb", scenario.parallel.bucket_mb),
         _ => document,
     };
@@ -122,14 +149,18 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let document = trainer::saves(scenario, document);
     let header = header(&TARGET, scenario, estimate);
     let config = yaml::write(&document);
-    let gpus = processes(scenario).to_string();
+    let machines = machines(scenario).map_err(|problem| vec![problem])?;
+    let (nodes, each) = (machines.nodes.to_string(), machines.each.to_string());
     let mut words = vec!["axolotl", "train", "axolotl.yaml"];
     if asked.layout != Layout::Single {
-        words.extend(["--launcher", "torchrun", "--", "--nproc-per-node", &gpus]);
+        words.extend(["--launcher", "torchrun", "--", "--nproc-per-node", &each]);
+    }
+    if machines.nodes > 1 {
+        words.extend(["--nnodes", &nodes]);
     }
     let mut files = vec![file("axolotl.yaml", format!("{header}{config}"))];
     files.extend(deepspeed::beside(scenario, asked.layout));
-    files.push(launch(&header, scenario, &words));
+    files.push(launch_on_each(&header, scenario, &words, PLACE, &[]));
     Ok(files)
 }
 

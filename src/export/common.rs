@@ -20,6 +20,43 @@ pub(super) fn launch(header: &str, scenario: &Scenario, words: &[&str]) -> File 
     script("launch.sh", contents)
 }
 
+/// Where a machine is among several, as `torchrun` takes it: which one it is, and where the first one is, only its user can say.
+pub(super) const PLACE: &str = "--node-rank \"${NODE_RANK:?}\" --master-addr \"${MASTER_ADDR:?}\" \\\n  \
+                                --master-port \"${MASTER_PORT:-29500}\"";
+
+/// The same as variables.
+pub(super) const PLACE_IN_VARIABLES: &str = "NODE_RANK=\"${NODE_RANK:?}\" MASTER_ADDR=\"${MASTER_ADDR:?}\" \\\n  \
+                                             MASTER_PORT=\"${MASTER_PORT:-29500}\"";
+
+/// `launch.sh` of a launcher that is told which machine it is on: `place` says that in the shell's words, and is left out where
+/// there is one machine.
+pub(super) fn launch_on_each(
+    header: &str,
+    scenario: &Scenario,
+    launcher: &[&str],
+    place: &str,
+    words: &[&str],
+) -> File {
+    let place = if scenario.hardware.nodes > 1 {
+        format!("{place} \\\n  ")
+    } else {
+        String::new()
+    };
+    let mut command = String::from("exec ");
+    for part in [shell::command(launcher), place, shell::command(words)] {
+        command.push_str(&part);
+        if !part.is_empty() && !part.ends_with(' ') {
+            command.push(' ');
+        }
+    }
+    let contents = format!(
+        "{}{}{command}\"$@\"\n",
+        shell::opening(header),
+        exports(scenario)
+    );
+    script("launch.sh", contents)
+}
+
 /// `launch.sh` that starts these words once for each GPU; where there are more machines, it is run on each of them.
 pub(super) fn launch_torchrun(
     header: &str,
@@ -113,10 +150,14 @@ pub(super) fn machines(scenario: &Scenario) -> Result<Machines, Problem> {
     })
 }
 
-/// One process for each GPU, or one in all.
+/// One process for each GPU that takes part.
 pub(super) fn processes(scenario: &Scenario) -> u32 {
-    match scenario.parallel.strategy {
-        Parallelism::None => 1,
+    let parallel = &scenario.parallel;
+    match parallel.strategy {
+        // Those that share one copy of the model.
+        Parallelism::None => [parallel.tp, parallel.pp, parallel.cp]
+            .iter()
+            .fold(1, |all: u32, &part| all.saturating_mul(part.max(1))),
         _ => scenario.hardware.gpus.max(1),
     }
 }

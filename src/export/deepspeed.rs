@@ -1,9 +1,10 @@
 //! DeepSpeed: its JSON in resolved numbers, with the script of the `Trainer`, started by Accelerate.
 
-use super::common::{file, launch};
+use super::common::file;
 use super::header::header;
 use super::refuse::Layout;
-use super::{File, Files, Target, accelerate, hf};
+use super::trainer::Layouts;
+use super::{File, Files, Target, accelerate, hf, layout};
 use crate::document::Document;
 use crate::document::{json, yaml};
 use crate::estimate::Estimate;
@@ -20,16 +21,19 @@ pub(super) const TARGET: Target = Target {
 /// The name of DeepSpeed's own file.
 pub(super) const FILE: &str = "deepspeed.json";
 
-const LAYOUTS: &[Parallelism] = &[
-    Parallelism::Ddp,
-    Parallelism::Zero1,
-    Parallelism::Zero2,
-    Parallelism::Zero3,
-];
+const LAYOUTS: Layouts = Layouts {
+    strategies: &[
+        Parallelism::Ddp,
+        Parallelism::Zero1,
+        Parallelism::Zero2,
+        Parallelism::Zero3,
+    ],
+    details: DETAILS,
+};
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let (mut files, layout) = hf::trainer(scenario, &header, LAYOUTS)?;
+    let (mut files, layout) = hf::trainer(scenario, &header, &LAYOUTS)?;
     let known = [Precision::Fp32, Precision::AmpBf16, Precision::AmpFp16];
     let precision = scenario.training.precision;
     if !known.contains(&precision) {
@@ -53,7 +57,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         "accelerate.yaml",
         format!("{header}{}", yaml::write(&launcher)),
     ));
-    files.push(launch(&header, scenario, accelerate::COMMAND));
+    files.push(accelerate::start(&header, scenario));
     Ok(files)
 }
 
@@ -97,22 +101,37 @@ fn config(scenario: &Scenario, stage: u8, batch: [Document; 2]) -> Document {
         .with("steps_per_print", 10_u64)
 }
 
-/// ZeRO's own section: DeepSpeed's default sizes, written out because they are buffers on the card.
+/// Fields that its own section has words for.
+pub(super) const DETAILS: &[&str] = &[
+    "parallel.zero_bucket",
+    "parallel.zero_overlap",
+    "parallel.zero_contiguous",
+    "parallel.zero_prefetch",
+    "parallel.zero_persistence",
+    "parallel.zero_live",
+    "parallel.zero_reuse",
+    "parallel.zero_subgroup",
+];
+
+/// ZeRO's own section: sizes are written out as they were computed with, because they are buffers on the card.
 fn zero(scenario: &Scenario, stage: u8) -> Document {
+    let parallel = &scenario.parallel;
+    let sizes = layout::zero_sizes(scenario);
     let mut zero = Document::new().with("stage", u64::from(stage));
     if stage > 0 {
         zero = zero
-            .with("contiguous_gradients", true)
-            .with("overlap_comm", false)
-            .with("reduce_bucket_size", 500_000_000_u64)
+            .with("contiguous_gradients", parallel.zero_contiguous)
+            .with("overlap_comm", layout::zero_overlaps(scenario, stage))
+            .with("reduce_bucket_size", sizes.bucket)
             .with("allgather_bucket_size", 500_000_000_u64);
     }
     if stage == 3 {
         zero = zero
-            .with("stage3_prefetch_bucket_size", 50_000_000_u64)
-            .with("stage3_param_persistence_threshold", 100_000_u64)
-            .with("stage3_max_live_parameters", 1_000_000_000_u64)
-            .with("stage3_max_reuse_distance", 1_000_000_000_u64)
+            .with("stage3_prefetch_bucket_size", sizes.prefetch)
+            .with("stage3_param_persistence_threshold", sizes.persistence)
+            .with("stage3_max_live_parameters", sizes.live)
+            .with("stage3_max_reuse_distance", sizes.reuse)
+            .with("sub_group_size", sizes.subgroup)
             .with("stage3_gather_16bit_weights_on_model_save", true);
     }
     let host = || {

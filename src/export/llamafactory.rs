@@ -1,8 +1,9 @@
 //! LLaMA-Factory: its file and the description of the data.
 
-use super::common::{file, hub_name, launch, processes};
+use super::common::{PLACE_IN_VARIABLES, file, hub_name, launch_on_each, machines};
 use super::header::header;
 use super::refuse::Layout;
+use super::trainer::Layouts;
 use super::{Files, Target, deepspeed, trainer};
 use crate::document::{Document, Entry};
 use crate::document::{json, yaml};
@@ -17,16 +18,19 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-const LAYOUTS: &[Parallelism] = &[
-    Parallelism::Ddp,
-    Parallelism::Zero1,
-    Parallelism::Zero2,
-    Parallelism::Zero3,
-];
+const LAYOUTS: Layouts = Layouts {
+    strategies: &[
+        Parallelism::Ddp,
+        Parallelism::Zero1,
+        Parallelism::Zero2,
+        Parallelism::Zero3,
+    ],
+    details: deepspeed::DETAILS,
+};
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let asked = trainer::asked(scenario, trainer::ADAPTERS, Precision::ALL, LAYOUTS)?;
+    let asked = trainer::asked(scenario, trainer::ADAPTERS, Precision::ALL, &LAYOUTS)?;
     if let Some(problem) = precision(scenario) {
         return Err(vec![problem]);
     }
@@ -94,17 +98,29 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let data = json::write(&Document::new().with("train", data));
     let header = header(&TARGET, scenario, estimate);
     let config = yaml::write(&document);
-    let mut words = vec!["llamafactory-cli", "train", "train.yaml"];
-    let gpus = format!("NPROC_PER_NODE={}", processes(scenario));
+    let machines = machines(scenario).map_err(|problem| vec![problem])?;
+    let each = format!("NPROC_PER_NODE={}", machines.each);
+    let nodes = format!("NNODES={}", machines.nodes);
+    let words = ["llamafactory-cli", "train", "train.yaml"];
+    let mut launcher: Vec<&str> = Vec::new();
     if asked.layout != Layout::Single {
-        words.splice(0..0, ["env", "FORCE_TORCHRUN=1", &gpus]);
+        launcher.extend(["env", "FORCE_TORCHRUN=1", &each]);
+    }
+    if machines.nodes > 1 {
+        launcher.push(&nodes);
     }
     let mut files = vec![
         file("train.yaml", format!("{header}{config}")),
         file("dataset_info.json", data),
     ];
     files.extend(deepspeed::beside(scenario, asked.layout));
-    files.push(launch(&header, scenario, &words));
+    files.push(launch_on_each(
+        &header,
+        scenario,
+        &launcher,
+        PLACE_IN_VARIABLES,
+        &words,
+    ));
     Ok(files)
 }
 

@@ -7,7 +7,7 @@ use super::{Files, Target};
 use crate::catalog::ModelEntry;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    Attention, Case, Checkpointing, Optimizer, Parallelism, Precision, Problem, Scenario,
+    Attention, Case, Checkpointing, Optimizer, Parallelism, Precision, Problem, Scenario, Schedule,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -73,10 +73,20 @@ const GPT2: &[&str] = &[
     "--position-embedding-type=learned_absolute",
 ];
 
+/// What it can say of how a strategy works.
+const DETAILS: &[&str] = &[
+    "parallel.sequence_parallel",
+    "parallel.loss_parallel",
+    "parallel.schedule",
+    "parallel.virtual_stages",
+];
+
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = refuse::fixed(scenario, FIXED);
     problems.extend(refuse::task(scenario));
+    problems.extend(refuse::details(scenario, DETAILS));
+    problems.extend(split(scenario));
     let model = Case::of(scenario).model;
     let kind = model.and_then(|model| ARCHITECTURES.iter().find(|(arch, _)| *arch == model.arch));
     if kind.is_none() {
@@ -122,6 +132,27 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     words.extend(run(scenario, *layout, optimizer));
     let header = header(&TARGET, scenario, estimate);
     Ok(vec![launch_torchrun(&header, scenario, machines, &words)])
+}
+
+/// Problems of matrices and layers that are split otherwise than it does.
+fn split(scenario: &Scenario) -> Vec<Problem> {
+    let parallel = &scenario.parallel;
+    let mut problems = Vec::new();
+    if parallel.tp > 1 && !parallel.loss_parallel {
+        let expected = "on for this target, which splits the loss with the matrices";
+        problems.push(Problem::new("parallel.loss_parallel", "off", expected));
+    }
+    let (schedule, stages) = (parallel.schedule, parallel.virtual_stages);
+    let known = match schedule {
+        Schedule::OneForwardOneBackward => stages == 1,
+        Schedule::Interleaved => stages > 1,
+        _ => false,
+    };
+    if parallel.pp > 1 && !known {
+        let expected = "1f1b with one stage a GPU, or interleaved with several, for this target";
+        problems.push(Problem::new("parallel.schedule", schedule.id(), expected));
+    }
+    problems
 }
 
 /// The model's sizes as flags.
@@ -180,6 +211,13 @@ fn run(scenario: &Scenario, layout: Layout, optimizer: &str) -> Vec<String> {
         Precision::AmpFp16 => Some("--fp16".into()),
         _ => None,
     });
+    if parallel.tp > 1 && parallel.sequence_parallel {
+        words.push("--sequence-parallel".into());
+    }
+    if parallel.pp > 1 && parallel.virtual_stages > 1 {
+        let stages = parallel.virtual_stages;
+        words.push(format!("--num-virtual-stages-per-pipeline-rank={stages}"));
+    }
     if layout == Layout::Zero(1) {
         words.push("--use-distributed-optimizer".into());
     }

@@ -12,6 +12,7 @@ mod header;
 mod hf;
 mod job;
 mod kubernetes;
+mod layout;
 mod lightning;
 mod llamafactory;
 mod megatron;

@@ -9,7 +9,6 @@ use crate::scenario::{
 
 /// What few targets have a word for.
 pub(super) const RARE: &[&str] = &[
-    "hardware.nodes",
     "training.fp8",
     "parallel.tp",
     "parallel.pp",
@@ -30,6 +29,13 @@ pub(super) enum Layout {
     Hsdp,
     /// DeepSpeed's ZeRO and its stage.
     Zero(u8),
+}
+
+impl Layout {
+    /// Whether `fully_shard` divides the weights, in one group or in several copies of it.
+    pub fn is_fsdp2(self) -> bool {
+        matches!(self, Self::Fsdp2 | Self::Hsdp)
+    }
 }
 
 /// The scenario's layout, where it is among those that the target knows.
@@ -72,6 +78,70 @@ pub(super) fn layout(scenario: &Scenario, known: &[Parallelism]) -> Result<Layou
         return Err(Problem::new("parallel.offload", offload.id(), expected));
     }
     Ok(layout)
+}
+
+/// A field, and whether it has an effect on a run.
+type Detail = (&'static str, fn(&Scenario) -> bool);
+
+/// What says how a strategy works.
+const DETAILS: &[Detail] = &[
+    ("parallel.partition_optimizer", |run| {
+        run.parallel.strategy == Parallelism::Ddp
+    }),
+    ("parallel.reshard", shards),
+    ("parallel.reshard_to", shards),
+    ("parallel.reshard_root", shards),
+    ("parallel.wrap", shards),
+    ("parallel.param_dtype", shards),
+    ("parallel.reduce_dtype", shards),
+    ("parallel.prefetch_forward", shards),
+    ("parallel.prefetch_backward", shards),
+    ("parallel.shard_quantized", |run| {
+        shards(run) && run.training.quantization != Quantization::None
+    }),
+    ("parallel.sync_each", |run| run.training.accumulation > 1),
+    ("parallel.sequence_parallel", |run| run.parallel.tp > 1),
+    ("parallel.loss_parallel", |run| run.parallel.tp > 1),
+    ("parallel.context", |run| run.parallel.cp > 1),
+    ("parallel.schedule", |run| run.parallel.pp > 1),
+    ("parallel.virtual_stages", |run| run.parallel.pp > 1),
+    ("parallel.zero_bucket", is_zero),
+    ("parallel.zero_overlap", is_zero),
+    ("parallel.zero_contiguous", is_zero),
+    ("parallel.zero_prefetch", is_zero_3),
+    ("parallel.zero_persistence", is_zero_3),
+    ("parallel.zero_live", is_zero_3),
+    ("parallel.zero_reuse", is_zero_3),
+    ("parallel.zero_subgroup", is_zero_3),
+];
+
+fn shards(run: &Scenario) -> bool {
+    use Parallelism::{Fsdp1, Fsdp2, Hsdp};
+    matches!(run.parallel.strategy, Fsdp1 | Fsdp2 | Hsdp)
+}
+
+fn is_zero(run: &Scenario) -> bool {
+    use Parallelism::{Zero1, Zero2, Zero3};
+    matches!(run.parallel.strategy, Zero1 | Zero2 | Zero3)
+}
+
+fn is_zero_3(run: &Scenario) -> bool {
+    run.parallel.strategy == Parallelism::Zero3
+}
+
+/// A problem for each field that says how the GPUs share the work and has an effect on this run, where the target has no word
+/// for it: `known` are those that it has.
+pub(super) fn details(scenario: &Scenario, known: &[&str]) -> Vec<Problem> {
+    if processes(scenario) == 1 {
+        return Vec::new();
+    }
+    let unknown = |(path, counts): &&Detail| !known.contains(path) && counts(scenario);
+    let paths: Vec<&str> = DETAILS
+        .iter()
+        .filter(unknown)
+        .map(|(path, _)| *path)
+        .collect();
+    fixed_fields(scenario, &paths)
 }
 
 /// Problems of DDP's buckets, where the target leaves these fields at their defaults.

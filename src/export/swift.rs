@@ -1,8 +1,9 @@
 //! ms-swift: one file for `swift sft`.
 
-use super::common::{file, hub_name, launch, processes};
+use super::common::{PLACE_IN_VARIABLES, file, hub_name, launch_on_each, machines};
 use super::header::header;
 use super::refuse::Layout;
+use super::trainer::Layouts;
 use super::{Files, Target, deepspeed, trainer};
 use crate::document::Document;
 use crate::document::yaml;
@@ -17,16 +18,19 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-const LAYOUTS: &[Parallelism] = &[
-    Parallelism::Ddp,
-    Parallelism::Zero1,
-    Parallelism::Zero2,
-    Parallelism::Zero3,
-];
+const LAYOUTS: Layouts = Layouts {
+    strategies: &[
+        Parallelism::Ddp,
+        Parallelism::Zero1,
+        Parallelism::Zero2,
+        Parallelism::Zero3,
+    ],
+    details: deepspeed::DETAILS,
+};
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let asked = trainer::asked(scenario, trainer::ADAPTERS, Precision::ALL, LAYOUTS)?;
+    let asked = trainer::asked(scenario, trainer::ADAPTERS, Precision::ALL, &LAYOUTS)?;
     if !scenario.data.padding_mask {
         let expected =
             "on for this target, which pads each batch (its packing takes other attention kernels)";
@@ -65,11 +69,23 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let config = yaml::write(&document);
     let mut files = vec![file("swift.yaml", format!("{header}{config}"))];
     files.extend(deepspeed::beside(scenario, asked.layout));
-    let gpus = format!("NPROC_PER_NODE={}", processes(scenario));
-    let mut words = vec!["swift", "sft", "swift.yaml"];
+    let machines = machines(scenario).map_err(|problem| vec![problem])?;
+    let each = format!("NPROC_PER_NODE={}", machines.each);
+    let nodes = format!("NNODES={}", machines.nodes);
+    let words = ["swift", "sft", "swift.yaml"];
+    let mut launcher: Vec<&str> = Vec::new();
     if asked.layout != Layout::Single {
-        words.splice(0..0, ["env", &gpus]);
+        launcher.extend(["env", &each]);
     }
-    files.push(launch(&header, scenario, &words));
+    if machines.nodes > 1 {
+        launcher.push(&nodes);
+    }
+    files.push(launch_on_each(
+        &header,
+        scenario,
+        &launcher,
+        PLACE_IN_VARIABLES,
+        &words,
+    ));
     Ok(files)
 }

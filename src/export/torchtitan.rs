@@ -7,7 +7,7 @@ use super::{Files, Target};
 use crate::estimate::Estimate;
 use crate::scenario::{
     Attention, Case, Checkpointing, LossKernel, Offload, Optimizer, Parallelism, Precision,
-    Problem, Scenario,
+    Problem, Scenario, Schedule,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -55,10 +55,20 @@ const BUCKETS: &[&str] = &["parallel.bucket_view", "parallel.bucket_mb"];
 
 const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallelism::Hsdp];
 
+/// What it can say of how a strategy works.
+const DETAILS: &[&str] = &[
+    "parallel.reshard",
+    "parallel.sequence_parallel",
+    "parallel.loss_parallel",
+    "parallel.schedule",
+    "parallel.virtual_stages",
+];
+
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let mut problems = refuse::fixed(scenario, FIXED);
     problems.extend(refuse::task(scenario));
+    problems.extend(refuse::details(scenario, DETAILS));
     let id = Case::of(scenario)
         .model
         .map_or(scenario.model.id.as_str(), |model| model.id);
@@ -99,6 +109,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         attention == Attention::Sdpa,
         expected,
     );
+    let parallel = &scenario.parallel;
+    let expected = "on for this target, which splits the loss with the matrices";
+    let splits = parallel.tp < 2 || parallel.loss_parallel;
+    expect("parallel.loss_parallel", "off", splits, expected);
     let precision = match training.precision {
         Precision::Fp32 => Some(["float32", "float32"]),
         Precision::AmpBf16 => Some(["float32", "bfloat16"]),
@@ -165,14 +179,13 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         return Err(problems);
     };
     let [replicas, shards] = degrees(scenario, *layout);
-    let parallel = &scenario.parallel;
     let reshard = if parallel.reshard { "always" } else { "never" };
     let options: Vec<(&str, String)> = vec![
         ("--module", (*module).into()),
         ("--config", (*config).into()),
         (
             "--training.local_batch_size",
-            scenario.data.micro_batch.to_string(),
+            local_batch(scenario).to_string(),
         ),
         (
             "--training.global_batch_size",
@@ -219,6 +232,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         ]
         .map(String::from),
     );
+    words.extend(pipeline(scenario));
+    if parallel.tp > 1 && !parallel.sequence_parallel {
+        words.push("--parallelism.no-enable_sequence_parallel".into());
+    }
     if parallel.offload == Offload::Parameters && *layout != Layout::Single {
         words.push("--training.enable_cpu_offload".into());
     }
@@ -237,4 +254,44 @@ fn degrees(scenario: &Scenario, layout: Layout) -> [String; 2] {
         _ if processes(scenario) == 1 => ["1".into(), "1".into()],
         _ => ["1".into(), replicas.to_string()],
     }
+}
+
+/// What one GPU's step sees before gradients are accumulated: a pipeline cuts it into its micro-batches.
+fn local_batch(scenario: &Scenario) -> u64 {
+    let micro_batch = scenario.data.micro_batch;
+    if scenario.parallel.pp > 1 {
+        micro_batch.saturating_mul(scenario.training.accumulation)
+    } else {
+        micro_batch
+    }
+}
+
+/// The words of a pipeline: its schedule, and stages of equally many layers.
+fn pipeline(scenario: &Scenario) -> Vec<String> {
+    let parallel = &scenario.parallel;
+    if parallel.pp < 2 {
+        return Vec::new();
+    }
+    let schedule = match parallel.schedule {
+        Schedule::GPipe => "GPipe",
+        Schedule::OneForwardOneBackward => "1F1B",
+        Schedule::Interleaved => "Interleaved1F1B",
+        Schedule::LoopedBfs => "LoopedBFS",
+        Schedule::ZeroBubble => "InterleavedZeroBubble",
+        Schedule::ZeroBubbleV => "ZBVZeroBubble",
+        Schedule::DualPipeV => "DualPipeV",
+    };
+    let stages = u64::from(parallel.pp) * u64::from(parallel.virtual_stages.max(1));
+    let layers = scenario.model.dim("layers").map(|all| all.div_ceil(stages));
+    let mut options = vec![
+        ("schedule", schedule.to_string()),
+        ("microbatch_size", scenario.data.micro_batch.to_string()),
+        ("first_stage_less_layers", "0".into()),
+        ("last_stage_less_layers", "0".into()),
+    ];
+    options.extend(layers.map(|each| ("layers_per_stage", each.to_string())));
+    let words = options
+        .into_iter()
+        .map(|(name, value)| [format!("--parallelism.pipeline_parallel_{name}"), value]);
+    words.flatten().collect()
 }

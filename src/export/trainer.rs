@@ -1,5 +1,6 @@
 //! What the tools built on transformers' `Trainer` share: what it always does, and its `TrainingArguments`.
 
+use super::common::machines;
 use super::refuse::{self, Layout};
 use crate::document::Document;
 use crate::scenario::{
@@ -29,6 +30,13 @@ pub(super) const ADAPTERS: &[&str] = &["training.lora.exclude", "training.lora.f
 /// Settings of Liger, for tools that have no word for it.
 pub(super) const LIGER: &[&str] = &["training.kernels", "training.loss"];
 
+/// How a tool lets GPUs share the work.
+pub(super) struct Layouts {
+    pub strategies: &'static [Parallelism],
+    /// What it can say of how a strategy works.
+    pub details: &'static [&'static str],
+}
+
 /// What a tool built on the `Trainer` was asked for, in its words.
 pub(super) struct Asked {
     pub optim: &'static str,
@@ -42,7 +50,7 @@ pub(super) fn asked(
     scenario: &Scenario,
     fixed: &[&str],
     precisions: &[Precision],
-    layouts: &[Parallelism],
+    layouts: &Layouts,
 ) -> Result<Asked, Vec<Problem>> {
     let task = refuse::task(scenario);
     match asked_for_task(scenario, fixed, precisions, layouts) {
@@ -56,7 +64,7 @@ pub(super) fn asked_for_task(
     scenario: &Scenario,
     fixed: &[&str],
     precisions: &[Precision],
-    layouts: &[Parallelism],
+    layouts: &Layouts,
 ) -> Result<Asked, Vec<Problem>> {
     let mut problems = refuse::fixed(scenario, FIXED);
     problems.extend(refuse::fixed(scenario, refuse::RARE));
@@ -70,7 +78,9 @@ pub(super) fn asked_for_task(
     } else {
         liger(scenario)
     };
-    let layout = refuse::layout(scenario, layouts);
+    problems.extend(refuse::details(scenario, layouts.details));
+    problems.extend(machines(scenario).err());
+    let layout = refuse::layout(scenario, layouts.strategies);
     if let Ok(layout) = layout {
         let view = ["parallel.bucket_view"];
         problems.extend(refuse::buckets(scenario, layout, &view));
@@ -166,8 +176,7 @@ pub(super) fn arguments(scenario: &Scenario, asked: &Asked) -> Document {
     } = scenario;
     let precision = training.precision;
     // FSDP checkpoints by itself, and refuses to do it twice.
-    let checkpointing =
-        training.checkpointing != Checkpointing::None && asked.layout != Layout::Fsdp2;
+    let checkpointing = training.checkpointing != Checkpointing::None && !asked.layout.is_fsdp2();
     let mut document = Document::new()
         .with("per_device_train_batch_size", scenario.data.micro_batch)
         .with("gradient_accumulation_steps", training.accumulation)
@@ -181,6 +190,11 @@ pub(super) fn arguments(scenario: &Scenario, asked: &Asked) -> Document {
     }
     if asked.layout == Layout::Ddp {
         document = document.with("ddp_bucket_cap_mb", scenario.parallel.bucket_mb);
+    }
+    if asked.layout != Layout::Single && scenario.parallel.sync_each {
+        let each = Document::new().with("sync_each_batch", true);
+        let config = Document::new().with("gradient_accumulation_kwargs", each);
+        document = document.with("accelerator_config", config);
     }
     let bf16 = matches!(precision, Precision::AmpBf16 | Precision::AmpBf16OnBf16);
     document = document

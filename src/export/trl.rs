@@ -1,6 +1,6 @@
 //! TRL's command line: `trl sft`, `trl dpo` and their like, one file for the whole job.
 
-use super::common::{file, hub_name, launch};
+use super::common::{file, hub_name, launch_on_each};
 use super::header::header;
 use super::refuse::Layout;
 use super::{Files, Target, accelerate, trainer};
@@ -40,7 +40,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if four_bits.is_some() {
         fixed.retain(|path| *path != "training.lora.fp32_adapters");
     }
-    let asked = trainer::asked_for_task(scenario, &fixed, PRECISIONS, accelerate::LAYOUTS)?;
+    let asked = trainer::asked_for_task(scenario, &fixed, PRECISIONS, &accelerate::LAYOUTS)?;
     let task = task(scenario).map_err(|problem| vec![problem])?;
     if let Some(lora) = training
         .lora
@@ -99,7 +99,13 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         files.push(file("accelerate.yaml", format!("{header}{launcher}")));
         words.extend(["--accelerate_config", "accelerate.yaml"]);
     }
-    files.push(launch(&header, scenario, &words));
+    files.push(launch_on_each(
+        &header,
+        scenario,
+        &words,
+        accelerate::PLACE,
+        &[],
+    ));
     Ok(files)
 }
 

@@ -40,6 +40,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut problems = refuse::fixed(scenario, FIXED);
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::fixed(scenario, refuse::RARE));
+    problems.extend(refuse::fixed(scenario, &["hardware.nodes"]));
     problems.extend(refuse::causal(scenario));
     problems.extend(refuse::nvidia(scenario));
     problems.extend(refuse::quantized(scenario));

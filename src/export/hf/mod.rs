@@ -3,6 +3,7 @@
 use super::common::{file, hub_name, launch_torchrun, machines};
 use super::header::header;
 use super::refuse::Layout;
+use super::trainer::Layouts;
 use super::{File, Files, Target, trainer as words};
 use crate::document::Document;
 use crate::document::yaml;
@@ -17,9 +18,15 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
+/// By itself it shards nothing: that takes a launcher.
+const LAYOUTS: Layouts = Layouts {
+    strategies: &[Parallelism::Ddp],
+    details: &["parallel.sync_each"],
+};
+
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let (mut files, _) = trainer(scenario, &header, &[Parallelism::Ddp])?;
+    let (mut files, _) = trainer(scenario, &header, &LAYOUTS)?;
     let machines = machines(scenario).map_err(|problem| vec![problem])?;
     let words = ["train.py", "train.yaml"].map(String::from);
     files.push(launch_torchrun(&header, scenario, &machines, &words));
@@ -30,7 +37,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
 pub(super) fn trainer(
     scenario: &Scenario,
     header: &str,
-    layouts: &[Parallelism],
+    layouts: &Layouts,
 ) -> Result<(Vec<File>, Layout), Vec<Problem>> {
     // The script is ours: it passes on what the adapters' library can do.
     let asked = words::asked(scenario, &[], Precision::ALL, layouts)?;

@@ -3,7 +3,7 @@
 use super::common::{file, launch, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
-use super::{Files, Target, plain};
+use super::{Files, Target, layout as sharing, plain};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
@@ -28,6 +28,15 @@ const FIXED: &[&str] = &[
     "hardware.nodes",
 ];
 
+/// What it can say of how a strategy works.
+const DETAILS: &[&str] = &[
+    "parallel.reshard",
+    "parallel.zero_bucket",
+    "parallel.zero_overlap",
+    "parallel.zero_contiguous",
+    "parallel.zero_subgroup",
+];
+
 const LAYOUTS: &[Parallelism] = &[
     Parallelism::Ddp,
     Parallelism::Fsdp1,
@@ -40,6 +49,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
     let mut problems = refuse::fixed(scenario, FIXED);
     problems.extend(refuse::task(scenario));
+    problems.extend(refuse::details(scenario, DETAILS));
     let layout = refuse::layout(scenario, LAYOUTS);
     let (training, fused) = (&scenario.training, Optimizer::AdamWFused);
     if training.clip && training.optimizer == fused {
@@ -147,10 +157,15 @@ fn strategy(scenario: &Scenario, layout: Layout) -> Document {
             class("FSDPStrategy", init)
         }
         Layout::Zero(stage) => {
+            let sizes = sharing::zero_sizes(scenario);
             let init = Document::new()
                 .with("stage", u64::from(stage))
                 .with("offload_optimizer", offload != Offload::None)
-                .with("offload_parameters", offload == Offload::Parameters);
+                .with("offload_parameters", offload == Offload::Parameters)
+                .with("reduce_bucket_size", sizes.bucket)
+                .with("sub_group_size", sizes.subgroup)
+                .with("overlap_comm", sharing::zero_overlaps(scenario, stage))
+                .with("contiguous_gradients", scenario.parallel.zero_contiguous);
             class("DeepSpeedStrategy", init)
         }
         _ => "auto".into(),

@@ -2,11 +2,14 @@
 
 use super::common::{file, hub_name, launch_torchrun, machines, processes};
 use super::header::header;
-use super::{Files, Target, refuse};
+use super::refuse::{self, Layout};
+use super::{Files, Target, layout};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Checkpointing, Optimizer, Parallelism, Problem, Quantization, Scenario};
+use crate::scenario::{
+    Checkpointing, Offload, Optimizer, Parallelism, Problem, Quantization, Scenario,
+};
 
 pub(super) const TARGET: Target = Target {
     id: "plain",
@@ -52,12 +55,33 @@ const FIXED: &[&str] = &[
     "parallel.ep",
 ];
 
+/// How it can share the work.
+const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallelism::Hsdp];
+
+/// What it can say of how a strategy works.
+const DETAILS: &[&str] = &[
+    "parallel.partition_optimizer",
+    "parallel.reshard",
+    "parallel.reshard_to",
+    "parallel.reshard_root",
+    "parallel.wrap",
+    "parallel.param_dtype",
+    "parallel.reduce_dtype",
+    "parallel.prefetch_forward",
+    "parallel.prefetch_backward",
+    "parallel.sync_each",
+];
+
 /// What `train.py` cannot do.
 fn problems(scenario: &Scenario) -> Vec<Problem> {
     let optimizer = scenario.training.optimizer;
     let mut problems = refuse::fixed(scenario, FIXED);
     problems.extend(refuse::task(scenario));
-    problems.extend(refuse::layout(scenario, &[Parallelism::Ddp]).err());
+    problems.extend(refuse::details(scenario, DETAILS));
+    match refuse::layout(scenario, LAYOUTS) {
+        Ok(Layout::Fsdp2 | Layout::Hsdp) => problems.extend(sharded(scenario)),
+        layout => problems.extend(layout.err()),
+    }
     problems.extend(refuse::causal(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));
     problems.extend(refuse::quantized(scenario));
@@ -71,6 +95,35 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
         let id = scenario.training.quantization.id();
         problems.push(Problem::new("training.quantization", id, expected));
     }
+    problems
+}
+
+/// What it cannot do where weights are sharded.
+fn sharded(scenario: &Scenario) -> Vec<Problem> {
+    let training = &scenario.training;
+    let mut problems = refuse::fixed(scenario, &["training.ema_on_host"]);
+    let mut expect = |field: &str, value: &str, right: bool, expected: &str| {
+        if !right {
+            problems.push(Problem::new(field, value, expected));
+        }
+    };
+    let optimizer = training.optimizer;
+    let steps_shards = matches!(
+        optimizer,
+        Optimizer::AdamW
+            | Optimizer::AdamWFused
+            | Optimizer::AdamWLoop
+            | Optimizer::Sgd
+            | Optimizer::SgdMomentum
+            | Optimizer::RmsProp
+    );
+    let expected =
+        "adamw, adamw-fused, adamw-loop, sgd, sgd-momentum or rmsprop, which step shards (DTensor)";
+    expect("training.optimizer", optimizer.id(), steps_shards, expected);
+    let quantization = training.quantization;
+    let whole = quantization == Quantization::None;
+    let expected = "none where weights are sharded: bitsandbytes has no shards of its weights";
+    expect("training.quantization", quantization.id(), whole, expected);
     problems
 }
 
@@ -148,6 +201,15 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
         .with("lora", lora)
         .with("bucket_cap_mb", parallel.bucket_mb)
         .with("gradient_as_bucket_view", parallel.bucket_view)
+        .with("fsdp", fsdp(scenario))
+        .with_note(
+            "partition_optimizer",
+            processes(scenario) > 1
+                && parallel.strategy == Parallelism::Ddp
+                && parallel.partition_optimizer,
+            "ZeroRedundancyOptimizer",
+        )
+        .with("sync_each", parallel.sync_each)
         .with("memory_fraction", runtime.memory_fraction)
         .with("num_workers", runtime.workers)
         .with("prefetch_factor", runtime.prefetch)
@@ -159,4 +221,34 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
         .with("learning_rate", 2e-5)
         .with("max_steps", 10_u64)
         .with_note("predicted_allocated", estimate.allocated.expected, "bytes")
+}
+
+/// How `fully_shard` is called; nothing where weights are whole on each GPU.
+fn fsdp(scenario: &Scenario) -> Option<Document> {
+    let layout = refuse::layout(scenario, LAYOUTS).ok()?;
+    if !matches!(layout, Layout::Fsdp2 | Layout::Hsdp) {
+        return None;
+    }
+    let parallel = &scenario.parallel;
+    let policy = layout::policy(scenario);
+    let reshard: Document = match parallel.reshard_to {
+        0 => parallel.reshard.into(),
+        to => to.into(),
+    };
+    Some(
+        Document::new()
+            .with_note(
+                "replicas",
+                layout::replicas(scenario),
+                "copies of all shards",
+            )
+            .with("wrap", policy.wrap.id())
+            .with("reshard_after_forward", reshard)
+            .with("reshard_root", parallel.reshard_root)
+            .with("param_dtype", policy.param.id())
+            .with("reduce_dtype", policy.reduce.id())
+            .with("prefetch_forward", parallel.prefetch_forward)
+            .with("prefetch_backward", parallel.prefetch_backward)
+            .with("cpu_offload", parallel.offload == Offload::Parameters),
+    )
 }

@@ -11,11 +11,13 @@ import sys
 
 import torch
 import yaml
+from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from transformers.optimization import Adafactor
 
 WEIGHTS = {"fp64": torch.float64, "bf16": torch.bfloat16, "amp-bf16-on-bf16": torch.bfloat16, "fp16": torch.float16}
+TYPES = {"own": None, "bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 AUTOCAST = {"amp-bf16": torch.bfloat16, "amp-bf16-on-bf16": torch.bfloat16, "amp-fp16": torch.float16}
 DIMENSIONS = {
     "layers": "num_hidden_layers", "hidden": "hidden_size", "heads": "num_attention_heads",
@@ -100,6 +102,47 @@ def build_model(cfg):
     return model.train()
 
 
+def shard(cfg, model, here, world):
+    """FSDP 2: `fully_shard` on the units of train.yaml's policy, and on the model around them."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy, fully_shard
+
+    fsdp = cfg["fsdp"]
+    groups = (fsdp["replicas"], world // fsdp["replicas"])
+    mesh = init_device_mesh(here.type, groups, mesh_dim_names=("replicate", "shard"))
+    kinds = dict(
+        mesh=mesh if groups[0] > 1 else mesh["shard"],
+        mp_policy=MixedPrecisionPolicy(TYPES[fsdp["param_dtype"]], TYPES[fsdp["reduce_dtype"]]),
+        offload_policy=CPUOffloadPolicy() if fsdp["cpu_offload"] else OffloadPolicy(),
+    )
+    inner = model.get_base_model() if hasattr(model, "get_base_model") else model
+    names = inner._no_split_modules or []
+    layers = [module for module in inner.modules() if type(module).__name__ in names]
+    if not layers and fsdp["wrap"] != "root":
+        sys.exit(f"{type(inner).__name__} names no layers to shard by: set fsdp.wrap to root")
+    reshard = fsdp["reshard_after_forward"]
+    if fsdp["wrap"] != "root":
+        for layer in layers:
+            fully_shard(layer, reshard_after_forward=reshard, **kinds)
+    embedding, head = inner.get_input_embeddings(), inner.get_output_embeddings()
+    if fsdp["wrap"] == "layers-ends":
+        tied = head.weight is embedding.weight
+        decoder = inner.base_model
+        norms = [getattr(decoder, name) for name in ("norm", "ln_f", "final_layer_norm") if hasattr(decoder, name)]
+        if not tied:
+            fully_shard(embedding, reshard_after_forward=reshard, **kinds)
+        fully_shard([*norms, embedding if tied else head], reshard_after_forward=False, **kinds)
+    elif fsdp["wrap"] == "layers-embedding":
+        fully_shard(embedding, reshard_after_forward=reshard, **kinds)
+    fully_shard(model, **kinds, **({"reshard_after_forward": bool(reshard)} if fsdp["reshard_root"] else {}))
+    for at, layer in enumerate(layers if fsdp["wrap"] != "root" else []):
+        if fsdp["prefetch_forward"]:
+            layer.set_modules_to_forward_prefetch(layers[at + 1:at + 1 + fsdp["prefetch_forward"]])
+        if fsdp["prefetch_backward"]:
+            layer.set_modules_to_backward_prefetch(layers[max(0, at - fsdp["prefetch_backward"]):at][::-1])
+    return model
+
+
 def batches(cfg, vocabulary, rank, world):
     """Micro-batches without end: input ids and, where asked for, a mask; always padded to max_seq_len."""
     rows, length = cfg["micro_batch_size"], cfg["max_seq_len"]
@@ -160,9 +203,20 @@ def evaluate(cfg, model, context, here):
     return round(loss.item(), 4)
 
 
-def save(cfg, model, optimizer, step):
-    """Weights and states of this step; the oldest go where only some are kept."""
-    state = {"step": step + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+def save(cfg, model, optimizer, step, rank):
+    """Weights and states of this step, which the first process gathers; the oldest go where only some are kept."""
+    if cfg["fsdp"]:
+        from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
+
+        weights, states = get_state_dict(
+            model, optimizer, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+    else:
+        if cfg["partition_optimizer"]:
+            optimizer.consolidate_state_dict(0)
+        weights, states = model.state_dict(), optimizer.state_dict() if rank == 0 else None
+    if rank != 0:
+        return
+    state = {"step": step + 1, "model": weights, "optimizer": states}
     torch.save(state, f"checkpoint-{step + 1}.pt")
     old = step + 1 - cfg["save_every"] * cfg["save_keep"]
     if cfg["save_keep"] and os.path.exists(f"checkpoint-{old}.pt"):
@@ -183,19 +237,37 @@ def main():
     if world > 1:
         torch.distributed.init_process_group("nccl" if cuda else "gloo")
     model = build_model(cfg)
-    model = model if cfg["quantization"] != "none" else model.to(here)
+    parameters = sum(weight.numel() for weight in model.parameters())
+    if cfg["fsdp"]:
+        model = shard(cfg, model, here, world)
+    elif cfg["quantization"] == "none":
+        model = model.to(here)
     whole, cfg["vocabulary"] = model, model.config.vocab_size
+    if rank == 0 and world > 1:
+        local = (getattr(weight, "to_local", lambda weight=weight: weight)() for weight in model.parameters())
+        print(json.dumps({"parameters": parameters, "held": sum(weight.numel() for weight in local)}), flush=True)
     trained = [weight for weight in model.parameters() if weight.requires_grad]
     resting = torch.device("cpu") if cfg["ema_on_host"] else here
     average = [weight.detach().to(resting, copy=True) for weight in model.parameters()] if cfg["ema"] else []
-    optimizer = OPTIMIZERS[cfg["optimizer"]](trained, cfg["learning_rate"])
+    if cfg["partition_optimizer"]:
+        optimizer = ZeroRedundancyOptimizer(trained, OPTIMIZERS[cfg["optimizer"]], lr=cfg["learning_rate"])
+    else:
+        optimizer = OPTIMIZERS[cfg["optimizer"]](trained, cfg["learning_rate"])
     scaler = torch.amp.GradScaler(here.type, enabled=cfg["precision"] == "amp-fp16")
-    if world > 1:
+    if world > 1 and not cfg["fsdp"]:
         model = DistributedDataParallel(
             model, device_ids=[here.index] if cuda else None, bucket_cap_mb=cfg["bucket_cap_mb"],
             gradient_as_bucket_view=cfg["gradient_as_bucket_view"],
         )
-    autocast = AUTOCAST.get(cfg["precision"])
+    # FSDP's policy casts by itself.
+    autocast = None if cfg["fsdp"] and TYPES[cfg["fsdp"]["param_dtype"]] else AUTOCAST.get(cfg["precision"])
+
+    def syncing(last):
+        """Gradients are reduced after the last micro-batch alone, unless train.yaml says after each."""
+        last = last or cfg["sync_each"]
+        if cfg["fsdp"]:
+            model.set_requires_gradient_sync(last)
+        return contextlib.nullcontext() if last or world == 1 or cfg["fsdp"] else model.no_sync()
 
     def context():
         return torch.autocast(here.type, dtype=autocast, enabled=autocast is not None)
@@ -205,7 +277,7 @@ def main():
         for micro in range(accumulation):
             inputs = {name: tensor.to(here) for name, tensor in next(data).items()}
             last = micro + 1 == accumulation
-            with contextlib.nullcontext() if last or world == 1 else model.no_sync():
+            with syncing(last):
                 with context():
                     outputs = model(**inputs)
                     loss = outputs.loss / accumulation
@@ -225,8 +297,8 @@ def main():
         last = step + 1 == cfg["max_steps"]
         if cfg["eval_batch_size"] and (is_due(step, cfg["eval_every"]) or last and not cfg["eval_every"]):
             print(json.dumps({"step": step + 1, "evaluated": evaluate(cfg, whole, context, here)}), flush=True)
-        if rank == 0 and is_due(step, cfg["save_every"]):
-            save(cfg, whole, optimizer, step)
+        if is_due(step, cfg["save_every"]) and (rank == 0 or cfg["fsdp"] or cfg["partition_optimizer"]):
+            save(cfg, whole, optimizer, step, rank)
     if rank == 0 and cuda:
         print(json.dumps({
             "max_memory_allocated": torch.cuda.max_memory_allocated(),

@@ -49,12 +49,14 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut problems = refuse::fixed(scenario, FIXED);
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::fixed(scenario, refuse::RARE));
+    problems.extend(refuse::fixed(scenario, &["hardware.nodes"]));
     problems.extend(refuse::quantized(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));
     problems.extend(refuse::precision_among(
         scenario,
         &[Precision::Fp32, Precision::Bf16],
     ));
+    problems.extend(refuse::details(scenario, &["parallel.reshard"]));
     problems.extend(choices(scenario));
     let id = Case::of(scenario)
         .model
