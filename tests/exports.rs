@@ -463,8 +463,8 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
     check(
         &["trl"],
         &format!(
-            "{always} sdpa checkpointing {trained} adamw-8bit paged-adamw-8bit half-rank packing bf16 fewer-adapters \
-             adafactor lora qlora half-sequence"
+            "{always} sdpa liger-kernels liger-loss checkpointing chunked-head {trained} adamw-8bit paged-adamw-8bit \
+             half-rank packing bf16 fewer-adapters adafactor lora qlora half-sequence"
         ),
     );
     check(

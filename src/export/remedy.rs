@@ -158,7 +158,10 @@ mod tests {
             &[("loss", "chunked-loss"), ("tp", "2"), ("gpus", "2")],
             &[
                 ("parallel.tp", Some("1")),
-                ("training.loss", Some("library default")),
+                (
+                    "training.loss",
+                    Some("chunked logits and cross-entropy, checkpointed"),
+                ),
             ],
         );
         check(

@@ -8,14 +8,15 @@ use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    AdapterMethod, LmHead, Objective, Precision, Problem, Reference, Sampler, Scenario,
+    AdapterMethod, Kernels, LmHead, LossKernel, Objective, Precision, Problem, Reference, Sampler,
+    Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
     id: "trl",
     title: "TRL (trl sft)",
     versions: "trl 1.0 to 1.16",
-    differs: "from trl 1.7 on the loss is computed in chunks and needs less than predicted",
+    differs: "since trl 1.16 every loss is computed in chunks, which needs less than predicted for all logits at once",
     write,
 };
 
@@ -36,11 +37,20 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .as_ref()
         .is_some_and(|lora| lora.fp32_adapters);
     let four_bits = trainer::four_bits(scenario);
-    let mut fixed = [trainer::ADAPTERS, trainer::LIGER].concat();
+    let mut fixed = trainer::ADAPTERS.to_vec();
+    // For the other tasks its one switch means another loss.
+    if !is_sft(scenario) {
+        fixed.extend(trainer::LIGER);
+    }
     if four_bits.is_some() {
         fixed.retain(|path| *path != "training.lora.fp32_adapters");
     }
-    let asked = trainer::asked_for_task(scenario, &fixed, PRECISIONS, &accelerate::LAYOUTS)?;
+    let kernel = loss_kernel(scenario);
+    let mut asked_for = scenario.clone();
+    if kernel.is_some() {
+        asked_for.training.loss = LossKernel::Library;
+    }
+    let asked = trainer::asked_for_task(&asked_for, &fixed, PRECISIONS, &accelerate::LAYOUTS)?;
     let task = task(scenario).map_err(|problem| vec![problem])?;
     if let Some(lora) = training
         .lora
@@ -71,6 +81,13 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             "a name, or a folder with train.jsonl",
         )
         .and(task.arguments);
+    match kernel {
+        Some("chunked_nll") => {
+            document = document.with_note("loss_type", "chunked_nll", "from trl 1.7 on");
+        }
+        Some(kernel) => document = document.with("loss_type", kernel),
+        None => {}
+    }
     if task.packs {
         document = document.with_note(
             "packing",
@@ -109,6 +126,25 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     Ok(files)
 }
 
+fn is_sft(scenario: &Scenario) -> bool {
+    let objective = scenario.training.task.objective;
+    matches!(objective, Objective::Pretraining | Objective::Sft)
+}
+
+/// What `trl sft` calls the loss, where it computes that itself: all logits at once, or those of a part of the tokens at a
+/// time, which are made again in backward.
+fn loss_kernel(scenario: &Scenario) -> Option<&'static str> {
+    let training = &scenario.training;
+    if !is_sft(scenario) || training.kernels != Kernels::Library {
+        return None;
+    }
+    match training.loss {
+        LossKernel::Library => Some("nll"),
+        LossKernel::ChunkedCheckpoint => Some("chunked_nll"),
+        _ => None,
+    }
+}
+
 /// One of TRL's commands, and what its file says of the task.
 struct Command {
     name: &'static str,
@@ -125,8 +161,7 @@ fn task(scenario: &Scenario) -> Result<Command, Problem> {
     let refused =
         |path: &'static str, value: &str, expected: &str| Err(Problem::new(path, value, expected));
     let length = Document::new().with("max_length", scenario.data.sequence);
-    let own = matches!(task.objective, Objective::Pretraining | Objective::Sft);
-    if !own && task.head != LmHead::Fused && task.objective != Objective::Reward {
+    if !is_sft(scenario) && task.head != LmHead::Fused && task.objective != Objective::Reward {
         return refused(
             "task.head",
             task.head.id(),

@@ -6,15 +6,15 @@ import { headroom, test } from "./test.mjs";
 
 const address = (visit) => visit.page.evaluate(() => location.hash);
 
-/** (a) "RTX 4090, LoRA on Llama-3.1-8B at 2k: does it fit, the largest batch, the TRL command." */
+/** (a) "RTX 4090, LoRA on Llama-3.1-8B at 4k: does it fit, the largest batch, the TRL command." */
 async function lora(visit, hands) {
   const person = await Person.open(visit, "", hands);
   await person.fill("Model", "meta-llama/Llama-3.1-8B");
   await visit.address("llama-3.1-8b");
   await person.press("LoRA adapters", "input");
   await visit.address("lora=on");
-  await person.fill("Sequence length", "2k");
-  await visit.address("seq=2048");
+  await person.fill("Sequence length", "4k");
+  await visit.address("seq=4096");
   await person.choose("Written for", "TRL");
   await person.press("Apply Aggressive", "button");
   await until("a run that fits", async () => /fits/.test(await visit.page.$eval("#verdict", (verdict) => verdict.innerText)));
@@ -24,7 +24,7 @@ async function lora(visit, hands) {
   assert.match(command, /trl sft/);
   assert.match(command, /model_name_or_path: meta-llama\/Llama-3\.1-8B/);
   assert.match(command, /use_peft: true/);
-  assert.match(command, /max_length: 2048/);
+  assert.match(command, /max_length: 4096/);
   assert.match(command, /dtype: bfloat16/);
   // The command carries the run, and that fits.
   const link = /# Scenario: (#\S+)/.exec(command)[1];

@@ -11,7 +11,9 @@ use super::Imported;
 use super::take::Take;
 use crate::document::Document;
 use keys::{ADAPTERS, COPIES, PRECISION, SWITCHES, WITHOUT_EFFECT};
-use parts::{attention, checkpointing, every_linear, four_bits, layout, lengths, liger, model};
+use parts::{
+    attention, checkpointing, every_linear, four_bits, layout, lengths, liger, loss_type, model,
+};
 use words::{optimizer, precision};
 
 /// Whether the document is a file of one of these tools.
@@ -94,6 +96,7 @@ pub fn read(document: &Document) -> Imported {
     take.clip("gradient_clipping");
     take.clip("deepspeed_config.gradient_clipping");
     four_bits(&mut take);
+    loss_type(&mut take);
     liger(&mut take);
     lengths(&mut take);
     layout(&mut take);

@@ -145,6 +145,16 @@ pub fn liger(take: &mut Take) {
     }
 }
 
+/// What TRL calls the ways to compute the loss of a language model.
+pub fn loss_type(take: &mut Take) {
+    match take.text("loss_type") {
+        Some("nll") => take.set("training.loss", "library"),
+        Some("chunked_nll") => take.set("training.loss", "chunked-checkpoint"),
+        Some(_) => take.leave("loss_type"),
+        None => {}
+    }
+}
+
 /// How texts fill the rows of a batch.
 pub fn lengths(take: &mut Take) {
     let factory = take.value("cutoff_len").is_some();
