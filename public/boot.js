@@ -10,17 +10,37 @@ try {
 const show = (id) => document.getElementById(id)?.removeAttribute("hidden");
 const at = (path) => new URL(path, document.baseURI);
 
+const { js, wasm, integrity, later, laterIntegrity } = document.querySelector("script[data-wasm]").dataset;
+
+// The module's second part is asked for when the first answer is painted. What needs it waits for this.
+let secondPart;
+globalThis.whole = new Promise((done) => (secondPart = done));
+
 async function start() {
-  const { js, wasm } = document.querySelector("script[data-wasm]").dataset;
-  // Browsers ignore the integrity of a preload, so the request that is used must carry the hash itself.
-  const { integrity } = document.querySelector("link[rel=preload][as=fetch]");
   const fetched = () => fetch(at(wasm), { integrity });
   // The module is made ready while the script beside it is read. A host that gives it a wrong type costs that head start.
   const compiled = WebAssembly.compileStreaming(fetched()).catch(() => undefined);
-  const { default: init } = await import(at(js).href);
-  await init({ module_or_path: (await compiled) ?? fetched() });
+  const page = await import(at(js).href);
+  await page.default({ module_or_path: (await compiled) ?? fetched() });
   document.documentElement.dataset.started = "";
+  secondPart(later && (await finish(page)));
 }
+
+async function finish(page) {
+  await painted();
+  const answer = await fetch(at(later), { integrity: laterIntegrity });
+  const module = await WebAssembly.compile(await answer.arrayBuffer());
+  page.bringLater(module);
+  await page.joinLater();
+  return module;
+}
+
+/** What is drawn has been painted, where somebody looks at it. */
+const painted = () =>
+  new Promise((done) => {
+    if (document.hidden) return done();
+    requestAnimationFrame(() => setTimeout(done));
+  });
 
 // The old page stays whole until the person accepts the new one: a waiting worker takes over only when told.
 async function keepOffline() {

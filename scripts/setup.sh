@@ -298,7 +298,7 @@ setup_tests() {
 
 # What the page is made from, as one hash.
 page_inputs() {
-  local files="Cargo.toml Cargo.lock build.rs docs/accuracy.md rust-toolchain.toml Trunk.toml index.html scripts/precache.mjs scripts/setup.sh"
+  local files="Cargo.toml Cargo.lock build.rs docs/accuracy.md rust-toolchain.toml Trunk.toml index.html scripts/precache.mjs scripts/rehearse.mjs scripts/split.mjs scripts/later.js scripts/setup.sh"
   # Names, not paths: word splitting is wanted.
   # shellcheck disable=SC2086
   find $files build src catalog style public -type f -print0 | LC_ALL=C sort -z | xargs -0 git hash-object |

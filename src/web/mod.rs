@@ -175,6 +175,7 @@ fn AfterPaint(children: ChildrenFn) -> impl IntoView {
     let painted = RwSignal::new(false);
     leptos::reactive::spawn_local(async move {
         browser::painted().await;
+        browser::whole().await;
         painted.try_set(true);
     });
     // The slot tells whoever waits for the whole page that more is to come.

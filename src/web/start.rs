@@ -189,6 +189,7 @@ fn Card(preset: &'static Preset) -> impl IntoView {
     spawn_local(async move {
         // The answer comes first, and each picture by itself: none keeps a key waiting.
         browser::painted().await;
+        browser::whole().await;
         browser::breathe().await;
         let prediction = Prediction::new(preset.scenario());
         if let Ok(estimate) = prediction.estimate() {

@@ -5,66 +5,101 @@ import { accessible, test } from "./test.mjs";
 
 const SMALL = "#v=1&dims=layers=2,hidden=128,heads=2&seq=64";
 
-/** Operates the next control that has not been yet; tells its name and what went wrong. */
-const operateOne = (visit, done) =>
-  visit.page.evaluate(async (done) => {
-    const { controls, name } = window.person;
-    const key = (element) => {
-      const place = element.closest("section, header, fieldset, details, nav")?.getAttribute("aria-labelledby") ?? element.closest("section, nav")?.id ?? "";
-      return `${element.tagName} ${place} ${name(element).replace(/[\d.,]+( [KMGT]i?B)?/g, "#").slice(0, 60)}`;
-    };
-    const next = controls().find((element) => !element.disabled && !done.includes(key(element)));
-    if (!next) return null;
-    const told = key(next);
+/** In the browser: operates the next controls that have not been yet, for a while; tells their names and what went wrong. */
+const CRAWL = () => {
+  const { controls, name } = window.person;
+  const home = location.href;
+  const done = new Set();
+  const frame = () => new Promise((next) => requestAnimationFrame(() => setTimeout(next)));
+  const settle = async () => {
+    await frame();
+    await frame();
+  };
+  const key = (element) => {
+    const place = element.closest("section, header, fieldset, details, nav");
+    const said = name(element).replace(/[\d.,]+( [KMGT]i?B)?/g, "#").slice(0, 60);
+    return `${element.tagName} ${place?.getAttribute("aria-labelledby") ?? place?.id ?? ""} ${said}`;
+  };
+  const unfold = () => document.querySelectorAll("#app details:not(.menu)").forEach((part) => (part.open = true));
+  const sound = (problems, after) => {
+    if (!document.querySelector("#verdict")?.innerText.trim()) problems.push(`${after}: the verdict is blank`);
+    for (const file of document.querySelectorAll("#files pre")) if (!file.textContent.trim()) problems.push(`${after}: a file is blank`);
+    for (const panel of document.querySelectorAll(".panel")) {
+      if (window.person.shows(panel) && panel.innerText.trim().length < 3) problems.push(`${after}: the panel ${panel.id} is blank`);
+    }
+    if (!document.querySelector("#crashed")?.hidden) problems.push(`${after}: the page crashed`);
+  };
+  const fill = (element, value) => {
+    element.value = value;
+    for (const type of ["input", "change"]) element.dispatchEvent(new Event(type, { bubbles: true }));
+  };
+  const operate = async (element, told) => {
     const problems = [];
-    const settle = () => new Promise((rest) => setTimeout(rest, 120));
-    next.focus();
-    if (next.tagName === "SELECT") {
-      for (const option of [...next.options]) {
-        next.value = option.value;
-        next.dispatchEvent(new Event("change", { bubbles: true }));
+    element.focus();
+    if (element.tagName === "SELECT") {
+      for (const option of [...element.options].filter((option) => !option.disabled)) {
+        // A choice may have made the list anew.
+        fill(element.isConnected ? element : (document.getElementById(element.id) ?? element), option.value);
         await settle();
-        if (!document.querySelector("#verdict")?.innerText.trim()) problems.push(`${option.text}: the verdict is blank`);
+        sound(problems, option.text);
       }
-    } else if (next.matches("textarea, input:not([type=checkbox])")) {
-      const before = next.value;
-      for (const text of ["", "7", before]) {
-        next.value = text;
-        next.dispatchEvent(new Event("input", { bubbles: true }));
-        next.dispatchEvent(new Event("change", { bubbles: true }));
+    } else if (element.matches("textarea, input:not([type=checkbox])")) {
+      const before = element.value;
+      for (const text of ["", "7", "nonsense", before]) {
+        fill(element, text);
         await settle();
+        sound(problems, `“${text}”`);
       }
+      element.dispatchEvent(new FocusEvent("blur"));
+    } else if (element.matches("a[href]") && new URL(element.href).origin !== location.origin) {
+      if (!/^https:/.test(element.href)) problems.push(`goes to ${element.href}`);
     } else {
-      next.click();
+      element.click();
       await settle();
-      await settle();
+      sound(problems, "pressed");
       if (document.activeElement === document.body) problems.push("the keyboard is lost");
     }
-    if (!document.querySelector("#verdict")?.innerText.trim()) problems.push("the verdict is blank");
-    if (!document.querySelector("#crashed")?.hidden) problems.push("the page crashed");
-    return { key: told, problems };
-  }, done);
-
-test(
-  "every control works, and none loses the keyboard",
-  async ({ visit }) => {
-    const person = await Person.open(visit, SMALL);
-    await person.page.evaluate(() => document.querySelectorAll("#app details:not(.menu)").forEach((part) => (part.open = true)));
-    const done = [];
+    return problems.map((problem) => `${told}: ${problem}`);
+  };
+  window.crawl = async (most) => {
+    const end = performance.now() + most;
     const wrong = [];
-    for (let at = 0; at < 900; at += 1) {
-      const told = await operateOne(visit, done);
-      if (!told) break;
-      done.push(told.key);
-      wrong.push(...told.problems.map((problem) => `${told.key}: ${problem}`));
-      wrong.push(...visit.heard.splice(0).map((heard) => `${told.key}: ${heard}`));
+    while (performance.now() < end) {
+      const next = controls().find((element) => !element.disabled && !done.has(key(element)));
+      if (!next) return { wrong, done: [...done], over: true };
+      const told = key(next);
+      done.add(told);
+      wrong.push(...(await operate(next, told)));
+      // The next one finds the page as this one did.
+      history.replaceState(null, "", home);
+      dispatchEvent(new HashChangeEvent("hashchange"));
+      await settle();
+      unfold();
     }
-    assert.ok(done.length > 120, `${done.length} controls`);
-    assert.deepEqual(wrong, []);
-  },
-  "chrome",
-  900_000,
-);
+    return { wrong, done: [...done], over: false };
+  };
+  unfold();
+};
+
+/** Operates every control of the page as this link opens it. */
+async function crawl(visit, fragment, least) {
+  const person = await Person.open(visit, fragment);
+  await person.page.evaluate(CRAWL);
+  for (const panel of ["moves", "tiers", "gpus", "solve"]) {
+    await visit.page.waitForSelector(`[data-testid="${panel}"] [aria-busy=false] tbody tr`);
+  }
+  const wrong = [];
+  let told;
+  do {
+    told = await person.page.evaluate(() => window.crawl(5_000));
+    wrong.push(...told.wrong);
+    wrong.push(...visit.heard.splice(0).map((heard) => `${told.done.at(-1)}, or what came before it: ${heard}`));
+  } while (!told.over);
+  assert.deepEqual(wrong, []);
+  assert.ok(told.done.length > least, `${told.done.length} controls:\n${told.done.join("\n")}`);
+}
+
+test("every control works, and none loses the keyboard", ({ visit }) => crawl(visit, SMALL, 200), "chrome", 600_000);
 
 test(
   "every program shows files or what to change, for every preset",

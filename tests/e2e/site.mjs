@@ -83,15 +83,40 @@ test("a new version waits until the person takes it", async ({ visit, site, copy
   await visit.started();
 });
 
-test("a changed module is refused, and the page says so", async ({ visit, site, copyOfDist }) => {
-  site.folder = copyOfDist("tampered");
-  const module = join(site.folder, readdirSync(site.folder).find((it) => it.endsWith(".wasm")));
-  const bytes = readFileSync(module);
-  bytes[bytes.length - 1] ^= 1;
-  writeFileSync(module, bytes);
+for (const [part, name] of [["first", /^headroom-[0-9a-f]+\.wasm$/], ["second", /^headroom-later-.*\.wasm$/]]) {
+  test(`a changed ${part} part of the module is refused, and the page says so`, async ({ visit, site, copyOfDist }) => {
+    site.folder = copyOfDist(`tampered-${part}`);
+    const module = join(site.folder, readdirSync(site.folder).find((it) => name.test(it)));
+    const bytes = readFileSync(module);
+    bytes[bytes.length - 1] ^= 1;
+    writeFileSync(module, bytes);
+    await visit.page.goto(site.url);
+    await visit.visible("#failed");
+    assert.equal((await visit.page.$("#verdict")) === null, part === "first");
+  });
+}
+
+test("the first answer needs only the first part of the module", async ({ visit, site }) => {
+  await visit.open();
+  await visit.kept();
+  // What is called too early is fetched at once, by another kind of request.
+  const asked = await visit.page.evaluate(() => performance.getEntriesByType("resource").filter((it) => /later/.test(it.name)).map((it) => it.initiatorType));
+  assert.deepEqual(asked, ["fetch"]);
+  assert.ok(site.requests.some((it) => /later/.test(it)));
+});
+
+test("a control that is used before the second part has come brings it", async ({ visit, site, copyOfDist }) => {
+  // The script that starts the page never asks for the second part.
+  site.folder = copyOfDist("early");
+  change(join(site.folder, "boot.js"), "secondPart(later && (await finish(page)));", "");
   await visit.page.goto(site.url);
-  await visit.visible("#failed");
-  assert.equal(await visit.page.$("#verdict"), null);
+  await visit.page.waitForSelector('[data-testid="allocated-bytes"][data-bytes]');
+  const before = await visit.bytes();
+  await visit.page.select("#preset", "dreams");
+  await until("another answer", async () => (await visit.bytes()) !== before);
+  const asked = await visit.page.evaluate(() => performance.getEntriesByType("resource").filter((it) => /later/.test(it.name)).map((it) => it.initiatorType));
+  assert.deepEqual(asked, ["xmlhttprequest"]);
+  assert.deepEqual(visit.heard, []);
 });
 
 test(

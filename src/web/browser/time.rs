@@ -39,6 +39,17 @@ pub async fn painted() {
     breathe().await;
 }
 
+/// Waits for the module's second part, which is fetched when the first answer is painted: what is drawn or worked out
+/// from then on may be in there. Gives that part, for a worker.
+pub async fn whole() -> JsValue {
+    let promise = Reflect::get(&js_sys::global(), &"whole".into());
+    match promise.and_then(JsCast::dyn_into::<js_sys::Promise>) {
+        Ok(promise) => JsFuture::from(promise).await.unwrap_or_default(),
+        // It is in one part.
+        Err(_) => JsValue::UNDEFINED,
+    }
+}
+
 /// A timer that can be set again and again. It has one listener for as long as it lives: a listener for each time would
 /// stay, with all that it holds, until the browser cleans up.
 pub struct Timer {

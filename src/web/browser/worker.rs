@@ -38,13 +38,14 @@ thread_local! {
     static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
 }
 
-/// Starts a worker on this page's own module and hears what it says. A browser that refuses leaves the page without.
-pub fn start_worker(hear: impl Fn(String) + 'static) {
+/// Starts a worker on this page's own module, both of its parts, and hears what it says. A browser that refuses leaves the
+/// page without.
+pub fn start_worker(later: &JsValue, hear: impl Fn(String) + 'static) {
     // As for a download: a step that fails leaves things as they are.
-    let _ = try_start_worker(hear);
+    let _ = try_start_worker(later, hear);
 }
 
-fn try_start_worker(hear: impl Fn(String) + 'static) -> Result<(), JsValue> {
+fn try_start_worker(later: &JsValue, hear: impl Fn(String) + 'static) -> Result<(), JsValue> {
     let Some(script) = document().query_selector("script[data-js]")? else {
         return Ok(());
     };
@@ -66,6 +67,7 @@ fn try_start_worker(hear: impl Fn(String) + 'static) -> Result<(), JsValue> {
     let start = Object::new();
     Reflect::set(&start, &"js".into(), &code.into())?;
     Reflect::set(&start, &"module".into(), &wasm_bindgen::module())?;
+    Reflect::set(&start, &"later".into(), later)?;
     worker.post_message(&start)
 }
 

@@ -35,11 +35,15 @@ pub fn serve(kinds: &'static [JobKind]) {
 /// In the page: starts the worker whose replies all helpers hear.
 pub fn start(kinds: &'static [JobKind]) {
     KINDS.set(kinds);
-    browser::start_worker(|text| {
-        let helpers = HELPERS.with_borrow(Clone::clone);
-        for helper in helpers {
-            helper.hear(&text);
-        }
+    spawn_local(async {
+        // The first answer does without a worker.
+        let later = browser::whole().await;
+        browser::start_worker(&later, |text| {
+            let helpers = HELPERS.with_borrow(Clone::clone);
+            for helper in helpers {
+                helper.hear(&text);
+            }
+        });
     });
 }
 
