@@ -28,7 +28,10 @@ pub fn Masthead() -> impl IntoView {
                     class="plain"
                     data-do="undo"
                     disabled=move || !session.can_undo()
-                    on:click=move |_| session.undo()
+                    on:click=move |_| {
+                        session.undo();
+                        browser::catch_focus("[data-do=redo]");
+                    }
                 >
                     "Undo"
                 </button>
@@ -37,7 +40,10 @@ pub fn Masthead() -> impl IntoView {
                     class="plain"
                     data-do="redo"
                     disabled=move || !session.can_redo()
-                    on:click=move |_| session.redo()
+                    on:click=move |_| {
+                        session.redo();
+                        browser::catch_focus("[data-do=undo]");
+                    }
                 >
                     "Redo"
                 </button>
@@ -47,7 +53,10 @@ pub fn Masthead() -> impl IntoView {
                     data-do="reset"
                     title=text::RESET_ABOUT
                     disabled=move || session.is_preset()
-                    on:click=move |_| session.reset()
+                    on:click=move |_| {
+                        session.reset();
+                        browser::catch_focus("[data-do=undo]");
+                    }
                 >
                     "Reset"
                 </button>

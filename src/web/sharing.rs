@@ -49,13 +49,13 @@ pub fn Share() -> impl IntoView {
     let close = move || {
         if let Some(menu) = menu.get_untracked() {
             menu.set_open(false);
+            browser::focus("[data-testid=share] summary");
         }
     };
     let on_key = move |event: KeyboardEvent| {
         // The element itself is asked: its `toggle` event comes later than the next key may.
         if event.key() == "Escape" && menu.get_untracked().is_some_and(|menu| menu.open()) {
             close();
-            browser::focus("[data-testid=share] summary");
         }
     };
     let save =

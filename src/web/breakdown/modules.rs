@@ -6,6 +6,7 @@ use super::share;
 use super::tree::{Node, Tile, flame};
 use crate::estimate::At;
 use crate::units::UnitStyle;
+use crate::web::browser;
 use crate::web::chart::{self, labels};
 use crate::web::session::{Answer, Session};
 use crate::web::signals::memo;
@@ -38,12 +39,19 @@ pub fn Modules() -> impl IntoView {
     }
 }
 
+/// Where the keyboard goes on when another node is shown.
+const LAST_CRUMB: &str = ".crumbs button:last-child";
+
 /// The way to the node, each step of it a button back.
 #[component]
 fn Crumbs(path: RwSignal<Vec<String>>) -> impl IntoView {
     let crumb = move |(depth, name): (usize, String)| {
+        let back = move |_| {
+            path.update(|path| path.truncate(depth));
+            browser::catch_focus(LAST_CRUMB);
+        };
         view! {
-            <button type="button" class="plain" on:click=move |_| path.update(|path| path.truncate(depth))>
+            <button type="button" class="plain" on:click=back>
                 {name}
             </button>
         }
@@ -120,7 +128,10 @@ fn Flame(tree: Memo<Node>, path: RwSignal<Vec<String>>) -> impl IntoView {
 #[component]
 fn Rows(tree: Memo<Node>, path: RwSignal<Vec<String>>) -> impl IntoView {
     let session = Session::current();
-    let open = move |name: String| path.update(|path| path.push(name));
+    let open = move |name: String| {
+        path.update(|path| path.push(name));
+        browser::catch_focus(LAST_CRUMB);
+    };
     let rows = move || {
         let units = session.units.get();
         let rows = tree.with(|tree| path.with(|path| rows(tree.at(path), units)));

@@ -24,6 +24,21 @@ pub fn focus_soon(selector: String) {
     });
 }
 
+/// The same, where the element that had the keyboard is gone or takes it no longer.
+pub fn catch_focus(selector: &'static str) {
+    spawn_local(async move {
+        breathe().await;
+        if document()
+            .query_selector(":focus:not(:disabled)")
+            .ok()
+            .flatten()
+            .is_none()
+        {
+            focus(selector);
+        }
+    });
+}
+
 /// Brings the element of that id to the top of what is in view, and gives it the keyboard.
 pub fn show(id: &str) {
     let element = document().get_element_by_id(id);

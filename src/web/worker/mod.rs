@@ -38,13 +38,16 @@ pub fn start(kinds: &'static [JobKind]) {
     spawn_local(async {
         // The first answer does without a worker.
         let later = browser::whole().await;
-        browser::start_worker(&later, |text| {
-            let helpers = HELPERS.with_borrow(Clone::clone);
-            for helper in helpers {
-                helper.hear(&text);
-            }
-        });
+        browser::start_worker(&later, |text| tell_helpers(&text));
     });
+}
+
+/// Hands a reply to the page's helpers, of which each takes its own.
+fn tell_helpers(text: &str) {
+    let helpers = HELPERS.with_borrow(Clone::clone);
+    for helper in helpers {
+        helper.hear(text);
+    }
 }
 
 /// Takes a request, and works unless that is going on already.
@@ -116,7 +119,8 @@ impl Helper {
         };
         let text = request(self.kind, number, limits, scenario);
         if !browser::request(&text) {
-            take(&text, move |reply| self.hear(reply));
+            // What is worked on already may be another helper's.
+            take(&text, tell_helpers);
         }
     }
 
