@@ -13,14 +13,13 @@ import "./places.mjs";
 import "./access.mjs";
 import "./acceptance.mjs";
 import "./errands.mjs";
+import "./crawl.mjs";
 
 const DIST = new URL("../../dist", import.meta.url).pathname;
 // Ten times what a test takes here: a slow machine is no failure. A test that works through thousands says its own.
 const LIMIT_MS = 180_000;
 
 const [kind, executable, words = ""] = process.argv.slice(2);
-// The crawl over every control takes a quarter of an hour: it runs when its tests are named.
-if (words) await import("./crawl.mjs");
 const scratch = mkdtempSync(join(tmpdir(), "headroom-e2e-"));
 const browser = await launch(kind, executable);
 
