@@ -76,8 +76,8 @@ impl Wrapper for FullyShardedDataParallel {
         true
     }
 
-    fn casts(&self) -> bool {
-        self.0.policy.param.is_some()
+    fn casts(&self) -> Option<DType> {
+        self.0.policy.param
     }
 
     fn folds(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
-use crate::tape::{Param, Scope, Tape, Tensor};
+use crate::tape::{DType, Param, Scope, Tape, Tensor};
 
 /// What a module is to a wrap policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,10 +52,16 @@ pub trait Wrapper: fmt::Debug {
     /// What the wrapper queued for the end of backward (`queue_callback` of the engine).
     fn after_backward(&self) {}
 
-    /// Whether it casts weights by itself, and scripts use no autocast.
-    fn casts(&self) -> bool {
-        false
+    /// The type in which it has modules compute, where it casts weights by itself and scripts use no autocast.
+    fn casts(&self) -> Option<DType> {
+        None
     }
+
+    /// A pipeline gathers the parameters of a stage, whose model has this scope, lets them go, and reduces its gradients once
+    /// they are complete.
+    fn unshard_stage(&self, _stage: Scope) {}
+    fn reshard_stage(&self, _stage: Scope) {}
+    fn reduce_stage(&self, _stage: Scope) {}
 
     /// Whether it takes the norm of the gradients by itself, and a script clips none.
     fn clips(&self) -> bool {

@@ -19,7 +19,7 @@ use crate::nets::{
 use crate::parallel::World;
 use crate::parallel::schedule::Pipeline;
 use crate::scenario::{
-    Attention, Checkpointing, Data, Precision, Quantization, Schedule, Training,
+    Attention, Checkpointing, Data, Parallelism, Precision, Quantization, Schedule, Training,
 };
 use crate::tape::{Category, DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
@@ -83,7 +83,10 @@ impl<'a> TrainingLoop<'a> {
             tape.accumulate_out_of_place();
         }
         let wrapper = plan.world.wrapper(&tape, training);
-        let folding = if wrapper.folds() && !redundancy::is_partitioned(&plan.world) {
+        let pipeline = pipeline_of(net, training, &plan.world);
+        let splits = pipeline.is_some_and(|pipeline| pipeline.splits_backward());
+        let alike = wrapper.folds() && !splits && !redundancy::is_partitioned(&plan.world);
+        let folding = if alike {
             plan.folding
         } else {
             Folding::Nothing
@@ -91,7 +94,6 @@ impl<'a> TrainingLoop<'a> {
         let mut env = Env::new(training.clone(), plan.libraries, folding).wrapped(wrapper);
         env.tensor = tensor_group(net, training, &plan.world);
         env.context = context_group(net, training, &plan.world);
-        let pipeline = pipeline_of(net, training, &plan.world);
         if let Some(pipeline) = &pipeline {
             let count = pipeline.all_stages() as u64;
             let stage = |index| Stage {
@@ -351,9 +353,11 @@ fn pipeline_of(net: &dyn Net, training: &Training, world: &World) -> Option<Pipe
     const IN_TURNS: usize = 4;
     const MOST: usize = 256;
     let ranks = usize::try_from(world.mesh.stages).ok()?;
-    // FSDP keeps a stage whole from its first pass to its last, which its wrapper does not.
-    let sharded = world.mesh.shard > 1;
-    if ranks < 2 || sharded || !net.has_stages() {
+    let fully_sharded = matches!(
+        world.parallel.strategy,
+        Parallelism::Fsdp2 | Parallelism::Hsdp
+    );
+    if ranks < 2 || world.mesh.shard > 1 && !fully_sharded || !net.has_stages() {
         return None;
     }
     let schedule = world.parallel.schedule;
@@ -371,7 +375,10 @@ fn pipeline_of(net: &dyn Net, training: &Training, world: &World) -> Option<Pipe
         rank: usize::try_from(world.rank.stage).ok()?.min(ranks - 1),
         micro_batches: asked.min(most).min(MOST),
     };
-    pipeline.is_modelled().then_some(pipeline)
+    // A backward in two parts recomputes what is checkpointed once more for each of the weights.
+    let recomputes = training.checkpointing != Checkpointing::None;
+    let modelled = pipeline.is_modelled() && !(recomputes && pipeline.splits_backward());
+    modelled.then_some(pipeline)
 }
 
 /// The group over which the network's modules are split, where its library has a plan for it.
@@ -417,7 +424,7 @@ mod tests {
     use super::*;
     use crate::catalog;
     use crate::nets::{self, Sizes};
-    use crate::scenario::{Lora, Optimizer, Parallelism, presets};
+    use crate::scenario::{Lora, Optimizer, presets};
 
     /// The first step declares no parameter that the constructed model has not.
     #[track_caller]

@@ -72,6 +72,17 @@ impl Node {
         self.sequence == u32::MAX
     }
 
+    /// A node that leads to it runs without a gradient for it: it is left for later, and does not wait for that one.
+    fn pass_over(&self) {
+        let waiting = self.waiting.get().saturating_sub(1);
+        self.waiting.set(waiting);
+        if waiting == 0 && self.seen.replace(false) {
+            for edge in self.edges.borrow().iter().flatten() {
+                edge.node.pass_over();
+            }
+        }
+    }
+
     /// The parameter whose gradient it adds to, if it is a leaf.
     fn param(&self) -> Option<Rc<Param>> {
         if !self.is_leaf() {
@@ -368,9 +379,16 @@ impl Tape {
                 }
                 _ => Grads::new(),
             };
+            let puts_off = self.0.has_put_off();
+            let mut put_off = Vec::new();
             for (place, edge) in node.edges.take().into_iter().enumerate() {
                 let gradient = outgoing.get_mut(place).and_then(Option::take);
                 let Some(edge) = edge else { continue };
+                if puts_off && gradient.is_none() {
+                    edge.node.pass_over();
+                    put_off.push((place, edge));
+                    continue;
+                }
                 if let Some(gradient) = gradient {
                     add_to_buffer(&edge, gradient);
                 }
@@ -382,6 +400,9 @@ impl Tape {
                 if waiting == 0 {
                     ready.push(Ready(edge.node));
                 }
+            }
+            if puts_off {
+                self.0.take_put_off(node.scope, put_off);
             }
             if Rc::strong_count(&node) == 1 {
                 keep(&NODES, node);

@@ -125,6 +125,7 @@ impl Core {
         Saved(match hook {
             None => {
                 self.record_saved(tensor);
+                self.keep_for_split(tensor);
                 Holder::Kept(tensor.kept())
             }
             Some(SavedTensorHook::Checkpoint(frame)) => {

@@ -19,6 +19,7 @@ mod phase;
 mod relay;
 mod repeat;
 mod spare;
+mod split_backward;
 mod tensor;
 mod tensor_info;
 mod torch;
@@ -39,6 +40,7 @@ pub use param::{ConstructionPoint, Param, PostAccumulateGradHook};
 pub use phase::Phase;
 pub use relay::Relay;
 pub(in crate::tape) use tensor::Kept;
+pub use split_backward::{KeptGraph, WeightGradients};
 pub use tensor::Tensor;
 pub use tensor_info::TensorInfo;
 pub use torch::{AdamStep, Torch};
@@ -125,6 +127,7 @@ pub(in crate::tape) struct Core {
     launched: trace::Launched,
     relays: relay::Relays,
     budget: budget::Budget,
+    split: split_backward::Split,
 }
 
 impl std::fmt::Debug for Tape {
@@ -178,6 +181,7 @@ impl Tape {
             launched: trace::Launched::default(),
             relays: relay::Relays::default(),
             budget: budget::Budget::default(),
+            split: split_backward::Split::default(),
         }))
     }
 

@@ -23,13 +23,12 @@ const NOT_MODELLED: &[Feature] = &[
             .get("ds_cfg")
             .is_some_and(|config| config.get("_bf16").is_some())
     }),
-    ("this pipeline schedule", |knobs| {
-        ["zb", "zbv", "dualpipev"]
+    ("checkpointing under a backward in two parts", |knobs| {
+        let splits = ["zb", "zbv", "dualpipev"]
             .iter()
-            .any(|name| is(knobs, "pp_sched", name))
-    }),
-    ("sharding the stages of a pipeline", |knobs| {
-        beyond(knobs, "fsdp") && beyond(knobs, "pp")
+            .any(|name| is(knobs, "pp_sched", name));
+        let checkpoints = knobs.get("ckpt");
+        splits && checkpoints.is_some_and(|how| how != &Value::Bool(false))
     }),
     ("expert parallel", |knobs| beyond(knobs, "ep")),
     ("Megatron-Core", |knobs| is(knobs, "engine", "mg")),

@@ -84,7 +84,7 @@ impl Env {
     /// The same with something around the model.
     pub fn wrapped(self, wrapper: Rc<dyn Wrapper>) -> Self {
         Self {
-            autocast: self.autocast.filter(|_| !wrapper.casts()),
+            autocast: self.autocast.filter(|_| wrapper.casts().is_none()),
             wrapper,
             ..self
         }

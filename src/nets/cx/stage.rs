@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
 use super::Cx;
-use crate::tape::{DType, Dims, Tensor};
+use crate::tape::{DType, Dims, Scope, Tensor};
 
 /// One of the consecutive parts of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +84,17 @@ impl Cx {
         };
         self.tape.leave_out(outer);
         result
+    }
+
+    /// The scope of a stage's model.
+    pub fn stage_scope(&self, stage: usize) -> Scope {
+        let root = self.root().scope;
+        if self.env.stages.own.len() > 1 {
+            let index = u32::try_from(stage).unwrap_or(u32::MAX);
+            self.tape.scope_in(root, "stages", Some(index))
+        } else {
+            root
+        }
     }
 
     /// A tensor of the batch that only the first stage takes.

@@ -47,6 +47,10 @@ struct State {
     reduces: Cell<bool>,
     /// Modules under way: one inside another is part of it.
     depth: Cell<u32>,
+    /// The root modules: one, or a pipeline's stages that this rank has. Their groups come first.
+    roots: RefCell<Vec<Scope>>,
+    /// Stages whose parameters are on the way.
+    unsharding: RefCell<Vec<Scope>>,
 }
 
 /// A module that the policy wraps.
@@ -103,8 +107,10 @@ impl FullyShard {
             gathered: tape.relay(),
             copied_out: tape.relay(),
             reducing: tape.relay(),
-            reduces: Cell::new(true),
+            reduces: Cell::new(world.mesh.stages <= 1),
             depth: Cell::new(0),
+            roots: RefCell::default(),
+            unsharding: RefCell::default(),
         }))
     }
 }
@@ -114,9 +120,9 @@ impl Wrapper for FullyShard {
         true
     }
 
-    fn casts(&self) -> bool {
+    fn casts(&self) -> Option<DType> {
         // accelerate leaves autocast out with `fully_shard` too (`_prepare_fsdp2`).
-        self.0.policy.param.is_some()
+        self.0.policy.param
     }
 
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
@@ -139,12 +145,12 @@ impl Wrapper for FullyShard {
                 return;
             }
             let inside = |scope: &Scope| tape.is_inside(param.scope, *scope);
-            // The root, which comes first, is what remains.
-            let at = plan
-                .iter()
-                .skip(1)
-                .position(|unit| unit.scopes.iter().any(inside));
-            let at = at.map_or(0, |at| at + 1);
+            let holds = |unit: &Unit| unit.scopes.iter().any(inside);
+            // The roots, which come first, have what remains.
+            let roots = fsdp.roots.borrow().len();
+            let at = plan.iter().skip(roots).position(holds);
+            let at = at.map(|at| at + roots);
+            let at = at.or_else(|| plan.iter().position(holds)).unwrap_or(0);
             let of_unit = plan.get(at).and_then(|unit| unit.fold);
             if param.fold != of_unit {
                 // A group of many layers' parameters is not the group of one of them.
@@ -176,6 +182,9 @@ impl Wrapper for FullyShard {
         }
         if fsdp.tape.declaring() {
             let mut modules = fsdp.modules.borrow_mut();
+            if is_root && !fsdp.roots.borrow().contains(&scope) {
+                fsdp.roots.borrow_mut().push(scope);
+            }
             if !is_root && !modules.iter().any(|module| module.scope == scope) {
                 let fold = fsdp.tape.fold();
                 modules.push(Module { role, scope, fold });
@@ -210,9 +219,39 @@ impl Wrapper for FullyShard {
         self.0.root_post_backward();
     }
 
+    fn unshard_stage(&self, stage: Scope) {
+        let fsdp = &self.0;
+        for group in fsdp.groups_of(stage) {
+            if !group.is_unsharded() {
+                fsdp.gather(&group);
+            }
+        }
+        fsdp.unsharding.borrow_mut().push(stage);
+    }
+
+    fn reshard_stage(&self, stage: Scope) {
+        for group in self.0.groups_of(stage) {
+            group.reshard();
+        }
+    }
+
+    /// `FSDPState.finalize_backward`: what backward kept whole is reduced, from the last module to the root.
+    fn reduce_stage(&self, stage: Scope) {
+        let fsdp = &self.0;
+        fsdp.reduces.set(true);
+        for group in fsdp.groups_of(stage).iter().rev() {
+            fsdp.post_backward(group);
+        }
+        fsdp.reduces.set(false);
+        fsdp.order.borrow_mut().clear();
+        fsdp.reducing.clear();
+        fsdp.copied_out.clear();
+    }
+
     fn folds(&self) -> bool {
         let parallel = &self.0.world.parallel;
-        parallel.prefetch_forward == 0 && parallel.prefetch_backward <= 1
+        let alone = self.0.world.mesh.stages <= 1;
+        alone && parallel.prefetch_forward == 0 && parallel.prefetch_backward <= 1
     }
 }
 
@@ -262,11 +301,15 @@ impl State {
             fold: None,
             reshards: false,
         };
-        let mut units = vec![Unit {
-            scopes: vec![Scope::default()],
+        // A pipeline keeps its stages' parameters from the first pass to the last.
+        let reshard = parallel.reshard && !self.is_pipelined();
+        let roots = self.roots.borrow();
+        let roots = roots.iter().map(|root| Unit {
+            scopes: vec![*root],
             fold: None,
-            reshards: parallel.reshard && parallel.reshard_root,
-        }];
+            reshards: reshard && parallel.reshard_root,
+        });
+        let mut units: Vec<Unit> = roots.collect();
         for module in modules.iter() {
             if in_tail(module.role) {
                 tail.scopes.push(module.scope);
@@ -274,7 +317,7 @@ impl State {
                 units.push(Unit {
                     scopes: vec![module.scope],
                     fold: module.fold,
-                    reshards: parallel.reshard,
+                    reshards: reshard,
                 });
             }
         }
@@ -286,6 +329,35 @@ impl State {
 
     fn group(&self, at: usize) -> Option<Rc<ParamGroup>> {
         self.groups.borrow().get(at).cloned()
+    }
+
+    fn is_pipelined(&self) -> bool {
+        self.world.mesh.stages > 1
+    }
+
+    fn is_root(&self, at: usize) -> bool {
+        at < self.roots.borrow().len()
+    }
+
+    /// The groups of one of the root modules, its own first.
+    fn groups_of(&self, root: Scope) -> Vec<Rc<ParamGroup>> {
+        let inside = |group: &&Rc<ParamGroup>| {
+            let first = group.scopes.first();
+            first.is_some_and(|scope| self.tape.is_inside(*scope, root))
+        };
+        self.groups.borrow().iter().filter(inside).cloned().collect()
+    }
+
+    /// Waits for what a pipeline has begun to gather, once a stage is computed (`_assert_unsharded`).
+    fn wait_for_stage(&self, root: Scope) {
+        let mut unsharding = self.unsharding.borrow_mut();
+        let Some(at) = unsharding.iter().position(|stage| *stage == root) else {
+            return;
+        };
+        unsharding.remove(at);
+        for group in self.groups_of(root) {
+            self.wait_for_unshard(&group, false);
+        }
     }
 
     fn offloads(&self) -> bool {
@@ -312,10 +384,13 @@ impl State {
                 .collect(),
             None => given,
         };
+        if let Some(root) = group.scopes.first().filter(|_| self.is_root(at)) {
+            self.wait_for_stage(*root);
+        }
         self.unshard(group);
         self.wait_for_unshard(group, true);
         for ahead in 1..=self.world.parallel.prefetch_forward as usize {
-            if at > 0
+            if !self.is_root(at)
                 && self.gathered.len() < ahead
                 && let Some(next) = self.group(at + ahead)
             {
@@ -405,7 +480,7 @@ impl State {
             return;
         };
         let depth = self.world.parallel.prefetch_backward.max(1) as usize;
-        let depth = if at == 0 { 1 } else { depth };
+        let depth = if self.is_root(at) { 1 } else { depth };
         for ahead in 1..=depth {
             let before = place.checked_sub(ahead);
             let target = before.and_then(|place| self.order.borrow().get(place).copied());
@@ -427,7 +502,9 @@ impl State {
     fn post_backward(&self, group: &ParamGroup) {
         group.waiting.set(false);
         if !self.reduces.get() {
-            group.reshard();
+            if !self.is_pipelined() {
+                group.reshard();
+            }
             group.accumulate(self.policy.reduce);
             return;
         }
@@ -471,7 +548,9 @@ impl State {
         }
         self.order.borrow_mut().clear();
         self.reducing.clear();
-        // What was gathered ahead and not used, as of an embedding that wants no gradient.
-        self.gathered.clear();
+        if !self.is_pipelined() {
+            // What was gathered ahead and not used, as of an embedding that wants no gradient.
+            self.gathered.clear();
+        }
     }
 }

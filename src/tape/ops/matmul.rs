@@ -173,7 +173,30 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
         let kept_weight = needs.input(0).then(|| weight.save());
         let kept_rows = needs.input(1).then(|| rows.save());
         let needs_bias = needs.input(2);
+        let in_parts = kept_weight.is_some() && kept_rows.is_some();
+        if in_parts {
+            rows.core().reached_from_weight(2);
+        }
         borrowing(move |g| {
+            if in_parts && g.tape().puts_off_weights() {
+                let weight = unpacked(kept_weight.as_ref());
+                let for_rows = weight
+                    .as_ref()
+                    .map(|_| g.product_of("linear", n, m, k, false));
+                let held = g.clone();
+                g.tape().put_off(move || {
+                    let rows = unpacked(kept_rows.as_ref());
+                    let product =
+                        held.product_of("linear", weight_shape.0, n, weight_shape.1, false);
+                    let for_weight = if transposed { product.detach() } else { product };
+                    drop(rows);
+                    let for_bias = bias_meta
+                        .filter(|_| needs_bias)
+                        .map(|meta| held.clone().conform(meta));
+                    grads([None, Some(for_weight), for_bias])
+                });
+                return grads([for_rows, None, None]);
+            }
             let (rows, weight) = (unpacked(kept_rows.as_ref()), unpacked(kept_weight.as_ref()));
             let for_rows = || {
                 weight

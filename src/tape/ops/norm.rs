@@ -79,8 +79,24 @@ impl Tensor {
         out.from_op(&[&input, &weight], |needs| {
             let needs = [needs.input(0), needs.input(1)];
             let kept = [input.save(), weight.save(), deviation.save()];
+            let in_parts = needs[0] && needs[1];
+            if in_parts {
+                input.core().reached_from_weight(3);
+            }
             borrowing(move |g| {
                 let [input, weight, deviation] = kept.each_ref().map(Saved::unpack);
+                if in_parts && g.tape().puts_off_weights() {
+                    let (dense, held) = (input.contiguous_in(false), g.clone());
+                    let for_input = dense.map("rms_norm_backward");
+                    drop((dense, input, weight, deviation));
+                    g.tape().put_off(move || {
+                        let [_input, weight, _deviation] = kept.each_ref().map(Saved::unpack);
+                        let for_weight = weight.map("rms_norm_backward");
+                        drop(held);
+                        grads([None, Some(for_weight)])
+                    });
+                    return grads([Some(for_input), None]);
+                }
                 let (g, dense) = (g.contiguous_in(false), input.contiguous_in(false));
                 let for_input = needs[0].then(|| dense.map("rms_norm_backward"));
                 let for_weight = needs[1].then(|| weight.map("rms_norm_backward"));

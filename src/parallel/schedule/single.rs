@@ -1,0 +1,88 @@
+//! Schedules of ranks that have one stage each (`PipelineScheduleSingle`).
+
+use super::{Action, Chunk, Pipeline};
+
+impl Pipeline {
+    const fn chunk(&self, micro_batch: usize) -> Chunk {
+        Chunk {
+            stage: self.rank,
+            micro_batch,
+        }
+    }
+
+    /// `ScheduleGPipe`: sends are waited for once all forwards have run; the gradient of an input goes as the next
+    /// backward begins.
+    pub(super) fn gpipe(&self) -> Vec<Action> {
+        let mut all = Vec::new();
+        let chunks = || (0..self.micro_batches).map(|i| self.chunk(i));
+        for chunk in chunks() {
+            if chunk.stage > 0 {
+                all.push(Action::ReceiveInput(chunk));
+            }
+            all.push(Action::Forward(chunk));
+        }
+        if self.rank + 1 < self.ranks {
+            all.extend(chunks().map(Action::ReleaseOutput));
+        }
+        for chunk in chunks() {
+            if !self.is_last(chunk) {
+                all.push(Action::ReceiveGradient(chunk));
+            }
+            if chunk.stage > 0 && chunk.micro_batch > 0 {
+                all.push(Action::ReleaseInputGradient(
+                    self.chunk(chunk.micro_batch - 1),
+                ));
+            }
+            all.push(Action::Backward(chunk));
+        }
+        all.push(Action::ReduceGradients(self.rank));
+        all
+    }
+
+    /// `Schedule1F1B`: an output goes after the next forward, or as the next backward begins; the gradient of an input after
+    /// the next backward.
+    pub(super) fn one_forward_one_backward(&self) -> Vec<Action> {
+        let mut all = Vec::new();
+        let warm_up = self
+            .micro_batches
+            .min(self.ranks - self.rank.min(self.ranks));
+        let (mut forward, mut backward) = (0, 0);
+        let first = self.rank == 0;
+        let last = self.rank + 1 == self.ranks;
+        let push_forward = |all: &mut Vec<Action>, i: usize| {
+            if !first {
+                all.push(Action::ReceiveInput(self.chunk(i)));
+            }
+            all.push(Action::Forward(self.chunk(i)));
+        };
+        let push_backward = |all: &mut Vec<Action>, i: usize| {
+            all.push(Action::Backward(self.chunk(i)));
+            if !first && i > 0 {
+                all.push(Action::ReleaseInputGradient(self.chunk(i - 1)));
+            }
+        };
+        while forward < warm_up {
+            push_forward(&mut all, forward);
+            if !last && forward > 0 {
+                all.push(Action::ReleaseOutput(self.chunk(forward - 1)));
+            }
+            forward += 1;
+        }
+        while backward < self.micro_batches {
+            if !last {
+                all.push(Action::ReceiveGradient(self.chunk(backward)));
+                if backward + warm_up <= self.micro_batches && forward > 0 {
+                    all.push(Action::ReleaseOutput(self.chunk(forward - 1)));
+                }
+            }
+            push_backward(&mut all, backward);
+            backward += 1;
+            if forward < self.micro_batches {
+                push_forward(&mut all, forward);
+                forward += 1;
+            }
+        }
+        all.push(Action::ReduceGradients(self.rank));
+        all
+    }
+}

@@ -1,0 +1,128 @@
+//! Backward in two parts (torch/distributed/pipelining/_backward.py): the gradients of a stage's inputs, for which the stage
+//! before waits, and later those of its weights.
+
+use std::cell::{Cell, RefCell};
+
+use super::autograd::Edge;
+use super::{Core, Grads, Kept, Scope, Tape, Tensor};
+
+/// The gradients of a node's weights, yet to be computed: what it takes for them it holds.
+pub(in crate::tape) type PutOff = Box<dyn FnOnce() -> Grads>;
+
+/// What there is of it on a tape.
+#[derive(Default)]
+pub(in crate::tape) struct Split {
+    /// What nodes have saved since forward began; `None` where backward is not in two parts.
+    saved: RefCell<Option<Vec<Kept>>>,
+    /// So much of it was saved before the last node that has a weight: it is reached from there.
+    reached: Cell<usize>,
+    /// Gradients of weights are put off.
+    puts_off: Cell<bool>,
+    /// What the node that runs has put off.
+    put_off: RefCell<Option<PutOff>>,
+    weights: RefCell<Vec<WeightGradient>>,
+}
+
+struct WeightGradient {
+    scope: Scope,
+    /// Where they go, by their place among the node's inputs.
+    edges: Vec<(usize, Edge)>,
+    compute: PutOff,
+}
+
+/// What forward's graph has saved, as long as nodes with weights lead to it: freed when the weights have their gradients.
+#[derive(Default)]
+#[allow(missing_debug_implementations)]
+pub struct KeptGraph {
+    _saved: Vec<Kept>,
+}
+
+/// The gradients of weights that a first part has put off (`param_groups`).
+#[derive(Default)]
+#[allow(missing_debug_implementations)]
+pub struct WeightGradients(Vec<WeightGradient>);
+
+impl Tape {
+    /// Runs forward for a backward in two parts: the first leaves what the graph has saved (`retain_graph`).
+    pub fn keeping_graph<T>(&self, forward: impl FnOnce() -> T) -> (T, KeptGraph) {
+        let split = &self.0.split;
+        split.saved.replace(Some(Vec::new()));
+        split.reached.set(0);
+        let result = forward();
+        let mut saved = split.saved.take().unwrap_or_default();
+        saved.truncate(split.reached.get());
+        (result, KeptGraph { _saved: saved })
+    }
+
+    /// `stage_backward_input`: runs `backward` for the gradients of inputs alone.
+    pub fn backward_of_inputs(&self, backward: impl FnOnce()) -> WeightGradients {
+        let split = &self.0.split;
+        split.puts_off.set(true);
+        backward();
+        split.puts_off.set(false);
+        WeightGradients(split.weights.take())
+    }
+
+    /// `stage_backward_weight`: each node with weights by itself, in the order of the weights.
+    pub fn backward_of_weights(&self, WeightGradients(all): WeightGradients) {
+        for WeightGradient {
+            scope,
+            edges,
+            compute,
+        } in all.into_iter().rev()
+        {
+            let mode = self.mode().no_grad().with_autocast(None);
+            let outer = self.enter(scope);
+            let mut gradients = self.within(super::Mode { scope, ..mode }, compute);
+            self.enter(outer);
+            let roots = edges.into_iter().filter_map(|(place, edge)| {
+                let gradient = gradients.get_mut(place).and_then(Option::take)?;
+                Some((edge, gradient))
+            });
+            let roots = roots.collect();
+            drop(gradients);
+            self.run_backward(roots);
+        }
+    }
+
+    /// Whether a node that computes gradients both for its input and for a weight puts the weight's off.
+    pub(in crate::tape) fn puts_off_weights(&self) -> bool {
+        self.0.split.puts_off.get()
+    }
+
+    /// Puts off the gradients of the weights of the node that runs.
+    pub(in crate::tape) fn put_off(&self, compute: impl FnOnce() -> Grads + 'static) {
+        self.0.split.put_off.replace(Some(Box::new(compute)));
+    }
+}
+
+impl Core {
+    pub(in crate::tape) fn keep_for_split(&self, tensor: &Tensor) {
+        if let Some(saved) = self.split.saved.borrow_mut().as_mut() {
+            saved.push(tensor.kept());
+        }
+    }
+
+    /// A node with a weight is made: what has been saved so far is reached from it. Of its own it keeps what it needs itself.
+    pub(in crate::tape) fn reached_from_weight(&self, own: usize) {
+        if let Some(saved) = self.split.saved.borrow_mut().as_mut() {
+            saved.truncate(saved.len().saturating_sub(own));
+            self.split.reached.set(saved.len());
+        }
+    }
+
+    /// Takes over what the node that has run put off, with the edges it goes along. Whether there was any.
+    pub(in crate::tape) fn take_put_off(&self, scope: Scope, edges: Vec<(usize, Edge)>) {
+        if let Some(compute) = self.split.put_off.take() {
+            self.split.weights.borrow_mut().push(WeightGradient {
+                scope,
+                edges,
+                compute,
+            });
+        }
+    }
+
+    pub(in crate::tape) fn has_put_off(&self) -> bool {
+        self.split.put_off.borrow().is_some()
+    }
+}
