@@ -56,7 +56,14 @@ pub(super) fn not_split(run: &Run, scenario: &Scenario) -> Option<String> {
                 layout.cp
             },
         ),
-        ("parallel.ep", layout.ep),
+        (
+            "parallel.ep",
+            if run.expert_parallel > 1 {
+                1
+            } else {
+                layout.ep
+            },
+        ),
     ];
     let asked = degrees.iter().filter(|(_, degree)| *degree > 1);
     let asked: Vec<String> = asked
@@ -93,7 +100,10 @@ mod tests {
     fn a_shared_run_says_what_is_left_out() {
         let run = |more: &str| format!("gpus=4 mb=1 seq=64 {more}");
         check(&run("par=fsdp2 reshard_to=2"), "parallel.reshard_to 2: ");
-        check(&run("par=zero3 lora=on"), "training.lora with ");
+        check(
+            &run("model=llama-3.2-1b par=zero3 lora=on"),
+            "training.lora with ",
+        );
         check(&run("tp=2 pp=2"), "parallel.tp 2, parallel.pp 2: ");
     }
 }

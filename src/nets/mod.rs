@@ -27,6 +27,7 @@ mod litgpt;
 mod losses;
 mod mamba;
 mod masks;
+mod megatron;
 mod mmdit;
 mod model;
 mod modernbert;

@@ -28,6 +28,10 @@ pub trait Net {
     fn has_stages(&self) -> bool {
         false
     }
+    /// Whether it is Megatron-Core's, which trains it in wrappers of its own.
+    fn is_megatrons(&self) -> bool {
+        false
+    }
     /// Whether its attention can reach over the GPUs that share a sequence.
     fn shares_sequences(&self) -> bool {
         false

@@ -3,8 +3,8 @@
 use super::net::Build;
 use super::{
     ModelError, Net, Sizes, albert, bert, clip, deberta, decoder, distilbert, dit, equivariant,
-    esm, gnn, gpt2, litgpt, mamba, mmdit, modernbert, recurrent, sam, seq2seq, siglip, swin,
-    systems, t5, torchtitan, unet, vision, vit,
+    esm, gnn, gpt2, litgpt, mamba, megatron, mmdit, modernbert, recurrent, sam, seq2seq, siglip,
+    swin, systems, t5, torchtitan, unet, vision, vit,
 };
 
 /// The architectures with a forward function, by the name the catalogue uses.
@@ -20,6 +20,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("esm", esm::build),
     ("gpt2", gpt2::build),
     ("mamba", mamba::build),
+    ("megatron_gpt", megatron::build),
     ("modernbert", modernbert::build),
     ("litgpt", litgpt::build),
     ("roberta", bert::roberta),

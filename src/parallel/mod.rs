@@ -1,7 +1,8 @@
-//! Several GPUs: what wrappers around a model do on one rank, a file for each of PyTorch's and DeepSpeed's.
+//! Several GPUs: what wrappers around a model do on one rank, a file for each of PyTorch's, DeepSpeed's and Megatron-Core's.
 
 mod fsdp1;
 mod fsdp2;
+mod megatron;
 pub mod schedule;
 mod wrapper;
 mod zero;
@@ -15,6 +16,7 @@ use crate::scenario::{
 use crate::tape::Tape;
 pub use fsdp1::FullyShardedDataParallel;
 pub use fsdp2::FullyShard;
+pub use megatron::MegatronDdp;
 pub use wrapper::{Role, Unwrapped, Wrapper};
 pub use zero::{ZeroOptimizer, ZeroParameters};
 

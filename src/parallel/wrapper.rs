@@ -14,6 +14,8 @@ pub enum Role {
     InputEmbedding,
     /// An item of a list of layers.
     Layer,
+    /// The experts of a layer, where they are divided over GPUs.
+    Experts,
     /// The norm between the last layer and the head.
     FinalNorm,
     /// `get_output_embeddings()`.

@@ -2,9 +2,12 @@
 
 use crate::allocator::Settings;
 use crate::estimate::Peaks;
+use crate::mesh::Mesh;
 use crate::nets::{self, Sizes};
 use crate::parallel::World;
-use crate::scenario::{Checkpointing, Data, Optimizer, Parallelism, PolicyType, Training, Wrap};
+use crate::scenario::{
+    Checkpointing, Data, Optimizer, Parallel, Parallelism, PolicyType, Schedule, Training, Wrap,
+};
 use crate::step::{RunPlan, run, run_folded};
 use crate::tape::{Folding, Machine};
 
@@ -19,14 +22,24 @@ const STRATEGIES: [Parallelism; 6] = [
 
 /// The peak of each phase and its end, and what is reserved, of a small Llama's first steps.
 fn course(world: World, training: &Training, folding: Folding) -> (Vec<[u64; 2]>, u64) {
+    course_of("llama", world, training, folding)
+}
+
+/// The same of a network of so many GPUs.
+fn course_of(
+    architecture: &str,
+    world: World,
+    training: &Training,
+    folding: Folding,
+) -> (Vec<[u64; 2]>, u64) {
     let sizes = Sizes::from([
-        ("layers", 6),
+        ("layers", if architecture == "llama" { 6 } else { 12 }),
         ("hidden", 256),
         ("heads", 4),
         ("ffn", 640),
         ("vocab", 1000),
     ]);
-    let net = nets::build("llama", &sizes).unwrap();
+    let net = nets::build(architecture, &sizes).unwrap();
     let data = Data {
         micro_batch: 1,
         sequence: 64,
@@ -109,5 +122,70 @@ fn smaller_shards_hold_no_more_between_steps() {
             };
             assert!(static_bytes(8) <= static_bytes(4), "{strategy:?}");
         }
+    }
+}
+
+/// A job in which the work is shared otherwise than by shards.
+fn shared(change: impl FnOnce(&mut Mesh, &mut Parallel)) -> World {
+    let mut world = World::of(Parallelism::None, 1);
+    change(&mut world.mesh, &mut world.parallel);
+    world
+}
+
+#[test]
+fn so_they_are_in_stages_and_on_parts_of_tensors_and_of_sequences() {
+    let worlds = [
+        shared(|mesh, _| mesh.stages = 2),
+        shared(|mesh, _| mesh.context = 2),
+        shared(|mesh, _| mesh.tensor = 2),
+        shared(|mesh, parallel| {
+            mesh.tensor = 2;
+            parallel.sequence_parallel = true;
+        }),
+        shared(|mesh, parallel| {
+            mesh.stages = 2;
+            parallel.schedule = Schedule::Interleaved;
+            parallel.virtual_stages = 2;
+        }),
+    ];
+    for training in trainings() {
+        for world in worlds {
+            for architecture in ["torchtitan_llama3", "megatron_gpt"] {
+                let folded = course_of(architecture, world, &training, Folding::FromSecond);
+                let unfolded = course_of(architecture, world, &training, Folding::Nothing);
+                assert_eq!(folded, unfolded, "{architecture} {:?}", world.mesh);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_schedule_changes_nothing_between_steps() {
+    let training = Training {
+        accumulation: 4,
+        ..Training::default()
+    };
+    let end = |schedule, strategy: Parallelism| {
+        let world = shared(|mesh, parallel| {
+            mesh.stages = 2;
+            mesh.shard = if strategy == Parallelism::None { 1 } else { 2 };
+            parallel.strategy = strategy;
+            parallel.schedule = schedule;
+            parallel.virtual_stages = 2;
+        });
+        let (phases, _) = course_of("torchtitan_llama3", world, &training, Folding::FromSecond);
+        phases.last().map(|[_, end]| *end)
+    };
+    for strategy in [Parallelism::None, Parallelism::Fsdp2] {
+        let expected = end(Schedule::Interleaved, strategy);
+        for schedule in [Schedule::LoopedBfs, Schedule::ZeroBubble] {
+            assert_eq!(
+                end(schedule, strategy),
+                expected,
+                "{schedule:?} {strategy:?}"
+            );
+        }
+        let expected = end(Schedule::ZeroBubbleV, strategy);
+        assert_eq!(end(Schedule::DualPipeV, strategy), expected, "{strategy:?}");
     }
 }

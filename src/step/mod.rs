@@ -46,6 +46,8 @@ pub struct Run {
     pub context_parallel: u64,
     /// Over how many GPUs the layers are split: 1 where the network's layers cannot be, or not in that order.
     pub pipeline_parallel: u32,
+    /// Over how many GPUs the experts of a layer are split: 1 where it has none, or not so.
+    pub expert_parallel: u64,
 }
 
 /// Runs training steps of `net`. Equal layers are run once for all as far as they turn out to be equal.

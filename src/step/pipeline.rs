@@ -37,6 +37,8 @@ pub struct Passes<'a> {
     pub step: u32,
     /// The script keeps what the model returns.
     pub keeps_outputs: bool,
+    /// The schedule keeps losses to the end of the step, and what it has sent back (torch.distributed.pipelining does).
+    pub keeps_sent: bool,
 }
 
 /// Runs a step's passes. `batches` has the tensors of each micro-batch.
@@ -69,7 +71,10 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                 }
                 if pipeline.is_own(chunk.stage + 1) {
                     // The next stage takes it as it is (`set_local_fwd_input`).
-                    let input = flight.roots.iter().map(|output| output.detach().as_received());
+                    let input = flight
+                        .roots
+                        .iter()
+                        .map(|output| output.detach().as_received());
                     let input = input.collect();
                     let next = Chunk {
                         stage: chunk.stage + 1,
@@ -89,14 +94,17 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                     outputs.extend(flight.held.iter().cloned());
                 }
                 backward(passes, last, flight);
-                if last {
-                    let held = (
-                        std::mem::take(&mut flight.input),
-                        std::mem::take(&mut flight.graph),
-                    );
+                let held = (
+                    std::mem::take(&mut flight.input),
+                    std::mem::take(&mut flight.graph),
+                );
+                if last && passes.keeps_sent {
                     kept.push(held);
                 }
                 hand_back(pipeline, chunk, &mut flights);
+                if !passes.keeps_sent {
+                    flights.or_default(chunk).sent.clear();
+                }
             }
             Action::BackwardInput(chunk) => {
                 let last = chunk.stage as u64 + 1 == count;

@@ -14,10 +14,10 @@ use super::{
     resume, tensor_parallel,
 };
 use crate::nets::{
-    self, Context, Cx, Env, Model, Net, Output, Stage, Stages, TensorParallel, construct,
+    self, Context, Cx, Env, Libraries, Model, Net, Output, Stage, Stages, TensorParallel, construct,
 };
-use crate::parallel::World;
 use crate::parallel::schedule::Pipeline;
+use crate::parallel::{self, MegatronDdp, World};
 use crate::scenario::{
     Attention, Checkpointing, Data, Parallelism, Precision, Quantization, Schedule, Training,
 };
@@ -82,7 +82,17 @@ impl<'a> TrainingLoop<'a> {
         if plan.dispatched {
             tape.accumulate_out_of_place();
         }
-        let wrapper = plan.world.wrapper(&tape, training);
+        let megatrons = net.is_megatrons();
+        let wrapper: Rc<dyn parallel::Wrapper> = if megatrons {
+            Rc::new(MegatronDdp::new(plan.world))
+        } else {
+            plan.world.wrapper(&tape, training)
+        };
+        let libraries = Libraries {
+            // Megatron-Core recomputes by a function of its own, as `CheckpointFunction` does.
+            reentrant: plan.libraries.reentrant || megatrons,
+            ..plan.libraries
+        };
         let pipeline = pipeline_of(net, training, &plan.world);
         let splits = pipeline.is_some_and(|pipeline| pipeline.splits_backward());
         let alike = wrapper.folds() && !splits && !redundancy::is_partitioned(&plan.world);
@@ -91,9 +101,10 @@ impl<'a> TrainingLoop<'a> {
         } else {
             Folding::Nothing
         };
-        let mut env = Env::new(training.clone(), plan.libraries, folding).wrapped(wrapper);
+        let mut env = Env::new(training.clone(), libraries, folding).wrapped(wrapper);
         env.tensor = tensor_group(net, training, &plan.world);
         env.context = context_group(net, training, &plan.world);
+        env.experts = plan.world.mesh.expert.max(1).into();
         if let Some(pipeline) = &pipeline {
             let count = pipeline.all_stages() as u64;
             let stage = |index| Stage {
@@ -109,7 +120,7 @@ impl<'a> TrainingLoop<'a> {
         tape.foresee(passes.saturating_mul(2 * u64::from(plan.steps.min(2))));
         let vllm = (plan.vllm > 0 && !training.task.vllm_sleep)
             .then(|| tape.setting_up(|| vllm(&tape, plan.vllm)));
-        let mut wrappers = wrappers(training, &plan);
+        let mut wrappers = wrappers(training, &plan, megatrons);
         for wrapper in &mut wrappers {
             wrapper.wrap(&model);
         }
@@ -164,6 +175,7 @@ impl<'a> TrainingLoop<'a> {
                 cx: &self.cx,
                 step,
                 keeps_outputs: self.training.keep_outputs,
+                keeps_sent: !self.net.is_megatrons(),
             };
             pipeline::run(passes, pipeline, &batches);
             return self.update(step);
@@ -329,6 +341,11 @@ impl<'a> TrainingLoop<'a> {
             trainable_bytes: nets::bytes(model.trainable()),
             tensor_parallel: cx.env.tensor.group,
             context_parallel: cx.env.context.group,
+            expert_parallel: if cx.env.divides_experts.get() {
+                cx.env.experts
+            } else {
+                1
+            },
             pipeline_parallel: pipeline.map_or(1, |pipeline| pipeline.ranks as u32),
             trace: tape.finish(),
         }
@@ -357,7 +374,8 @@ fn pipeline_of(net: &dyn Net, training: &Training, world: &World) -> Option<Pipe
         world.parallel.strategy,
         Parallelism::Fsdp2 | Parallelism::Hsdp
     );
-    if ranks < 2 || world.mesh.shard > 1 && !fully_sharded || !net.has_stages() {
+    let sharded = world.mesh.shard > 1 && !net.is_megatrons();
+    if ranks < 2 || sharded && !fully_sharded || !net.has_stages() {
         return None;
     }
     let schedule = world.parallel.schedule;
@@ -405,12 +423,12 @@ fn vllm(tape: &Tape, bytes: u64) -> Tensor {
 }
 
 /// What a run puts around its model, in the order in which it does.
-fn wrappers(training: &Training, plan: &RunPlan) -> Vec<Box<dyn Wrapper>> {
+fn wrappers(training: &Training, plan: &RunPlan, megatrons: bool) -> Vec<Box<dyn Wrapper>> {
     let mut all: Vec<Box<dyn Wrapper>> = Vec::new();
     if let Some(hooks) = Hooks::of(training, plan.warm) {
         all.push(Box::new(hooks));
     }
-    if let Some(ddp) = Ddp::of(&plan.world) {
+    if let Some(ddp) = Ddp::of(&plan.world).filter(|_| !megatrons) {
         all.push(Box::new(ddp));
     }
     if training.ema {

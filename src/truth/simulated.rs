@@ -161,6 +161,9 @@ pub fn run_with(
     if knobs.get("norm").and_then(Value::as_str) == Some("manual") {
         sizes.set("python_norms", 1);
     }
+    if knobs.get("engine").and_then(Value::as_str) == Some("mg") {
+        megatron(knobs, &mut sizes);
+    }
     let net =
         nets::build(&architecture(family, knobs), &sizes).map_err(|error| error.to_string())?;
     let net = match knobs.get("aux_loss").and_then(Value::as_bool) {
@@ -178,13 +181,35 @@ pub fn run_with(
     Ok(step::run(&*net, data, training, machine, plan))
 }
 
+/// What a record of Megatron-Core says of the model.
+fn megatron(knobs: &Object, sizes: &mut Sizes) {
+    let of = |name: &str| knobs.get("mg").and_then(|settings| settings.get(name));
+    let is = |name: &str, value: &str| of(name).and_then(Value::as_str) == Some(value);
+    let is_off = |name: &str| of(name).and_then(Value::as_bool) == Some(false);
+    let switches = [
+        ("gpt", is("arch", "gpt")),
+        ("shares_embeddings", is_off("untied")),
+        ("drops", of("dropout").and_then(Value::as_f64) > Some(0.0)),
+        ("plain_attention", is("attn", "local")),
+        ("recompute_core_attention", is("recompute", "selective")),
+        ("separate_accumulation", is_off("gaf")),
+    ];
+    for (name, on) in switches {
+        if on {
+            sizes.set(name, 1);
+        }
+    }
+}
+
 /// The models of torchvision and timm are told apart by name, as `tv:resnet50`, `timm:resnet50`.
 fn architecture(family: &str, knobs: &Object) -> String {
     let model = knobs
         .get("model")
         .and_then(Value::as_str)
         .unwrap_or_default();
-    if knobs.get("impl").and_then(Value::as_str) == Some("titan") {
+    if knobs.get("engine").and_then(Value::as_str) == Some("mg") {
+        "megatron_gpt".to_string()
+    } else if knobs.get("impl").and_then(Value::as_str) == Some("titan") {
         "torchtitan_llama3".to_string()
     } else if model.starts_with(&format!("{family}:")) {
         model.to_string()

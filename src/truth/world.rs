@@ -19,8 +19,16 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
     };
     let degree = |name: &str| number(name, 1).max(1);
     let offload = |name: &str| flag(name, false);
+    let megatron = |name: &str| {
+        let settings = knobs.get("mg");
+        settings
+            .and_then(|settings| settings.get(name))
+            .and_then(Value::as_bool)
+    };
+    let is_megatron = text("strategy") == Some("megatron");
     let strategy = match text("strategy").unwrap_or("single") {
-        "ddp" | "zero1_torch" => Parallelism::Ddp,
+        "megatron" if megatron("dist_opt") != Some(false) => Parallelism::Zero1,
+        "ddp" | "zero1_torch" | "megatron" => Parallelism::Ddp,
         "fsdp1" => Parallelism::Fsdp1,
         "fsdp2" => Parallelism::Fsdp2,
         "ds" => match number("zero", 0) {
@@ -62,6 +70,8 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
         bucket_view: flag("gabv", false),
         partition_optimizer: text("strategy") == Some("zero1_torch"),
         wrap: match (text("wrap").unwrap_or("layer"), text("trainer")) {
+            // transformers wraps the ends by itself.
+            ("layer", None) if text("engine") == Some("moe") => Wrap::Ends,
             ("layer", None) => Wrap::Layers,
             ("layer+emb", _) => Wrap::Embedding,
             ("layer", Some(_)) | ("layer+emb+head", _) => Wrap::Ends,
@@ -71,7 +81,11 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
         reshard: flag("reshard", true),
         reshard_root: text("root_reshard") != Some("default"),
         param_dtype: policy("mp_param")?,
-        reduce_dtype: policy("mp_reduce")?,
+        reduce_dtype: if megatron("grad_fp32") == Some(false) {
+            PolicyType::Bf16
+        } else {
+            policy("mp_reduce")?
+        },
         shard_quantized: text("quant_storage") == Some("bf16"),
         prefetch_forward: number("prefetch_fwd", 0),
         prefetch_backward: number("prefetch_bwd", 0),
@@ -84,6 +98,7 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
             ContextParallel::Ring
         },
         schedule: match text("pp_sched").unwrap_or("1f1b") {
+            "1f1b" if is_megatron && degree("vpp") > 1 => Schedule::Interleaved,
             "1f1b" => Schedule::OneForwardOneBackward,
             "gpipe" => Schedule::GPipe,
             "interleaved" => Schedule::Interleaved,
@@ -108,7 +123,10 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
         zero_live: zero("stage3_max_live_parameters"),
         zero_reuse: zero("stage3_max_reuse_distance"),
         zero_subgroup: zero("sub_group_size"),
-        zero_overlap: match config("overlap_comm").and_then(Value::as_bool) {
+        zero_overlap: match config("overlap_comm")
+            .and_then(Value::as_bool)
+            .or_else(|| megatron("overlap_grad"))
+        {
             None => Toggle::Auto,
             Some(true) => Toggle::On,
             Some(false) => Toggle::Off,
@@ -135,6 +153,7 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
         trainer: match text("trainer") {
             Some("hf") => Trainer::Transformers,
             Some("sft") => Trainer::Trl,
+            _ if is_megatron => Trainer::Megatron,
             _ => Trainer::Torch,
         },
         hidden: dims.get("hidden").and_then(Value::as_u64),

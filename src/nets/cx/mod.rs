@@ -33,6 +33,10 @@ pub struct Env {
     /// Which equal layers are run once for all.
     pub folding: Folding,
     pub tensor: TensorParallel,
+    /// GPUs over which the experts of a layer are divided.
+    pub experts: u64,
+    /// Whether a layer has divided its experts so.
+    pub divides_experts: Rc<Cell<bool>>,
     pub stages: Rc<Stages>,
     pub context: Context,
     /// What a loop that computes its own loss calls by a name until it binds the name again.
@@ -69,6 +73,8 @@ impl Env {
             weights,
             autocast,
             tensor: TensorParallel::ALONE,
+            experts: 1,
+            divides_experts: Rc::default(),
             stages: Rc::default(),
             context: Context::ALONE,
             named: Rc::default(),
@@ -126,6 +132,8 @@ impl Cx {
             autocast: self.env.autocast,
             folding: self.env.folding,
             tensor: self.env.tensor,
+            experts: self.env.experts,
+            divides_experts: self.env.divides_experts.clone(),
             wrapper: self.env.wrapper.clone(),
             stages: self.env.stages.clone(),
             context: self.env.context,
@@ -178,6 +186,18 @@ impl Cx {
         self.env
             .wrapper
             .module(Role::Model, self.scope, inputs, body)
+    }
+
+    /// Runs `body` as the experts of a layer.
+    pub fn as_experts(
+        &self,
+        inputs: Vec<Tensor>,
+        body: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        self.env.divides_experts.set(true);
+        self.env
+            .wrapper
+            .module(Role::Experts, self.scope, inputs, body)
     }
 
     /// Runs `body` under the autocast of the run, where it has one.

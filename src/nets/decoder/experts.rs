@@ -69,6 +69,9 @@ impl Decoder {
             hidden = x.view(hidden.shape());
         }
         let mut out = cx.module("experts", |cx| {
+            if cx.env.experts > 1 && cx.env.tensor.group <= 1 && !experts.bias {
+                return self.dispatched_experts(cx, [&hidden, &weights, &chosen]);
+            }
             if cx.env.libraries.looped_experts && !experts.bias {
                 return self.looped_experts(cx, &hidden, &chosen, &weights);
             }
@@ -95,17 +98,66 @@ impl Decoder {
         out
     }
 
+    /// The experts that this GPU has.
+    fn own_experts(&self, cx: &Cx) -> u64 {
+        let divided = cx.env.divides_experts.get();
+        let groups = if divided { cx.env.experts } else { 1 };
+        self.experts.div_ceil(groups.max(1))
+    }
+
+    /// Each token and choice is sent to the GPU that has the expert, and the result back (`AllToAllEP` of
+    /// transformers/distributed/expert_parallel.py), with as many to each GPU.
+    fn dispatched_experts(&self, cx: &Cx, given: [&Tensor; 3]) -> Tensor {
+        let run = |given: Vec<Tensor>| match &given[..] {
+            [hidden, weights, chosen] => vec![self.dispatched(cx, [hidden, weights, chosen])],
+            _ => given,
+        };
+        let given = given.map(Tensor::clone).to_vec();
+        let outputs = cx.as_experts(given, &run);
+        match outputs.into_iter().next() {
+            Some(out) => out,
+            None => cx.tape.empty("experts", [0; 0], DType::F32),
+        }
+    }
+
+    fn dispatched(&self, cx: &Cx, [hidden, weights, chosen]: [&Tensor; 3]) -> Tensor {
+        let (tokens, k) = (hidden.size(0), chosen.size(-1));
+        let pairs = tokens * k;
+        let index = |op, n: u64| hidden.constant(op, &[n], DType::I64);
+        let numbers = chosen.view(&[pairs]);
+        let (sorted, order) = numbers.sorted();
+        drop(sorted);
+        let sent = index("floor_divide", pairs).then(|places| hidden.rows_at(places));
+        let counts = index("zeros", self.experts);
+        drop(index("ones_like", pairs));
+        let received_counts = index("empty_like", self.experts);
+        let received = sent.then(Tensor::exchanged_rows);
+        let own_numbers = index("repeat_interleave", pairs).view(&[pairs, 1]);
+        let ones = hidden.constant("ones_like", &[pairs, 1], received.dtype());
+        let found = self.grouped_experts(cx, &received, &own_numbers, &ones, false);
+        drop((received, own_numbers, ones, counts, received_counts));
+        let returned = found.then(Tensor::exchanged_rows);
+        let placed = returned.then(|rows| rows.put_at(&order));
+        drop(order);
+        let weighted = {
+            let by_choice = placed.view(&[tokens, k, self.hidden]);
+            drop(placed);
+            weights.unsqueeze(-1).then(|weights| by_choice.mul(weights))
+        };
+        weighted
+            .then(|parts| parts.sum(&[1]))
+            .then(|sum| sum.to(hidden.dtype()))
+    }
+
     /// The experts' matrices: up and gate together, and down.
     fn expert_weights(&self, cx: &Cx) -> [Tensor; 2] {
+        let own = self.own_experts(cx);
         [
             (
                 "gate_up_proj",
-                [self.experts, 2 * self.moe_intermediate, self.hidden],
+                [own, 2 * self.moe_intermediate, self.hidden],
             ),
-            (
-                "down_proj",
-                [self.experts, self.hidden, self.moe_intermediate],
-            ),
+            ("down_proj", [own, self.hidden, self.moe_intermediate]),
         ]
         .map(|(name, shape)| cx.param(name, shape).tensor())
     }
@@ -223,8 +275,9 @@ impl Decoder {
         let rows = index("floor_divide", pairs).then(|places| hidden.rows_at(places));
         let row_weights = weights.rows_at(&order);
         let small = hidden.constant("to", &[pairs], DType::I32);
-        let counts = hidden.constant("histc", &[self.experts], DType::I32);
-        let offsets = hidden.constant("cumsum", &[self.experts], DType::I32);
+        let own = self.own_experts(cx);
+        let counts = hidden.constant("histc", &[own], DType::I32);
+        let offsets = hidden.constant("cumsum", &[own], DType::I32);
         cx.tape.workspace("cumsum", 1024);
         let mut biases = None;
         let mut out;

@@ -136,6 +136,8 @@ impl Stack {
     /// `T5DenseActDense`, `T5DenseGatedActDense`.
     fn dense(self, cx: &Cx, x: &Tensor) -> Tensor {
         let T5 { ffn, hidden, .. } = self.model;
+        // The type of the weight as forward sees it, which a wrapper may have cast.
+        let seen = cx.env.wrapper.casts().unwrap_or(cx.env.weights);
         if self.model.gated {
             let gate = cx.linear("wi_0", x, ffn, false).then(gelu_new);
             let linear = cx.linear("wi_1", x, ffn, false);
@@ -143,12 +145,12 @@ impl Stack {
             // `hidden_gelu` and `hidden_linear` live to the end of the function.
             let dropped = cx.dropout(&product, 0.1);
             drop(product);
-            return cx.linear("wo", &dropped.to(cx.env.weights), hidden, false);
+            return cx.linear("wo", &dropped.to(seen), hidden, false);
         }
         let mut inner = cx.linear("wi", x, ffn, false);
         inner = inner.relu();
         inner = cx.dropout(&inner, 0.1);
-        inner = inner.to(cx.env.weights);
+        inner = inner.to(seen);
         cx.linear("wo", &inner, hidden, false)
     }
 }

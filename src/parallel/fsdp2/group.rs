@@ -13,6 +13,8 @@ pub(super) struct Unit {
     pub fold: Option<Fold>,
     /// `reshard_after_forward`.
     pub reshards: bool,
+    /// GPUs over which it is sharded.
+    pub ranks: u64,
 }
 
 /// `FSDPParamGroup`.
@@ -21,6 +23,7 @@ pub(super) struct ParamGroup {
     pub params: Vec<ShardedParam>,
     /// `reshard_after_forward`.
     pub reshards: bool,
+    pub ranks: u64,
     /// It has run forward, and its gradients have not been reduced.
     pub waiting: Cell<bool>,
     /// The memory of the whole parameters, while they are gathered.
@@ -36,6 +39,7 @@ impl ParamGroup {
             accumulated: RefCell::new(params.iter().map(|_| None).collect()),
             params,
             reshards: unit.reshards,
+            ranks: unit.ranks,
             waiting: Cell::new(false),
             unsharded: RefCell::default(),
         }
@@ -72,7 +76,8 @@ impl ParamGroup {
     }
 
     /// Gives the parameters memory.
-    pub fn unshard(&self, tape: &Tape, ranks: u64) {
+    pub fn unshard(&self, tape: &Tape) {
+        let ranks = self.ranks;
         let whole = |param: &ShardedParam| {
             let numel = param.numel.saturating_mul(ranks);
             let whole = tape.empty("unshard", [numel], param.module.dtype());

@@ -148,15 +148,21 @@ impl Wrapper for FullyShard {
             let holds = |unit: &Unit| unit.scopes.iter().any(inside);
             // The roots, which come first, have what remains.
             let roots = fsdp.roots.borrow().len();
-            let at = plan.iter().skip(roots).position(holds);
-            let at = at.map(|at| at + roots);
-            let at = at.or_else(|| plan.iter().position(holds)).unwrap_or(0);
-            let of_unit = plan.get(at).and_then(|unit| unit.fold);
+            // Of modules one inside another, the inner one has them.
+            let at = plan.iter().rposition(holds).unwrap_or(0);
+            let at = if at < roots {
+                plan.iter().position(holds).unwrap_or(0)
+            } else {
+                at
+            };
+            let unit = plan.get(at);
+            let of_unit = unit.and_then(|unit| unit.fold);
+            let ranks = unit.map_or(1, |unit| unit.ranks);
             if param.fold != of_unit {
                 // A group of many layers' parameters is not the group of one of them.
                 tape.break_folds();
             }
-            let param = ShardedParam::new(tape, param, &fsdp.world, fsdp.policy.param);
+            let param = ShardedParam::new(tape, param, ranks, &fsdp.world, fsdp.policy.param);
             sharded.push(param.sharded.clone());
             if let Some(members) = members.get_mut(at) {
                 members.push(param);
@@ -177,7 +183,8 @@ impl Wrapper for FullyShard {
     ) -> Vec<Tensor> {
         let fsdp = &self.0;
         let is_root = role == Role::Model;
-        if !fsdp.wraps(role) || !is_root && fsdp.depth.get() > 1 {
+        let within = !is_root && role != Role::Experts && fsdp.depth.get() > 1;
+        if !fsdp.wraps(role) || within {
             return run(given);
         }
         if fsdp.tape.declaring() {
@@ -268,6 +275,7 @@ impl State {
         match role {
             Role::Model => true,
             Role::Layer => self.wrap != Wrap::Root,
+            Role::Experts => self.world.mesh.expert > 1,
             Role::InputEmbedding => matches!(self.wrap, Wrap::Embedding | Wrap::Ends),
             Role::FinalNorm => self.wrap == Wrap::Ends && !self.adapters,
             Role::Head => self.wrap == Wrap::Ends,
@@ -294,12 +302,14 @@ impl State {
         let in_tail = |role| match role {
             Role::FinalNorm | Role::Head => true,
             Role::InputEmbedding => self.wrap == Wrap::Ends && tied,
-            Role::Model | Role::Layer => false,
+            Role::Model | Role::Layer | Role::Experts => false,
         };
+        let ranks = u64::from(self.world.mesh.shard).max(1);
         let mut tail = Unit {
             scopes: Vec::new(),
             fold: None,
             reshards: false,
+            ranks,
         };
         // A pipeline keeps its stages' parameters from the first pass to the last.
         let reshard = parallel.reshard && !self.is_pipelined();
@@ -308,6 +318,7 @@ impl State {
             scopes: vec![*root],
             fold: None,
             reshards: reshard && parallel.reshard_root,
+            ranks,
         });
         let mut units: Vec<Unit> = roots.collect();
         for module in modules.iter() {
@@ -318,6 +329,10 @@ impl State {
                     scopes: vec![module.scope],
                     fold: module.fold,
                     reshards: reshard,
+                    ranks: match module.role {
+                        Role::Experts => self.expert_ranks(),
+                        _ => ranks,
+                    },
                 });
             }
         }
@@ -329,6 +344,13 @@ impl State {
 
     fn group(&self, at: usize) -> Option<Rc<ParamGroup>> {
         self.groups.borrow().get(at).cloned()
+    }
+
+    /// GPUs that have the same experts, over which these are sharded (`efsdp`).
+    fn expert_ranks(&self) -> u64 {
+        let mesh = self.world.mesh;
+        let all = u64::from(mesh.shard).saturating_mul(u64::from(mesh.tensor.max(1)));
+        (all / u64::from(mesh.expert.max(1))).max(1)
     }
 
     fn is_pipelined(&self) -> bool {
@@ -345,7 +367,12 @@ impl State {
             let first = group.scopes.first();
             first.is_some_and(|scope| self.tape.is_inside(*scope, root))
         };
-        self.groups.borrow().iter().filter(inside).cloned().collect()
+        self.groups
+            .borrow()
+            .iter()
+            .filter(inside)
+            .cloned()
+            .collect()
     }
 
     /// Waits for what a pipeline has begun to gather, once a stage is computed (`_assert_unsharded`).
@@ -384,6 +411,21 @@ impl State {
                 .collect(),
             None => given,
         };
+        // Where the stages before this one only give shapes, its parameters are gathered all the same.
+        let outer = self.tape.leave_out(false);
+        self.unshard_for_forward(at, group);
+        self.tape.leave_out(outer);
+        let this = self.clone();
+        let hooked = group.clone();
+        group.waiting.set(true);
+        if self.tape.grad_enabled() && given.iter().any(Tensor::requires_grad) {
+            Tensor::hooked(given, move || this.post_backward(&hooked))
+        } else {
+            given
+        }
+    }
+
+    fn unshard_for_forward(&self, at: usize, group: &Rc<ParamGroup>) {
         if let Some(root) = group.scopes.first().filter(|_| self.is_root(at)) {
             self.wait_for_stage(*root);
         }
@@ -396,14 +438,6 @@ impl State {
             {
                 self.gather(&next);
             }
-        }
-        let this = self.clone();
-        let hooked = group.clone();
-        group.waiting.set(true);
-        if self.tape.grad_enabled() && given.iter().any(Tensor::requires_grad) {
-            Tensor::hooked(given, move || this.post_backward(&hooked))
-        } else {
-            given
         }
     }
 
@@ -443,10 +477,10 @@ impl State {
 
     /// `foreach_all_gather`: shards are cast into one buffer, and all GPUs' shards come into another.
     fn gather(&self, group: &ParamGroup) {
-        if group.params.is_empty() {
+        if group.params.is_empty() || group.ranks <= 1 {
             return;
         }
-        let ranks = u64::from(self.world.mesh.shard);
+        let ranks = group.ranks;
         let output = self.tape.on(ALL_GATHER, || {
             let inputs = group.all_gather_inputs(&self.tape, self.offloads());
             let bytes = group.gathered_bytes().saturating_mul(ranks);
@@ -462,11 +496,15 @@ impl State {
         if group.is_unsharded() || group.params.is_empty() {
             return;
         }
-        let buffer = self.gathered.pop();
+        let buffer = if group.ranks > 1 {
+            self.gathered.pop()
+        } else {
+            None
+        };
         if forward {
             self.copied_out.clear();
         }
-        group.unshard(&self.tape, u64::from(self.world.mesh.shard));
+        group.unshard(&self.tape);
         if let Some(buffer) = buffer.filter(|_| forward) {
             self.copied_out.push(buffer);
         }
@@ -520,7 +558,7 @@ impl State {
 
     /// `foreach_reduce`: gradients are copied into one buffer, whose sums come back as this GPU's part of them.
     fn reduce_scatter(&self, group: &ParamGroup, gradients: Vec<(usize, Tensor)>) -> Tensor {
-        let ranks = u64::from(self.world.mesh.shard);
+        let ranks = group.ranks;
         let dtype = self.policy.reduce.or_else(|| {
             let (_, first) = gradients.first()?;
             Some(first.dtype())
@@ -532,7 +570,12 @@ impl State {
         let input = self.tape.empty("reduce_scatter", [whole], dtype);
         drop(gradients);
         self.tape.on(REDUCE_SCATTER, || {
-            let output = self.tape.empty("reduce_scatter", [numel], dtype);
+            // Of one GPU the input is the sum already.
+            let output = if ranks > 1 {
+                self.tape.empty("reduce_scatter", [numel], dtype)
+            } else {
+                input.detach()
+            };
             group.accumulate_shards(&members, output, self.offloads());
         });
         input
@@ -542,7 +585,8 @@ impl State {
     fn root_post_backward(&self) {
         let groups = self.groups.borrow().clone();
         for group in groups {
-            if group.waiting.get() {
+            // A pipeline runs several forwards before a backward: each of these ends with all of its groups.
+            if group.waiting.get() || self.is_pipelined() {
                 self.post_backward(&group);
             }
         }

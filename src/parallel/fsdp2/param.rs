@@ -17,9 +17,14 @@ pub(super) struct ShardedParam {
 
 impl ShardedParam {
     /// The first dimension is cut into as many chunks as there are ranks, the last ones smaller, and padded.
-    pub fn new(tape: &Tape, module: &Rc<Param>, world: &World, cast: Option<DType>) -> Self {
-        let ranks = u64::from(world.mesh.shard).max(1);
-        let rank = u64::from(world.rank.shard);
+    pub fn new(
+        tape: &Tape,
+        module: &Rc<Param>,
+        ranks: u64,
+        world: &World,
+        cast: Option<DType>,
+    ) -> Self {
+        let rank = u64::from(world.rank.shard) % ranks.max(1);
         let whole = *module.data.shape();
         let rows = whole.first().copied().unwrap_or(1);
         let chunk = rows.div_ceil(ranks);

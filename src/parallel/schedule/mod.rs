@@ -63,9 +63,7 @@ impl Pipeline {
             }
             Schedule::ZeroBubbleV => self.stages == 2 && passes <= MOST_PASSES,
             Schedule::DualPipeV => {
-                self.stages == 2
-                    && passes <= MOST_PASSES
-                    && self.micro_batches >= self.all_stages()
+                self.stages == 2 && passes <= MOST_PASSES && self.micro_batches >= self.all_stages()
             }
         }
     }
@@ -98,10 +96,7 @@ impl Pipeline {
     const fn rank_of(&self, stage: usize) -> usize {
         let ranks = if self.ranks == 0 { 1 } else { self.ranks };
         let (round, place) = (stage / ranks, stage % ranks);
-        let returns = matches!(
-            self.schedule,
-            Schedule::ZeroBubbleV | Schedule::DualPipeV
-        );
+        let returns = matches!(self.schedule, Schedule::ZeroBubbleV | Schedule::DualPipeV);
         if returns && round % 2 == 1 {
             ranks - 1 - place
         } else {

@@ -70,13 +70,7 @@ impl Pipeline {
     }
 
     /// Puts a pass down, with what follows it here and on the rank it sends to.
-    fn run(
-        &self,
-        rank: usize,
-        pass: Compute,
-        ready: &mut [Vec<Compute>],
-        own: &mut Vec<Action>,
-    ) {
+    fn run(&self, rank: usize, pass: Compute, ready: &mut [Vec<Compute>], own: &mut Vec<Action>) {
         let chunk = pass.chunk();
         if rank == self.rank {
             own.push(match pass {

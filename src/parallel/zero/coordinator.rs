@@ -31,6 +31,13 @@ enum Status {
     },
 }
 
+/// Whether a module runs forward, perhaps once more, or backward: each fetches its parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pass {
+    Forward,
+    Backward,
+}
+
 /// The modules of a pass, as long as they are not known and once they are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Trace {
@@ -58,7 +65,7 @@ pub(super) struct Coordinator {
     step: usize,
     available: u64,
     /// The module under way.
-    current: Option<Scope>,
+    current: Option<(Scope, Pass)>,
 }
 
 impl Coordinator {
@@ -86,19 +93,19 @@ impl Coordinator {
         }
     }
 
-    /// A module's parameters are used: those of the module before it have been.
-    pub fn enter(&mut self, module: Scope) {
-        if self.current == Some(module) {
+    /// A module's parameters are used, in forward or in backward: those of the one before have been.
+    pub fn enter(&mut self, module: Scope, pass: Pass) {
+        if self.current == Some((module, pass)) {
             return;
         }
         self.leave();
-        self.current = Some(module);
+        self.current = Some((module, pass));
         self.fetch(module);
     }
 
     /// The module under way is through.
     pub fn leave(&mut self) {
-        if let Some(module) = self.current.take() {
+        if let Some((module, _)) = self.current.take() {
             self.release(module);
         }
     }
@@ -108,9 +115,7 @@ impl Coordinator {
     }
 
     fn numel(&self, at: usize) -> u64 {
-        self.params
-            .get(at)
-            .map_or(0, |(param, _)| param.data.numel())
+        self.params.get(at).map_or(0, |(param, _)| stored(param))
     }
 
     fn of(&self, module: Scope) -> Vec<usize> {
@@ -183,7 +188,7 @@ impl Coordinator {
         let dtype = missing
             .first()
             .and_then(|at| self.params.get(*at))
-            .map_or(DType::F32, |(param, _)| param.data.dtype());
+            .map_or(DType::F32, |(param, _)| storage(param));
         let buffer = || {
             self.tape
                 .on(ALL_GATHER, || self.tape.empty("all_gather", [whole], dtype))
@@ -232,7 +237,7 @@ impl Coordinator {
             if !matches!(status, Status::Inflight(other) if is_in(other)) {
                 continue;
             }
-            let (numel, dtype) = (param.data.numel(), buffer.dtype());
+            let (numel, dtype) = (stored(param), buffer.dtype());
             let whole = tape.on(ALL_GATHER, || tape.empty("cat", [numel], dtype));
             whole.set_category(Category::Parameters);
             *status = Status::Available {
@@ -308,4 +313,17 @@ impl Coordinator {
         }
         self.available = 0;
     }
+}
+
+/// The type that a parameter is stored in: bytes of packed weights two by two, for only floating types can be divided.
+pub(super) fn storage(param: &Param) -> DType {
+    match param.data.dtype() {
+        DType::U8 => DType::BF16,
+        dtype => dtype,
+    }
+}
+
+/// Its elements in that type.
+pub(super) fn stored(param: &Param) -> u64 {
+    param.data.bytes().div_ceil(storage(param).bytes().max(1))
 }

@@ -6,10 +6,10 @@ use std::rc::Rc;
 
 use super::bucket::Bucket;
 use super::config::{Config, MASTER};
-use super::coordinator::{Coordinator, Limits};
-use crate::parallel::{World, Wrapper};
+use super::coordinator::{Coordinator, Limits, Pass, storage, stored};
+use crate::parallel::{Role, World, Wrapper};
 use crate::scenario::Offload;
-use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Tape, Tensor};
+use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Scope, Tape, Tensor};
 
 /// `DeepSpeedZeroOptimizer_Stage3` and its hooks on modules.
 pub struct ZeroParameters(Rc<State>);
@@ -94,12 +94,38 @@ impl Wrapper for ZeroParameters {
         after
     }
 
+    /// The gradient that comes to a trained weight shows where its module's backward begins; that of a frozen head has to be
+    /// told (`_register_pre_backward_hook`).
+    fn module(
+        &self,
+        role: Role,
+        scope: Scope,
+        given: Vec<Tensor>,
+        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let outputs = run(given);
+        let zero = &self.0;
+        let frozen = |param: &Rc<Param>| param.scope == scope && !param.trainable;
+        let hooks = role == Role::Head && !zero.tape.declaring();
+        if !hooks || !zero.params.borrow().iter().any(frozen) {
+            return outputs;
+        }
+        let zero = Rc::downgrade(zero);
+        Tensor::hooked(outputs, move || {
+            if let Some(zero) = zero.upgrade()
+                && let Some(coordinator) = zero.coordinator.borrow_mut().as_mut()
+            {
+                coordinator.enter(scope, Pass::Backward);
+            }
+        })
+    }
+
     fn uses(&self, param: &Param) {
         if param.is_buffer() || self.0.tape.declaring() || self.0.tape.stopped() {
             return;
         }
         if let Some(coordinator) = self.0.coordinator.borrow_mut().as_mut() {
-            coordinator.enter(param.scope);
+            coordinator.enter(param.scope, Pass::Forward);
         }
     }
 
@@ -153,23 +179,29 @@ impl State {
 
     fn dtype(&self) -> DType {
         let params = self.params.borrow();
-        params
-            .first()
-            .map_or(DType::F32, |param| param.data.dtype())
+        let mut trained = params.iter().filter(|param| param.trainable);
+        let first = trained.next().or(params.first());
+        first.map_or(DType::F32, |param| param.data.dtype())
     }
 
     /// Shards of all parameters, their master weights and gradients, and the bucket.
     fn divide(&self, params: &[Rc<Param>]) -> Rc<Param> {
         let tape = &self.tape;
         let ranks = self.ranks();
-        let shards = params
-            .iter()
-            .map(|param| param.data.numel().div_ceil(ranks));
+        // Those that are not trained are divided too, but nothing is kept for them beside.
+        let frozen = params.iter().filter(|param| !param.trainable);
+        for param in frozen {
+            let shard = tape.empty(param.name, [stored(param).div_ceil(ranks)], storage(param));
+            shard.set_category(Category::Parameters);
+            self.kept.borrow_mut().push(shard);
+        }
+        let trained = || params.iter().filter(|param| param.trainable);
+        let shards = trained().map(|param| param.data.numel().div_ceil(ranks));
         let part = shards.fold(0, u64::saturating_add);
-        let count = params.iter().map(|param| param.count);
+        let count = trained().map(|param| param.count);
         let count = count.fold(0, u64::saturating_add);
-        let dtype = params
-            .first()
+        let dtype = trained()
+            .next()
             .map_or(DType::F32, |param| param.data.dtype());
         let offload = self.world.parallel.offload;
         let keep = |tensor: Tensor, category| {
@@ -207,7 +239,7 @@ impl State {
     /// A gradient has come: backward is through its module, and it waits in the bucket.
     fn reduce(&self, place: usize, param: &Rc<Param>) {
         if let Some(coordinator) = self.coordinator.borrow_mut().as_mut() {
-            coordinator.enter(param.scope);
+            coordinator.enter(param.scope, Pass::Backward);
         }
         let numel = param.data.numel();
         let limit = self.config.reduce_bucket;
@@ -253,7 +285,8 @@ impl State {
             return;
         }
         let ranks = self.ranks();
-        for param in self.params.borrow().iter() {
+        let params = self.params.borrow();
+        for param in params.iter().filter(|param| param.trainable) {
             let numel = param.data.numel().div_ceil(ranks);
             drop(tape.empty("get_grad_norm_direct", [numel], DType::F64));
         }

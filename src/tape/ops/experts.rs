@@ -95,6 +95,31 @@ impl Tensor {
             .made_by(history)
     }
 
+    /// `all_to_all_single_autograd` of rows, as many to each GPU: the gradient goes the same way back.
+    pub fn exchanged_rows(&self) -> Tensor {
+        let exchange = |rows: &Tensor| {
+            let rows = rows.contiguous_in(false);
+            let tape = rows.tape();
+            let received = tape.empty("all_to_all", *rows.shape(), rows.dtype());
+            tape.kernel("all_to_all", rows.dtype(), 0.0, rows.bytes() as f64);
+            received
+        };
+        exchange(self).from_op(&[self], |_| borrowing(move |g| grads([Some(exchange(g))])))
+    }
+
+    /// `out = torch.empty_like(self); out[places] = self`: the gradient is taken from those places.
+    pub fn put_at(&self, places: &Tensor) -> Tensor {
+        self.map("index_put").from_op(&[self], |_| {
+            let kept = places.save();
+            borrowing(move |g| {
+                let places = kept.unpack();
+                let rows = g.map("index");
+                drop(places);
+                grads([Some(rows)])
+            })
+        })
+    }
+
     /// `F.grouped_mm(self, weight, offs)`: rows `[S, K]`, sorted by expert, with each expert's `[K, N]` of `weight`, or with
     /// the transpose of its `[N, K]`. Autocast does not know it: both have one type.
     pub fn grouped_product(&self, weight: &Tensor, offsets: &Tensor, transposed: bool) -> Tensor {

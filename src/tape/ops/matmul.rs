@@ -188,7 +188,11 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
                     let rows = unpacked(kept_rows.as_ref());
                     let product =
                         held.product_of("linear", weight_shape.0, n, weight_shape.1, false);
-                    let for_weight = if transposed { product.detach() } else { product };
+                    let for_weight = if transposed {
+                        product.detach()
+                    } else {
+                        product
+                    };
                     drop(rows);
                     let for_bias = bias_meta
                         .filter(|_| needs_bias)

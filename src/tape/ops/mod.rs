@@ -29,6 +29,7 @@ mod loss_parallel;
 mod mask;
 mod masked_scatter;
 mod matmul;
+mod megatron;
 mod norm;
 mod pointwise;
 mod pool;
@@ -47,6 +48,7 @@ mod written;
 
 pub use attention::{AttentionMask, repeat_heads};
 pub use conv::Conv;
+pub use megatron::{MemoryBuffer, Tokens};
 pub use recorded::{Call, Operand};
 pub use softmax::log_softmax;
 

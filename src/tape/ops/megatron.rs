@@ -1,0 +1,318 @@
+//! What Megatron-Core computes in functions of its own (megatron/core/tensor_parallel, megatron/core/fusions).
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use super::super::{Category, DType, Saved, Tape, Tensor, borrowing, grads};
+
+/// `GlobalMemoryBuffer`: memory that is used over and over, as large as the largest tensor that was asked of it.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryBuffer(Rc<RefCell<Option<Tensor>>>);
+
+impl MemoryBuffer {
+    pub fn ask(&self, tape: &Tape, numel: u64, dtype: DType) {
+        let fits = |held: &Tensor| held.numel() >= numel;
+        if tape.declaring() || self.0.borrow().as_ref().is_some_and(fits) {
+            return;
+        }
+        let larger = tape.empty("global_memory_buffer", [numel], dtype);
+        larger.set_category(Category::Buffers);
+        drop(self.0.replace(Some(larger)));
+    }
+}
+
+/// How a linear layer's group of GPUs shares tokens.
+#[derive(Clone, Debug)]
+pub enum Tokens {
+    /// Each has all of them; gradients of the input are summed in place.
+    All,
+    /// Each has a part (sequence parallelism): they are gathered into a buffer, in forward and again in backward.
+    Parts { group: u64, buffer: MemoryBuffer },
+}
+
+impl Tensor {
+    /// `LinearWithGradAccumulationAndAsyncCommunication` of `[S, B, K]`: a weight's gradient is added to `main_grad` by the kernel
+    /// that computes it (`fuses`), and an empty tensor of its size goes along the graph instead.
+    pub fn linear_accumulating(
+        &self,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        tokens: &Tokens,
+        fuses: bool,
+    ) -> Tensor {
+        let tape = self.tape();
+        let dtype = self.dtype();
+        let own = *self.shape();
+        let (k, out) = (self.size(-1), weight.size(0));
+        let group = match tokens {
+            Tokens::All => 1,
+            Tokens::Parts { group, .. } => *group,
+        };
+        let rows = self.numel() / k.max(1);
+        let all_rows = rows.saturating_mul(group);
+        let gathers = move |tape: &Tape, buffer: &Tokens| {
+            if let Tokens::Parts { buffer, .. } = buffer {
+                buffer.ask(tape, all_rows.saturating_mul(k), dtype);
+                tape.kernel("all_gather", dtype, 0.0, (all_rows * k) as f64);
+            }
+        };
+        gathers(&tape, tokens);
+        let whole = own.with(0, self.size(0).saturating_mul(group));
+        let last = whole.len().saturating_sub(1);
+        let mut y = self
+            .product_of("linear", all_rows, k, out, false)
+            .view(&whole.with(last, out));
+        if let Some(bias) = bias {
+            y = y.zip(bias, "add");
+        }
+        let bias_meta = bias.map(Tensor::meta);
+        let mut inputs: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(&[self, weight]);
+        inputs.extend(bias);
+        let tokens = tokens.clone();
+        y.from_op(&inputs, move |needs| {
+            let needs_bias = needs.input(2);
+            let kept = [self, weight].map(Tensor::save);
+            let table = *weight.shape();
+            borrowing(move |g| {
+                let [input, weight] = kept.each_ref().map(Saved::unpack);
+                let tape = g.tape();
+                gathers(&tape, &tokens);
+                let for_input = g.product_of("linear", all_rows, out, k, false).view(&whole);
+                let dense = g.contiguous();
+                let part = matches!(tokens, Tokens::Parts { .. })
+                    .then(|| tape.empty("reduce_scatter", own, dtype));
+                let for_weight = if fuses {
+                    // The kernel writes `main_grad`.
+                    let (n, k, m) = (
+                        out as f64,
+                        all_rows as f64,
+                        table.last().map_or(0.0, |m| *m as f64),
+                    );
+                    tape.kernel("wgrad_gemm_accum", dtype, 2.0 * n * k * m, 0.0);
+                    tape.empty("grad_weight", table, dtype)
+                } else {
+                    dense.product_of("linear", out, all_rows, k, false)
+                };
+                let for_bias = bias_meta
+                    .filter(|_| needs_bias)
+                    .map(|meta| dense.clone().conform(meta));
+                drop((input, weight));
+                let for_input = match part {
+                    Some(part) => {
+                        drop(for_input);
+                        part
+                    }
+                    None => for_input,
+                };
+                grads([Some(for_input), Some(for_weight), for_bias])
+            })
+        })
+    }
+
+    /// `SwiGLUFunction`: gate and up side by side in the last dimension, computed by plain operations.
+    pub fn swiglu_saving_input(&self) -> Tensor {
+        let half = |of: &Tensor| of.narrow(-1, of.size(-1) / 2);
+        let tape = self.tape().clone();
+        let out = tape.no_grad(|| {
+            let (gate, up) = (half(self), half(self));
+            gate.map("silu").then(|gate| gate.zip(&up, "mul"))
+        });
+        out.from_op(&[self], |_| {
+            let kept = self.save();
+            borrowing(move |g| {
+                let input = kept.unpack();
+                let (gate, up) = (half(&input), half(&input));
+                let mut first = gate.map("sigmoid").then(|sigmoid| g.zip(sigmoid, "mul"));
+                let mut factor = gate.map("sigmoid").then(|sigmoid| sigmoid.map("rsub"));
+                factor = gate.zip(&factor, "mul");
+                factor = factor.map("add");
+                first = first.zip(&factor, "mul");
+                drop(factor);
+                first = first.zip(&up, "mul");
+                let second = gate.map("silu").then(|gate| g.zip(gate, "mul"));
+                let both = Tensor::cat(&first, &[&second], -1);
+                drop((first, second, input, gate, up));
+                grads([Some(both)])
+            })
+        })
+    }
+
+    /// `WeightedSwiGLUFunction`: the same, each row times its expert's weight `[R, 1]`, whose gradient is summed.
+    pub fn weighted_swiglu_saving_input(&self, weights: &Tensor) -> Tensor {
+        let half = |of: &Tensor| of.narrow(-1, of.size(-1) / 2);
+        let swiglu = move |of: &Tensor| {
+            let (gate, up) = (half(of), half(of));
+            gate.map("silu").then(|gate| gate.zip(&up, "mul"))
+        };
+        let tape = self.tape().clone();
+        let out = tape.no_grad(|| swiglu(self).then(|product| product.zip(weights, "mul")));
+        out.from_op(&[self, weights], |_| {
+            let kept = [self, weights].map(Tensor::save);
+            borrowing(move |g| {
+                let [input, weights] = kept.each_ref().map(Saved::unpack);
+                let (gate, up) = (half(&input), half(&input));
+                let weighted = g.zip(&weights, "mul");
+                let mut first = gate
+                    .map("sigmoid")
+                    .then(|sigmoid| weighted.zip(sigmoid, "mul"));
+                let mut factor = gate.map("sigmoid").then(|sigmoid| sigmoid.map("rsub"));
+                factor = gate.zip(&factor, "mul");
+                factor = factor.map("add");
+                first = first.zip(&factor, "mul");
+                drop(factor);
+                first = first.zip(&up, "mul");
+                let second = gate.map("silu").then(|gate| weighted.zip(gate, "mul"));
+                let both = Tensor::cat(&first, &[&second], -1);
+                drop((first, second, weighted));
+                let product = swiglu(&input).then(|product| product.zip(g, "mul"));
+                let sum = product.then(|product| product.map_to_shape("sum", weights.shape()));
+                drop((gate, up, input, weights));
+                grads([Some(both), Some(sum)])
+            })
+        })
+    }
+
+    /// A result of another shape, such as sums over rows.
+    fn map_to_shape(&self, op: &'static str, shape: &[u64]) -> Tensor {
+        let tape = self.tape();
+        tape.kernel(op, self.dtype(), 0.0, self.bytes() as f64);
+        tape.empty(op, shape, self.dtype())
+    }
+
+    /// `index_add_` of rows into zeros of so many: the gradient is picked by the same index.
+    pub fn rows_added_into(&self, index: &Tensor, rows: u64) -> Tensor {
+        let own = *self.shape();
+        let whole = own.with(0, rows);
+        self.map_to_shape("scatter_add", &whole)
+            .from_op(&[self], |_| {
+                let kept = index.save();
+                borrowing(move |g| {
+                    let _index = kept.unpack();
+                    grads([Some(g.map_to_shape("index_select", &own))])
+                })
+            })
+    }
+
+    /// `index_select` of rows: the gradient is added into zeros.
+    pub fn rows_selected(&self, index: &Tensor, rows: u64) -> Tensor {
+        let own = *self.shape();
+        let picked = own.with(0, rows);
+        self.map_to_shape("index_select", &picked)
+            .from_op(&[self], |_| {
+                let kept = index.save();
+                borrowing(move |g| {
+                    let _index = kept.unpack();
+                    grads([Some(g.map_to_shape("index_add", &own))])
+                })
+            })
+    }
+
+    /// `GeLUFunction`: a bias and the approximation by tanh, computed by plain operations; its gradient goes to both.
+    pub fn bias_gelu_saving_input(&self, bias: &Tensor) -> Tensor {
+        let out = {
+            let x = bias.zip(self, "add");
+            let half = x.map("mul");
+            let outer = x.map("mul");
+            let cubic = x.map("mul").then(|cubic| cubic.zip(&x, "mul"));
+            let inner = cubic.then(|cubic| cubic.map("add"));
+            let product = inner.then(|inner| outer.zip(inner, "mul"));
+            drop(outer);
+            let tanh = product.then(|product| product.map("tanh"));
+            let sum = tanh.then(|tanh| tanh.map("add"));
+            half.zip(&sum, "mul")
+        };
+        let meta = bias.meta();
+        out.from_op(&[self, bias], |_| {
+            let kept = [self, bias].map(Tensor::save);
+            borrowing(move |g| {
+                let [input, bias] = kept.each_ref().map(Saved::unpack);
+                let x = bias.zip(&input, "add");
+                let outer = x.map("mul");
+                let cubic = x.map("mul").then(|cubic| cubic.zip(&x, "mul"));
+                let inner = cubic.then(|cubic| cubic.map("add"));
+                let product = inner.then(|inner| outer.zip(inner, "mul"));
+                drop(outer);
+                let tanh = product.then(|product| product.map("tanh"));
+                let half = x.map("mul");
+                let rest = tanh.zip(&tanh, "mul").then(|square| square.map("rsub"));
+                let slope = x.map("mul").then(|scaled| scaled.zip(&x, "mul"));
+                let slope = slope.then(|slope| slope.map("add"));
+                let product = rest.zip(&slope, "mul");
+                drop((rest, slope));
+                let left = half.zip(&product, "mul");
+                drop((half, product));
+                let right = tanh.map("add").then(|sum| sum.map("mul"));
+                let factor = left.zip(&right, "add");
+                drop((left, right));
+                let gradient = factor.zip(g, "mul");
+                drop((factor, tanh, x, input, bias));
+                let for_bias = gradient.clone().conform(meta);
+                grads([Some(gradient), Some(for_bias)])
+            })
+        })
+    }
+
+    /// Rows of this GPU's part of a table, zero where a token is another's (`VocabParallelEmbedding`).
+    pub fn embedding_of_part(&self, indices: &Tensor) -> Tensor {
+        let mask = |of: &Tensor| of.constant("mask", indices.shape(), DType::Bool);
+        let (below, above) = (mask(indices), mask(indices));
+        let outside = mask(indices);
+        drop((below, above));
+        let copied = indices.constant("clone", indices.shape(), DType::I64);
+        let own = indices.constant("sub", indices.shape(), DType::I64);
+        drop(copied);
+        let found = self.embedding(&own);
+        drop(own);
+        found.detached_edge().from_op(&[&found], |_| {
+            let kept = outside.save();
+            borrowing(move |g| {
+                let outside = kept.unpack();
+                let cleared = g.map("index_put");
+                drop(outside);
+                grads([Some(cleared)])
+            })
+        })
+    }
+
+    /// `vocab_parallel_cross_entropy` of `[S, B, V]`: the logits in fp32 become the softmax in place, and in backward the gradient.
+    pub fn vocab_parallel_cross_entropy(&self, target: &Tensor) -> Tensor {
+        let tape = self.tape();
+        let tokens = *target.shape();
+        let row = |dtype: DType| tape.empty("cross_entropy", tokens, dtype);
+        let softmax = tape.no_grad(|| self.to(DType::F32)).detach();
+        let (greatest, places) = (row(DType::F32), row(DType::I64));
+        drop(places);
+        let (below, above) = (row(DType::Bool), row(DType::Bool));
+        let mask = row(DType::Bool);
+        drop((below, above));
+        let copied = row(DType::I64);
+        let masked = row(DType::I64);
+        drop(copied);
+        let range = row(DType::I64);
+        let picked = row(DType::F32);
+        let predicted = row(DType::F32);
+        drop((picked, range));
+        let sum = row(DType::F32);
+        tape.kernel("exp", DType::F32, 0.0, 4.0 * softmax.bytes() as f64);
+        let log = row(DType::F32);
+        let loss = row(DType::F32);
+        drop((log, sum, predicted, greatest));
+        let meta = self.meta();
+        loss.from_op(&[self], |_| {
+            let kept = [&softmax, &mask, &masked].map(Tensor::save);
+            drop(softmax);
+            borrowing(move |g| {
+                let [softmax, mask, masked] = kept.each_ref().map(Saved::unpack);
+                let tape = g.tape();
+                let range = tape.empty("arange", [masked.numel()], DType::I64);
+                let update = tape.empty("cross_entropy", [masked.numel()], DType::F32);
+                tape.kernel("mul", DType::F32, 0.0, 2.0 * softmax.bytes() as f64);
+                drop((range, update, mask, masked));
+                drop(kept);
+                grads([Some(softmax.conform(meta))])
+            })
+        })
+    }
+}
