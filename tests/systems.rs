@@ -2,51 +2,144 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use headroom::estimate::Estimate;
+use headroom::estimate::{Estimate, Unsupported, estimate};
 use headroom::scenario::{Scenario, presets, settings};
-use headroom::strategy::{Goal, MOVES, ladder};
+use headroom::strategy::{
+    Allowed, CARDS as CARDS_BY_SIZE, Cost, Goal, MOVES, OnCards, Search, ladder, on_cards, tiers,
+};
 use headroom::{export, share};
 
 const SYSTEMS: [&str; 5] = ["dreams", "gsa-512m", "rna-3e-ffi", "prs-med", "peptrm"];
 /// Cards, in GiB.
 const CARDS: [u64; 6] = [8, 16, 24, 40, 48, 80];
 
+fn on_card(preset: &str, gib: u64) -> Scenario {
+    let mut scenario = presets::find(preset).unwrap().scenario();
+    settings::set(&mut scenario, "mem", &(gib * 1024).to_string()).unwrap();
+    scenario
+}
+
+/// Some of the cards for each system, all of them over the five; the recursive network with fewer of its 168 passes, for the
+/// time that they take.
+fn samples(each: usize) -> impl Iterator<Item = (&'static str, Scenario)> {
+    SYSTEMS.iter().enumerate().flat_map(move |(at, preset)| {
+        (0..each).map(move |next| {
+            let gib = CARDS[(at + next * 3 + 1) % CARDS.len()];
+            let mut scenario = on_card(preset, gib);
+            if *preset == "peptrm" {
+                let fewer = "supervision_steps=2,latent_steps=2";
+                settings::set(&mut scenario, "dims", fewer).unwrap();
+            }
+            (*preset, scenario)
+        })
+    })
+}
+
 /// The files are written, and the link in their header opens the scenario.
 #[track_caller]
-fn check(preset: &str, proposed: &Scenario, by: &str) {
+fn exported(preset: &str, proposed: &Scenario, by: &str) -> Scenario {
     let own = export::own(proposed).unwrap();
     let files = (own.write)(proposed, &Estimate::default());
     let files = files.unwrap_or_else(|problems| panic!("{preset}, {by}: {problems:?}"));
     let script = files.iter().find(|file| file.name == "launch.sh").unwrap();
     let lines = script.contents.lines();
     let mut links = lines.filter_map(|line| line.strip_prefix("# Scenario: "));
-    assert_eq!(
-        &share::read(links.next().unwrap()).scenario,
-        proposed,
-        "{preset}, {by}"
-    );
+    let opened = share::read(links.next().unwrap()).scenario;
+    assert_eq!(&opened, proposed, "{preset}, {by}");
+    opened
+}
+
+/// What is exported needs what was promised.
+#[track_caller]
+fn check(preset: &str, proposed: &Scenario, promised: &Estimate, by: &str) {
+    let found = estimate(&exported(preset, proposed, by)).unwrap();
+    assert_eq!(found.device, promised.device, "{preset}, {by}");
+    assert_eq!(found.growth, promised.growth, "{preset}, {by}");
 }
 
 #[test]
 fn what_moves_and_ladders_propose_is_what_is_exported() {
     for preset in SYSTEMS {
         let scenario = presets::find(preset).unwrap().scenario();
-        check(preset, &scenario, "the preset");
+        exported(preset, &scenario, "the preset");
         let mut offered = 0;
         for known in MOVES {
             if let Some(changed) = known.on(&scenario) {
-                check(preset, &changed, known.id);
+                exported(preset, &changed, known.id);
                 offered += 1;
             }
         }
         assert!(offered > 0, "{preset}");
         for gib in CARDS {
-            let mut scenario = scenario.clone();
-            settings::set(&mut scenario, "mem", &(gib * 1024).to_string()).unwrap();
-            let found = ladder(&scenario, Goal::default()).unwrap();
+            let found = ladder(&on_card(preset, gib), Goal::default()).unwrap();
             for step in &found.steps {
-                check(preset, &step.scenario, step.id);
+                check(preset, &step.scenario, &step.estimate, step.id);
             }
         }
     }
+}
+
+#[test]
+fn what_tiers_propose_is_what_is_exported_and_keeps_the_batch() {
+    let mut proposed = 0;
+    for (preset, scenario) in samples(2) {
+        for variant in tiers(&scenario, Allowed::ALL).unwrap() {
+            let Some(run) = variant.scenario else {
+                continue;
+            };
+            proposed += 1;
+            check(preset, &run, &variant.estimate, variant.tier.id());
+            let samples = [&run, &scenario].map(Scenario::effective_batch);
+            assert_eq!(samples[0], samples[1], "{preset}");
+        }
+    }
+    assert!(proposed > 20, "{proposed}");
+}
+
+#[test]
+fn what_a_search_proposes_is_what_is_exported_and_finds_what_a_ladder_finds() {
+    for (preset, scenario) in samples(1) {
+        let goal = Goal::default();
+        let search = Search::new(&scenario, goal, Cost::Results).unwrap();
+        let found = search.finish().unwrap();
+        for candidate in &found.front {
+            check(preset, &candidate.scenario, &candidate.estimate, "search");
+        }
+        let climbed = ladder(&scenario, goal).unwrap();
+        assert!(
+            found.best.is_some() || !climbed.fits,
+            "{preset}: a ladder fits, and the search finds nothing"
+        );
+    }
+}
+
+#[test]
+fn each_card_gets_a_run_of_the_same_batch_for_as_many_cards_as_the_program_takes() {
+    #[track_caller]
+    fn rows(preset: &str, size: &str, expected: &[(u32, u64, u64)]) {
+        let scenario = presets::find(preset).unwrap().scenario();
+        let card = CARDS_BY_SIZE.iter().find(|card| card.size == size);
+        let found = on_cards(&scenario, card.unwrap()).unwrap();
+        let split = |row: &OnCards| {
+            let run = row.variant.scenario.as_ref().unwrap();
+            check(preset, run, &row.variant.estimate, size);
+            assert_eq!(run.effective_batch(), scenario.effective_batch());
+            (row.gpus, run.data.micro_batch, run.training.accumulation)
+        };
+        assert_eq!(found.iter().map(split).collect::<Vec<_>>(), expected);
+    }
+    rows("dreams", "16", &[(1, 4, 1), (2, 2, 1), (4, 1, 1)]);
+    // Its program trains on one card.
+    rows("rna-3e-ffi", "48", &[(1, 1, 2)]);
+}
+
+#[test]
+fn too_many_passes_to_follow_are_no_proposal_and_end_no_search() {
+    let scenario = on_card("peptrm", 24);
+    let mut single = scenario.clone();
+    single.data.micro_batch = 1;
+    single.training.accumulation = 96;
+    assert_eq!(estimate(&single).err(), Some(Unsupported::TooMuchWork));
+    let found = headroom::strategy::accumulate(&scenario, 96, Goal::default()).unwrap();
+    assert_eq!(found.scenario.map(|run| run.data.micro_batch), Some(48));
 }

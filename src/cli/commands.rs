@@ -25,6 +25,16 @@ const ZIP: Opt = Opt {
     value: "FILE",
     about: "write the files of all targets to an archive",
 };
+const STARTER: Opt = Opt {
+    name: "starter",
+    value: "S",
+    about: "slurm, kubernetes or skypilot: write what starts launch.sh there too",
+};
+const CARDS: Opt = Opt {
+    name: "cards",
+    value: "SIZES",
+    about: "sizes in GB, such as 80,48,16, or all: the run on each, its effective batch kept; with --out as scripts",
+};
 const OUT: Opt = Opt {
     name: "out",
     value: "DIR",
@@ -143,8 +153,8 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "tiers",
         words: &["WHAT"],
-        options: &[SET],
-        about: "list runs that fill the GPU to 70, 80, 90 and 98 percent",
+        options: &[CARDS, OUT, SET],
+        about: "list runs that fill the GPU to 70, 80, 90 and 98 percent, or the run on each size of card",
         run: strategy::tiers,
     },
     Command {
@@ -185,7 +195,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "export",
         words: &["WHAT"],
-        options: &[TARGET, OUT, ZIP, SET],
+        options: &[TARGET, STARTER, OUT, ZIP, SET],
         about: "write the configuration and launch files of a training program",
         run: convert::export,
     },

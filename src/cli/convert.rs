@@ -9,7 +9,7 @@ use super::what;
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Prediction;
-use crate::export::{self, File, Target};
+use crate::export::{self, File, Starter, Target};
 use crate::import;
 use crate::scenario::{Problem, Scenario, document};
 use crate::share;
@@ -26,6 +26,14 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
         (asked, _) => asked_target(asked.unwrap_or_default())?,
     };
     let files = (target.write)(prediction.scenario(), prediction.estimate()?)?;
+    let starter = match args.option("starter") {
+        None => Starter::Shell,
+        Some(id) => Starter::from_id(id).ok_or_else(|| {
+            let ids = Starter::ALL.map(Starter::id);
+            Problem::new("--starter", id, format!("one of {}", ids.join(", ")))
+        })?,
+    };
+    let files = starter.wrap(target, prediction.scenario(), files)?;
     let mut text = String::new();
     write_all(args, "", &files, &mut text)?;
     if args.option("out").is_none() {
@@ -93,7 +101,12 @@ fn export_all(args: &Args, archive: Option<&str>) -> Result<Answer, Refusal> {
 }
 
 /// Writes the files into a folder of `--out`, where that is given, and tells their paths.
-fn write_all(args: &Args, below: &str, files: &[File], text: &mut String) -> Result<(), Refusal> {
+pub(super) fn write_all(
+    args: &Args,
+    below: &str,
+    files: &[File],
+    text: &mut String,
+) -> Result<(), Refusal> {
     let Some(out) = args.option("out") else {
         return Ok(());
     };
@@ -126,7 +139,8 @@ fn write(folder: &Path, file: &File) -> std::io::Result<()> {
 
 pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
     let text = what::text(args.word(0))?;
-    let imported = match import::linked(&text) {
+    let known = import::linked(&text).or_else(|| import::script(&text));
+    let imported = match known {
         Some(imported) => imported,
         None => import::read(&what::parse(&text)?),
     };
@@ -137,7 +151,8 @@ pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
         return Err(imported.problems.into());
     }
     let note = |key: &String| format!("{key} is not taken: {}", import::why_not(key));
-    let notes = imported.not_taken.iter().map(note).collect();
+    let left = imported.not_taken.iter().map(note);
+    let notes = imported.notes.iter().cloned().chain(left).collect();
     Ok(shown(&imported.scenario, notes))
 }
 

@@ -200,7 +200,9 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
             card.usable.to_string(),
             format!("{} for torch", card.allocator)
         ));
-        if card.runs == Some(true) && estimate.fits == Some(false) {
+        // What grows is not seen in the first steps.
+        let grows = estimate.growth > Bytes::ZERO;
+        if card.runs == Some(true) && estimate.fits == Some(false) && !grows {
             text.push_str(
                 "the steps run on this card all the same: the allocator gives back what it does not use and asks again, which \
                  stops the card each time\n",
@@ -314,7 +316,8 @@ pub(super) fn verdict(estimate: &Estimate) -> String {
     } = estimate.device;
     let mut needs = format!("needs {expected} ({low} to {high})");
     if estimate.growth > Bytes::ZERO {
-        needs.push_str(&format!(", with {} more by the end", estimate.growth));
+        let end = expected + estimate.growth;
+        needs.push_str(&format!(" at first and {end} by the end,"));
     }
     let expected = expected + estimate.growth;
     let (Some(usable), Some(fit)) = (estimate.usable, estimate.fit()) else {

@@ -36,6 +36,7 @@ pub use change::{Change, expressing};
 pub use command::command;
 pub use remedy::{Remedy, shown};
 pub use starter::Starter;
+pub use systems::{Tier, tier_script};
 pub(crate) use torchtune::model_of as torchtune_model;
 
 use crate::document::yaml;

@@ -2,6 +2,8 @@
 
 use super::common::{environment, file, job_name, machines, script};
 use super::job::packages;
+use super::kubernetes::Volume;
+use super::systems::checkout;
 use super::{File, Files, Target, kubernetes, shell, skypilot, slurm};
 use crate::document::Document;
 use crate::document::yaml;
@@ -128,13 +130,25 @@ fn pod(target: &Target, scenario: &Scenario, files: &[File]) -> Files {
             expected,
         )));
     }
-    let install = install(target, scenario)?;
     let mut text = String::from("set -euo pipefail\ncd -- \"$(mktemp -d)\"\n");
     for written in files {
         text.push_str(&shell::here(written.name, &written.contents));
     }
-    text.push_str(&format!("{install}\nexec bash launch.sh\n"));
-    let document = kubernetes::job(scenario, machines.each, text);
+    let volume = match checkout(target) {
+        Some(checkout) => {
+            text.push_str(&format!(
+                "code=/work/code\n{checkout}\
+                 export REPOSITORY=$code DATA_ROOT=\"${{DATA_ROOT:-/work/data}}\"\n"
+            ));
+            Volume::Work
+        }
+        None => {
+            text.push_str(&format!("{}\n", install(target, scenario)?));
+            Volume::None
+        }
+    };
+    text.push_str("exec bash launch.sh\n");
+    let document = kubernetes::job(scenario, machines.each, text, volume);
     Ok(vec![
         file("job.yaml", yaml::write(&document)),
         script(
@@ -151,11 +165,19 @@ fn pod(target: &Target, scenario: &Scenario, files: &[File]) -> Files {
 fn task(target: &Target, scenario: &Scenario) -> Files {
     let machines = machines(scenario).map_err(one)?;
     let card = skypilot::card(scenario).map_err(one)?;
-    let install = install(target, scenario)?;
-    let run = "set -euo pipefail\n\
-               MASTER_ADDR=$(head -n 1 <<<\"$SKYPILOT_NODE_IPS\")\n\
-               export MASTER_ADDR NODE_RANK=\"$SKYPILOT_NODE_RANK\"\n\
-               bash launch.sh\n";
+    let (install, own) = match checkout(target) {
+        Some(checkout) => (
+            format!("code=$HOME/code\n{}", checkout.trim_end()),
+            "export REPOSITORY=\"$HOME/code\" DATA_ROOT=\"${DATA_ROOT:-$HOME/data}\"\n",
+        ),
+        None => (install(target, scenario)?, ""),
+    };
+    let run = format!(
+        "set -euo pipefail\n\
+         MASTER_ADDR=$(head -n 1 <<<\"$SKYPILOT_NODE_IPS\")\n\
+         export MASTER_ADDR NODE_RANK=\"$SKYPILOT_NODE_RANK\"\n\
+         {own}bash launch.sh\n"
+    );
     let envs: Document = environment(scenario)
         .into_iter()
         .map(|(name, value)| (name, value.into()))

@@ -6,10 +6,15 @@ pub mod lightning;
 mod pattern;
 pub mod recorded;
 pub mod snapshot;
+#[cfg(feature = "cli")]
+mod systems;
 mod take;
 pub mod tools;
 pub mod torchtune;
 pub mod unsloth;
+
+#[cfg(feature = "cli")]
+pub use systems::script;
 
 use crate::document::Document;
 use crate::scenario::{Problem, Scenario, document};
@@ -23,6 +28,8 @@ pub struct Imported {
     pub problems: Vec<Problem>,
     /// Keys that say something for which a scenario has no word.
     pub not_taken: Vec<String>,
+    /// What the program does otherwise than its file says.
+    pub notes: Vec<String>,
     /// The file is about a model that is not known: no scenario, until somebody says which one is meant.
     pub question: Option<Problem>,
 }
@@ -167,6 +174,8 @@ type Reader = (fn(&Document) -> bool, fn(&Document) -> Imported);
 /// Programs whose files are known, those with the surest marks first.
 const READERS: &[Reader] = &[
     (recorded::recognises, recorded::read),
+    #[cfg(feature = "cli")]
+    (systems::recognises, systems::read),
     (config::recognises, config::read),
     (config::timm::recognises, config::timm::read),
     (torchtune::recognises, torchtune::read),

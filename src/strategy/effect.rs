@@ -9,7 +9,7 @@ use crate::scenario::Scenario;
 pub struct Effect {
     pub scenario: Scenario,
     pub estimate: Estimate,
-    /// The part of the device memory that it saves; negative where it adds.
+    /// The part of the device memory, at the end of the run, that it saves; negative where it adds.
     pub saved: f64,
     /// By which part a step takes longer; negative where it is faster; `None` where the card's speed is not known.
     pub slower: Option<f64>,
@@ -23,7 +23,7 @@ pub fn effect(before: &Prediction, change: &Move) -> Result<Option<Effect>, Unsu
     let after = Prediction::new(changed);
     let seconds = |run: &Prediction| run.step_time().ok().map(|time| time.step.expected.get());
     let slower = seconds(before).zip(seconds(&after));
-    let of = |estimate: &Estimate| estimate.device.expected.get() as f64;
+    let of = |estimate: &Estimate| (estimate.device.expected + estimate.growth).get() as f64;
     let estimate = after.estimate()?;
     Ok(Some(Effect {
         saved: 1.0 - of(estimate) / of(before.estimate()?).max(1.0),

@@ -3,6 +3,7 @@
 mod accumulation;
 mod allowed;
 mod batches;
+mod cards;
 pub mod doctor;
 mod effect;
 mod goal;
@@ -20,6 +21,7 @@ mod tiers;
 pub use accumulation::{Aspect, Equal, accumulation};
 pub use allowed::Allowed;
 pub use batches::{Batches, Load, batches};
+pub use cards::{CARDS, Card, OnCards, on_cards};
 pub use effect::{Effect, effect};
 pub use goal::Goal;
 pub use gpus::{By, GpuVerdict, Row as GpuRow, gpus, sort as sort_gpus};

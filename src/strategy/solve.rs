@@ -38,6 +38,8 @@ pub struct Solved {
     pub estimate: Estimate,
     /// The next value and what it would need, where there is one.
     pub next: Option<(u64, Estimate)>,
+    /// Beyond the value memory stays as it is: the network uses no more of it.
+    pub saturated: bool,
 }
 
 impl Unknown {
@@ -114,9 +116,14 @@ pub fn solve(
         Slope::Falling => first_of(first, last, meets),
         Slope::Level => meets(here).then_some(here),
     };
+    let needs = |place: u64| at(place).ok().map(|found| found.allocated.expected);
+    let top = (slope == Slope::Rising && found == Some(last)).then(|| needs(last));
+    let enough = top.and_then(|top| first_of(first, last, |place| needs(place) == top));
+    let saturated = enough.is_some_and(|enough| enough < last);
+    let found = enough.or(found);
     let shown = found.unwrap_or(if slope == Slope::Falling { last } else { first });
     let scenario_found = unknown.with(scenario, shown.saturating_mul(multiple));
-    let next = found.and_then(|place| match slope {
+    let next = found.filter(|_| !saturated).and_then(|place| match slope {
         Slope::Rising if place < last => Some(place + 1),
         Slope::Falling if place > first => Some(place - 1),
         _ => None,
@@ -127,6 +134,7 @@ pub fn solve(
         estimate: estimate(&scenario_found)?,
         scenario: scenario_found,
         next: next.and_then(|place| Some((place.saturating_mul(multiple), at(place).ok()?))),
+        saturated,
     })
 }
 
@@ -244,8 +252,8 @@ pub fn fewest_gpus(scenario: &Scenario, goal: Goal) -> Result<Option<Scenario>, 
         changed.hardware.gpus = count;
         let replicas = changed.replicas();
         if samples.is_multiple_of(replicas) {
-            changed.data.micro_batch = 1;
-            changed.training.accumulation = samples / replicas;
+            changed.data.micro_batch = samples / replicas;
+            changed.training.accumulation = 1;
             let possible = changed.check().is_empty();
             let found = if possible {
                 largest_batch(&changed, &estimate(&changed)?, goal)?
@@ -294,8 +302,9 @@ pub fn accumulate(
         below
     };
     let mut whole = scenario.clone();
-    whole.data.micro_batch = 1;
-    whole.training.accumulation = each;
+    // All at once: one sample at a time may be more passes than can be followed.
+    whole.data.micro_batch = each;
+    whole.training.accumulation = 1;
     let found = largest_batch(&whole, &estimate(&whole)?, goal)?;
     Ok(Accumulated {
         wanted,

@@ -78,8 +78,16 @@ pub fn tiers(scenario: &Scenario, allowed: Allowed) -> Result<Vec<Variant>, Unsu
 }
 
 fn variant(prediction: &Prediction, tier: Tier, allowed: Allowed) -> Result<Variant, Unsupported> {
+    filled(prediction, tier, tier.goal().within(allowed))
+}
+
+/// The fullest run that meets the goal, whatever part of the card that is.
+pub(super) fn filled(
+    prediction: &Prediction,
+    tier: Tier,
+    goal: Goal,
+) -> Result<Variant, Unsupported> {
     let scenario = prediction.scenario();
-    let goal = tier.goal().within(allowed);
     if let Some(found) = largest(scenario, prediction.estimate()?, goal)? {
         return made(tier, found, None);
     }
@@ -121,7 +129,12 @@ pub(super) fn largest(
 ) -> Result<Option<Scenario>, Unsupported> {
     let sizes = all(scenario);
     let allowance = goal.allowance(whole)?;
-    let could = |size| Ok(quick_peak(&with_batch(scenario, size))? <= allowance);
+    let could = |size| match quick_peak(&with_batch(scenario, size)) {
+        Ok(peak) => Ok(peak <= allowance),
+        // Smaller ones are more passes still: the answer is above.
+        Err(Unsupported::TooMuchWork) => Ok(true),
+        Err(other) => Err(other),
+    };
     let Some(first) = first_that_fits(&sizes, could)? else {
         return Ok(None);
     };

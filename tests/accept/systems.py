@@ -27,7 +27,7 @@ EXPORTS = [
     ("dreams", "mb=1 accum=2 gpus=1 precision=fp64 clip=on freeze=backbone save_every=2000 workers=1", "--accumulate_grad_batches"),
     ("dreams", "dims=peaks=80 eval_keeps=0", "--reset_val_metrics"),
     ("dreams", "limit_val_batches=0.5 val_check_interval=0.5", "--limit_val_batches"),
-    ("gsa", "", "data/packed"),
+    ("gsa", "", "oc.env:DATA_ROOT,data}/packed"),
     ("gsa", "mb=3 accum=21 precision=amp-fp16 ckpt=none clip=off save_every=0 gpus=1", "fp16"),
     ("gsa", "gpus=8 nodes=2 dims=k_max=512", "--nnodes"),
     ("rna-3e-ffi", "", "--save_every"),

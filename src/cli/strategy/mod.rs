@@ -1,6 +1,7 @@
 //! Commands that say what to change: `ladder`, `moves`, `tiers`, `solve`, `search`, `gpus`, `time`, `accumulate`.
 
 mod accumulate;
+mod cards;
 mod ladder;
 mod moves;
 mod search;

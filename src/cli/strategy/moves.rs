@@ -7,9 +7,10 @@ use super::super::estimate::verdict;
 use super::super::what;
 use super::link;
 use crate::document::Document;
-use crate::estimate::Prediction;
+use crate::estimate::{Estimate, Prediction};
 use crate::export::{self, Change};
 use crate::strategy::{self, FOLKLORE, MOVES};
+use crate::units::Bytes;
 
 /// Every move and what it would do to this run, computed; and folklore.
 pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
@@ -38,11 +39,17 @@ pub(in crate::cli) fn moves(args: &Args) -> Result<Answer, Refusal> {
                     format!(", a step {:+.0} %", 100.0 * slower)
                 });
                 let word = if effect.saved < 0.0 { "adds" } else { "saves" };
+                let Estimate { device, growth, .. } = &effect.estimate;
+                let by_the_end = if *growth > Bytes::ZERO {
+                    " by the end"
+                } else {
+                    ""
+                };
                 text.push_str(&format!(
-                    "{:<24} {word} {:>5.1} % -> {}{faster}\n",
+                    "{:<24} {word} {:>5.1} % -> {}{by_the_end}{faster}\n",
                     change.id,
                     saved.abs(),
-                    effect.estimate.device.expected
+                    device.expected + *growth
                 ));
                 let programs = export::expressing(scenario, &effect.scenario);
                 let ids: Vec<String> = programs.iter().map(|program| program.id.into()).collect();

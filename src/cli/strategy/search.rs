@@ -30,6 +30,11 @@ pub(in crate::cli) fn search(args: &Args) -> Result<Answer, Refusal> {
             verdict(&best.estimate),
             share::write(&best.scenario)
         ),
+        None if most < Cost::Results => {
+            "no change that leaves the results as they are makes it fit; \
+             --cost results looks at the others too\n"
+                .into()
+        }
         None => "nothing that Headroom knows makes it fit\n".into(),
     };
     text.push_str("\nless memory for more time:\n");

@@ -63,6 +63,11 @@ pub(in crate::cli) fn solve(args: &Args) -> Result<Answer, Refusal> {
         (Some(value), _) => format!("{which} {name} {value}: {needs}\n"),
         (None, _) => format!("no {name} fits; the least {needs}\n"),
     };
+    if let Some(value) = solved.value.filter(|_| solved.saturated) {
+        text.push_str(&format!(
+            "beyond {name} {value} nothing changes: the network uses no more of it\n"
+        ));
+    }
     if let Some((value, next)) = &solved.next {
         text.push_str(&format!("{value} {}\n", verdict(next)));
     }
@@ -71,6 +76,7 @@ pub(in crate::cli) fn solve(args: &Args) -> Result<Answer, Refusal> {
         .with("for", name)
         .with("value", solved.value)
         .with("depends", solved.slope != Slope::Level)
+        .with("saturated", solved.saturated)
         .with("device", band(solved.estimate.device))
         .with("fits", solved.value.is_some())
         .with("link", link(&solved.scenario));

@@ -4,6 +4,7 @@ use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::estimate::verdict;
 use super::super::what;
+use super::cards::cards;
 use super::{link, of_step, span};
 use crate::document::Document;
 use crate::share;
@@ -11,6 +12,12 @@ use crate::strategy::{self, Allowed};
 
 /// Runs that fill the card to given parts.
 pub(in crate::cli) fn tiers(args: &Args) -> Result<Answer, Refusal> {
+    if let Some(sizes) = args.option("cards") {
+        return cards(args, sizes);
+    }
+    if args.option("out").is_some() {
+        return cards(args, "80,48,24,16");
+    }
     let mut text = String::new();
     let mut rows = Vec::new();
     let mut fits = false;

@@ -3,7 +3,7 @@
 mod job;
 mod trainjob;
 
-pub(super) use job::{TARGET as JOB, document as job};
+pub(super) use job::{TARGET as JOB, Volume, document as job};
 pub(super) use trainjob::TARGET as TRAINJOB;
 
 use super::common::environment;
@@ -14,6 +14,8 @@ use crate::scenario::Scenario;
 
 /// It has Python and a compiler; PyTorch's own version is installed in it, so that it is the one computed for.
 const IMAGE: &str = "python:3.12";
+/// For what was pinned before Python 3.12.
+const OLDER_IMAGE: &str = "python:3.11";
 const IMAGE_NOTE: &str = "one of yours with the packages in it starts faster";
 
 /// The container's variables.

@@ -46,7 +46,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         ("--train_regime", "fine-tuning"),
         (
             "--dataset_pth",
-            "\"${DATASET:-./data/paired_spectra/canopus_train_dreams.hdf5}\"",
+            "\"${DATASET:-${DATA_ROOT:-./data}/paired_spectra/canopus_train_dreams.hdf5}\"",
         ),
         ("--dformat", "A"),
         ("--model", "DreaMS"),
@@ -99,7 +99,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let command = format!(
         "# The repository's own paths, PRETRAINED among them.\n\
          # shellcheck disable=SC2091\n\
-         $(python -c \"from dreams.definitions import export; export()\")\n{}",
+         $(python -c \"from dreams.definitions import export; export()\")\n\
+         # Lightning would take Slurm's one task for all of its processes.\n\
+         unset SLURM_NTASKS\n{}",
         command("exec python3 dreams/training/train.py", &options)
     );
     Ok(files(

@@ -46,6 +46,15 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         }
     };
     let machines = machines(scenario).map_err(|problem| vec![problem])?;
+    // The configuration asserts k_min <= k_base <= k_max; the one that is in use decides.
+    let names = ["k_min", "k_base", "k_max"];
+    let keys = in_order(
+        names.map(|name| asked.size(name)),
+        asked.size("adaptive") > 0,
+    );
+    for (name, size) in names.into_iter().zip(keys) {
+        asked.sizes.insert(name.into(), size);
+    }
     let mut sized = |key: &str, dim: &str, author: u64| asked.sized(key, dim, author);
     let gates = Document::new()
         .with("d_indexer", sized("d_indexer", "indexer", 64))
@@ -139,7 +148,11 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             "/data/hf_datasets/SlimPajama-627B",
             "read where data_dir is not there",
         )
-        .with_note("data_dir", "data/packed", "train.bin and metadata.json")
+        .with_note(
+            "data_dir",
+            "${oc.env:DATA_ROOT,data}/packed",
+            "train.bin and metadata.json",
+        )
         .with("dataset", "cerebras/SlimPajama-627B")
         .with("tokenizer", "Qwen/Qwen2.5-7B")
         .with("num_workers", runtime.workers)
@@ -172,4 +185,14 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         &command,
         vec![config],
     ))
+}
+
+/// k_min, k_base and k_max, changed where they are not in this order: the last stays while k is adaptive, else the second.
+fn in_order([k_min, k_base, k_max]: [u64; 3], adaptive: bool) -> [u64; 3] {
+    let (k_base, k_max) = if adaptive {
+        (k_base.min(k_max), k_max)
+    } else {
+        (k_base, k_max.max(k_base))
+    };
+    [k_min.min(k_base), k_base, k_max]
 }

@@ -1,11 +1,16 @@
 //! The five systems' own forms: commands and files as their repositories take them, what their knobs really do, and
 //! the changes to their code that connect those that do nothing.
 
+mod checkout;
 mod dreams;
 mod gsa;
 mod peptrm;
 mod prs_med;
 mod rna;
+mod tier;
+
+pub(super) use checkout::checkout;
+pub use tier::{Tier, tier_script};
 
 use super::common::{Machines, exports, file, script};
 use super::header::header;
@@ -352,7 +357,7 @@ mod tests {
                 "precision: bf16",
                 "k_max: 1024",
                 "nproc-per-node 4 ",
-                "data_dir: data/packed",
+                "${oc.env:DATA_ROOT,data}/packed",
                 "num_workers: 4",
                 "save_interval: 5000",
             ]),

@@ -32,13 +32,13 @@ real_data_validation:
   eval_interval: 2000
   proteometools:
     enabled: true
-    data_dir: 'data/proteometools'
+    data_dir: '${oc.env:DATA_ROOT,data}/proteometools'
     batch_size: 64
     num_batches: 20
     max_samples: 5000
   nine_species:
     enabled: true
-    data_dir: 'data/nine_species'
+    data_dir: '${oc.env:DATA_ROOT,data}/nine_species'
     batch_size: 64
     num_batches: 20
     max_samples: 5000

@@ -35,12 +35,18 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     };
     let mut options: Vec<(&str, String)> = vec![
         ("--hariboss_csv", "hariboss/Complexes.csv".into()),
-        ("--graph_dir", "data/processed/graphs".into()),
+        (
+            "--graph_dir",
+            "\"${DATA_ROOT:-data}/processed/graphs\"".into(),
+        ),
         (
             "--embeddings_path",
-            "data/processed/ligand_embeddings.h5".into(),
+            "\"${DATA_ROOT:-data}/processed/ligand_embeddings.h5\"".into(),
         ),
-        ("--splits_file", "data/splits/splits.json".into()),
+        (
+            "--splits_file",
+            "\"${DATA_ROOT:-data}/splits/splits.json\"".into(),
+        ),
         asked.option("--hidden_irreps", "'32x0e + 16x1o + 8x2e'", irreps),
         asked.option("--output_dim", "1536", out),
         asked.option("--num_layers", "4", layers),

@@ -10,7 +10,8 @@ use super::micro::with_batch;
 use super::moves::{Cost, Move};
 use crate::estimate::halves;
 use crate::estimate::time::Span;
-use crate::estimate::{Estimate, Unsupported, estimate};
+use crate::estimate::{Estimate, Growth, Prediction, Unsupported, estimate};
+use crate::order::sorted;
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 use explore::{Branch, Task, Turns};
@@ -80,6 +81,11 @@ pub struct Found {
     pub tally: Tally,
 }
 
+/// What the run's evaluations leave behind by its end.
+fn grown(scenario: &Scenario) -> Bytes {
+    Growth::of(scenario).map_or(Bytes::ZERO, |growth| growth.after(growth.epochs))
+}
+
 impl Search {
     /// A search over all moves that cost at most this much.
     pub fn new(scenario: &Scenario, goal: Goal, most: Cost) -> Result<Self, Unsupported> {
@@ -135,6 +141,9 @@ impl Search {
             .iter()
             .filter_map(|point| self.candidate(point).transpose())
             .collect::<Result<Vec<_>, _>>()?;
+        let front = sorted(front, |a, b| {
+            a.time.expected.get().total_cmp(&b.time.expected.get())
+        });
         Ok(Found {
             best: front.iter().find(|point| point.fits).cloned(),
             front,
@@ -148,13 +157,22 @@ impl Search {
         let Some((scenario, moves)) = self.space.scenario(&choice) else {
             return Ok(None);
         };
-        let estimate = estimate(&scenario)?;
+        let prediction = Prediction::new(scenario);
+        let estimate = match prediction.estimate() {
+            Ok(estimate) => estimate.clone(),
+            // No proposal: too many passes to follow.
+            Err(Unsupported::TooMuchWork) => return Ok(None),
+            Err(other) => return Err(other),
+        };
+        // Where batches vary, the largest decides what fits, and a typical one what a step takes.
+        let varies = prediction.typical()?.is_some();
+        let typical = varies.then(|| prediction.step_time().ok()).flatten();
         Ok(Some(Candidate {
             fits: self.goal.met(&estimate),
-            scenario,
+            scenario: prediction.scenario().clone(),
             moves,
             estimate,
-            time: point.time,
+            time: typical.map_or(point.time, |time| time.step),
         }))
     }
 
@@ -171,7 +189,11 @@ impl Search {
             if let Some(place) = without.network.get_mut(at) {
                 *place = 0;
             }
+            let with = self.space.scenario(&choice);
             if let Some((scenario, _)) = self.space.scenario(&without) {
+                if with.is_some_and(|(with, _)| grown(&with) < grown(&scenario)) {
+                    continue;
+                }
                 let whole = halves::whole(&scenario)?;
                 let seconds = point.time.expected.get() * (1.0 + 1e-9);
                 if whole.peak <= point.peak && whole.step.expected.get() <= seconds {
