@@ -495,4 +495,11 @@ const KNOBS: &[Knob] = &[
         patched: "",
         source: "dreams/training/train.py of the fork",
     },
+    Knob {
+        flag: "a log of the memory of epochs",
+        wiring: Wiring::NeedsPatch,
+        note: "The loop prints none and never resets the peak's statistics.",
+        patched: "LOG_MEMORY=1",
+        source: "memory_log.py, which the patch adds",
+    },
 ];

@@ -593,4 +593,11 @@ const KNOBS: &[Knob] = &[
         patched: "--resume_from, to the host first",
         source: "gsa/utils/checkpoint.py",
     },
+    Knob {
+        flag: "a log of the memory of steps",
+        wiring: Wiring::NeedsPatch,
+        note: "The loop prints none and never resets the peak's statistics.",
+        patched: "LOG_MEMORY=1",
+        source: "memory_log.py, which the patch adds",
+    },
 ];

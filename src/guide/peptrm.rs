@@ -584,4 +584,11 @@ const KNOBS: &[Knob] = &[
         patched: "--config FILE",
         source: "scripts/train_optimized.py",
     },
+    Knob {
+        flag: "a log of the memory of steps",
+        wiring: Wiring::NeedsPatch,
+        note: "The loop prints none and never resets the peak's statistics.",
+        patched: "LOG_MEMORY=1",
+        source: "memory_log.py, which the patch adds",
+    },
 ];

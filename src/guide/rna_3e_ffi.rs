@@ -485,4 +485,11 @@ const KNOBS: &[Knob] = &[
         patched: "--max_edges 300000",
         source: "torch_geometric.loader.DynamicBatchSampler counts num_edges: bonded edges here, so count nonbonded_edge_index in the data",
     },
+    Knob {
+        flag: "a log of the memory of epochs",
+        wiring: Wiring::NeedsPatch,
+        note: "The loop prints none and never resets the peak's statistics.",
+        patched: "LOG_MEMORY=1",
+        source: "memory_log.py, which the patch adds",
+    },
 ];

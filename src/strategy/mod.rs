@@ -16,6 +16,7 @@ mod moves;
 mod rate;
 mod search;
 mod solve;
+mod splits;
 mod tiers;
 
 pub use accumulation::{Aspect, Equal, accumulation};
@@ -36,4 +37,5 @@ pub use solve::{
     Accumulated, Slope, Solved, Unknown, accumulate, checkpointing, fewest_gpus, on, smallest_gpu,
     solve,
 };
+pub use splits::{Split, splits};
 pub use tiers::{Tier, Variant, tiers};

@@ -111,7 +111,8 @@ def skeleton(system, code):
 
 def compiled(system, code):
     """What the patch makes is Python, and names nothing that is not there."""
-    for path, text in system["text"].items():
+    texts = {**system["text"], "memory_log.py": {"names": []}}
+    for path, text in texts.items():
         tree = ast.parse(read(os.path.join(code, path)), path)
         bound = set(text["names"]) | set(dir(builtins)) | set(globals_of(tree))
         loaded = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}

@@ -1,13 +1,15 @@
 //! Batches and learning rates.
 
-use super::super::answer::{Answer, Refusal};
+use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::what;
-use super::{goal, link, number};
+use super::{goal, link, number, span};
 use crate::document::Document;
+use crate::estimate::Fit;
 use crate::scenario::{Batch, Problem};
 use crate::share;
-use crate::strategy::{self, Rule};
+use crate::strategy::{self, Rule, Split};
+use crate::units::Bytes;
 
 /// The micro-batch and accumulation for a wanted batch, whether they train alike, and the learning rate for it.
 pub(in crate::cli) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
@@ -33,6 +35,13 @@ pub(in crate::cli) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
         }
         None => "not one sample fits\n".into(),
     };
+    let mut whole = found.scenario.clone().unwrap_or_else(|| scenario.clone());
+    if found.scenario.is_none() {
+        whole.data.micro_batch = (wanted / scenario.replicas().max(1)).max(1);
+        whole.training.accumulation = 1;
+    }
+    let splits = strategy::splits(&whole)?;
+    text.push_str(&table(&splits));
     let mut checks = Vec::new();
     if let Some(run) = found
         .scenario
@@ -109,6 +118,7 @@ pub(in crate::cli) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
             "accumulation",
             found.scenario.as_ref().map(|run| run.training.accumulation),
         )
+        .with("splits", Document::List(splits.iter().map(row).collect()))
         .with("checks", Document::List(checks))
         .with("rule", scaled.as_ref().map(|scaled| scaled.rule.id()))
         .with("rate", scaled.as_ref().map(|scaled| scaled.rate))
@@ -116,4 +126,51 @@ pub(in crate::cli) fn accumulate(args: &Args) -> Result<Answer, Refusal> {
     let mut answer = Answer::new(text, &document);
     answer.fits = found.scenario.is_some();
     Ok(answer)
+}
+
+/// Every split of the batch with its status.
+fn table(splits: &[Split]) -> String {
+    let mut text = format!(
+        "\n{:<15} {:>10}  {:>12}  {:<24} {}\n",
+        "micro × accum.", "forward", "on the card", "status", "a step"
+    );
+    for split in splits {
+        let run = &split.scenario;
+        let mark = match split.estimate.fit() {
+            Some(Fit::Fits) => "✓",
+            Some(Fit::Probably | Fit::ProbablyNot) => "!",
+            Some(Fit::No) | None => "✗",
+        };
+        let step = split
+            .time
+            .as_ref()
+            .map(|time| time.step.expected.to_string());
+        text.push_str(&format!(
+            "{:<15} {:>10}  {:>12}  {mark} {:<22} {}\n",
+            format!("{} × {}", run.data.micro_batch, run.training.accumulation),
+            split.forward().to_string(),
+            needed(split).to_string(),
+            words(split),
+            step.unwrap_or_else(|| "-".into())
+        ));
+    }
+    text
+}
+
+fn row(split: &Split) -> Document {
+    Document::new()
+        .with("micro_batch", split.scenario.data.micro_batch)
+        .with("accumulation", split.scenario.training.accumulation)
+        .with("forward", split.forward())
+        .with("device", band(split.estimate.device))
+        .with("status", words(split))
+        .with("seconds", split.time.as_ref().map(|time| span(time.step)))
+}
+
+fn words(split: &Split) -> &'static str {
+    split.estimate.fit().map_or("unknown", Fit::words)
+}
+
+fn needed(split: &Split) -> Bytes {
+    split.estimate.device.expected + split.estimate.growth
 }

@@ -1,9 +1,8 @@
 //! The run on each size of card, and scripts that start it there.
 
-use super::super::answer::{Answer, Refusal};
+use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
 use super::super::convert::write_all;
-use super::super::estimate::band;
 use super::super::what;
 use super::{link, span};
 use crate::document::Document;

@@ -77,7 +77,7 @@ const ALL: &[Checkout] = &[
 
 /// Commands that leave a system's code, with the patch that lies in this folder, in `$code`; nothing for other programs.
 pub(in super::super) fn checkout(target: &Target) -> Option<String> {
-    let found = ALL.iter().find(|it| it.target == target.id)?;
+    let found = ALL.iter().find(|known| known.target == target.id)?;
     let mut install = vec!["python", "-m", "pip", "install", "--quiet"];
     install.extend(found.install);
     Some(format!(

@@ -4,6 +4,7 @@
 mod checkout;
 mod dreams;
 mod gsa;
+mod monitor;
 mod peptrm;
 mod prs_med;
 mod rna;
@@ -21,6 +22,7 @@ use crate::estimate::Estimate;
 use crate::guide;
 use crate::order::Map;
 use crate::scenario::{Problem, Scenario, network, systems};
+use monitor::{monitor, watching};
 
 pub(super) const DREAMS: Target = dreams::TARGET;
 pub(super) const GSA: Target = gsa::TARGET;
@@ -173,12 +175,13 @@ fn files(
     contents.push_str(&exports(scenario));
     contents.push_str(command);
     files.push(script("launch.sh", contents));
-    files.extend(wiring(preset));
+    files.push(monitor());
+    files.extend(wiring(preset, scenario));
     files
 }
 
 /// What the system's knobs really do, and the changes that connect those that do nothing.
-fn wiring(preset: &str) -> Vec<File> {
+fn wiring(preset: &str, scenario: &Scenario) -> Vec<File> {
     let Some(guide) = guide::find(preset) else {
         return Vec::new();
     };
@@ -198,7 +201,8 @@ fn wiring(preset: &str) -> Vec<File> {
             notes.push_str(&format!(" With wiring.diff: `{}`.", knob.patched));
         }
     }
-    notes.push('\n');
+    notes.push_str("\n\n");
+    notes.push_str(&watching(scenario));
     vec![
         file("wiring.md", notes),
         file("wiring.diff", guide.patch.into()),

@@ -87,4 +87,11 @@ pub const KNOBS: &[Knob] = &[
         patched: "",
         source: "train_prs_med.py: torch.save",
     },
+    Knob {
+        flag: "a log of the memory of epochs",
+        wiring: Wiring::NeedsPatch,
+        note: "The loop prints none and never resets the peak's statistics.",
+        patched: "LOG_MEMORY=1",
+        source: "memory_log.py, which the patch adds",
+    },
 ];
