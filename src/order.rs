@@ -40,6 +40,10 @@ impl<K: Ord, V> Map<K, V> {
         Self(Vec::new())
     }
 
+    pub fn with_capacity(count: usize) -> Self {
+        Self(Vec::with_capacity(count))
+    }
+
     /// The index of the key, or where it would be inserted.
     fn search<Q: Ord + ?Sized>(&self, key: &Q) -> Result<usize, usize>
     where

@@ -111,8 +111,9 @@ impl Sizes {
 
     /// The sizes of a catalogue entry.
     pub fn from_entry(entry: &crate::catalog::ModelEntry) -> Self {
-        let mut sizes = Self::default();
-        for (name, values) in entry.sizes() {
+        let listed = entry.sizes();
+        let mut sizes = Self(Map::with_capacity(listed.len() + entry.traits.len()));
+        for (name, values) in listed {
             sizes.set_list(name, values);
         }
         for name in entry.traits {

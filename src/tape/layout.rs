@@ -73,10 +73,10 @@ impl Dims {
 }
 
 impl PartialEq for Dims {
-    /// Without a call for so few numbers; those beyond the length are nought.
+    /// A loop, as comparing so few numbers is no work for a call of `memcmp`.
     fn eq(&self, other: &Self) -> bool {
-        let pairs = self.sizes.iter().zip(&other.sizes);
-        self.len == other.len && pairs.fold(0, |all, (a, b)| all | (a ^ b)) == 0
+        let mut pairs = self.iter().zip(other.iter());
+        self.len == other.len && pairs.all(|(a, b)| a == b)
     }
 }
 impl Eq for Dims {}
@@ -112,26 +112,30 @@ pub(super) struct Shared {
     pub row_major: bool,
 }
 
-/// The layouts met last, each in the place its sizes lead to, so that tensors alike share one.
-pub(super) struct Recent(RefCell<[Option<Rc<Shared>>; Self::PLACES]>);
+/// Recent layouts by their hash, so that tensors with equal layouts share one.
+struct Recent(RefCell<[Option<Rc<Shared>>; Self::PLACES]>);
 
-impl Default for Recent {
-    fn default() -> Self {
-        Self(RefCell::new([const { None }; Self::PLACES]))
-    }
+thread_local! {
+    /// Layouts are values, so that they outlive the tape: the next run mostly has the same.
+    static RECENT: Recent = const { Recent(RefCell::new([const { None }; Recent::PLACES])) };
 }
 
 impl Recent {
-    const PLACES: usize = 128;
+    const PLACES: usize = 256;
+}
 
-    pub fn shared(&self, layout: Layout) -> Rc<Shared> {
-        let mut all = self.0.borrow_mut();
-        let place = &mut all[layout.mixed() % Self::PLACES];
+/// The layout, shared with other tensors where it is a recent one.
+pub(super) fn shared(layout: Layout) -> Rc<Shared> {
+    let recent = RECENT.try_with(|recent| {
+        let mut all = recent.0.borrow_mut();
+        let place = &mut all[layout.hash() % Recent::PLACES];
         match place {
             Some(known) if known.layout == layout => known.clone(),
             _ => place.insert(Rc::new(Shared::new(layout))).clone(),
         }
-    }
+    });
+    // A thread that ends has no recent layouts any more.
+    recent.unwrap_or_else(|_| Rc::new(Shared::new(layout)))
 }
 
 impl Shared {
@@ -169,13 +173,11 @@ impl Layout {
         Self { shape, strides }
     }
 
-    /// A number that layouts seldom have in common.
-    fn mixed(&self) -> usize {
+    fn hash(&self) -> usize {
         // 2^64 divided by the golden ratio; a product's high bits are the well mixed ones.
         const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
         let mut all: u64 = 0;
-        // All places, also those beyond the length, which are nought: a loop of fixed length needs no bounds.
-        for (size, stride) in self.shape.sizes.iter().zip(&self.strides.sizes) {
+        for (size, stride) in self.shape.iter().zip(self.strides.iter()) {
             all = (all.rotate_left(7) ^ size ^ stride.rotate_left(32)).wrapping_mul(GOLDEN);
         }
         (all >> 40) as usize

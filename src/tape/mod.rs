@@ -111,7 +111,6 @@ pub(in crate::tape) struct Core {
     cast_cache: RefCell<Vec<(Rc<Node>, Tensor)>>,
     /// The workspaces cuBLAS keeps, where its version does: the loop's thread has one, backward's another.
     cublas: Cell<[Option<u32>; 2]>,
-    layouts: layout::Recent,
     hooks: RefCell<Vec<SavedTensorHook>>,
     /// What nodes hold as plain attributes instead of saved tensors: alive as long as the graph.
     contexts: RefCell<Vec<Tensor>>,
@@ -139,7 +138,7 @@ impl std::fmt::Debug for Tape {
 impl Tape {
     pub fn new(machine: Machine) -> Self {
         // Room for a folded run, so that lists are not moved as they grow.
-        const EVENTS: usize = 1024;
+        const EVENTS: usize = 4096;
         const SETUP: usize = 128;
         let mut scopes = Vec::with_capacity(64);
         scopes.push(ScopeEntry {
@@ -170,7 +169,6 @@ impl Tape {
             accumulates_out_of_place: Cell::new(false),
             cast_cache: RefCell::default(),
             cublas: Cell::default(),
-            layouts: layout::Recent::default(),
             hooks: RefCell::default(),
             contexts: RefCell::default(),
             params: RefCell::new(Vec::with_capacity(SETUP)),

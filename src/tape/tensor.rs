@@ -4,7 +4,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::autograd::{Edge, Node};
-use super::layout::Shared;
+use super::layout::{self, Shared};
 use super::spare::{Spare, keep, placed};
 use super::{Category, Core, DType, Dims, Event, Layout, Storage, Tape};
 
@@ -140,7 +140,7 @@ impl Core {
     ) -> Tensor {
         let tensor = Tensor::from(Inner {
             core: self.clone(),
-            layout: self.layouts.shared(layout),
+            layout: layout::shared(layout),
             edge: None,
             storage: self.allocate(op, bytes, category),
             dtype,
@@ -157,8 +157,7 @@ impl Core {
         layout: Layout,
         dtype: DType,
     ) -> Tensor {
-        let layout = self.layouts.shared(layout);
-        self.laid_out(op, layout, dtype)
+        self.laid_out(op, layout::shared(layout), dtype)
     }
 
     fn laid_out(self: &Rc<Self>, op: &'static str, layout: Rc<Shared>, dtype: DType) -> Tensor {
@@ -302,7 +301,7 @@ impl Tensor {
 
     /// A view without history.
     pub(in crate::tape) fn alias(&self, layout: Layout) -> Self {
-        self.sharing(self.core().layouts.shared(layout), None, true)
+        self.sharing(layout::shared(layout), None, true)
     }
 
     /// `torch.as_strided(self, ..)` without history: a part of the same storage.
@@ -312,7 +311,7 @@ impl Tensor {
 
     /// The same tensor in another shape, as if a kernel had written it: not a view.
     pub(in crate::tape) fn shaped(&self, layout: Layout) -> Self {
-        self.sharing(self.core().layouts.shared(layout), None, false)
+        self.sharing(layout::shared(layout), None, false)
     }
 
     /// The same storage in another layout: a view, or the tensor itself as a kernel wrote it.

@@ -27,8 +27,10 @@ impl Decoder {
         let (fused, [mut q, mut k, mut v], norms) = self.projections(cx, x);
         let projected = cx.tape.construction_point();
         let mut held = Vec::new();
+        // It has no parameters, so that the declaration pass does without it.
         if let (Some(tables), Positions::Rotary(rope)) =
             (&inputs.rotary, self.family.embeddings.positions)
+            && !cx.tape.declaring()
         {
             if cx.env.training.kernels == Kernels::Library {
                 (q, k, held) = rope::apply(&q, &k, tables, rope);
