@@ -34,6 +34,7 @@ pub struct Report {
 
 /// Runs requests on a fresh allocator, up to the first request that fails.
 pub fn replay(requests: &[Request], settings: &Settings, card: Card) -> Report {
+    let requests = requests.iter().copied();
     run(&mut Allocator::new(settings.clone(), card), requests)
 }
 
@@ -44,21 +45,25 @@ pub fn replay(requests: &[Request], settings: &Settings, card: Card) -> Report {
 /// they do succeed, found by bisection between what they allocate and what they would reserve without a limit.
 ///
 /// Of a run of many requests, the card is one that is a little larger.
-pub fn smallest_card(requests: &[Request], settings: &Settings) -> Option<Bytes> {
+pub fn smallest_card(
+    requests: impl ExactSizeIterator<Item = Request> + Clone,
+    settings: &Settings,
+) -> Option<Bytes> {
     const MIB: u64 = 1 << 20;
     let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
     let mut runs_on = |mib: u64| {
         allocator.set_card(Card::usable(Bytes::mib(mib)));
         allocator.reset();
-        run(&mut allocator, requests).failure.is_none()
+        run(&mut allocator, requests.clone()).failure.is_none()
     };
-    let boundless = replay(requests, settings, Card::UNLIMITED);
-    if boundless.failure.is_some() {
+    let mut boundless = Allocator::new(settings.clone(), Card::UNLIMITED);
+    if run(&mut boundless, requests.clone()).failure.is_some() {
         return None;
     }
+    drop(boundless);
     // Of a long run the card is found less exactly, rather than late.
     let mut replays = MOST_REQUESTS / requests.len().max(1);
-    let peaks = peak_over_all(requests, settings);
+    let peaks = peak_over_all(requests.clone(), settings);
     let mut high = peaks.1.div_ceil(MIB);
     while !runs_on(high) {
         // A memory fraction makes part of the card unusable.
@@ -80,9 +85,9 @@ pub fn smallest_card(requests: &[Request], settings: &Settings) -> Option<Bytes>
 /// Requests that are replayed to narrow a card down.
 const MOST_REQUESTS: usize = 60_000_000;
 
-pub(super) fn run(allocator: &mut Allocator, requests: &[Request]) -> Report {
-    for (place, request) in requests.iter().enumerate() {
-        if let Err(oom) = apply(allocator, *request) {
+pub(super) fn run(allocator: &mut Allocator, requests: impl Iterator<Item = Request>) -> Report {
+    for (place, request) in requests.enumerate() {
+        if let Err(oom) = apply(allocator, request) {
             return Report {
                 counters: *allocator.counters(),
                 failure: Some((place, oom)),
@@ -112,14 +117,11 @@ fn apply(allocator: &mut Allocator, request: Request) -> Result<(), Oom> {
 }
 
 /// Allocated and reserved peaks whatever resets lie between.
-fn peak_over_all(requests: &[Request], settings: &Settings) -> (u64, u64) {
+fn peak_over_all(requests: impl Iterator<Item = Request>, settings: &Settings) -> (u64, u64) {
     let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
-    for request in requests
-        .iter()
-        .filter(|request| **request != Request::ResetPeaks)
-    {
+    for request in requests.filter(|request| *request != Request::ResetPeaks) {
         // Without a limit nothing fails that did not fail before.
-        if apply(&mut allocator, *request).is_err() {
+        if apply(&mut allocator, request).is_err() {
             break;
         }
     }

@@ -100,13 +100,16 @@ pub fn gpus() -> &'static [Gpu] {
 /// The card with this id. The size at its end may be left out: `rtx-4090` is `rtx-4090-24gb`,
 /// and of a card sold in several sizes the smallest is meant.
 pub fn gpu(id: &str) -> Option<&'static Gpu> {
-    let exact = gpus().binary_search_by(|gpu| gpu.id.cmp(id));
-    if let Ok(at) = exact {
-        return gpus().get(at);
-    }
-    gpus()
+    let at = match gpus().binary_search_by(|gpu| gpu.id.cmp(id)) {
+        Ok(at) => return gpus().get(at),
+        Err(at) => at,
+    };
+    // Ids that begin with it stand together.
+    let longer = gpus().get(at..).unwrap_or_default();
+    longer
         .iter()
-        .filter(|gpu| gpu.id.starts_with(id) && gpu.short_id() == id)
+        .take_while(|gpu| gpu.id.starts_with(id))
+        .filter(|gpu| gpu.short_id() == id)
         .min_by_key(|gpu| gpu.memory.marketing_gb)
 }
 

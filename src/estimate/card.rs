@@ -23,7 +23,7 @@ pub struct SmallestCard {
 /// Replays the run on smaller and smaller cards; `None` if it runs on none.
 pub(super) fn smallest(case: &Case, trace: &Trace) -> Option<SmallestCard> {
     let settings = alloc_conf::settings(&case.scenario.runtime);
-    let allocator = smallest_card(&requests(trace), &settings)?;
+    let allocator = smallest_card(Events::of(trace).requests(), &settings)?;
     let usable = allocator + device::overhead(case);
     Some(SmallestCard {
         allocator,
@@ -32,31 +32,42 @@ pub(super) fn smallest(case: &Case, trace: &Trace) -> Option<SmallestCard> {
     })
 }
 
-/// The run as the requests it makes of the allocator.
-fn requests(trace: &Trace) -> Vec<Request> {
-    let expansion = Expansion::new(trace);
-    let mut events = Vec::new();
-    let mut request = |event: ExpandedEvent| {
-        let Some(storage) = trace.storages.get(event.storage as usize) else {
-            return;
+/// The run's events in eight bytes each, as a run of many small steps has hundreds of thousands: the handle, and the storage
+/// with a bit that says whether it is freed.
+struct Events<'a> {
+    trace: &'a Trace,
+    packed: Vec<(u32, u32)>,
+}
+
+impl<'a> Events<'a> {
+    const FREE: u32 = 1 << 31;
+
+    fn of(trace: &'a Trace) -> Self {
+        let expansion = Expansion::new(trace);
+        let mut packed = Vec::new();
+        let mut add = |event: ExpandedEvent| {
+            let free = if event.is_free { Self::FREE } else { 0 };
+            push(&mut packed, (event.handle, event.storage | free));
         };
-        let handle = event.handle;
-        push(
-            &mut events,
-            if event.is_free {
-                Request::Free { handle }
-            } else {
-                Request::Malloc {
+        expansion.setup(&mut add);
+        expansion.events(0, trace.events.len(), &mut add);
+        Self { trace, packed }
+    }
+
+    /// What the run requests of the allocator.
+    fn requests(&self) -> impl ExactSizeIterator<Item = Request> + Clone {
+        self.packed.iter().map(|&(handle, storage)| {
+            let known = self.trace.storages.get((storage & !Self::FREE) as usize);
+            match known {
+                Some(known) if storage & Self::FREE == 0 => Request::Malloc {
                     handle,
-                    bytes: Bytes::new(storage.bytes),
-                    stream: event.stream,
-                }
-            },
-        );
-    };
-    expansion.setup(&mut request);
-    expansion.events(0, trace.events.len(), &mut request);
-    events
+                    bytes: Bytes::new(known.bytes),
+                    stream: known.stream.number().into(),
+                },
+                _ => Request::Free { handle },
+            }
+        })
+    }
 }
 
 #[cfg(test)]

@@ -102,7 +102,9 @@ impl Sum<'_> {
             } else {
                 let copies = if storage.carried { 1 } else { storage.copies };
                 self.live += rounded(storage) * f64::from(copies);
-                self.peak = self.peak.max(self.live);
+                if self.live > self.peak {
+                    self.peak = self.live;
+                }
             }
         }
     }

@@ -53,7 +53,7 @@ impl Storage {
 
 /// As the caching allocator rounds: to 512 bytes (`kMinBlockSize` in c10/cuda/CUDACachingAllocator.cpp).
 pub const fn rounded(bytes: u64) -> u64 {
-    bytes.div_ceil(512).saturating_mul(512)
+    bytes.saturating_add(511) & !511
 }
 
 /// A module path, interned.
