@@ -49,8 +49,8 @@ fn main() {
                 let sign = if event.is_free { '-' } else { '+' };
                 println!(
                     "{sign}{bytes:<14} now {live:<14} {:<24} {}",
-                    storage.op,
-                    trace.path(storage.scope)
+                    trace.source(storage).op,
+                    trace.path(trace.source(storage).scope)
                 );
             }
         });

@@ -22,8 +22,8 @@ pub struct ExpandedEvent {
 #[derive(Debug)]
 pub struct Expansion<'a> {
     trace: &'a Trace,
-    /// The first handle of each storage.
-    base: Vec<u32>,
+    /// The first handle of each storage; its own number where each has one copy.
+    base: Option<Vec<u32>>,
     handles: u32,
     /// An allocation and its free that follow each other are yielded as one event.
     joins_transient: bool,
@@ -31,16 +31,18 @@ pub struct Expansion<'a> {
 
 impl<'a> Expansion<'a> {
     pub fn new(trace: &'a Trace) -> Self {
-        let mut handles: u32 = 0;
-        let base = trace
-            .storages
-            .iter()
-            .map(|storage| {
-                let first = handles;
+        let count = trace.storages.len();
+        let mut handles = count as u32;
+        let base = trace.storages.iter().any(|storage| storage.copies != 1);
+        let base = base.then(|| {
+            handles = 0;
+            let mut base = Vec::with_capacity(count);
+            for storage in trace.storages.iter() {
+                base.push(handles);
                 handles = handles.saturating_add(storage.copies);
-                first
-            })
-            .collect();
+            }
+            base
+        });
         Self {
             trace,
             base,
@@ -303,9 +305,11 @@ impl<'a> Expansion<'a> {
     }
 
     fn handle(&self, storage: u32, copy: u32) -> u32 {
-        self.base
-            .get(storage as usize)
-            .map_or(u32::MAX, |base| base + copy)
+        let base = match &self.base {
+            Some(base) => base.get(storage as usize).copied(),
+            None => Some(storage).filter(|storage| (*storage as usize) < self.trace.storages.len()),
+        };
+        base.map_or(u32::MAX, |base| base + copy)
     }
 }
 

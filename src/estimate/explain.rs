@@ -2,7 +2,7 @@
 
 use super::{Category, PhasePeak, alive_at};
 use crate::order::{Map, sorted};
-use crate::tape::{DType, Scope, TensorInfo, Trace};
+use crate::tape::{DType, Scope, Source, TensorInfo, Trace};
 use crate::units::Bytes;
 
 /// Tensors that are alive at one instant: made by the same operation, of the same size, in modules that differ only by
@@ -33,13 +33,9 @@ pub(super) fn groups(trace: &Trace, instant: &PhasePeak) -> Vec<TensorGroup> {
         let Some(storage) = trace.storages.get(storage as usize) else {
             continue;
         };
-        let name = names.or_insert_with(storage.scope, || numberless(&trace.path(storage.scope)));
-        let key = (
-            storage.category,
-            name.clone(),
-            storage.op,
-            storage.rounded(),
-        );
+        let Source { op, scope } = trace.source(storage);
+        let name = names.or_insert_with(scope, || numberless(&trace.path(scope)));
+        let key = (storage.category, name.clone(), op, storage.rounded());
         *counts.or_default(key) += copies;
     }
     let groups = counts
@@ -76,7 +72,8 @@ pub(super) fn inside(trace: &Trace, instant: &PhasePeak, module: &str) -> Vec<Te
         let Some(storage) = trace.storages.get(id as usize) else {
             continue;
         };
-        let name = numberless(&trace.path(storage.scope));
+        let Source { op, scope } = trace.source(storage);
+        let name = numberless(&trace.path(scope));
         let inside = name.strip_prefix(module);
         if !inside.is_some_and(|rest| rest.is_empty() || rest.starts_with('.')) {
             continue;
@@ -90,12 +87,12 @@ pub(super) fn inside(trace: &Trace, instant: &PhasePeak, module: &str) -> Vec<Te
             group: TensorGroup {
                 category: storage.category,
                 module: name,
-                op: storage.op,
+                op,
                 count: copies,
                 each: Bytes::new(storage.rounded()),
             },
-            shape: first.map(|note| note.shape.to_vec()).unwrap_or_default(),
-            dtype: first.map(|note| note.dtype),
+            shape: first.map(|info| info.shape.to_vec()).unwrap_or_default(),
+            dtype: first.map(|info| info.dtype),
             saved_for,
         };
         match details.iter_mut().find(|other| other.is_like(&detail)) {

@@ -267,7 +267,7 @@ pub fn by_category(trace: &Trace, alive: &Alive) -> Map<Category, u64> {
 
 /// Bytes of what is alive by the module it belongs to.
 pub fn by_module(trace: &Trace, alive: &Alive) -> Map<String, u64> {
-    let by_scope: Map<Scope, u64> = sums(trace, alive, |storage| storage.scope);
+    let by_scope: Map<Scope, u64> = sums(trace, alive, |storage| trace.source(storage).scope);
     let mut all = Map::new();
     for (scope, bytes) in by_scope {
         let path = trace.path(scope);

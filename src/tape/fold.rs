@@ -287,7 +287,7 @@ impl Tape {
                     trace
                         .storages
                         .get(storage as usize)
-                        .map(|entry| (entry.bytes, entry.op))
+                        .map(|entry| (entry.bytes, trace.source(entry).op))
                 };
                 let size = |storage: u32| kind(storage).map(|(bytes, _)| bytes);
                 let mut carries: Vec<(u32, u32)> = Vec::new();

@@ -44,7 +44,7 @@ pub(in crate::tape) use tensor::Kept;
 pub use tensor::Tensor;
 pub use tensor_info::TensorInfo;
 pub use torch::{AdamStep, Torch};
-pub use trace::{Event, Group, Kernel, PhaseStart, Scope, Storage, Trace, rounded};
+pub use trace::{Event, Group, Kernel, PhaseStart, Scope, Source, Storage, Trace, rounded};
 
 use autograd::Node;
 use checkpoint::SavedTensorHook;
@@ -124,6 +124,7 @@ pub(in crate::tape) struct Core {
     /// The operation whose kernel was launched last.
     last_op: Cell<&'static str>,
     launched: trace::Launched,
+    sources: trace::RecentSources,
     relays: relay::Relays,
     budget: budget::Budget,
     split: split_backward::Split,
@@ -177,6 +178,7 @@ impl Tape {
             kernels_left_out: Cell::new(false),
             last_op: Cell::new(""),
             launched: trace::Launched::default(),
+            sources: trace::RecentSources::default(),
             relays: relay::Relays::default(),
             budget: budget::Budget::default(),
             split: split_backward::Split::default(),
@@ -216,6 +218,13 @@ impl Tape {
         let result = body();
         self.mark(step, outer);
         result
+    }
+
+    /// Makes room for so many steps like what is recorded so far, in one go: a list that grows moves, and leaves holes.
+    pub fn reserve_steps(&self, count: u32) {
+        let mut trace = self.0.trace.borrow_mut();
+        let more = trace.events.len().saturating_mul(count as usize);
+        trace.events.reserve_exact(more);
     }
 
     /// How many events there are so far.

@@ -114,7 +114,8 @@ mod tests {
                 .map_or(trace.events.len(), |start| start.at);
             expansion.events(mark.at, until, |event| {
                 let storage = trace.storages.get(event.storage as usize).unwrap();
-                all.push((event.bytes, event.is_free, storage.op, storage.category));
+                let op = trace.source(storage).op;
+                all.push((event.bytes, event.is_free, op, storage.category));
             });
             begin.push((mark.step, mark.phase, all.len()));
         }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::autograd::{Edge, Node};
 use super::layout::{self, Shared};
 use super::spare::{Spare, keep, placed};
-use super::{Category, Core, DType, Dims, Event, Layout, Storage, Tape};
+use super::{Category, Core, DType, Dims, Event, Layout, Source, Storage, Tape};
 
 /// A handle on a tensor; cloning it is taking one more Python reference, dropping it is `del`.
 #[derive(Clone)]
@@ -87,11 +87,14 @@ impl Core {
         }
         let mut trace = self.trace.borrow_mut();
         let storage = trace.storages.len() as u32;
+        let source = Source {
+            op,
+            scope: mode.scope,
+        };
         let new = Storage {
             bytes,
             category,
-            scope: mode.scope,
-            op,
+            source: trace.number_of(source, &self.sources),
             copies: 1,
             carried: false,
             stream: mode.stream,

@@ -49,7 +49,7 @@ impl Core {
         let storage = result
             .storage_id()
             .and_then(|storage| trace.storages.get(storage as usize));
-        let op = storage.map(|storage| storage.op);
+        let op = storage.map(|storage| trace.source(storage).op);
         let kept = trace.tensors.iter_mut().skip(from);
         for note in kept.filter(|info| !info.saved_for.is_empty()) {
             note.saved_for = op.unwrap_or(note.saved_for);

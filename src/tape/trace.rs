@@ -31,18 +31,25 @@ impl Event {
 pub struct Storage {
     /// Requested, before the allocator rounds.
     pub bytes: u64,
-    pub category: Category,
-    pub scope: Scope,
-    /// The operation that made it.
-    pub op: &'static str,
+    /// The number of its source.
+    pub(super) source: u32,
     /// How many exist after all repeats of its group.
     pub copies: u32,
     /// It came into a group and was held by each repeat: one copy is allocated outside, the others inside.
     pub carried: bool,
+    pub category: Category,
     /// The stream of its pool.
     pub stream: Stream,
     /// How many tensors share it during the run.
     pub(super) holders: u32,
+}
+
+/// What allocated a storage. Storages share it, as a run of many small steps has a hundred thousand of them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Source {
+    pub op: &'static str,
+    /// The module it belongs to.
+    pub scope: Scope,
 }
 
 impl Storage {
@@ -129,6 +136,7 @@ pub struct Trace {
     pub events: Vec<Event>,
     pub phase_starts: Vec<PhaseStart>,
     pub storages: Pieces<Storage>,
+    pub(super) sources: Vec<Source>,
     /// Groups of `setup` and of `events`, in order, none inside another.
     pub setup_groups: Vec<Group>,
     pub groups: Vec<Group>,
@@ -143,6 +151,25 @@ pub struct Trace {
     pub(super) scopes: Vec<ScopeEntry>,
     /// Names of modules that come from outside the program.
     pub(super) names: Vec<String>,
+}
+
+/// The places of recent sources in the list, by their operation and module.
+#[derive(Debug)]
+pub(super) struct RecentSources([Cell<u32>; Self::PLACES]);
+
+impl RecentSources {
+    const PLACES: usize = 64;
+
+    fn place(&self, source: Source) -> Option<&Cell<u32>> {
+        let mixed = source.op.as_ptr().addr() >> 3 ^ source.scope.index().wrapping_mul(7);
+        self.0.get(mixed % Self::PLACES)
+    }
+}
+
+impl Default for RecentSources {
+    fn default() -> Self {
+        Self([const { Cell::new(u32::MAX) }; Self::PLACES])
+    }
 }
 
 /// The places of recent kernels in the list, by their work.
@@ -167,6 +194,29 @@ impl Default for Launched {
 }
 
 impl Trace {
+    /// The operation that allocated a storage, and its module.
+    pub fn source(&self, storage: &Storage) -> Source {
+        let known = self.sources.get(storage.source as usize);
+        known.copied().unwrap_or_default()
+    }
+
+    /// The number of a source, a new one where it is not a recent one.
+    pub(super) fn number_of(&mut self, source: Source, recent: &RecentSources) -> u32 {
+        let new = self.sources.len() as u32;
+        let Some(place) = recent.place(source) else {
+            return new;
+        };
+        let known = place.get();
+        match self.sources.get(known as usize) {
+            Some(same) if same.scope == source.scope && std::ptr::eq(same.op, source.op) => known,
+            _ => {
+                place.set(new);
+                self.sources.push(source);
+                new
+            }
+        }
+    }
+
     /// An event of the set-up, or of the steps.
     #[inline]
     pub(super) fn record(&mut self, event: Event, in_setup: bool) {
