@@ -52,6 +52,9 @@ pub struct Source {
     pub scope: Scope,
 }
 
+// A run of many small steps has a hundred thousand, and no prediction may take more than 8 MiB.
+const _: () = assert!(size_of::<Storage>() <= 24);
+
 impl Storage {
     pub const fn rounded(&self) -> u64 {
         rounded(self.bytes)
