@@ -30,6 +30,9 @@ RUNS = [
     ("core", "plain", "precision=amp-bf16 clip=on ema=on eval_mb=2 save_every=1 save_keep=1 workers=1"),
     ("core", "plain", "gpus=2 precision=fp32 optim=adamw-fused ckpt=layers mask=on"),
     ("core", "plain", "precision=amp-bf16-on-bf16 lora=on lora_targets=q_proj,v_proj quant=nf4-double optim=adamw-8bit"),
+    ("core", "plain", "gpus=2 par=fsdp2 precision=amp-bf16 optim=adamw-fused clip=on ckpt=layers save_every=1"),
+    ("core", "plain", "gpus=4 par=fsdp2 precision=amp-bf16 wrap=layers-ends prefetch_bwd=2 reshard=off"),
+    ("core", "plain", "gpus=2 partition_optimizer=on precision=fp32 save_every=1"),
     ("core", "hf", "precision=amp-bf16 clip=on save_every=2"),
     ("core", "hf", "gpus=2 precision=fp32 optim=adamw-fused ckpt=layers mask=on"),
     ("core", "hf", "precision=amp-bf16-on-bf16 lora=on lora_targets=q_proj,v_proj lora_fp32=off quant=nf4"),
@@ -174,6 +177,11 @@ def run(number, environment, target, changes):
     losses = re.findall(r"['\"](?:train_)?loss['\"]: ['\"]?([0-9.]+)", done.stdout)
     steps = 1 if target == "lightning" else 2
     good = done.returncode == 0 and len(losses) >= steps and all(0 < float(loss) < 20 for loss in losses)
+    if good and target == "plain" and "par=fsdp2" in changes:
+        # What one process holds of the weights, as it says itself; the last shards are padded.
+        whole, held = map(int, re.search(r'"parameters": (\d+), "held": (\d+)', done.stdout).groups())
+        world = int(re.search(r"gpus=(\d+)", changes).group(1))
+        good = held <= 1.05 * whole / world
     return good, f"losses {' '.join(losses[:4])}" if good else done.stdout[-3000:]
 
 
