@@ -41,6 +41,13 @@ impl Mesh {
         all.into_iter().filter(|(_, size)| *size > 1)
     }
 
+    /// How many GPUs one stage of the pipeline has.
+    pub fn gpus_of_a_stage(&self) -> u32 {
+        [self.data, self.shard, self.tensor, self.context]
+            .iter()
+            .fold(1, |all: u32, &group| all.saturating_mul(group))
+    }
+
     /// How many GPUs there are.
     pub fn gpus(&self) -> u64 {
         let groups = [

@@ -75,7 +75,7 @@ pub fn passes(scenario: &Scenario) -> Result<Passes, Unsupported> {
     Ok(Passes {
         outline,
         waiting: one.saturating_mul(not_run),
-        pace: pace(&run, scenario, &known_or_slow(scenario)),
+        pace: pace(&run, &Case::of(scenario), &known_or_slow(scenario)),
     })
 }
 
@@ -106,7 +106,7 @@ pub fn turn(scenario: &Scenario) -> Result<Turn, Unsupported> {
     let outline = outline(&run.trace);
     Ok(Turn {
         outline,
-        pace: pace(&run, &small, &known_or_slow(scenario)),
+        pace: pace(&run, &Case::of(&small), &known_or_slow(scenario)),
     })
 }
 
@@ -176,7 +176,7 @@ pub fn at_least(passes: &Passes) -> Whole {
 pub fn whole(scenario: &Scenario) -> Result<Whole, Unsupported> {
     let run = steady(scenario)?;
     let outline = outline(&run.trace);
-    let pace = pace(&run, scenario, &known_or_slow(scenario));
+    let pace = pace(&run, &Case::of(scenario), &known_or_slow(scenario));
     Ok(Whole {
         peak: Bytes::new(outline.passes.max(outline.step)),
         in_passes: Bytes::new(outline.passes),

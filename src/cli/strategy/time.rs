@@ -65,7 +65,11 @@ pub(in crate::cli) fn time(args: &Args) -> Result<Answer, Refusal> {
         ("backward", time.backward),
         ("optimizer", time.optimizer),
         ("communication", time.communication),
+        ("bubble", time.bubble),
     ] {
+        if part.high.get() <= 0.0 && label == "bubble" {
+            continue;
+        }
         text.push_str(&format!(
             "  {label:<14} {:>9}  {} to {}\n",
             part.expected.to_string(),
@@ -125,6 +129,7 @@ pub(in crate::cli) fn time(args: &Args) -> Result<Answer, Refusal> {
         .with("backward", span(time.backward))
         .with("optimizer", span(time.optimizer))
         .with("communication", span(time.communication))
+        .with("bubble", span(time.bubble))
         .with("samples_per_second", range(time.samples_per_second))
         .with("tokens_per_second", time.tokens_per_second.map(range))
         .with("utilization", range(mfu))

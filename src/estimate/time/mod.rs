@@ -3,6 +3,7 @@
 //!
 //! It is a band, never one number: the same product runs at 40 % of the data sheet in one shape and at 85 % in another.
 
+mod links;
 mod pace;
 
 pub use pace::{Busy, Pace, pace};
@@ -44,6 +45,8 @@ pub struct StepTime {
     pub optimizer: Span,
     /// Between GPUs, beyond what happens beside backward.
     pub communication: Span,
+    /// In which a pipeline's GPU waits for the others.
+    pub bubble: Span,
     /// Of all GPUs together.
     pub samples_per_second: Range,
     /// Of all GPUs together; `None` where samples are not made of tokens.
@@ -73,7 +76,7 @@ pub struct Spent {
 /// The time of a step: from a steady step's run, and from one without checkpoints where the case has them.
 pub(super) fn of_run(case: &Case, run: &Run, plain: Option<&Run>, speeds: &Speeds) -> StepTime {
     let scenario = case.scenario;
-    let pace = pace(run, scenario, speeds);
+    let pace = pace(run, case, speeds);
     let model_flops = flops(plain.unwrap_or(run), scenario);
     let peak = match scenario.training.precision {
         Precision::Fp32 => speeds.peak_fp32,
@@ -96,6 +99,7 @@ pub(super) fn of_run(case: &Case, run: &Run, plain: Option<&Run>, speeds: &Speed
         backward: pace.backward.span(),
         optimizer: pace.optimizer.span(),
         communication: pace.communication(),
+        bubble: pace.bubble(),
         samples_per_second: per_second(samples),
         tokens_per_second: tokens.map(per_second),
         utilization: per_second(model_flops.get() / peak),

@@ -1,9 +1,10 @@
 //! The kernels of a run, each at the card's speed for its kind, added up by phase.
 
+use super::links::{Sending, sending};
 use super::{Span, Spent, steps, weighted};
 use crate::catalog::{Rate, Speeds};
 use crate::estimate::{Phase, device, quick};
-use crate::scenario::{Case, Precision, Scenario};
+use crate::scenario::{Case, Scenario};
 use crate::step::Run;
 use crate::tape::{DType, Kernel};
 use crate::units::Seconds;
@@ -14,8 +15,8 @@ pub struct Pace {
     pub forward: Busy,
     pub backward: Busy,
     pub optimizer: Busy,
-    /// Sending all gradients around once.
-    pub sending: [f64; 3],
+    /// What is sent to other GPUs, and the bubble of a pipeline.
+    pub sending: Sending,
     /// Backward passes of a step: gradients are sent beside the last.
     pub passes: f64,
 }
@@ -48,11 +49,38 @@ impl Busy {
 }
 
 impl Pace {
-    /// The part of sending that backward does not hide: all but the last of DDP's buckets goes beside it.
+    /// The part of sending that passes do not hide: all but the last of DDP's buckets goes beside the last backward, and all but
+    /// the first of FSDP's units beside nine tenths of the passes.
     fn exposed(&self, speed: usize) -> f64 {
         const LAST_BUCKET: f64 = 0.1;
-        let beside = self.backward.at(speed) / self.passes.max(1.0);
-        (self.sending[speed] - beside).max(LAST_BUCKET * self.sending[speed])
+        const FIRST_UNIT: f64 = 0.05;
+        const BESIDE: f64 = 0.9;
+        let Sending {
+            beside_backward,
+            beside_passes,
+            alone,
+            ..
+        } = self.sending;
+        let backward = self.backward.at(speed) / self.passes.max(1.0);
+        let reduced = beside_backward[speed];
+        let gathered = beside_passes[speed];
+        let beside = BESIDE * (self.forward.at(speed) + self.backward.at(speed));
+        (reduced - backward).max(LAST_BUCKET * reduced)
+            + (gathered - beside).max(FIRST_UNIT * gathered)
+            + alone[speed]
+    }
+
+    /// Time in which a pipeline's GPU waits for the others.
+    fn idle(&self, speed: usize) -> f64 {
+        self.sending.bubble * (self.forward.at(speed) + self.backward.at(speed))
+    }
+
+    pub(super) fn bubble(&self) -> Span {
+        Span {
+            low: Seconds::new(self.idle(0)),
+            expected: Seconds::new(self.idle(1)),
+            high: Seconds::new(self.idle(2)),
+        }
     }
 
     pub(super) fn communication(&self) -> Span {
@@ -69,7 +97,8 @@ impl Pace {
                 self.forward.at(speed)
                     + self.backward.at(speed)
                     + self.optimizer.at(speed)
-                    + self.exposed(speed),
+                    + self.exposed(speed)
+                    + self.idle(speed),
             )
         };
         Span {
@@ -110,9 +139,10 @@ impl Pace {
 }
 
 /// Adds up a run's kernels for a whole step of the scenario.
-pub fn pace(run: &Run, scenario: &Scenario, speeds: &Speeds) -> Pace {
+pub fn pace(run: &Run, case: &Case, speeds: &Speeds) -> Pace {
+    let scenario = case.scenario;
     let mut pace = Pace {
-        sending: sending(run, scenario, speeds),
+        sending: sending(run, case, speeds),
         passes: scenario.training.accumulation as f64,
         ..Pace::default()
     };
@@ -142,7 +172,7 @@ pub fn pace(run: &Run, scenario: &Scenario, speeds: &Speeds) -> Pace {
             busy.launching[speed] += launch[speed] * times;
         }
     }
-    let each = 1.0 / steps(run);
+    let each = 1.0 / (steps(run) * not_split(run, scenario));
     pace.forward.scale(each);
     pace.backward.scale(each);
     pace.optimizer.scale(each);
@@ -223,18 +253,18 @@ fn over(amount: f64, rate: Rate) -> [f64; 3] {
     [rate.high, rate.expected, rate.low].map(|rate| amount / rate.max(f64::MIN_POSITIVE))
 }
 
-/// A ring sends every gradient twice but for its own share.
-fn sending(run: &Run, scenario: &Scenario, speeds: &Speeds) -> [f64; 3] {
-    let gpus = f64::from(scenario.hardware.gpus.max(1));
-    let Some(links) = speeds.links.filter(|_| gpus > 1.0) else {
-        return [0.0; 3];
-    };
-    let each = match scenario.training.precision {
-        Precision::Bf16 | Precision::Fp16 => 2.0,
-        _ => 4.0,
-    };
-    let bytes = run.trainable as f64 * each;
-    over(2.0 * (gpus - 1.0) / gpus * bytes, links)
+/// Over how many more GPUs a run's work is split than on the tape.
+fn not_split(run: &Run, scenario: &Scenario) -> f64 {
+    let layout = &scenario.parallel;
+    let split = [
+        (u64::from(layout.tp), run.tensor_parallel),
+        (u64::from(layout.cp), run.context_parallel),
+        (u64::from(layout.pp), u64::from(run.pipeline_parallel)),
+    ];
+    let times = split
+        .iter()
+        .map(|(asked, found)| *asked.max(&1) as f64 / *found.max(&1) as f64);
+    times.product()
 }
 
 #[cfg(test)]

@@ -1,0 +1,222 @@
+//! What GPUs send each other in a step, and how long the links between them take for it.
+
+use crate::catalog::{Gpu, Rate, Speeds};
+use crate::scenario::{Case, Checkpointing, Parallelism, Precision, Scenario, Schedule};
+use crate::step::Run;
+
+/// Seconds that a step's collectives take at the best, the expected and the worst speed, by what can go on beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sending {
+    /// Beside the last backward pass: gradients that are reduced as they come.
+    pub beside_backward: [f64; 3],
+    /// Beside all passes: weights that are gathered ahead, and gradients that are scattered.
+    pub beside_passes: [f64; 3],
+    /// While the card waits: what the next operation needs.
+    pub alone: [f64; 3],
+    /// How much longer the passes take because a pipeline's GPUs wait for each other, as a share of them.
+    pub bubble: f64,
+}
+
+/// One of a job's groups of GPUs: how many they are, and how many of them are on one machine.
+#[derive(Clone, Copy, Debug)]
+struct Group {
+    size: f64,
+    on_a_machine: f64,
+}
+
+/// GPUs of one machine where nobody says how many machines there are: those of NVIDIA's DGX and HGX boards.
+const ON_A_MACHINE: u32 = 8;
+
+/// Bytes a second that each GPU's share of the network cards carries one way: DGX H100, H200 and B200 have 400 Gb/s a GPU, DGX
+/// A100 200 Gb/s, DGX-1 50 Gb/s (docs.nvidia.com/dgx: the user guides of each); g5.48xlarge has 100 Gb/s for eight cards without
+/// NVLink (aws.amazon.com/ec2/instance-types/g5).
+fn network(case: &Case) -> f64 {
+    let capability = case.capability().unwrap_or((0, 0));
+    let sheet = case.gpu.and_then(Gpu::data_sheet);
+    let linked = sheet.is_some_and(|sheet| sheet.nvlink.get().is_some());
+    match capability {
+        (9.., _) if linked => 50e9,
+        (8, _) if linked => 25e9,
+        _ if linked => 6.25e9,
+        _ => 1.5625e9,
+    }
+}
+
+/// All that this rank sends in a step.
+pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
+    let scenario = case.scenario;
+    let mut sending = Sending::default();
+    let Some(links) = speeds.links.filter(|_| scenario.hardware.gpus > 1) else {
+        return sending;
+    };
+    let mesh = scenario.mesh();
+    let network = network(case);
+    // Groups lie in this order, the first on neighbouring GPUs.
+    let tensor = Group::of(scenario, mesh.tensor, 1);
+    let before_context = mesh.tensor;
+    let context = Group::of(scenario, mesh.context, before_context);
+    let before_shards = before_context.saturating_mul(mesh.context);
+    let shards = Group::of(scenario, mesh.shard, before_shards);
+    let copies = Group::of(
+        scenario,
+        mesh.data,
+        before_shards.saturating_mul(mesh.shard),
+    );
+    let over = |group: Group, bytes: f64| group.seconds(bytes, links, network);
+
+    let passes = scenario.training.accumulation.max(1) as f64;
+    let half = !matches!(
+        scenario.training.precision,
+        Precision::Fp32 | Precision::Fp64
+    );
+    let wide = !matches!(
+        scenario.training.precision,
+        Precision::Bf16 | Precision::Fp16
+    );
+    let (weight, gradient) = (if half { 2.0 } else { 4.0 }, if wide { 4.0 } else { 2.0 });
+    let (all, trained) = (run.parameters as f64, run.trainable as f64);
+    // A ring passes on all but its own share; what is reduced and given to all goes round twice.
+    match scenario.parallel.strategy {
+        Parallelism::None => {}
+        Parallelism::Ddp => {
+            sending.beside_backward = over(copies, 2.0 * trained * gradient);
+        }
+        Parallelism::Zero1 | Parallelism::Zero2 => {
+            sending.beside_backward = over(shards, trained * weight);
+            sending.alone = over(shards, trained * weight);
+        }
+        Parallelism::Fsdp1 | Parallelism::Fsdp2 | Parallelism::Hsdp | Parallelism::Zero3 => {
+            let gathers = if scenario.parallel.reshard { 2.0 } else { 1.0 };
+            let reduces = if scenario.parallel.sync_each {
+                passes
+            } else {
+                1.0
+            };
+            let gathered = over(shards, passes * gathers * all * weight);
+            let reduced = over(shards, reduces * trained * gradient);
+            sending.beside_passes = sum(gathered, reduced);
+            let shard = trained * gradient / shards.size;
+            sending.beside_backward = over(copies, 2.0 * shard);
+        }
+    }
+    let hidden = case.listed_size("hidden").unwrap_or(0) as f64;
+    let layers = case.listed_size("layers").unwrap_or(0) as f64 / f64::from(mesh.stages.max(1));
+    let tokens = scenario.data.micro_batch as f64 * scenario.data.sequence as f64 / context.size;
+    let state = tokens * hidden * weight;
+    if mesh.tensor > 1 {
+        // Two all-reduces a layer in each pass, and in what is computed again.
+        let again = matches!(
+            scenario.training.checkpointing,
+            Checkpointing::Layers | Checkpointing::KeepHalf
+        );
+        let reductions = if again { 6.0 } else { 4.0 };
+        let bytes = passes * layers * reductions * 2.0 * state;
+        sending.alone = sum(sending.alone, over(tensor, bytes));
+    }
+    if mesh.context > 1 {
+        // Keys and values of all, and their gradients.
+        let heads = case.listed_size("heads").unwrap_or(1).max(1) as f64;
+        let share = case.listed_size("kv").map_or(1.0, |kv| kv as f64 / heads);
+        let bytes = passes * layers * 3.0 * 2.0 * share * state * context.size;
+        sending.beside_passes = sum(sending.beside_passes, over(context, bytes));
+    }
+    if mesh.stages > 1 {
+        let stages = f64::from(scenario.parallel.virtual_stages.max(1));
+        let neighbours = Group::of(scenario, 2, mesh.gpus_of_a_stage());
+        let bytes = passes * stages * 2.0 * 2.0 * state / f64::from(mesh.tensor.max(1));
+        sending.alone = sum(sending.alone, over(neighbours, bytes));
+        sending.bubble = bubble(scenario, f64::from(mesh.stages), passes * stages);
+    }
+    sending
+}
+
+/// `(p - 1) / (m v)` of a pipeline's passes; schedules that put off the gradients of weights fill two thirds of it, those that go
+/// through the pipeline both ways nearly all (arXiv 2104.04473, 2401.10241).
+fn bubble(scenario: &Scenario, ranks: f64, chunks: f64) -> f64 {
+    let whole = (ranks - 1.0) / chunks.max(1.0);
+    match scenario.parallel.schedule {
+        Schedule::ZeroBubble => whole / 3.0,
+        Schedule::ZeroBubbleV | Schedule::DualPipeV => 0.0,
+        _ => whole,
+    }
+}
+
+fn sum(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+    [a[0] + b[0], a[1] + b[1], a[2] + b[2]]
+}
+
+impl Group {
+    /// So many GPUs, each this far from the next.
+    fn of(scenario: &Scenario, size: u32, apart: u32) -> Self {
+        let hardware = &scenario.hardware;
+        let machine = if hardware.nodes > 1 {
+            hardware.gpus.div_ceil(hardware.nodes)
+        } else {
+            hardware.gpus.min(ON_A_MACHINE)
+        };
+        let near = machine / apart.max(1);
+        Self {
+            size: f64::from(size.max(1)),
+            on_a_machine: f64::from(near.clamp(1, size.max(1))),
+        }
+    }
+
+    /// How long a ring takes to pass this on to all: at the pace of the links within a machine, or of the network cards that the
+    /// group's GPUs have on one.
+    fn seconds(self, bytes: f64, links: Rate, network: f64) -> [f64; 3] {
+        /// From NCCL's measurements over InfiniBand (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md): what a ring reaches of
+        /// the cards' rate.
+        const REACHED: [f64; 3] = [0.95, 0.85, 0.6];
+        if self.size < 2.0 {
+            return [0.0; 3];
+        }
+        let passed = bytes * (self.size - 1.0) / self.size;
+        let between = network * self.on_a_machine;
+        let one_machine = self.on_a_machine >= self.size;
+        let rates = [links.high, links.expected, links.low];
+        [0, 1, 2].map(|speed| {
+            let rate = if one_machine {
+                rates[speed]
+            } else {
+                rates[speed].min(between * REACHED[speed])
+            };
+            passed / rate.max(f64::MIN_POSITIVE)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::estimate::Prediction;
+    use crate::scenario::{Scenario, settings};
+
+    fn seconds(run: &str) -> f64 {
+        let mut scenario = Scenario::default();
+        let model = "model=llama-3.1-8b gpu=h100-sxm5-80gb precision=amp-bf16 mb=1 seq=2048";
+        for word in model.split(' ').chain(run.split(' ')) {
+            let (name, value) = word.split_once('=').unwrap();
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        let time = Prediction::new(scenario).step_time().unwrap();
+        time.step.expected.get()
+    }
+
+    /// The first run takes longer than the second.
+    #[track_caller]
+    fn check(slower: &str, faster: &str) {
+        let (slow, fast) = (seconds(slower), seconds(faster));
+        assert!(slow > fast, "{slower} {slow}, {faster} {fast}");
+    }
+
+    #[test]
+    fn what_gpus_send_takes_time() {
+        check("gpus=16 nodes=2 par=ddp", "gpus=8 par=ddp");
+        check("gpus=8 nodes=8 par=fsdp2", "gpus=8 par=fsdp2");
+        check("gpus=1", "gpus=2 par=none tp=2");
+        // More stages on each GPU make the bubble smaller.
+        check(
+            "gpus=4 par=ddp pp=4 accum=4",
+            "gpus=4 par=ddp pp=4 accum=4 vpp=4 schedule=interleaved",
+        );
+    }
+}
