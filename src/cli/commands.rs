@@ -94,6 +94,11 @@ const BATCH: Opt = Opt {
     value: "N",
     about: "the effective batch: samples per optimizer step",
 };
+const GPUS: Opt = Opt {
+    name: "gpus",
+    value: "N",
+    about: "the number of GPUs; the scenario's own by default",
+};
 const RATE: Opt = Opt {
     name: "rate",
     value: "LR",
@@ -170,6 +175,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[COST, MARGIN, SET],
         about: "find the fastest combination of changes that fits",
         run: strategy::search,
+    },
+    Command {
+        name: "layout",
+        words: &["WHAT"],
+        options: &[GPUS, MARGIN, SET],
+        about: "find how GPUs share the run fastest, and the fewest GPUs that train it",
+        run: strategy::layout,
     },
     Command {
         name: "accumulate",

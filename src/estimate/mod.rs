@@ -45,7 +45,7 @@ pub use many_steps::{LoopOptions, ManySteps, Retained, StepMemory, StepSequence}
 pub use names::{linear_layers, unmatched};
 pub use outcome::{Band, Estimate, Fit, Instant, Part};
 pub use prediction::{At, Prediction};
-pub use ranks::RankMemory;
+pub use ranks::{QuickStep, RankMemory, quick_step};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use size_distribution::{Collation, SizeDistribution, at_least_once};
 pub use uncertainty::Doubts;

@@ -4,10 +4,14 @@ use serde::Serialize;
 
 use super::engine::Engine;
 use super::expand::Expansion;
-use super::{Band, Category, Estimate, Part, Peaks, Phase, Unsupported, alloc_conf, assess, quick};
+use super::time::{self, Span};
+use super::{
+    Band, Category, Estimate, Part, Peaks, Phase, Unsupported, alloc_conf, assess, deciding,
+    divided, quick,
+};
 use crate::mesh::Rank;
 use crate::parallel::World;
-use crate::scenario::Case;
+use crate::scenario::{Case, Scenario};
 use crate::step::{Detail, Run};
 use crate::units::Bytes;
 
@@ -167,6 +171,52 @@ pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
     Ok(Bytes::new(most))
 }
 
+/// What a search over layouts asks of each.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct QuickStep {
+    /// The allocated peak of a steady step, of the first or of the last stage.
+    pub peak: Bytes,
+    pub step: Span,
+    /// Whether the tape splits the work over all groups of the layout.
+    pub is_split: bool,
+}
+
+/// The peak and the time of a steady step of the stages at both ends of the pipeline, where the most is held and done.
+pub fn quick_step(scenario: &Scenario) -> Result<QuickStep, Unsupported> {
+    let decides = deciding(scenario);
+    let case = Case::of(&decides);
+    let speeds = time::known(&case)?;
+    // So many micro-batches show every state of the memory, and stand for the rest.
+    let mut short = decides.clone().into_owned();
+    let enough = match short.parallel.pp {
+        0 | 1 => 2,
+        stages => u64::from(stages) + 1,
+    };
+    short.training.accumulation = short.training.accumulation.min(enough);
+    let of_rank = |rank: Rank| {
+        let case = case.on(rank);
+        let run = Engine::of(&Case::of(&short).on(rank))?.steady_step(Detail::Kernels)?;
+        let step = time::pace(&run, &case, &speeds).step();
+        let quick = QuickStep {
+            peak: Bytes::new(quick::peak(&run.trace)),
+            step,
+            is_split: divided::not_split(&run, case.scenario).is_none(),
+        };
+        Ok((quick, run.pipeline_parallel))
+    };
+    let (first, count) = of_rank(case.rank)?;
+    let Some(last) = count.checked_sub(1).filter(|last| *last > 0) else {
+        return Ok(first);
+    };
+    let (last, _) = of_rank(of_stage(last))?;
+    let slower = last.step.expected.get() > first.step.expected.get();
+    Ok(QuickStep {
+        peak: first.peak.max(last.peak),
+        step: if slower { last.step } else { first.step },
+        is_split: first.is_split,
+    })
+}
+
 const fn of_stage(stage: u32) -> Rank {
     Rank { stage, shard: 0 }
 }
@@ -182,7 +232,7 @@ fn later_stages(count: u32) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
     use crate::estimate::{Prediction, quick_peak};
-    use crate::scenario::{Scenario, settings};
+    use crate::scenario::settings;
 
     fn prediction(run: &str) -> Prediction {
         let mut scenario = Scenario::default();

@@ -3,6 +3,7 @@
 mod accumulate;
 mod cards;
 mod ladder;
+mod layout;
 mod moves;
 mod search;
 mod solve;
@@ -11,6 +12,7 @@ mod time;
 
 pub(super) use accumulate::accumulate;
 pub(super) use ladder::ladder;
+pub(super) use layout::layout;
 pub(super) use moves::moves;
 pub(super) use search::search;
 pub(super) use solve::solve;

@@ -1,0 +1,337 @@
+//! Layouts: the ways in which so many GPUs can share a run's work, of those that its model, its batch and its machines admit.
+
+use super::goal::Goal;
+use crate::estimate::time::Span;
+use crate::estimate::{Estimate, Unsupported, estimate, quick_step};
+use crate::order::sorted;
+use crate::scenario::{Checkpointing, Parallelism, Scenario, Schedule};
+use crate::units::Bytes;
+
+/// A layout that has been estimated in full.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    pub scenario: Scenario,
+    pub estimate: Estimate,
+    pub time: Span,
+    pub fits: bool,
+}
+
+/// What was found among all layouts.
+#[derive(Clone, Debug)]
+pub struct Layouts {
+    /// The fastest that fits.
+    pub best: Option<Layout>,
+    /// Those that are faster than any that needs less, the fastest first.
+    pub front: Vec<Layout>,
+    /// The smallest number of GPUs that trains it, and how; of powers of two up to those asked for.
+    pub fewest: Option<Layout>,
+    /// Layouts that were run, that need too much, and that are not modelled or not valid.
+    pub tried: u64,
+    pub too_large: u64,
+    pub left_out: u64,
+}
+
+/// A point of the search.
+struct Point {
+    scenario: Scenario,
+    peak: Bytes,
+    time: Span,
+}
+
+/// All layouts of a run on so many GPUs.
+pub fn layouts(scenario: &Scenario, gpus: u32, goal: Goal) -> Result<Layouts, Unsupported> {
+    /// Front points that are estimated in full.
+    const SHOWN: usize = 12;
+    let base = on(scenario, gpus);
+    let mut search = Search::new(&base, goal)?;
+    for mesh in meshes(&base) {
+        search.follow(&base, &mesh)?;
+    }
+    let points = sorted(search.points, |a, b| {
+        a.time.expected.get().total_cmp(&b.time.expected.get())
+    });
+    let mut front: Vec<Layout> = Vec::new();
+    let mut lowest = None;
+    let mut best = None;
+    for point in points {
+        if lowest.is_some_and(|lowest| point.peak >= lowest) || front.len() >= SHOWN {
+            continue;
+        }
+        lowest = Some(point.peak);
+        let layout = in_full(point.scenario, point.time, goal)?;
+        if best.is_none() && layout.fits {
+            best = Some(layout.clone());
+        }
+        front.push(layout);
+    }
+    Ok(Layouts {
+        best,
+        front,
+        fewest: fewest(&base, goal, search.allowance)?,
+        tried: search.tried,
+        too_large: search.too_large,
+        left_out: search.left_out,
+    })
+}
+
+/// The smallest power of two of GPUs on which some layout fits, up to those of the run.
+fn fewest(
+    scenario: &Scenario,
+    goal: Goal,
+    allowance: Bytes,
+) -> Result<Option<Layout>, Unsupported> {
+    let mut gpus = 1;
+    while gpus <= scenario.hardware.gpus {
+        let mut base = on(scenario, gpus);
+        base.training.checkpointing = Checkpointing::Layers;
+        let mut search = Search::of(allowance);
+        for mesh in meshes(&base) {
+            for strategy in strategies(&base, &mesh) {
+                let Some(small) = arranged(&base, &mesh, strategy).and_then(|it| batched(&it, 1))
+                else {
+                    continue;
+                };
+                let Some(point) = search.run(small)? else {
+                    continue;
+                };
+                let layout = in_full(point.scenario, point.time, goal)?;
+                if layout.fits {
+                    return Ok(Some(layout));
+                }
+            }
+        }
+        gpus = gpus.saturating_mul(2);
+    }
+    Ok(None)
+}
+
+fn in_full(scenario: Scenario, time: Span, goal: Goal) -> Result<Layout, Unsupported> {
+    let estimate = estimate(&scenario)?;
+    Ok(Layout {
+        fits: goal.met(&estimate),
+        scenario,
+        estimate,
+        time,
+    })
+}
+
+/// The run on so many GPUs, on machines of as many as now, or of eight.
+fn on(scenario: &Scenario, gpus: u32) -> Scenario {
+    const ON_A_MACHINE: u32 = 8;
+    let mut base = scenario.clone();
+    let hardware = &mut base.hardware;
+    let each = match hardware.nodes {
+        0 | 1 => ON_A_MACHINE,
+        nodes => hardware.gpus.div_ceil(nodes).max(1),
+    };
+    hardware.gpus = gpus.max(1);
+    hardware.nodes = hardware.gpus.div_ceil(each);
+    if base.data.global_batch == 0 {
+        base.data.global_batch = scenario.effective_batch().max(u64::from(gpus));
+    }
+    base
+}
+
+/// The degrees of a layout; copies of the model share what is left of the GPUs.
+#[derive(Clone, Copy, Debug)]
+struct Degrees {
+    tp: u32,
+    pp: u32,
+    cp: u32,
+}
+
+/// Powers of two that divide this number.
+fn powers(of: u32) -> impl Iterator<Item = u32> {
+    (0..=of.trailing_zeros().min(10)).map(|exponent| 1 << exponent)
+}
+
+/// Degrees that the GPUs and the model admit: matrices are split within a machine.
+fn meshes(base: &Scenario) -> Vec<Degrees> {
+    let hardware = &base.hardware;
+    let gpus = hardware.gpus.max(1);
+    let machine = gpus / hardware.nodes.max(1);
+    let layers = base.model.dim("layers").unwrap_or(1);
+    let mut all = Vec::new();
+    for tp in powers(gpus).filter(|tp| *tp <= machine) {
+        for pp in powers(gpus / tp).filter(|pp| u64::from(*pp) <= layers) {
+            let longest = base.data.sequence / 2048;
+            for cp in powers(gpus / tp / pp).filter(|cp| *cp == 1 || u64::from(*cp) <= longest) {
+                all.push(Degrees { tp, pp, cp });
+            }
+        }
+    }
+    all
+}
+
+/// What can divide the copies of the model.
+fn strategies(base: &Scenario, degrees: &Degrees) -> Vec<(Parallelism, bool)> {
+    let shared = degrees.tp * degrees.pp * degrees.cp;
+    let copies = base.hardware.gpus / shared.max(1);
+    if copies.saturating_mul(degrees.cp) < 2 {
+        return vec![(Parallelism::Ddp, true)];
+    }
+    let mut all = vec![(Parallelism::Fsdp2, true), (Parallelism::Fsdp2, false)];
+    if base.hardware.nodes > 1 && copies.is_multiple_of(base.hardware.nodes) {
+        all.push((Parallelism::Hsdp, true));
+    }
+    all.push((Parallelism::Ddp, true));
+    all
+}
+
+/// The run with this layout; `None` where the check refuses it.
+fn arranged(
+    base: &Scenario,
+    degrees: &Degrees,
+    (strategy, reshard): (Parallelism, bool),
+) -> Option<Scenario> {
+    let mut changed = base.clone();
+    let parallel = &mut changed.parallel;
+    parallel.tp = degrees.tp;
+    parallel.pp = degrees.pp;
+    parallel.cp = degrees.cp;
+    parallel.ep = 1;
+    parallel.strategy = strategy;
+    parallel.reshard = reshard;
+    // Whole gradients between micro-batches would take as much as FSDP spares.
+    parallel.sync_each = strategy != Parallelism::Ddp;
+    parallel.sequence_parallel = degrees.tp > 1;
+    parallel.loss_parallel = degrees.tp > 1;
+    parallel.schedule = Schedule::OneForwardOneBackward;
+    parallel.virtual_stages = 1;
+    let copies = changed.replicas();
+    changed
+        .data
+        .global_batch
+        .is_multiple_of(copies)
+        .then_some(changed)
+}
+
+/// With this micro-batch, and the accumulation that makes the wanted batch of it; a pipeline needs one for each stage.
+fn batched(scenario: &Scenario, micro_batch: u64) -> Option<Scenario> {
+    let each = scenario.data.global_batch / scenario.replicas();
+    let accumulation = each / micro_batch.max(1);
+    let enough = accumulation >= u64::from(scenario.parallel.pp.max(1));
+    let mut changed = scenario.clone();
+    changed.data.micro_batch = micro_batch;
+    changed.training.accumulation = accumulation;
+    (enough && each.is_multiple_of(micro_batch)).then_some(changed)
+}
+
+struct Search {
+    allowance: Bytes,
+    points: Vec<Point>,
+    tried: u64,
+    too_large: u64,
+    left_out: u64,
+}
+
+impl Search {
+    fn new(base: &Scenario, goal: Goal) -> Result<Self, Unsupported> {
+        // What the card leaves is the same for all; a small run tells it.
+        let mut small = base.clone();
+        small.data.micro_batch = 1;
+        small.training.accumulation = 1;
+        small.parallel.strategy = Parallelism::Fsdp2;
+        [small.parallel.tp, small.parallel.pp, small.parallel.cp] = [1; 3];
+        Ok(Self::of(goal.allowance(&estimate(&small)?)?))
+    }
+
+    const fn of(allowance: Bytes) -> Self {
+        Self {
+            allowance,
+            points: Vec::new(),
+            tried: 0,
+            too_large: 0,
+            left_out: 0,
+        }
+    }
+
+    /// Every run with these degrees that may fit.
+    fn follow(&mut self, base: &Scenario, degrees: &Degrees) -> Result<(), Unsupported> {
+        for strategy in strategies(base, degrees) {
+            let Some(mut layout) = arranged(base, degrees, strategy) else {
+                self.left_out += 1;
+                continue;
+            };
+            // Where not even this fits, nothing that keeps more does.
+            layout.training.checkpointing = Checkpointing::Layers;
+            if self.micro_batches(&layout)? {
+                layout.training.checkpointing = Checkpointing::None;
+                self.micro_batches(&layout)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Micro-batches from one upwards, as long as they fit: whether one does.
+    fn micro_batches(&mut self, layout: &Scenario) -> Result<bool, Unsupported> {
+        const LARGEST: u32 = 6;
+        let mut fits = false;
+        for size in (0..LARGEST).map(|exponent| 1 << exponent) {
+            let Some(run) = batched(layout, size) else {
+                continue;
+            };
+            let Some(point) = self.run(run)? else {
+                break;
+            };
+            fits = true;
+            self.points.push(point);
+        }
+        Ok(fits)
+    }
+
+    /// A run that may fit.
+    fn run(&mut self, scenario: Scenario) -> Result<Option<Point>, Unsupported> {
+        if !scenario.check().is_empty() {
+            self.left_out += 1;
+            return Ok(None);
+        }
+        let quick = match quick_step(&scenario) {
+            Ok(quick) if quick.is_split => quick,
+            Ok(_) | Err(Unsupported::TooMuchWork) => {
+                self.left_out += 1;
+                return Ok(None);
+            }
+            Err(other) => return Err(other),
+        };
+        self.tried += 1;
+        if quick.peak > self.allowance {
+            self.too_large += 1;
+            return Ok(None);
+        }
+        Ok(Some(Point {
+            scenario,
+            peak: quick.peak,
+            time: quick.step,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::settings;
+
+    fn found(run: &str, gpus: u32) -> Layouts {
+        let mut scenario = Scenario::default();
+        for word in run.split(' ') {
+            let (name, value) = word.split_once('=').unwrap();
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        layouts(&scenario, gpus, Goal::default()).unwrap()
+    }
+
+    #[test]
+    fn the_fastest_layout_fits_and_the_front_trades_time_for_memory() {
+        let run = "model=llama-3.1-8b gpu=a100-sxm4-80gb precision=amp-bf16 mb=1 seq=2048 optim=adamw-fused";
+        let found = found(run, 8);
+        let best = found.best.unwrap();
+        assert!(best.fits && best.scenario.hardware.gpus == 8);
+        assert_eq!(best.scenario.check(), []);
+        let fewest = found.fewest.unwrap().scenario.hardware.gpus;
+        assert!(fewest > 1 && fewest < 8, "{fewest}");
+        for pair in found.front.windows(2) {
+            assert!(pair[0].time.expected.get() <= pair[1].time.expected.get());
+        }
+    }
+}
