@@ -143,3 +143,29 @@ fn too_many_passes_to_follow_are_no_proposal_and_end_no_search() {
     let found = headroom::strategy::accumulate(&scenario, 96, Goal::default()).unwrap();
     assert_eq!(found.scenario.map(|run| run.data.micro_batch), Some(48));
 }
+
+#[test]
+fn the_documentations_figures_are_computed_and_within_three_per_cent_of_the_audit() {
+    let text = std::fs::read_to_string("docs/systems.md").unwrap();
+    let mut rows = 0;
+    for line in text.lines() {
+        let cells: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [_, audit, computed, command, _] = cells[..] else {
+            continue;
+        };
+        let (Ok(audit), Ok(computed)) = (audit.parse::<f64>(), computed.parse::<f64>()) else {
+            continue;
+        };
+        let mut words = command.trim_matches('`').split(' ');
+        let mut scenario = presets::find(words.next().unwrap()).unwrap().scenario();
+        for change in words.filter(|word| *word != "--set") {
+            let (name, value) = change.split_once('=').unwrap();
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        let found = estimate(&scenario).unwrap().allocated.expected.as_gib();
+        assert!((found - computed).abs() < 0.006, "{line}: {found}");
+        assert!((found / audit - 1.0).abs() <= 0.03, "{line}");
+        rows += 1;
+    }
+    assert!(rows > 25, "{rows}");
+}

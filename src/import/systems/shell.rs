@@ -42,7 +42,7 @@ impl Reader<'_> {
             match next {
                 '\n' | ';' | '&' | '|' | '(' | ')' => break,
                 '#' if word.is_none() => {
-                    while self.rest.next().is_some_and(|it| it != '\n') {}
+                    while self.rest.next().is_some_and(|letter| letter != '\n') {}
                     break;
                 }
                 ' ' | '\t' | '\r' => words.extend(word.take()),
@@ -53,7 +53,7 @@ impl Reader<'_> {
                 },
                 '\'' => {
                     let word = word.get_or_insert_default();
-                    word.extend(self.rest.by_ref().take_while(|it| *it != '\''));
+                    word.extend(self.rest.by_ref().take_while(|letter| *letter != '\''));
                 }
                 '"' => self.quoted(word.get_or_insert_default()),
                 '$' => {
@@ -72,7 +72,7 @@ impl Reader<'_> {
         while let Some(next) = self.rest.next() {
             match next {
                 '"' => return,
-                '\\' => word.extend(self.rest.next().filter(|it| *it != '\n')),
+                '\\' => word.extend(self.rest.next().filter(|letter| *letter != '\n')),
                 '$' => {
                     let value = self.variable();
                     word.push_str(&value);
@@ -97,17 +97,17 @@ impl Reader<'_> {
                 self.until('(', ')');
                 String::new()
             }
-            Some(it) if !it.is_ascii_alphabetic() && *it != '_' => {
+            Some(letter) if !letter.is_ascii_alphabetic() && *letter != '_' => {
                 self.rest.next();
                 String::new()
             }
             _ => {
                 let mut name = String::new();
-                while let Some(it) = self
+                while let Some(letter) = self
                     .rest
-                    .next_if(|it| it.is_ascii_alphanumeric() || *it == '_')
+                    .next_if(|letter| letter.is_ascii_alphanumeric() || *letter == '_')
                 {
-                    name.push(it);
+                    name.push(letter);
                 }
                 self.known.get(&name).cloned().unwrap_or_default()
             }
@@ -163,8 +163,8 @@ impl Reader<'_> {
 
 fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
-    let plain = |it: char| it.is_ascii_alphanumeric() || it == '_';
-    let named = name.starts_with(|it: char| it.is_ascii_alphabetic() || it == '_');
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let named = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     (named && name.chars().all(plain)).then_some((name, value))
 }
 

@@ -87,7 +87,7 @@ fn gsa(document: &Document) -> Imported {
     let mut take = taking("gsa-512m", document);
     let width = document.get("model").and_then(|model| model.get("d_model"));
     let whole = |document: Option<&Document>| match document {
-        Some(Document::Int(it)) => u64::try_from(*it).ok(),
+        Some(Document::Int(whole)) => u64::try_from(*whole).ok(),
         _ => None,
     };
     let named = ["gsa-512m", "gsa-512m-copy", "gsa-1b"]

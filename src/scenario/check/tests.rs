@@ -70,6 +70,14 @@ fn names_that_are_not_known_say_what_is_near() {
         &[("dims", "layer=2")],
         &["model.dims is `layer=2`; expected dimensions of this model: layers where it says layer"],
     );
+    warns(&[("model", "peptrm"), ("ckpt", "layers")], &[]);
+    warns(
+        &[("model", "peptrm"), ("ckpt", "keep-half")],
+        &[
+            "training.checkpointing is `keep-half`; expected layers: this network recomputes whole steps, so that every mode but \
+             none and offload is the same",
+        ],
+    );
 }
 
 #[test]

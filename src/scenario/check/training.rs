@@ -10,10 +10,28 @@ use crate::scenario::{Problem, network};
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     model(case, problems);
+    recomputed(case, problems);
     lengths(case, problems);
     at_once(case, problems);
     adapters(case, problems);
     software(case, problems);
+}
+
+/// Modes of checkpointing that come to one and the same in this network.
+fn recomputed(case: &Case, problems: &mut Problems) {
+    use Checkpointing::{KeepAttention, KeepHalf, KeepMatmuls, Layers};
+    let mode = case.scenario.training.checkpointing;
+    let selective = matches!(mode, KeepAttention | KeepHalf | KeepMatmuls);
+    let expected = match case.model.map(|entry| entry.arch) {
+        Some("peptrm") if selective => {
+            "layers: this network recomputes whole steps, so that every mode but none and offload is the same"
+        }
+        Some("e3-pocket") if selective || mode == Layers => {
+            "none: nothing in this network is recomputed, so that this mode changes nothing"
+        }
+        _ => return,
+    };
+    problems.warn("training.checkpointing", expected);
 }
 
 fn model(case: &Case, problems: &mut Problems) {
