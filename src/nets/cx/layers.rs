@@ -8,7 +8,7 @@ use crate::tape::{Folding, Tensor};
 
 /// What a layer of a list does to its state. Behind a pointer, so that the running of lists is compiled once and not
 /// for each network: the page downloads every copy.
-type Layer = dyn Fn(&Cx, &[Tensor]) -> Vec<Tensor>;
+pub type Layer = dyn Fn(&Cx, &[Tensor]) -> Vec<Tensor>;
 
 impl Cx {
     /// A list of like layers, each taking the state the one before left; checkpointed where the run asks for it.
@@ -119,13 +119,51 @@ impl Cx {
         state: Vec<Tensor>,
         layer: Rc<Layer>,
     ) -> Vec<Tensor> {
-        self.list_item(name, index, |cx| {
-            let run = |state: Vec<Tensor>| {
-                let layer = layer.clone();
-                let body = move |cx: &Self, state: Vec<Tensor>| layer(cx, &state);
-                cx.block(Region::Layer(index), state, body)
-            };
-            cx.env.wrapper.module(Role::Layer, cx.scope, state, &run)
-        })
+        self.list_item(name, index, |cx| cx.as_layer(index, state, layer))
+    }
+
+    /// The same of a list whose path comes from outside the program.
+    pub fn layer_at(
+        &self,
+        path: &[String],
+        index: usize,
+        state: Vec<Tensor>,
+        layer: Rc<Layer>,
+    ) -> Vec<Tensor> {
+        match path.split_first() {
+            Some((first, rest)) => {
+                self.module_named(first, |cx| cx.layer_at(rest, index, state, layer))
+            }
+            None => self.as_layer(index, state, layer),
+        }
+    }
+
+    /// Goes into a layer that is yet to be made.
+    pub fn in_layer(&self, path: &[String], body: &dyn Fn(&Self)) {
+        match path.split_first() {
+            Some((first, rest)) => {
+                self.module_named(first, |cx| cx.in_layer(rest, body));
+            }
+            None => {
+                let run = |state: Vec<Tensor>| {
+                    body(self);
+                    state
+                };
+                let wrapper = &self.env.wrapper;
+                wrapper.module(Role::Layer, self.scope, Vec::new(), &run);
+            }
+        }
+    }
+
+    /// Runs this module as an item of a list of layers.
+    fn as_layer(&self, index: usize, state: Vec<Tensor>, layer: Rc<Layer>) -> Vec<Tensor> {
+        let run = |state: Vec<Tensor>| {
+            let layer = layer.clone();
+            let body = move |cx: &Self, state: Vec<Tensor>| layer(cx, &state);
+            self.block(Region::Layer(index), state, body)
+        };
+        self.env
+            .wrapper
+            .module(Role::Layer, self.scope, state, &run)
     }
 }

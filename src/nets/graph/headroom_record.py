@@ -110,6 +110,10 @@ class Values:
     def run(self, func, args, kwargs, given):
         """The operation on known values; None where some value is not known."""
         name = func._schema.name[6:]
+        if given and name not in ("isfinite", "isinf", "isnan") and not func._schema.is_mutable and not name.startswith("new_"):
+            for tensor in given:
+                if tensor.device.type == "meta" and tensor.untyped_storage()._cdata not in self.known:
+                    return None
         try:
             if any(word in name for word in self.RANDOM):
                 raise KeyError
@@ -393,8 +397,19 @@ class Pack:
     __slots__ = ("number", "storage", "shape", "stride", "dtype", "__weakref__")
 
 
+LAYOUTS = {}
+
+
 def layout_of(tensor):
     """A tensor's type, shape and how it lies: None in row-major order, a permutation where it is dense, else strides."""
+    key = (tensor.dtype, tensor.shape, tensor.stride())
+    found = LAYOUTS.get(key)
+    if found is None:
+        found = LAYOUTS[key] = new_layout(tensor)
+    return found
+
+
+def new_layout(tensor):
     shape, stride = tuple(tensor.shape), tuple(tensor.stride())
     if tensor.is_contiguous():
         return (str(tensor.dtype)[6:], shape, None)
@@ -404,6 +419,69 @@ def layout_of(tensor):
         dense &= shape[i] == 1 or stride[i] == step
         step *= shape[i]
     return (str(tensor.dtype)[6:], shape, ("order", tuple(order)) if dense else ("strides", stride))
+
+
+class Results:
+    """What operations return, by what they are given: PyTorch's own shape functions are slow, and layers are alike."""
+
+    PLAIN = (int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format)
+
+    def __init__(self):
+        self.known, self.fresh = {}, {}
+
+    def makes_new(self, func):
+        """Whether all that it returns is new memory."""
+        if func not in self.fresh:
+            schema = func._schema
+            returns = schema.returns
+            self.fresh[func] = not schema.is_mutable and bool(returns) and all(r.alias_info is None and str(r.type) == "Tensor" for r in returns)
+        return self.fresh[func]
+
+    def key(self, func, args, kwargs):
+        parts = [func]
+        rest = [*reversed(args), *(part for pair in kwargs.items() for part in pair)]
+        some = False
+        while rest:
+            part = rest.pop()
+            if isinstance(part, torch.Tensor):
+                if part.device.type != "meta" or type(part) not in (torch.Tensor, torch.nn.Parameter):
+                    return None
+                some |= part.dim() > 0
+                parts.append((part.dtype, part.shape, part.stride()))
+            elif isinstance(part, (list, tuple)):
+                parts.append(len(part))
+                rest.extend(reversed(part))
+            elif isinstance(part, self.PLAIN):
+                parts.append((type(part), part))
+            else:
+                return None
+        return tuple(parts) if some else None
+
+    def run(self, func, args, kwargs):
+        key = self.key(func, args, kwargs) if self.makes_new(func) else None
+        if key is None:
+            return func(*args, **kwargs)
+        found = self.known.get(key)
+        if found is None:
+            result = func(*args, **kwargs)
+            made = result if isinstance(result, tuple) else (result,)
+            if all(isinstance(t, torch.Tensor) and t.device.type == "meta" and t.storage_offset() == 0 for t in made):
+                sizes = [(tuple(t.shape), t.stride(), t.dtype) for t in made]
+                whole = all(t.untyped_storage().nbytes() == torch.empty_strided(*row[:2], dtype=row[2], device=META).untyped_storage().nbytes() for t, row in zip(made, sizes))
+                given = {t.untyped_storage()._cdata for t in tensors_of(args, kwargs)}
+                apart = len({t.untyped_storage()._cdata for t in made} | given) == len(made) + len(given)
+                self.known[key] = (sizes, isinstance(result, tuple)) if whole and apart else False
+            else:
+                self.known[key] = False
+            return result
+        if found is False:
+            return func(*args, **kwargs)
+        sizes, several = found
+        made = [torch.empty_strided(shape, stride, dtype=dtype, device=META) for shape, stride, dtype in sizes]
+        return tuple(made) if several else made[0]
+
+
+RESULTS = Results()
 
 
 class Tape(TorchDispatchMode):
@@ -496,7 +574,7 @@ class Tape(TorchDispatchMode):
         elif name in ("index", "index_put", "index_put_") and on_device:
             result = func(args[0], self.without_masks(args[1]), *args[2:], **kwargs)
         else:
-            result = func(*args, **kwargs)
+            result = RESULTS.run(func, args, kwargs)
         produced = tensors_of(result)
         if value is not None:
             for tensor, known in zip(produced, tensors_of(value)):
@@ -507,7 +585,7 @@ class Tape(TorchDispatchMode):
             operand = self.operand(tensor, new)
             if operand:
                 outs.append(operand)
-        if outs or ins:
+        if (outs or ins) and not (not new and is_view(func)):
             self.events.append(("call", call_name(name, args, kwargs), ins, outs, new, self.place(), sequence))
         return result
 
@@ -557,6 +635,18 @@ class Tape(TorchDispatchMode):
         self.quiet = quiet
         self.events.append(("unpack", operand[0], pack.number))
         return tensor
+
+
+SEES = {}
+
+
+def is_view(func):
+    """Whether an operation only looks at memory otherwise; such calls are not recorded."""
+    if func not in SEES:
+        returns = func._schema.returns
+        seen = bool(returns) and all(r.alias_info is not None and not r.alias_info.is_write for r in returns)
+        SEES[func] = seen or func._schema.name in ("aten::_unsafe_view", "aten::_reshape_alias", "aten::lift_fresh")
+    return SEES[func]
 
 
 def call_name(name, args, kwargs):
@@ -822,7 +912,7 @@ def trace(model, batch, loss, precision):
             tape.events.append(("end",))
             for hook in hooks:
                 hook.remove()
-            events, tape.events = tape.events, []
+            events, tape.events = Recording(tape.events), []
             del nodes, result
         return events, values.assumed
     finally:
@@ -880,6 +970,13 @@ class Solver:
         if found is None:
             raise Unsolved(dict(zip(self.points, values)))
         return found
+
+    def agrees(self, point, size, other, found):
+        """Whether a size that was `size` at a known point may be `found` at another."""
+        place = self.points.index(point)
+        if size == found:
+            return True
+        return any(values[place] == size and expression is not None and evaluate(expression, *other) == found for values, expression in self.known.items())
 
     def solve(self, values):
         for other in self.known.values():  # what another size is: the same expression at fewer points
@@ -1025,21 +1122,56 @@ def shape_of(part):
     return part
 
 
+def layouts_of(part):
+    """The layouts in an event, in order."""
+    if isinstance(part, tuple) and len(part) == 4 and isinstance(part[0], str) and isinstance(part[1], tuple):
+        return [part]
+    if isinstance(part, (tuple, list)):
+        return [layout for item in part for layout in layouts_of(item)]
+    return []
+
+
+def difference(one, two):
+    """How much of the memory that two recordings make is made by calls that only one of them has."""
+    sums, total = {}, 1
+    for sign, events in ((1, one), (-1, two)):
+        for event in events:
+            if event[0] == "call" and event[4]:
+                size = sum(product(out[1][1]) * bytes_of(out[1][0]) for out in event[3] if out[0] in event[4])
+                count, most = sums.get(event[1:2] + event[5:6], (0, 0))
+                sums[event[1:2] + event[5:6]] = (count + sign, max(most, size))
+                total += size
+    return sum(abs(count) * most for count, most in sums.values()) / total
+
+
+class Recording(list):
+    """The events of one step."""
+
+    def shapes(self):
+        if not hasattr(self, "known"):
+            self.known = [shape_of(event) for event in self]
+        return self.known
+
+    def is_like(self, other):
+        return len(self) == len(other) and self.shapes() == other.shapes()
+
+
 class Program:
     """The events of recordings at several points, as one list whose sizes are expressions."""
 
-    def __init__(self, recordings, solver):
+    def __init__(self, recordings, solver, scopes):
         self.points = list(recordings)
         self.lists = [recordings[point] for point in self.points]
         self.solver = solver
-        self.ops, self.scopes = Table(), Table()
+        self.ops, self.scopes = Table(), scopes
         self.types = Table()
-        lengths = {len(events) for events in self.lists}
-        for place, rows in enumerate(zip(*self.lists)):
-            if len({shape_of(row) for row in rows}) > 1:
-                raise Differs(f"{rows[0][:2]} and {next(r for r in rows if shape_of(r) != shape_of(rows[0]))[:2]} at {self.points}")
-        if len(lengths) > 1:
-            raise Differs(f"{lengths} events at {self.points}")
+        for other in self.lists[1:]:
+            if not self.lists[0].is_like(other):
+                pairs = zip(self.lists[0].shapes(), other.shapes())
+                place = next((at for at, (one, two) in enumerate(pairs) if one != two), None)
+                if place is None:
+                    raise Differs(f"{len(self.lists[0])} and {len(other)} events at {self.points}")
+                raise Differs(f"{self.lists[0][place][:2]} and {other[place][:2]} at {self.points}")
 
     def type(self, layouts):
         """The place of a type; `layouts` are those of one tensor in each recording."""
@@ -1143,7 +1275,6 @@ class Program:
         stream.number(graph[2])
         return {
             "ops": self.ops.all,
-            "scopes": self.scopes.all,
             "types": self.types.all,
             "params": params,
             "steps": squeezed(stream.all),
@@ -1301,8 +1432,56 @@ def product(sizes):
     return total
 
 
+BYTES = {}
+
+
 def bytes_of(name):
-    return torch.empty(0, dtype=getattr(torch, name)).element_size()
+    if name not in BYTES:
+        BYTES[name] = torch.empty(0, dtype=getattr(torch, name)).element_size()
+    return BYTES[name]
+
+
+def counted_up(rows, path, number):
+    """Rows of which some repeat those before them, with a number in their path one higher: `[period, times, place, step]`
+    stands for the last rows, so many times more, each with the number at this place of its path counted up, and its own by
+    a step."""
+
+    def grown(row, place, step):
+        parts = path(row).split(".")
+        if place >= len(parts) or not parts[place].isdigit():
+            return None
+        parts[place] = str(int(parts[place]) + 1)
+        return (".".join(parts), number(row) + step)
+
+    said = [(path(row), number(row), row) for row in rows]
+    out, at = [], 0
+    while at < len(rows):
+        best = (0,)
+        for period in range(1, min(at, 96) + 1):
+            before = path(rows[at - period]).split(".")
+            now = path(rows[at]).split(".")
+            places = [i for i, (a, b) in enumerate(zip(before, now)) if a != b]
+            if len(places) != 1 or len(before) != len(now):
+                continue
+            place, step = places[0], number(rows[at]) - number(rows[at - period])
+            end = at
+            while end < len(rows) and same_but(rows[end], rows[end - period]) and grown(rows[end - period], place, step) == said[end][:2]:
+                end += 1
+            times = (end - at) // period
+            if times and times * period > best[0]:
+                best = (times * period, [period, times, place, step])
+        if best[0]:
+            out.append(best[1])
+            at += best[0]
+        else:
+            out.append(rows[at])
+            at += 1
+    return out
+
+
+def same_but(row, other):
+    """Whether two rows are equal but for their path and number."""
+    return isinstance(row, str) or row[1:-1] == other[1:-1]
 
 
 # --- a model at several sizes ----------------------------------------------------------------------------------------
@@ -1317,6 +1496,7 @@ class Subject:
         self.model, self.batch, self.loss, self.sizes = model, batch, loss, sizes
         self.name, self.source = name, source
         self.taken, self.problems = {}, {}
+        self.scopes = Table()
         self.fixed = False
 
     def take(self, precision, b, s):
@@ -1371,8 +1551,7 @@ class Subject:
             if not recording:
                 continue
             for group in groups:
-                first = self.take("fp32", b1, group[0])
-                if len(first) == len(recording) and all(shape_of(x) == shape_of(y) for x, y in zip(first, recording)):
+                if self.take("fp32", b1, group[0]).is_like(recording):
                     group.append(s)
                     break
             else:
@@ -1402,7 +1581,39 @@ class Subject:
                         self.problems[(precision, b)] = f"{type(problem).__name__}: {problem}"
         if not done:
             raise Unrecordable(f"{self.name}: " + "; ".join(sorted(set(self.problems.values())))[:600])
-        return [program for program, _ in done]
+        return [program for program, _ in self.alone(lengths, done) + done]
+
+    def alone(self, lengths, done):
+        """Programs for a batch of one, where that runs otherwise: dimensions of size one need no copies."""
+        done = [known for known in done if len(known[0]["batches"]) > 1]
+        groups = {}
+        for s in lengths:
+            same = next((known for known in done if known[0]["precision"] == "fp32" and s in known[0]["lengths"]), None)
+            recording = same and self.take("fp32", 1, s)
+            if recording and not self.holds(same, recording, s):
+                place = next((at for at in groups if self.take("fp32", 1, at).is_like(recording)), s)
+                groups.setdefault(place, []).append(s)
+        found = []
+        for group in groups.values():
+            for precision in PRECISIONS:
+                try:
+                    found.append(self.program(precision, group, (1,), found[-1][1] if found else None))
+                except (Differs, Unsolved) as problem:
+                    self.problems[(precision, 1)] = f"{type(problem).__name__}: {problem}"
+        return found
+
+    def holds(self, known, recording, s):
+        """Whether a program says what a recording at a batch of one is."""
+        program, solver = known
+        like = self.taken.get(("fp32", program["batches"][0], s))
+        if not like:
+            return False
+        if not like.is_like(recording):
+            return difference(like, recording) < 1e-3
+        seen = set()
+        for one, two in zip(like, recording):
+            seen.update(zip(layouts_of(one), layouts_of(two)))
+        return all(solver.agrees((program["batches"][0], s), size, (1, s), other) for one, two in seen for size, other in zip(one[1], two[1]))
 
     def program(self, precision, lengths, batches, known):
         b1, b2, b3 = (*batches, 0, 0)[:3]
@@ -1413,7 +1624,7 @@ class Subject:
         elif precision == "fp32" or known is None:
             points = [(b1, s) for s in lengths] + [(b2, lengths[0]), (b2, lengths[-1])]
         else:
-            points = [(b1, lengths[0]), (b2, lengths[-1]), (b1, lengths[1]), (b2, lengths[0])]
+            points = [(b1, lengths[0]), (b2, lengths[-1]), (b1, lengths[1])]
         recordings = {point: self.take(precision, *point) for point in points}
         recordings = {point: events for point, events in recordings.items() if events}
         if len(recordings) < min(3, len(points)):
@@ -1425,7 +1636,7 @@ class Subject:
                     values = tuple(evaluate(expression, b, s) for b, s in recordings)
                     if len(set(values)) > 1:
                         solver.known.setdefault(values, expression)
-        program = Program(recordings, solver).write()
+        program = Program(recordings, solver, self.scopes).write()
         params = program.pop("params")
         program = {
             "precision": precision,
@@ -1450,10 +1661,53 @@ class Subject:
             "name": self.name,
             "source": self.source,
             "torch": torch.__version__,
-            "params": self.params,
+            "params": counted_up(self.params, lambda row: row[0], lambda row: row[-1]),
+            "scopes": counted_up(self.scopes.all, str, lambda row: 0),
+            "layers": layers_of(self.model),
             "programs": programs,
             "notes": sorted({str(key) + " " + text for key, text in self.problems.items()})[:20],
         }
+
+
+def layers_of(model):
+    """The lists of alike modules that can be checkpointed and sharded one by one, as `[path, class, first, count]`."""
+    marked = [name for name, module in model.named_modules() if any(base.__name__ == "GradientCheckpointingLayer" for base in type(module).__mro__)]
+    chosen = [name for name in marked if name.rpartition(".")[2].isdigit()]
+    if not chosen:
+        chosen = alike(model, "")
+    rows = []
+    modules = dict(model.named_modules())
+    for name in chosen:
+        path, _, place = name.rpartition(".")
+        kind = type(modules[name])
+        kind, place = f"{kind.__module__}.{kind.__qualname__}", int(place)
+        if rows and rows[-1][:2] == [path, kind] and rows[-1][2] + rows[-1][3] == place:
+            rows[-1][3] += 1
+        elif path:
+            rows.append([path, kind, place, 1])
+    return rows
+
+
+def alike(module, path):
+    """Items of the outermost lists of like modules; of the lists in these where they are few stages of many layers."""
+    found = []
+    for name, child in module.named_children():
+        inner = f"{path}.{name}" if path else name
+        items = [(f"{inner}.{key}", item) for key, item in child.named_children() if key.isdigit() and next(item.children(), None) is not None]
+        kinds = {}
+        for key, item in items:
+            kinds.setdefault(type(item), []).append((key, item))
+        row = [pair for same in kinds.values() if len(same) > 1 for pair in same]
+        if not row:
+            found += alike(child, inner)
+            continue
+        below = [key for key, item in items for key in alike(item, key)]
+        if len(row) <= 5 and len(below) > 2 * len(row):
+            found += below
+        else:
+            order = [key for key, _ in row]
+            found += sorted(order, key=lambda key: int(key.rpartition(".")[2]))
+    return found
 
 
 def seed():

@@ -2,15 +2,18 @@
 //!
 //! `headroom record` prints the Python module that records; `docs/record.md` describes the file.
 
+mod plan;
 mod program;
+mod prune;
 mod read;
+mod region;
 mod replay;
 mod size;
 mod stream;
 #[cfg(test)]
 mod tests;
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 pub use program::Graph;
@@ -21,8 +24,9 @@ use crate::scenario::{
     Checkpointing, Data, Kernels, LossKernel, Precision, Quantization, Training,
 };
 use crate::tape::Tensor;
-use program::{Kind, Program, Step};
-use replay::Replay;
+use plan::Plan;
+use program::{Declared, Kind, Program, Step};
+use replay::{Replay, Replayed};
 
 /// The Python module that records a model.
 pub const RECORDER: &str = include_str!("headroom_record.py");
@@ -32,6 +36,7 @@ pub fn net(graph: Rc<Graph>) -> Box<dyn Net> {
     Box::new(Recorded {
         graph,
         sizes: Cell::default(),
+        plans: RefCell::default(),
     })
 }
 
@@ -40,12 +45,14 @@ struct Recorded {
     graph: Rc<Graph>,
     /// The batch and the length of the batch made last.
     sizes: Cell<(u64, u64)>,
+    /// Of the programs that were run.
+    plans: RefCell<Vec<(Rc<Program>, Rc<Plan>)>>,
 }
 
 impl Recorded {
     /// The program for a run, first of those recorded at this very length.
-    fn program(&self, training: &Training, sizes: (u64, u64)) -> Option<&Rc<Program>> {
-        let kind = match training.precision {
+    fn program(&self, precision: Precision, sizes: (u64, u64)) -> Option<&Rc<Program>> {
+        let kind = match precision {
             Precision::Fp32 => Kind::Plain,
             Precision::AmpBf16 | Precision::AmpFp16 => Kind::Autocast,
             Precision::Bf16 | Precision::Fp16 => Kind::Half,
@@ -68,7 +75,7 @@ impl Net for Recorded {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         self.sizes.set((data.micro_batch, data.sequence));
         let sizes = self.sizes.get();
-        let Some(program) = self.program(&cx.env.training, sizes) else {
+        let Some(program) = self.program(precision(cx), sizes) else {
             return Vec::new();
         };
         let types = replay::Types::at(program, sizes);
@@ -82,23 +89,36 @@ impl Net for Recorded {
     }
 
     fn forward(&self, cx: &Cx, batch: &[Tensor]) -> Output {
-        let params = self.parameters(cx);
+        let sizes = self.sizes.get();
+        let Some(program) = self.program(precision(cx), sizes) else {
+            return Output::empty(cx);
+        };
+        let plan = self.plan(program);
+        let replayed = Replayed {
+            graph: self.graph.clone(),
+            program: program.clone(),
+            plan,
+            sizes,
+            by_module: changes_modules(&cx.env.training),
+            by_layer: cx.recomputes() || cx.env.wrapper.divides(),
+        };
         if cx.tape.declaring() {
+            replayed.declare(cx);
             return Output::empty(cx);
         }
-        let sizes = self.sizes.get();
-        match self.program(&cx.env.training, sizes) {
-            Some(program) => Replay::run(cx, program, sizes, params, batch),
-            None => Output::empty(cx),
-        }
+        Replay::run(cx, replayed, batch)
     }
 
     fn supports(&self, data: &Data, training: &Training) -> Result<(), ModelError> {
         let sizes = (data.micro_batch, data.sequence);
-        if let Some((setting, _)) = unplayed(training).into_iter().find(|(_, asked)| *asked) {
+        let plan = self
+            .program(training.precision, sizes)
+            .map(|it| self.plan(it));
+        let unplayed = unplayed(training, plan.as_deref());
+        if let Some((setting, _)) = unplayed.into_iter().find(|(_, asked)| *asked) {
             return Err(ModelError::NotReplayed(setting));
         }
-        if self.program(training, sizes).is_some() {
+        if self.program(training.precision, sizes).is_some() {
             return Ok(());
         }
         let programs = self.graph.programs.iter();
@@ -112,37 +132,90 @@ impl Net for Recorded {
     }
 }
 
+/// The precision of a forward pass: a wrapper that casts weights by itself needs no autocast.
+fn precision(cx: &Cx) -> Precision {
+    match cx.env.training.precision {
+        Precision::AmpBf16 if cx.env.wrapper.casts() => Precision::Bf16,
+        Precision::AmpFp16 if cx.env.wrapper.casts() => Precision::Fp16,
+        precision => precision,
+    }
+}
+
+/// Whether a run has linear modules other than the recorded ones.
+fn changes_modules(training: &Training) -> bool {
+    training.lora.is_some() || training.quantization != Quantization::None
+}
+
 /// What changes a forward pass itself, with whether a run asks for it: a recording shows the pass as it was.
-fn unplayed(training: &Training) -> [(&'static str, bool); 8] {
+fn unplayed(training: &Training, plan: Option<&Plan>) -> [(&'static str, bool); 9] {
     let computed = matches!(
         training.checkpointing,
         Checkpointing::None | Checkpointing::Offload
     );
+    let lacks_layers = plan.is_some_and(|plan| plan.layers.is_empty());
+    let lacks_linears = plan.is_some_and(|plan| plan.linears.is_empty());
     [
-        ("training.checkpointing", !computed),
-        ("training.lora", training.lora.is_some()),
+        ("training.checkpointing", !computed && lacks_layers),
+        ("training.lora", training.lora.is_some() && lacks_linears),
         (
             "training.quantization",
-            training.quantization != Quantization::None,
+            training.quantization != Quantization::None && lacks_linears,
         ),
         ("training.prompt_tokens", training.prompt_tokens > 0),
         ("training.channels_last", training.channels_last),
         ("training.kernels", training.kernels != Kernels::Library),
         ("training.loss", training.loss != LossKernel::Library),
         ("training.keep_outputs", training.keep_outputs),
+        ("training.fp32_norms", training.fp32_norms),
     ]
 }
 
 impl Recorded {
-    /// The parameters and buffers by the numbers of their memory, made at their first use.
-    fn parameters(&self, cx: &Cx) -> Vec<(u32, replay::Held)> {
-        let all = self.graph.params.iter();
-        all.map(|declared| {
-            (
-                declared.slot,
-                replay::declare(cx, &declared.modules, declared),
-            )
-        })
-        .collect()
+    fn plan(&self, program: &Rc<Program>) -> Rc<Plan> {
+        let mut plans = self.plans.borrow_mut();
+        if let Some((_, plan)) = plans.iter().find(|(known, _)| Rc::ptr_eq(known, program)) {
+            return plan.clone();
+        }
+        let plan = Rc::new(Plan::of(&self.graph, program));
+        plans.push((program.clone(), plan.clone()));
+        plan
+    }
+}
+
+impl Replayed {
+    /// Makes all parameters and buffers, each in its module.
+    fn declare(&self, cx: &Cx) {
+        let mut rest = self.graph.params.as_slice();
+        while let Some(first) = rest.first() {
+            let layer = self.by_layer.then(|| self.graph.layer_of(first)).flatten();
+            let same = |param: &&Declared| layer.is_some() && self.graph.layer_of(param) == layer;
+            let count = rest.iter().take_while(same).count().max(1);
+            let (group, later) = rest.split_at(count);
+            match layer {
+                Some((path, _)) => {
+                    let run = |cx: &Cx| group.iter().for_each(|param| self.make(cx, param));
+                    cx.root().in_layer(&path, &run);
+                }
+                None => group.iter().for_each(|param| self.make(cx, param)),
+            }
+            rest = later;
+        }
+    }
+
+    fn make(&self, cx: &Cx, param: &Declared) {
+        if !(self.by_module && self.plan.holds(param.slot)) {
+            replay::held(cx, param);
+            return;
+        }
+        let is_weight = |linear: &&plan::Linear| {
+            let weight = self.graph.params.get(linear.param);
+            weight.is_some_and(|weight| weight.slot == param.slot)
+        };
+        if let Some(linear) = self.plan.linears.iter().find(is_weight) {
+            let inner = param.shape.get(usize::from(!linear.turned));
+            let width = inner.copied().unwrap_or(1);
+            let x = cx.tape.empty("recorded", [1, width], cx.env.weights);
+            replay::linear_module(cx, param, linear, &x);
+        }
     }
 }

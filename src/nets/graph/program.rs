@@ -12,6 +12,8 @@ pub struct Graph {
     /// As its author calls it.
     pub name: String,
     pub(super) params: Vec<Declared>,
+    /// Lists of alike modules.
+    pub(super) layers: Vec<Row>,
     pub(super) programs: Vec<Rc<Program>>,
 }
 
@@ -38,10 +40,53 @@ impl Graph {
         all
     }
 
+    /// The classes of the modules that stand in lists, as Python imports them, each once.
+    pub fn layer_classes(&self) -> Vec<&str> {
+        let mut all: Vec<&str> = Vec::new();
+        for row in &self.layers {
+            if !all.contains(&row.class.as_str()) {
+                all.push(&row.class);
+            }
+        }
+        all
+    }
+
+    /// The item of a list of layers that a parameter is in: its path, and its place in the list.
+    pub(super) fn layer_of(&self, param: &Declared) -> Option<(Vec<String>, usize)> {
+        self.layers.iter().find_map(|row| {
+            let mut modules = param.modules.iter();
+            let mut path = Vec::new();
+            for part in row.path.split('.') {
+                path.push(modules.next().filter(|module| *module == part)?.clone());
+            }
+            let item = modules.next()?;
+            let index: usize = item.parse().ok()?;
+            path.push(item.clone());
+            row.places().contains(&index).then_some((path, index))
+        })
+    }
+
     /// A batch and a length that it was recorded at.
     pub fn example(&self) -> Option<(u64, u64)> {
         let program = self.programs.first()?;
         Some((*program.batches.first()?, *program.lengths.first()?))
+    }
+}
+
+/// Items of a list of modules that are of one class and stand side by side.
+#[derive(Debug)]
+pub(super) struct Row {
+    /// Of the list.
+    pub path: String,
+    /// As Python imports it.
+    pub class: String,
+    pub first: usize,
+    pub count: usize,
+}
+
+impl Row {
+    pub fn places(&self) -> std::ops::Range<usize> {
+        self.first..self.first.saturating_add(self.count)
     }
 }
 
@@ -82,7 +127,7 @@ pub(super) struct Program {
     pub batches: Vec<u64>,
     pub lengths: Vec<u64>,
     pub calls: Vec<Call>,
-    pub scopes: Vec<Vec<String>>,
+    pub scopes: Rc<Vec<Vec<String>>>,
     pub types: Vec<Type>,
     pub steps: Steps,
 }
@@ -125,7 +170,7 @@ pub(super) struct Value {
     pub looks: u32,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Step {
     Call {
         call: u32,

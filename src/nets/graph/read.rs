@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::program::{Declared, Graph, Kind, Lies, Program, Role, Type};
+use super::program::{Declared, Graph, Kind, Lies, Program, Role, Row, Type};
 use super::size::Size;
 use super::stream::{Limits, Stream};
 use crate::document::{Document, json};
@@ -13,6 +13,8 @@ use crate::tape::ops::Call;
 const LONGEST: usize = 16 << 20;
 const FORMAT: i128 = 1;
 const MOST_DIMS: usize = 16;
+/// The most modules that stand one inside another.
+const DEEPEST: usize = 64;
 
 /// Reads the text of a recorded file.
 pub fn read(text: &str) -> Result<Graph, String> {
@@ -42,23 +44,116 @@ pub fn is_recorded(document: &Document) -> bool {
 }
 
 fn graph(document: &Document) -> Option<Graph> {
-    let params = list(document.get("params")?)?;
+    let params = counted_up(list(document.get("params")?)?)?;
+    let scopes = counted_up(list(document.get("scopes")?)?)?;
+    let scopes: Vec<Vec<String>> = scopes
+        .iter()
+        .map(|scope| match scope.path.as_str() {
+            "" => Some(Vec::new()),
+            path => parts(path),
+        })
+        .collect::<Option<_>>()?;
+    let scopes = Rc::new(scopes);
     let programs = list(document.get("programs")?)?;
     Some(Graph {
         name: text(document.get("name")?)?.to_string(),
         params: params.iter().map(declared).collect::<Option<_>>()?,
+        layers: match document.get("layers") {
+            Some(rows) => list(rows)?.iter().map(layers).collect::<Option<_>>()?,
+            None => Vec::new(),
+        },
         programs: programs
             .iter()
-            .map(|value| program(value).map(Rc::new))
+            .map(|value| program(value, &scopes).map(Rc::new))
             .collect::<Option<_>>()?,
     })
 }
 
-fn declared(row: &Document) -> Option<Declared> {
-    let [path, dtype, shape, role, slot] = list(row)? else {
+/// The modules of a path.
+fn parts(path: &str) -> Option<Vec<String>> {
+    let all: Vec<String> = path.split('.').map(String::from).collect();
+    (all.len() <= DEEPEST).then_some(all)
+}
+
+fn layers(row: &Document) -> Option<Row> {
+    let [path, class, first, number] = list(row)? else {
         return None;
     };
-    let mut modules: Vec<String> = text(path)?.split('.').map(String::from).collect();
+    Some(Row {
+        path: text(path)?.to_string(),
+        class: text(class)?.to_string(),
+        first: count(first)? as usize,
+        count: count(number)? as usize,
+    })
+}
+
+/// A row that has a path and a number, of which others may be counted up from it.
+#[derive(Clone)]
+struct Counted<'a> {
+    path: String,
+    rest: &'a [Document],
+    number: u32,
+}
+
+/// The most rows that a list may stand for.
+const MOST_ROWS: usize = 1 << 17;
+
+/// Rows of which `[period, times, place, step]` repeats the last: each time with the number at this place of the path one
+/// higher, and its own number by a step.
+fn counted_up(rows: &[Document]) -> Option<Vec<Counted<'_>>> {
+    let mut all: Vec<Counted> = Vec::with_capacity(rows.len());
+    for row in rows {
+        match row {
+            Document::Text(path) => all.push(Counted {
+                path: path.clone(),
+                rest: &[],
+                number: 0,
+            }),
+            Document::List(parts) => match parts.as_slice() {
+                [Document::Text(path), rest @ .., slot] => all.push(Counted {
+                    path: path.clone(),
+                    rest,
+                    number: count(slot)?,
+                }),
+                [period, times, place, step] => {
+                    let (period, times) = (count(period)? as usize, count(times)? as usize);
+                    let (place, step) = (count(place)? as usize, count(step)?);
+                    let more = period.checked_mul(times)?;
+                    if all.len().checked_add(more)? > MOST_ROWS {
+                        return None;
+                    }
+                    for _ in 0..more {
+                        let before = all.get(all.len().checked_sub(period)?)?;
+                        all.push(before.next(place, step)?);
+                    }
+                }
+                _ => return None,
+            },
+            _ => return None,
+        }
+    }
+    Some(all)
+}
+
+impl Counted<'_> {
+    fn next(&self, place: usize, step: u32) -> Option<Self> {
+        let mut parts = parts(&self.path)?;
+        let part = parts.get_mut(place)?;
+        let number: u32 = part.parse().ok()?;
+        *part = number.checked_add(1)?.to_string();
+        Some(Self {
+            path: parts.join("."),
+            rest: self.rest,
+            number: self.number.checked_add(step)?,
+        })
+    }
+}
+
+fn declared(row: &Counted) -> Option<Declared> {
+    let [dtype, shape, role] = row.rest else {
+        return None;
+    };
+    let mut modules = parts(&row.path)?;
     let name = modules.pop()?;
     Some(Declared {
         modules,
@@ -73,28 +168,16 @@ fn declared(row: &Document) -> Option<Declared> {
             1 => Role::Trained,
             _ => Role::Buffer,
         },
-        slot: count(slot)?,
+        slot: row.number,
     })
 }
 
-fn program(document: &Document) -> Option<Program> {
+fn program(document: &Document, scopes: &Rc<Vec<Vec<String>>>) -> Option<Program> {
     let field = |name: &str| list(document.get(name)?);
     let types: Vec<Type> = field("types")?.iter().map(looks).collect::<Option<_>>()?;
     let calls: Vec<Call> = field("ops")?
         .iter()
         .map(|name| text(name).map(Call::new))
-        .collect::<Option<_>>()?;
-    let scopes: Vec<Vec<String>> = field("scopes")?
-        .iter()
-        .map(|path| {
-            Some(
-                text(path)?
-                    .split('.')
-                    .filter(|part| !part.is_empty())
-                    .map(String::from)
-                    .collect(),
-            )
-        })
         .collect::<Option<_>>()?;
     let limits = Limits {
         types: types.len(),
@@ -118,7 +201,7 @@ fn program(document: &Document) -> Option<Program> {
         batches: sizes("batches")?,
         lengths: sizes("lengths")?,
         calls,
-        scopes,
+        scopes: scopes.clone(),
         types,
         steps,
     })

@@ -1,27 +1,34 @@
 use std::rc::Rc;
 
-use super::{Graph, net, read};
+use super::{Graph, Net, net, read};
 use crate::allocator::Settings;
 use crate::estimate::Peaks;
-use crate::scenario::{Checkpointing, Data, Optimizer, Precision, Training};
+use crate::nets::{self, Sizes};
+use crate::scenario::{Checkpointing, Data, Lora, Optimizer, Precision, Quantization, Training};
 use crate::step::{RunPlan, run};
 use crate::tape::Machine;
 
 const FIXTURE: &str = include_str!("fixtures/conv_vae.json");
 
 fn peak(graph: Graph, batch: u64, length: u64, precision: Precision) -> Option<u64> {
+    let training = Training {
+        precision,
+        checkpointing: Checkpointing::None,
+        ..Training::default()
+    };
+    peak_of(net(Rc::new(graph)), batch, length, training)
+}
+
+fn peak_of(net: Box<dyn Net>, batch: u64, length: u64, training: Training) -> Option<u64> {
     let data = Data {
         micro_batch: batch,
         sequence: length,
         ..Data::default()
     };
     let training = Training {
-        precision,
         optimizer: Optimizer::AdamW,
-        checkpointing: Checkpointing::None,
-        ..Training::default()
+        ..training
     };
-    let net = net(Rc::new(graph));
     net.supports(&data, &training).ok()?;
     let run = run(
         &*net,
@@ -49,6 +56,61 @@ fn a_recorded_model_takes_what_the_real_one_takes() {
     check(16, Precision::Fp32, 167_518_720);
     check(64, Precision::AmpBf16, 272_072_192);
     check(256, Precision::Bf16, 732_227_584);
+}
+
+/// Of four layers, 256 wide, with 4 heads and 2 for keys.
+const LLAMA: &str = include_str!("fixtures/llama.json");
+
+/// The same model recorded and written by hand, under a method of training: apart by a few tensors of positions at most.
+#[track_caller]
+fn check_method(training: &Training) {
+    const APART: u64 = 1 << 16;
+    let sizes = [
+        ("layers", 4),
+        ("hidden", 256),
+        ("heads", 4),
+        ("kv", 2),
+        ("head_dim", 64),
+        ("ffn", 512),
+        ("vocab", 4096),
+    ];
+    let mut by_hand = Sizes::default();
+    for (name, size) in sizes {
+        by_hand.set(name, size);
+    }
+    let by_hand = nets::build("llama", &by_hand).unwrap();
+    let recorded = net(Rc::new(read(LLAMA).unwrap()));
+    let [recorded, by_hand] = [recorded, by_hand].map(|net| peak_of(net, 3, 320, training.clone()));
+    let (recorded, by_hand) = (recorded.unwrap(), by_hand.unwrap());
+    assert!(recorded.abs_diff(by_hand) <= APART, "{recorded} {by_hand}");
+}
+
+#[test]
+fn methods_change_a_recorded_model_as_one_by_hand() {
+    let plain = |precision, checkpointing| Training {
+        precision,
+        checkpointing,
+        ..Training::default()
+    };
+    let lora = |training| Training {
+        lora: Some(Lora::default()),
+        ..training
+    };
+    check_method(&plain(Precision::Fp32, Checkpointing::None));
+    check_method(&plain(Precision::Fp32, Checkpointing::Layers));
+    check_method(&plain(Precision::Bf16, Checkpointing::KeepMatmuls));
+    check_method(&lora(plain(Precision::Bf16, Checkpointing::None)));
+    check_method(&lora(plain(Precision::Bf16, Checkpointing::Layers)));
+    let frozen = Training {
+        freeze: vec!["embed_tokens".into(), "mlp".into()],
+        ..plain(Precision::Fp32, Checkpointing::None)
+    };
+    check_method(&frozen);
+    let quantised = Training {
+        quantization: Quantization::Nf4,
+        ..lora(plain(Precision::Bf16, Checkpointing::None))
+    };
+    check_method(&quantised);
 }
 
 #[test]

@@ -341,6 +341,27 @@ impl Call {
         }
     }
 
+    /// The same call where it makes only some of its gradients: of those recorded, `kept` says which.
+    #[must_use]
+    pub fn asked_for(&self, kept: &[bool]) -> Self {
+        let mut less = self.clone();
+        if matches!(
+            self.name,
+            "convolution_backward" | "native_batch_norm_backward"
+        ) && let Some(mask) = less.numbers.last_mut()
+        {
+            // Digits of three results, of which those recorded stand in `kept` one after another.
+            let mut kept = kept.iter();
+            let digit = |mask: u64, of: u64| mask / of % 10;
+            let all = [100, 10, 1].map(|of| match digit(*mask, of) {
+                1 if kept.next() == Some(&true) => of,
+                _ => 0,
+            });
+            *mask = all.iter().sum();
+        }
+        less
+    }
+
     /// Its name, where only its results are counted.
     pub fn unruled(&self) -> Option<&str> {
         self.other.as_deref()

@@ -1,0 +1,245 @@
+//! Which stretches of a recorded forward pass are layers and linear modules, which a run may change.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::program::{Declared, Graph, Lies, Program, Role, Step, Value};
+use super::region::{Region, Survey};
+
+/// What a recorded program consists of, as far as methods of training know it.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    /// In the order of their steps, apart from one another.
+    pub layers: Vec<Layer>,
+    pub linears: Vec<Linear>,
+    /// The places of parameters and buffers, by their memory.
+    pub params: BTreeMap<u32, usize>,
+    /// The memory of linear modules' parameters, and the nodes that the modules make.
+    held: BTreeSet<u32>,
+    nodes: BTreeSet<u32>,
+}
+
+/// One run of an item of a list of alike modules.
+#[derive(Debug)]
+pub(super) struct Layer {
+    pub region: Region,
+    /// The module's path, and its place in the list.
+    pub path: Vec<String>,
+    pub index: usize,
+}
+
+/// One run of an `nn.Linear`, or of transformers' `Conv1D`.
+#[derive(Debug)]
+pub(super) struct Linear {
+    pub region: Region,
+    /// Its weight among the graph's parameters.
+    pub param: usize,
+    pub bias: bool,
+    /// The weight is `[in, out]`.
+    pub turned: bool,
+    pub output: Value,
+}
+
+/// The most layers and linear modules that are told apart.
+const MOST: usize = 1 << 14;
+
+impl Plan {
+    pub fn of(graph: &Graph, program: &Program) -> Self {
+        let survey = Survey::of(&program.steps);
+        let mut linears = linears(graph, program, &survey);
+        let elsewhere = used_outside(program, &linears);
+        let slots_of = |linear: &Linear| {
+            let weight = graph.params.get(linear.param);
+            let own = move |param: &&Declared| weight.is_some_and(|w| w.modules == param.modules);
+            graph.params.iter().filter(own).map(|param| param.slot)
+        };
+        linears.retain(|linear| slots_of(linear).all(|slot| !elsewhere.contains(&slot)));
+        Self {
+            layers: layers(graph, program, &survey),
+            params: (0..)
+                .zip(&graph.params)
+                .map(|(place, param)| (param.slot, place))
+                .collect(),
+            held: linears.iter().flat_map(slots_of).collect(),
+            nodes: linears
+                .iter()
+                .flat_map(|linear| linear.region.nodes.iter().copied())
+                .collect(),
+            linears,
+        }
+    }
+
+    /// Whether memory is a linear module's parameter.
+    pub fn holds(&self, slot: u32) -> bool {
+        self.held.contains(&slot)
+    }
+
+    /// Whether a node is a linear module's.
+    pub fn replaces(&self, node: u32) -> bool {
+        self.nodes.contains(&node)
+    }
+
+    pub fn layer_at(&self, step: usize) -> Option<&Layer> {
+        let place = self
+            .layers
+            .binary_search_by_key(&step, |layer| layer.region.steps.start);
+        place.ok().and_then(|place| self.layers.get(place))
+    }
+
+    pub fn linear_at(&self, step: usize) -> Option<&Linear> {
+        let place = self
+            .linears
+            .binary_search_by_key(&step, |linear| linear.region.steps.start);
+        place.ok().and_then(|place| self.linears.get(place))
+    }
+}
+
+/// Memory that steps outside of linear modules use.
+fn used_outside(program: &Program, linears: &[Linear]) -> BTreeSet<u32> {
+    let mut used = BTreeSet::new();
+    let mut rest = linears.iter().peekable();
+    for (at, step) in program.steps.forward.iter().enumerate() {
+        while rest
+            .next_if(|linear| linear.region.steps.end <= at)
+            .is_some()
+        {}
+        let inside = rest
+            .peek()
+            .is_some_and(|linear| linear.region.steps.contains(&at));
+        match step {
+            _ if inside => {}
+            Step::Call { given, .. } => used.extend(given.iter().map(|value| value.slot)),
+            Step::Save { value, .. } => {
+                used.insert(value.slot);
+            }
+            _ => {}
+        }
+    }
+    used
+}
+
+fn layers(graph: &Graph, program: &Program, survey: &Survey) -> Vec<Layer> {
+    let rows: Vec<(Vec<&str>, &super::program::Row)> = graph
+        .layers
+        .iter()
+        .map(|row| (row.path.split('.').collect(), row))
+        .collect();
+    // The item of a list that a scope is in: the row, and the item's place.
+    let item = |scope: &Vec<String>| {
+        rows.iter().enumerate().find_map(|(at, (path, row))| {
+            let starts = scope.iter().zip(path).all(|(part, name)| part == name);
+            let place: usize = scope.get(path.len())?.parse().ok()?;
+            let holds = starts && scope.len() > path.len() && row.places().contains(&place);
+            (holds && place < MOST).then_some((at * MOST + place) as u32)
+        })
+    };
+    let owners: Vec<Option<u32>> = program.scopes.iter().map(item).collect();
+    let owner = |scope: u32| owners.get(scope as usize).copied().flatten();
+    let stretches = survey.stretches(&program.steps, owner);
+    let found = stretches.into_iter().filter_map(|(owner, range)| {
+        let (row, index) = (owner as usize / MOST, owner as usize % MOST);
+        let region = survey.region(&program.steps, range)?;
+        let (path, _) = rows.get(row)?;
+        let mut path: Vec<String> = path.iter().map(ToString::to_string).collect();
+        path.push(index.to_string());
+        Some(Layer {
+            region,
+            path,
+            index,
+        })
+    });
+    found.take(MOST).collect()
+}
+
+fn linears(graph: &Graph, program: &Program, survey: &Survey) -> Vec<Linear> {
+    let weights = graph.params.iter().enumerate().filter(|(_, param)| {
+        param.name == "weight" && param.shape.len() == 2 && param.role != Role::Buffer
+    });
+    let by_path: BTreeMap<&[String], usize> = weights
+        .map(|(place, param)| (param.modules.as_slice(), place))
+        .collect();
+    let owners: Vec<Option<u32>> = program
+        .scopes
+        .iter()
+        .map(|scope| by_path.get(scope.as_slice()).map(|place| *place as u32))
+        .collect();
+    let owner = |scope: u32| owners.get(scope as usize).copied().flatten();
+    let stretches = survey.stretches(&program.steps, owner);
+    let found = stretches.into_iter().filter_map(|(owner, range)| {
+        let region = survey.region(&program.steps, range)?;
+        linear(graph, program, survey, owner as usize, region)
+    });
+    found.take(MOST).collect()
+}
+
+/// A region as a linear module; none where it does anything else.
+fn linear(
+    graph: &Graph,
+    program: &Program,
+    survey: &Survey,
+    param: usize,
+    region: Region,
+) -> Option<Linear> {
+    const PARTS: &[&str] = &[
+        "t",
+        "view",
+        "_to_copy",
+        "mm",
+        "addmm",
+        "_unsafe_view",
+        "transpose",
+    ];
+    let weight = graph.params.get(param)?;
+    let [_] = region.inputs.as_slice() else {
+        return None;
+    };
+    // Casts of its weight under autocast outlive it, and nobody reads them.
+    let end = region.steps.end;
+    let mut read = region.outputs.iter();
+    let mut read = read
+        .by_ref()
+        .filter(|value| survey.is_read_from(value.slot, end));
+    let output = *read.next()?;
+    if read.next().is_some() {
+        return None;
+    }
+    let mut turned = true;
+    let mut products = 0;
+    let own = |slot: u32| {
+        graph
+            .params
+            .get(param)
+            .is_some_and(|weight| weight.slot == slot)
+    };
+    for step in program.steps.forward.get(region.steps.clone())? {
+        let Step::Call { call, given, .. } = step else {
+            continue;
+        };
+        let name = program.calls.get(*call as usize)?.name();
+        if !PARTS.contains(&name) {
+            return None;
+        }
+        // `nn.Linear` transposes its weight.
+        let transposed = |value: &Value| match program.types.get(value.looks as usize) {
+            Some(looks) => matches!(looks.lies, Lies::Ordered(_)),
+            None => false,
+        };
+        turned &= !given
+            .iter()
+            .any(|value| own(value.slot) && transposed(value));
+        products += usize::from(matches!(name, "mm" | "addmm"));
+    }
+    if products != 1 {
+        return None;
+    }
+    let bias = graph
+        .params
+        .iter()
+        .any(|other| other.name == "bias" && other.modules == weight.modules);
+    Some(Linear {
+        region,
+        param,
+        bias,
+        turned,
+        output,
+    })
+}
