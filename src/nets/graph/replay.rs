@@ -447,7 +447,7 @@ impl Replay {
         let seen = |value: &Value| {
             let layout = self.types.get(*value).layout;
             forward
-                .at(value)
+                .at(value.slot)
                 .map(|tensor| tensor.seen_as(layout, false))
         };
         self.passed(&forward, &region.before, &region.inputs, &seen)
