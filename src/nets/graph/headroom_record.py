@@ -30,7 +30,7 @@ import torch
 import torch.utils.checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
 
-FORMAT = 1
+FORMAT = 2
 META = torch.device("meta")
 A = torch.ops.aten
 HALF = torch.bfloat16

@@ -152,10 +152,18 @@ fn unplayed(training: &Training, plan: Option<&Plan>) -> [(&'static str, bool); 
         training.checkpointing,
         Checkpointing::None | Checkpointing::Offload
     );
+    // A policy keeps results of operations as PyTorch dispatches them; a recording names some of them otherwise.
+    let selective = matches!(
+        training.checkpointing,
+        Checkpointing::KeepAttention | Checkpointing::KeepHalf | Checkpointing::KeepMatmuls
+    );
     let lacks_layers = plan.is_some_and(|plan| plan.layers.is_empty());
     let lacks_linears = plan.is_some_and(|plan| plan.linears.is_empty());
     [
-        ("training.checkpointing", !computed && lacks_layers),
+        (
+            "training.checkpointing",
+            selective || (!computed && lacks_layers),
+        ),
         ("training.lora", training.lora.is_some() && lacks_linears),
         (
             "training.quantization",

@@ -11,7 +11,7 @@ use crate::tape::ops::Call;
 
 /// The longest file that is read.
 const LONGEST: usize = 16 << 20;
-const FORMAT: i128 = 1;
+const FORMAT: i128 = 2;
 const MOST_DIMS: usize = 16;
 /// The most modules that stand one inside another.
 const DEEPEST: usize = 64;

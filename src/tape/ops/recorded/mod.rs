@@ -10,7 +10,6 @@ mod products;
 mod reductions;
 mod sorted;
 
-use super::super::checkpoint::SelectableOp;
 use super::super::{Category, DType, Layout, Tape, Tensor};
 pub use name::Call;
 
@@ -57,7 +56,7 @@ impl Tape {
             made,
             shadows: &shadows,
         };
-        let results = ran.kept_or_run();
+        let results = ran.by_rule().unwrap_or_else(|| ran.plainly());
         let bytes = |all: &[Operand]| {
             all.iter()
                 .map(|operand| operand.numel() as f64 * operand.dtype.bytes() as f64)
@@ -92,38 +91,6 @@ impl Ran<'_> {
             .iter()
             .map(|operand| operand.allocated(self.tape, name))
             .collect()
-    }
-
-    /// The results, or those that a checkpoint's policy has kept.
-    fn kept_or_run(&self) -> Vec<Tensor> {
-        let run = || self.by_rule().unwrap_or_else(|| self.plainly());
-        let op = match self.call.name() {
-            "mm" => SelectableOp::Product,
-            "_scaled_dot_product_flash_attention" | "_scaled_dot_product_efficient_attention" => {
-                SelectableOp::Attention
-            }
-            _ => return run(),
-        };
-        match self.made.len() {
-            1 => self.kept::<1>(op, run),
-            2 => self.kept::<2>(op, run),
-            3 => self.kept::<3>(op, run),
-            4 => self.kept::<4>(op, run),
-            _ => run(),
-        }
-    }
-
-    fn kept<const N: usize>(
-        &self,
-        op: SelectableOp,
-        run: impl FnOnce() -> Vec<Tensor>,
-    ) -> Vec<Tensor> {
-        let nothing = || self.tape.empty("recorded", [0; 0], DType::U8);
-        let results = self.tape.0.selective(op, || {
-            let mut made = run().into_iter();
-            std::array::from_fn::<Tensor, N, _>(|_| made.next().unwrap_or_else(nothing))
-        });
-        results.into()
     }
 
     fn by_rule(&self) -> Option<Vec<Tensor>> {
