@@ -16,20 +16,30 @@ const { js, wasm, integrity, later, laterIntegrity } = document.querySelector("s
 let secondPart;
 globalThis.whole = new Promise((done) => (secondPart = done));
 
+/** The second part, ready to be joined. */
+async function secondModule() {
+  const answer = await fetch(at(later), { integrity: laterIntegrity });
+  return WebAssembly.compile(await answer.arrayBuffer());
+}
+
 async function start() {
   const fetched = () => fetch(at(wasm), { integrity });
+  // A page that is kept offline has the second part at hand. It is brought before the start: what is called early would ask
+  // the network for it, since an answer that is waited for on the spot does not come from the offline copy.
+  const kept = later && navigator.serviceWorker?.controller && secondModule().catch(() => undefined);
   // The module is made ready while the script beside it is read. A host that gives it a wrong type costs that head start.
   const compiled = WebAssembly.compileStreaming(fetched()).catch(() => undefined);
   const page = await import(at(js).href);
+  const second = await kept;
+  if (second) page.bringLater(second);
   await page.default({ module_or_path: (await compiled) ?? fetched() });
   document.documentElement.dataset.started = "";
-  secondPart(later && (await finish(page)));
+  secondPart(later && (await finish(page, second)));
 }
 
-async function finish(page) {
+async function finish(page, second) {
   await painted();
-  const answer = await fetch(at(later), { integrity: laterIntegrity });
-  const module = await WebAssembly.compile(await answer.arrayBuffer());
+  const module = second ?? (await secondModule());
   page.bringLater(module);
   await page.joinLater();
   return module;

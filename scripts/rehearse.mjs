@@ -163,8 +163,11 @@ async function one({ module, copy, fragment }) {
   // What follows the first drawing, until the page waits for the second module.
   await new Promise((done) => setTimeout(done, 200));
   if (!app.firstChild) throw new Error(`${fragment}: the page stays empty`);
-  const names = Object.keys(exports).filter((name) => name.startsWith(MARK) && exports[name].value === 1);
-  parentPort.postMessage(names.map((name) => Number(name.slice(MARK.length))));
+  const ran = [];
+  for (const [name, { value }] of Object.entries(exports)) {
+    if (name.startsWith(MARK) && value === 1) ran.push(Number(name.slice(MARK.length)));
+  }
+  parentPort.postMessage(ran);
 }
 
 if (!isMainThread && workerData?.copy) await one(workerData);
