@@ -157,9 +157,6 @@ impl<'a> TrainingLoop<'a> {
 
     /// One step: the passes of its micro-batches, and the update of the weights.
     pub fn step(&mut self, step: u32) {
-        if step == 1 {
-            self.tape.reserve_steps(self.plan.steps - 1);
-        }
         self.tape.mark(step, Phase::Setup);
         if self.plan.vllm > 0 && self.training.task.vllm_sleep {
             // It wakes to sample, and sleeps while the model is trained.

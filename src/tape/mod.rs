@@ -220,13 +220,6 @@ impl Tape {
         result
     }
 
-    /// Makes room for so many steps like what is recorded so far, in one go: a list that grows moves, and leaves holes.
-    pub fn reserve_steps(&self, count: u32) {
-        let mut trace = self.0.trace.borrow_mut();
-        let more = trace.events.len().saturating_mul(count as usize);
-        trace.events.reserve_exact(more);
-    }
-
     /// How many events there are so far.
     pub fn position(&self) -> usize {
         self.0.trace.borrow().events.len()
