@@ -35,10 +35,9 @@ export const dice = (seed) => {
   };
 };
 
-/** axe finds nothing to mend, once the page has its answer: until then it is dimmed, to say so. */
+/** axe finds nothing to mend, once what was drawn has come to rest: a button on its way to full strength is pale. */
 export async function accessible(visit, scheme) {
-  const settled = () => !document.querySelector(".stale") && document.getAnimations().length === 0;
-  await visit.page.waitForFunction(settled);
+  await visit.page.waitForFunction(() => document.getAnimations().length === 0);
   await visit.page.evaluate(axe.source);
   const found = await visit.page.evaluate(() => axe.run(document));
   const told = found.violations.map((it) => `${scheme} ${it.id}: ${it.help}\n  ${it.nodes.map((node) => node.html).join("\n  ")}`);
