@@ -27,6 +27,14 @@ const IN_PAGE = () => {
   window.person = { shows, text, name, controls, find };
 };
 
+/** Whether an element has kept its place for a while, so that a hand on its way to it meets it. */
+async function resting(element) {
+  element.scrollIntoView({ block: "center" });
+  const top = element.getBoundingClientRect().top;
+  await new Promise((later) => setTimeout(later, 250));
+  return element.getBoundingClientRect().top === top;
+}
+
 export class Person {
   actions = 0;
   /** What was put on the clipboard last. */
@@ -60,7 +68,7 @@ export class Person {
   async reach(name, kind) {
     const handle = await this.handle(name, kind);
     if (this.hands !== "keyboard") {
-      await handle.evaluate((element) => element.scrollIntoView({ block: "center" }));
+      await until(`${name} to stay in its place`, () => handle.evaluate(resting), 30_000);
       return handle;
     }
     for (let tabs = 0; tabs < 500; tabs += 1) {
