@@ -97,7 +97,7 @@ test("errand f: two runs are compared, and whoever opens the link sees it at onc
   const person = await Person.open(visit);
   await person.press("Keep this as A", "button");
   await person.fill("Micro-batch", "4");
-  await visit.address("vs");
+  await visit.address("mb=4&vs");
   assert.ok(person.actions <= 2);
   const link = await address(visit);
   // What both have in common is there once.
