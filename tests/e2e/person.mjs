@@ -50,7 +50,9 @@ export class Person {
     if (hands === "touch") await visit.page.setViewport({ width: 360, height: 740, hasTouch: true, isMobile: visit.page.browser().process()?.spawnfile.includes("chrom") });
     await visit.page.evaluateOnNewDocument(() => {
       window.print = () => {};
-      navigator.clipboard.writeText = async (text) => void (window.copied = text); // in the browser
+      // Firefox runs this in its empty first document too, which has no clipboard.
+      const clipboard = navigator.clipboard ?? {}; // in the browser
+      clipboard.writeText = async (text) => void (window.copied = text);
     });
     await visit.page.evaluateOnNewDocument(IN_PAGE);
     await visit.open(`${visit.site.url}${fragment}`);
