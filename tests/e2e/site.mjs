@@ -108,7 +108,7 @@ test("the first answer needs only the first part of the module", async ({ visit,
 test("a control that is used before the second part has come brings it", async ({ visit, site, copyOfDist }) => {
   // The script that starts the page never asks for the second part.
   site.folder = copyOfDist("early");
-  change(join(site.folder, "boot.js"), "secondPart(later && (await finish(page)));", "");
+  change(join(site.folder, "boot.js"), "secondPart(later && (await finish(page, second)));", "");
   await visit.page.goto(site.url);
   await visit.page.waitForSelector('[data-testid="allocated-bytes"][data-bytes]');
   const before = await visit.bytes();
