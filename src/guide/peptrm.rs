@@ -550,6 +550,13 @@ const KNOBS: &[Knob] = &[
         source: "configs/optimized_extended.yaml",
     },
     Knob {
+        flag: "training.use_curriculum",
+        wiring: Wiring::Breaks,
+        note: "The first step ends in a TypeError: the curriculum passes clean_data_ratio to MS2PIPSyntheticDataset.set_difficulty, which does not take it. The patch takes it and leaves that share of the samples without noise, as the repository's other dataset does.",
+        patched: "clean_data_ratio in set_difficulty",
+        source: "src/training/curriculum_delayed_spectrum.py; src/data/ms2pip_dataset.py",
+    },
+    Knob {
         flag: "training.spectrum_weight, above zero",
         wiring: Wiring::Breaks,
         note: "At the guide's own commit the loss passes sequence_mask to a function that does not take it; the Gaussian loss it describes is the one in losses_old_gaussian_only.py.",

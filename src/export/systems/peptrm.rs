@@ -49,7 +49,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut asked = asked(PRESET, scenario)?;
     let training = &scenario.training;
     let (autocast, half) = match training.precision {
-        Precision::Fp32 => (false, "float16"),
+        // Without autocast the author's type stays, unread.
+        Precision::Fp32 => (false, "bfloat16"),
         Precision::AmpFp16 => (true, "float16"),
         Precision::AmpBf16 => (true, "bfloat16"),
         other => {
@@ -61,6 +62,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         }
     };
     asked.need("--config: the script reads one file of the repository and no other");
+    asked.need("clean_data_ratio: the curriculum hands it to a dataset that does not take it, which ends the first step");
     let mut sized = |key: &str, dim: &str, author: u64| asked.sized(key, dim, author);
     let mut model = Document::new()
         .with("hidden_dim", sized("hidden_dim", "hidden", 384))
@@ -132,7 +134,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with("device", "cuda");
     asked.value("batch_size", "80", scenario.data.micro_batch);
     asked.value("use_amp", "true", autocast);
-    asked.value("amp_dtype", "bfloat16, not read", half);
+    if half == "float16" {
+        asked.value("amp_dtype", "bfloat16, not read", half);
+    }
     asked.value("gradient_accumulation_steps", "1", training.accumulation);
     asked.value("use_compile", "true", false);
     asked.value("use_ema", "true", training.ema);
