@@ -2,11 +2,19 @@
 // which is two parts in a release.
 self.addEventListener(
   "message",
-  async ({ data }) => {
-    const page = await import(data.js);
-    // Before the start, for requests may follow it at once.
-    if (data.later) page.bringLater(data.later);
-    await page.default({ module_or_path: data.module });
-  },
+  ({ data }) =>
+    start(data).catch((problem) =>
+      // Out of the promise, so that the page hears of it and does the work itself.
+      setTimeout(() => {
+        throw problem;
+      }),
+    ),
   { once: true },
 );
+
+async function start({ js, module, later }) {
+  const page = await import(js);
+  // Before the start, for requests may follow it at once.
+  if (later) page.bringLater(later);
+  await page.default({ module_or_path: module });
+}

@@ -19,12 +19,11 @@ impl Target {
     /// What it cannot express of a run, each with the change that mends it and moves memory least; `None` where no value of
     /// that field does.
     pub fn remedies(&self, scenario: &Scenario) -> Vec<(Problem, Option<Remedy>)> {
-        let problems = self.problems(scenario);
         let mend = |problem: Problem| {
-            let remedy = self.remedy(scenario, &problem, problems.len());
+            let remedy = self.remedy(scenario, &problem);
             (problem, remedy)
         };
-        problems.clone().into_iter().map(mend).collect()
+        self.problems(scenario).into_iter().map(mend).collect()
     }
 
     /// The run with all such changes; `None` where they do not suffice.
@@ -36,21 +35,22 @@ impl Target {
             if problems.is_empty() {
                 return Some(now);
             }
-            let mut remedies = problems
-                .iter()
-                .map(|problem| self.remedy(&now, problem, problems.len()));
+            let mut remedies = problems.iter().map(|problem| self.remedy(&now, problem));
             now = remedies.find_map(|remedy| remedy)?.scenario;
         }
         None
     }
 
-    fn problems(&self, scenario: &Scenario) -> Vec<Problem> {
+    /// What it cannot express of a run.
+    pub fn problems(&self, scenario: &Scenario) -> Vec<Problem> {
         (self.write)(scenario, &Estimate::default())
             .err()
             .unwrap_or_default()
     }
 
-    fn remedy(&self, scenario: &Scenario, problem: &Problem, before: usize) -> Option<Remedy> {
+    /// The change of that field that mends it and moves memory least.
+    pub fn remedy(&self, scenario: &Scenario, problem: &Problem) -> Option<Remedy> {
+        let before = self.problems(scenario).len();
         let setting = settings::find(&problem.field)?;
         let peak = quick_peak(scenario).ok();
         let mut best: Option<(Bytes, Remedy)> = None;

@@ -134,7 +134,7 @@ pub fn Compare() -> impl IntoView {
         <section class="panel" aria-labelledby="compare-title" data-testid="compare" class:on-paper=move || kept.get()>
             <Show when=move || kept.get() fallback=move || view! {
                 <header>
-                    <h2 id="compare-title" tabindex="-1">{text::COMPARE_TITLE}</h2>
+                    <h3 id="compare-title" tabindex="-1">{text::COMPARE_TITLE}</h3>
                     <button type="button" data-testid="keep" on:click=keep>{text::KEEP_AS_A}</button>
                 </header>
                 <p class="quiet">{text::COMPARE}</p>
@@ -185,7 +185,7 @@ fn Comparison() -> impl IntoView {
     };
     view! {
         <header>
-            <h2 id="compare-title" tabindex="-1">{text::COMPARED}</h2>
+            <h3 id="compare-title" tabindex="-1">{text::COMPARED}</h3>
             <button type="button" on:click=move |_| session.swap()>{text::SWAP}</button>
             <button type="button" on:click=stop>{text::STOP_COMPARING}</button>
         </header>

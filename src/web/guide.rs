@@ -112,7 +112,7 @@ pub fn GuideSays() -> impl IntoView {
     view! {
         <section class="panel" id="guide" aria-labelledby="guide-title" data-testid="guide" hidden=move || preset.get().is_none()>
             <details class="more" id="guide-details" on:toggle=move |event| tell_open(&event, open)>
-                <summary><h2 id="guide-title">{text::GUIDE}</h2></summary>
+                <summary><h3 id="guide-title">{text::GUIDE}</h3></summary>
                 <p class="quiet">{move || guide().map(|guide| guide.document)}</p>
                 <div class="scroller" tabindex="0" role="group" aria-label=text::GUIDE_TABLE>
                     <table class="plain-table guide">
@@ -127,7 +127,7 @@ pub fn GuideSays() -> impl IntoView {
                         <tbody>{claims}</tbody>
                     </table>
                 </div>
-                <h3>{text::KNOBS}</h3>
+                <h4>{text::KNOBS}</h4>
                 <dl class="knobs">{knobs}</dl>
             </details>
         </section>

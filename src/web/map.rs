@@ -80,7 +80,7 @@ pub fn Map() -> impl IntoView {
     let session = Session::current();
     let helper = Helper::new(KIND.id);
     let open = RwSignal::new(false);
-    super::advice::follow(session, helper, move || open.get());
+    super::advice::follow_wishes(session, helper, move || open.get());
     let map = memo(move || {
         helper
             .reply
@@ -99,7 +99,7 @@ pub fn Map() -> impl IntoView {
                 on:toggle=move |event| open.set(browser::is_open(&event))
             >
                 <summary>
-                    <h2 id="map-title">"Which batch fits at which length"</h2>
+                    <h3 id="map-title">"Which batch fits at which length"</h3>
                 </summary>
                 <p class="quiet">{axis}</p>
                 <div class="scroller">

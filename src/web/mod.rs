@@ -74,17 +74,20 @@ use self::trust::Trust;
 use self::verdict::Verdict;
 use self::worker::JobKind;
 
-/// All that the worker can be asked for.
+/// All that the worker can be asked for, what is looked at first before the rest.
 const JOBS: &[JobKind] = &[
-    advice::LADDER.kind,
-    advice::MOVES.kind,
-    advice::TIERS.kind,
-    advice::GPUS.kind,
-    advice::SOLVE.kind,
-    advice::SEARCH,
-    advice::STEPS,
+    start::CARDS,
+    sweep::KIND,
+    exports::REMEDIES,
     map::KIND,
+    advice::LADDER.kind,
+    advice::TIERS.kind,
+    advice::STEPS,
+    advice::SOLVE.kind,
+    advice::MOVES.kind,
+    advice::GPUS.kind,
     guide::KIND,
+    advice::SEARCH,
 ];
 
 /// Draws the page in the place of the static greeting in `index.html`.
@@ -107,6 +110,7 @@ fn App() -> impl IntoView {
     provide_context(session);
     effects::settle(session);
     provide_context(wishes::Wishes::default());
+    provide_context(Turns::begin());
     effects::title(session);
     effects::follow_address(session);
     effects::listen_to_keys(session);
@@ -133,34 +137,52 @@ fn App() -> impl IntoView {
                 </div>
                 <Section place=Place::Fits>
                     <Breakdown/>
-                    <AfterPaint>
+                    <Later>
                         <Timeline/>
+                    </Later>
+                    <Later>
                         <Sweep/>
+                    </Later>
+                    <Later>
                         <Map/>
+                    </Later>
+                    <Later>
                         <ManySteps width/>
+                    </Later>
+                    <Later>
                         <GuideSays/>
+                    </Later>
+                    <Later>
                         <Compare/>
+                    </Later>
+                    <Later>
                         <Brought/>
+                    </Later>
+                    <Later>
                         <Beside/>
+                    </Later>
+                    <Later>
                         <Limits/>
+                    </Later>
+                    <Later>
                         <Trust/>
+                    </Later>
+                    <Later>
                         <OwnNetwork/>
-                    </AfterPaint>
+                    </Later>
                 </Section>
                 <Section place=Place::Change>
-                    <AfterPaint>
-                        <Advised width/>
-                    </AfterPaint>
+                    <Advised width/>
                 </Section>
                 <Section place=Place::Run>
-                    <AfterPaint>
+                    <Later>
                         <Run/>
-                    </AfterPaint>
+                    </Later>
                 </Section>
                 <Section place=Place::Diagnose>
-                    <AfterPaint>
+                    <Later>
                         <Doctor width/>
-                    </AfterPaint>
+                    </Later>
                 </Section>
                 <Printed/>
             </div>
@@ -169,18 +191,51 @@ fn App() -> impl IntoView {
     }
 }
 
-/// What is made only when the answer has been painted.
+/// How many of the panels behind the answer are drawn: one more a turn, so that none of them keeps a key waiting.
+#[derive(Clone, Copy)]
+struct Turns {
+    drawn: RwSignal<usize>,
+    /// How many there are.
+    all: StoredValue<usize>,
+}
+
+impl Turns {
+    /// Takes the turns when the answer has been painted.
+    fn begin() -> Self {
+        let turns = Self {
+            drawn: RwSignal::new(0),
+            all: StoredValue::new(0),
+        };
+        leptos::reactive::spawn_local(async move {
+            browser::painted().await;
+            browser::whole().await;
+            let mut drawn = 0;
+            while turns.all.try_get_value().is_some_and(|all| drawn != all) {
+                drawn += 1;
+                turns.drawn.try_set(drawn);
+                browser::breathe().await;
+            }
+        });
+        turns
+    }
+
+    /// The next panel's turn.
+    fn take(self) -> usize {
+        let turn = self.all.get_value();
+        self.all.set_value(turn + 1);
+        turn
+    }
+}
+
+/// A panel that is made only when the answer has been painted, and when it has its turn.
 #[component]
-fn AfterPaint(children: ChildrenFn) -> impl IntoView {
-    let painted = RwSignal::new(false);
-    leptos::reactive::spawn_local(async move {
-        browser::painted().await;
-        browser::whole().await;
-        painted.try_set(true);
-    });
+fn Later(children: ChildrenFn) -> impl IntoView {
+    let turns: Turns = expect_context();
+    let turn = turns.take();
+    let has_turn = move || turns.drawn.get() > turn;
     // The slot tells whoever waits for the whole page that more is to come.
     view! {
-        <Show when=move || painted.get() fallback=|| view! { <slot></slot> }>
+        <Show when=has_turn fallback=|| view! { <slot></slot> }>
             {children()}
         </Show>
     }

@@ -119,7 +119,7 @@ pub fn Timeline() -> impl IntoView {
             aria-labelledby="timeline-title"
         >
             <header>
-                <h2 id="timeline-title">"Allocated memory through one step"</h2>
+                <h3 id="timeline-title">"Allocated memory through one step"</h3>
                 <p class="quiet">{axis}</p>
                 <SavePicture name="timeline" svg=drawing size/>
             </header>
@@ -130,7 +130,7 @@ pub fn Timeline() -> impl IntoView {
                     on:pointermove=point
                     on:pointerleave=move |_| pointed.set(None)
                 >
-                    <Drawing svg=drawing/>
+                    <Drawing svg=drawing size/>
                     <svg class="overlay">
                         <line class="cursor" y1="0" y2="100%" x1=cursor x2=cursor></line>
                     </svg>

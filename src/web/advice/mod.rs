@@ -28,7 +28,7 @@ use super::session::Session;
 use super::signals::{memo, once_rested};
 use super::wishes::{Keep, Wishes};
 use super::worker::{Helper, JobKind};
-use super::{browser, text};
+use super::{Later, browser, text};
 
 /// A table that a worker fills.
 #[derive(Debug)]
@@ -51,23 +51,26 @@ pub fn tell_open(event: &Event, open: RwSignal<bool>) {
     }
 }
 
-/// Asks the worker about the scenario on the screen, once it has rested, for as long as `wanted` says so.
-pub fn follow(session: Session, helper: Helper, wanted: impl Fn() -> bool + Copy + 'static) {
-    let wishes = Wishes::current();
+/// Asks the worker about the scenario on the screen within limits, once both have rested, for as long as `wanted` says so.
+pub fn follow(
+    session: Session,
+    helper: Helper,
+    wanted: impl Fn() -> bool + Copy + 'static,
+    limits: impl Fn() -> String + Copy + 'static,
+) {
     let ask = move || {
         if untrack(wanted) {
             let scenario = session
                 .answer
                 .with_untracked(|answer| (*answer.scenario).clone());
-            let limits = untrack(|| wishes.limits()).write();
-            helper.ask_within(scenario, &limits);
+            helper.ask_within(scenario, &untrack(limits));
         }
     };
     once_rested(250, ask, move |_| {
         let wanted = wanted();
         if wanted {
             session.answer.with(|_| ());
-            wishes.limits();
+            limits();
         } else {
             helper.stop();
         }
@@ -75,17 +78,21 @@ pub fn follow(session: Session, helper: Helper, wanted: impl Fn() -> bool + Copy
     });
 }
 
+/// The same within what the person wants of advice.
+pub fn follow_wishes(session: Session, helper: Helper, wanted: impl Fn() -> bool + Copy + 'static) {
+    let wishes = Wishes::current();
+    follow(session, helper, wanted, move || wishes.limits().write());
+}
+
 /// Everything that can be changed, in one language.
 #[component]
 pub fn Advised(width: ReadSignal<u32>) -> impl IntoView {
+    let advice = |panel: &'static Panel| view! { <Later><Advice panel/></Later> };
     view! {
-        <Locks/>
-        <Advice panel=&LADDER/>
-        <Advice panel=&TIERS/>
-        <Advice panel=&MOVES/>
-        <Advice panel=&SOLVE/>
-        <Fastest width/>
-        <Advice panel=&GPUS/>
+        <Later><Locks/></Later>
+        {[&LADDER, &TIERS, &MOVES, &SOLVE].map(advice).collect_view()}
+        <Later><Fastest width/></Later>
+        {advice(&GPUS)}
     }
 }
 
@@ -128,7 +135,7 @@ fn Advice(panel: &'static Panel) -> impl IntoView {
     let session = Session::current();
     let helper = Helper::new(panel.kind.id);
     let open = RwSignal::new(panel.open);
-    follow(session, helper, move || open.get());
+    follow_wishes(session, helper, move || open.get());
     let sheet = memo(move || helper.reply.with(|reply| Sheet::read(&reply.lines)));
     let waiting = move || !helper.reply.with(|reply| reply.done);
     // A table that comes in one piece says that it will.

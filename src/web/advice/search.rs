@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::changes::{HEAD, programs, quality, refused};
-use super::follow;
+use super::follow_wishes;
 use super::sheet::{Cell, Sheet, shared};
 use super::table::SheetTable;
 use crate::estimate::{Unsupported, estimate};
@@ -148,7 +148,7 @@ pub fn Fastest(width: ReadSignal<u32>) -> impl IntoView {
     let session = Session::current();
     let helper = Helper::new(KIND.id);
     let wanted = RwSignal::new(false);
-    follow(session, helper, move || wanted.get());
+    follow_wishes(session, helper, move || wanted.get());
     let sheet = memo(move || helper.reply.with(|reply| Sheet::read(&reply.lines)));
     let usable = move || session.estimate.get().and_then(|estimate| estimate.usable);
     let size = move || chart::size(width.get());

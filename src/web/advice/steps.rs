@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::changes::Once;
-use super::follow;
+use super::follow_wishes;
 use super::sheet::{Cell, Sheet};
 use super::table::SheetTable;
 use crate::allocator::Card;
@@ -60,7 +60,7 @@ pub fn ManySteps(width: ReadSignal<u32>) -> impl IntoView {
     let session = Session::current();
     let helper = Helper::new(KIND.id);
     let open = RwSignal::new(false);
-    follow(session, helper, move || open.get());
+    follow_wishes(session, helper, move || open.get());
     let sheet = memo(move || helper.reply.with(|reply| Sheet::read(&reply.lines)));
     let usable = move || session.estimate.get().and_then(|estimate| estimate.usable);
     let size = move || chart::size(width.get());

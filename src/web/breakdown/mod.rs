@@ -79,7 +79,7 @@ pub fn Breakdown() -> impl IntoView {
             aria-labelledby="breakdown-title"
         >
             <header>
-                <h2 id="breakdown-title">"What is on the GPU at the step’s peak"</h2>
+                <h3 id="breakdown-title">"What is on the GPU at the step’s peak"</h3>
                 <p class="quiet">{peak}</p>
                 <SaveGauge/>
             </header>

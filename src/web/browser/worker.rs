@@ -1,6 +1,7 @@
 //! The worker: a second copy of this module off the page's thread, which hears and says text.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use js_sys::{Function, Object, Reflect};
 use leptos::prelude::document;
@@ -33,21 +34,53 @@ pub fn answer(text: &str) {
 /// What a worker says when it has started.
 const READY: &str = "";
 
+/// Who hears requests.
+enum Hearer {
+    /// A worker that has not said yet that it is ready, and what it will be asked then.
+    Waiting(Vec<String>),
+    Worker(Worker),
+    /// The browser gives none.
+    Nobody,
+}
+
 thread_local! {
-    /// The worker, once it has said that it is ready.
-    static WORKER: RefCell<Option<Worker>> = const { RefCell::new(None) };
+    static HEARER: RefCell<Hearer> = const { RefCell::new(Hearer::Waiting(Vec::new())) };
 }
 
-/// Starts a worker on this page's own module, both of its parts, and hears what it says. A browser that refuses leaves the
-/// page without.
-pub fn start_worker(later: &JsValue, hear: impl Fn(String) + 'static) {
-    // As for a download: a step that fails leaves things as they are.
-    let _ = try_start_worker(later, hear);
+/// Starts a worker on this page's own module, both of its parts, and hears what it says. Where the browser refuses, `refused`
+/// takes what was asked by then.
+pub fn start_worker(
+    later: &JsValue,
+    hear: impl Fn(String) + 'static,
+    refused: impl Fn(String) + 'static,
+) {
+    let hear = Rc::new(hear);
+    let refused = Rc::new(refused);
+    if try_start_worker(later, hear, refused.clone()).is_err() {
+        give_up(&*refused);
+    }
 }
 
-fn try_start_worker(later: &JsValue, hear: impl Fn(String) + 'static) -> Result<(), JsValue> {
+/// There will be no worker: what waits for one is done otherwise. One that has started stays, whatever it stumbles over.
+fn give_up(refused: &dyn Fn(String)) {
+    let requests = HEARER.with_borrow_mut(|hearer| match hearer {
+        Hearer::Waiting(requests) => {
+            let requests = std::mem::take(requests);
+            *hearer = Hearer::Nobody;
+            requests
+        }
+        Hearer::Worker(_) | Hearer::Nobody => Vec::new(),
+    });
+    requests.into_iter().for_each(refused);
+}
+
+fn try_start_worker(
+    later: &JsValue,
+    hear: Rc<dyn Fn(String)>,
+    refused: Rc<dyn Fn(String)>,
+) -> Result<(), JsValue> {
     let Some(script) = document().query_selector("script[data-js]")? else {
-        return Ok(());
+        return Err(JsValue::NULL);
     };
     let base = document().base_uri()?.unwrap_or_default();
     let path = script.get_attribute("data-js").unwrap_or_default();
@@ -59,11 +92,19 @@ fn try_start_worker(later: &JsValue, hear: impl Fn(String) + 'static) -> Result<
     let ready = worker.clone();
     worker.set_onmessage(Some(&listener(move |text| {
         if text == READY {
-            WORKER.set(Some(ready.clone()));
+            let before = HEARER.replace(Hearer::Worker(ready.clone()));
+            if let Hearer::Waiting(requests) = before {
+                for text in &requests {
+                    request(text);
+                }
+            }
         } else {
             hear(text);
         }
     })));
+    // A script that cannot be loaded says so later.
+    let failed = Closure::<dyn Fn()>::new(move || give_up(&*refused));
+    worker.set_onerror(Some(failed.into_js_value().unchecked_ref()));
     let start = Object::new();
     Reflect::set(&start, &"js".into(), &code.into())?;
     Reflect::set(&start, &"module".into(), &wasm_bindgen::module())?;
@@ -71,10 +112,16 @@ fn try_start_worker(later: &JsValue, hear: impl Fn(String) + 'static) -> Result<
     worker.post_message(&start)
 }
 
-/// Asks the worker; `false` where there is none that listens.
+/// Asks the worker, or will when it is ready; `false` where there is none.
 pub fn request(text: &str) -> bool {
-    let send = |worker: &Worker| worker.post_message(&text.into()).is_ok();
-    WORKER.with_borrow(|worker| worker.as_ref().is_some_and(send))
+    HEARER.with_borrow_mut(|hearer| match hearer {
+        Hearer::Waiting(requests) => {
+            requests.push(text.into());
+            true
+        }
+        Hearer::Worker(worker) => worker.post_message(&text.into()).is_ok(),
+        Hearer::Nobody => false,
+    })
 }
 
 /// A listener for messages of text, which lives as long as the page.

@@ -4,10 +4,20 @@ use leptos::prelude::*;
 
 use crate::web::{browser, chart};
 
-/// A drawing that follows its signal. It is our own SVG: numbers and words of ours.
+/// A drawing that follows its signal, in a place that has its shape from the start. It is our own SVG: numbers and words of
+/// ours.
 #[component]
-pub fn Drawing(#[prop(into)] svg: Signal<Option<String>>) -> impl IntoView {
-    view! { <div class="drawing" inner_html=move || svg.get().unwrap_or_default()></div> }
+pub fn Drawing(
+    #[prop(into)] svg: Signal<Option<String>>,
+    #[prop(into)] size: Signal<(u32, u32)>,
+) -> impl IntoView {
+    let shape = move || {
+        let (width, height) = size.get();
+        format!("{width} / {height}")
+    };
+    view! {
+        <div class="drawing" style:aspect-ratio=shape inner_html=move || svg.get().unwrap_or_default()></div>
+    }
 }
 
 /// A button that saves the drawing as a picture.

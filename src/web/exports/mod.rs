@@ -2,17 +2,22 @@
 //! change so that it can.
 
 mod listing;
+mod refused;
+
+pub use refused::KIND as REMEDIES;
 
 use leptos::ev::{Event, Targeted};
 use leptos::prelude::*;
 use web_sys::HtmlSelectElement;
 
+use self::refused::Refused;
 use super::session::{Answer, Session};
 use super::signals::{memo, memo_after};
 use super::wishes::Wishes;
+use super::worker::Helper;
 use super::{browser, text};
-use crate::export::{self, File, Remedy, Starter, Target};
-use crate::scenario::{Problem, Scenario, settings};
+use crate::export::{self, File, Starter, Target};
+use crate::scenario::Problem;
 
 /// What a program makes of the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,10 +28,8 @@ struct Written {
     files: Vec<File>,
     /// The files before the last edit, where the same program wrote other ones.
     before: Vec<File>,
-    /// What it cannot express, and what to change.
-    refused: Vec<(Problem, Option<Remedy>)>,
-    /// The run with all such changes, where they suffice.
-    mended: Option<Scenario>,
+    /// What it cannot express.
+    refused: Vec<Problem>,
 }
 
 impl Written {
@@ -44,7 +47,6 @@ impl Written {
             files: Vec::new(),
             before: Vec::new(),
             refused: Vec::new(),
-            mended: None,
         };
         match (target.write)(&answer.scenario, estimate) {
             Ok(files) => match starter.wrap(target, &answer.scenario, files) {
@@ -56,17 +58,9 @@ impl Written {
                     };
                     written.files = files;
                 }
-                Err(problems) => {
-                    written.refused = problems
-                        .into_iter()
-                        .map(|problem| (problem, None))
-                        .collect();
-                }
+                Err(problems) => written.refused = problems,
             },
-            Err(_) => {
-                written.refused = target.remedies(&answer.scenario);
-                written.mended = target.mended(&answer.scenario);
-            }
+            Err(problems) => written.refused = problems,
         }
         Some(written)
     }
@@ -113,6 +107,8 @@ pub fn Run() -> impl IntoView {
         };
         Some(format!("For {}.{differs}", target.versions))
     };
+    let helper = Helper::new(REMEDIES.id);
+    refused::search(session, helper, written);
     let refused =
         memo(move || written.with(|all| all.as_ref().is_some_and(|all| all.files.is_empty())));
     view! {
@@ -130,67 +126,9 @@ pub fn Run() -> impl IntoView {
             </header>
             <p class="quiet checked">{checked}</p>
             <Show when=move || refused.get() fallback=move || view! { <Files written/> }>
-                <Refused written/>
+                <Refused written helper/>
             </Show>
         </section>
-    }
-}
-
-/// What the program cannot express: each with the change that mends it.
-#[component]
-fn Refused(written: Memo<Option<Written>>) -> impl IntoView {
-    let session = Session::current();
-    let change = move |scenario: Scenario| {
-        session.try_out(scenario);
-        browser::focus_soon("#run-title".into());
-    };
-    let row = move |(problem, remedy): (Problem, Option<Remedy>)| {
-        let scenario = session.scenario.get_untracked();
-        let setting = settings::find(&problem.field);
-        let label = setting.map_or(problem.field.clone(), |setting| setting.label.into());
-        let value = setting.map_or(problem.value.clone(), |setting| {
-            export::shown(setting, &scenario)
-        });
-        let mend = match remedy {
-            Some(remedy) => {
-                let Remedy {
-                    value,
-                    scenario,
-                    label,
-                } = remedy;
-                let name = format!("Change {label} to {value}");
-                view! { <button type="button" on:click=move |_| change(scenario.clone())>{name}</button> }.into_any()
-            }
-            None => {
-                view! { <span class="quiet">{format!("It needs {}.", problem.expected)}</span> }
-                    .into_any()
-            }
-        };
-        view! { <li><span><strong>{label}</strong>": "{value}</span>" "{mend}</li> }
-    };
-    let title =
-        move || written.with(|all| all.as_ref().map(|all| text::cannot_run(all.target.title)));
-    let rows = move || {
-        let all = written.with(|all| all.as_ref().map(|all| all.refused.clone()));
-        all.unwrap_or_default().into_iter().map(row).collect_view()
-    };
-    let mended = move || {
-        let several = |all: &Written| all.mended.clone().filter(|_| all.refused.len() > 1);
-        written.with(|all| all.as_ref().and_then(several))
-    };
-    let all_at_once = move || {
-        mended().map(|scenario| {
-            view! {
-                <button type="button" class="primary" on:click=move |_| change(scenario.clone())>{text::CHANGE_ALL}</button>
-            }
-        })
-    };
-    view! {
-        <div class="refused" role="status">
-            <p>{title}</p>
-            <ul class="remedies">{rows}</ul>
-            <div class="actions">{all_at_once}<AllPrograms/></div>
-        </div>
     }
 }
 
@@ -329,6 +267,7 @@ pub fn Copy(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::{Scenario, settings};
     use crate::web::session::answer;
 
     fn set(scenario: &mut Scenario, changes: &[(&str, &str)]) {

@@ -8,7 +8,7 @@ use leptos::prelude::*;
 use super::plans::SavedPlans;
 use super::session::Session;
 use super::signals::memo;
-use super::{AfterPaint, browser, text};
+use super::{Later, browser, text};
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
 use crate::scenario::settings::{self, SECTIONS, Setting};
@@ -64,14 +64,11 @@ pub fn Questions() -> impl IntoView {
             </fieldset>
         }
     };
-    let sections = || {
-        let sections = SECTIONS
-            .iter()
-            .filter(|(id, _)| folded(id).next().is_some());
-        sections
-            .map(|(id, title)| view! { <Section id title/> })
-            .collect_view()
-    };
+    let sections = SECTIONS
+        .iter()
+        .filter(|(id, _)| folded(id).next().is_some())
+        .map(|(id, title)| view! { <Later><Section id title/></Later> })
+        .collect_view();
     let explained = move || {
         focused.get().map(|setting| {
             view! {
@@ -94,9 +91,7 @@ pub fn Questions() -> impl IntoView {
             <StartFrom/>
             <SavedPlans/>
             {FRONT.iter().map(group).collect_view()}
-            <div class="rooms">
-                <AfterPaint>{sections()}</AfterPaint>
-            </div>
+            <div class="rooms">{sections}</div>
             <div class="explainer" aria-hidden="true">
                 {explained}
             </div>

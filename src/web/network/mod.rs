@@ -166,7 +166,7 @@ pub fn OwnNetwork() -> impl IntoView {
     view! {
         <section class="panel screen-only" aria-labelledby="network-title" data-testid="network">
             <details class="more" id="network" open=declared on:toggle=move |event| tell_open(&event, open)>
-                <summary><h2 id="network-title">{text::NETWORK}</h2></summary>
+                <summary><h3 id="network-title">{text::NETWORK}</h3></summary>
                 <div class="contents">{rows}</div>
             </details>
         </section>

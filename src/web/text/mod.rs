@@ -313,6 +313,15 @@ pub fn cannot_run(program: &str) -> String {
     format!("{program} cannot run this as it is. It has no setting for:")
 }
 
+/// What a button does that mends what a program refuses.
+pub fn change_to(label: &str, value: &str) -> String {
+    format!("Change {label} to {value}")
+}
+
+pub fn program_needs(expected: &str) -> String {
+    format!("It needs {expected}.")
+}
+
 pub fn lines_changed(count: usize) -> String {
     match count {
         1 => "1 line changed by your last edit".into(),

@@ -63,7 +63,7 @@ impl Reply {
     }
 }
 
-/// The jobs under way, at most one of each kind.
+/// The jobs under way, at most one of each kind, in the order of the kinds.
 #[derive(Default)]
 pub struct Desk {
     jobs: Vec<Job>,
@@ -71,6 +71,8 @@ pub struct Desk {
 
 struct Job {
     kind: &'static str,
+    /// Its place among the kinds.
+    place: usize,
     number: u32,
     work: Box<dyn Work>,
 }
@@ -84,27 +86,28 @@ impl Desk {
         else {
             return;
         };
-        let known = kinds.iter().find(|kind| kind.id == id);
-        let (Some(kind), Ok(number)) = (known, number.parse()) else {
+        let known = kinds.iter().enumerate().find(|(_, kind)| kind.id == id);
+        let (Some((place, kind)), Ok(number)) = (known, number.parse()) else {
             return;
         };
         self.jobs.retain(|job| job.kind != kind.id);
         if !link.is_empty() {
             let work = (kind.start)(&share::read(link).scenario, limits);
-            self.jobs.push(Job {
+            let before = |job: &Job| job.place < place;
+            let job = Job {
                 kind: kind.id,
+                place,
                 number,
                 work,
-            });
+            };
+            self.jobs.insert(self.jobs.partition_point(before), job);
         }
     }
 
-    /// Works on each job in turn for as long as there is time, and says what is known of it.
+    /// Works on the first job for as long as there is time, and says what is known of it. What is looked at first is done
+    /// first: the kinds are in that order.
     pub fn work(&mut self, mut has_time: impl FnMut() -> bool) -> Option<String> {
-        if self.jobs.is_empty() {
-            return None;
-        }
-        let mut job = self.jobs.remove(0);
+        let job = self.jobs.first_mut()?;
         while !job.work.is_done() {
             job.work.step();
             if !has_time() {
@@ -117,8 +120,8 @@ impl Desk {
             done: job.work.is_done(),
             lines: job.work.lines(),
         };
-        if !reply.done {
-            self.jobs.push(job);
+        if reply.done {
+            self.jobs.remove(0);
         }
         Some(reply.write())
     }
@@ -177,7 +180,8 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_request_takes_the_place_of_an_older_and_an_empty_one_ends_it() {
+    fn a_newer_request_takes_the_place_of_an_older_the_first_kind_comes_first_and_an_empty_one_ends_it()
+     {
         let mut desk = Desk::default();
         desk.take(KINDS, &asked("count", 1, 5));
         desk.take(KINDS, &asked("again", 2, 5));
@@ -186,7 +190,10 @@ mod tests {
             .filter_map(|_| reply(&mut desk))
             .map(|reply| reply.number)
             .collect();
-        assert_eq!(numbers, [2, 3, 2, 3]);
+        assert_eq!(numbers, [3, 3, 3, 3]);
+        desk.take(KINDS, &asked("count", 3, 1));
+        assert_eq!(reply(&mut desk).map(|reply| reply.number), Some(3));
+        assert_eq!(reply(&mut desk).map(|reply| reply.number), Some(2));
         desk.take(KINDS, &request("again", 4, "", None));
         desk.take(KINDS, &request("count", 5, "", None));
         assert_eq!(reply(&mut desk), None);

@@ -38,7 +38,8 @@ pub fn start(kinds: &'static [JobKind]) {
     spawn_local(async {
         // The first answer does without a worker.
         let later = browser::whole().await;
-        browser::start_worker(&later, |text| tell_helpers(&text));
+        let here = |request: String| take(&request, tell_helpers);
+        browser::start_worker(&later, |text| tell_helpers(&text), here);
     });
 }
 
@@ -119,7 +120,7 @@ impl Helper {
         };
         let text = request(self.kind, number, limits, scenario);
         if !browser::request(&text) {
-            // What is worked on already may be another helper's.
+            // Without a worker, here. What is worked on already may be another helper's.
             take(&text, tell_helpers);
         }
     }

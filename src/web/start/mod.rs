@@ -1,22 +1,21 @@
 //! Where a first visit begins: one field that takes whatever a person has, and five runs to start from.
 
+mod cards;
+
+pub use cards::KIND as CARDS;
+
 use leptos::ev::{Event, KeyboardEvent};
 use leptos::prelude::*;
-use leptos::reactive::spawn_local;
 
+use self::cards::Cards;
 use super::combo::{self, Entry};
-use super::gauge::{Gauge, Segment};
 use super::open::{self, Opened};
 use super::places::Place;
 use super::session::Session;
-use super::verdict::Sentence;
 use super::{browser, text};
 use crate::catalog;
-use crate::estimate::Prediction;
-use crate::scenario::presets::{self, Preset};
 use crate::scenario::settings;
 use crate::strategy::doctor::Findings;
-use crate::units::UnitStyle;
 
 /// What a text turned out to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,13 +57,7 @@ pub fn Start() -> impl IntoView {
             <section class="start screen-only" aria-label=text::START data-testid="start">
                 <p class="tagline">{text::START_ABOUT}</p>
                 <AnyField/>
-                <ul class="cards">
-                    {CARDS
-                        .iter()
-                        .filter_map(|id| presets::find(id))
-                        .map(|preset| view! { <Card preset/> })
-                        .collect_view()}
-                </ul>
+                <Cards/>
                 <button
                     type="button"
                     class="plain close"
@@ -77,15 +70,6 @@ pub fn Start() -> impl IntoView {
         </Show>
     }
 }
-
-/// One of each kind: small, adapters, four bits, everything trained, a system with a guide.
-const CARDS: [&str; 5] = [
-    "gpt2-small",
-    "llama-8b-lora-24gb",
-    "qwen-14b-qlora-24gb",
-    "llama-8b-full-80gb",
-    "dreams",
-];
 
 /// The one field. Enter or a pasted text of several lines is taken.
 #[component]
@@ -181,60 +165,6 @@ fn AnyField() -> impl IntoView {
     }
 }
 
-/// A run to start from, with the picture of its memory.
-#[component]
-fn Card(preset: &'static Preset) -> impl IntoView {
-    let session = Session::current();
-    let drawn = RwSignal::new(None::<(Vec<Segment>, f64, String)>);
-    spawn_local(async move {
-        // The answer comes first, and each picture by itself: none keeps a key waiting.
-        browser::painted().await;
-        browser::whole().await;
-        browser::breathe().await;
-        let prediction = Prediction::new(preset.scenario());
-        if let Ok(estimate) = prediction.estimate() {
-            let gauge = Gauge::of(estimate, UnitStyle::Binary);
-            let limit = gauge.limit.map_or(100.0, |(limit, _)| limit);
-            let said = Sentence::of(estimate, UnitStyle::Binary);
-            let of = said.usable.map(|usable| format!(" of {usable}"));
-            let said = format!("{}{}", said.needs, of.unwrap_or_default());
-            drawn.try_set(Some((gauge.segments, limit, said)));
-        }
-    });
-    let bar = move || {
-        drawn.with(|drawn| {
-            let (segments, limit, _) = drawn.as_ref()?;
-            let part = |segment: &Segment| {
-                let class = format!("segment part-{}", segment.piece.words().0);
-                let (x, width) = (percent(segment.start), percent(segment.width));
-                view! { <rect class=class x=x width=width height="100%"></rect> }
-            };
-            Some(view! {
-                <rect class="bed" width=percent(*limit) height="100%"></rect>
-                {segments.iter().map(part).collect_view()}
-            })
-        })
-    };
-    let said = move || drawn.with(|drawn| drawn.as_ref().map(|(_, _, said)| said.clone()));
-    let choose = move |_| {
-        session.start_from(preset.scenario());
-        browser::show("answers");
-    };
-    view! {
-        <li>
-            <button type="button" class="card" data-preset=preset.id on:click=choose>
-                <span class="name">{preset.title}</span>
-                <svg class="bar" aria-hidden="true">{bar}</svg>
-                <span class="quiet">{said}</span>
-            </button>
-        </li>
-    }
-}
-
-fn percent(value: f64) -> String {
-    format!("{value:.3}%")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -264,12 +194,5 @@ mod tests {
             panic!("no model has that name");
         };
         assert_eq!(nearest.first().map(|entry| entry.id), Some("llama-3.1-8b"));
-    }
-
-    #[test]
-    fn every_card_is_a_preset() {
-        for id in CARDS {
-            assert!(presets::find(id).is_some(), "{id}");
-        }
     }
 }

@@ -1,56 +1,25 @@
 //! Memory against one setting: the curve, the card's line, and the largest value that still fits.
 
+mod curve;
+
+pub use curve::{Curve, KIND, Largest};
+
 use leptos::ev::{Event, PointerEvent};
 use leptos::prelude::*;
-use leptos::reactive::spawn_local;
 
+use super::advice::follow;
 use super::chart::{Drawing, SavePicture};
 use super::saves::Saves;
 use super::session::Session;
-use super::signals::{memo, once_rested};
+use super::signals::{memo, memo_after};
 use super::table::{Folded, Table};
+use super::worker::Helper;
 use super::{browser, chart, saves, text};
-use crate::estimate::{Band, Estimate, Fit, estimate};
+use crate::estimate::{Band, Fit};
 use crate::order::sorted;
 use crate::scenario::Scenario;
-use crate::scenario::settings::{self, Setting, Value, ValueType};
+use crate::scenario::settings::{self, Setting, ValueType};
 use crate::units::{Bytes, UnitStyle};
-
-/// What is known so far of the curve.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Curve {
-    pub points: Vec<(u64, Band)>,
-    pub now: u64,
-    pub usable: Option<Bytes>,
-    pub largest: Largest,
-}
-
-/// The largest value that fits.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Largest {
-    #[default]
-    NotYetKnown,
-    /// Not even the smallest fits.
-    Nothing,
-    Value(u64),
-}
-
-impl Curve {
-    /// The highest thing to be drawn.
-    pub fn top(&self) -> Bytes {
-        let highest = self
-            .points
-            .iter()
-            .map(|(_, band)| band.high)
-            .max()
-            .unwrap_or_default();
-        // A card far above the curve would press it flat; its line is then left out.
-        let usable = self
-            .usable
-            .filter(|usable| usable.get() / 3 < highest.get());
-        highest.max(usable.unwrap_or_default())
-    }
-}
 
 /// Settings that can be swept: whole numbers that mean something here.
 fn sweepable(scenario: &Scenario) -> Vec<&'static Setting> {
@@ -69,150 +38,16 @@ fn sweepable(scenario: &Scenario) -> Vec<&'static Setting> {
     sorted(all, |a, b| place(a).cmp(&place(b)))
 }
 
-fn range(setting: &Setting) -> (u64, u64) {
-    match setting.value_type {
-        ValueType::Whole { low, high } => (low, high),
-        _ => (0, 0),
-    }
-}
-
-/// Values from nothing to twice the present one, evenly.
-fn values(setting: &Setting, now: u64) -> Vec<u64> {
-    const POINTS: u64 = 12;
-    let (low, high) = range(setting);
-    let end = now.saturating_mul(2).max(POINTS);
-    let values = (1..=POINTS)
-        .map(|point| (u128::from(end) * u128::from(point) / u128::from(POINTS)) as u64)
-        .chain([now])
-        .map(|value| value.clamp(low, high));
-    let mut values = sorted(values, u64::cmp);
-    values.dedup();
-    values
-}
-
-fn with(setting: &Setting, scenario: &Scenario, value: u64) -> Option<Estimate> {
-    let mut scenario = scenario.clone();
-    setting.set(&mut scenario, &value.to_string()).ok()?;
-    estimate(&scenario).ok()
-}
-
-/// A search for the largest value that fits, one estimate at a time so that typing is never kept waiting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Search {
-    fits: u64,
-    fails: Option<u64>,
-    most: u64,
-}
-
-impl Search {
-    fn new((low, most): (u64, u64)) -> Self {
-        let fits = low.saturating_sub(1);
-        Self {
-            fits,
-            fails: None,
-            most,
-        }
-    }
-
-    /// The value to try next, or nothing where the answer is known.
-    fn next(self) -> Option<u64> {
-        let next = match self.fails {
-            None => self
-                .fits
-                .saturating_mul(2)
-                .max(self.fits + 1)
-                .min(self.most),
-            Some(fails) => self.fits + (fails - self.fits) / 2,
-        };
-        (next > self.fits).then_some(next)
-    }
-
-    fn learn(&mut self, value: u64, fits: bool) {
-        if fits {
-            self.fits = value;
-        } else {
-            self.fails = Some(value);
-        }
-    }
-}
-
-/// Works the curve out in the background, a piece at a time; `current` says whether anyone still wants it.
-async fn work(
-    setting: &'static Setting,
-    scenario: Scenario,
-    tell: impl Fn(Curve),
-    current: impl Fn() -> bool,
-) {
-    let Value::Whole(now) = setting.value(&scenario) else {
-        return;
-    };
-    let mut curve = Curve {
-        now,
-        ..Curve::default()
-    };
-    for value in values(setting, now) {
-        browser::breathe().await;
-        if !current() {
-            return;
-        }
-        if let Some(estimate) = with(setting, &scenario, value) {
-            curve.usable = estimate.usable;
-            curve.points.push((value, estimate.device));
-        }
-    }
-    tell(curve.clone());
-    let mut search = Search::new(range(setting));
-    while let Some(value) = search.next().filter(|_| curve.usable.is_some()) {
-        browser::breathe().await;
-        if !current() {
-            return;
-        }
-        let fits =
-            with(setting, &scenario, value).is_some_and(|estimate| estimate.fits == Some(true));
-        search.learn(value, fits);
-    }
-    if curve.usable.is_some() {
-        let fits = search.fits >= range(setting).0;
-        curve.largest = if fits {
-            Largest::Value(search.fits)
-        } else {
-            Largest::Nothing
-        };
-    }
-    tell(curve);
-}
-
 #[component]
 pub fn Sweep() -> impl IntoView {
     let session = Session::current();
     let path = RwSignal::new("data.micro_batch");
-    let curve = RwSignal::new(Curve::default());
-    let wanted = StoredValue::new(0_u32);
-    let swept = move |scenario: &Scenario| {
-        let setting = settings::find(path.get_untracked());
-        setting.filter(|setting| setting.applies(scenario))
-    };
-    let start = move || {
-        let scenario = session
-            .answer
-            .with_untracked(|answer| (*answer.scenario).clone());
-        let Some(setting) = swept(&scenario) else {
-            return;
-        };
-        let mine = wanted.get_value();
-        let tell = move |found| {
-            curve.try_set(found);
-        };
-        spawn_local(work(setting, scenario, tell, move || {
-            wanted.try_get_value() == Some(mine)
-        }));
-    };
-    // The curve is worked out while the person is not typing: what is under way ends at the next key.
-    once_rested(150, start, move |_| {
-        session.answer.with(|_| ());
-        path.track();
-        wanted.update_value(|number| *number = number.wrapping_add(1));
-        true
+    let helper = Helper::new(KIND.id);
+    follow(session, helper, || true, move || path.get().into());
+    // The curve before stays until the next is known: nothing beside it moves.
+    let curve = memo_after(move |before: Option<&Curve>| {
+        let read = helper.reply.with(|reply| Curve::read(&reply.lines));
+        read.or_else(|| before.cloned()).unwrap_or_default()
     });
     let setting = move || settings::find(path.get());
     let paths = memo(move || {
@@ -252,7 +87,7 @@ pub fn Sweep() -> impl IntoView {
     view! {
         <section class="panel" class:stale=move || session.stale.get() aria-labelledby="sweep-title">
             <header>
-                <h2 id="sweep-title">"Memory on the device against"</h2>
+                <h3 id="sweep-title">"Memory on the device against"</h3>
                 <select
                     class="plain"
                     aria-labelledby="sweep-title"
@@ -284,7 +119,7 @@ pub fn Sweep() -> impl IntoView {
 #[component]
 fn Plot(
     setting: Signal<Option<&'static Setting>>,
-    curve: RwSignal<Curve>,
+    curve: Memo<Curve>,
     drawing: Memo<Option<String>>,
 ) -> impl IntoView {
     let session = Session::current();
@@ -339,7 +174,7 @@ fn Plot(
                 on:pointermove=point
                 on:pointerleave=move |_| pointed.set(None)
             >
-                <Drawing svg=drawing/>
+                <Drawing svg=drawing size/>
                 <svg class="overlay">
                     <line class="cursor" y1="0" y2="100%" x1=cursor x2=cursor></line>
                 </svg>
@@ -388,10 +223,7 @@ fn readout(setting: &Setting, curve: &Curve, at: usize, units: UnitStyle) -> Opt
 
 /// The largest value that fits, and a button that takes it.
 #[component]
-fn LargestThatFits(
-    setting: Signal<Option<&'static Setting>>,
-    curve: RwSignal<Curve>,
-) -> impl IntoView {
+fn LargestThatFits(setting: Signal<Option<&'static Setting>>, curve: Memo<Curve>) -> impl IntoView {
     let session = Session::current();
     let largest = memo(move || curve.with(|curve| (curve.largest, curve.now)));
     let said = move || largest_text(setting.get()?, largest.get().0);
@@ -487,34 +319,6 @@ fn largest_text(setting: &Setting, largest: Largest) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_search_finds_the_largest_that_fits() {
-        for largest in [0, 1, 2, 3, 7, 8, 100, 4095, 5000] {
-            let mut search = Search::new((1, 5000));
-            let mut tries = 0;
-            while let Some(value) = search.next() {
-                assert!((1..=5000).contains(&value));
-                search.learn(value, value <= largest);
-                tries += 1;
-            }
-            assert_eq!(search.fits, largest);
-            assert!(tries < 30, "{tries}");
-        }
-    }
-
-    #[test]
-    fn values_hold_the_present_one_and_stay_in_range() {
-        let batch = settings::find("data.micro_batch").unwrap();
-        let check = |now, expected: &[u64]| assert_eq!(values(batch, now), expected);
-        check(1, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]);
-        check(24, &[4, 8, 12, 16, 20, 24, 28, 32, 36, 40, 44, 48]);
-        for now in [1, 5, 13, 999, 1_000_000] {
-            let all = values(batch, now);
-            assert!(all.contains(&now) && all.iter().all(|value| (1..=1_000_000).contains(value)));
-            assert!(all.len() <= 13);
-        }
-    }
 
     #[test]
     fn the_nearest_point_is_read_out() {
