@@ -8,7 +8,7 @@ use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
 use crate::scenario::network::Recording;
 use crate::scenario::{Case, Objective, Parallelism, Problem, Sampler, Scenario};
-use crate::step::{self, Detail, Run, RunPlan};
+use crate::step::{self, Detail, FEWEST_PASSES, Run, RunPlan};
 use crate::tape::Machine;
 use crate::units::Bytes;
 
@@ -45,6 +45,15 @@ impl<'a> Engine<'a> {
     pub fn first_steps(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(RunPlan {
             detail,
+            ..self.with_interludes(RunPlan::first_steps(STEPS))
+        })
+    }
+
+    /// The same, of as few micro-batches as show every state of the memory.
+    pub fn fewest_first_steps(&self, detail: Detail) -> Result<Run, Unsupported> {
+        self.run(RunPlan {
+            detail,
+            passes: FEWEST_PASSES,
             ..self.with_interludes(RunPlan::first_steps(STEPS))
         })
     }

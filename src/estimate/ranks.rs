@@ -91,8 +91,14 @@ impl FirstSteps {
 pub fn first_steps(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
     /// Events of all steps, each layer's told: a replay takes a second for some five million.
     const MOST_EVENTS: usize = 4_000_000;
-    let run = Engine::of(case)?.first_steps(detail)?;
-    if Expansion::new(&run.trace).count(0, run.trace.events.len()) > MOST_EVENTS {
+    let replayable =
+        |run: &Run| Expansion::new(&run.trace).count(0, run.trace.events.len()) <= MOST_EVENTS;
+    let engine = Engine::of(case)?;
+    let mut run = engine.first_steps(detail)?;
+    if !replayable(&run) {
+        run = engine.fewest_first_steps(detail)?;
+    }
+    if !replayable(&run) {
         return Err(Unsupported::TooMuchWork);
     }
     let settings = alloc_conf::settings(&case.scenario.runtime);

@@ -25,7 +25,7 @@ mod laws;
 use crate::nets::Net;
 use crate::scenario::{Data, Training};
 use crate::tape::{Machine, Trace};
-pub use plan::{Detail, ModelMode, RunPlan, foldable};
+pub use plan::{Detail, FEWEST_PASSES, ModelMode, RunPlan, foldable};
 use training::TrainingLoop;
 pub use turns::{Turn, one_by_one};
 

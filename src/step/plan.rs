@@ -7,10 +7,19 @@ use crate::parallel::World;
 use crate::scenario::{Kernels, Training};
 use crate::tape::{Folding, Machine};
 
+/// So many micro-batches show every state that the memory can be in, and how the allocator's blocks settle.
+pub const MOST_PASSES: u64 = 8;
+
+/// So few show every state where more would be too much work: the first makes the gradients, the second adds to them, and the
+/// last completes them.
+pub const FEWEST_PASSES: u64 = 3;
+
 /// How much of a training run is made, and what is recorded of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunPlan {
     pub steps: u32,
+    /// Micro-batches of each step that are run, at most; the first of them and the last. The others hold their inputs.
+    pub passes: u64,
     /// The optimizer's states exist before the first step, so that one step shows what every later one needs.
     pub warm: bool,
     /// Which equal layers are run once for all.
@@ -55,6 +64,7 @@ impl RunPlan {
     pub const fn first_steps(steps: u32) -> Self {
         Self {
             steps,
+            passes: MOST_PASSES,
             warm: false,
             folding: Folding::FromSecond,
             vllm: 0,

@@ -7,6 +7,7 @@ use super::ema::Average;
 use super::hooks::Hooks;
 use super::optimizer::{self, OptimizerState};
 use super::pipeline::{self, Passes};
+use super::plan::{FEWEST_PASSES, MOST_PASSES};
 use super::scaler::GradScaler;
 use super::wrapper::{Pass, Wrapper};
 use super::{
@@ -23,9 +24,6 @@ use crate::scenario::{
 };
 use crate::tape::{Category, DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
-/// Micro-batches of a step that are run: they show every state the memory can be in.
-const MOST_PASSES: u64 = 8;
-
 /// A model with all that trains it.
 pub struct TrainingLoop<'a> {
     net: &'a dyn Net,
@@ -33,6 +31,8 @@ pub struct TrainingLoop<'a> {
     training: &'a Training,
     plan: RunPlan,
     pipeline: Option<Pipeline>,
+    /// Micro-batches of a step that are run: the first of them, and the last.
+    passes: u64,
     tape: Tape,
     cx: Cx,
     model: Model,
@@ -116,7 +116,7 @@ impl<'a> TrainingLoop<'a> {
         let cx = Cx::new(tape.clone(), Rc::new(env));
         let model = construct(net, &cx, data);
         // Each pass is a forward and a backward, in the first step and in the second.
-        let passes = training.accumulation.clamp(1, MOST_PASSES);
+        let passes = training.accumulation.clamp(1, FEWEST_PASSES);
         tape.foresee(passes.saturating_mul(2 * u64::from(plan.steps.min(2))));
         let vllm = (plan.vllm > 0 && !training.task.vllm_sleep)
             .then(|| tape.setting_up(|| vllm(&tape, plan.vllm)));
@@ -130,6 +130,7 @@ impl<'a> TrainingLoop<'a> {
             training,
             plan,
             pipeline,
+            passes: training.accumulation.clamp(1, plan.passes),
             tape,
             cx,
             wrappers,
@@ -181,12 +182,18 @@ impl<'a> TrainingLoop<'a> {
             return self.update(step);
         }
         let mut flights: Vec<Option<Flight>> = batches.iter().map(|_| None).collect();
+        let mut before_second = 0;
         for turn in one_by_one(batches.len()) {
             if self.exceeds_budget() {
                 return;
             }
             match turn {
+                Turn::Forward(place) | Turn::Backward(place)
+                    if !self.is_run(place, batches.len()) => {}
                 Turn::Forward(place) => {
+                    if place == 1 {
+                        before_second = self.tape.made();
+                    }
                     if let Some((batch, flight)) = batches.get(place).zip(flights.get_mut(place)) {
                         *flight = Some(self.forward(Pass::of(step, place, batches.len()), batch));
                     }
@@ -195,6 +202,9 @@ impl<'a> TrainingLoop<'a> {
                     if let Some(flight) = flights.get_mut(place).and_then(Option::take) {
                         self.backward(Pass::of(step, place, batches.len()), flight);
                     }
+                    if (step, place) == (0, 1) {
+                        self.run_what_is_affordable(self.tape.made() - before_second);
+                    }
                 }
             }
         }
@@ -202,6 +212,23 @@ impl<'a> TrainingLoop<'a> {
         if step + 1 == self.plan.steps {
             self.after_last(step);
         }
+    }
+
+    /// Whether the micro-batch at `place` of so many is run.
+    fn is_run(&self, place: usize, count: usize) -> bool {
+        (place as u64) + 1 < self.passes || place + 1 == count
+    }
+
+    /// After two micro-batches of the first step: leaves out what the budget does not allow, where a further one makes so many
+    /// tensors. From the second on they are equal, but for what the last one completes.
+    fn run_what_is_affordable(&mut self, further: u64) {
+        let steps = u64::from(self.plan.steps.max(1));
+        let all = self.tape.may_make().saturating_add(2 * further);
+        // A tenth of it is for the optimizer.
+        let affordable = (all - all / 10) / further.saturating_mul(steps).max(1);
+        self.passes = affordable
+            .clamp(FEWEST_PASSES, MOST_PASSES)
+            .min(self.passes);
     }
 
     /// The batches of one step. All are on the device before the first forward; beyond a few, which show every state the

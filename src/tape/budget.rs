@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::{Core, Tape};
+use super::Tape;
 
 /// The most tensors that one run may create, as recorded: a folded row counts once. The largest models of the catalogue
 /// create a tenth of it.
@@ -35,11 +35,20 @@ impl Tape {
         self.0.budget.is_spent()
     }
 
+    /// The tensors that the run has made.
+    pub fn made(&self) -> u64 {
+        self.0.budget.made.get().into()
+    }
+
+    /// How many more it may make.
+    pub fn may_make(&self) -> u64 {
+        u64::from(MOST).saturating_sub(self.made())
+    }
+
     /// Spends the budget at once, before the run, if this many passes over what was declared would exceed it.
     pub fn foresee(&self, often: u64) {
-        let Core { budget, .. } = &*self.0;
-        if u64::from(budget.made.get()).saturating_mul(often) > u64::from(MOST) {
-            budget.spent.set(true);
+        if self.made().saturating_mul(often) > u64::from(MOST) {
+            self.0.budget.spent.set(true);
         }
     }
 }
