@@ -1,9 +1,14 @@
 //! What comes from a link, a file or a paste: bounded work, no panic, whatever it asks for.
 
+use std::collections::BTreeSet;
+
+use headroom::allocator::{Card, Request, Settings, replay, smallest_card};
+use headroom::catalog;
 use headroom::estimate::{Unsupported, quick_peak};
-use headroom::scenario::{Scenario, settings};
+use headroom::scenario::{Scenario, presets, settings};
 use headroom::share;
 use headroom::strategy::doctor::{Findings, diagnose};
+use headroom::units::Bytes;
 
 #[test]
 fn a_short_text_cannot_ask_for_endless_work() {
@@ -65,5 +70,113 @@ fn every_number_has_one_text_that_reads_as_itself() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn no_size_of_any_network_overflows() {
+    const SIZES: [u64; 5] = [0, 1, 1_000, 10_000_000, 1_000_000_000_000_000];
+    // One model of each architecture: its forward function is the same for all. Each size at each value, and again with all
+    // others as large, so that their products are.
+    let mut seen = BTreeSet::new();
+    let mut firsts: Vec<&catalog::ModelEntry> = catalog::models().iter().collect();
+    firsts.retain(|model| seen.insert(model.arch));
+    let every_size = |model: &catalog::ModelEntry| {
+        let names: Vec<&str> = model.sizes().into_iter().map(|(name, _)| name).collect();
+        let check = |dims: &[(&str, u64)]| {
+            let mut scenario = Scenario::default();
+            scenario.model.id = model.id.into();
+            let dims = dims.iter().map(|(name, size)| ((*name).to_string(), *size));
+            scenario.model.dims = dims.collect();
+            // A number or a reason; overflow checks are on in tests.
+            let _ = quick_peak(&scenario);
+        };
+        for size in SIZES {
+            names.iter().for_each(|name| check(&[(name, size)]));
+            let all: Vec<(&str, u64)> = names.iter().map(|name| (*name, size)).collect();
+            check(&all);
+        }
+    };
+    std::thread::scope(|threads| {
+        for part in firsts.chunks(firsts.len().div_ceil(4)) {
+            threads.spawn(move || part.iter().for_each(|model| every_size(model)));
+        }
+    });
+}
+
+#[test]
+fn mutated_links_are_read_or_refused() {
+    const LETTERS: &[u8] = b"&=,:;+-.%#0189eEvmxyz_[]{}\"' \xc3\xa9";
+    let links: Vec<String> = presets::all()
+        .iter()
+        .map(|preset| share::write(&preset.scenario()))
+        .collect();
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut below = |most: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % most.max(1) as u64) as usize
+    };
+    for _ in 0..6_000 {
+        let mut bytes = links[below(links.len())].clone().into_bytes();
+        for _ in 0..1 + below(6) {
+            let at = below(bytes.len());
+            let letter = LETTERS[below(LETTERS.len())];
+            match below(4) {
+                0 => bytes[at] = letter,
+                1 => bytes.insert(at, letter),
+                2 => bytes.truncate(at + 1),
+                _ => {
+                    let piece = bytes[at..(at + 1 + below(20)).min(bytes.len())].to_vec();
+                    let to = below(bytes.len());
+                    bytes.splice(to..to, piece);
+                }
+            }
+        }
+        let link = String::from_utf8_lossy(&bytes);
+        let scenario = share::read(&link).scenario;
+        // What was understood is a scenario with a link of its own.
+        let again = share::read(&share::write(&scenario));
+        assert_eq!(again.scenario, scenario, "{link}");
+    }
+}
+
+#[test]
+fn links_of_unknown_keys_name_a_few_and_count_the_rest() {
+    let keys: Vec<String> = (0..1_500).map(|key| format!("k{key}=1")).collect();
+    let problems = share::read(&format!("v=1&{}", keys.join("&"))).problems;
+    assert!(problems.len() <= 20, "{}", problems.len());
+    let all: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert!(all.join(" ").contains("14"), "{all:?}");
+}
+
+#[test]
+fn a_long_run_is_still_told_whether_it_runs_on_its_card() {
+    // Blocks of two sizes in turn, of which more and more stay: too many requests to replay them often.
+    let requests: Vec<Request> = (0..400_000)
+        .map(|at| {
+            let handle = (at / 2) as u32;
+            if at % 2 == 1 && handle % 64 != 0 {
+                return Request::Free { handle };
+            }
+            let bytes = Bytes::mib(if handle % 3 == 0 { 3 } else { 1 });
+            Request::Malloc {
+                handle,
+                bytes,
+                stream: 0,
+            }
+        })
+        .collect();
+    let settings = Settings::default();
+    let all = replay(&requests, &settings, Card::UNLIMITED)
+        .counters
+        .reserved
+        .peak;
+    for percent in [50, 90, 97, 98, 99, 100] {
+        let room = Bytes::mib(all.get() / 100 * percent >> 20);
+        let found = smallest_card(requests.iter().copied(), &settings, Some(room)).unwrap();
+        let runs = replay(&requests, &settings, Card::usable(room));
+        assert_eq!(found <= room, runs.failure.is_none(), "{room} {found}");
     }
 }

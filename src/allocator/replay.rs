@@ -44,32 +44,37 @@ pub fn replay(requests: &[Request], settings: &Settings, card: Card) -> Report {
 /// A little more memory may, in principle, lead the allocator into a worse arrangement; the card named is one on which
 /// they do succeed, found by bisection between what they allocate and what they would reserve without a limit.
 ///
-/// Of a run of many requests, the card is one that is a little larger.
+/// Of a run of many requests, the card is one that is a little larger; whether they succeed with the room of one's own card
+/// is still told exactly.
 pub fn smallest_card(
     requests: impl ExactSizeIterator<Item = Request> + Clone,
     settings: &Settings,
+    room: Option<Bytes>,
 ) -> Option<Bytes> {
     const MIB: u64 = 1 << 20;
+    let peaks = peak_over_all(requests.clone(), settings)?;
     let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
     let mut runs_on = |mib: u64| {
         allocator.set_card(Card::usable(Bytes::mib(mib)));
         allocator.reset();
         run(&mut allocator, requests.clone()).failure.is_none()
     };
-    let mut boundless = Allocator::new(settings.clone(), Card::UNLIMITED);
-    if run(&mut boundless, requests.clone()).failure.is_some() {
-        return None;
-    }
-    drop(boundless);
-    // Of a long run the card is found less exactly, rather than late.
-    let mut replays = MOST_REQUESTS / requests.len().max(1);
-    let peaks = peak_over_all(requests.clone(), settings);
-    let mut high = peaks.1.div_ceil(MIB);
-    while !runs_on(high) {
-        // A memory fraction makes part of the card unusable.
+    let (mut low, mut high) = (peaks.0 / MIB, peaks.1.div_ceil(MIB));
+    // A memory fraction makes part of the card unusable; any other card with what they reserve never refuses them.
+    while settings.memory_fraction.is_some() && !runs_on(high) {
         high = high.checked_mul(2).filter(|mib| *mib < 1 << 41)?;
     }
-    let mut low = peaks.0 / MIB;
+    // Of a long run the card is found less exactly, rather than late.
+    let mut replays = MOST_REQUESTS / requests.len().max(1);
+    let needed = u64::BITS - high.saturating_sub(low).leading_zeros();
+    let own = room.map(|room| room.get() / MIB);
+    if let Some(own) = own.filter(|own| replays < needed as usize && (low..high).contains(own)) {
+        if runs_on(own) {
+            high = own;
+        } else {
+            low = own + 1;
+        }
+    }
     while low < high && replays > 0 {
         replays -= 1;
         let middle = low + (high - low) / 2;
@@ -82,8 +87,8 @@ pub fn smallest_card(
     Some(Bytes::mib(high))
 }
 
-/// Requests that are replayed to narrow a card down.
-const MOST_REQUESTS: usize = 60_000_000;
+/// Requests that are replayed to narrow a card down: a tenth of a second's.
+const MOST_REQUESTS: usize = 2_000_000;
 
 pub(super) fn run(allocator: &mut Allocator, requests: impl Iterator<Item = Request>) -> Report {
     for (place, request) in requests.enumerate() {
@@ -116,19 +121,19 @@ fn apply(allocator: &mut Allocator, request: Request) -> Result<(), Oom> {
     Ok(())
 }
 
-/// Allocated and reserved peaks whatever resets lie between.
-fn peak_over_all(requests: impl Iterator<Item = Request>, settings: &Settings) -> (u64, u64) {
+/// Allocated and reserved peaks whatever resets lie between; `None` where a request fails on a card without a limit.
+fn peak_over_all(
+    requests: impl Iterator<Item = Request>,
+    settings: &Settings,
+) -> Option<(u64, u64)> {
     let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
     for request in requests.filter(|request| *request != Request::ResetPeaks) {
-        // Without a limit nothing fails that did not fail before.
-        if apply(&mut allocator, request).is_err() {
-            break;
-        }
+        apply(&mut allocator, request).ok()?;
     }
     let Counters {
         allocated,
         reserved,
         ..
     } = allocator.counters();
-    (allocated.peak.get(), reserved.peak.get())
+    Some((allocated.peak.get(), reserved.peak.get()))
 }

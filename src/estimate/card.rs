@@ -23,8 +23,10 @@ pub struct SmallestCard {
 /// Replays the run on smaller and smaller cards; `None` if it runs on none.
 pub(super) fn smallest(case: &Case, trace: &Trace) -> Option<SmallestCard> {
     let settings = alloc_conf::settings(&case.scenario.runtime);
-    let allocator = smallest_card(Events::of(trace).requests(), &settings)?;
-    let usable = allocator + device::overhead(case);
+    let overhead = device::overhead(case);
+    let room = device::usable(case).map(|usable| usable - overhead);
+    let allocator = smallest_card(Events::of(trace).requests(), &settings, room)?;
+    let usable = allocator + overhead;
     Some(SmallestCard {
         allocator,
         usable,
