@@ -51,44 +51,59 @@ pub fn smallest_card(
     settings: &Settings,
     room: Option<Bytes>,
 ) -> Option<Bytes> {
-    const MIB: u64 = 1 << 20;
-    let peaks = peak_over_all(requests.clone(), settings)?;
-    let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
-    let mut runs_on = |mib: u64| {
-        allocator.set_card(Card::usable(Bytes::mib(mib)));
-        allocator.reset();
-        run(&mut allocator, requests.clone()).failure.is_none()
+    let (allocated, reserved) = peak_over_all(requests.clone(), settings)?;
+    let mut cards = Cards {
+        allocator: Allocator::new(settings.clone(), Card::UNLIMITED),
+        requests,
+        left: MOST_REQUESTS,
     };
-    let (mut low, mut high) = (peaks.0 / MIB, peaks.1.div_ceil(MIB));
-    // A memory fraction makes part of the card unusable; any other card with what they reserve never refuses them.
-    while settings.memory_fraction.is_some() && !runs_on(high) {
+    let mut low = allocated / MIB;
+    let mut high = reserved.div_ceil(MIB);
+    while !cards.run_on(high) {
+        // A memory fraction makes part of the card unusable.
         high = high.checked_mul(2).filter(|mib| *mib < 1 << 41)?;
     }
-    // Of a long run the card is found less exactly, rather than late.
-    let mut replays = MOST_REQUESTS / requests.len().max(1);
-    let needed = u64::BITS - high.saturating_sub(low).leading_zeros();
-    let own = room.map(|room| room.get() / MIB);
-    if let Some(own) = own.filter(|own| replays < needed as usize && (low..high).contains(own)) {
-        if runs_on(own) {
-            high = own;
-        } else {
-            low = own + 1;
-        }
-    }
-    while low < high && replays > 0 {
-        replays -= 1;
+    while low < high && cards.left > 0 {
         let middle = low + (high - low) / 2;
-        if runs_on(middle) {
+        if cards.run_on(middle) {
             high = middle;
         } else {
             low = middle + 1;
         }
     }
+    // Where the search ended early, whether one's own card does is still worth a replay.
+    let own = room.map(|room| room.get() / MIB);
+    if let Some(own) = own.filter(|own| (low..high).contains(own))
+        && cards.run_on(own)
+    {
+        high = own;
+    }
     Some(Bytes::mib(high))
 }
 
-/// Requests that are replayed to narrow a card down: a tenth of a second's.
-const MOST_REQUESTS: usize = 2_000_000;
+const MIB: u64 = 1 << 20;
+/// Requests that are replayed to narrow a card down.
+const MOST_REQUESTS: usize = 6_000_000;
+
+/// Replays of the same requests on different cards.
+struct Cards<R> {
+    allocator: Allocator,
+    requests: R,
+    /// How many more requests may be replayed before the search ends.
+    left: usize,
+}
+
+impl<R: ExactSizeIterator<Item = Request> + Clone> Cards<R> {
+    /// Whether the requests succeed on a card of so many MiB.
+    fn run_on(&mut self, mib: u64) -> bool {
+        self.allocator.set_card(Card::usable(Bytes::mib(mib)));
+        self.allocator.reset();
+        let report = run(&mut self.allocator, self.requests.clone());
+        let replayed = report.failure.map_or(self.requests.len(), |(at, _)| at);
+        self.left = self.left.saturating_sub(replayed);
+        report.failure.is_none()
+    }
+}
 
 pub(super) fn run(allocator: &mut Allocator, requests: impl Iterator<Item = Request>) -> Report {
     for (place, request) in requests.enumerate() {

@@ -1,10 +1,14 @@
 //! Reading what others wrote. Nothing read is trusted: every problem is a value, and sizes are bounded.
 
+#[cfg(feature = "cli")]
+mod command;
 pub mod config;
 pub mod deepspeed;
 pub mod lightning;
 mod pattern;
 pub mod recorded;
+#[cfg(feature = "cli")]
+mod shell;
 pub mod snapshot;
 #[cfg(feature = "cli")]
 mod systems;
@@ -12,9 +16,6 @@ mod take;
 pub mod tools;
 pub mod torchtune;
 pub mod unsloth;
-
-#[cfg(feature = "cli")]
-pub use systems::script;
 
 use crate::document::Document;
 use crate::scenario::{Problem, Scenario, document};
@@ -95,6 +96,9 @@ const WITHOUT_EFFECT: &[&str] = &[
 /// Parts of keys that add or remove tensors.
 const WITH_EFFECT: &[&str] = &[
     "plugin",
+    "tuner",
+    "stage",
+    "freeze_",
     "quant",
     "fsdp",
     "deepspeed",
@@ -151,6 +155,12 @@ pub fn linked(text: &str) -> Option<Imported> {
         problems: opened.problems,
         ..Imported::default()
     })
+}
+
+/// What a shell script trains, where it calls a program whose flags are known.
+#[cfg(feature = "cli")]
+pub fn script(text: &str) -> Option<Imported> {
+    systems::script(text).or_else(|| command::script(text))
 }
 
 /// The scenario of a document, whichever program wrote it.

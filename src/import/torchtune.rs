@@ -8,14 +8,21 @@ use crate::export;
 
 /// Whether the document is such a file.
 pub fn recognises(document: &Document) -> bool {
-    let model = document.get("model");
-    model.is_some_and(|model| model.get("_component_").is_some())
+    let component = |key: &str| {
+        let group = document.get(key)?;
+        group.get("_component_")
+    };
+    // Recipes of PPO have a policy in place of the model.
+    component("model").is_some() || component("tokenizer").is_some()
 }
 
 /// The default scenario with what the file says.
 pub fn read(document: &Document) -> Imported {
     let mut take = Take::new(document);
     take.trainer("torchtune");
+    if document.get("model").is_none() {
+        take.model("model._component_", "", None);
+    }
     model(&mut take);
     take.copy("batch_size", "data.micro_batch");
     take.copy("gradient_accumulation_steps", "training.accumulation");

@@ -2,12 +2,11 @@
 
 mod flags;
 mod programs;
-mod shell;
 mod yaml;
 
 pub use yaml::{read, recognises};
 
-use super::Imported;
+use super::{Imported, shell};
 use crate::scenario::{Problem, Scenario, presets, settings};
 use programs::PROGRAMS;
 
@@ -35,6 +34,15 @@ pub fn script(text: &str) -> Option<Imported> {
     flags::environment(&mut read, &command.environment);
     flags::read(&mut read, program, after.get(1..).unwrap_or_default());
     Some(read.imported)
+}
+
+/// The allocator's settings in a command's environment.
+pub(super) fn allocator(imported: &mut Imported, variables: &[(String, String)]) {
+    let mut read = Read {
+        imported: std::mem::take(imported),
+    };
+    flags::environment(&mut read, variables);
+    *imported = read.imported;
 }
 
 /// A system's scenario while its file is read.

@@ -21,6 +21,10 @@ pub const COPIES: &[(&str, &str)] = &[
     ("save_total_limit", "runtime.save_keep"),
     ("tensor_parallel_size", "parallel.tp"),
     ("context_parallel_size", "parallel.cp"),
+    ("tensor_model_parallel_size", "parallel.tp"),
+    ("pipeline_model_parallel_size", "parallel.pp"),
+    ("expert_model_parallel_size", "parallel.ep"),
+    ("global_batch_size", "data.global_batch"),
 ];
 
 /// The same, where there are adapters.
@@ -116,7 +120,6 @@ pub const WITHOUT_EFFECT: &[&str] = &[
     "save_strategy",
     "saves_per_epoch",
     "seed",
-    "stage",
     "strict",
     "template",
     "tf32",

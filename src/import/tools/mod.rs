@@ -13,6 +13,7 @@ use crate::document::Document;
 use keys::{ADAPTERS, COPIES, PRECISION, SWITCHES, WITHOUT_EFFECT};
 use parts::{
     attention, checkpointing, every_linear, four_bits, layout, lengths, liger, loss_type, model,
+    objective,
 };
 use words::{optimizer, precision};
 
@@ -41,8 +42,13 @@ pub fn read(document: &Document) -> Imported {
     let mut take = Take::new(document);
     let mut switches: Vec<bool> = Vec::new();
     for key in SWITCHES {
-        let value = take.value(key);
-        switches.extend(value.map(adapters));
+        let Some(value) = take.value(key) else {
+            continue;
+        };
+        match adapters(value) {
+            Some(on) => switches.push(on),
+            None => take.leave(key),
+        }
     }
     let ranked = ["lora_r", "lora_rank"]
         .iter()
@@ -55,6 +61,11 @@ pub fn read(document: &Document) -> Imported {
         take.trainer(id);
     }
     model(&mut take);
+    let swift = document.get("tuner_type").is_some() || document.get("train_type").is_some();
+    if swift || document.get("trainer").is_some() {
+        // Where ms-swift is told nothing (its docs, Command-line-parameters.md).
+        take.set("data.micro_batch", "1");
+    }
     for (key, field) in COPIES {
         take.copy(key, field);
     }
@@ -71,13 +82,18 @@ pub fn read(document: &Document) -> Imported {
             _ => take.copy(key, field),
         }
     }
-    if has_adapters && document.get("finetuning_type").is_some() {
-        // What LLaMA-Factory takes where nothing is said.
+    if has_adapters && (swift || document.get("finetuning_type").is_some()) {
+        // What LLaMA-Factory and ms-swift take where nothing is said.
         if !ranked {
             take.set("training.lora.rank", "8");
         }
-        if document.get("lora_target").is_none() {
-            every_linear(&mut take, "lora_target");
+        let target = if swift {
+            "target_modules"
+        } else {
+            "lora_target"
+        };
+        if document.get(target).is_none() {
+            every_linear(&mut take, target);
         }
     }
     if take.switch("lora_target_linear") == Some(true) && has_adapters {
@@ -100,8 +116,21 @@ pub fn read(document: &Document) -> Imported {
     liger(&mut take);
     lengths(&mut take);
     layout(&mut take);
+    objective(&mut take);
+    if swift && document.get("gradient_accumulation_steps").is_none() {
+        // As many as make an effective batch of 16.
+        let scenario = &take.imported.scenario;
+        let at_once =
+            u64::from(scenario.hardware.gpus.max(1)).saturating_mul(scenario.data.micro_batch);
+        let steps = 16_u64.div_ceil(at_once.max(1));
+        take.set("training.accumulation", &steps.to_string());
+    }
     match take.text("save_strategy") {
-        Some("steps") | None => take.copy("save_steps", "runtime.save_every"),
+        // A fraction of all steps says no number of them.
+        Some("steps") | None => match take.value("save_steps") {
+            Some(Document::Number(_)) | None => {}
+            Some(_) => take.copy("save_steps", "runtime.save_every"),
+        },
         Some(_) => {
             take.value("save_steps");
         }
@@ -118,7 +147,9 @@ pub fn read(document: &Document) -> Imported {
 /// The tool that a file is written for, by the keys that only it has; accelerate's own file leaves it open.
 fn trainer(document: &Document) -> Option<&'static str> {
     let has = |key: &str| document.get(key).is_some();
-    if has("base_model") {
+    if document.get("trainer") == Some(&"megatron".into()) {
+        Some("megatron")
+    } else if has("base_model") {
         Some("axolotl")
     } else if has("finetuning_type") || has("cutoff_len") {
         Some("llama-factory")
@@ -131,11 +162,16 @@ fn trainer(document: &Document) -> Option<&'static str> {
     }
 }
 
-fn adapters(value: &Document) -> bool {
+/// Whether there are adapters; `None` where the word is for others than those that are modelled.
+fn adapters(value: &Document) -> Option<bool> {
     match value {
-        Document::Bool(it) => *it,
-        Document::Text(it) => matches!(it.as_str(), "lora" | "qlora"),
-        _ => false,
+        Document::Bool(it) => Some(*it),
+        Document::Text(it) => match it.as_str() {
+            "lora" | "qlora" => Some(true),
+            "full" | "" => Some(false),
+            _ => None,
+        },
+        _ => Some(false),
     }
 }
 

@@ -5,7 +5,7 @@ use super::super::take::Take;
 use crate::catalog::{self, ModelCategory, ModelEntry};
 use crate::document::Document;
 use crate::estimate;
-use crate::scenario::{Case, Parallelism};
+use crate::scenario::{Case, LossKernel, Parallelism};
 
 /// The catalogue's id of a model that the hub knows by this name.
 pub fn model(take: &mut Take) {
@@ -155,6 +155,78 @@ pub fn loss_type(take: &mut Take) {
     }
 }
 
+/// What the model is trained to do, where it is a language model: LLaMA-Factory's `stage`, Axolotl's `rl`, ms-swift's
+/// `rlhf_type`.
+pub fn objective(take: &mut Take) {
+    let case = Case::of(&take.imported.scenario);
+    let language = |model: &ModelEntry| model.category == ModelCategory::Decoders;
+    let language = case.model.is_some_and(language);
+    for key in ["rl", "rlhf_type", "stage"] {
+        let Some(word) = take.text(key) else { continue };
+        let found = match word {
+            "pt" | "sft" => continue,
+            _ if !language => None,
+            "dpo" | "ipo" if key == "stage" => match take.text("pref_loss") {
+                Some("orpo") => Some("orpo"),
+                Some("simpo") => Some("simpo"),
+                _ => Some("dpo"),
+            },
+            "dpo" | "ipo" => Some("dpo"),
+            "rm" | "reward" => Some("reward"),
+            "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "ppo" | "gkd" => Some(word),
+            _ => None,
+        };
+        let Some(found) = found else {
+            take.leave(key);
+            continue;
+        };
+        let problems = take.imported.scenario.check().len();
+        let before = take.imported.scenario.training.clone();
+        take.set("task.objective", found);
+        if before.loss == LossKernel::LigerLinear {
+            take.set("task.head", "liger");
+        }
+        // The task brings its own.
+        take.set("training.loss", "library");
+        if found == "grpo" || found == "rloo" {
+            sampling(take);
+        }
+        // How a task's models are divided among GPUs, and its teacher, may not be modelled or known.
+        if take.imported.scenario.check().len() > problems {
+            take.imported.scenario.training = before;
+            take.leave(key);
+        }
+    }
+}
+
+/// How completions are sampled; Axolotl's keys are those of TRL below `trl`.
+fn sampling(take: &mut Take) {
+    for below in ["", "trl."] {
+        for (key, field) in [
+            ("num_generations", "task.generations"),
+            ("max_completion_length", "task.completion"),
+            ("max_prompt_length", "task.prompt"),
+            ("num_iterations", "task.iterations"),
+            ("vllm_gpu_memory_utilization", "task.vllm_share"),
+        ] {
+            take.copy(&format!("{below}{key}"), field);
+        }
+        if take.switch(&format!("{below}use_vllm")) == Some(true) {
+            let mode = take.text(&format!("{below}vllm_mode"));
+            let same = mode == Some("colocate");
+            let sampler = if same { "vllm" } else { "vllm-server" };
+            take.set("task.sampler", sampler);
+        }
+        match take.value(&format!("{below}sleep_level")) {
+            Some(Document::Int(level)) if *level > 0 => take.set("task.vllm_sleep", "on"),
+            _ => {}
+        }
+        if take.switch(&format!("{below}vllm_enable_sleep_mode")) == Some(true) {
+            take.set("task.vllm_sleep", "on");
+        }
+    }
+}
+
 /// How texts fill the rows of a batch.
 pub fn lengths(take: &mut Take) {
     let factory = take.value("cutoff_len").is_some();
@@ -201,6 +273,58 @@ fn enough_gpus(take: &mut Take) {
     }
 }
 
+/// What is said under `fsdp`: a switch, or transformers' words such as `full_shard auto_wrap`.
+fn fsdp_words(take: &mut Take) -> String {
+    match take.value("fsdp") {
+        Some(Document::Bool(true)) => "fsdp2".into(),
+        Some(Document::Text(words)) => words.to_ascii_lowercase(),
+        Some(Document::List(items)) => {
+            let word = |item: &Document| match item {
+                Document::Text(word) => Some(word.to_ascii_lowercase()),
+                _ => None,
+            };
+            let words: Vec<String> = items.iter().filter_map(word).collect();
+            words.join(" ")
+        }
+        _ => String::new(),
+    }
+}
+
+/// DeepSpeed's configuration: in the file itself, or another file, whose name says the stage and what lies on the host in
+/// Axolotl (`zero3_bf16_cpuoffload_all.json`), LLaMA-Factory (`ds_z2_offload_config.json`) and ms-swift (`zero3_offload`).
+fn deepspeed_by_name(take: &mut Take) {
+    deepspeed::zero(take, "deepspeed.zero_optimization.stage");
+    deepspeed::offload(
+        take,
+        "deepspeed.zero_optimization.offload_optimizer.device",
+        "deepspeed.zero_optimization.offload_param.device",
+    );
+    let Some(path) = take.text("deepspeed") else {
+        return;
+    };
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    let stage = ["zero", "_z", "stage"].iter().find_map(|mark| {
+        let (_, after) = name.split_once(mark)?;
+        after.trim_start_matches(['_', '-']).chars().next()
+    });
+    let strategy = match stage {
+        Some('0') => "ddp",
+        Some('1') => "zero1",
+        Some('2') => "zero2",
+        Some('3') => "zero3",
+        _ => return take.leave("deepspeed"),
+    };
+    take.set("parallel.strategy", strategy);
+    if name.contains("offload") {
+        let weights = stage == Some('3');
+        let what = if weights { "parameters" } else { "optimizer" };
+        take.set("parallel.offload", what);
+    }
+    let note =
+        format!("deepspeed: {strategy} is taken from the name {name}; the file was not read");
+    take.imported.notes.push(note);
+}
+
 /// How the GPUs share the work.
 pub fn layout(take: &mut Take) {
     let kind = take.text("distributed_type");
@@ -214,15 +338,37 @@ pub fn layout(take: &mut Take) {
         .value("fsdp_config.fsdp_version")
         .or_else(|| take.value("fsdp_version"));
     let version = version.or_else(|| take.value("fsdp_config.version"));
-    let fsdp = kind == Some("FSDP") || version.is_some() || take.switch("fsdp") == Some(true);
+    let words = fsdp_words(take);
+    let fsdp = kind == Some("FSDP") || version.is_some() || !words.is_empty();
     if fsdp {
-        let first = version == Some(&Document::Int(1));
-        take.set("parallel.strategy", if first { "fsdp1" } else { "fsdp2" });
+        // Accelerate's own files, and transformers' words, mean the first version unless they say another.
+        let unsaid = version.is_none() && (kind.is_some() || words.contains("shard"));
+        let first = version == Some(&Document::Int(1)) || unsaid;
+        let hybrid = words.contains("hybrid");
+        let strategy = match (hybrid, first) {
+            (true, _) => "hsdp",
+            (_, true) => "fsdp1",
+            _ => "fsdp2",
+        };
+        take.set("parallel.strategy", strategy);
+        if words.contains("grad_op") {
+            take.set("parallel.reshard", "off");
+        }
+        if words.contains("offload") {
+            take.set("parallel.offload", "parameters");
+        }
         for key in [
             "fsdp_config.fsdp_reshard_after_forward",
             "fsdp_config.reshard_after_forward",
+            "fsdp_config.fsdp_sharding_strategy",
         ] {
-            take.copy(key, "parallel.reshard");
+            match take.text(key) {
+                Some("FULL_SHARD") => take.set("parallel.reshard", "on"),
+                Some("SHARD_GRAD_OP") => take.set("parallel.reshard", "off"),
+                Some("HYBRID_SHARD") => take.set("parallel.strategy", "hsdp"),
+                Some(_) => take.leave(key),
+                None => take.copy(key, "parallel.reshard"),
+            }
         }
         for key in [
             "fsdp_config.fsdp_offload_params",
@@ -234,6 +380,7 @@ pub fn layout(take: &mut Take) {
             }
         }
     }
+    deepspeed_by_name(take);
     enough_gpus(take);
     if kind == Some("DEEPSPEED") && take.imported.scenario.parallel.strategy == Parallelism::Ddp {
         take.copy(

@@ -37,6 +37,7 @@ pub(super) fn precision(document: &Document, has_adapters: bool) -> Option<Preci
     let loads = |format: &str| [word("dtype"), word("torch_dtype")].contains(&format);
     let is_axolotl = document.get("base_model").is_some();
     let is_factory = document.get("finetuning_type").is_some();
+    let is_swift = document.get("tuner_type").is_some() || document.get("train_type").is_some();
     let bf16_weights = loads("bfloat16") || is_axolotl || (is_factory && has_adapters);
     let precision = if on("bfloat16") || on("pure_bf16") {
         Precision::Bf16
@@ -57,6 +58,10 @@ pub(super) fn precision(document: &Document, has_adapters: bool) -> Option<Preci
     } else {
         Precision::Fp32
     };
+    if is_swift && precision == Precision::Bf16 && loads("bfloat16") {
+        // `torch_dtype` loads the weights, and autocast follows it (ms-swift, arguments/base_args/base_args.py).
+        return Some(Precision::AmpBf16OnBf16);
+    }
     if is_axolotl && !given {
         // `bf16` is "auto" where a file says nothing (axolotl/utils/schemas/config.py).
         return Some(Precision::AmpBf16OnBf16);
