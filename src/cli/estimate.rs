@@ -4,7 +4,7 @@ use super::answer::{Answer, Refusal, band, name};
 use super::args::Args;
 use super::{ranks, what};
 use crate::document::Document;
-use crate::estimate::{Band, Disk, Estimate, Fit, Host, Prediction, SmallestCard};
+use crate::estimate::{Band, Disk, Doubt, Estimate, Fit, Host, Prediction, SmallestCard};
 use crate::scenario::{Scenario, stack};
 use crate::strategy;
 use crate::units::Bytes;
@@ -96,6 +96,10 @@ fn document(estimate: &Estimate) -> Document {
         .with("fits", estimate.fits)
         .with("growth", estimate.growth)
         .with("full_in_epoch", estimate.full_in_epoch)
+        .with(
+            "doubts",
+            Document::List(estimate.doubts.iter().map(of_doubt).collect()),
+        )
         .with("not_modelled", estimate.not_modelled.clone())
 }
 
@@ -147,6 +151,14 @@ fn batch(scenario: &Scenario) -> Document {
 }
 
 /// What the software brought.
+fn of_doubt(doubt: &Doubt) -> Document {
+    Document::new()
+        .with("about", doubt.about)
+        .with("below", doubt.below)
+        .with("above", doubt.above)
+        .with("settled_by", doubt.settled_by)
+}
+
 fn defaults(scenario: &Scenario) -> Document {
     let row = |default: &stack::Brought| {
         let (major, minor) = default.version;
@@ -242,6 +254,27 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
         ));
     }
     text.push_str(&beside(scenario, estimate));
+    if let Some(usable) = estimate
+        .usable
+        .filter(|usable| estimate.device.low <= *usable && *usable < estimate.device.high)
+    {
+        text.push_str(&format!(
+            "\nthe range reaches over the card's {usable}; it is made of:\n"
+        ));
+    } else if !estimate.doubts.is_empty() {
+        text.push_str("\nthe range is made of:\n");
+    }
+    for doubt in &estimate.doubts {
+        let Doubt {
+            about,
+            below,
+            above,
+            settled_by,
+        } = doubt;
+        text.push_str(&format!(
+            "  -{below} +{above}  {about}; settled by {settled_by}\n"
+        ));
+    }
     for missing in &estimate.not_modelled {
         text.push_str(&format!("not modelled: {missing}\n"));
     }

@@ -3,8 +3,8 @@
 use super::engine::{self, STEPS};
 use super::uncertainty::Uncertainty;
 use super::{
-    Category, Doubts, Estimate, Growth, Part, Peaks, Phase, Unsupported, alive_at, by_category,
-    by_module, device, divided, host, names, time,
+    Category, Doubt, Doubts, Estimate, Growth, Part, Peaks, Phase, Unsupported, alive_at,
+    by_category, by_module, device, divided, host, names, time,
 };
 use crate::nets::graph::Graph;
 use crate::order::{Map, sorted};
@@ -43,14 +43,15 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
     };
     let uncertainty = doubts.uncertainty();
     let allocated = uncertainty.band(Bytes::new(highest.bytes));
-    let reserved = Doubts {
+    let of_reserved = Doubts {
         reserved: true,
         ..doubts
-    }
-    .uncertainty()
-    .band(Bytes::new(peaks.reserved))
-    // More is in doubt of what is reserved, yet it is never less than what is allocated.
-    .at_least(allocated);
+    };
+    let reserved = of_reserved
+        .uncertainty()
+        .band(Bytes::new(peaks.reserved))
+        // More is in doubt of what is reserved, yet it is never less than what is allocated.
+        .at_least(allocated);
     let device = device::band(case, reserved);
     let usable = device::usable(case);
     let growth = Growth::of(scenario);
@@ -105,6 +106,7 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         growth: grown,
         full_in_epoch,
         fits: usable.map(|usable| device.expected + grown <= usable),
+        doubts: Doubt::all(of_reserved, Bytes::new(peaks.reserved), case),
         not_modelled: {
             let mut missing = not_modelled(run, uncertainty, scenario);
             missing.extend(unruled.into_iter().map(|(name, count)| {

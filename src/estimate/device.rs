@@ -1,7 +1,7 @@
 //! From what torch reserves to what the card must hold.
 
 use super::Band;
-use crate::catalog::{self, Process};
+use crate::catalog::{self, NamedOverhead, Process};
 use crate::scenario::{Case, Scenario};
 use crate::tape::Machine;
 use crate::units::Bytes;
@@ -19,6 +19,15 @@ pub fn machine(case: &Case) -> Machine {
 
 /// What `nvidia-smi` shows for the process: reserved, CUDA context, libraries, NCCL between several GPUs.
 pub fn band(case: &Case, reserved: Band) -> Band {
+    overheads(case).iter().fold(reserved, |band, part| Band {
+        low: band.low + part.overhead.low,
+        expected: band.expected + part.overhead.expected,
+        high: band.high + part.overhead.high,
+    })
+}
+
+/// What comes on top of what torch reserves, each by itself.
+pub fn overheads(case: &Case) -> Vec<NamedOverhead> {
     let process = Process {
         torch: case.scenario.stack.torch,
         os: case.scenario.hardware.os,
@@ -27,12 +36,6 @@ pub fn band(case: &Case, reserved: Band) -> Band {
         display: false,
     };
     catalog::overheads(case.gpu, process)
-        .iter()
-        .fold(reserved, |band, part| Band {
-            low: band.low + part.overhead.low,
-            expected: band.expected + part.overhead.expected,
-            high: band.high + part.overhead.high,
-        })
 }
 
 /// NCCL's communicators in one process: one for each group of the mesh that it is in, which all have buffers of their own.

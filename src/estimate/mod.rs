@@ -48,7 +48,7 @@ pub use prediction::{At, Prediction};
 pub use ranks::{QuickStep, RankMemory, quick_step};
 pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use size_distribution::{Collation, SizeDistribution, at_least_once};
-pub use uncertainty::Doubts;
+pub use uncertainty::{Doubt, Doubts};
 pub use unsupported::Unsupported;
 
 use crate::scenario::{Case, Scenario};

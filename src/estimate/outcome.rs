@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Disk, Host};
+use super::{Disk, Doubt, Host};
 use crate::tape::{Category, Phase};
 use crate::units::{Bytes, Flops};
 
@@ -112,6 +112,8 @@ pub struct Estimate {
     pub full_in_epoch: Option<u64>,
     /// Whether `device.expected` and what grows fit in `usable`; `None` where no GPU was named.
     pub fits: Option<bool>,
+    /// What the range of `device` is made of, the widest first.
+    pub doubts: Vec<Doubt>,
     /// What this estimate leaves out, in words.
     pub not_modelled: Vec<String>,
 }
