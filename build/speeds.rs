@@ -22,6 +22,18 @@ pub struct File {
     launch_us: Vec<Entry>,
     host_gbs: Vec<Entry>,
     links: Vec<Entry>,
+    network_linked_gbs: Vec<Entry>,
+    network_gbs: Vec<Entry>,
+    between_machines: Between,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Between {
+    measured_gbs: f64,
+    /// Sizes in MiB, and the share of the rate.
+    reached: Vec<(f64, f64)>,
+    sources: String,
 }
 
 #[derive(Deserialize)]
@@ -49,6 +61,8 @@ pub fn table(file: &File) -> Result<String, String> {
         ("LAUNCH_US", &file.launch_us),
         ("HOST_GBS", &file.host_gbs),
         ("LINKS", &file.links),
+        ("NETWORK_LINKED_GBS", &file.network_linked_gbs),
+        ("NETWORK_GBS", &file.network_gbs),
     ] {
         let _ = writeln!(rows, "pub static {name}: &[Row] = &[");
         for entry in entries {
@@ -64,5 +78,19 @@ pub fn table(file: &File) -> Result<String, String> {
         }
         rows.push_str("];\n");
     }
+    let Between {
+        measured_gbs,
+        reached,
+        sources: keys,
+    } = &file.between_machines;
+    let rises = |pair: &[(f64, f64)]| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1;
+    if !reached.windows(2).all(rises) {
+        return Err("between_machines.reached: sizes and shares must rise".into());
+    }
+    sources.set(keys, "between_machines")?;
+    let _ = writeln!(
+        rows,
+        "pub static BETWEEN_GBS: f64 = {measured_gbs:?};\npub static BETWEEN_MACHINES: &[(f64, f64)] = &{reached:?};"
+    );
     Ok(sources.table() + &rows)
 }

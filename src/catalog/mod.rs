@@ -20,5 +20,5 @@ pub use overhead::{
     overheads,
 };
 pub use sourced::{Confidence, Sourced};
-pub use speed::{Rate, Speeds, speeds};
+pub use speed::{Rate, Speeds, reached, speeds};
 pub use stack::{Fact, Stack, stack, stacks};

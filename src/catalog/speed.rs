@@ -58,6 +58,8 @@ pub struct Speeds {
     pub host: Rate,
     /// Between GPUs, one way, in a ring; `None` where nobody has said what the links do.
     pub links: Option<Rate>,
+    /// Each GPU's share of its machine's network cards, one way.
+    pub network: Rate,
     /// The data sheet's dense rate in 16 bits: what utilisation is counted against.
     pub peak_half: f64,
     pub peak_fp32: f64,
@@ -96,9 +98,37 @@ pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
         launch: of(table::LAUNCH_US).times(1e-6),
         host: pcie,
         links: Some(links.map_or(pcie, |links| of(table::LINKS).times(links))),
+        network: of(if links.is_some() {
+            table::NETWORK_LINKED_GBS
+        } else {
+            table::NETWORK_GBS
+        })
+        .times(1e9),
         peak_half,
         peak_fp32,
     })
+}
+
+/// The share of `rate`, the bytes a second of a machine's network cards together, that an all-reduce of so many bytes reaches
+/// between machines. Between the sizes that were measured it rises with their logarithm; below the smallest a message takes
+/// as long as that one, whatever it holds.
+pub fn reached(bytes: f64, rate: f64) -> f64 {
+    const MIB: f64 = 1_048_576.0;
+    let mib = bytes / MIB * (table::BETWEEN_GBS * 1e9) / rate.max(1.0);
+    let measured = table::BETWEEN_MACHINES;
+    let above = measured.iter().position(|(size, _)| mib < *size);
+    match above {
+        None => measured.last().map_or(1.0, |(_, share)| *share),
+        Some(0) => measured
+            .first()
+            .map_or(1.0, |(size, share)| share * (mib / size)),
+        Some(at) => {
+            let (Some(a), Some(b)) = (measured.get(at - 1), measured.get(at)) else {
+                return 1.0;
+            };
+            a.1 + (b.1 - a.1) * (mib / a.0).ln() / (b.0 / a.0).ln()
+        }
+    }
 }
 
 impl Speeds {
@@ -143,6 +173,7 @@ impl Speeds {
                 launch: NOTHING,
                 host: NOTHING,
                 links: None,
+                network: NOTHING,
                 peak_half: 1.0,
                 peak_fp32: 1.0,
             })
@@ -203,6 +234,7 @@ mod tests {
                 speeds.bandwidth,
                 speeds.launch,
                 speeds.host,
+                speeds.network,
             ] {
                 assert!(0.0 < rate.low && rate.low <= rate.expected, "{}", gpu.id);
                 assert!(rate.expected <= rate.high, "{}", gpu.id);
@@ -211,5 +243,21 @@ mod tests {
             assert!(speeds.products_half.expected <= speeds.peak_half);
         }
         assert!(known > 130, "{known}");
+    }
+
+    #[test]
+    fn longer_messages_reach_more_of_the_network() {
+        #[track_caller]
+        fn check(mib: f64, gbs: f64, expected: f64) {
+            let found = reached(mib * 1_048_576.0, gbs * 1e9);
+            assert!((found - expected).abs() < 1e-9, "{found}");
+        }
+        check(16.0, 400.0, 0.16);
+        check(8.0, 400.0, 0.08);
+        check(512.0, 400.0, 0.82);
+        check(128.0, 400.0, 0.48);
+        check(1e9, 400.0, 0.955);
+        // Half the rate takes as long for half the bytes.
+        check(256.0, 200.0, 0.82);
     }
 }

@@ -1,6 +1,6 @@
 //! What GPUs send each other in a step, and how long the links between them take for it.
 
-use crate::catalog::{Gpu, Rate, Speeds};
+use crate::catalog::{Rate, Speeds, reached};
 use crate::scenario::{Case, Checkpointing, Parallelism, Precision, Scenario, Schedule};
 use crate::step::Run;
 
@@ -27,20 +27,8 @@ struct Group {
 /// GPUs of one machine where nobody says how many machines there are: those of NVIDIA's DGX and HGX boards.
 const ON_A_MACHINE: u32 = 8;
 
-/// Bytes a second that each GPU's share of the network cards carries one way: DGX H100, H200 and B200 have 400 Gb/s a GPU, DGX
-/// A100 200 Gb/s, DGX-1 50 Gb/s (docs.nvidia.com/dgx: the user guides of each); g5.48xlarge has 100 Gb/s for eight cards without
-/// NVLink (aws.amazon.com/ec2/instance-types/g5).
-fn network(case: &Case) -> f64 {
-    let capability = case.capability().unwrap_or((0, 0));
-    let sheet = case.gpu.and_then(Gpu::data_sheet);
-    let linked = sheet.is_some_and(|sheet| sheet.nvlink.get().is_some());
-    match capability {
-        (9.., _) if linked => 50e9,
-        (8, _) if linked => 25e9,
-        _ if linked => 6.25e9,
-        _ => 1.5625e9,
-    }
-}
+/// Elements of a bucket of ZeRO's where nothing is said (`reduce_bucket_size`, deepspeed/runtime/zero/config.py).
+const ZERO_BUCKET: f64 = 5e8;
 
 /// All that this rank sends in a step.
 pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
@@ -50,7 +38,7 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         return sending;
     };
     let mesh = scenario.mesh();
-    let network = network(case);
+    let network = speeds.network;
     // Groups lie in this order, the first on neighbouring GPUs.
     let tensor = Group::of(scenario, mesh.tensor, 1);
     let before_context = mesh.tensor;
@@ -62,7 +50,10 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         mesh.data,
         before_shards.saturating_mul(mesh.shard),
     );
-    let over = |group: Group, bytes: f64| group.seconds(bytes, links, network);
+    // All that is sent, in messages of so many bytes.
+    let over =
+        |group: Group, bytes: f64, message: f64| group.seconds(bytes, message, links, network);
+    let layers_of_all = case.listed_size("layers").unwrap_or(1).max(1) as f64;
 
     let passes = scenario.training.accumulation.max(1) as f64;
     let half = !matches!(
@@ -79,11 +70,18 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
     match scenario.parallel.strategy {
         Parallelism::None => {}
         Parallelism::Ddp => {
-            sending.beside_backward = over(copies, 2.0 * trained * gradient);
+            const MIB: f64 = 1_048_576.0;
+            let bucket = (scenario.parallel.bucket_mb as f64 * MIB).min(trained * gradient);
+            sending.beside_backward = over(copies, 2.0 * trained * gradient, bucket);
         }
         Parallelism::Zero1 | Parallelism::Zero2 => {
-            sending.beside_backward = over(shards, trained * weight);
-            sending.alone = over(shards, trained * weight);
+            let bucket = match scenario.parallel.zero_bucket {
+                0 => ZERO_BUCKET,
+                elements => elements as f64,
+            };
+            let bucket = bucket.min(trained) * weight;
+            sending.beside_backward = over(shards, trained * weight, bucket);
+            sending.alone = over(shards, trained * weight, bucket);
         }
         Parallelism::Fsdp1 | Parallelism::Fsdp2 | Parallelism::Hsdp | Parallelism::Zero3 => {
             let gathers = if scenario.parallel.reshard { 2.0 } else { 1.0 };
@@ -92,11 +90,17 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
             } else {
                 1.0
             };
-            let gathered = over(shards, passes * gathers * all * weight);
-            let reduced = over(shards, reduces * trained * gradient);
+            // A layer is gathered at a time, and so are its gradients reduced.
+            let (layer, of_layer) = (
+                all * weight / layers_of_all,
+                trained * gradient / layers_of_all,
+            );
+            let gathered = over(shards, passes * gathers * all * weight, layer);
+            let reduced = over(shards, reduces * trained * gradient, of_layer);
             sending.beside_passes = sum(gathered, reduced);
             let shard = trained * gradient / shards.size;
-            sending.beside_backward = over(copies, 2.0 * shard);
+            let message = shard / layers_of_all;
+            sending.beside_backward = over(copies, 2.0 * shard, message);
         }
     }
     let hidden = case.listed_size("hidden").unwrap_or(0) as f64;
@@ -111,20 +115,24 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         );
         let reductions = if again { 6.0 } else { 4.0 };
         let bytes = passes * layers * reductions * 2.0 * state;
-        sending.alone = sum(sending.alone, over(tensor, bytes));
+        sending.alone = sum(sending.alone, over(tensor, bytes, state));
     }
     if mesh.context > 1 {
         // Keys and values of all, and their gradients.
         let heads = case.listed_size("heads").unwrap_or(1).max(1) as f64;
         let share = case.listed_size("kv").map_or(1.0, |kv| kv as f64 / heads);
         let bytes = passes * layers * 3.0 * 2.0 * share * state * context.size;
-        sending.beside_passes = sum(sending.beside_passes, over(context, bytes));
+        sending.beside_passes = sum(
+            sending.beside_passes,
+            over(context, bytes, 2.0 * share * state * context.size),
+        );
     }
     if mesh.stages > 1 {
         let stages = f64::from(scenario.parallel.virtual_stages.max(1));
         let neighbours = Group::of(scenario, 2, mesh.gpus_of_a_stage());
         let bytes = passes * stages * 2.0 * 2.0 * state / f64::from(mesh.tensor.max(1));
-        sending.alone = sum(sending.alone, over(neighbours, bytes));
+        let message = state / f64::from(mesh.tensor.max(1));
+        sending.alone = sum(sending.alone, over(neighbours, bytes, message));
         sending.bubble = bubble(scenario, f64::from(mesh.stages), passes * stages);
     }
     sending
@@ -162,23 +170,23 @@ impl Group {
     }
 
     /// How long a ring takes to pass this on to all: at the pace of the links within a machine, or of the network cards that the
-    /// group's GPUs have on one.
-    fn seconds(self, bytes: f64, links: Rate, network: f64) -> [f64; 3] {
-        /// From NCCL's measurements over InfiniBand (github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md): what a ring reaches of
-        /// the cards' rate.
-        const REACHED: [f64; 3] = [0.95, 0.85, 0.6];
+    /// group's GPUs have on one, of whose rate short messages reach little.
+    fn seconds(self, bytes: f64, message: f64, links: Rate, network: Rate) -> [f64; 3] {
+        /// Messages overlap in part, or meet others on their way: as if they were so much longer or shorter.
+        const LENGTHS: [f64; 3] = [4.0, 1.0, 0.25];
         if self.size < 2.0 {
             return [0.0; 3];
         }
         let passed = bytes * (self.size - 1.0) / self.size;
-        let between = network * self.on_a_machine;
+        let cards = [network.high, network.expected, network.low];
         let one_machine = self.on_a_machine >= self.size;
         let rates = [links.high, links.expected, links.low];
         [0, 1, 2].map(|speed| {
             let rate = if one_machine {
                 rates[speed]
             } else {
-                rates[speed].min(between * REACHED[speed])
+                let between = cards[speed] * self.on_a_machine;
+                rates[speed].min(between * reached(message * LENGTHS[speed], between))
             };
             passed / rate.max(f64::MIN_POSITIVE)
         })
@@ -212,6 +220,10 @@ mod tests {
     fn what_gpus_send_takes_time() {
         check("gpus=16 nodes=2 par=ddp", "gpus=8 par=ddp");
         check("gpus=8 nodes=8 par=fsdp2", "gpus=8 par=fsdp2");
+        check(
+            "gpus=16 nodes=2 par=ddp bucket=1",
+            "gpus=16 nodes=2 par=ddp bucket=100",
+        );
         check("gpus=1", "gpus=2 par=none tp=2");
         // More stages on each GPU make the bubble smaller.
         check(
