@@ -92,7 +92,9 @@ fn no_size_of_any_network_overflows() {
             let _ = quick_peak(&scenario);
         };
         for size in SIZES {
-            names.iter().for_each(|name| check(&[(name, size)]));
+            for name in &names {
+                check(&[(name, size)]);
+            }
             let all: Vec<(&str, u64)> = names.iter().map(|name| (*name, size)).collect();
             check(&all);
         }
@@ -120,7 +122,7 @@ fn mutated_links_are_read_or_refused() {
     };
     for _ in 0..6_000 {
         let mut bytes = links[below(links.len())].clone().into_bytes();
-        for _ in 0..1 + below(6) {
+        for _ in 0..=below(6) {
             let at = below(bytes.len());
             let letter = LETTERS[below(LETTERS.len())];
             match below(4) {
@@ -157,10 +159,10 @@ fn a_long_run_is_still_told_whether_it_runs_on_its_card() {
     let requests: Vec<Request> = (0..400_000)
         .map(|at| {
             let handle = (at / 2) as u32;
-            if at % 2 == 1 && handle % 64 != 0 {
+            if at % 2 == 1 && !handle.is_multiple_of(64) {
                 return Request::Free { handle };
             }
-            let bytes = Bytes::mib(if handle % 3 == 0 { 3 } else { 1 });
+            let bytes = Bytes::mib(if handle.is_multiple_of(3) { 3 } else { 1 });
             Request::Malloc {
                 handle,
                 bytes,
@@ -174,7 +176,7 @@ fn a_long_run_is_still_told_whether_it_runs_on_its_card() {
         .reserved
         .peak;
     for percent in [50, 90, 97, 98, 99, 100] {
-        let room = Bytes::mib(all.get() / 100 * percent >> 20);
+        let room = Bytes::mib((all.get() / 100 * percent) >> 20);
         let found = smallest_card(requests.iter().copied(), &settings, Some(room)).unwrap();
         let runs = replay(&requests, &settings, Card::usable(room));
         assert_eq!(found <= room, runs.failure.is_none(), "{room} {found}");

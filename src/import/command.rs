@@ -61,10 +61,10 @@ impl<'a> Call<'a> {
                 ("trl", Some("sft" | "dpo" | "grpo" | "kto" | "rloo" | "reward")) => {
                     Some((at + 1, Program::Trainer))
                 }
-                (script, _) if script.ends_with(".py") && word.contains("swift/cli/") => {
+                (script, _) if is_python(script) && word.contains("swift/cli/") => {
                     Some((at, Program::Swift))
                 }
-                (script, _) if script.ends_with(".py") => Some((at, Program::Trainer)),
+                (script, _) if is_python(script) => Some((at, Program::Trainer)),
                 _ => None,
             }
         })?;
@@ -178,6 +178,10 @@ impl<'a> Call<'a> {
         let words = self.command.words.iter().filter(ends);
         words.map(String::as_str).collect()
     }
+}
+
+fn is_python(word: &str) -> bool {
+    word.strip_suffix(".py").is_some()
 }
 
 /// Flags with their values: none is a switch that is on, several are a list. The last of equal flags holds.

@@ -1,7 +1,7 @@
 //! DeepSpeed's JSON.
 
-use super::Imported;
 use super::take::Take;
+use super::{Imported, names_no_model};
 use crate::document::Document;
 
 /// Whether the document is such a file.
@@ -32,6 +32,8 @@ pub fn read(document: &Document) -> Imported {
         "zero_optimization.offload_param.device",
     );
     take.optimizer("optimizer.type", "optimizer.params.");
+    let note = names_no_model(&take.imported.scenario);
+    take.imported.notes.push(note);
     take.finish(&[
         "steps_per_print",
         "wall_clock_breakdown",

@@ -96,6 +96,8 @@ const WITHOUT_EFFECT: &[&str] = &[
 /// Parts of keys that add or remove tensors.
 const WITH_EFFECT: &[&str] = &[
     "plugin",
+    "8bit",
+    "vllm",
     "tuner",
     "stage",
     "freeze_",
@@ -161,6 +163,14 @@ pub fn linked(text: &str) -> Option<Imported> {
 #[cfg(feature = "cli")]
 pub fn script(text: &str) -> Option<Imported> {
     systems::script(text).or_else(|| command::script(text))
+}
+
+/// What is said of a file that is about no model in particular, such as DeepSpeed's or Accelerate's own.
+fn names_no_model(scenario: &Scenario) -> String {
+    format!(
+        "the file names no model: {} stands in its place until another is set (model.id)",
+        scenario.model.id
+    )
 }
 
 /// The scenario of a document, whichever program wrote it.
