@@ -2,7 +2,7 @@
 //!
 //! Budgets, native on one core: the peak alone 50 µs for Llama-3.1-8B and 200 µs for the 405B; the whole estimate, with the
 //! allocator's replay, 1 ms for the 8B. What an estimate adds to a browser's memory, 8 MiB for any model of the catalogue,
-//! `scripts/laps` measures.
+//! `scripts/memory.mjs` holds.
 
 use std::hint::black_box;
 

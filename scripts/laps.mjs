@@ -5,30 +5,22 @@ import { launch } from "../tests/e2e/browser.mjs";
 import { serve } from "./static.mjs";
 
 const [folder, executable] = process.argv.slice(2);
-// In the order of examples/laps.rs; after these come the catalogue's models.
+// In the order of examples/laps.rs.
 const TIMED = ["Llama-3.1-8B, peak alone", "Llama-3.1-8B, with the allocator", "Llama-3.1-405B, peak alone", "Llama-3.1-405B, with the allocator"];
 const BUDGETS = ["50 µs", "1 ms", "200 µs", "-"];
-/** The most memory that a model's prediction may add. */
-const MOST_MIB = 8;
 
-/** In the browser: the least time of each case in microseconds, and the pages of memory each model adds. */
+/** In the browser: the least time of each case in microseconds. */
 async function measure(timed) {
   const module = await WebAssembly.compileStreaming(fetch("laps.wasm"));
-  const begin = () => {
-    const { memory, main } = new WebAssembly.Instance(module).exports;
-    // "HEADROOM" as the number that examples/laps.rs begins with, the way this memory writes numbers.
-    const mark = new TextEncoder().encode("MOORDAEH");
-    const bytes = new Uint8Array(memory.buffer);
-    const at = bytes.findIndex((_, from) => mark.every((byte, offset) => bytes[from + offset] === byte));
-    return {
-      memory,
-      predict: (number) => {
-        new DataView(memory.buffer).setBigUint64(at, BigInt(number), true);
-        main(0, 0);
-      },
-    };
+  const { memory, main } = new WebAssembly.Instance(module).exports;
+  // "HEADROOM" as the number that examples/laps.rs begins with, the way this memory writes numbers.
+  const mark = new TextEncoder().encode("MOORDAEH");
+  const bytes = new Uint8Array(memory.buffer);
+  const at = bytes.findIndex((_, from) => mark.every((byte, offset) => bytes[from + offset] === byte));
+  const predict = (number) => {
+    new DataView(memory.buffer).setBigUint64(at, BigInt(number), true);
+    main(0, 0);
   };
-  const laps = begin();
   const times = [];
   for (let number = 0; number < timed; number += 1) {
     let least = Infinity;
@@ -36,19 +28,12 @@ async function measure(timed) {
     const many = number % 2 === 0 ? 40 : 8;
     for (let lap = 0; lap < 60; lap += 1) {
       const start = performance.now();
-      for (let turn = 0; turn < many; turn += 1) laps.predict(number);
+      for (let turn = 0; turn < many; turn += 1) predict(number);
       least = Math.min(least, (performance.now() - start) / many);
     }
     times.push(least * 1000);
   }
-  const grown = [];
-  for (let model = 0; model < 1000; model += 1) {
-    const { memory, predict } = begin();
-    const before = memory.buffer.byteLength;
-    predict(timed + model);
-    grown.push(memory.buffer.byteLength - before);
-  }
-  return { times, grown };
+  return times;
 }
 
 const here = readFileSync(join(folder, "here"), "utf8").trim().split("\n").map(Number);
@@ -57,14 +42,11 @@ const browser = await launch("chrome", executable);
 try {
   const page = await browser.newPage();
   await page.goto(site.url);
-  const { times, grown } = await page.evaluate(measure, TIMED.length);
+  const times = await page.evaluate(measure, TIMED.length);
   for (const [at, name] of TIMED.entries()) {
     const ratio = (times[at] / here[at]).toFixed(1);
     console.log(`${name}: ${here[at].toFixed(0)} µs here (budget ${BUDGETS[at]}), ${times[at].toFixed(0)} µs in Chromium, ${ratio} times (budget 3)`);
   }
-  const worst = Math.max(...grown);
-  console.log(`most memory a model's prediction adds: ${(worst / 2 ** 20).toFixed(1)} MiB (budget ${MOST_MIB} MiB), number ${grown.indexOf(worst)} of the catalogue`);
-  console.log(`models that add more: ${grown.filter((it) => it > MOST_MIB * 2 ** 20).length}`);
 } finally {
   await browser.close();
   await site.close();

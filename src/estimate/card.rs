@@ -34,11 +34,12 @@ pub(super) fn smallest(case: &Case, trace: &Trace) -> Option<SmallestCard> {
     })
 }
 
-/// The run's events in eight bytes each, as a run of many small steps has hundreds of thousands: the handle, and the storage
-/// with a bit that says whether it is freed.
+/// The run's events, to be replayed again and again. A run of many small steps has hundreds of thousands, so they are small, and
+/// where no storage has copies they are the trace's own.
 struct Events<'a> {
     trace: &'a Trace,
-    packed: Vec<(u32, u32)>,
+    /// Otherwise in eight bytes each: the handle, and the storage with a bit that says whether it is freed.
+    expanded: Option<Vec<(u32, u32)>>,
 }
 
 impl<'a> Events<'a> {
@@ -46,27 +47,53 @@ impl<'a> Events<'a> {
 
     fn of(trace: &'a Trace) -> Self {
         let expansion = Expansion::new(trace);
-        let mut packed = Vec::new();
-        let mut add = |event: ExpandedEvent| {
-            let free = if event.is_free { Self::FREE } else { 0 };
-            push(&mut packed, (event.handle, event.storage | free));
-        };
-        expansion.setup(&mut add);
-        expansion.events(0, trace.events.len(), &mut add);
-        Self { trace, packed }
+        let expanded = (!expansion.is_the_trace()).then(|| {
+            let mut all = Vec::new();
+            let mut add = |event: ExpandedEvent| {
+                let free = if event.is_free { Self::FREE } else { 0 };
+                push(&mut all, (event.handle, event.storage | free));
+            };
+            expansion.setup(&mut add);
+            expansion.events(0, trace.events.len(), &mut add);
+            all
+        });
+        Self { trace, expanded }
+    }
+
+    fn len(&self) -> usize {
+        match &self.expanded {
+            Some(all) => all.len(),
+            None => self.trace.setup.len() + self.trace.events.len(),
+        }
+    }
+
+    /// The handle of an event, and the storage that it allocates, if it does.
+    fn get(&self, at: usize) -> Option<(u32, Option<u32>)> {
+        if let Some(all) = &self.expanded {
+            let (handle, storage) = *all.get(at)?;
+            return Some((handle, (storage & Self::FREE == 0).then_some(storage)));
+        }
+        let setup = &self.trace.setup;
+        let event = match at.checked_sub(setup.len()) {
+            Some(at) => self.trace.events.get(at),
+            None => setup.get(at),
+        }?;
+        let storage = event.storage();
+        Some((storage, (!event.is_free()).then_some(storage)))
     }
 
     /// What the run requests of the allocator.
     fn requests(&self) -> impl ExactSizeIterator<Item = Request> + Clone {
-        self.packed.iter().map(|&(handle, storage)| {
-            let known = self.trace.storages.get((storage & !Self::FREE) as usize);
+        (0..self.len()).map(|at| {
+            let (handle, allocated) = self.get(at).unwrap_or((u32::MAX, None));
+            let known = allocated.and_then(|storage| self.trace.storages.get(storage as usize));
             match known {
-                Some(known) if storage & Self::FREE == 0 => Request::Malloc {
+                Some(known) => Request::Malloc {
                     handle,
                     bytes: Bytes::new(known.bytes),
                     stream: known.stream.number().into(),
                 },
-                _ => Request::Free { handle },
+                None => Request::Free { handle },
             }
         })
     }

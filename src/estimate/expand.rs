@@ -59,6 +59,12 @@ impl<'a> Expansion<'a> {
         }
     }
 
+    /// Whether it yields just the trace's own events, and each storage's number is its handle.
+    pub fn is_the_trace(&self) -> bool {
+        let folded = !(self.trace.setup_groups.is_empty() && self.trace.groups.is_empty());
+        self.base.is_none() && !folded
+    }
+
     /// The events before the first step.
     pub fn setup(&self, mut each: impl FnMut(ExpandedEvent)) {
         self.visit::<dyn FnMut(ExpandedEvent)>(&self.before(), &mut each);

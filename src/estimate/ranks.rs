@@ -49,9 +49,7 @@ impl RankMemory {
             fits: estimate.fits,
         }
     }
-}
 
-impl RankMemory {
     /// Whether it holds noticeably more or less: a thousandth.
     fn differs_from(&self, other: &Self) -> bool {
         let differs = |this: Band, other: Band| {
@@ -271,6 +269,20 @@ mod tests {
         check(&format!("{model} gpus=4 par=fsdp2"), &[(0, 0)]);
         // 2048 rows over seven: the last has fewer.
         check(&format!("{model} gpus=7 par=fsdp2"), &[(0, 0), (0, 6)]);
+        // Four stages of a decoder whose head has weights of its own.
+        let pipeline = "mb=1 seq=64 model=llama-3.1-8b precision=bf16 gpus=4 par=ddp pp=4 accum=4";
+        check(pipeline, &[(0, 0), (1, 0), (2, 0), (3, 0)]);
+    }
+
+    #[test]
+    fn the_headline_is_that_of_the_fullest_stage() {
+        let run = "mb=1 seq=2048 model=llama-3.1-8b precision=bf16 gpus=4 par=ddp pp=4 accum=4";
+        let prediction = prediction(run);
+        let of_stage = |stage: usize| prediction.ranks().unwrap()[stage].device.expected;
+        // The last has the head and its logits: it needs more than the first, whose steps run first.
+        let headline = prediction.estimate().unwrap().device.expected;
+        assert_eq!(headline, of_stage(3));
+        assert!(headline > of_stage(0) && of_stage(0) > of_stage(1));
     }
 
     #[test]

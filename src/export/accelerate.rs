@@ -37,7 +37,7 @@ pub(super) const LAYOUTS: Layouts = Layouts {
         Parallelism::Zero2,
         Parallelism::Zero3,
     ],
-    details: &["parallel.reshard", "parallel.sync_each"],
+    details: &[&["parallel.reshard", "parallel.sync_each"]],
 };
 
 /// `launch.sh` that starts the script of the `Trainer` with a launch file.

@@ -28,21 +28,9 @@ const PRECISIONS: &[Precision] = &[
 
 const LAYOUTS: Layouts = Layouts {
     strategies: accelerate::LAYOUTS.strategies,
-    details: DETAILS,
+    // ZeRO's sizes stand in DeepSpeed's own file.
+    details: &[&["parallel.reshard"], deepspeed::DETAILS],
 };
-
-/// ZeRO's sizes stand in DeepSpeed's own file.
-const DETAILS: &[&str] = &[
-    "parallel.reshard",
-    "parallel.zero_bucket",
-    "parallel.zero_overlap",
-    "parallel.zero_contiguous",
-    "parallel.zero_prefetch",
-    "parallel.zero_persistence",
-    "parallel.zero_live",
-    "parallel.zero_reuse",
-    "parallel.zero_subgroup",
-];
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;

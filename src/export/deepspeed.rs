@@ -21,14 +21,15 @@ pub(super) const TARGET: Target = Target {
 /// The name of DeepSpeed's own file.
 pub(super) const FILE: &str = "deepspeed.json";
 
-const LAYOUTS: Layouts = Layouts {
+/// DDP and ZeRO's stages, with what its own file can say of them; also of tools that take that file.
+pub(super) const LAYOUTS: Layouts = Layouts {
     strategies: &[
         Parallelism::Ddp,
         Parallelism::Zero1,
         Parallelism::Zero2,
         Parallelism::Zero3,
     ],
-    details: DETAILS,
+    details: &[DETAILS],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {

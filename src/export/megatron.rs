@@ -19,29 +19,6 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-const FIXED: &[&str] = &[
-    "training.freeze",
-    "training.train_only",
-    "training.lora",
-    "training.quantization",
-    "training.ema",
-    "training.ema_on_host",
-    "training.checkpoint_every",
-    "training.loss",
-    "training.kernels",
-    "training.optimizer_in_backward",
-    "training.zero_to_none",
-    "training.keep_outputs",
-    "training.use_cache",
-    "training.fp8",
-    "data.padding_mask",
-    "runtime.memory_fraction",
-    "runtime.eval_batch",
-];
-
-/// Its own data parallelism fills buckets of its own.
-const BUCKETS: &[&str] = &["parallel.bucket_view", "parallel.bucket_mb"];
-
 const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Zero1];
 
 /// Architectures whose layers its flags describe, and the flags that are not sizes.
@@ -83,7 +60,7 @@ const DETAILS: &[&str] = &[
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let mut problems = refuse::fixed(scenario, FIXED);
+    let mut problems = refuse::fixed(scenario, &[refuse::BEYOND_PRETRAINING, &["training.loss"]]);
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
     problems.extend(split(scenario));
@@ -112,7 +89,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     }
     let (layout, machines) = (refuse::layout(scenario, LAYOUTS), machines(scenario));
     if let Ok(layout) = layout {
-        problems.extend(refuse::buckets(scenario, layout, BUCKETS));
+        problems.extend(refuse::buckets(scenario, layout, refuse::BUCKETS));
     }
     let (Some(model), Some((_, flags)), Some(optimizer), Ok(layout), Ok(machines), true) =
         (model, kind, named, &layout, &machines, problems.is_empty())

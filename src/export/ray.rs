@@ -19,7 +19,7 @@ pub(super) const TARGET: Target = Target {
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let mut problems = refuse::fixed(scenario, &["hardware.nodes"]);
+    let mut problems = refuse::fixed(scenario, &[&["hardware.nodes"]]);
     let (mut job, machines) = match (job(scenario, estimate, &header), machines(scenario)) {
         (Ok(job), Ok(machines)) if problems.is_empty() => (job, machines),
         (job, _) => {

@@ -18,6 +18,29 @@ pub(super) const RARE: &[&str] = &[
     "runtime.eval_batch",
 ];
 
+/// What frameworks of pre-training leave no word for.
+pub(super) const BEYOND_PRETRAINING: &[&str] = &[
+    "training.freeze",
+    "training.train_only",
+    "training.lora",
+    "training.quantization",
+    "training.ema",
+    "training.ema_on_host",
+    "training.checkpoint_every",
+    "training.kernels",
+    "training.optimizer_in_backward",
+    "training.zero_to_none",
+    "training.keep_outputs",
+    "training.use_cache",
+    "training.fp8",
+    "data.padding_mask",
+    "runtime.memory_fraction",
+    "runtime.eval_batch",
+];
+
+/// Settings of DDP's buckets, for frameworks whose own data parallelism fills buckets of its own.
+pub(super) const BUCKETS: &[&str] = &["parallel.bucket_view", "parallel.bucket_mb"];
+
 /// How the GPUs share the work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
@@ -147,15 +170,15 @@ pub(super) fn details(scenario: &Scenario, known: &[&str]) -> Vec<Problem> {
 /// Problems of DDP's buckets, where the target leaves these fields at their defaults.
 pub(super) fn buckets(scenario: &Scenario, layout: Layout, paths: &[&str]) -> Vec<Problem> {
     if layout == Layout::Ddp {
-        fixed(scenario, paths)
+        fixed_fields(scenario, paths)
     } else {
         Vec::new()
     }
 }
 
 /// A problem for each of these fields whose value the target has no word for: it always does what the default says.
-pub(super) fn fixed(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
-    let mut problems = fixed_fields(scenario, paths);
+pub(super) fn fixed(scenario: &Scenario, lists: &[&[&str]]) -> Vec<Problem> {
+    let mut problems = fixed_fields(scenario, &lists.concat());
     if let Some(network) = &scenario.model.network {
         let expected = "a model of the catalogue: a declared network has no code to run";
         problems.push(Problem::new(network::FIELD, network.text(), expected));

@@ -3,12 +3,11 @@
 use super::common::{PLACE_IN_VARIABLES, file, hub_name, launch_on_each, machines};
 use super::header::header;
 use super::refuse::Layout;
-use super::trainer::Layouts;
 use super::{Files, Target, deepspeed, trainer};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Parallelism, Precision, Problem, Scenario};
+use crate::scenario::{Precision, Problem, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "swift",
@@ -18,19 +17,14 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-const LAYOUTS: Layouts = Layouts {
-    strategies: &[
-        Parallelism::Ddp,
-        Parallelism::Zero1,
-        Parallelism::Zero2,
-        Parallelism::Zero3,
-    ],
-    details: deepspeed::DETAILS,
-};
-
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let asked = trainer::asked(scenario, trainer::ADAPTERS, Precision::ALL, &LAYOUTS)?;
+    let asked = trainer::asked(
+        scenario,
+        trainer::ADAPTERS,
+        Precision::ALL,
+        &deepspeed::LAYOUTS,
+    )?;
     if !scenario.data.padding_mask {
         let expected =
             "on for this target, which pads each batch (its packing takes other attention kernels)";

@@ -30,29 +30,6 @@ const MODELS: &[(&str, &str, &str)] = &[
     ("qwen3-32b", "qwen3", "qwen3_32b"),
 ];
 
-const FIXED: &[&str] = &[
-    "model.dims",
-    "training.freeze",
-    "training.train_only",
-    "training.lora",
-    "training.quantization",
-    "training.ema",
-    "training.ema_on_host",
-    "training.checkpoint_every",
-    "training.kernels",
-    "training.optimizer_in_backward",
-    "training.zero_to_none",
-    "training.keep_outputs",
-    "training.use_cache",
-    "training.fp8",
-    "data.padding_mask",
-    "runtime.memory_fraction",
-    "runtime.eval_batch",
-];
-
-/// Its own data parallelism fills buckets of its own.
-const BUCKETS: &[&str] = &["parallel.bucket_view", "parallel.bucket_mb"];
-
 const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallelism::Hsdp];
 
 /// What it can say of how a strategy works.
@@ -66,7 +43,7 @@ const DETAILS: &[&str] = &[
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let mut problems = refuse::fixed(scenario, FIXED);
+    let mut problems = refuse::fixed(scenario, &[&["model.dims"], refuse::BEYOND_PRETRAINING]);
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
     let id = Case::of(scenario)
@@ -154,7 +131,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     );
     let (layout, machines) = (refuse::layout(scenario, LAYOUTS), machines(scenario));
     if let Ok(layout) = layout {
-        problems.extend(refuse::buckets(scenario, layout, BUCKETS));
+        problems.extend(refuse::buckets(scenario, layout, refuse::BUCKETS));
     }
     let (
         Some((_, module, config)),

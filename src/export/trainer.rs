@@ -9,7 +9,7 @@ use crate::scenario::{
 };
 
 /// What a `Trainer` always does in one way.
-const FIXED: &[&str] = &[
+pub(super) const FIXED: &[&str] = &[
     "model.dims",
     "training.freeze",
     "training.train_only",
@@ -33,8 +33,8 @@ pub(super) const LIGER: &[&str] = &["training.kernels", "training.loss"];
 /// How a tool lets GPUs share the work.
 pub(super) struct Layouts {
     pub strategies: &'static [Parallelism],
-    /// What it can say of how a strategy works.
-    pub details: &'static [&'static str],
+    /// What it can say of how a strategy works, in lists that tools share.
+    pub details: &'static [&'static [&'static str]],
 }
 
 /// What a tool built on the `Trainer` was asked for, in its words.
@@ -66,9 +66,7 @@ pub(super) fn asked_for_task(
     precisions: &[Precision],
     layouts: &Layouts,
 ) -> Result<Asked, Vec<Problem>> {
-    let mut problems = refuse::fixed(scenario, FIXED);
-    problems.extend(refuse::fixed(scenario, refuse::RARE));
-    problems.extend(refuse::fixed(scenario, fixed));
+    let mut problems = refuse::fixed(scenario, &[FIXED, refuse::RARE, fixed]);
     problems.extend(refuse::causal(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));
     problems.extend(refuse::quantized(scenario));
@@ -78,7 +76,7 @@ pub(super) fn asked_for_task(
     } else {
         liger(scenario)
     };
-    problems.extend(refuse::details(scenario, layouts.details));
+    problems.extend(refuse::details(scenario, &layouts.details.concat()));
     problems.extend(machines(scenario).err());
     let layout = refuse::layout(scenario, layouts.strategies);
     if let Ok(layout) = layout {

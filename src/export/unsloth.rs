@@ -18,29 +18,18 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-const FIXED: &[&str] = &[
-    "model.dims",
-    "training.freeze",
-    "training.train_only",
-    "training.dropout",
-    "training.ema",
-    "training.ema_on_host",
-    "training.checkpoint_every",
-    "training.optimizer_in_backward",
-    "training.zero_to_none",
-    "training.keep_outputs",
-    "training.use_cache",
-    "training.channels_last",
-    "training.lora.exclude",
-    "training.lora.fp32_adapters",
-];
-
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let mut problems = refuse::fixed(scenario, FIXED);
+    let mut problems = refuse::fixed(
+        scenario,
+        &[
+            trainer::FIXED,
+            trainer::ADAPTERS,
+            refuse::RARE,
+            &["hardware.nodes"],
+        ],
+    );
     problems.extend(refuse::task(scenario));
-    problems.extend(refuse::fixed(scenario, refuse::RARE));
-    problems.extend(refuse::fixed(scenario, &["hardware.nodes"]));
     problems.extend(refuse::causal(scenario));
     problems.extend(refuse::nvidia(scenario));
     problems.extend(refuse::quantized(scenario));

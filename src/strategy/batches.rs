@@ -1,5 +1,6 @@
 //! Batches of samples that vary: what the typical, a large and the largest need, and how large one may be.
 
+use super::bisection;
 use crate::estimate::{
     Collation, SizeDistribution, Unsupported, at_least_once, edges, estimate, quick_peak, sized,
 };
@@ -94,25 +95,17 @@ fn budget(
     largest: &Load,
     of_size: impl Fn(u64) -> Scenario,
 ) -> Result<u64, Unsupported> {
+    /// Sizes that no data set has.
+    const MOST: u64 = 1 << 28;
     let beside = largest.device.saturating_sub(largest.allocated);
-    let fits =
-        |size| -> Result<bool, Unsupported> { Ok(quick_peak(&of_size(size))? + beside <= usable) };
-    let (mut low, mut high) = (0, largest.size.max(1));
-    // Where even the largest fits, what would not is looked for beyond it, up to sizes no data set has.
-    while high < 1 << 28 && fits(high)? {
-        low = high;
-        high *= 2;
-    }
+    let first = largest.size.max(1);
     // A hundredth is nearer than the prediction.
-    while high - low > (low / 100).max(1) {
-        let middle = low.midpoint(high);
-        if fits(middle)? {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
+    bisection::largest(
+        first,
+        MOST.max(first),
+        |low| low / 100,
+        |size| Ok(quick_peak(&of_size(size))? + beside <= usable),
+    )
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The largest micro-batch that fits.
 
+use super::bisection::largest;
 use crate::estimate::{Estimate, Unsupported, estimate};
 use crate::scenario::{Scenario, settings};
 
@@ -26,10 +27,15 @@ pub fn largest_batch(scenario: &Scenario) -> Result<LargestBatch, Unsupported> {
         scenario
     };
     let at = |micro_batch: u64| estimate(&with(micro_batch));
-    let largest = largest(most, |micro_batch| match at(micro_batch)?.fits {
-        Some(fits) => Ok(fits),
-        None => Err(Unsupported::UnknownMemory),
-    })?;
+    let largest = largest(
+        1,
+        most,
+        |_| 1,
+        |micro_batch| match at(micro_batch)?.fits {
+            Some(fits) => Ok(fits),
+            None => Err(Unsupported::UnknownMemory),
+        },
+    )?;
     Ok(LargestBatch {
         estimate: at(largest.max(1))?,
         next: (0 < largest && largest < most)
@@ -37,56 +43,4 @@ pub fn largest_batch(scenario: &Scenario) -> Result<LargestBatch, Unsupported> {
             .transpose()?,
         scenario: (largest > 0).then(|| with(largest)),
     })
-}
-
-/// The largest number up to `most` for which the answer is yes; 0 where there is none.
-fn largest<E>(most: u64, mut fits: impl FnMut(u64) -> Result<bool, E>) -> Result<u64, E> {
-    let mut low = 0;
-    let mut high = 1;
-    while high <= most && fits(high)? {
-        low = high;
-        high = if high == most {
-            most + 1
-        } else {
-            (high * 2).min(most)
-        };
-    }
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if fits(middle)? {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    Ok(low)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bisection_finds_the_last_that_fits() {
-        for most in [1, 2, 3, 7, 8, 100] {
-            for limit in 0..=most {
-                let mut asked = 0;
-                let found = largest(most, |n| {
-                    asked += 1;
-                    assert!(1 <= n && n <= most);
-                    Ok::<_, ()>(n <= limit)
-                });
-                assert_eq!(found, Ok(limit));
-                assert!(
-                    asked <= 2 * most.ilog2() + 3,
-                    "{asked} for {limit} of {most}"
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn what_cannot_be_estimated_is_said() {
-        assert_eq!(largest(8, |_| Err::<bool, _>("no")), Err("no"));
-    }
 }

@@ -330,8 +330,12 @@ mod tests {
         assert_eq!(best.scenario.check(), []);
         let fewest = found.fewest.unwrap().scenario.hardware.gpus;
         assert!(fewest > 1 && fewest < 8, "{fewest}");
+        assert!(found.front.len() > 1);
         for pair in found.front.windows(2) {
             assert!(pair[0].time.expected.get() <= pair[1].time.expected.get());
+            let [more, less] =
+                [&pair[0], &pair[1]].map(|layout| layout.estimate.allocated.expected);
+            assert!(less < more, "{less} after {more}");
         }
     }
 }

@@ -3,6 +3,7 @@
 mod accumulation;
 mod allowed;
 mod batches;
+mod bisection;
 mod cards;
 pub mod doctor;
 mod effect;

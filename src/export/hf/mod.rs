@@ -21,7 +21,7 @@ pub(super) const TARGET: Target = Target {
 /// By itself it shards nothing: that takes a launcher.
 const LAYOUTS: Layouts = Layouts {
     strategies: &[Parallelism::Ddp],
-    details: &["parallel.sync_each"],
+    details: &[&["parallel.sync_each"]],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {

@@ -47,7 +47,7 @@ const LAYOUTS: &[Parallelism] = &[
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let mut problems = refuse::fixed(scenario, FIXED);
+    let mut problems = refuse::fixed(scenario, &[FIXED]);
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
     let layout = refuse::layout(scenario, LAYOUTS);

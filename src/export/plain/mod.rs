@@ -75,7 +75,7 @@ const DETAILS: &[&str] = &[
 /// What `train.py` cannot do.
 fn problems(scenario: &Scenario) -> Vec<Problem> {
     let optimizer = scenario.training.optimizer;
-    let mut problems = refuse::fixed(scenario, FIXED);
+    let mut problems = refuse::fixed(scenario, &[FIXED]);
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
     match refuse::layout(scenario, LAYOUTS) {
@@ -101,7 +101,7 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
 /// What it cannot do where weights are sharded.
 fn sharded(scenario: &Scenario) -> Vec<Problem> {
     let training = &scenario.training;
-    let mut problems = refuse::fixed(scenario, &["training.ema_on_host"]);
+    let mut problems = refuse::fixed(scenario, &[&["training.ema_on_host"]]);
     let mut expect = |field: &str, value: &str, right: bool, expected: &str| {
         if !right {
             problems.push(Problem::new(field, value, expected));

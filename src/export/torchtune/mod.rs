@@ -46,10 +46,8 @@ const LAYOUTS: &[Parallelism] = &[Parallelism::Fsdp2];
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let mut problems = refuse::fixed(scenario, FIXED);
+    let mut problems = refuse::fixed(scenario, &[FIXED, refuse::RARE, &["hardware.nodes"]]);
     problems.extend(refuse::task(scenario));
-    problems.extend(refuse::fixed(scenario, refuse::RARE));
-    problems.extend(refuse::fixed(scenario, &["hardware.nodes"]));
     problems.extend(refuse::quantized(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));
     problems.extend(refuse::precision_among(

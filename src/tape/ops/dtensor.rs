@@ -2,7 +2,7 @@
 //! (torch/distributed/tensor/placement_types.py, torch/distributed/_functional_collectives.py).
 
 use super::super::checkpoint::SelectableOp;
-use super::super::{DType, Layout, Tensor, borrowing, consuming, grads};
+use super::super::{Layout, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
     /// `Partial` to `Replicate`: an all-reduce into a new tensor. The gradient is whole already.
@@ -94,15 +94,9 @@ impl Tensor {
     /// Rows of a table of which this GPU has a part (`MaskPartial`): ids of other rows are masked. `rows` are those of the whole
     /// table, of which the gradient is whole on each GPU.
     pub fn embedding_part(&self, indices: &Tensor, rows: u64) -> Tensor {
-        let mask = |of: &Tensor| of.constant("mask", indices.shape(), DType::Bool);
-        let (below, above) = (mask(indices), mask(indices));
-        let outside = mask(indices);
-        drop((below, above));
-        let copied = indices.constant("clone", indices.shape(), DType::I64);
-        let own = indices.constant("sub", indices.shape(), DType::I64);
-        drop(copied);
+        let masked = Self::masked_indices(indices);
         let found = self.embedding_of(indices, rows);
-        drop((own, outside));
+        drop(masked);
         found
     }
 }

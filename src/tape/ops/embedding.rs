@@ -8,6 +8,18 @@ impl Tensor {
         self.embedding_of(indices, self.size(0))
     }
 
+    /// The indices counted from this GPU's first row, and whether each is one of another GPU's rows.
+    pub(super) fn masked_indices(indices: &Tensor) -> [Tensor; 2] {
+        let of_indices = |op: &'static str, dtype| indices.constant(op, indices.shape(), dtype);
+        let below_and_above = ["mask"; 2].map(|op| of_indices(op, DType::Bool));
+        let outside = of_indices("mask", DType::Bool);
+        drop(below_and_above);
+        let copied = of_indices("clone", DType::I64);
+        let own = of_indices("sub", DType::I64);
+        drop(copied);
+        [own, outside]
+    }
+
     /// The same with a gradient of so many rows.
     pub(super) fn embedding_of(&self, indices: &Tensor, rows: u64) -> Tensor {
         let tape = self.tape();

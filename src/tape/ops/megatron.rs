@@ -113,65 +113,48 @@ impl Tensor {
 
     /// `SwiGLUFunction`: gate and up side by side in the last dimension, computed by plain operations.
     pub fn swiglu_saving_input(&self) -> Tensor {
-        let half = |of: &Tensor| of.narrow(-1, of.size(-1) / 2);
-        let tape = self.tape().clone();
-        let out = tape.no_grad(|| {
-            let (gate, up) = (half(self), half(self));
-            gate.map("silu").then(|gate| gate.zip(&up, "mul"))
-        });
+        let out = self.tape().no_grad(|| self.swiglu());
         out.from_op(&[self], |_| {
             let kept = self.save();
             borrowing(move |g| {
                 let input = kept.unpack();
-                let (gate, up) = (half(&input), half(&input));
-                let mut first = gate.map("sigmoid").then(|sigmoid| g.zip(sigmoid, "mul"));
-                let mut factor = gate.map("sigmoid").then(|sigmoid| sigmoid.map("rsub"));
-                factor = gate.zip(&factor, "mul");
-                factor = factor.map("add");
-                first = first.zip(&factor, "mul");
-                drop(factor);
-                first = first.zip(&up, "mul");
-                let second = gate.map("silu").then(|gate| g.zip(gate, "mul"));
-                let both = Tensor::cat(&first, &[&second], -1);
-                drop((first, second, input, gate, up));
-                grads([Some(both)])
+                let (gate, up) = input.halves();
+                let for_input = swiglu_backward(g, &gate, &up);
+                drop((input, gate, up));
+                grads([Some(for_input)])
             })
         })
     }
 
     /// `WeightedSwiGLUFunction`: the same, each row times its expert's weight `[R, 1]`, whose gradient is summed.
     pub fn weighted_swiglu_saving_input(&self, weights: &Tensor) -> Tensor {
-        let half = |of: &Tensor| of.narrow(-1, of.size(-1) / 2);
-        let swiglu = move |of: &Tensor| {
-            let (gate, up) = (half(of), half(of));
-            gate.map("silu").then(|gate| gate.zip(&up, "mul"))
-        };
-        let tape = self.tape().clone();
-        let out = tape.no_grad(|| swiglu(self).then(|product| product.zip(weights, "mul")));
+        let tape = self.tape();
+        let out = tape.no_grad(|| self.swiglu().then(|product| product.zip(weights, "mul")));
         out.from_op(&[self, weights], |_| {
             let kept = [self, weights].map(Tensor::save);
             borrowing(move |g| {
                 let [input, weights] = kept.each_ref().map(Saved::unpack);
-                let (gate, up) = (half(&input), half(&input));
+                let (gate, up) = input.halves();
                 let weighted = g.zip(&weights, "mul");
-                let mut first = gate
-                    .map("sigmoid")
-                    .then(|sigmoid| weighted.zip(sigmoid, "mul"));
-                let mut factor = gate.map("sigmoid").then(|sigmoid| sigmoid.map("rsub"));
-                factor = gate.zip(&factor, "mul");
-                factor = factor.map("add");
-                first = first.zip(&factor, "mul");
-                drop(factor);
-                first = first.zip(&up, "mul");
-                let second = gate.map("silu").then(|gate| weighted.zip(gate, "mul"));
-                let both = Tensor::cat(&first, &[&second], -1);
-                drop((first, second, weighted));
-                let product = swiglu(&input).then(|product| product.zip(g, "mul"));
+                let for_input = swiglu_backward(&weighted, &gate, &up);
+                drop(weighted);
+                let product = input.swiglu().then(|product| product.zip(g, "mul"));
                 let sum = product.then(|product| product.map_to_shape("sum", weights.shape()));
                 drop((gate, up, input, weights));
-                grads([Some(both), Some(sum)])
+                grads([Some(for_input), Some(sum)])
             })
         })
+    }
+
+    /// Gate and up.
+    fn halves(&self) -> (Tensor, Tensor) {
+        let half = || self.narrow(-1, self.size(-1) / 2);
+        (half(), half())
+    }
+
+    fn swiglu(&self) -> Tensor {
+        let (gate, up) = self.halves();
+        gate.map("silu").then(|gate| gate.zip(&up, "mul"))
     }
 
     /// A result of another shape, such as sums over rows.
@@ -256,13 +239,7 @@ impl Tensor {
 
     /// Rows of this GPU's part of a table, zero where a token is another's (`VocabParallelEmbedding`).
     pub fn embedding_of_part(&self, indices: &Tensor) -> Tensor {
-        let mask = |of: &Tensor| of.constant("mask", indices.shape(), DType::Bool);
-        let (below, above) = (mask(indices), mask(indices));
-        let outside = mask(indices);
-        drop((below, above));
-        let copied = indices.constant("clone", indices.shape(), DType::I64);
-        let own = indices.constant("sub", indices.shape(), DType::I64);
-        drop(copied);
+        let [own, outside] = Self::masked_indices(indices);
         let found = self.embedding(&own);
         drop(own);
         found.detached_edge().from_op(&[&found], |_| {
@@ -315,4 +292,19 @@ impl Tensor {
             })
         })
     }
+}
+
+/// `swiglu_back`: the gradients of gate and up, side by side.
+fn swiglu_backward(g: &Tensor, gate: &Tensor, up: &Tensor) -> Tensor {
+    let mut first = gate.map("sigmoid").then(|sigmoid| g.zip(sigmoid, "mul"));
+    let mut factor = gate.map("sigmoid").then(|sigmoid| sigmoid.map("rsub"));
+    factor = gate.zip(&factor, "mul");
+    factor = factor.map("add");
+    first = first.zip(&factor, "mul");
+    drop(factor);
+    first = first.zip(up, "mul");
+    let second = gate.map("silu").then(|gate| g.zip(gate, "mul"));
+    let both = Tensor::cat(&first, &[&second], -1);
+    drop((first, second));
+    both
 }

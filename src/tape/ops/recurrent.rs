@@ -1,11 +1,20 @@
 //! Recurrent cells as PyTorch's own kernels run them (aten/src/ATen/native/RNN.cpp, cuda/RNN.cu), a step at a time.
 
-use super::super::{Grads, Layout, Needs, Saved, Tensor, borrowing, grads};
+use super::super::{Grads, Layout, Needs, Saved, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
-    /// The products of a cell, `matmul(self, weight.t())`. Autocast sees a view, so each step keeps a cast of its own.
+    /// The products of a cell, `matmul(self, weight.t())`. Autocast sees a view, so each step keeps a cast of its own. One
+    /// node stands for those of both views and of the cast: there are thousands of steps.
     pub fn gates(&self, weight: &Tensor) -> Tensor {
-        let weight = weight.transpose(0, 1).then(Tensor::lowered).transpose(0, 1);
+        let through_view = |of: &Tensor, cast: &dyn Fn(&Tensor) -> Tensor| {
+            of.transpose(0, 1).then(cast).transpose(0, 1)
+        };
+        let dtype = weight.dtype();
+        let tape = self.tape();
+        let lowered = tape.no_grad(|| through_view(weight, &Tensor::lowered));
+        let weight = lowered.from_op(&[weight], |_| {
+            consuming(move |g| grads([Some(through_view(&g, &|g| g.to(dtype)))]))
+        });
         self.linear(&weight, None)
     }
 

@@ -1,0 +1,34 @@
+// Holds the memory that a prediction adds to WebAssembly's: node scripts/memory.mjs LAPS.wasm, which is examples/laps.rs.
+import { readFileSync } from "node:fs";
+
+/** The most that any model of the catalogue may add. */
+const MOST_MIB = 8;
+/** In examples/laps.rs, the models of the catalogue come after so many cases that are timed. */
+const TIMED = 4;
+/** More than the catalogue has: a number without a model predicts nothing. */
+const NUMBERS = 1000;
+
+const module = new WebAssembly.Module(readFileSync(process.argv[2]));
+// A module with the page's code in it imports what a browser has; no prediction calls it.
+const imports = {};
+for (const { module: from, name } of WebAssembly.Module.imports(module)) (imports[from] ??= {})[name] = () => {};
+
+/** The MiB that one case adds to the memory of a module that has run nothing else. */
+function added(number) {
+  const { memory, main } = new WebAssembly.Instance(module, imports).exports;
+  // "HEADROOM" as the number that examples/laps.rs begins with, the way this memory writes numbers.
+  const at = Buffer.from(memory.buffer).indexOf("MOORDAEH");
+  const before = memory.buffer.byteLength;
+  new DataView(memory.buffer).setBigUint64(at, BigInt(number), true);
+  main(0, 0);
+  return (memory.buffer.byteLength - before) / 2 ** 20;
+}
+
+const models = Array.from({ length: NUMBERS }, (_, model) => [added(TIMED + model), model]);
+models.sort(([a], [b]) => b - a);
+const over = models.filter(([mib]) => mib > MOST_MIB);
+const [most] = models[0];
+const [nothing] = models[NUMBERS - 1];
+console.log(`the models of the catalogue whose predictions add the most memory, by their places in it (budget ${MOST_MIB} MiB):`);
+for (const [mib, model] of models.slice(0, 5)) console.log(`  ${model}: ${mib.toFixed(2)} MiB`);
+if (over.length > 0 || most <= nothing) process.exit(1);
