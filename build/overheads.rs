@@ -53,7 +53,7 @@ pub fn table(file: &File) -> Result<String, String> {
         ("DESKTOP_LINUX", &file.desktop_linux),
         ("DESKTOP_WINDOWS", &file.desktop_windows),
     ] {
-        let _ = writeln!(rows, "pub static {name}: &[Row] = &[");
+        let _ = writeln!(rows, "pub static {name}: &[OverheadRow] = &[");
         for entry in entries {
             let (low, expected, high, confidence, keys) = &entry.mib;
             let kib = |mib: f64| (mib * 1024.0) as u64;
@@ -65,7 +65,7 @@ pub fn table(file: &File) -> Result<String, String> {
             let last = entry.torch.last.as_deref().unwrap_or("255.255");
             let _ = writeln!(
                 rows,
-                "    Row {{ capability: {capability}, architecture: {:?}, torch: ({:?}, {:?}), overhead: Overhead {{ low: Bytes::kib({}), \
+                "    OverheadRow {{ capability: {capability}, architecture: {:?}, torch: ({:?}, {:?}), overhead: Overhead {{ low: Bytes::kib({}), \
                  expected: Bytes::kib({}), high: Bytes::kib({}), confidence: Confidence::{confidence:?}, set: {} }} }},",
                 entry.architecture,
                 pair(first)?,

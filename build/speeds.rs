@@ -64,12 +64,12 @@ pub fn table(file: &File) -> Result<String, String> {
         ("NETWORK_LINKED_GBS", &file.network_linked_gbs),
         ("NETWORK_GBS", &file.network_gbs),
     ] {
-        let _ = writeln!(rows, "pub static {name}: &[Row] = &[");
+        let _ = writeln!(rows, "pub static {name}: &[RateRow] = &[");
         for entry in entries {
             let (low, expected, high, confidence, keys) = &entry.rate;
             let _ = writeln!(
                 rows,
-                "    Row {{ architecture: {:?}, gpu: {:?}, rate: Rate {{ low: {low:?}, expected: {expected:?}, high: {high:?}, \
+                "    RateRow {{ architecture: {:?}, gpu: {:?}, rate: Rate {{ low: {low:?}, expected: {expected:?}, high: {high:?}, \
                  confidence: Confidence::{confidence:?}, set: {} }} }},",
                 entry.architecture,
                 entry.gpu,

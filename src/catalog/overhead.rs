@@ -108,7 +108,7 @@ pub fn desktop(gpu: Option<&Gpu>, os: Os) -> Overhead {
 }
 
 /// When an overhead applies. The first row that does is taken.
-struct Row {
+struct OverheadRow {
     capability: Option<((u8, u8), (u8, u8))>,
     /// Part of the card's architecture; empty for any.
     architecture: &'static str,
@@ -116,7 +116,7 @@ struct Row {
     overhead: Overhead,
 }
 
-fn first(rows: &[Row], gpu: Option<&Gpu>, torch: (u8, u8)) -> Overhead {
+fn first(rows: &[OverheadRow], gpu: Option<&Gpu>, torch: (u8, u8)) -> Overhead {
     let has = gpu
         .filter(|gpu| gpu.vendor == Vendor::Nvidia)
         .and_then(|gpu| gpu.compute_capability);
@@ -134,7 +134,7 @@ fn first(rows: &[Row], gpu: Option<&Gpu>, torch: (u8, u8)) -> Overhead {
 
 #[allow(clippy::pedantic)]
 mod table {
-    use super::{Bytes, Confidence, Overhead, Row};
+    use super::{Bytes, Confidence, Overhead, OverheadRow};
     include!(concat!(env!("OUT_DIR"), "/overheads.rs"));
 }
 

@@ -75,7 +75,7 @@ pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
     let peak_half = half.or(fp32)?;
     let peak_fp32 = fp32.or(half.map(|rate| rate / 8.0))?;
     let tf32 = tera(sheet.tflops.tf32).unwrap_or(peak_fp32);
-    let of = |rows: &'static [Row]| rate(rows, gpu);
+    let of = |rows: &'static [RateRow]| rate(rows, gpu);
     let products = of(table::PRODUCTS);
     let convolutions = of(table::CONVOLUTIONS).times(peak_half);
     let channels_first = of(table::CHANNELS_FIRST).expected;
@@ -181,7 +181,7 @@ impl Speeds {
 }
 
 /// When a rate applies. The first row that does is taken.
-struct Row {
+struct RateRow {
     /// Part of the card's architecture; empty for any.
     architecture: &'static str,
     /// Part of the card's id; empty for any.
@@ -189,7 +189,7 @@ struct Row {
     rate: Rate,
 }
 
-fn rate(rows: &[Row], gpu: &Gpu) -> Rate {
+fn rate(rows: &[RateRow], gpu: &Gpu) -> Rate {
     let row = rows
         .iter()
         .find(|row| gpu.architecture.contains(row.architecture) && gpu.id.contains(row.gpu));
@@ -207,7 +207,7 @@ const NOTHING: Rate = Rate {
 
 #[allow(clippy::pedantic)]
 mod table {
-    use super::{Confidence, Rate, Row};
+    use super::{Confidence, Rate, RateRow};
     include!(concat!(env!("OUT_DIR"), "/speeds.rs"));
 }
 

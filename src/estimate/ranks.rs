@@ -276,13 +276,19 @@ mod tests {
 
     #[test]
     fn the_headline_is_that_of_the_fullest_stage() {
-        let run = "mb=1 seq=2048 model=llama-3.1-8b precision=bf16 gpus=4 par=ddp pp=4 accum=4";
-        let prediction = prediction(run);
-        let of_stage = |stage: usize| prediction.ranks().unwrap()[stage].device.expected;
-        // The last has the head and its logits: it needs more than the first, whose steps run first.
-        let headline = prediction.estimate().unwrap().device.expected;
-        assert_eq!(headline, of_stage(3));
-        assert!(headline > of_stage(0) && of_stage(0) > of_stage(1));
+        let check = |checkpointing: &str, fullest: usize| {
+            let prediction = prediction(&format!(
+                "model=llama-3.1-8b mb=1 seq=2048 precision=bf16 gpus=4 par=ddp pp=4 accum=4 ckpt={checkpointing}"
+            ));
+            let of_stage = |stage: usize| prediction.ranks().unwrap()[stage].device.expected;
+            let headline = prediction.estimate().unwrap().device.expected;
+            assert_eq!(headline, of_stage(fullest), "{checkpointing}");
+            let others = (0..4).filter(|stage| *stage != fullest);
+            assert!(others.map(of_stage).all(|other| other < headline));
+        };
+        // The first keeps the layers of four micro-batches; where these are checkpoints, the last keeps most: its logits.
+        check("none", 0);
+        check("layers", 3);
     }
 
     #[test]

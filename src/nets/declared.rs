@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::attention::{Eager, attend, heads};
 use super::{Cx, Net, Output, Region};
 use crate::scenario::network::{
-    Attention, ExtraTensor, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan,
+    Attention, ExtraTensor, Input, Lifetime, Loss, Mlp, Norm, Op, PartPlan, Plan,
 };
 use crate::scenario::{self, Data};
 use crate::tape::ops::{AttentionMask, Conv, repeat_heads};
@@ -32,7 +32,7 @@ pub fn net(plan: Plan) -> Box<dyn Net> {
 #[derive(Debug)]
 struct Declared {
     input: Input,
-    parts: Vec<Rc<Part>>,
+    parts: Vec<Rc<PartPlan>>,
     at_loss: Vec<ExtraTensor>,
     loss: Loss,
     output: Vec<u64>,
@@ -87,7 +87,7 @@ impl Net for Declared {
 }
 
 /// All passes of a part over its one set of weights.
-fn run(cx: &Cx, part: &Rc<Part>, mut x: Tensor) -> Tensor {
+fn run(cx: &Cx, part: &Rc<PartPlan>, mut x: Tensor) -> Tensor {
     // A part that is run once is no list of layers and is not checkpointed.
     let listed = part.repeat > 1 || part.passes > 1;
     for pass in 0..part.passes {
@@ -111,7 +111,7 @@ fn run(cx: &Cx, part: &Rc<Part>, mut x: Tensor) -> Tensor {
     x
 }
 
-fn one_pass(cx: &Cx, part: &Rc<Part>, mut x: Tensor, listed: bool) -> Tensor {
+fn one_pass(cx: &Cx, part: &Rc<PartPlan>, mut x: Tensor, listed: bool) -> Tensor {
     if !listed {
         for i in 0..part.repeat {
             x = cx.list_item("layers", i as usize, |cx| layer(cx, part, x));
@@ -137,7 +137,7 @@ fn one_pass(cx: &Cx, part: &Rc<Part>, mut x: Tensor, listed: bool) -> Tensor {
     state.into_iter().next().unwrap_or(x)
 }
 
-fn layer(cx: &Cx, part: &Part, mut x: Tensor) -> Tensor {
+fn layer(cx: &Cx, part: &PartPlan, mut x: Tensor) -> Tensor {
     for (at, op) in part.ops.iter().enumerate() {
         x = cx.list_item(name(op), at, |cx| apply(cx, op, &x));
     }

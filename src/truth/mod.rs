@@ -45,10 +45,10 @@ pub fn run_record(record: &Value) -> Result<crate::step::Run, String> {
         return measured::run(record);
     }
     match kind(record)? {
-        Kind::Simulated(knobs, dims) => simulated::run(knobs, dims),
-        Kind::Distributed(knobs, dims) => distributed::run(knobs, dims),
-        Kind::Extra(knobs, dims) => extra::run(knobs, dims),
-        Kind::Post(knobs, dims) => post::run(knobs, dims),
+        RecordKind::Simulated(knobs, dims) => simulated::run(knobs, dims),
+        RecordKind::Distributed(knobs, dims) => distributed::run(knobs, dims),
+        RecordKind::Extra(knobs, dims) => extra::run(knobs, dims),
+        RecordKind::Post(knobs, dims) => post::run(knobs, dims),
     }
 }
 
@@ -71,12 +71,12 @@ fn row(line: &str, metric: Metric) -> Row {
     }
     let group = record["group"].as_str().unwrap_or("none");
     let predicted = kind(&record).and_then(|kind| match kind {
-        Kind::Simulated(knobs, dims) => simulated::predict(knobs, dims, metric),
-        Kind::Distributed(knobs, dims) => {
+        RecordKind::Simulated(knobs, dims) => simulated::predict(knobs, dims, metric),
+        RecordKind::Distributed(knobs, dims) => {
             simulated::measured(&distributed::run(knobs, dims)?, metric)
         }
-        Kind::Extra(knobs, dims) => extra::predict(knobs, dims, metric),
-        Kind::Post(knobs, dims) => {
+        RecordKind::Extra(knobs, dims) => extra::predict(knobs, dims, metric),
+        RecordKind::Post(knobs, dims) => {
             post::run(knobs, dims).and_then(|run| simulated::measured(&run, metric))
         }
     });
@@ -92,7 +92,7 @@ fn row(line: &str, metric: Metric) -> Row {
 type Object = serde_json::Map<String, Value>;
 
 /// The kinds of records, by the fields that only they have.
-enum Kind<'a> {
+enum RecordKind<'a> {
     Simulated(&'a Object, &'a Object),
     /// One rank of several.
     Distributed(&'a Object, &'a Object),
@@ -100,7 +100,7 @@ enum Kind<'a> {
     Post(&'a Object, &'a Object),
 }
 
-fn kind(record: &Value) -> Result<Kind<'_>, String> {
+fn kind(record: &Value) -> Result<RecordKind<'_>, String> {
     if record["config"]["steps"].is_number() {
         return Err("a run over many steps: `allocated` of one step is not what it records".into());
     }
@@ -110,12 +110,12 @@ fn kind(record: &Value) -> Result<Kind<'_>, String> {
     };
     let several = knobs.contains_key("strategy");
     Ok(if post::is_record(knobs) {
-        Kind::Post(knobs, dims)
+        RecordKind::Post(knobs, dims)
     } else if several {
-        Kind::Distributed(knobs, dims)
+        RecordKind::Distributed(knobs, dims)
     } else if knobs.contains_key("feature") {
-        Kind::Extra(knobs, dims)
+        RecordKind::Extra(knobs, dims)
     } else {
-        Kind::Simulated(knobs, dims)
+        RecordKind::Simulated(knobs, dims)
     })
 }

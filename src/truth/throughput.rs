@@ -20,7 +20,7 @@ pub fn row(record: &Value, id: &str) -> Row {
     };
     match step(record) {
         Err(reason) => Row::unsupported(id, group, reason),
-        Ok(Step {
+        Ok(StepSeconds {
             truth,
             low,
             expected,
@@ -37,21 +37,21 @@ fn micros(seconds: f64) -> u64 {
 }
 
 /// A step's published and its predicted seconds.
-struct Step {
+struct StepSeconds {
     truth: f64,
     low: f64,
     expected: f64,
     high: f64,
 }
 
-fn step(record: &Value) -> Result<Step, String> {
+fn step(record: &Value) -> Result<StepSeconds, String> {
     let scenario = scenario(record)?;
     let truth = published(record, &scenario)?;
     let prediction = Prediction::new(scenario);
     let time = prediction
         .step_time()
         .map_err(|reason| reason.to_string())?;
-    Ok(Step {
+    Ok(StepSeconds {
         truth,
         low: time.step.low.get(),
         expected: time.step.expected.get(),

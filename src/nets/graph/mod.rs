@@ -2,6 +2,7 @@
 //!
 //! `headroom record` prints the Python module that records; `docs/record.md` describes the file.
 
+mod params;
 mod plan;
 mod program;
 mod prune;
@@ -12,6 +13,7 @@ mod size;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod types;
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -25,7 +27,7 @@ use crate::scenario::{
 };
 use crate::tape::Tensor;
 use plan::Plan;
-use program::{Declared, Kind, Program, Step};
+use program::{Declared, Instruction, Program, RecordedPrecision};
 use replay::{Replay, Replayed};
 
 /// The Python module that records a model.
@@ -53,9 +55,9 @@ impl Recorded {
     /// The program for a run, first of those recorded at this very length.
     fn program(&self, precision: Precision, sizes: (u64, u64)) -> Option<&Rc<Program>> {
         let kind = match precision {
-            Precision::Fp32 => Kind::Plain,
-            Precision::AmpBf16 | Precision::AmpFp16 => Kind::Autocast,
-            Precision::Bf16 | Precision::Fp16 => Kind::Half,
+            Precision::Fp32 => RecordedPrecision::Plain,
+            Precision::AmpBf16 | Precision::AmpFp16 => RecordedPrecision::Autocast,
+            Precision::Bf16 | Precision::Fp16 => RecordedPrecision::Half,
             // Weights of 64 bits, and autocast on weights of 16, are not recorded.
             Precision::Fp64 | Precision::AmpBf16OnBf16 => return None,
         };
@@ -78,9 +80,9 @@ impl Net for Recorded {
         let Some(program) = self.program(precision(cx), sizes) else {
             return Vec::new();
         };
-        let types = replay::Types::at(program, sizes);
+        let types = types::Types::at(program, sizes);
         let parts = program.steps.forward.iter().filter_map(|step| match step {
-            Step::Batch(value) => Some(types.get(*value)),
+            Instruction::Batch(value) => Some(types.get(*value)),
             _ => None,
         });
         parts
@@ -212,7 +214,7 @@ impl Replayed {
 
     fn make(&self, cx: &Cx, param: &Declared) {
         if !(self.by_module && self.plan.holds(param.slot)) {
-            replay::held(cx, param);
+            params::held(cx, param);
             return;
         }
         let is_weight = |linear: &&plan::Linear| {
@@ -223,7 +225,7 @@ impl Replayed {
             let inner = param.shape.get(usize::from(!linear.turned));
             let width = inner.copied().unwrap_or(1);
             let x = cx.tape.empty("recorded", [1, width], cx.env.weights);
-            replay::linear_module(cx, param, linear, &x);
+            params::linear_module(cx, param, linear, &x);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::program::{Declared, Graph, Lies, Program, Role, Step, Value};
+use super::program::{Declared, Graph, Instruction, Lies, Program, Role, Value};
 use super::region::{Region, Survey};
 
 /// What a recorded program consists of, as far as methods of training know it.
@@ -107,8 +107,8 @@ fn used_outside(program: &Program, linears: &[Linear]) -> BTreeSet<u32> {
             .is_some_and(|linear| linear.region.steps.contains(&at));
         match step {
             _ if inside => {}
-            Step::Call { given, .. } => used.extend(given.iter().map(|value| value.slot)),
-            Step::Save { value, .. } => {
+            Instruction::Call { given, .. } => used.extend(given.iter().map(|value| value.slot)),
+            Instruction::Save { value, .. } => {
                 used.insert(value.slot);
             }
             _ => {}
@@ -211,7 +211,7 @@ fn linear(
             .is_some_and(|weight| weight.slot == slot)
     };
     for step in program.steps.forward.get(region.steps.clone())? {
-        let Step::Call { call, given, .. } = step else {
+        let Instruction::Call { call, given, .. } = step else {
             continue;
         };
         let name = program.calls.get(*call as usize)?.name();

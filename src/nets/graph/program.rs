@@ -26,7 +26,7 @@ impl Graph {
         };
         let backward = program.steps.nodes.iter().flat_map(|node| &node.steps);
         for step in program.steps.forward.iter().chain(backward) {
-            let Step::Call { call, made, .. } = step else {
+            let Instruction::Call { call, made, .. } = step else {
                 continue;
             };
             let other = program.calls.get(*call as usize).and_then(Call::unruled);
@@ -111,7 +111,7 @@ pub(super) enum Role {
 
 /// The precision a program was recorded in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum RecordedPrecision {
     /// In the weights' own type.
     Plain,
     Autocast,
@@ -122,20 +122,20 @@ pub(super) enum Kind {
 /// One recorded step, with sizes as expressions.
 #[derive(Debug)]
 pub(super) struct Program {
-    pub kind: Kind,
+    pub kind: RecordedPrecision,
     /// The batches and lengths it was recorded at; where there is one alone it holds for no other.
     pub batches: Vec<u64>,
     pub lengths: Vec<u64>,
     pub calls: Vec<Call>,
     pub scopes: Rc<Vec<Vec<String>>>,
     pub types: Vec<Type>,
-    pub steps: Steps,
+    pub steps: Instructions,
 }
 
 /// What a program does.
 #[derive(Debug)]
-pub(super) struct Steps {
-    pub forward: Vec<Step>,
+pub(super) struct Instructions {
+    pub forward: Vec<Instruction>,
     pub nodes: Vec<Node>,
     /// The loss, and the node that made it.
     pub loss: (Value, u32),
@@ -171,7 +171,7 @@ pub(super) struct Value {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum Instruction {
     Call {
         call: u32,
         scope: u32,
@@ -201,7 +201,7 @@ pub(super) struct Node {
     pub saves: Vec<u32>,
     /// The memory its incoming gradients lie in.
     pub incoming: Vec<Option<u32>>,
-    pub steps: Vec<Step>,
+    pub steps: Vec<Instruction>,
     pub outgoing: Vec<Option<Gradient>>,
 }
 

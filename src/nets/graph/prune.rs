@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::program::{Edge, Node, Program, Step, Value};
+use super::program::{Edge, Instruction, Node, Program, Value};
 use crate::tape::ops::Call;
 
 /// The nodes that do less than was recorded, and the saved tensors that nobody asks for.
@@ -86,7 +86,7 @@ impl Pruned {
         let mut kept = BTreeSet::new();
         for step in node.steps.iter().rev() {
             match step {
-                Step::Call {
+                Instruction::Call {
                     call,
                     scope,
                     given,
@@ -108,14 +108,14 @@ impl Pruned {
                         self.asked(program, *call, made, &left)
                     };
                     kept.extend(left.iter().map(|value| value.slot));
-                    steps.push(Step::Call {
+                    steps.push(Instruction::Call {
                         call,
                         scope: *scope,
                         given: given.clone(),
                         made: left,
                     });
                 }
-                Step::Unpack { slot, .. } if !used.contains(slot) => {}
+                Instruction::Unpack { slot, .. } if !used.contains(slot) => {}
                 step => steps.push(step.clone()),
             }
         }
@@ -123,7 +123,7 @@ impl Pruned {
         let unpacked: BTreeSet<u32> = steps
             .iter()
             .filter_map(|step| match step {
-                Step::Unpack { save, .. } => Some(*save),
+                Instruction::Unpack { save, .. } => Some(*save),
                 _ => None,
             })
             .collect();

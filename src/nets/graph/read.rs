@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::program::{Declared, Graph, Kind, Lies, Program, Role, Row, Type};
+use super::program::{Declared, Graph, Lies, Program, RecordedPrecision, Role, Row, Type};
 use super::size::Size;
 use super::stream::{Limits, Stream};
 use crate::document::{Document, json};
@@ -193,9 +193,9 @@ fn program(document: &Document, scopes: &Rc<Vec<Vec<String>>>) -> Option<Program
     };
     Some(Program {
         kind: match text(document.get("precision")?)? {
-            "fp32" => Kind::Plain,
-            "amp" => Kind::Autocast,
-            "half" => Kind::Half,
+            "fp32" => RecordedPrecision::Plain,
+            "amp" => RecordedPrecision::Autocast,
+            "half" => RecordedPrecision::Half,
             _ => return None,
         },
         batches: sizes("batches")?,

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::program::{Edge, Step, Steps, Value};
+use super::program::{Edge, Instruction, Instructions, Value};
 
 /// Where a gradient goes: a node and which of its outputs it is of.
 pub(super) type Output = (u32, u32);
@@ -47,7 +47,7 @@ pub(super) struct Survey {
 }
 
 impl Survey {
-    pub fn of(steps: &Steps) -> Self {
+    pub fn of(steps: &Instructions) -> Self {
         let mut survey = Self {
             made: vec![None; steps.slots],
             last: vec![0; steps.slots],
@@ -60,7 +60,7 @@ impl Survey {
         let mut touched = None;
         for (at, step) in steps.forward.iter().enumerate() {
             match step {
-                Step::Call { given, made, .. } => {
+                Instruction::Call { given, made, .. } => {
                     for value in made {
                         survey.makes(at, value.slot);
                     }
@@ -69,17 +69,17 @@ impl Survey {
                     }
                     touched = made.first().or(given.first()).map(|value| value.slot);
                 }
-                Step::Batch(value) => {
+                Instruction::Batch(value) => {
                     survey.makes(at, value.slot);
                     survey.reads(at, value.slot);
                 }
-                Step::Save { value, .. } => survey.reads(at, value.slot),
-                Step::Unpack { slot, .. } => {
+                Instruction::Save { value, .. } => survey.reads(at, value.slot),
+                Instruction::Unpack { slot, .. } => {
                     survey.makes(at, *slot);
                 }
-                Step::Free(slot) => survey.uses(at, *slot),
-                Step::Unsave(_) => {}
-                Step::Node(node) => {
+                Instruction::Free(slot) => survey.uses(at, *slot),
+                Instruction::Unsave(_) => {}
+                Instruction::Node(node) => {
                     set(&mut survey.placed, *node, at);
                     set(&mut survey.result, *node, touched);
                 }
@@ -126,7 +126,7 @@ impl Survey {
     }
 
     /// The region of some steps; none where what it makes is not its own.
-    pub fn region(&self, steps: &Steps, range: Range<usize>) -> Option<Region> {
+    pub fn region(&self, steps: &Instructions, range: Range<usize>) -> Option<Region> {
         let mut region = Region {
             steps: range.clone(),
             inputs: Vec::new(),
@@ -140,7 +140,7 @@ impl Survey {
         };
         for step in steps.forward.get(range.clone())? {
             match step {
-                Step::Call { given, made, .. } => {
+                Instruction::Call { given, made, .. } => {
                     for value in made {
                         region.made.push(value.slot);
                         let last = *self.last.get(value.slot as usize)?;
@@ -152,20 +152,20 @@ impl Survey {
                         self.enters(&mut region, *value);
                     }
                 }
-                Step::Save { save, value } => {
+                Instruction::Save { save, value } => {
                     region.saves.push(*save);
                     self.enters(&mut region, *value);
                 }
-                Step::Node(node) => region.nodes.push(*node),
-                Step::Free(slot) => {
+                Instruction::Node(node) => region.nodes.push(*node),
+                Instruction::Free(slot) => {
                     let made = self.made.get(*slot as usize).copied().flatten();
                     if made.is_none_or(|made| made < range.start) {
                         region.freed.push(*slot);
                     }
                 }
                 // A checkpoint of the model's own, or a batch's tensor: not a plain call.
-                Step::Unpack { .. } | Step::Batch(_) => return None,
-                Step::Unsave(_) => {}
+                Instruction::Unpack { .. } | Instruction::Batch(_) => return None,
+                Instruction::Unsave(_) => {}
             }
         }
         let passed = region.inputs.len().max(region.outputs.len());
@@ -205,7 +205,7 @@ impl Survey {
         placed.is_some_and(|at| region.steps.contains(at))
     }
 
-    fn gradients(&self, steps: &Steps, region: &mut Region) -> Option<()> {
+    fn gradients(&self, steps: &Instructions, region: &mut Region) -> Option<()> {
         let place_of = |values: &[Value], node: u32| {
             let slot = self.result.get(node as usize).copied().flatten();
             let found = values.iter().position(|value| Some(value.slot) == slot);
@@ -240,7 +240,7 @@ impl Survey {
     /// its first call and what follows from its last.
     pub fn stretches(
         &self,
-        steps: &Steps,
+        steps: &Instructions,
         owner: impl Fn(u32) -> Option<u32>,
     ) -> Vec<(u32, Range<usize>)> {
         let mut all: Vec<(u32, Range<usize>)> = Vec::new();
@@ -249,7 +249,7 @@ impl Survey {
         let mut ahead = 0;
         for (at, step) in steps.forward.iter().enumerate() {
             match step {
-                Step::Call { scope, .. } => {
+                Instruction::Call { scope, .. } => {
                     let owner = owner(*scope);
                     all.extend(open.take_if(|(known, _)| Some(*known) != owner));
                     if let Some(owner) = owner {
@@ -258,8 +258,8 @@ impl Survey {
                     }
                     ahead = at + 1;
                 }
-                Step::Save { .. } => {}
-                Step::Free(slot) => {
+                Instruction::Save { .. } => {}
+                Instruction::Free(slot) => {
                     ahead = at + 1;
                     let made = self.made.get(*slot as usize).copied().flatten();
                     if let Some((_, range)) = open.as_mut().filter(|(_, range)| range.end == at)
@@ -268,7 +268,7 @@ impl Survey {
                         range.end = at + 1;
                     }
                 }
-                Step::Node(_) => {
+                Instruction::Node(_) => {
                     ahead = at + 1;
                     if let Some((_, range)) = open.as_mut().filter(|(_, range)| range.end == at) {
                         range.end = at + 1;

@@ -1,7 +1,7 @@
 //! The steps of a program as a file writes them: one list of numbers, in which what has stood there before is written as how
 //! far back and how many.
 
-use super::program::{Edge, Gradient, Node, Step, Steps, Value};
+use super::program::{Edge, Gradient, Instruction, Instructions, Node, Value};
 use crate::document::Document;
 
 /// How many entries the tables of a program have.
@@ -70,7 +70,7 @@ impl Stream {
         })
     }
 
-    pub fn program(mut self) -> Option<Steps> {
+    pub fn program(mut self) -> Option<Instructions> {
         self.nodes = self.count()?;
         let forward = self.steps()?;
         let nodes = (0..self.nodes)
@@ -78,7 +78,7 @@ impl Stream {
             .collect::<Option<Vec<_>>>()?;
         let value = self.value()?;
         let node = self.below(nodes.len())?;
-        self.numbers.next().is_none().then_some(Steps {
+        self.numbers.next().is_none().then_some(Instructions {
             forward,
             nodes,
             loss: (value, node),
@@ -146,30 +146,30 @@ impl Stream {
         (0..self.count()?).map(|_| self.value()).collect()
     }
 
-    fn steps(&mut self) -> Option<Vec<Step>> {
+    fn steps(&mut self) -> Option<Vec<Instruction>> {
         (0..self.count()?).map(|_| self.step()).collect()
     }
 
-    fn step(&mut self) -> Option<Step> {
+    fn step(&mut self) -> Option<Instruction> {
         Some(match self.numbers.next()? {
-            0 => Step::Call {
+            0 => Instruction::Call {
                 call: self.below(self.limits.calls)?,
                 scope: self.counted(Counted::Scope)?,
                 given: self.values()?,
                 made: self.values()?,
             },
-            1 => Step::Free(self.counted(Counted::Slot)?),
-            2 => Step::Save {
+            1 => Instruction::Free(self.counted(Counted::Slot)?),
+            2 => Instruction::Save {
                 save: self.counted(Counted::Save)?,
                 value: self.value()?,
             },
-            3 => Step::Unsave(self.counted(Counted::Save)?),
-            4 => Step::Unpack {
+            3 => Instruction::Unsave(self.counted(Counted::Save)?),
+            4 => Instruction::Unpack {
                 slot: self.counted(Counted::Slot)?,
                 save: self.counted(Counted::Save)?,
             },
-            5 => Step::Node(self.counted(Counted::Node)?),
-            6 => Step::Batch(self.value()?),
+            5 => Instruction::Node(self.counted(Counted::Node)?),
+            6 => Instruction::Batch(self.value()?),
             _ => return None,
         })
     }

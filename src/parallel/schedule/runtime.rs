@@ -7,7 +7,7 @@ use super::{Action, Chunk, Pipeline};
 
 /// A step of a rank's program before sends and receives are in it.
 #[derive(Clone, Debug)]
-enum Step {
+enum ProgramStep {
     Passes(Vec<Compute>),
     Other(Action),
     /// `WAIT_REDUCE_GRAD`, which waits for what here has happened.
@@ -18,7 +18,7 @@ impl Pipeline {
     /// What this rank does: receives stand where the sender's rank has sent (`_add_send_recv`); an output is let go after its
     /// own backward, the gradient of an input with the step (`_add_wait_send`).
     pub(super) fn lowered(&self) -> Vec<Action> {
-        let mut waiting: Vec<VecDeque<Step>> = (0..self.ranks)
+        let mut waiting: Vec<VecDeque<ProgramStep>> = (0..self.ranks)
             .map(|rank| Self { rank, ..*self }.program())
             .collect();
         // What each rank has received or computed, as the pass that it is the input of.
@@ -30,7 +30,7 @@ impl Pipeline {
                 let Some(next) = waiting[rank].front() else {
                     continue;
                 };
-                if let Step::Passes(passes) = next
+                if let ProgramStep::Passes(passes) = next
                     && !passes.iter().all(|pass| self.is_ready(*pass, &ready[rank]))
                 {
                     continue;
@@ -40,13 +40,13 @@ impl Pipeline {
                 };
                 progress = true;
                 match next {
-                    Step::Wait => {}
-                    Step::Other(action) => {
+                    ProgramStep::Wait => {}
+                    ProgramStep::Other(action) => {
                         if rank == self.rank {
                             own.push(action);
                         }
                     }
-                    Step::Passes(passes) => {
+                    ProgramStep::Passes(passes) => {
                         for pass in passes {
                             self.run(rank, pass, &mut ready, &mut own);
                         }
@@ -111,7 +111,7 @@ impl Pipeline {
     }
 
     /// A rank's passes with what sharded parameters need between them (`_add_unshard_reshard`, `_add_reduce_grad`).
-    fn program(&self) -> VecDeque<Step> {
+    fn program(&self) -> VecDeque<ProgramStep> {
         /// Stages whose parameters may be whole at once (`max_active_stages`).
         const MOST_ACTIVE: usize = 3;
         let passes = self.computations();
@@ -133,17 +133,17 @@ impl Pipeline {
             active.retain(|stage| {
                 let stays = coming.contains(stage);
                 if !stays {
-                    program.push_back(Step::Other(Action::Reshard(*stage)));
+                    program.push_back(ProgramStep::Other(Action::Reshard(*stage)));
                 }
                 stays
             });
             for stage in coming {
                 if !active.contains(&stage) {
                     active.push(stage);
-                    program.push_back(Step::Other(Action::Unshard(stage)));
+                    program.push_back(ProgramStep::Other(Action::Unshard(stage)));
                 }
             }
-            program.push_back(Step::Passes(these.clone()));
+            program.push_back(ProgramStep::Passes(these.clone()));
             for pass in these {
                 let (Compute::Backward(chunk) | Compute::Weight(chunk)) = pass else {
                     continue;
@@ -153,13 +153,13 @@ impl Pipeline {
                 };
                 *count += 1;
                 if *count == self.micro_batches {
-                    program.push_back(Step::Other(Action::ReduceGradients(chunk.stage)));
-                    program.push_back(Step::Wait);
+                    program.push_back(ProgramStep::Other(Action::ReduceGradients(chunk.stage)));
+                    program.push_back(ProgramStep::Wait);
                 }
             }
         }
         let rest = active.into_iter().map(Action::Reshard);
-        program.extend(rest.map(Step::Other));
+        program.extend(rest.map(ProgramStep::Other));
         program
     }
 }

@@ -10,7 +10,9 @@ mod recording;
 mod tests;
 
 pub use items::{Field, FieldType, Item, ItemType, Position, item_types};
-pub use plan::{Attention, Conv, ExtraTensor, Input, Lifetime, Loss, Mlp, Norm, Op, Part, Plan};
+pub use plan::{
+    Attention, Conv, ExtraTensor, Input, Lifetime, Loss, Mlp, Norm, Op, PartPlan, Plan,
+};
 
 pub use recording::Recording;
 

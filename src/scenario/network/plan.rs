@@ -6,7 +6,7 @@ use crate::tape::DType;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Plan {
     pub input: Input,
-    pub parts: Vec<Part>,
+    pub parts: Vec<PartPlan>,
     /// Tensors that belong to the loss.
     pub at_loss: Vec<ExtraTensor>,
     pub loss: Loss,
@@ -21,7 +21,7 @@ pub struct Input {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Part {
+pub struct PartPlan {
     pub name: String,
     pub repeat: u64,
     pub passes: u64,

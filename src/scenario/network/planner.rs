@@ -3,7 +3,7 @@
 mod layers;
 
 use super::items::{Item, Position};
-use super::plan::{ExtraTensor, Input, Lifetime, Loss, Part, Plan};
+use super::plan::{ExtraTensor, Input, Lifetime, Loss, PartPlan, Plan};
 use super::{Network, expression};
 use crate::order::Map;
 use crate::scenario::Problem;
@@ -82,7 +82,7 @@ impl Planner {
         if parts.is_empty() {
             return Err(Problem::new("model.network.parts", "", "at least one part"));
         }
-        let mut planned: Vec<Part> = Vec::new();
+        let mut planned: Vec<PartPlan> = Vec::new();
         for ((at, part), layers) in &parts {
             let part = self.part(at, part, layers)?;
             if planned.iter().any(|other| other.name == part.name) || part.name == "loss" {
@@ -129,7 +129,12 @@ impl Planner {
         })
     }
 
-    fn part(&mut self, at: &str, item: &Item, layers: &[(String, &Item)]) -> Result<Part, Problem> {
+    fn part(
+        &mut self,
+        at: &str,
+        item: &Item,
+        layers: &[(String, &Item)],
+    ) -> Result<PartPlan, Problem> {
         let count = |planner: &Self, field: &str| planner.size(at, item, field);
         let repeat = self.within(at, item, "repeat", 1, 10_000)?;
         let passes = self.within(at, item, "passes", 1, 10_000)?;
@@ -167,7 +172,7 @@ impl Planner {
             let expected = format!("at most {MOST_RUNS} layers in one forward pass");
             return Err(Problem::new(at, self.runs.to_string(), expected));
         }
-        Ok(Part {
+        Ok(PartPlan {
             name: item.get("name").to_string(),
             repeat,
             passes,

@@ -1,17 +1,9 @@
-//! DreaMS: the guide of a fork that fine-tunes it to fingerprints.
+//! What the guide claims, and what is computed for it.
 
-use super::variants::Changes;
-use super::{Amount, Claim, Comparison, Evidence, Guide, Knob, Said, Variants, Wiring};
+use super::super::variants::Changes;
+use super::super::{Amount, Claim, Comparison, Evidence, Said, Variants};
 use crate::estimate::Unsupported;
 use crate::units::Bytes;
-
-pub(super) const GUIDE: Guide = Guide {
-    preset: "dreams",
-    document: "MEMORY_OPTIMIZATION_GUIDE.md of maxvdboom/DreaMS at 757a414",
-    patch: include_str!("patches/dreams.diff"),
-    claims: CLAIMS,
-    knobs: KNOBS,
-};
 
 const CURRENT: Changes = &[];
 const LARGE: Changes = &[("mb", "64")];
@@ -26,7 +18,7 @@ fn host(variants: &Variants, workers: &str) -> Result<Bytes, Unsupported> {
     Ok(found.host.total.expected)
 }
 
-const CLAIMS: &[Claim] = &[
+pub const CLAIMS: &[Claim] = &[
     Claim {
         section: "Current Issue",
         quote: "Training runs out of memory around epoch 60 with:",
@@ -393,113 +385,5 @@ const CLAIMS: &[Claim] = &[
         evidence: Evidence::NotComputable("the model's code has no way to divide its layers"),
         why: "What does not fit in time are the metrics' lists, which dividing the model leaves whole on every card.",
         source: "dreams/models/heads/heads.py",
-    },
-];
-
-const KNOBS: &[Knob] = &[
-    Knob {
-        flag: "--batch_size N",
-        wiring: Wiring::Clamped,
-        note: "The fork sets the batch to 1 and accumulates over N micro-batches; its scripts pass 1, so that nothing is accumulated. Upstream has no accumulation.",
-        patched: "--as_given --batch_size 2 --accumulate_grad_batches 1",
-        source: "dreams/training/memory_optimized_train.py of the fork",
-    },
-    Knob {
-        flag: "--val_check_interval",
-        wiring: Wiring::Clamped,
-        note: "The fork sets it to 0.25, which is why its runs end later.",
-        patched: "--as_given --val_check_interval 0.1",
-        source: "dreams/training/memory_optimized_train.py of the fork",
-    },
-    Knob {
-        flag: "--num_workers_data",
-        wiring: Wiring::Clamped,
-        note: "The fork takes the smaller of it and 2.",
-        patched: "--as_given --num_workers_data 4",
-        source: "dreams/training/train.py of the fork",
-    },
-    Knob {
-        flag: "--gradient_clip_val",
-        wiring: Wiring::Clamped,
-        note: "Added in d6c157b and set to 1.0 there; the ultra script of 757a414 passes it before it exists, which ends the run.",
-        patched: "--as_given --gradient_clip_val 1.0",
-        source: "dreams/training/train_argparse.py of the fork",
-    },
-    Knob {
-        flag: "--train_precision 16",
-        wiring: Wiring::Breaks,
-        note: "The preprocessor asserts 32 or 64; 64 also makes the model double.",
-        patched: "",
-        source: "dreams/utils/data.py",
-    },
-    Knob {
-        flag: "--val_frac",
-        wiring: Wiring::Ignored,
-        note: "With .hdf5 data the split is the column `fold`.",
-        patched: "",
-        source: "dreams/utils/data.py",
-    },
-    Knob {
-        flag: "limit_val_batches",
-        wiring: Wiring::Ignored,
-        note: "Hard-coded in the call of the trainer; setting it on the arguments does nothing.",
-        patched: "--limit_val_batches 0.5",
-        source: "dreams/training/train.py",
-    },
-    Knob {
-        flag: "every_n_train_steps",
-        wiring: Wiring::Ignored,
-        note: "Hard-coded as 1000.",
-        patched: "--every_n_train_steps 2000",
-        source: "dreams/training/train.py",
-    },
-    Knob {
-        flag: "pin_memory",
-        wiring: Wiring::Ignored,
-        note: "The loader never passes it: it is off already.",
-        patched: "",
-        source: "dreams/utils/data.py",
-    },
-    Knob {
-        flag: "--d_fourier, --d_peak, --n_layers",
-        wiring: Wiring::Ignored,
-        note: "With --pre_trained_pth the checkpoint's own sizes are restored.",
-        patched: "",
-        source: "dreams/models/heads/heads.py: load_from_checkpoint",
-    },
-    Knob {
-        flag: "--unfreeze_backbone_at_epoch",
-        wiring: Wiring::Exists,
-        note: "Freezes the backbone until then; above the number of epochs, for good.",
-        patched: "",
-        source: "dreams/models/heads/heads.py",
-    },
-    Knob {
-        flag: "metrics that let go",
-        wiring: Wiring::NeedsPatch,
-        note: "Nothing resets the metrics after their values are logged, so that they keep every validation.",
-        patched: "--reset_val_metrics",
-        source: "dreams/models/heads/heads.py: FingerprintHead.validate; torchmetrics issue 2921",
-    },
-    Knob {
-        flag: "PYTORCH_CUDA_ALLOC_CONF, the memory fraction",
-        wiring: Wiring::Clamped,
-        note: "The fork sets max_split_size_mb:128,expandable_segments:True and a fraction of 0.95 at its start, whatever the launch script exports.",
-        patched: "--as_given",
-        source: "dreams/training/extreme_memory_optimization.py: setup_extreme_memory_environment",
-    },
-    Knob {
-        flag: "get_extreme_memory_args, ExtremeMemoryOptimizedCallback",
-        wiring: Wiring::Ignored,
-        note: "Imported and never used; only the environment's part runs.",
-        patched: "",
-        source: "dreams/training/train.py of the fork",
-    },
-    Knob {
-        flag: "a log of the memory of epochs",
-        wiring: Wiring::NeedsPatch,
-        note: "The loop prints none and never resets the peak's statistics.",
-        patched: "LOG_MEMORY=1",
-        source: "memory_log.py, which the patch adds",
     },
 ];

@@ -1,20 +1,12 @@
-//! RNA-3E-FFI: the guide that was written against running out of memory after some epochs.
+//! What the guide claims, and what is computed for it.
 
-use super::variants::Changes;
-use super::{Amount, Claim, Comparison, Evidence, Guide, Knob, Said, Variants, Wiring};
+use super::super::variants::Changes;
+use super::super::{Amount, Claim, Comparison, Evidence, Said, Variants};
 use crate::allocator::Card;
 use crate::estimate::{Category, Prediction, Unsupported};
 use crate::scenario::{Irreps, Problem};
 use crate::strategy;
 use crate::units::Bytes;
-
-pub(super) const GUIDE: Guide = Guide {
-    preset: "rna-3e-ffi",
-    document: "MEMORY_OPTIMIZATION.md of SleepingLei/RNA-3E-FFI at 6ccd5a7",
-    patch: include_str!("patches/rna-3e-ffi.diff"),
-    claims: CLAIMS,
-    knobs: KNOBS,
-};
 
 const CURRENT: Changes = &[];
 const SMALL_IRREPS: (&str, &str) = ("dims", "irreps=16x0e+8x1o+4x2e");
@@ -86,7 +78,7 @@ fn fragmentation(
     ))
 }
 
-const CLAIMS: &[Claim] = &[
+pub const CLAIMS: &[Claim] = &[
     Claim {
         section: "Problem",
         quote: "This indicates **memory fragmentation** and potential **memory leaks**.",
@@ -404,92 +396,5 @@ const CLAIMS: &[Claim] = &[
         ]),
         why: "True of the batch, and of nothing large.",
         source: "scripts/04_train_model.py",
-    },
-];
-
-const KNOBS: &[Knob] = &[
-    Knob {
-        flag: "--use_multi_hop, --use_nonbonded, --use_gate",
-        wiring: Wiring::Ignored,
-        note: "store_true with default=True: leaving them out changes nothing, and they cannot be turned off.",
-        patched: "--no-use_multi_hop",
-        source: "scripts/04_train_model.py",
-    },
-    Knob {
-        flag: "--use_layer_norm",
-        wiring: Wiring::Exists,
-        note: "Off unless given; worth 0.3 % of the peak.",
-        patched: "",
-        source: "scripts/04_train_model.py",
-    },
-    Knob {
-        flag: "--hidden_irreps",
-        wiring: Wiring::Exists,
-        note: "The one knob of the guide that decides; quote it, for it holds blanks.",
-        patched: "",
-        source: "scripts/04_train_model.py",
-    },
-    Knob {
-        flag: "--batch_size, --num_layers, --output_dim",
-        wiring: Wiring::Exists,
-        note: "Read as given.",
-        patched: "",
-        source: "scripts/04_train_model.py",
-    },
-    Knob {
-        flag: "--num_workers",
-        wiring: Wiring::Clamped,
-        note: "min(n, 2); pin_memory is fixed to False to save GPU memory, which it does not use.",
-        patched: "",
-        source: "scripts/04_train_model.py: DataLoader",
-    },
-    Knob {
-        flag: "--grad_clip",
-        wiring: Wiring::Ignored,
-        note: "clip_grad_norm_ is called with 1.0 whatever is given.",
-        patched: "--grad_clip 0.5",
-        source: "scripts/04_train_model.py: train_epoch",
-    },
-    Knob {
-        flag: "--accumulation_steps, --use_amp",
-        wiring: Wiring::NeedsPatch,
-        note: "They do not exist at this commit; 078c38d has them, and --use_ddp.",
-        patched: "--accumulation_steps 2 --use_amp",
-        source: "scripts/04_train_model.py at 6ccd5a7 and at 078c38d",
-    },
-    Knob {
-        flag: "torch 2.6 and newer",
-        wiring: Wiring::Breaks,
-        note: "The check of the graphs loads them with weights_only, which is on by default since 2.6 and refuses every graph; ReduceLROnPlateau no longer takes verbose. The patch mends both.",
-        patched: "",
-        source: "scripts/04_train_model.py: LigandEmbeddingDataset, main",
-    },
-    Knob {
-        flag: "--resume",
-        wiring: Wiring::Exists,
-        note: "Loads to the GPU: a second copy of weights and states while it does.",
-        patched: "--resume, to the host first",
-        source: "scripts/04_train_model.py",
-    },
-    Knob {
-        flag: "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True,max_split_size_mb:128",
-        wiring: Wiring::Exists,
-        note: "The first is worth having; leave the second out.",
-        patched: "",
-        source: "pytorch docs/source/notes/cuda.rst",
-    },
-    Knob {
-        flag: "an edge budget for batches",
-        wiring: Wiring::NeedsPatch,
-        note: "Batches are of two graphs whatever they hold; a sampler with a budget of edges never builds the pair that does not fit.",
-        patched: "--max_edges 300000",
-        source: "torch_geometric.loader.DynamicBatchSampler counts num_edges: bonded edges here, so count nonbonded_edge_index in the data",
-    },
-    Knob {
-        flag: "a log of the memory of epochs",
-        wiring: Wiring::NeedsPatch,
-        note: "The loop prints none and never resets the peak's statistics.",
-        patched: "LOG_MEMORY=1",
-        source: "memory_log.py, which the patch adds",
     },
 ];
