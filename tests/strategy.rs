@@ -141,7 +141,7 @@ fn known<T: Copy>(
     key: Scenario,
     compute: impl FnOnce(&Scenario) -> T,
 ) -> T {
-    if let Some((_, found)) = all.iter().rev().find(|(it, _)| *it == key) {
+    if let Some((_, found)) = all.iter().rev().find(|(known, _)| *known == key) {
         return *found;
     }
     let value = compute(&key);
@@ -188,7 +188,7 @@ struct Full(Vec<(Scenario, Estimate)>);
 
 impl Full {
     fn met(&mut self, scenario: &Scenario, goal: Goal) -> bool {
-        if let Some((_, known)) = self.0.iter().rev().find(|(it, _)| it == scenario) {
+        if let Some((_, known)) = self.0.iter().rev().find(|(known, _)| known == scenario) {
             return goal.met(known);
         }
         let estimate = estimate(scenario).unwrap();
@@ -353,9 +353,9 @@ fn the_search_finds_the_front_that_trying_everything_finds() {
             .fold(f64::INFINITY, f64::min);
         for candidate in &found.front {
             let whole = quick.whole(&candidate.scenario);
-            let it = (whole.peak, whole.step.expected.get());
+            let split = (whole.peak, whole.step.expected.get());
             assert!(
-                !points.iter().any(|point| better(point, &it)),
+                !points.iter().any(|point| better(point, &split)),
                 "{scenario:?}"
             );
             assert_eq!(

@@ -1,4 +1,4 @@
-//! What exists: GPUs, models and software, from `catalog/*.yaml`, with a confidence and sources beside each number.
+//! The catalogue: GPUs, models and software, from `catalog/*.yaml`, with a confidence and sources beside each number.
 //!
 //! The build script turns the files into constant tables; this room gives them types and look-ups.
 

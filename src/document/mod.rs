@@ -69,7 +69,7 @@ impl Document {
                 entries.extend(more);
                 Self::Map(entries)
             }
-            (it, _) => it,
+            (value, _) => value,
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) fn header(target: &Target, scenario: &Scenario, estimate: &Estimate) 
     };
     let differs = match target.differs {
         "" => String::new(),
-        it => format!("\nNot as predicted: {it}"),
+        differs => format!("\nNot as predicted: {differs}"),
     };
     let shared = scenario.replicas() != u64::from(hardware.gpus);
     let gpus = if shared {

@@ -82,8 +82,8 @@ pub fn read(document: &Document) -> Imported {
 
 fn precision(value: &Document) -> Option<&'static str> {
     let name = match value {
-        Document::Int(it) => it.to_string(),
-        Document::Text(it) => it.clone(),
+        Document::Int(value) => value.to_string(),
+        Document::Text(value) => value.clone(),
         _ => return None,
     };
     Some(match name.as_str() {
@@ -114,7 +114,7 @@ fn strategy(take: &mut Take) {
         "deepspeed_stage_3" => ("zero3", "none"),
         "deepspeed_stage_3_offload" => ("zero3", "parameters"),
         "deepspeed_stage_2" | "DeepSpeedStrategy" | "deepspeed" => ("zero2", "none"),
-        it if it == "DDPStrategy" || it.starts_with("ddp") => ("ddp", "none"),
+        value if value == "DDPStrategy" || value.starts_with("ddp") => ("ddp", "none"),
         _ => {
             take.leave(named);
             return take.leave(class);

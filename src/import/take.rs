@@ -40,7 +40,7 @@ impl<'a> Take<'a> {
     /// The same where it is text.
     pub(super) fn text(&mut self, path: &str) -> Option<&'a str> {
         match self.value(path)? {
-            Document::Text(it) => Some(it),
+            Document::Text(value) => Some(value),
             _ => None,
         }
     }
@@ -48,7 +48,7 @@ impl<'a> Take<'a> {
     /// The same where it is a switch.
     pub(super) fn switch(&mut self, path: &str) -> Option<bool> {
         match self.value(path)? {
-            Document::Bool(it) => Some(*it),
+            Document::Bool(value) => Some(*value),
             _ => None,
         }
     }
@@ -143,8 +143,8 @@ impl<'a> Take<'a> {
     pub(super) fn clip(&mut self, path: &str) {
         let limit = match self.value(path) {
             None => return,
-            Some(Document::Int(it)) => *it as f64,
-            Some(Document::Number(it)) => *it,
+            Some(Document::Int(value)) => *value as f64,
+            Some(Document::Number(value)) => *value,
             Some(Document::Null) => 0.0,
             Some(_) => return self.leave(path),
         };
@@ -233,12 +233,12 @@ pub(super) fn plain(value: &Document) -> Option<String> {
             let items: Option<Vec<String>> = items.iter().map(plain).collect();
             items.map(|items| items.join(","))
         }
-        Document::Bool(it) => Some(if *it { "on" } else { "off" }.into()),
-        Document::Int(it) => Some(it.to_string()),
-        Document::Number(it) => Some(it.to_string()),
+        Document::Bool(value) => Some(if *value { "on" } else { "off" }.into()),
+        Document::Int(value) => Some(value.to_string()),
+        Document::Number(value) => Some(value.to_string()),
         // The value stands in another file, which the tool fills in from.
-        Document::Text(it) if it == "auto" => None,
-        Document::Text(it) => Some(it.clone()),
+        Document::Text(value) if value == "auto" => None,
+        Document::Text(value) => Some(value.clone()),
         Document::Null | Document::Map(_) => None,
     }
 }

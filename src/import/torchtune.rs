@@ -172,8 +172,8 @@ fn model(take: &mut Take) {
     if let Some(Document::List(names)) = take.value("model.lora_attn_modules") {
         for name in names {
             match name {
-                Document::Text(it) if it == "output_proj" => targets.push("o_proj"),
-                Document::Text(it) => targets.push(it),
+                Document::Text(target) if target == "output_proj" => targets.push("o_proj"),
+                Document::Text(target) => targets.push(target),
                 _ => take.leave("model.lora_attn_modules"),
             }
         }

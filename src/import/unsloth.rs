@@ -41,8 +41,12 @@ pub fn read(document: &Document) -> Imported {
         take.set("data.padding_mask", "on");
     }
     match take.value("training.gradient_checkpointing") {
-        Some(Document::Text(it)) if it == "none" => take.set("training.checkpointing", "none"),
-        Some(Document::Text(it)) if it == "true" => take.set("training.checkpointing", "layers"),
+        Some(Document::Text(value)) if value == "none" => {
+            take.set("training.checkpointing", "none");
+        }
+        Some(Document::Text(value)) if value == "true" => {
+            take.set("training.checkpointing", "layers");
+        }
         Some(Document::Bool(_)) => take.checkpointing("training.gradient_checkpointing"),
         _ => take.leave("training.gradient_checkpointing"),
     }

@@ -2,7 +2,6 @@
 //! parameters of a module are one flat parameter, of which each rank keeps a chunk.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::rc::Rc;
 
 use super::fsdp2::MixedPrecision;
@@ -15,8 +14,10 @@ const PRE_UNSHARD: Stream = Stream::side(2);
 const POST_BACKWARD: Stream = Stream::side(3);
 
 /// The root module and the modules of a wrap policy.
+#[derive(Debug)]
 pub struct FullyShardedDataParallel(Rc<State>);
 
+#[derive(Debug)]
 struct State {
     tape: Tape,
     world: World,
@@ -30,6 +31,7 @@ struct State {
 }
 
 /// `FlatParamHandle`.
+#[derive(Debug)]
 struct Handle {
     scope: Scope,
     is_root: bool,
@@ -48,12 +50,6 @@ struct Handle {
     /// The reduced gradient, which outlives the step (`_saved_grad_shard`).
     saved: RefCell<Option<Tensor>>,
     waiting: Cell<bool>,
-}
-
-impl fmt::Debug for FullyShardedDataParallel {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("FullyShardedDataParallel")
-    }
 }
 
 impl FullyShardedDataParallel {

@@ -1,7 +1,6 @@
 //! Megatron-Core's `DistributedDataParallel` and its optimizers (megatron/core/distributed, megatron/core/optimizer).
 
 use std::cell::RefCell;
-use std::fmt;
 use std::rc::Rc;
 
 use super::{World, Wrapper};
@@ -11,8 +10,10 @@ use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Tape, 
 const MASTER: DType = DType::F32;
 
 /// Weights and gradients in one buffer each (`_ParamAndGradBuffer`), and the optimizer's part of them.
+#[derive(Debug)]
 pub struct MegatronDdp(Rc<State>);
 
+#[derive(Debug)]
 struct State {
     world: World,
     buffers: RefCell<Vec<Buffer>>,
@@ -21,16 +22,11 @@ struct State {
 }
 
 /// `_ParamAndGradBuffer`, and what the optimizer steps for it.
+#[derive(Debug)]
 struct Buffer {
     _weights: Option<Tensor>,
     gradients: Tensor,
     master: Rc<Param>,
-}
-
-impl fmt::Debug for MegatronDdp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("MegatronDdp")
-    }
 }
 
 impl MegatronDdp {

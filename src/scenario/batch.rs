@@ -154,19 +154,22 @@ mod tests {
     fn no_accumulation_comes_nearer() {
         let mut dice = Dice::new(8);
         for _ in 0..2000 {
-            let it = batch(
+            let planned = batch(
                 1 + dice.below(40),
                 1,
                 1 + dice.below(9),
                 1 + dice.below(3000),
             );
             let off = |accumulation| {
-                let found = Batch { accumulation, ..it };
-                found.samples().abs_diff(it.wanted.unwrap())
+                let found = Batch {
+                    accumulation,
+                    ..planned
+                };
+                found.samples().abs_diff(planned.wanted.unwrap())
             };
-            let nearest = it.nearest_accumulation().unwrap();
+            let nearest = planned.nearest_accumulation().unwrap();
             let best = (1..=3000).map(off).min();
-            assert_eq!(Some(off(nearest)), best, "{it:?}");
+            assert_eq!(Some(off(nearest)), best, "{planned:?}");
         }
     }
 

@@ -29,13 +29,13 @@ fn is_open_parent(setting: &Setting, scenario: &Scenario) -> bool {
 
 fn value(value: Value) -> Document {
     match value {
-        Value::Whole(it) => it.into(),
-        Value::Number(it) => it.into(),
-        Value::Switch(it) => it.into(),
-        Value::Text(it) => it.into(),
-        Value::Network(it) => it.map_or(Document::Null, |network| network.document()),
-        Value::Words(it) => it.into(),
-        Value::Sizes(it) => it
+        Value::Whole(value) => value.into(),
+        Value::Number(value) => value.into(),
+        Value::Switch(value) => value.into(),
+        Value::Text(value) => value.into(),
+        Value::Network(value) => value.map_or(Document::Null, |network| network.document()),
+        Value::Words(value) => value.into(),
+        Value::Sizes(value) => value
             .into_iter()
             .map(|(key, size)| (key, size.into()))
             .collect(),
@@ -68,7 +68,7 @@ pub fn read(document: &Document) -> (Scenario, Vec<Problem>) {
 
 fn known_version(value: &Document, problems: &mut Vec<Problem>) -> u32 {
     let number = match value {
-        Document::Int(it) => u32::try_from(*it).ok(),
+        Document::Int(value) => u32::try_from(*value).ok(),
         _ => None,
     };
     let known = number.filter(|format| versions::defaults(*format).is_some());
@@ -143,10 +143,10 @@ fn text(kind: ValueType, value: &Document) -> Option<String> {
 
 fn scalar(value: &Document) -> Option<String> {
     match value {
-        Document::Bool(it) => Some(if *it { "on" } else { "off" }.into()),
-        Document::Int(it) => Some(it.to_string()),
-        Document::Number(it) => Some(it.to_string()),
-        Document::Text(it) => Some(it.clone()),
+        Document::Bool(value) => Some(if *value { "on" } else { "off" }.into()),
+        Document::Int(value) => Some(value.to_string()),
+        Document::Number(value) => Some(value.to_string()),
+        Document::Text(value) => Some(value.clone()),
         Document::Null | Document::List(_) | Document::Map(_) => None,
     }
 }

@@ -89,11 +89,11 @@ fn property(setting: &Setting) -> Document {
         }
     };
     let default: Document = match setting.value(&Scenario::default()) {
-        Value::Whole(it) => it.into(),
-        Value::Number(it) => it.into(),
-        Value::Switch(it) => it.into(),
-        Value::Text(it) => it.into(),
-        Value::Words(it) => it.into(),
+        Value::Whole(value) => value.into(),
+        Value::Number(value) => value.into(),
+        Value::Switch(value) => value.into(),
+        Value::Text(value) => value.into(),
+        Value::Words(value) => value.into(),
         Value::Sizes(_) => Document::new(),
         Value::Network(_) => Document::Null,
     };
@@ -228,8 +228,8 @@ mod tests {
     /// Whether the schema allows the document, as far as types, bounds and names go.
     fn allows(schema: &Document, document: &Document) -> bool {
         let whole = |key: &str| match schema.get(key) {
-            Some(Document::Int(it)) => Some(*it as f64),
-            Some(Document::Number(it)) => Some(*it),
+            Some(Document::Int(value)) => Some(*value as f64),
+            Some(Document::Number(value)) => Some(*value),
             _ => None,
         };
         let within = |number: f64| {
@@ -238,7 +238,7 @@ mod tests {
         };
         let is = |name: &str| match schema.get("type") {
             Some(Document::List(all)) => all.contains(&name.into()),
-            Some(it) => *it == name.into(),
+            Some(value) => *value == name.into(),
             None => true,
         };
         let listed = |document: &Document| match schema.get("enum") {
@@ -252,8 +252,8 @@ mod tests {
             && match document {
                 Document::Null => is("null"),
                 Document::Bool(_) => is("boolean"),
-                Document::Int(it) => (is("integer") || is("number")) && within(*it as f64),
-                Document::Number(it) => is("number") && within(*it),
+                Document::Int(value) => (is("integer") || is("number")) && within(*value as f64),
+                Document::Number(value) => is("number") && within(*value),
                 Document::Text(_) => is("string"),
                 Document::List(items) => {
                     let each = schema.get("items");

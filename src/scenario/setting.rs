@@ -103,14 +103,14 @@ impl Setting {
     /// The value as text, the form that `set` reads.
     pub fn get(&self, scenario: &Scenario) -> String {
         match self.value(scenario) {
-            Value::Whole(it) => it.to_string(),
-            Value::Number(it) => it.to_string(),
-            Value::Switch(it) => if it { "on" } else { "off" }.into(),
-            Value::Text(it) => it,
-            Value::Words(it) => it.join(","),
-            Value::Network(it) => it.map_or_else(String::new, |network| network.text()),
-            Value::Sizes(it) => {
-                let pairs: Vec<String> = it.iter().map(|(k, v)| format!("{k}={v}")).collect();
+            Value::Whole(value) => value.to_string(),
+            Value::Number(value) => value.to_string(),
+            Value::Switch(value) => if value { "on" } else { "off" }.into(),
+            Value::Text(value) => value,
+            Value::Words(value) => value.join(","),
+            Value::Network(value) => value.map_or_else(String::new, |network| network.text()),
+            Value::Sizes(value) => {
+                let pairs: Vec<String> = value.iter().map(|(k, v)| format!("{k}={v}")).collect();
                 pairs.join(",")
             }
         }
@@ -209,15 +209,22 @@ impl Setting {
     /// The problem of this value, where the scenario holds one that is not accepted.
     pub fn check(&self, scenario: &Scenario) -> Option<Problem> {
         let fine = match (self.value_type, self.value(scenario)) {
-            (ValueType::Whole { low, high }, Value::Whole(it)) => low <= it && it <= high,
-            (ValueType::Number { low, high }, Value::Number(it)) => low <= it && it <= high,
-            (ValueType::Gpu | ValueType::Model, Value::Text(it)) => name(&it).as_ref() == Some(&it),
-            (ValueType::Version { low, high }, Value::Text(it)) => {
-                version(&it).is_some_and(|version| low <= version && version <= high)
+            (ValueType::Whole { low, high }, Value::Whole(value)) => low <= value && value <= high,
+            (ValueType::Number { low, high }, Value::Number(value)) => {
+                low <= value && value <= high
             }
-            (ValueType::Words, Value::Words(it)) => words(&it.join(",")).as_ref() == Some(&it),
-            (ValueType::Sizes, Value::Sizes(it)) => {
-                it.len() <= LONGEST_LIST && it.iter().all(|(k, v)| is_key(k) && *v <= LARGEST_SIZE)
+            (ValueType::Gpu | ValueType::Model, Value::Text(value)) => {
+                name(&value).as_ref() == Some(&value)
+            }
+            (ValueType::Version { low, high }, Value::Text(value)) => {
+                version(&value).is_some_and(|version| low <= version && version <= high)
+            }
+            (ValueType::Words, Value::Words(value)) => {
+                words(&value.join(",")).as_ref() == Some(&value)
+            }
+            (ValueType::Sizes, Value::Sizes(value)) => {
+                value.len() <= LONGEST_LIST
+                    && value.iter().all(|(k, v)| is_key(k) && *v <= LARGEST_SIZE)
             }
             _ => true,
         };

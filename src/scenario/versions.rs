@@ -158,7 +158,7 @@ mod tests {
             .collect();
         let frozen: Vec<(&str, String)> = newest
             .iter()
-            .map(|(key, it)| (*key, (*it).into()))
+            .map(|(key, version)| (*key, (*version).into()))
             .collect();
         assert_eq!(frozen, today);
         for table in VERSIONS {

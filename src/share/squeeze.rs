@@ -35,8 +35,8 @@ pub(super) fn write(text: &str) -> String {
             }
             continue;
         };
-        let sum = letters.iter().fold(0_u32, |sum, &it| {
-            sum.wrapping_mul(33).wrapping_add(u32::from(it))
+        let sum = letters.iter().fold(0_u32, |sum, &letter| {
+            sum.wrapping_mul(33).wrapping_add(u32::from(letter))
         });
         let head = &mut heads[sum as usize % 1024];
         let nearest = std::mem::replace(head, at);

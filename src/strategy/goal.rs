@@ -94,7 +94,7 @@ fn known<T: Clone>(
     key: Scenario,
     compute: impl FnOnce(&Scenario) -> T,
 ) -> T {
-    if let Some((_, found)) = all.iter().rev().find(|(it, _)| *it == key) {
+    if let Some((_, found)) = all.iter().rev().find(|(known, _)| *known == key) {
         return found.clone();
     }
     let value = compute(&key);

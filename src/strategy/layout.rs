@@ -87,7 +87,8 @@ fn fewest(
         let mut search = Search::of(allowance);
         for mesh in meshes(&base) {
             for strategy in strategies(&base, &mesh) {
-                let Some(small) = arranged(&base, &mesh, strategy).and_then(|it| batched(&it, 1))
+                let Some(small) =
+                    arranged(&base, &mesh, strategy).and_then(|layout| batched(&layout, 1))
                 else {
                     continue;
                 };

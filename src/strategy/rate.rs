@@ -152,10 +152,10 @@ mod tests {
 
     #[track_caller]
     fn check(optimizer: Optimizer, batches: (u64, u64), rule: Rule, rate: f64) {
-        let it = scaled(1e-3, [0.9, 0.999], batches, optimizer, None);
-        assert_eq!(it.rule, rule);
-        assert!((it.rate / rate - 1.0).abs() < 1e-9, "{}", it.rate);
-        assert!(it.is_usual);
+        let found = scaled(1e-3, [0.9, 0.999], batches, optimizer, None);
+        assert_eq!(found.rule, rule);
+        assert!((found.rate / rate - 1.0).abs() < 1e-9, "{}", found.rate);
+        assert!(found.is_usual);
     }
 
     #[test]
@@ -169,17 +169,17 @@ mod tests {
 
     #[test]
     fn momentum_lasts_as_many_samples() {
-        let it = scaled(1.0, [0.9, 0.99], (8, 32), Optimizer::AdamW, None);
-        let (betas, epsilon) = it.betas.unwrap();
+        let found = scaled(1.0, [0.9, 0.99], (8, 32), Optimizer::AdamW, None);
+        let (betas, epsilon) = found.betas.unwrap();
         assert!((betas[0] - 0.6).abs() < 1e-12 && (betas[1] - 0.96).abs() < 1e-12);
-        assert!((epsilon - 0.5).abs() < 1e-12 && !it.far);
-        let it = scaled(
+        assert!((epsilon - 0.5).abs() < 1e-12 && !found.far);
+        let found = scaled(
             1.0,
             [0.9, 0.99],
             (8, 3200),
             Optimizer::AdamW,
             Some(Rule::Linear),
         );
-        assert!(it.far && !it.is_usual && it.betas.is_none());
+        assert!(found.far && !found.is_usual && found.betas.is_none());
     }
 }

@@ -69,7 +69,7 @@ impl Unknown {
     pub fn value(&self, scenario: &Scenario) -> u64 {
         match self {
             Self::Setting(setting) => match setting.value(scenario) {
-                settings::Value::Whole(it) => it,
+                settings::Value::Whole(value) => value,
                 _ => 0,
             },
             Self::Dim(name) => scenario.model.dim(name).unwrap_or(0),

@@ -184,6 +184,9 @@ impl std::fmt::Display for Posts {
                 sure >= low && (low >= 0.75 || sure < low + if low == 0.0 { 0.3 } else { 0.15 })
             };
             let bin: Vec<&Post> = self.failures.iter().filter(in_bin).collect();
+            if bin.is_empty() {
+                continue;
+            }
             let right = bin.iter().filter(|post| post.right(1)).count();
             writeln!(
                 f,

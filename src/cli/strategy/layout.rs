@@ -41,15 +41,15 @@ pub(in crate::cli) fn layout(args: &Args) -> Result<Answer, Refusal> {
     }
     text.push_str(&match &found.fewest {
         Some(fewest) => format!(
-            "\nthe fewest GPUs, of powers of two: {} ({}), {}\n",
+            "\nfewest GPUs, among powers of two: {} ({}), {}\n",
             fewest.scenario.hardware.gpus,
             words(&fewest.scenario),
             verdict(&fewest.estimate)
         ),
-        None => String::from("\nno power of two of GPUs up to these trains it\n"),
+        None => String::from("\nno power of two up to this number of GPUs trains it\n"),
     });
     text.push_str(&format!(
-        "{} layouts were run, {} of them need too much; {} are refused by the model, the batch or what is modelled\n",
+        "{} layouts were run, {} of them need too much memory; {} were left out: the model or the batch rules them out, or they are not modelled\n",
         found.tried, found.too_large, found.left_out
     ));
     let document = Document::new()
@@ -97,7 +97,7 @@ fn tokens(layout: &Layout) -> f64 {
     all / layout.time.expected.get().max(f64::MIN_POSITIVE)
 }
 
-/// "fsdp2 × 8, tp 8, pp 4, micro-batch 1 × 16, checkpoints layers".
+/// "fsdp2 × 8, tp 8, pp 4, micro-batch 1 × 16, checkpointing layers".
 fn words(scenario: &Scenario) -> String {
     let parallel = &scenario.parallel;
     let mut parts = Vec::new();
@@ -127,7 +127,7 @@ fn words(scenario: &Scenario) -> String {
         scenario.data.micro_batch, scenario.training.accumulation
     ));
     parts.push(format!(
-        "checkpoints {}",
+        "checkpointing {}",
         scenario.training.checkpointing.id()
     ));
     parts.join(", ")

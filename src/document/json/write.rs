@@ -12,11 +12,11 @@ pub fn write(document: &Document) -> String {
 
 fn value(document: &Document, depth: usize, text: &mut String) {
     match document {
-        Document::Bool(it) => text.push_str(if *it { "true" } else { "false" }),
-        Document::Int(it) => text.push_str(&it.to_string()),
-        Document::Number(it) if it.is_finite() => text.push_str(&format!("{it:?}")),
+        Document::Bool(value) => text.push_str(if *value { "true" } else { "false" }),
+        Document::Int(value) => text.push_str(&value.to_string()),
+        Document::Number(value) if value.is_finite() => text.push_str(&format!("{value:?}")),
         Document::Null | Document::Number(_) => text.push_str("null"),
-        Document::Text(it) => string(it, text),
+        Document::Text(value) => string(value, text),
         Document::List(items) => {
             let write = |item: &Document, text: &mut String| value(item, depth + 1, text);
             nested(['[', ']'], items, depth, text, write);

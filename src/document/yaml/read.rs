@@ -13,13 +13,13 @@ pub fn read(text: &str) -> Result<Document, String> {
 fn document(value: Value) -> Result<Document, String> {
     Ok(match value {
         Value::Null => Document::Null,
-        Value::Bool(it) => Document::Bool(it),
-        Value::Number(it) => match (it.as_u64(), it.as_i64()) {
+        Value::Bool(value) => Document::Bool(value),
+        Value::Number(value) => match (value.as_u64(), value.as_i64()) {
             (Some(whole), _) => Document::Int(whole.into()),
             (_, Some(whole)) => Document::Int(whole.into()),
-            _ => Document::Number(it.as_f64().unwrap_or(f64::NAN)),
+            _ => Document::Number(value.as_f64().unwrap_or(f64::NAN)),
         },
-        Value::String(it) => Document::Text(it),
+        Value::String(value) => Document::Text(value),
         Value::Sequence(items) => {
             Document::List(items.into_iter().map(document).collect::<Result<_, _>>()?)
         }
@@ -44,9 +44,9 @@ fn document(value: Value) -> Result<Document, String> {
 
 fn key(key: Value) -> Result<String, String> {
     match key {
-        Value::String(it) => Ok(it),
-        Value::Bool(it) => Ok(it.to_string()),
-        Value::Number(it) => Ok(it.to_string()),
+        Value::String(value) => Ok(value),
+        Value::Bool(value) => Ok(value.to_string()),
+        Value::Number(value) => Ok(value.to_string()),
         _ => Err("expected keys to be text".into()),
     }
 }

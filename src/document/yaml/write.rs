@@ -53,10 +53,10 @@ fn after_key(entry: &Entry, depth: usize, text: &mut String) {
             note(text);
             list(items, depth + 1, text);
         }
-        Document::Text(it) if is_block(it) => {
+        Document::Text(inner) if is_block(inner) => {
             text.push_str(" |");
             note(text);
-            block(it, depth + 1, text);
+            block(inner, depth + 1, text);
         }
         value => {
             text.push(' ');
@@ -105,9 +105,9 @@ fn list(items: &[Document], depth: usize, text: &mut String) {
                 text.push('\n');
                 list(nested, depth + 1, text);
             }
-            Document::Text(it) if is_block(it) => {
+            Document::Text(inner) if is_block(inner) => {
                 text.push_str(" |\n");
-                block(it, depth + 1, text);
+                block(inner, depth + 1, text);
             }
             _ => {
                 text.push(' ');
@@ -130,17 +130,17 @@ fn is_short(document: &Document) -> bool {
         return true;
     };
     let nested = |item: &Document| matches!(item, Document::Map(_) | Document::List(_));
-    let block = |item: &Document| matches!(item, Document::Text(it) if is_block(it));
+    let block = |item: &Document| matches!(item, Document::Text(inner) if is_block(inner));
     !items.iter().any(|item| nested(item) || block(item)) && inline(document).len() <= 80
 }
 
 fn inline(document: &Document) -> String {
     match document {
         Document::Null => "null".into(),
-        Document::Bool(it) => it.to_string(),
-        Document::Int(it) => it.to_string(),
-        Document::Number(it) => number(*it),
-        Document::Text(it) => scalar(it),
+        Document::Bool(inner) => inner.to_string(),
+        Document::Int(inner) => inner.to_string(),
+        Document::Number(inner) => number(*inner),
+        Document::Text(inner) => scalar(inner),
         Document::List(items) => {
             let items: Vec<String> = items.iter().map(inline).collect();
             format!("[{}]", items.join(", "))

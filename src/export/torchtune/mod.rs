@@ -163,7 +163,7 @@ fn modules(lora: &Lora) -> Option<(Vec<String>, bool)> {
         match target.as_str() {
             "q_proj" | "k_proj" | "v_proj" => names.push(target.clone()),
             "o_proj" => names.push("output_proj".into()),
-            it if MLP.contains(&it) => {}
+            module if MLP.contains(&module) => {}
             _ => return None,
         }
     }

@@ -117,7 +117,7 @@ impl Reading<'_> {
         let sizes = self.sizes(document, kind);
         for (name, size) in sizes {
             // Of a tower only what its row lists: other keys of its file belong to models that it is not.
-            if !prefix.is_empty() && pairs(kind.defaults).all(|(it, _)| it != name) {
+            if !prefix.is_empty() && pairs(kind.defaults).all(|(known, _)| known != name) {
                 continue;
             }
             // Two towers in one model: what both have is told apart.
@@ -145,30 +145,31 @@ impl Reading<'_> {
         for key in ACTIVATIONS {
             let runs =
                 |activation: &str| kind.activations.split(' ').any(|known| known == activation);
-            if let Some(it) = text(document, key)
+            if let Some(given) = text(document, key)
                 && !kind.activations.is_empty()
-                && !runs(it)
+                && !runs(given)
             {
                 let expected = kind.activations.replace(' ', " or ");
-                self.refuse(key, it, expected);
+                self.refuse(key, given, expected);
             }
         }
         for (key, value) in pairs(kind.fixed) {
-            if let Some(it) = document.get(key).and_then(shown)
-                && it != value
+            if let Some(given) = document.get(key).and_then(shown)
+                && given != value
             {
-                self.refuse(key, it, format!("{value} for this network"));
+                self.refuse(key, given, format!("{value} for this network"));
             }
         }
         for (key, like) in ALIKE {
-            if let (Some(it), Some(other)) = (document.get(key), document.get(like))
-                && it != other
+            if let (Some(given), Some(other)) = (document.get(key), document.get(like))
+                && given != other
             {
                 let expected = format!("{}, as {like}", shown(other).unwrap_or_default());
-                self.refuse(key, shown(it).unwrap_or_default(), expected);
+                self.refuse(key, shown(given).unwrap_or_default(), expected);
             }
         }
-        if matches!(document.get("mlp_only_layers"), Some(Document::List(it)) if !it.is_empty()) {
+        if matches!(document.get("mlp_only_layers"), Some(Document::List(given)) if !given.is_empty())
+        {
             self.refuse("mlp_only_layers", "a list", "no layers without experts");
         }
     }
@@ -188,13 +189,13 @@ impl Reading<'_> {
         let mut given = Wanted::new();
         for (size, names) in SIZES {
             for name in *names {
-                if let Some(it) = self.size(document, name) {
-                    given.insert((*size).into(), it);
+                if let Some(value) = self.size(document, name) {
+                    given.insert((*size).into(), value);
                 }
             }
         }
-        if let Some(it) = text(document, "feed_forward_proj") {
-            given.or_insert("gated".into(), u64::from(it.starts_with("gated")));
+        if let Some(value) = text(document, "feed_forward_proj") {
+            given.or_insert("gated".into(), u64::from(value.starts_with("gated")));
         }
         // What a class derives where it is not given is derived from what is.
         let get = |sizes: &Wanted, name: &str| given.get(name).or_else(|| sizes.get(name)).copied();
@@ -250,12 +251,12 @@ impl Reading<'_> {
                 Some(0)
             }
             Document::Null => None,
-            Document::Bool(it) => Some(u64::from(*it)),
-            Document::Int(it) if (1..=settings::LARGEST_SIZE.into()).contains(it) => {
-                u64::try_from(*it).ok()
+            Document::Bool(value) => Some(u64::from(*value)),
+            Document::Int(value) if (1..=settings::LARGEST_SIZE.into()).contains(value) => {
+                u64::try_from(*value).ok()
             }
             Document::Int(0) if MAY_BE_ZERO.contains(&name) => Some(0),
-            Document::Text(it) if it == "auto" => None,
+            Document::Text(value) if value == "auto" => None,
             other => {
                 let shown = crate::document::json::write(other);
                 let expected = format!("a whole number from 1 to {}", settings::LARGEST_SIZE);
@@ -285,7 +286,7 @@ fn rotary_part(document: &Document) -> Option<f64> {
 fn differences(entry: &ModelEntry, wanted: &Wanted) -> Map<String, u64> {
     let sizes = entry.sizes();
     let has = |name: &str| {
-        let found = sizes.iter().find(|(it, _)| *it == name);
+        let found = sizes.iter().find(|(known, _)| *known == name);
         found
             .and_then(|(_, values)| values.first().copied())
             .unwrap_or(0)
@@ -307,14 +308,14 @@ fn known(key: &str, kind: &ModelType) -> bool {
     WITHOUT_EFFECT.iter().any(listed)
         || ACTIVATIONS.contains(&key)
         || SIZES.iter().any(|(_, names)| names.contains(&key))
-        || ALIKE.iter().any(|(it, _)| *it == key)
-        || pairs(kind.fixed).any(|(it, _)| it == key)
+        || ALIKE.iter().any(|(known, _)| *known == key)
+        || pairs(kind.fixed).any(|(known, _)| known == key)
         || matches!(key, "attention_bias" | "mlp_bias")
 }
 
 fn text<'a>(document: &'a Document, key: &str) -> Option<&'a str> {
     match document.get(key)? {
-        Document::Text(it) => Some(it),
+        Document::Text(value) => Some(value),
         _ => None,
     }
 }
@@ -322,18 +323,18 @@ fn text<'a>(document: &'a Document, key: &str) -> Option<&'a str> {
 /// A single value as text; nothing for `null`, lists and groups.
 fn shown(value: &Document) -> Option<String> {
     match value {
-        Document::Bool(it) => Some(it.to_string()),
-        Document::Int(it) => Some(it.to_string()),
-        Document::Number(it) => Some(it.to_string()),
-        Document::Text(it) => Some(it.clone()),
+        Document::Bool(value) => Some(value.to_string()),
+        Document::Int(value) => Some(value.to_string()),
+        Document::Number(value) => Some(value.to_string()),
+        Document::Text(value) => Some(value.clone()),
         Document::Null | Document::List(_) | Document::Map(_) => None,
     }
 }
 
 fn number(value: &Document) -> Option<f64> {
     match value {
-        Document::Int(it) => Some(*it as f64),
-        Document::Number(it) => Some(*it),
+        Document::Int(value) => Some(*value as f64),
+        Document::Number(value) => Some(*value),
         _ => None,
     }
 }

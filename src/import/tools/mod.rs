@@ -73,7 +73,7 @@ pub fn read(document: &Document) -> Imported {
         match take.value(key) {
             // Without adapters it says nothing.
             _ if !has_adapters => {}
-            Some(Document::Text(it)) if it == "all" || it == "all-linear" => {
+            Some(Document::Text(value)) if value == "all" || value == "all-linear" => {
                 every_linear(&mut take, key);
             }
             Some(Document::Text(_) | Document::List(_)) if *field == "training.lora.targets" => {
@@ -165,8 +165,8 @@ fn trainer(document: &Document) -> Option<&'static str> {
 /// Whether there are adapters; `None` where the word is for others than those that are modelled.
 fn adapters(value: &Document) -> Option<bool> {
     match value {
-        Document::Bool(it) => Some(*it),
-        Document::Text(it) => match it.as_str() {
+        Document::Bool(value) => Some(*value),
+        Document::Text(value) => match value.as_str() {
             "lora" | "qlora" => Some(true),
             "full" | "" => Some(false),
             _ => None,

@@ -25,12 +25,12 @@ pub(super) fn optimizer(name: &str) -> Option<&'static str> {
 /// Autocast or not, over weights of which format: said by several keys together.
 pub(super) fn precision(document: &Document, has_adapters: bool) -> Option<Precision> {
     let on = |key: &str| match document.get(key) {
-        Some(Document::Bool(it)) => *it,
-        Some(Document::Text(it)) => it == "auto" || it == "true",
+        Some(Document::Bool(value)) => *value,
+        Some(Document::Text(value)) => value == "auto" || value == "true",
         _ => false,
     };
     let word = |key: &str| match document.get(key) {
-        Some(Document::Text(it)) => it.as_str(),
+        Some(Document::Text(value)) => value.as_str(),
         _ => "",
     };
     let given = PRECISION.iter().any(|key| document.get(key).is_some());

@@ -2,6 +2,7 @@
 //! (transformers/models/llama/modeling_llama.py and those generated from it).
 
 mod attention;
+mod ends;
 mod experts;
 mod falcon;
 mod families;
@@ -20,14 +21,13 @@ mod router;
 mod tensor_plan;
 
 pub use families::FAMILIES;
-use family::{EmbeddingScale, Family, Placement, Scores};
+use family::{Family, Scores};
 pub(in crate::nets) use llava::Llava;
 use mla::Mla;
 pub(super) use rope::{full_tables, rotated_in_fp32};
 
 use super::language_model::{KvCache, LanguageModel, TokenMask};
 use super::{Cx, ModelError, Net, Output, Plan, Sizes, head, inputs};
-use crate::parallel::Role;
 use crate::scenario::{AdapterMethod, Attention, Data};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -207,7 +207,7 @@ impl LanguageModel for Decoder {
     }
 
     fn logits(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
-        match fp32_head(cx) {
+        match Self::fp32_head(cx) {
             Some(cx) => hidden.to(DType::F32).then(|hidden| self.head(&cx, hidden)),
             None => self.head(cx, hidden),
         }
@@ -384,110 +384,6 @@ impl Decoder {
         let one = each.view(&[rows, lora.rank, heads, width]).transpose(1, 2);
         Some([one.clone(), one])
     }
-
-    /// Embeddings of the tokens, behind those of a learned prompt where the run has one
-    /// (`PeftModelForCausalLM.forward` of PEFT, `get_prompt`).
-    fn embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
-        let prompt = cx.env.training.prompt_tokens;
-        if prompt == 0 {
-            return self.word_embeddings(cx, ids);
-        }
-        let tokens = ids.narrow(1, ids.size(1).saturating_sub(prompt));
-        let tokens = self.word_embeddings(cx, &tokens);
-        let table = cx.module("prompt_encoder", |cx| {
-            cx.param_as("weight", [prompt, self.hidden], DType::F32, |_| true)
-        });
-        let prompt = table.tensor().to(tokens.dtype()).unsqueeze(0).expand(&[
-            tokens.size(0),
-            prompt,
-            self.hidden,
-        ]);
-        Tensor::cat(&prompt, &[&tokens], 1)
-    }
-
-    /// The embeddings of tokens; where they are tied to a head in fp32 they come out in the type of the model.
-    fn word_embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
-        match fp32_head(cx).filter(|_| self.tied) {
-            Some(wide) => self.embedded(&wide, ids).to(cx.env.weights),
-            None => self.embedded(cx, ids),
-        }
-    }
-
-    fn embedded(&self, cx: &Cx, ids: &Tensor) -> Tensor {
-        let name = self.family.names.embed_tokens;
-        match self.family.embeddings.scale {
-            EmbeddingScale::None => cx.input_embedding(name, ids, self.vocab, self.embedding_dim),
-            EmbeddingScale::Number => cx
-                .input_embedding(name, ids, self.vocab, self.hidden)
-                .then(Tensor::scale),
-            EmbeddingScale::Tensor => cx.scaled_embedding(name, ids, self.vocab, self.hidden),
-        }
-    }
-
-    /// The norm after the last layer, and OPT's projection to the width of its embeddings.
-    fn final_norm(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
-        let projects_out = self.embedding_dim != self.hidden;
-        let normed = match self.family.norms.placement {
-            Placement::PostSum => hidden.clone(),
-            _ => {
-                let name = self.family.names.final_norm;
-                cx.as_role(Role::FinalNorm, name, hidden, |hidden| {
-                    self.norm(cx, name, hidden)
-                })
-            }
-        };
-        if projects_out {
-            cx.linear("project_out", &normed, self.embedding_dim, false)
-        } else {
-            normed
-        }
-    }
-
-    /// The weight of `lm_head`, for a loss that multiplies by it itself.
-    fn head_weight(&self, cx: &Cx) -> Tensor {
-        let wide = fp32_head(cx);
-        let cx = wide.as_ref().unwrap_or(cx);
-        let weight = |cx: &Cx| {
-            cx.param("weight", [self.vocab, self.embedding_dim])
-                .tensor()
-        };
-        if !self.tied {
-            return cx.module("lm_head", weight);
-        }
-        let names = self.family.names;
-        cx.module(names.model, |cx| match names.inner {
-            Some(inner) => cx.module(inner, |cx| cx.module(names.embed_tokens, weight)),
-            None => cx.module(names.embed_tokens, weight),
-        })
-    }
-
-    fn head(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
-        cx.as_role(Role::Head, "lm_head", hidden, |hidden| {
-            self.project(cx, hidden)
-        })
-    }
-
-    fn project(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
-        let logits = if self.tied {
-            let weight = self.head_weight(cx);
-            cx.module("lm_head", |cx| {
-                drop(cx.tied_later([self.vocab, self.embedding_dim]));
-            });
-            cx.tied_linear("lm_head", hidden, &weight)
-        } else {
-            cx.linear("lm_head", hidden, self.vocab, self.family.head.bias)
-        };
-        if self.family.head.softcap {
-            logits
-                .then(Tensor::scale)
-                .then(Tensor::tanh)
-                .then(Tensor::scale)
-        } else if self.family.head.scaled {
-            logits.then(Tensor::scale)
-        } else {
-            logits
-        }
-    }
 }
 
 /// The model's arguments for tokens under a mask; a pass that goes on with a cache asks for none, or for a cache's width.
@@ -518,12 +414,6 @@ fn inputs_of<'a>(cx: &Cx, ids: &Tensor, mask: TokenMask<'a>, cache: &Cache) -> M
             }
         }
     }
-}
-
-/// The place of embeddings and head where both are cast to fp32 (`_cast_lm_head_to_fp32` of TRL).
-fn fp32_head(cx: &Cx) -> Option<Cx> {
-    let cast = cx.env.training.task.fp32_head;
-    cast.then(|| cx.part(DType::F32, |_| ()))
 }
 
 #[cfg(test)]

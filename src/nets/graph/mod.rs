@@ -115,7 +115,7 @@ impl Net for Recorded {
         let sizes = (data.micro_batch, data.sequence);
         let plan = self
             .program(training.precision, sizes)
-            .map(|it| self.plan(it));
+            .map(|program| self.plan(program));
         let unplayed = unplayed(training, plan.as_deref());
         if let Some((setting, _)) = unplayed.into_iter().find(|(_, asked)| *asked) {
             return Err(ModelError::NotReplayed(setting));

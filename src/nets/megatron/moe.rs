@@ -1,4 +1,4 @@
-//! `MoELayer` with the all-to-all dispatcher, as many tokens to each expert, and experts one after the other.
+//! `MoELayer` with the all-to-all dispatcher: every expert gets as many tokens as the others, and experts run one after another.
 
 use super::GptModel;
 use crate::nets::Cx;

@@ -7,6 +7,7 @@ use crate::tape::fold::Fold;
 use crate::tape::{Category, DType, Scope, Tape, Tensor};
 
 /// The modules of one call of `fully_shard`.
+#[derive(Debug)]
 pub(super) struct Unit {
     /// In the order in which they run.
     pub scopes: Vec<Scope>,
@@ -18,6 +19,7 @@ pub(super) struct Unit {
 }
 
 /// `FSDPParamGroup`.
+#[derive(Debug)]
 pub(super) struct ParamGroup {
     pub scopes: Vec<Scope>,
     pub params: Vec<ShardedParam>,

@@ -7,6 +7,7 @@ use crate::scenario::Offload;
 use crate::tape::{DType, Layout, Param, Tape};
 
 /// `FSDPParam`: what the module sees, whole, and the shard that is trained.
+#[derive(Debug)]
 pub(super) struct ShardedParam {
     /// The module's own, whose memory comes and goes.
     pub module: Rc<Param>,

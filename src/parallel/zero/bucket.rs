@@ -3,7 +3,7 @@
 use crate::tape::Tensor;
 
 /// Gradients that are reduced together: copied behind each other, or one that is larger than the bucket as it is.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Bucket {
     /// One buffer, or two that take turns while one is reduced.
     pub buffers: Vec<Tensor>,

@@ -20,6 +20,7 @@ pub(super) struct Limits {
 }
 
 /// `ZeroParamStatus`.
+#[derive(Debug)]
 enum Status {
     NotAvailable,
     /// Gathered in a buffer with others, out of which all are copied when the first is waited for.
@@ -47,6 +48,7 @@ enum Trace {
 }
 
 /// `PartitionedParameterCoordinator`.
+#[derive(Debug)]
 pub(super) struct Coordinator {
     tape: Tape,
     limits: Limits,

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use crate::tape::{Param, Tensor};
 
 /// One of the optimizer's parameter groups (`bit16_groups`).
+#[derive(Debug)]
 pub(super) struct Flat {
     /// The weights of all its parameters, whole on every rank (`bit16_groups_flat`).
     pub _weights: Tensor,

@@ -2,7 +2,6 @@
 //! are too.
 
 use std::cell::{Cell, RefCell};
-use std::fmt;
 use std::rc::Rc;
 
 use super::bucket::Bucket;
@@ -12,8 +11,10 @@ use crate::parallel::{World, Wrapper, is_accelerate};
 use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Tape, Tensor};
 
 /// `DeepSpeedZeroOptimizer`.
+#[derive(Debug)]
 pub struct ZeroOptimizer(Rc<State>);
 
+#[derive(Debug)]
 struct State {
     tape: Tape,
     world: World,
@@ -30,12 +31,6 @@ struct State {
     averaged: RefCell<Vec<Vec<(u64, Tensor)>>>,
     /// The micro-batch under way is the last of its step.
     boundary: Cell<bool>,
-}
-
-impl fmt::Debug for ZeroOptimizer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ZeroOptimizer")
-    }
 }
 
 impl ZeroOptimizer {

@@ -1,7 +1,6 @@
 //! Stage 3 (deepspeed/runtime/zero/stage3.py): weights are divided too, and gathered module by module.
 
 use std::cell::RefCell;
-use std::fmt;
 use std::rc::Rc;
 
 use super::bucket::Bucket;
@@ -12,8 +11,10 @@ use crate::scenario::Offload;
 use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Scope, Tape, Tensor};
 
 /// `DeepSpeedZeroOptimizer_Stage3` and its hooks on modules.
+#[derive(Debug)]
 pub struct ZeroParameters(Rc<State>);
 
+#[derive(Debug)]
 struct State {
     tape: Tape,
     world: World,
@@ -24,12 +25,6 @@ struct State {
     /// Shards, gradients of shards and the bucket: there from the start.
     kept: RefCell<Vec<Tensor>>,
     bucket: RefCell<Bucket>,
-}
-
-impl fmt::Debug for ZeroParameters {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ZeroParameters")
-    }
 }
 
 impl ZeroParameters {

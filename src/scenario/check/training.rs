@@ -127,7 +127,7 @@ fn lengths(case: &Case, problems: &mut Problems) {
         ("data.max", data.max),
     ]
     .into_iter()
-    .filter(|(_, it)| *it > 0)
+    .filter(|(_, amount)| *amount > 0)
     .collect();
     for pair in given.windows(2) {
         if pair[0].1 > pair[1].1 {

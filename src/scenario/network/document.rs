@@ -133,10 +133,10 @@ fn list<'a>(value: &'a Document, at: &str) -> Result<&'a [Document], Problem> {
 
 fn scalar(value: &Document) -> Option<String> {
     match value {
-        Document::Bool(it) => Some(if *it { "on" } else { "off" }.into()),
-        Document::Int(it) => Some(it.to_string()),
-        Document::Number(it) => Some(it.to_string()),
-        Document::Text(it) => Some(it.clone()),
+        Document::Bool(value) => Some(if *value { "on" } else { "off" }.into()),
+        Document::Int(value) => Some(value.to_string()),
+        Document::Number(value) => Some(value.to_string()),
+        Document::Text(value) => Some(value.clone()),
         Document::Null | Document::List(_) | Document::Map(_) => None,
     }
 }

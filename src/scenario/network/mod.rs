@@ -13,7 +13,6 @@ pub use items::{Field, FieldType, Item, ItemType, Position, item_types};
 pub use plan::{
     Attention, Conv, ExtraTensor, Input, Lifetime, Loss, Mlp, Norm, Op, PartPlan, Plan,
 };
-
 pub use recording::Recording;
 
 use super::Problem;
@@ -39,8 +38,9 @@ impl Network {
             let expected = format!("at most {LONGEST_TEXT} bytes");
             return Err(Problem::new(FIELD, text, expected));
         }
-        let items: Result<Vec<Item>, Problem> =
-            statements(text).map(|(at, it)| read(&at, it)).collect();
+        let items: Result<Vec<Item>, Problem> = statements(text)
+            .map(|(at, statement)| read(&at, statement))
+            .collect();
         Self::of(items?)
     }
 
@@ -105,8 +105,8 @@ impl Network {
         self.recording.as_ref()
     }
 
-    /// The compact text, which `parse` reads back. A recording has none: its file has to be opened again, as the text says that
-    /// stands for it.
+    /// The compact text, which `parse` reads back. A recording has none, only a word that stands for it: its file
+    /// has to be opened again.
     pub fn text(&self) -> String {
         if self.recording.is_some() {
             return RECORDED.into();
@@ -122,7 +122,7 @@ impl Network {
 
     /// One of its sizes.
     pub fn size(&self, name: &str) -> Option<u64> {
-        let (_, value) = self.named().find(|(it, _)| it == name)?;
+        let (_, value) = self.named().find(|(known, _)| known == name)?;
         value.parse().ok()
     }
 
@@ -190,7 +190,7 @@ fn read(at: &str, statement: &str) -> Result<Item, Problem> {
 
 /// What is wrong with a text: of each statement the first thing, and where all can be read, what does not fit.
 pub fn problems(text: &str, changed: &Map<String, u64>, batch: u64, sequence: u64) -> Vec<Problem> {
-    let unread = statements(text).filter_map(|(at, it)| read(&at, it).err());
+    let unread = statements(text).filter_map(|(at, statement)| read(&at, statement).err());
     let unread: Vec<Problem> = unread.collect();
     if !unread.is_empty() {
         return unread;

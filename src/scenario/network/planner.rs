@@ -251,7 +251,9 @@ impl Planner {
 
     /// Refuses what no memory could hold, before it is multiplied out.
     fn countable(at: &str, shape: &[u64]) -> Result<(), Problem> {
-        let product = shape.iter().try_fold(1_u64, |all, it| all.checked_mul(*it));
+        let product = shape
+            .iter()
+            .try_fold(1_u64, |all, size| all.checked_mul(*size));
         if product.is_some_and(|product| product <= MOST_ELEMENTS) {
             return Ok(());
         }

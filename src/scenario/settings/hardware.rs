@@ -95,7 +95,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         memory: "Sets which number formats and attention kernels run, and how much workspace cuBLAS takes.",
         access: Access::Version(
             |s| s.hardware.capability,
-            |s, it| s.hardware.capability = it,
+            |s, new| s.hardware.capability = new,
         ),
         parent: None,
     },

@@ -74,18 +74,18 @@ macro_rules! whole {
     ($($part:ident).+) => {
         crate::scenario::setting::Access::Whole(
             |s| u64::from(s.$($part).+),
-            |s, it| s.$($part).+ = it.try_into().unwrap_or_default(),
+            |s, new| s.$($part).+ = new.try_into().unwrap_or_default(),
         )
     };
 }
 macro_rules! number {
     ($($part:ident).+) => {
-        crate::scenario::setting::Access::Number(|s| s.$($part).+, |s, it| s.$($part).+ = it)
+        crate::scenario::setting::Access::Number(|s| s.$($part).+, |s, new| s.$($part).+ = new)
     };
 }
 macro_rules! switch {
     ($($part:ident).+) => {
-        crate::scenario::setting::Access::Switch(|s| s.$($part).+, |s, it| s.$($part).+ = it)
+        crate::scenario::setting::Access::Switch(|s| s.$($part).+, |s, new| s.$($part).+ = new)
     };
 }
 macro_rules! choice {
@@ -98,12 +98,12 @@ macro_rules! choice {
 }
 macro_rules! text {
     ($($part:ident).+) => {
-        crate::scenario::setting::Access::Text(|s| s.$($part).+.clone(), |s, it| s.$($part).+ = it)
+        crate::scenario::setting::Access::Text(|s| s.$($part).+.clone(), |s, new| s.$($part).+ = new)
     };
 }
 macro_rules! words {
     ($($part:ident).+) => {
-        crate::scenario::setting::Access::Words(|s| s.$($part).+.clone(), |s, it| s.$($part).+ = it)
+        crate::scenario::setting::Access::Words(|s| s.$($part).+.clone(), |s, new| s.$($part).+ = new)
     };
 }
 /// Accessors for a field of the adapters, which exist only where asked for: writing one asks for them.
@@ -111,7 +111,7 @@ macro_rules! lora {
     ($access:ident, $field:ident) => {
         crate::scenario::setting::Access::$access(
             |s| s.training.lora.clone().unwrap_or_default().$field,
-            |s, it| adapters(s).$field = it,
+            |s, new| adapters(s).$field = new,
         )
     };
 }

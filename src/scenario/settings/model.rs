@@ -22,7 +22,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         value_type: ValueType::Sizes,
         help: "Dimensions that differ from the catalogue's, such as layers=2,vocab=1000.",
         memory: "Weights and activations are recomputed for the changed model by running its forward function.",
-        access: Access::Sizes(|s| s.model.dims.clone(), |s, it| s.model.dims = it),
+        access: Access::Sizes(|s| s.model.dims.clone(), |s, new| s.model.dims = new),
         parent: None,
     },
     Setting {
@@ -33,7 +33,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         value_type: ValueType::Network,
         help: "Your own network in place of a catalogue model: sizes, blocks of layers, extra tensors (docs/scenario.md).",
         memory: "Runs as declared, operation by operation; extra tensors are counted for their declared lifetime.",
-        access: Access::Network(|s| s.model.network.clone(), |s, it| s.model.network = it),
+        access: Access::Network(|s| s.model.network.clone(), |s, new| s.model.network = new),
         parent: None,
     },
 ];

@@ -28,7 +28,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         memory: "Defaults change between versions.",
         access: Access::Version(
             |s| s.stack.trainer_version,
-            |s, it| s.stack.trainer_version = it,
+            |s, new| s.stack.trainer_version = new,
         ),
         parent: None,
     },
@@ -43,7 +43,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "PyTorch's version, major and minor, such as \"2.10\" (in files in quotes, or YAML reads 2.1).",
         memory: "Sets how much the CUDA context and libraries use outside the allocator. Before 2.5 cuBLAS keeps its workspace; AdamW steps with two lists of temporaries in 2.0 and tensor by tensor before; before 2.0 gradients are zeroed rather than freed; before 1.11 softmax saves its input.",
-        access: Access::Version(|s| s.stack.torch, |s, it| s.stack.torch = it),
+        access: Access::Version(|s| s.stack.torch, |s, new| s.stack.torch = new),
         parent: None,
     },
     Setting {
@@ -57,7 +57,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "The version of Hugging Face transformers, major and minor, in quotes.",
         memory: "Before 4.46 a language model keeps its logits in fp32, and until 4.48 the loss makes another copy; before 5.0 checkpointing is re-entrant.",
-        access: Access::Version(|s| s.stack.transformers, |s, it| s.stack.transformers = it),
+        access: Access::Version(
+            |s| s.stack.transformers,
+            |s, new| s.stack.transformers = new,
+        ),
         parent: None,
     },
     Setting {
@@ -71,7 +74,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "The version of PEFT, major and minor, in quotes.",
         memory: "Since 0.12 adapters are kept in fp32 unless told otherwise.",
-        access: Access::Version(|s| s.stack.peft, |s, it| s.stack.peft = it),
+        access: Access::Version(|s| s.stack.peft, |s, new| s.stack.peft = new),
         parent: None,
     },
     Setting {
@@ -85,7 +88,10 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "The version of bitsandbytes, major and minor, in quotes.",
         memory: "Before 0.43 every 4-bit layer saves its input for backward.",
-        access: Access::Version(|s| s.stack.bitsandbytes, |s, it| s.stack.bitsandbytes = it),
+        access: Access::Version(
+            |s| s.stack.bitsandbytes,
+            |s, new| s.stack.bitsandbytes = new,
+        ),
         parent: None,
     },
     Setting {
@@ -99,7 +105,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         },
         help: "The version of liger-kernel, major and minor, in quotes.",
         memory: "Before 0.5 the fused linear cross-entropy casts each chunk of logits to fp32.",
-        access: Access::Version(|s| s.stack.liger, |s, it| s.stack.liger = it),
+        access: Access::Version(|s| s.stack.liger, |s, new| s.stack.liger = new),
         parent: None,
     },
 ];

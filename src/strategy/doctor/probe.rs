@@ -242,9 +242,9 @@ impl Log {
             .chain(&self.failed_before)
             .filter(|step| !step.evaluating)
             .filter_map(|step| step.size);
-        sizes.fold(None, |range, it| match range {
-            None => Some((it, it)),
-            Some((low, high)) => Some((it.min(low), it.max(high))),
+        sizes.fold(None, |range, size| match range {
+            None => Some((size, size)),
+            Some((low, high)) => Some((size.min(low), size.max(high))),
         })
     }
 }
@@ -277,8 +277,8 @@ impl LoggedStep {
 
     fn read(document: &Document) -> Self {
         let number = |key: &str| match document.get(key)? {
-            Document::Int(it) => Some(*it as f64),
-            Document::Number(it) => Some(*it),
+            Document::Int(value) => Some(*value as f64),
+            Document::Number(value) => Some(*value),
             _ => None,
         };
         let phase = match document.get("phase") {

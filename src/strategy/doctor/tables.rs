@@ -31,7 +31,7 @@ pub struct Smi {
 
 impl Smi {
     pub fn parse(text: &str) -> Option<Self> {
-        let mut it = Self::default();
+        let mut found = Self::default();
         let mut index = None;
         for line in text
             .lines()
@@ -47,8 +47,8 @@ impl Smi {
             if let Some((used, total)) = memory
                 && line.contains("iB")
             {
-                let index = index.take().unwrap_or(it.cards.len() as u64);
-                it.cards.push(SmiCard { index, used, total });
+                let index = index.take().unwrap_or(found.cards.len() as u64);
+                found.cards.push(SmiCard { index, used, total });
             } else if cells.len() == 1
                 && let [card, .., memory] = words[..]
                 && let (Ok(card), Some(used)) = (card.parse(), first_size(memory))
@@ -58,7 +58,7 @@ impl Smi {
                 && let Some(pid) = kind.checked_sub(1).and_then(|at| words[at].parse().ok())
             {
                 let name = words[kind + 1..words.len() - 1].join(" ");
-                it.processes.push(SmiProcess {
+                found.processes.push(SmiProcess {
                     card,
                     pid,
                     name,
@@ -68,7 +68,7 @@ impl Smi {
                 index = words.first().and_then(|word| word.parse().ok());
             }
         }
-        (!it.cards.is_empty()).then_some(it)
+        (!found.cards.is_empty()).then_some(found)
     }
 }
 
@@ -85,7 +85,7 @@ pub struct Summary {
 
 impl Summary {
     pub fn parse(text: &str) -> Option<Self> {
-        let mut it = Self::default();
+        let mut found = Self::default();
         for line in text
             .lines()
             .map(str::trim)
@@ -94,10 +94,10 @@ impl Summary {
             let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
             for cell in &cells {
                 if let Some((_, number)) = cell.split_once("OOMs:") {
-                    it.ooms = first_number(number);
+                    found.ooms = first_number(number);
                 }
                 if let Some((_, number)) = cell.split_once("retries:") {
-                    it.retries = first_number(number);
+                    found.retries = first_number(number);
                 }
             }
             let [what, current, peak, ..] = cells[..] else {
@@ -107,13 +107,13 @@ impl Summary {
                 continue;
             };
             match what {
-                "Allocated memory" => it.allocated = Some(pair),
-                "GPU reserved memory" => it.reserved = Some(pair),
-                "Non-releasable memory" => it.non_releasable = Some(pair),
+                "Allocated memory" => found.allocated = Some(pair),
+                "GPU reserved memory" => found.reserved = Some(pair),
+                "Non-releasable memory" => found.non_releasable = Some(pair),
                 _ => {}
             }
         }
-        (it.allocated.is_some() || it.reserved.is_some()).then_some(it)
+        (found.allocated.is_some() || found.reserved.is_some()).then_some(found)
     }
 }
 

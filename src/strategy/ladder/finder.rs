@@ -25,7 +25,9 @@ impl Set {
             None => scenario.clone(),
         };
         let by_group = sorted(self.moves.iter(), |a, b| a.group.cmp(&b.group));
-        by_group.into_iter().try_fold(start, |now, it| it.on(&now))
+        by_group
+            .into_iter()
+            .try_fold(start, |now, change| change.on(&now))
     }
 
     fn ids(&self) -> Vec<&'static str> {
@@ -142,16 +144,23 @@ impl Finder<'_> {
             }
             return Ok(());
         }
-        for (at, it) in moves.iter().enumerate() {
+        for (at, change) in moves.iter().enumerate() {
             if self.left == 0 {
                 return Ok(());
             }
-            if chosen.iter().any(|other| other.group == it.group) {
+            if chosen.iter().any(|other| other.group == change.group) {
                 continue;
             }
-            chosen.push(it);
+            chosen.push(change);
             let rest = &moves[at + 1..];
-            self.each(rest, count - 1, most, dear || it.cost == most, chosen, then)?;
+            self.each(
+                rest,
+                count - 1,
+                most,
+                dear || change.cost == most,
+                chosen,
+                then,
+            )?;
             chosen.pop();
         }
         Ok(())

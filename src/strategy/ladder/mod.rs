@@ -127,7 +127,7 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Rung>, Unsupported> {
         });
         let next = pending.remove(ready.unwrap_or(0));
         match next {
-            Some(it) => now.moves.push(it),
+            Some(change) => now.moves.push(change),
             None => now.micro_batch = set.micro_batch,
         }
         let Some(changed) = now.applied(scenario) else {
@@ -138,14 +138,14 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Rung>, Unsupported> {
         let estimate = prediction.estimate()?.clone();
         let time = prediction.step_time().ok();
         steps.push(match next {
-            Some(it) => Rung {
-                id: it.id,
-                title: it.title.into(),
-                cost: it.cost,
-                speed: it.speed,
-                quality: it.quality,
-                source: it.source,
-                caveat: it.caveat,
+            Some(change) => Rung {
+                id: change.id,
+                title: change.title.into(),
+                cost: change.cost,
+                speed: change.speed,
+                quality: change.quality,
+                source: change.source,
+                caveat: change.caveat,
                 scenario,
                 estimate,
                 time,

@@ -301,13 +301,17 @@ mod tests {
 
     #[test]
     fn every_move_says_all_that_a_person_needs() {
-        for (at, it) in MOVES.iter().enumerate() {
-            for text in [it.what, it.needs, it.speed, it.quality] {
-                assert!(text.ends_with('.'), "{}: {text}", it.id);
+        for (at, change) in MOVES.iter().enumerate() {
+            for text in [change.what, change.needs, change.speed, change.quality] {
+                assert!(text.ends_with('.'), "{}: {text}", change.id);
             }
-            assert!(!it.source.is_empty() && !it.code.is_empty(), "{}", it.id);
-            assert!(MOVES[at + 1..].iter().all(|other| other.id != it.id));
-            assert!(Group::ALL.contains(&it.group));
+            assert!(
+                !change.source.is_empty() && !change.code.is_empty(),
+                "{}",
+                change.id
+            );
+            assert!(MOVES[at + 1..].iter().all(|other| other.id != change.id));
+            assert!(Group::ALL.contains(&change.group));
         }
         assert!(Group::ALL.is_sorted());
         for belief in FOLKLORE {

@@ -61,10 +61,10 @@ impl Search {
         let below = self.space.below(network.len() + 1);
         let mut next = Vec::new();
         let mut outdone = false;
-        for (place, it) in axis.iter().enumerate() {
-            match it.on(&scenario) {
+        for (place, change) in axis.iter().enumerate() {
+            match change.on(&scenario) {
                 Some(changed) => {
-                    outdone |= it.never_worse;
+                    outdone |= change.never_worse;
                     next.push((place + 1, changed));
                 }
                 None => {
@@ -158,15 +158,15 @@ impl Search {
     }
 
     /// Looks at the batch in the middle, unless something found is better than all between could be.
-    pub(super) fn between(&mut self, it: Between) -> Result<(), Unsupported> {
-        let inside = it.small - it.large - 1;
+    pub(super) fn between(&mut self, gap: Between) -> Result<(), Unsupported> {
+        let inside = gap.small - gap.large - 1;
         if inside == 0 {
             return Ok(());
         }
-        let fastest = self.fastest_turn(it.turns);
+        let fastest = self.fastest_turn(gap.turns);
         let better = |point: &Point| {
-            point.peak <= it.lowest.peak
-                && point.time.expected.get() <= it.fastest.step.expected.get() + fastest
+            point.peak <= gap.lowest.peak
+                && point.time.expected.get() <= gap.fastest.step.expected.get() + fastest
         };
         if self.front.iter().any(better) {
             let pruned = inside as u64 * self.space.of_a_batch();
@@ -174,25 +174,25 @@ impl Search {
             self.tally.settled += pruned;
             return Ok(());
         }
-        let middle = it.large + (it.small - it.large) / 2;
-        let Some(scenario) = self.space.network(&it.network, middle) else {
+        let middle = gap.large + (gap.small - gap.large) / 2;
+        let Some(scenario) = self.space.network(&gap.network, middle) else {
             return Ok(());
         };
         let passes = self.passes(&scenario)?;
         let least = halves::at_least(&passes);
-        self.sum(&it.network, middle, &passes, it.turns)?;
+        self.sum(&gap.network, middle, &passes, gap.turns)?;
         self.tasks.push(Task::Between(Box::new(Between {
-            network: it.network.clone(),
-            turns: it.turns,
+            network: gap.network.clone(),
+            turns: gap.turns,
             large: middle,
             fastest: least,
-            small: it.small,
-            lowest: it.lowest,
+            small: gap.small,
+            lowest: gap.lowest,
         })));
         self.tasks.push(Task::Between(Box::new(Between {
             small: middle,
             lowest: least,
-            ..it
+            ..gap
         })));
         Ok(())
     }
@@ -247,9 +247,9 @@ impl Search {
             let known = self.turns.get(turns);
             let of = known.and_then(|known| Some((known.bare, known.all.get(turn)?.clone()?)));
             match of {
-                Some((bare, TurnOf::Known(it))) => {
+                Some((bare, TurnOf::Known(known))) => {
                     self.tally.sums += 1;
-                    let whole = halves::together(passes, &it, &bare);
+                    let whole = halves::together(passes, &known, &bare);
                     self.offer(whole, choice.clone());
                     self.in_backward(choice, passes, &whole)?;
                 }
@@ -339,7 +339,7 @@ impl Search {
         for moves in &self.space.turns {
             let changed = moves
                 .iter()
-                .try_fold(scenario.clone(), |now, it| it.on(&now));
+                .try_fold(scenario.clone(), |now, change| change.on(&now));
             all.push(match changed {
                 Some(changed) if halves::separable(&changed) => {
                     self.tally.estimates += 1;

@@ -100,7 +100,8 @@ impl Space {
     /// The network with the batch at this place; `None` where its moves are not possible together.
     pub fn network(&self, network: &[usize], batch: usize) -> Option<Scenario> {
         let start = with_batch(&self.base, *self.batches.get(batch)?);
-        self.moves(network).try_fold(start, |now, it| it.on(&now))
+        self.moves(network)
+            .try_fold(start, |now, change| change.on(&now))
     }
 
     fn moves<'a>(&'a self, network: &'a [usize]) -> impl Iterator<Item = &'static Move> + 'a {
@@ -114,7 +115,9 @@ impl Space {
         moves.extend(self.turns.get(choice.turn)?);
         moves.extend(self.in_backward.filter(|_| choice.in_backward));
         let start = with_batch(&self.base, choice.micro_batch);
-        let scenario = moves.iter().try_fold(start, |now, it| it.on(&now))?;
+        let scenario = moves
+            .iter()
+            .try_fold(start, |now, change| change.on(&now))?;
         Some((scenario, moves))
     }
 }

@@ -1,0 +1,119 @@
+//! The two ends of a decoder: its embeddings, and the norm and the head behind its layers.
+
+use super::super::Cx;
+use super::Decoder;
+use super::family::{EmbeddingScale, Placement};
+use crate::parallel::Role;
+use crate::tape::{DType, Tensor};
+
+impl Decoder {
+    /// Embeddings of the tokens, behind those of a learned prompt where the run has one
+    /// (`PeftModelForCausalLM.forward` of PEFT, `get_prompt`).
+    pub(super) fn embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
+        let prompt = cx.env.training.prompt_tokens;
+        if prompt == 0 {
+            return self.word_embeddings(cx, ids);
+        }
+        let tokens = ids.narrow(1, ids.size(1).saturating_sub(prompt));
+        let tokens = self.word_embeddings(cx, &tokens);
+        let table = cx.module("prompt_encoder", |cx| {
+            cx.param_as("weight", [prompt, self.hidden], DType::F32, |_| true)
+        });
+        let prompt = table.tensor().to(tokens.dtype()).unsqueeze(0).expand(&[
+            tokens.size(0),
+            prompt,
+            self.hidden,
+        ]);
+        Tensor::cat(&prompt, &[&tokens], 1)
+    }
+
+    /// The embeddings of tokens; where they are tied to a head in fp32 they come out in the type of the model.
+    fn word_embeddings(&self, cx: &Cx, ids: &Tensor) -> Tensor {
+        match Self::fp32_head(cx).filter(|_| self.tied) {
+            Some(wide) => self.embedded(&wide, ids).to(cx.env.weights),
+            None => self.embedded(cx, ids),
+        }
+    }
+
+    fn embedded(&self, cx: &Cx, ids: &Tensor) -> Tensor {
+        let name = self.family.names.embed_tokens;
+        match self.family.embeddings.scale {
+            EmbeddingScale::None => cx.input_embedding(name, ids, self.vocab, self.embedding_dim),
+            EmbeddingScale::Number => cx
+                .input_embedding(name, ids, self.vocab, self.hidden)
+                .then(Tensor::scale),
+            EmbeddingScale::Tensor => cx.scaled_embedding(name, ids, self.vocab, self.hidden),
+        }
+    }
+
+    /// The norm after the last layer, and OPT's projection to the width of its embeddings.
+    pub(super) fn final_norm(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
+        let projects_out = self.embedding_dim != self.hidden;
+        let normed = match self.family.norms.placement {
+            Placement::PostSum => hidden.clone(),
+            _ => {
+                let name = self.family.names.final_norm;
+                cx.as_role(Role::FinalNorm, name, hidden, |hidden| {
+                    self.norm(cx, name, hidden)
+                })
+            }
+        };
+        if projects_out {
+            cx.linear("project_out", &normed, self.embedding_dim, false)
+        } else {
+            normed
+        }
+    }
+
+    /// The weight of `lm_head`, for a loss that multiplies by it itself.
+    pub(super) fn head_weight(&self, cx: &Cx) -> Tensor {
+        let wide = Self::fp32_head(cx);
+        let cx = wide.as_ref().unwrap_or(cx);
+        let weight = |cx: &Cx| {
+            cx.param("weight", [self.vocab, self.embedding_dim])
+                .tensor()
+        };
+        if !self.tied {
+            return cx.module("lm_head", weight);
+        }
+        let names = self.family.names;
+        cx.module(names.model, |cx| match names.inner {
+            Some(inner) => cx.module(inner, |cx| cx.module(names.embed_tokens, weight)),
+            None => cx.module(names.embed_tokens, weight),
+        })
+    }
+
+    pub(super) fn head(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
+        cx.as_role(Role::Head, "lm_head", hidden, |hidden| {
+            self.project(cx, hidden)
+        })
+    }
+
+    pub(super) fn project(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
+        let logits = if self.tied {
+            let weight = self.head_weight(cx);
+            cx.module("lm_head", |cx| {
+                drop(cx.tied_later([self.vocab, self.embedding_dim]));
+            });
+            cx.tied_linear("lm_head", hidden, &weight)
+        } else {
+            cx.linear("lm_head", hidden, self.vocab, self.family.head.bias)
+        };
+        if self.family.head.softcap {
+            logits
+                .then(Tensor::scale)
+                .then(Tensor::tanh)
+                .then(Tensor::scale)
+        } else if self.family.head.scaled {
+            logits.then(Tensor::scale)
+        } else {
+            logits
+        }
+    }
+
+    /// The place of embeddings and head where both are cast to fp32 (`_cast_lm_head_to_fp32` of TRL).
+    pub(super) fn fp32_head(cx: &Cx) -> Option<Cx> {
+        let cast = cx.env.training.task.fp32_head;
+        cast.then(|| cx.part(DType::F32, |_| ()))
+    }
+}

@@ -1,0 +1,221 @@
+//! What happens around a wrapped module: before and after its forward, and before and after its backward
+//! (torch/distributed/fsdp/_fully_shard/_fsdp_state.py and _fsdp_param_group.py).
+
+use std::rc::Rc;
+
+use super::group::ParamGroup;
+use super::{ALL_GATHER, REDUCE_SCATTER, State};
+use crate::tape::{DType, Tensor};
+
+impl State {
+    /// Inputs are cast, the group is gathered, and its gradients are reduced once those of its inputs are there.
+    pub(super) fn pre_forward(
+        self: &Rc<Self>,
+        at: usize,
+        group: &Rc<ParamGroup>,
+        given: Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        let given: Vec<Tensor> = match self.policy.param {
+            Some(dtype) => given
+                .into_iter()
+                .map(|input| {
+                    if input.dtype().is_floating() {
+                        input.to(dtype)
+                    } else {
+                        input
+                    }
+                })
+                .collect(),
+            None => given,
+        };
+        // Where the stages before this one only give shapes, its parameters are gathered all the same.
+        let outer = self.tape.leave_out(false);
+        self.unshard_for_forward(at, group);
+        self.tape.leave_out(outer);
+        let this = self.clone();
+        let hooked = group.clone();
+        group.waiting.set(true);
+        if self.tape.grad_enabled() && given.iter().any(Tensor::requires_grad) {
+            Tensor::hooked(given, move || this.post_backward(&hooked))
+        } else {
+            given
+        }
+    }
+
+    pub(super) fn unshard_for_forward(&self, at: usize, group: &Rc<ParamGroup>) {
+        if let Some(root) = group.scopes.first().filter(|_| self.is_root(at)) {
+            self.wait_for_stage(*root);
+        }
+        self.unshard(group);
+        self.wait_for_unshard(group, true);
+        for ahead in 1..=self.world.parallel.prefetch_forward as usize {
+            if !self.is_root(at)
+                && self.gathered.len() < ahead
+                && let Some(next) = self.group(at + ahead)
+            {
+                self.gather(&next);
+            }
+        }
+    }
+
+    pub(super) fn post_forward(
+        self: &Rc<Self>,
+        at: usize,
+        group: &Rc<ParamGroup>,
+        outputs: Vec<Tensor>,
+        is_root: bool,
+    ) -> Vec<Tensor> {
+        if group.reshards {
+            group.reshard();
+        }
+        self.order.borrow_mut().push(at);
+        let outputs = outputs
+            .into_iter()
+            .flat_map(|output| {
+                if !output.requires_grad() {
+                    return vec![output];
+                }
+                let (this, group) = (self.clone(), group.clone());
+                Tensor::hooked(vec![output], move || this.pre_backward(at, &group))
+            })
+            .collect();
+        if is_root {
+            self.copied_out.clear();
+        }
+        outputs
+    }
+
+    /// Gathers what is not gathered ahead.
+    pub(super) fn unshard(&self, group: &ParamGroup) {
+        if !group.is_unsharded() && self.gathered.is_empty() {
+            self.gather(group);
+        }
+    }
+
+    /// `foreach_all_gather`: shards are cast into one buffer, and all GPUs' shards come into another.
+    pub(super) fn gather(&self, group: &ParamGroup) {
+        if group.params.is_empty() || group.ranks <= 1 {
+            return;
+        }
+        let ranks = group.ranks;
+        let output = self.tape.on(ALL_GATHER, || {
+            let inputs = group.all_gather_inputs(&self.tape, self.offloads());
+            let bytes = group.gathered_bytes().saturating_mul(ranks);
+            let output = self.tape.empty("all_gather", [bytes], DType::U8);
+            drop(inputs);
+            output
+        });
+        self.gathered.push(output);
+    }
+
+    /// `foreach_all_gather_copy_out`: parameters are copied out of the buffer into tensors of their own.
+    pub(super) fn wait_for_unshard(&self, group: &ParamGroup, forward: bool) {
+        if group.is_unsharded() || group.params.is_empty() {
+            return;
+        }
+        let buffer = if group.ranks > 1 {
+            self.gathered.pop()
+        } else {
+            None
+        };
+        if forward {
+            self.copied_out.clear();
+        }
+        group.unshard(&self.tape);
+        if let Some(buffer) = buffer.filter(|_| forward) {
+            self.copied_out.push(buffer);
+        }
+    }
+
+    pub(super) fn pre_backward(&self, at: usize, group: &ParamGroup) {
+        self.unshard(group);
+        self.wait_for_unshard(group, false);
+        // Each forward is prefetched once.
+        let Some(place) = self.last_of(at) else {
+            return;
+        };
+        let depth = self.world.parallel.prefetch_backward.max(1) as usize;
+        let depth = if self.is_root(at) { 1 } else { depth };
+        for ahead in 1..=depth {
+            let before = place.checked_sub(ahead);
+            let target = before.and_then(|place| self.order.borrow().get(place).copied());
+            let Some(target) = target.and_then(|at| self.group(at)) else {
+                break;
+            };
+            if !target.is_unsharded() && self.gathered.len() < ahead {
+                self.gather(&target);
+            }
+        }
+    }
+
+    /// Where among the forwards of this pass a group stands.
+    pub(super) fn last_of(&self, at: usize) -> Option<usize> {
+        self.order.borrow().iter().rposition(|group| *group == at)
+    }
+
+    /// Reduces the gradients of a group that has run backward, or keeps them whole.
+    pub(super) fn post_backward(&self, group: &ParamGroup) {
+        group.waiting.set(false);
+        if !self.reduces.get() {
+            if !self.is_pipelined() {
+                group.reshard();
+            }
+            group.accumulate(self.policy.reduce);
+            return;
+        }
+        let gradients = group.take_gradients();
+        group.reshard();
+        if gradients.is_empty() {
+            return;
+        }
+        self.reducing.clear();
+        let input = self.reduce_scatter(group, gradients);
+        self.reducing.push(input);
+    }
+
+    /// `foreach_reduce`: gradients are copied into one buffer, whose sums come back as this GPU's part of them.
+    pub(super) fn reduce_scatter(
+        &self,
+        group: &ParamGroup,
+        gradients: Vec<(usize, Tensor)>,
+    ) -> Tensor {
+        let ranks = group.ranks;
+        let dtype = self.policy.reduce.or_else(|| {
+            let (_, first) = gradients.first()?;
+            Some(first.dtype())
+        });
+        let dtype = dtype.unwrap_or(DType::F32);
+        let members: Vec<usize> = gradients.iter().map(|(at, _)| *at).collect();
+        let numel = group.numel_of(&members);
+        let whole = numel.saturating_mul(ranks);
+        let input = self.tape.empty("reduce_scatter", [whole], dtype);
+        drop(gradients);
+        self.tape.on(REDUCE_SCATTER, || {
+            // Of one GPU the input is the sum already.
+            let output = if ranks > 1 {
+                self.tape.empty("reduce_scatter", [numel], dtype)
+            } else {
+                input.detach()
+            };
+            group.accumulate_shards(&members, output, self.offloads());
+        });
+        input
+    }
+
+    /// `_root_post_backward_final_callback`: groups whose inputs wanted no gradient, the root among them.
+    pub(super) fn root_post_backward(&self) {
+        let groups = self.groups.borrow().clone();
+        for group in groups {
+            // A pipeline runs several forwards before a backward: each of these ends with all of its groups.
+            if group.waiting.get() || self.is_pipelined() {
+                self.post_backward(&group);
+            }
+        }
+        self.order.borrow_mut().clear();
+        self.reducing.clear();
+        if !self.is_pipelined() {
+            // What was gathered ahead and not used, as of an embedding that wants no gradient.
+            self.gathered.clear();
+        }
+    }
+}

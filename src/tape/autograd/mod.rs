@@ -1,0 +1,286 @@
+//! Autograd: nodes that keep what their backward needs, and the engine that runs them.
+
+mod engine;
+mod graph_node;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use smallvec::SmallVec;
+
+use super::backward::Backward;
+use super::checkpoint::Holder;
+use super::fold::{Fold, InRow};
+use super::spare::{Spare, placed};
+use super::{Core, Param, Scope, Tensor};
+pub use graph_node::{GradientEdge, GraphNode};
+
+/// Where a tensor's gradient goes.
+#[derive(Clone)]
+pub(in crate::tape) struct Edge {
+    pub node: Rc<Node>,
+    pub output: u32,
+}
+
+pub(in crate::tape) struct Node {
+    sequence: u32,
+    scope: Scope,
+    fold: Option<Fold>,
+    waiting: Cell<u32>,
+    seen: Cell<bool>,
+    /// Its incoming gradients are of a tensor subclass that the engine never accumulates in place.
+    out_of_place: Cell<bool>,
+    work: Cell<Work>,
+    edges: RefCell<Edges>,
+    /// Gradients of its outputs so far; nearly every node has one output.
+    buffer: RefCell<SmallVec<[Option<Tensor>; 1]>>,
+}
+
+/// What a node does with its incoming gradient.
+#[derive(Default)]
+enum Work {
+    /// It has run already.
+    #[default]
+    Done,
+    Backward(Backward),
+    /// `AccumulateGrad`.
+    Accumulate(Rc<Param>),
+}
+
+/// The edges of an operation; kept small, as every operation has a list of them.
+type Edges = SmallVec<[Option<Edge>; 3]>;
+
+impl Node {
+    /// A node that adds to a parameter's gradient.
+    pub(in crate::tape) fn leaf(param: Rc<Param>) -> Rc<Self> {
+        Rc::new(Self {
+            sequence: u32::MAX,
+            scope: Scope::default(),
+            fold: None,
+            waiting: Cell::new(0),
+            seen: Cell::new(false),
+            out_of_place: Cell::new(false),
+            work: Cell::new(Work::Accumulate(param)),
+            edges: RefCell::default(),
+            buffer: RefCell::default(),
+        })
+    }
+
+    pub(in crate::tape) fn is_leaf(&self) -> bool {
+        self.sequence == u32::MAX
+    }
+
+    /// A node that leads to it runs without a gradient for it: it is left for later, and does not wait for that one.
+    fn pass_over(&self) {
+        let waiting = self.waiting.get().saturating_sub(1);
+        self.waiting.set(waiting);
+        if waiting == 0 && self.seen.replace(false) {
+            for edge in self.edges.borrow().iter().flatten() {
+                edge.node.pass_over();
+            }
+        }
+    }
+
+    /// The parameter whose gradient it adds to, if it is a leaf.
+    fn param(&self) -> Option<Rc<Param>> {
+        if !self.is_leaf() {
+            return None;
+        }
+        let work = self.work.take();
+        let param = match &work {
+            Work::Accumulate(param) => Some(param.clone()),
+            Work::Done | Work::Backward(_) => None,
+        };
+        self.work.set(work);
+        param
+    }
+}
+
+impl InRow for Node {
+    fn row(&self) -> Option<Fold> {
+        self.fold
+    }
+
+    fn buffered<T>(&self, read: impl FnOnce(&[Option<Tensor>]) -> T) -> T {
+        read(&self.buffer.borrow())
+    }
+}
+
+impl Drop for Node {
+    /// Drops long chains node by node, so that a deep graph does not exhaust the stack.
+    fn drop(&mut self) {
+        self.work.take();
+        if self.edges.get_mut().is_empty() {
+            return;
+        }
+        let mut pending: Vec<Rc<Node>> = self
+            .edges
+            .take()
+            .into_iter()
+            .flatten()
+            .map(|edge| edge.node)
+            .collect();
+        while let Some(node) = pending.pop() {
+            if let Some(node) = Rc::into_inner(node) {
+                node.work.take();
+                pending.extend(
+                    node.edges
+                        .take()
+                        .into_iter()
+                        .flatten()
+                        .map(|edge| edge.node),
+                );
+            }
+        }
+    }
+}
+
+thread_local! {
+    /// Of nodes that have run.
+    static NODES: Spare<Node> = const { Spare::new() };
+}
+
+/// The node that an operation adds to the graph, if any.
+pub(in crate::tape) struct History(Option<Rc<Node>>);
+
+// Only the call of `build` differs between operations, so the rest is compiled once.
+fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Option<Rc<Node>> {
+    let edges = edges_of(inputs)?;
+    let backward = build(&Needs(&edges));
+    node_with(inputs, edges, backward)
+}
+
+#[inline(never)]
+fn edges_of(inputs: &[&Tensor]) -> Option<Edges> {
+    let core = inputs.first()?.core();
+    if !core.mode.get().grad
+        || core.budget.is_spent()
+        || core.left_out.get()
+        || !inputs.iter().any(|input| input.requires_grad())
+    {
+        return None;
+    }
+    let mut edges = Edges::new();
+    for input in inputs {
+        edges.push(input.edge());
+    }
+    Some(edges)
+}
+
+#[inline(never)]
+fn node_with(inputs: &[&Tensor], edges: Edges, backward: Backward) -> Option<Rc<Node>> {
+    Some(new_node(inputs.first()?.core(), edges, backward))
+}
+
+fn new_node(core: &Core, edges: Edges, backward: Backward) -> Rc<Node> {
+    let sequence = core.sequence.get();
+    core.sequence.set(sequence + 1);
+    let node = Node {
+        sequence,
+        scope: core.mode.get().scope,
+        fold: core.open.get().fold(),
+        waiting: Cell::new(0),
+        seen: Cell::new(false),
+        out_of_place: Cell::new(false),
+        work: Cell::new(Work::Backward(backward)),
+        edges: RefCell::new(edges),
+        buffer: RefCell::default(),
+    };
+    placed(&NODES, node)
+}
+
+/// Which inputs of an operation need a gradient.
+#[allow(missing_debug_implementations)]
+pub struct Needs<'a>(&'a [Option<Edge>]);
+
+impl Needs<'_> {
+    pub fn input(&self, i: usize) -> bool {
+        self.0.get(i).is_some_and(Option::is_some)
+    }
+}
+
+impl Tensor {
+    /// Gives this result its history: `build` saves tensors and returns the backward.
+    /// Outside grad mode, or when no input requires a gradient, there is no history and nothing is saved.
+    pub fn from_op(self, inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Tensor {
+        let history = Self::history(inputs, build);
+        self.made_by(history)
+    }
+
+    /// The history of an operation before it runs. Generated code saves inputs before it computes, which matters when a
+    /// checkpointed segment is recomputed, because recomputation stops at the last saved tensor.
+    pub(in crate::tape) fn history(
+        inputs: &[&Tensor],
+        build: impl FnOnce(&Needs) -> Backward,
+    ) -> History {
+        History(node_for(inputs, build))
+    }
+
+    pub(in crate::tape) fn made_by(self, History(node): History) -> Tensor {
+        match node {
+            Some(node) => {
+                self.core().name_operation(&self);
+                self.given_edge(Edge { node, output: 0 })
+            }
+            None => self,
+        }
+    }
+
+    /// The same for an operation with several results; this is the first.
+    pub fn from_op_with(
+        outputs: Vec<Tensor>,
+        inputs: &[&Tensor],
+        build: impl FnOnce(&Needs) -> Backward,
+    ) -> Vec<Tensor> {
+        match node_for(inputs, build) {
+            Some(node) => Self::all_made_by(&node, outputs),
+            None => outputs,
+        }
+    }
+
+    fn all_made_by(node: &Rc<Node>, outputs: Vec<Tensor>) -> Vec<Tensor> {
+        let n = outputs.len();
+        node.buffer.borrow_mut().resize(n, None);
+        if let Some(first) = outputs.first() {
+            first.core().name_operation(first);
+        }
+        outputs
+            .into_iter()
+            .enumerate()
+            .map(|(i, out)| {
+                if out.dtype().is_floating() {
+                    out.given_edge(Edge {
+                        node: node.clone(),
+                        output: i as u32,
+                    })
+                } else {
+                    out
+                }
+            })
+            .collect()
+    }
+
+    /// Makes the engine accumulate this tensor's gradients out of place, as it does for `DTensor`s
+    /// (`can_accumulate_inplace` in torch/csrc/autograd/input_buffer.cpp).
+    pub(in crate::tape) fn summed_out_of_place(self) -> Tensor {
+        if let Some(edge) = self.edge() {
+            edge.node.out_of_place.set(true);
+        }
+        self
+    }
+
+    /// Saves this tensor for backward through the active saved-tensor hooks.
+    pub fn save(&self) -> Saved {
+        self.core().pack(self)
+    }
+}
+
+/// A tensor saved for backward.
+#[allow(missing_debug_implementations)]
+pub struct Saved(pub(super) Holder);
+
+impl Saved {
+    pub fn unpack(&self) -> Tensor {
+        self.0.unpack()
+    }
+}
