@@ -10,6 +10,7 @@ use crate::scenario::{
 /// What few targets have a word for.
 pub(super) const RARE: &[&str] = &[
     "training.fp8",
+    "training.compile",
     "parallel.tp",
     "parallel.pp",
     "parallel.cp",
@@ -28,6 +29,7 @@ pub(super) const BEYOND_PRETRAINING: &[&str] = &[
     "training.ema_on_host",
     "training.checkpoint_every",
     "training.kernels",
+    "training.compile",
     "training.optimizer_in_backward",
     "training.zero_to_none",
     "training.keep_outputs",

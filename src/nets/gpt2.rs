@@ -42,6 +42,8 @@ impl Net for Gpt2 {
             cx.tied_linear("lm_head", sequence, &weight)
         });
         let [loss, logits] = cx.module("loss", |cx| {
+            // transformers knows no loss by the name of `GPT2LMHeadModel` and says so, which Dynamo cannot trace.
+            let logits = logits.then(|logits| cx.tape.break_graph(logits));
             causal_lm_loss(cx, logits, labels, Entropy::Library)
         });
         Output {

@@ -153,6 +153,20 @@ choice! {
 }
 
 choice! {
+    /// What `torch.compile` is called on.
+    Compile {
+        #[default]
+        Nothing = "nothing", "nothing";
+        /// Each layer by itself (`layer.compile()`).
+        Layers = "layers", "each layer";
+        /// `torch.compile(model)`.
+        Model = "model", "the whole model";
+        /// The same with `torch._functorch.config.activation_memory_budget = 0`: its backward begins with all of its forward.
+        ModelAgain = "model-recompute", "the whole model, recomputed (memory budget 0)";
+    }
+}
+
+choice! {
     /// How frozen weights of linear layers are stored.
     Quantization {
         #[default]

@@ -3,9 +3,9 @@
 use super::network::Network;
 use super::task::Task;
 use super::{
-    AdapterMethod, Attention, Checkpointing, ContextParallel, Distribution, Kernels, LossKernel,
-    Offload, Optimizer, Parallelism, PolicyType, Precision, Quantization, Schedule, Toggle,
-    Trainer, Wrap,
+    AdapterMethod, Attention, Checkpointing, Compile, ContextParallel, Distribution, Kernels,
+    LossKernel, Offload, Optimizer, Parallelism, PolicyType, Precision, Quantization, Schedule,
+    Toggle, Trainer, Wrap,
 };
 use crate::catalog::{self, ModelEntry, Os};
 use crate::order::Map;
@@ -97,6 +97,8 @@ pub struct Training {
     /// Into how many parts a chunked loss cuts the tokens.
     pub loss_chunks: u64,
     pub kernels: Kernels,
+    /// What `torch.compile` is called on.
+    pub compile: Compile,
     /// Each parameter is stepped as soon as its gradient is complete.
     pub optimizer_in_backward: bool,
     pub quantization: Quantization,
@@ -348,6 +350,7 @@ impl Default for Training {
             loss: LossKernel::default(),
             loss_chunks: 8,
             kernels: Kernels::default(),
+            compile: Compile::default(),
             optimizer_in_backward: false,
             quantization: Quantization::default(),
             accumulation: 1,

@@ -61,6 +61,7 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("loss", "library"),
     ("loss_chunks", "8"),
     ("kernels", "library"),
+    ("compile", "nothing"),
     ("optim_in_backward", "off"),
     ("quant", "none"),
     ("accum", "1"),

@@ -8,6 +8,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::compile::{Packed, Remade};
 use super::{Category, Core, DType, Kept, Mode, Param, Saved, Tape, Tensor};
 
 /// A segment's function: inputs to outputs.
@@ -42,12 +43,19 @@ pub(in crate::tape) enum Holder {
     Place(Rc<Frame>, usize),
     /// On the host; unpacking copies it to the device.
     Host(Tensor, Rc<Core>),
+    /// A compiled backward computes it again.
+    Remade(Remade),
 }
 
 impl Holder {
     pub(in crate::tape) fn unpack(&self) -> Tensor {
         match self {
-            Self::Kept(kept) => kept.tensor(),
+            Self::Kept(kept) => {
+                let tensor = kept.tensor();
+                tensor.core().note_read(&tensor);
+                tensor
+            }
+            Self::Remade(remade) => remade.tensor(),
             Self::Place(frame, place) => frame.unpack(*place),
             Self::Host(like, core) => {
                 let tape = Tape(core.clone());
@@ -112,6 +120,8 @@ pub(in crate::tape) struct Frame {
     /// The mode during the segment's forward.
     mode: Mode,
     policy: SavePolicy,
+    /// It is a part of a compiled graph.
+    compiled: bool,
     kept: RefCell<VecDeque<Tensor>>,
     /// Matrix products so far, in forward and in the recomputation.
     products: [Cell<u32>; 2],
@@ -126,7 +136,10 @@ impl Core {
             None => {
                 self.record_saved(tensor);
                 self.keep_for_split(tensor);
-                Holder::Kept(tensor.kept())
+                match self.pack_compiled(tensor) {
+                    Packed::AsItIs => Holder::Kept(tensor.kept()),
+                    Packed::Remade(remade) => Holder::Remade(remade),
+                }
             }
             Some(SavedTensorHook::Checkpoint(frame)) => {
                 let place = frame.saved.get();
@@ -134,9 +147,13 @@ impl Core {
                 Holder::Place(frame, place)
             }
             Some(SavedTensorHook::Recompute(frame)) => {
+                let kept = match self.pack_compiled(tensor) {
+                    Packed::AsItIs => tensor.detach(),
+                    Packed::Remade(remade) => remade.put_off(),
+                };
                 let mut recomputed = frame.recomputed.borrow_mut();
                 let list = recomputed.get_or_insert_default();
-                list.push(Some(tensor.detach()));
+                list.push(Some(kept.clone()));
                 let done = list.len() >= frame.saved.get();
                 drop(recomputed);
                 self.record_saved(tensor);
@@ -144,7 +161,7 @@ impl Core {
                     // PyTorch raises here to leave the segment; we let it run on without recording.
                     self.stopped.set(true);
                 }
-                Holder::Kept(tensor.kept())
+                Holder::Kept(kept.kept())
             }
             Some(SavedTensorHook::Offload) if tensor.is_leaf_param() => Holder::Kept(tensor.kept()),
             Some(SavedTensorHook::Offload) => {
@@ -159,6 +176,12 @@ impl Core {
 }
 
 impl Core {
+    /// Whether a checkpointed segment runs.
+    pub(in crate::tape) fn checkpoints(&self) -> bool {
+        let hooks = self.hooks.borrow();
+        matches!(hooks.last(), Some(SavedTensorHook::Checkpoint(_)))
+    }
+
     /// Runs an operation, or takes its results from what the segment being recomputed has saved.
     pub(in crate::tape) fn selective<const N: usize>(
         &self,
@@ -224,7 +247,13 @@ impl Frame {
         let inputs = self.inputs.unpack();
         let hook = SavedTensorHook::Recompute(self.clone());
         // The recomputed graph is only made to be dropped.
-        let run = || drop((self.segment)(&inputs));
+        let run = || {
+            if self.compiled {
+                drop(tape.compiled(&|| (self.segment)(&inputs)));
+            } else {
+                drop((self.segment)(&inputs));
+            }
+        };
         tape.in_inner_graph(|| tape.with_saved_tensor_hook(hook, || tape.within(self.mode, run)));
     }
 }
@@ -249,12 +278,16 @@ impl Tape {
         if !self.0.mode.get().grad {
             return segment(&inputs);
         }
+        for input in &inputs {
+            self.0.keep_for_recomputation(input);
+        }
         let frame = Rc::new(Frame {
             core: self.0.clone(),
             segment: Rc::new(segment),
             inputs: Inputs::of(&self.0, &inputs),
             mode: self.mode(),
             policy,
+            compiled: self.compiles(),
             kept: RefCell::default(),
             products: Default::default(),
             saved: Cell::new(0),

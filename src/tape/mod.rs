@@ -7,6 +7,7 @@ mod backward;
 mod budget;
 mod category;
 mod checkpoint;
+mod compile;
 mod conversion;
 mod dtype;
 pub mod fold;
@@ -128,6 +129,16 @@ pub(in crate::tape) struct Core {
     relays: relay::Relays,
     budget: budget::Budget,
     split: split_backward::Split,
+    /// The compiled region that runs.
+    region: RefCell<Option<compile::Region>>,
+    /// What crossed breaks of compiled graphs.
+    crossed: RefCell<Vec<Tensor>>,
+    /// What values without memory are computed from.
+    put_off_values: RefCell<compile::PutOff>,
+    /// What the generated kernel of backward that runs reads.
+    fused: RefCell<Option<Vec<Rc<compile::Held>>>>,
+    /// Storages that a compiled graph shares with what is around it: nothing is written over them.
+    leaving: RefCell<std::collections::BTreeSet<u32>>,
 }
 
 impl std::fmt::Debug for Tape {
@@ -182,6 +193,11 @@ impl Tape {
             relays: relay::Relays::default(),
             budget: budget::Budget::default(),
             split: split_backward::Split::default(),
+            region: RefCell::default(),
+            crossed: RefCell::default(),
+            put_off_values: RefCell::default(),
+            fused: RefCell::default(),
+            leaving: RefCell::default(),
         }))
     }
 
@@ -347,6 +363,7 @@ impl Tape {
         self.0.closed.set(true);
         self.0.cast_cache.take();
         self.0.contexts.take();
+        self.0.crossed.take();
         let trace = self.0.trace.take();
         Trace {
             spent: self.spent(),

@@ -101,12 +101,16 @@ impl Core {
             holders: 1,
         };
         trace.storages.push(new);
-        trace.record(Event::alloc(storage), self.mode.get().setup);
+        drop(trace);
+        if mode.setup || !self.puts_off(storage, bytes, op) {
+            let mut trace = self.trace.borrow_mut();
+            trace.record(Event::alloc(storage), mode.setup);
+        }
         Some(storage)
     }
 
     /// One more tensor shares this storage.
-    fn hold(&self, storage: Option<u32>) {
+    pub(in crate::tape) fn hold(&self, storage: Option<u32>) {
         if let Some(storage) = storage {
             let mut trace = self.trace.borrow_mut();
             if let Some(entry) = trace.storages.get_mut(storage as usize) {
@@ -128,7 +132,9 @@ impl Core {
                 entry.holders -= 1;
                 entry.holders > 0
             });
-        if !held {
+        drop(trace);
+        if !held && !self.never_made(storage) {
+            let mut trace = self.trace.borrow_mut();
             trace.record(Event::free(storage), self.mode.get().setup);
         }
     }
@@ -324,6 +330,24 @@ impl Tensor {
         } else {
             self.shaped(layout)
         }
+    }
+
+    /// A tensor over a storage that something else holds.
+    pub(in crate::tape) fn of_storage(
+        core: &Rc<Core>,
+        layout: &Rc<Shared>,
+        storage: u32,
+        dtype: DType,
+    ) -> Self {
+        core.hold(Some(storage));
+        Self::from(Inner {
+            core: core.clone(),
+            layout: layout.clone(),
+            edge: None,
+            storage: Some(storage),
+            dtype,
+            view: true,
+        })
     }
 
     pub(in crate::tape) fn kept(&self) -> Kept {

@@ -317,8 +317,11 @@ fn by_hand(knobs: Knobs) -> Result<(Data, Training), String> {
     }
     let kind = knobs.text("kind");
     let objective = match kind {
-        "dpo_logits" => Objective::Dpo,
-        "grpo_logits" => Objective::Grpo,
+        "dpo_logits" | "liger_dpo" => Objective::Dpo,
+        "grpo_logits" | "liger_grpo" => Objective::Grpo,
+        "liger_orpo" => Objective::Orpo,
+        "liger_cpo" => Objective::Cpo,
+        "liger_simpo" => Objective::SimPo,
         "ppo" => Objective::Ppo,
         "gen" => Objective::Generation,
         "eval" => Objective::Evaluation,
@@ -335,7 +338,11 @@ fn by_hand(knobs: Knobs) -> Result<(Data, Training), String> {
     let accumulated = further.0.get("acc").and_then(Value::as_u64);
     let task = Task {
         objective,
-        head: LmHead::Logits,
+        head: if kind.starts_with("liger") {
+            LmHead::Liger
+        } else {
+            LmHead::Logits
+        },
         reference: if knobs.on("ref") {
             Reference::Copy
         } else {
@@ -468,6 +475,22 @@ mod tests {
                 "completion": 256, "ckpt": true, "optim": "adamw_fused", "steps": 3}"#,
             QWEN,
             [Some(6_918_215_168), Some(4_428_911_616)],
+        );
+    }
+
+    #[test]
+    fn chunked_losses_make_gradients_in_forward() {
+        check(
+            r#"{"kind": "liger_grpo", "wdtype": "bf16", "amp": "bf16", "mb": 8, "seq": 1024, "prompt": 256,
+                "completion": 256, "ckpt": true, "optim": "adamw_fused", "steps": 3}"#,
+            QWEN,
+            [Some(4_292_707_840), None],
+        );
+        check(
+            r#"{"kind": "liger_dpo", "wdtype": "bf16", "amp": "bf16", "mb": 2, "seq": 1024, "prompt": 256,
+                "completion": 256, "ckpt": true, "optim": "adamw_fused", "ref": true, "steps": 3}"#,
+            LLAMA,
+            [Some(12_959_498_240), Some(10_769_800_192)],
         );
     }
 

@@ -7,7 +7,9 @@ use super::world::world;
 use crate::allocator::Settings;
 use crate::estimate::{Peaks, Phase};
 use crate::nets::{self, Sizes};
-use crate::scenario::{Attention, Checkpointing, Data, Lora, Optimizer, Precision, Training};
+use crate::scenario::{
+    Attention, Checkpointing, Compile, Data, Lora, Optimizer, Precision, Training,
+};
 use crate::step;
 use crate::tape::Machine;
 
@@ -103,13 +105,6 @@ pub fn measured(run: &step::Run, metric: Metric) -> Result<u64, String> {
 
 /// Runs three steps of a recorded case, as the recording did.
 pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
-    if let Some(how) = knobs
-        .get("compile")
-        .and_then(Value::as_str)
-        .filter(|how| *how != "none")
-    {
-        return Err(format!("torch.compile (`{how}`) is not modelled"));
-    }
     let (mut data, mut training) = settings(knobs)?;
     if dims.get("family").and_then(Value::as_str) == Some("llava") {
         // The recorder gives LLaVA neither a mask nor a cache, whatever the record's settings say.
@@ -236,6 +231,28 @@ fn machine(knobs: &Object) -> Machine {
     }
 }
 
+/// What a record compiles.
+fn compile(knobs: &Object) -> Result<Compile, String> {
+    let text = |name: &str| knobs.get(name).and_then(Value::as_str).unwrap_or_default();
+    let how = match text("compile") {
+        "whole" => Compile::Model,
+        "block" => Compile::Layers,
+        _ => return Ok(Compile::Nothing),
+    };
+    let how = match knobs.get("budget").and_then(Value::as_f64) {
+        None => how,
+        Some(budget) if budget >= 1.0 => how,
+        Some(budget) if budget <= 0.0 && how == Compile::Model => Compile::ModelAgain,
+        Some(_) => {
+            return Err("an `activation_memory_budget` between 0 and 1 is not modelled".into());
+        }
+    };
+    match text("mode") {
+        "" | "default" => Ok(how),
+        mode => Err(format!("torch.compile's mode `{mode}` is not modelled")),
+    }
+}
+
 pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
     let text = |name: &str| knobs.get(name).and_then(Value::as_str).unwrap_or_default();
     let flag =
@@ -257,6 +274,8 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
         other => return Err(format!("precision `{other}` is not known")),
     };
     let optimizer = match text("optim") {
+        // A compiled step makes no lists of temporaries, as the fused kernel makes none.
+        "adamw" if flag("opt_compile", false) => Optimizer::AdamWFused,
         "adamw" | "adam" => Optimizer::AdamW,
         "adamw_fused" => Optimizer::AdamWFused,
         "adamw_loop" => Optimizer::AdamWLoop,
@@ -313,6 +332,7 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
         });
     let training = Training {
         precision,
+        compile: compile(knobs)?,
         optimizer,
         attention,
         checkpointing: match text("ckpt") {
@@ -453,6 +473,92 @@ mod tests {
             r#"{"hidden": 1024, "layers": 2, "heads": 16, "kv": 8, "ffn": 3072, "vocab": 151936, "tied": true, "head_dim": 128,
                 "family": "qwen3"}"#,
             [3_212_997_632, 1_997_370_880, 4_139_778_048, 3_869_245_440],
+        );
+    }
+
+    /// Compiled runs: allocated peak and what is allocated when forward ends, within a number of thousandths.
+    #[track_caller]
+    fn check_compiled(knobs: &str, dims: &str, expected: [u64; 2], thousandths: u64) {
+        let read = |text| serde_json::from_str::<Object>(text).unwrap();
+        let run = run(&read(knobs), &read(dims)).unwrap();
+        let found = [Metric::Allocated, Metric::Forward].map(|metric| measured(&run, metric));
+        for (found, expected) in found.into_iter().zip(expected) {
+            let found = found.unwrap();
+            let off = found.abs_diff(expected);
+            assert!(
+                off <= expected / 1000 * thousandths,
+                "{found} for {expected}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_compiled_model_keeps_the_smallest_cut() {
+        check_compiled(
+            r#"{"model": "llama3.2-1b", "precision": "amp_bf16", "optim": "adamw", "mb": 4, "seq": 1024, "compile": "whole",
+                "attn": "sdpa", "dropout": true}"#,
+            r#"{"hidden": 2048, "layers": 4, "heads": 32, "kv": 8, "ffn": 8192, "vocab": 128256, "tied": true, "head_dim":
+                64, "family": "llama"}"#,
+            [11_648_089_088, 9_546_742_272],
+            1,
+        );
+    }
+
+    #[test]
+    fn a_graph_break_keeps_the_logits_of_the_step_before() {
+        check_compiled(
+            r#"{"model": "gpt2", "precision": "amp_bf16", "optim": "adamw", "mb": 8, "seq": 1024, "compile": "whole", "attn":
+                "sdpa", "dropout": true}"#,
+            r#"{"hidden": 768, "layers": 6, "heads": 12, "vocab": 50257, "ctx": 1024, "family": "gpt2"}"#,
+            [5_114_338_304, 4_290_157_056],
+            3,
+        );
+    }
+
+    #[test]
+    fn a_compiled_model_without_budget_computes_all_again() {
+        check_compiled(
+            r#"{"model": "llama3.2-1b", "precision": "bf16", "optim": "adamw", "mb": 4, "seq": 1024, "compile": "whole", "budget": 0.0,
+                "attn": "sdpa", "dropout": true}"#,
+            r#"{"hidden": 2048, "layers": 4, "heads": 32, "kv": 8, "ffn": 8192, "vocab": 128256, "tied": true, "head_dim":
+                64, "family": "llama"}"#,
+            [7_484_017_152, 3_036_853_760],
+            3,
+        );
+    }
+
+    #[test]
+    fn compiled_layers_leave_the_loss_as_it_is() {
+        check_compiled(
+            r#"{"model": "llama3.2-1b", "precision": "bf16", "optim": "adamw", "mb": 4, "seq": 1024, "compile": "block",
+                "attn": "sdpa", "dropout": true}"#,
+            r#"{"hidden": 2048, "layers": 4, "heads": 32, "kv": 8, "ffn": 8192, "vocab": 128256, "tied": true, "head_dim":
+                64, "family": "llama"}"#,
+            [10_652_026_880, 6_449_367_040],
+            1,
+        );
+    }
+
+    #[test]
+    fn compiled_checkpoints_keep_the_inputs_of_layers() {
+        check_compiled(
+            r#"{"model": "llama3.2-1b", "precision": "bf16", "optim": "adamw", "mb": 4, "seq": 1024, "compile": "whole",
+                "ckpt": true, "attn": "sdpa", "dropout": true}"#,
+            r#"{"hidden": 2048, "layers": 4, "heads": 32, "kv": 8, "ffn": 8192, "vocab": 128256, "tied": true, "head_dim":
+                64, "family": "llama"}"#,
+            [6_273_891_328, 4_172_544_512],
+            1,
+        );
+    }
+
+    #[test]
+    fn compiled_convolutions_keep_their_inputs_and_results() {
+        check_compiled(
+            r#"{"model": "resnet50", "precision": "amp_fp16", "optim": "sgdm", "mb": 64, "compile": "whole", "attn": "sdpa",
+                "dropout": true}"#,
+            r#"{"img": 224, "classes": 1000, "family": "tv"}"#,
+            [2_930_648_576, 2_918_060_544],
+            8,
         );
     }
 }

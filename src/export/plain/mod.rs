@@ -46,6 +46,7 @@ const FIXED: &[&str] = &[
     "training.checkpoint_every",
     "training.loss",
     "training.kernels",
+    "training.compile",
     "training.optimizer_in_backward",
     "training.channels_last",
     "training.fp8",

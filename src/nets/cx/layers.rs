@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::{Cx, Region};
 use crate::parallel::Role;
+use crate::scenario::Compile;
 use crate::tape::{Folding, Tensor};
 
 /// What a layer of a list does to its state. Behind a pointer, so that the running of lists is compiled once and not
@@ -159,7 +160,10 @@ impl Cx {
     fn as_layer(&self, index: usize, state: Vec<Tensor>, layer: Rc<Layer>) -> Vec<Tensor> {
         let run = |state: Vec<Tensor>| {
             let layer = layer.clone();
-            let body = move |cx: &Self, state: Vec<Tensor>| layer(cx, &state);
+            let body = move |cx: &Self, state: Vec<Tensor>| match cx.env.training.compile {
+                Compile::Layers => cx.tape.compiled(&|| layer(cx, &state)),
+                Compile::Nothing | Compile::Model | Compile::ModelAgain => layer(cx, &state),
+            };
             self.block(Region::Layer(index), state, body)
         };
         self.env

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use super::libraries::Libraries;
 use super::net::{Net, Output};
 use crate::parallel::{Role, Unwrapped, Wrapper};
-use crate::scenario::{Precision, Training};
+use crate::scenario::{Compile, Precision, Training};
 use crate::tape::{DType, Folding, Scope, Tape, Tensor};
 pub use checkpoint::Region;
 pub use context::Context;
@@ -67,7 +67,11 @@ impl Env {
                 .as_ref()
                 .is_some_and(|lora| numbered(&lora.exclude));
         Self {
-            folding: if singled { Folding::Nothing } else { folding },
+            folding: if singled || training.compile != Compile::Nothing {
+                Folding::Nothing
+            } else {
+                folding
+            },
             training,
             libraries,
             weights,
@@ -166,7 +170,12 @@ impl Cx {
             let Output { loss, held } = net.forward(self, &batch);
             std::iter::once(loss).chain(held).collect()
         };
-        let outputs = self.autocast(|| self.as_model(batch.to_vec(), &run));
+        let whole = || self.as_model(batch.to_vec(), &run);
+        let outputs = self.autocast(|| match self.env.training.compile {
+            Compile::Model => self.tape.compiled(&whole),
+            Compile::ModelAgain => self.tape.compiled_to_recompute(&whole),
+            Compile::Nothing | Compile::Layers => whole(),
+        });
         let mut outputs = outputs.into_iter();
         match outputs.next() {
             Some(loss) => Output {

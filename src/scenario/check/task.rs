@@ -49,10 +49,14 @@ fn trained(case: &Case, problems: &mut Problems) {
             "library: the task brings a loss of its own",
         );
     }
-    if task.head == LmHead::Liger {
+    let chunked = matches!(
+        task.objective,
+        Objective::Dpo | Objective::Orpo | Objective::Cpo | Objective::SimPo | Objective::Grpo
+    );
+    if task.head == LmHead::Liger && !chunked {
         problems.refuse(
             "task.head",
-            "fused or logits: Liger's losses of pairs and groups are not modelled",
+            "fused or logits: Liger's chunked losses are of DPO, ORPO, CPO, SimPO and GRPO",
         );
     }
     let strategy = case.scenario.parallel.strategy;

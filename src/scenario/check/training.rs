@@ -4,7 +4,8 @@ use super::{Case, Problems};
 use crate::catalog::{self, ModelCategory};
 use crate::scenario::problem::nearest;
 use crate::scenario::{
-    Attention, Checkpointing, Distribution, Kernels, LossKernel, Precision, Quantization, Trainer,
+    Attention, Checkpointing, Compile, Distribution, Kernels, LossKernel, Objective, Precision,
+    Quantization, Trainer,
 };
 use crate::scenario::{Problem, network};
 
@@ -13,6 +14,7 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
     recomputed(case, problems);
     lengths(case, problems);
     at_once(case, problems);
+    compiled(case, problems);
     adapters(case, problems);
     software(case, problems);
 }
@@ -264,6 +266,57 @@ fn at_once(case: &Case, problems: &mut Problems) {
     }
     if training.checkpoint_every > 1 && training.checkpointing == Checkpointing::None {
         problems.warn("training.checkpoint_every", "1, or checkpointing beside it");
+    }
+}
+
+/// Models whose compiled graphs were compared with PyTorch's own.
+const COMPARED: [&str; 6] = ["bert", "gpt2", "llama", "qwen2", "qwen3", "resnet"];
+
+/// What is known of compiled runs, and what is not.
+fn compiled(case: &Case, problems: &mut Problems) {
+    let scenario = case.scenario;
+    let training = &scenario.training;
+    if training.compile == Compile::Nothing {
+        return;
+    }
+    let known = case
+        .listed_model()
+        .is_some_and(|model| COMPARED.contains(&model.arch));
+    let unknown = [
+        (
+            !known,
+            "nothing: what compiled graphs of this model keep is not known",
+        ),
+        (
+            scenario.hardware.gpus > 1 || scenario.hardware.nodes > 1,
+            "nothing: compiled graphs are known on one GPU",
+        ),
+        (
+            scenario.training.task.objective != Objective::Pretraining,
+            "nothing: what trainers compile of their own losses is not known",
+        ),
+        (
+            training.quantization != Quantization::None || training.fp8,
+            "nothing: compiled products of low precision are not known",
+        ),
+        (
+            training.kernels != Kernels::Library || training.loss != LossKernel::Library,
+            "nothing beside kernels of other libraries",
+        ),
+        (
+            !matches!(
+                training.checkpointing,
+                Checkpointing::None | Checkpointing::Layers
+            ),
+            "nothing, or checkpointing of whole layers or none beside it",
+        ),
+        (
+            training.keep_outputs,
+            "nothing, or training.keep_outputs off: a kept output is not known beside it",
+        ),
+    ];
+    if let Some((_, expected)) = unknown.into_iter().find(|(is, _)| *is) {
+        problems.refuse("training.compile", expected);
     }
 }
 

@@ -3,7 +3,7 @@
 use super::adapters;
 use crate::scenario::setting::{Access, Setting, ValueType};
 use crate::scenario::{
-    AdapterMethod, Attention, Checkpointing, Kernels, LossKernel, Optimizer, Precision,
+    AdapterMethod, Attention, Checkpointing, Compile, Kernels, LossKernel, Optimizer, Precision,
     Quantization,
 };
 
@@ -111,6 +111,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Which kernels run a language model's norms, rotary embeddings and gated MLPs.",
         memory: "Liger's kernels save fewer tensors for backward than the library's Python code.",
         access: choice!(Kernels, training.kernels),
+        parent: None,
+    },
+    Setting {
+        path: "training.compile",
+        key: "compile",
+        label: "torch.compile",
+        unit: "",
+        value_type: ValueType::Choice(Compile::CHOICES),
+        help: "What torch.compile is called on: nothing, each layer by itself, or the whole model.",
+        memory: "A compiled graph keeps the smallest cut of what backward needs, and what lies between fused operations has no memory.",
+        access: choice!(Compile, training.compile),
         parent: None,
     },
     Setting {

@@ -4,7 +4,7 @@ use super::Policy;
 use super::rows::{self, Rows};
 use super::sampling::sample;
 use crate::nets::{Cx, Net, Output};
-use crate::scenario::{Data, Objective, Training};
+use crate::scenario::{Data, LmHead, Objective, Training};
 use crate::tape::{DType, Tensor};
 
 pub struct Grpo<'a> {
@@ -49,6 +49,9 @@ impl Net for Grpo<'_> {
                 let _ = self.policy.as_reference(cx, |cx| self.log_probs(cx, ids));
                 drop(log_probs);
                 return Output::empty(cx);
+            }
+            if self.policy.task.head == LmHead::Liger {
+                return self.policy.liger_rows(cx, Rows::full(ids));
             }
             let log_probs = self.log_probs(cx, ids);
             let ratio = log_probs.sub(&log_probs.detach()).exp();

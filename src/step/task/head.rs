@@ -2,7 +2,7 @@
 
 use super::Policy;
 use super::rows::Rows;
-use crate::nets::{Cx, LanguageModel};
+use crate::nets::{Cx, LanguageModel, Output};
 use crate::scenario::LmHead;
 use crate::tape::{DType, Tensor};
 
@@ -68,6 +68,49 @@ pub fn selective_log_softmax(logits: &Tensor, index: &Tensor) -> Tensor {
 }
 
 impl Policy<'_> {
+    /// Liger's chunked loss of pairs: the reference gives its hidden states first, which stay.
+    pub fn liger_pairs(&self, cx: &Cx, rows: Rows) -> Output {
+        let states = |cx: &Cx| {
+            let hidden = prepared(cx, || self.model.hidden(cx, rows.ids, rows.mask, None));
+            let all = hidden.size(1).saturating_sub(1);
+            hidden.narrow(1, all)
+        };
+        let judged = if self.task.objective.refers() {
+            self.as_reference(cx, |cx| {
+                drop(cx.tape.declaring().then(|| self.model.head_weight(cx)));
+                states(cx)
+            })
+        } else {
+            None
+        };
+        let hidden = states(cx);
+        let weight = self.model.head_weight(cx);
+        let refers = judged.is_some();
+        let loss = cx.autocast(|| hidden.preference_loss_liger(&weight, refers));
+        drop(hidden);
+        // The script's name for the reference's hidden states lasts until the next batch.
+        if let Some(judged) = judged {
+            cx.tape.hold_with_graph(&judged);
+        }
+        Output {
+            loss,
+            held: Vec::new(),
+        }
+    }
+
+    /// The same of completions, each by itself, with the reference's log-probabilities.
+    pub fn liger_rows(&self, cx: &Cx, rows: Rows) -> Output {
+        let hidden = prepared(cx, || self.model.hidden(cx, rows.ids, rows.mask, None));
+        let completion = self.task.completion.min(hidden.size(1).saturating_sub(1));
+        let hidden = hidden.then(|all| all.narrow(1, completion));
+        let weight = self.model.head_weight(cx);
+        let loss = cx.autocast(|| hidden.policy_loss_liger(&weight));
+        Output {
+            loss,
+            held: Vec::new(),
+        }
+    }
+
     /// Log-probabilities `[B, S - 1]` of the next tokens by the head in force.
     pub fn log_probs(&self, cx: &Cx, rows: Rows, labelled: u64) -> Tensor {
         match self.task.head {

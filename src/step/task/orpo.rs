@@ -4,7 +4,7 @@ use super::Policy;
 use super::head::fp32_logits;
 use super::rows::{self, Rows};
 use crate::nets::{Cx, Net, Output};
-use crate::scenario::{Data, Objective};
+use crate::scenario::{Data, LmHead, Objective};
 use crate::tape::{DType, Tensor};
 
 pub struct Orpo<'a> {
@@ -21,6 +21,9 @@ impl Net for Orpo<'_> {
         let Some(rows) = Rows::of(batch, self.policy.data) else {
             return Output::empty(cx);
         };
+        if self.policy.task.head == LmHead::Liger {
+            return self.policy.liger_pairs(cx, rows);
+        }
         cx.tape.without_autocast(|| {
             let all_logits = fp32_logits(cx, self.policy.model, rows);
             let (b, s) = (rows.ids.size(0), rows.ids.size(1).saturating_sub(1));

@@ -3,7 +3,7 @@
 use super::Policy;
 use super::rows::{self, Rows};
 use crate::nets::{Cx, Net, Output};
-use crate::scenario::{Data, Objective};
+use crate::scenario::{Data, LmHead, Objective};
 use crate::tape::Tensor;
 
 pub struct Preference<'a> {
@@ -24,6 +24,9 @@ impl Net for Preference<'_> {
         let Some(rows) = Rows::of(batch, self.policy.data) else {
             return Output::empty(cx);
         };
+        if self.policy.task.head == LmHead::Liger {
+            return self.policy.liger_pairs(cx, rows);
+        }
         self.policy.loss(cx, || {
             let mismatched = batch
                 .get(3..)

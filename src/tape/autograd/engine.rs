@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use super::{Edge, NODES, Node, Work};
 use crate::tape::backward::Grads;
+use crate::tape::compile::Compiled;
 use crate::tape::fold::Border;
 use crate::tape::spare::keep;
 use crate::tape::{Category, Param, Tape, Tensor};
@@ -72,6 +73,7 @@ impl Tape {
             let incoming: Grads = node.buffer.take().into_iter().collect();
             if let Some(param) = node.param() {
                 if let Some(gradient) = incoming.into_iter().next().flatten() {
+                    gradient.realise();
                     param.accumulate(gradient);
                     let after = param.post_accumulate_grad.borrow().clone();
                     if let Some(after) = after {
@@ -84,7 +86,7 @@ impl Tape {
             self.enter(node.scope);
             let mut outgoing = match node.work.take() {
                 Work::Backward(backward) if incoming.iter().any(Option::is_some) => {
-                    backward(incoming)
+                    self.0.run_compiled(node.compiled, incoming, backward)
                 }
                 _ => Grads::new(),
             };
@@ -134,6 +136,13 @@ impl Tape {
 /// The queue of ready nodes: short in a chain of layers.
 const READY: usize = 32;
 
+impl Edge {
+    /// A gradient that is there before any other.
+    pub(super) fn wait_with(&self, gradient: Tensor) {
+        add_to_buffer(self, gradient);
+    }
+}
+
 fn count_dependencies(root: &Rc<Node>) {
     if root.seen.replace(true) {
         return;
@@ -158,6 +167,11 @@ fn add_to_buffer(edge: &Edge, gradient: Tensor) {
     }
     buffer[place] = Some(match buffer[place].take() {
         None => gradient,
+        Some(old)
+            if old.is_put_off() || gradient.is_put_off() || edge.node.compiled != Compiled::Not =>
+        {
+            old.plus_fused(gradient)
+        }
         Some(old)
             if old.is_sole_owner()
                 && old.is_dense()

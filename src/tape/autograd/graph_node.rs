@@ -25,6 +25,13 @@ impl GraphNode {
     }
 }
 
+impl GradientEdge {
+    /// A gradient that is there before any other.
+    pub(in crate::tape) fn wait_with(&self, gradient: Tensor) {
+        self.0.wait_with(gradient);
+    }
+}
+
 impl Tensor {
     pub fn gradient_edge(&self) -> Option<GradientEdge> {
         self.edge().map(GradientEdge)

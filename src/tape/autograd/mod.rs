@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 use super::backward::Backward;
 use super::checkpoint::Holder;
+use super::compile::Compiled;
 use super::fold::{Fold, InRow};
 use super::spare::{Spare, placed};
 use super::{Core, Param, Scope, Tensor};
@@ -30,6 +31,7 @@ pub(in crate::tape) struct Node {
     seen: Cell<bool>,
     /// Its incoming gradients are of a tensor subclass that the engine never accumulates in place.
     out_of_place: Cell<bool>,
+    compiled: Compiled,
     work: Cell<Work>,
     edges: RefCell<Edges>,
     /// Gradients of its outputs so far; nearly every node has one output.
@@ -60,6 +62,7 @@ impl Node {
             waiting: Cell::new(0),
             seen: Cell::new(false),
             out_of_place: Cell::new(false),
+            compiled: Compiled::Not,
             work: Cell::new(Work::Accumulate(param)),
             edges: RefCell::default(),
             buffer: RefCell::default(),
@@ -145,6 +148,9 @@ pub(in crate::tape) struct History(Option<Rc<Node>>);
 
 // Only the call of `build` differs between operations, so the rest is compiled once.
 fn node_for(inputs: &[&Tensor], build: impl FnOnce(&Needs) -> Backward) -> Option<Rc<Node>> {
+    if let Some(first) = inputs.first() {
+        first.core().begin_operation(inputs);
+    }
     let edges = edges_of(inputs)?;
     let backward = build(&Needs(&edges));
     node_with(inputs, edges, backward)
@@ -182,6 +188,7 @@ fn new_node(core: &Core, edges: Edges, backward: Backward) -> Rc<Node> {
         waiting: Cell::new(0),
         seen: Cell::new(false),
         out_of_place: Cell::new(false),
+        compiled: core.compiled_as(),
         work: Cell::new(Work::Backward(backward)),
         edges: RefCell::new(edges),
         buffer: RefCell::default(),
@@ -217,6 +224,7 @@ impl Tensor {
     }
 
     pub(in crate::tape) fn made_by(self, History(node): History) -> Tensor {
+        self.core().end_operation();
         match node {
             Some(node) => {
                 self.core().name_operation(&self);
@@ -232,7 +240,11 @@ impl Tensor {
         inputs: &[&Tensor],
         build: impl FnOnce(&Needs) -> Backward,
     ) -> Vec<Tensor> {
-        match node_for(inputs, build) {
+        let node = node_for(inputs, build);
+        if let Some(first) = outputs.first() {
+            first.core().end_operation();
+        }
+        match node {
             Some(node) => Self::all_made_by(&node, outputs),
             None => outputs,
         }

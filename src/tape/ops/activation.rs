@@ -97,6 +97,10 @@ impl Tensor {
 
     /// The same memory as a new value.
     fn in_place(&self, op: &'static str) -> Tensor {
+        if self.tape().compiles() {
+            // A traced graph has no operations in place.
+            return self.map(op);
+        }
         let bytes = 2.0 * self.bytes() as f64;
         self.tape()
             .kernel(op, self.dtype(), self.numel() as f64, bytes);

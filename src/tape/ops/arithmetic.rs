@@ -21,6 +21,10 @@ impl Tensor {
 
     /// `self += other`: the same memory, a new history.
     pub fn add_(&self, other: &Tensor) -> Tensor {
+        if self.tape().compiles() {
+            // A traced graph has no operations in place.
+            return self.add(other);
+        }
         let b = other.meta();
         self.tape().kernel(
             "add_",

@@ -113,6 +113,7 @@ fn flash(
     let tape = query.tape();
     let (b, h, s) = (query.size(0), query.size(1), query.size(2));
     let flops = attention_flops(query, key, mask);
+    Tensor::read_whole(&[query, key, value]);
     let [out, sums, seed, offset] = query.core().selective(SelectableOp::Attention, || {
         tape.kernel(
             "flash_attention",
@@ -272,6 +273,7 @@ fn efficient(
         .iter()
         .any(|input| input.requires_grad());
     let asked = asked && query.core().mode.get().grad;
+    Tensor::read_whole(&[query, key, value]);
     let [out, sums] = query.core().selective(SelectableOp::Attention, || {
         tape.kernel(
             "efficient_attention",

@@ -134,6 +134,7 @@ impl Tensor {
         let plan = Plan::new(&input, &weight, conv);
         let mut inputs = vec![&input, &weight];
         inputs.extend(bias.as_ref());
+        Tensor::read_whole(&inputs);
         let history = Tensor::history(&inputs, |needs| {
             let needs = [needs.input(0), needs.input(1), needs.input(2)];
             let kept = [input.save(), weight.save()];

@@ -8,13 +8,20 @@ impl Tensor {
         if self.dtype() == dtype {
             return self.clone();
         }
+        if let Some(same) = self.cast_before(dtype) {
+            return same;
+        }
         let from = self.dtype();
-        self.map_to("to", dtype)
-            .from_op(&[self], |_| borrowing(move |g| grads([Some(g.to(from))])))
+        let cast = self
+            .map_to("to", dtype)
+            .from_op(&[self], |_| borrowing(move |g| grads([Some(g.to(from))])));
+        self.remember_cast(&cast);
+        cast
     }
 
     /// A copy in another layout, without history.
     pub(in crate::tape) fn copied(&self, op: &'static str, layout: Layout) -> Tensor {
+        self.core().generates();
         let out = self.tape().empty_as(
             op,
             Layout {

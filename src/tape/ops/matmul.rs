@@ -130,6 +130,7 @@ impl Tensor {
         let other = other.lowered();
         let this = self.lowered();
         let (b, n, k, m) = (this.size(0), this.size(1), this.size(2), other.size(2));
+        Tensor::read_whole(&[&this, &other]);
         this.batched_product(b, n, k, m)
             .from_op(&[&this, &other], |needs| {
                 let kept_other = needs.input(0).then(|| other.save());
@@ -169,6 +170,7 @@ fn affine(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, out: u64) -> T
     let bias_meta = bias.map(Tensor::meta);
     let mut inputs: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(&[&rows, weight]);
     inputs.extend(bias);
+    Tensor::read_whole(&inputs);
     let history = Tensor::history(&inputs, |needs| {
         let kept_weight = needs.input(0).then(|| weight.save());
         let kept_rows = needs.input(1).then(|| rows.save());

@@ -23,6 +23,7 @@ mod hooks;
 mod index;
 mod interpolate;
 mod liger;
+mod liger_chunked;
 mod log_probs;
 mod loss;
 mod loss_parallel;

@@ -9,6 +9,7 @@ impl Tensor {
     }
 
     pub(in crate::tape) fn map_to(&self, op: &'static str, dtype: DType) -> Tensor {
+        self.core().generates();
         let out = if self.is_dense() {
             self.empty_like(op, dtype)
         } else {
@@ -17,6 +18,7 @@ impl Tensor {
         let moved = self.bytes() as f64 + out.bytes() as f64;
         let core = self.core();
         core.kernel(op, dtype, [self.numel() as f64, moved], 1);
+        core.made_of(&[self]);
         out
     }
 
@@ -28,6 +30,7 @@ impl Tensor {
     pub(in crate::tape) fn zip_to(&self, other: &Tensor, op: &'static str, dtype: DType) -> Tensor {
         let core = self.core();
         let alike = *self.shape() == *other.shape();
+        core.generates();
         let out = if alike && self.is_row_major() {
             self.empty_like(op, dtype)
         } else {
@@ -41,6 +44,7 @@ impl Tensor {
         };
         let moved = self.bytes() as f64 + other.bytes() as f64 + out.bytes() as f64;
         core.kernel(op, dtype, [out.numel() as f64, moved], 1);
+        core.made_of(&[self, other]);
         out
     }
 

@@ -11,7 +11,10 @@ impl Tensor {
         let input = self.contiguous_in(suggests_channels_last(self));
         let tape = self.tape();
         let out = tape.empty_as("max_pool2d", layout, self.dtype());
-        let indices = tape.empty_as("max_pool2d", layout, DType::I64);
+        // A compiled graph keeps where in its window each maximum was (`_low_memory_max_pool_with_offsets`).
+        let compiles = tape.compiles();
+        let width = if compiles { DType::U8 } else { DType::I64 };
+        let indices = tape.empty_as("max_pool2d", layout, width);
         drop(input);
         pooled("max_pool2d", self, &out);
         out.from_op(&[self], |_| {

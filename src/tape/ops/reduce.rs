@@ -16,6 +16,7 @@ impl Tensor {
             shape = shape.with(d, 1);
         }
         let tape = self.tape();
+        self.core().generates();
         let out = tape.empty_as(op, Layout::contiguous(shape), dtype);
         let outputs = out.numel().max(1);
         let innermost = self

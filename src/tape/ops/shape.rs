@@ -308,6 +308,7 @@ impl Tensor {
 
     /// A helper tensor of indices or masks: no history.
     pub fn constant(&self, op: &'static str, shape: &[u64], dtype: DType) -> Tensor {
+        self.core().generates();
         self.tape().empty(op, Dims::new(shape), dtype)
     }
 }
