@@ -34,7 +34,8 @@ pub(super) fn snapshot(args: &Args) -> Result<Answer, Refusal> {
         text.push_str(&shown(device));
         let mut document = document(device);
         if let Some(planned) = &planned {
-            let beyond = beyond(device, planned);
+            let mut beyond = device.beyond(planned);
+            beyond.truncate(SHOWN);
             text.push_str(&differences(&beyond));
             let lines = beyond.iter().map(|(size, count, line)| {
                 Document::new()
@@ -57,29 +58,6 @@ fn planned(prediction: &Prediction) -> Result<Vec<(Bytes, u64)>, Refusal> {
         .iter()
         .map(|group| (group.each, group.count))
         .collect())
-}
-
-/// Blocks of sizes that the plan has not, or not so many of: size, how many more, and the line that made them.
-fn beyond(device: &Device, planned: &[(Bytes, u64)]) -> Vec<(Bytes, u64, String)> {
-    let mut left: Vec<(Bytes, u64)> = planned.to_vec();
-    let mut beyond = Vec::new();
-    for holder in &device.holders {
-        for (size, count) in &holder.sizes {
-            let rounded = size.round_up(512);
-            let mut more = *count;
-            for (_, some) in left.iter_mut().filter(|(each, _)| *each == rounded) {
-                let matched = more.min(*some);
-                *some -= matched;
-                more -= matched;
-            }
-            if more > 0 {
-                beyond.push((rounded, more, holder.line.clone()));
-            }
-        }
-    }
-    beyond.sort_by_key(|(size, count, _)| std::cmp::Reverse(*size * *count));
-    beyond.truncate(SHOWN);
-    beyond
 }
 
 fn differences(beyond: &[(Bytes, u64, String)]) -> String {

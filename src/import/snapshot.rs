@@ -77,6 +77,30 @@ impl Snapshot {
     }
 }
 
+impl Device {
+    /// Blocks of sizes that a run has not at its peak, or not so many of: size, how many more, and the line that made them,
+    /// the most memory first. The run's sizes are as the allocator rounds them.
+    pub fn beyond(&self, planned: &[(Bytes, u64)]) -> Vec<(Bytes, u64, String)> {
+        let mut left: Vec<(Bytes, u64)> = planned.to_vec();
+        let mut beyond = Vec::new();
+        for holder in &self.holders {
+            for (size, count) in &holder.sizes {
+                let rounded = size.round_up(512);
+                let mut more = *count;
+                for (_, some) in left.iter_mut().filter(|(each, _)| *each == rounded) {
+                    let matched = more.min(*some);
+                    *some -= matched;
+                    more -= matched;
+                }
+                if more > 0 {
+                    beyond.push((rounded, more, holder.line.clone()));
+                }
+            }
+        }
+        sorted(beyond, |a, b| (b.0 * b.1).cmp(&(a.0 * a.1)))
+    }
+}
+
 fn int(value: Value, key: &str) -> i64 {
     value.get(key).and_then(Value::int).unwrap_or(0)
 }

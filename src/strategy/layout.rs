@@ -17,7 +17,7 @@ pub struct Layout {
 }
 
 /// What was found among all layouts.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Layouts {
     /// The fastest that fits.
     pub best: Option<Layout>,
@@ -32,6 +32,7 @@ pub struct Layouts {
 }
 
 /// A point of the search.
+#[derive(Debug)]
 struct Point {
     scenario: Scenario,
     peak: Bytes,
@@ -40,38 +41,85 @@ struct Point {
 
 /// All layouts of a run on so many GPUs.
 pub fn layouts(scenario: &Scenario, gpus: u32, goal: Goal) -> Result<Layouts, Unsupported> {
-    /// Front points that are estimated in full.
-    const SHOWN: usize = 12;
-    let base = on(scenario, gpus);
-    let mut search = Search::new(&base, goal)?;
-    for mesh in meshes(&base) {
-        search.follow(&base, &mesh)?;
+    let mut search = LayoutSearch::new(scenario, gpus, goal)?;
+    while !search.is_done() {
+        search.step()?;
     }
-    let points = sorted(search.points, |a, b| {
-        a.time.expected.get().total_cmp(&b.time.expected.get())
-    });
-    let mut front: Vec<Layout> = Vec::new();
-    let mut lowest = None;
-    let mut best = None;
-    for point in points {
-        if lowest.is_some_and(|lowest| point.peak >= lowest) || front.len() >= SHOWN {
-            continue;
-        }
-        lowest = Some(point.peak);
-        let layout = in_full(point.scenario, point.time, goal)?;
-        if best.is_none() && layout.fits {
-            best = Some(layout.clone());
-        }
-        front.push(layout);
+    Ok(search.found)
+}
+
+/// A search over layouts that is done a little at a time.
+#[derive(Debug)]
+pub struct LayoutSearch {
+    base: Scenario,
+    goal: Goal,
+    search: Search,
+    /// Degrees that are still to be followed.
+    waiting: Vec<Degrees>,
+    found: Layouts,
+    is_done: bool,
+}
+
+impl LayoutSearch {
+    pub fn new(scenario: &Scenario, gpus: u32, goal: Goal) -> Result<Self, Unsupported> {
+        let base = on(scenario, gpus);
+        let mut waiting = meshes(&base);
+        waiting.reverse();
+        Ok(Self {
+            search: Search::new(&base, goal)?,
+            base,
+            goal,
+            waiting,
+            found: Layouts::default(),
+            is_done: false,
+        })
     }
-    Ok(Layouts {
-        best,
-        front,
-        fewest: fewest(&base, goal, search.allowance)?,
-        tried: search.tried,
-        too_large: search.too_large,
-        left_out: search.left_out,
-    })
+
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// All that was found, once it is done; until then how many layouts were run.
+    pub fn found(&self) -> &Layouts {
+        &self.found
+    }
+
+    /// The runs of one layout's degrees, or what is made of all of them.
+    pub fn step(&mut self) -> Result<(), Unsupported> {
+        match self.waiting.pop() {
+            Some(degrees) => self.search.follow(&self.base, &degrees)?,
+            None => self.finish()?,
+        }
+        self.found.tried = self.search.tried;
+        self.found.too_large = self.search.too_large;
+        self.found.left_out = self.search.left_out;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), Unsupported> {
+        /// Front points that are estimated in full.
+        const SHOWN: usize = 12;
+        let goal = self.goal;
+        let points = sorted(std::mem::take(&mut self.search.points), |a, b| {
+            a.time.expected.get().total_cmp(&b.time.expected.get())
+        });
+        let found = &mut self.found;
+        let mut lowest = None;
+        for point in points {
+            if lowest.is_some_and(|lowest| point.peak >= lowest) || found.front.len() >= SHOWN {
+                continue;
+            }
+            lowest = Some(point.peak);
+            let layout = in_full(point.scenario, point.time, goal)?;
+            if found.best.is_none() && layout.fits {
+                found.best = Some(layout.clone());
+            }
+            found.front.push(layout);
+        }
+        found.fewest = fewest(&self.base, goal, self.search.allowance)?;
+        self.is_done = true;
+        Ok(())
+    }
 }
 
 /// The smallest power of two of GPUs on which some layout fits, up to those of the run.
@@ -218,6 +266,7 @@ fn batched(scenario: &Scenario, micro_batch: u64) -> Option<Scenario> {
     (enough && each.is_multiple_of(micro_batch)).then_some(changed)
 }
 
+#[derive(Debug)]
 struct Search {
     allowance: Bytes,
     points: Vec<Point>,

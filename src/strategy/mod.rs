@@ -30,7 +30,7 @@ pub use goal::Goal;
 pub use gpus::{By, GpuVerdict, Row as GpuRow, gpus, sort as sort_gpus};
 pub use ladder::{Ladder, MICRO_BATCH, Route, Rung, ladder};
 pub use largest_batch::{LargestBatch, largest_batch};
-pub use layout::{Layout, Layouts, layouts};
+pub use layout::{Layout, LayoutSearch, Layouts, layouts};
 pub use map::{FitMap, Size};
 pub use micro::with_batch;
 pub use moves::{Cost, FOLKLORE, Folklore, Group, MOVES, Move, find as find_move};

@@ -5,6 +5,7 @@ use leptos::prelude::*;
 use super::measured::Measured;
 use super::session::Session;
 use super::signals::memo;
+use super::snapshot::Held;
 use super::table::Table;
 use super::{browser, text};
 use crate::catalog;
@@ -143,6 +144,7 @@ pub fn Doctor(width: ReadSignal<u32>) -> impl IntoView {
                 {move || found.get().map(|found| view! { <Report found/> })}
                 {tables}
             </div>
+            <Held/>
             <Measured width/>
             <div class="actions">
                 <button type="button" data-testid="probe" on:click=save_probe>{text::SAVE_PROBE}</button>

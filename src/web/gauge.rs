@@ -8,7 +8,7 @@ use super::colours::CATEGORIES;
 use super::session::Session;
 use super::tone::Tone;
 use super::{browser, chart, text};
-use crate::estimate::{Category, Estimate};
+use crate::estimate::{Category, Estimate, Part};
 use crate::units::{Bytes, UnitStyle};
 
 /// One part of what is on the device.
@@ -34,15 +34,21 @@ impl Piece {
 
 /// What lies on the device at the peak, in drawing order.
 pub fn pieces(estimate: &Estimate) -> Vec<(Piece, Bytes)> {
-    let of = |category: Category| {
-        let same = estimate
-            .breakdown
-            .iter()
-            .filter(|part| part.what == category);
-        (Piece::Tensor(category), same.map(|part| part.bytes).sum())
-    };
     let cached = estimate.reserved.expected - estimate.allocated.expected;
     let context = estimate.device.expected - estimate.reserved.expected;
+    pieces_of(&estimate.breakdown, cached, context)
+}
+
+/// The same of the parts alone.
+pub fn pieces_of(
+    breakdown: &[Part<Category>],
+    cached: Bytes,
+    context: Bytes,
+) -> Vec<(Piece, Bytes)> {
+    let of = |category: Category| {
+        let same = breakdown.iter().filter(|part| part.what == category);
+        (Piece::Tensor(category), same.map(|part| part.bytes).sum())
+    };
     CATEGORIES
         .into_iter()
         .map(of)

@@ -4,6 +4,7 @@
 //! functions beside it, which are tested without a browser.
 
 mod advice;
+mod bar;
 mod beside;
 mod breakdown;
 mod browser;
@@ -30,12 +31,14 @@ mod places;
 mod plan_store;
 mod plans;
 mod printed;
+mod ranks;
 #[cfg(test)]
 mod sample;
 mod saves;
 mod session;
 mod sharing;
 mod signals;
+mod snapshot;
 mod stack;
 mod start;
 mod summary;
@@ -65,6 +68,7 @@ use self::masthead::Masthead;
 use self::network::OwnNetwork;
 use self::places::{Place, Section};
 use self::printed::Printed;
+use self::ranks::PerGpu;
 use self::session::Session;
 use self::stack::Brought;
 use self::start::Start;
@@ -78,6 +82,7 @@ use self::worker::JobKind;
 const JOBS: &[JobKind] = &[
     start::CARDS,
     sweep::KIND,
+    ranks::KIND,
     exports::REMEDIES,
     map::KIND,
     advice::LADDER.kind,
@@ -87,6 +92,7 @@ const JOBS: &[JobKind] = &[
     advice::MOVES.kind,
     advice::GPUS.kind,
     guide::KIND,
+    advice::LAYOUTS.kind,
     advice::SEARCH,
 ];
 
@@ -142,6 +148,9 @@ fn App() -> impl IntoView {
                     </Later>
                     <Later>
                         <Sweep/>
+                    </Later>
+                    <Later>
+                        <PerGpu/>
                     </Later>
                     <Later>
                         <Map/>

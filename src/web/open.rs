@@ -1,4 +1,5 @@
-//! Opening a file: a scenario, another tool's settings, a model's `config.json`, saved plans, or a run's log.
+//! Opening a file: a scenario, another tool's settings, a model's `config.json`, saved plans, a run's log or its memory
+//! snapshot.
 
 use leptos::ev::Event;
 use leptos::prelude::*;
@@ -6,6 +7,7 @@ use leptos::prelude::*;
 use super::plan_store::{self, Plans};
 use super::plans;
 use super::session::Session;
+use super::snapshot;
 use super::{browser, text};
 use crate::document::Document;
 use crate::document::json;
@@ -29,6 +31,15 @@ pub enum Opened {
 /// Longest file that is looked at.
 pub const LONGEST: usize = 4 << 20;
 
+/// Longest memory snapshot, which has every block in it.
+const LONGEST_SNAPSHOT: usize = 64 << 20;
+
+/// PyTorch's memory snapshots are pickles.
+fn is_snapshot(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    [".pickle", ".pkl"].iter().any(|end| name.ends_with(end))
+}
+
 /// Tells what a file holds.
 pub fn opened(file: &str) -> Opened {
     if let Some(plans) = Plans::read(file) {
@@ -50,7 +61,7 @@ fn taken(imported: Imported) -> Opened {
     let problems = imported.problems.iter().map(text::problem);
     let left = imported.not_taken.iter().map(|key| text::not_taken(key));
     Opened::Scenario {
-        notes: problems.chain(left).collect(),
+        notes: problems.chain(left).chain(imported.notes.clone()).collect(),
         scenario: Box::new(imported.scenario),
     }
 }
@@ -76,7 +87,13 @@ pub fn take(session: Session, file: &str) {
 #[component]
 pub fn OpenFile() -> impl IntoView {
     let session = Session::current();
-    let read = move |file| {
+    let read = move |file: browser::File| {
+        if is_snapshot(&file.name()) {
+            browser::read_bytes(file, LONGEST_SNAPSHOT, move |bytes| {
+                snapshot::take(session, bytes);
+            });
+            return;
+        }
         browser::read_file(file, LONGEST, move |read| match read {
             Some(text) => take(session, &text),
             None => session.link_notes.set(vec![text::UNREADABLE.into()]),
@@ -95,7 +112,7 @@ pub fn OpenFile() -> impl IntoView {
                 type="file"
                 class="aside"
                 data-testid="open-file"
-                accept=".yaml,.yml,.json,.jsonl,.sh,.txt,.log,.svg"
+                accept=".yaml,.yml,.json,.jsonl,.sh,.txt,.log,.svg,.pickle,.pkl"
                 on:change=chosen
             />
         </label>

@@ -10,12 +10,16 @@ use super::plan_store::{self, Plans};
 use super::signals::{memo, memo_after};
 use super::text;
 use crate::estimate::{Estimate, Prediction};
+use crate::import::snapshot::Snapshot;
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
 use crate::scenario::settings::{self, Setting};
 use crate::share;
 use crate::strategy::doctor::Calibration;
 use crate::units::UnitStyle;
+
+/// A memory snapshot, or why a file is none.
+pub type OpenedSnapshot = Result<Snapshot, String>;
 
 /// The page's state, handed to every view.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +37,8 @@ pub struct Session {
     pub calibration: RwSignal<Option<Calibration>>,
     /// What the doctor was given.
     pub pasted: RwSignal<String>,
+    /// PyTorch's memory snapshot that was opened.
+    pub snapshot: RwSignal<Option<Arc<OpenedSnapshot>>>,
     /// The link of what was worked on before a shared link was opened.
     pub yours: RwSignal<Option<String>>,
     /// The preset or file that the scenario began as: a setting is changed where it differs from that.
@@ -96,6 +102,7 @@ impl Session {
             plans: RwSignal::new(plan_store::kept()),
             calibration: RwSignal::default(),
             pasted: RwSignal::default(),
+            snapshot: RwSignal::default(),
             yours: RwSignal::default(),
             preset: RwSignal::default(),
             first_visit: RwSignal::new(false),

@@ -30,3 +30,27 @@ test("a narrow screen does not scroll sideways", async ({ visit }) => {
   const [content, screen] = await visit.page.evaluate(() => [document.documentElement.scrollWidth, innerWidth]);
   assert.ok(content <= screen, `${content} px of content on ${screen} px of screen`);
 });
+
+test("whatever is pressed is at least 24 pixels high and wide", async ({ visit }) => {
+  const { page } = visit;
+  for (const [width, height] of [
+    [1440, 900],
+    [768, 900],
+    [360, 740],
+  ]) {
+    await page.setViewport({ width, height });
+    await visit.open(`${visit.site.url}#v=1&dims=layers=2,hidden=128,heads=2&seq=64`);
+    await page.evaluate(() => document.querySelectorAll("details:not(.menu)").forEach((it) => (it.open = true)));
+    await page.waitForSelector('[data-testid="gpus"] [aria-busy=false] tbody tr');
+    await page.waitForSelector('[data-testid="moves"] [aria-busy=false] tbody tr');
+    const small = await page.evaluate(() => {
+      const shows = (it) => it.checkVisibility({ visibilityProperty: true }) && it.getClientRects().length > 0;
+      const all = [...document.querySelectorAll("#app :is(button, input:not([type=file]), select, textarea, summary, a[href])")].filter(shows);
+      // A box is pressed by its label too.
+      const target = (it) => (it.type === "checkbox" && it.closest("label")) || it;
+      const size = (it) => target(it).getBoundingClientRect();
+      return all.filter((it) => Math.min(size(it).width, size(it).height) < 24).map((it) => `${it.outerHTML.slice(0, 90)} ${size(it).width} × ${size(it).height}`);
+    });
+    assert.deepEqual(small, [], `at ${width}`);
+  }
+});

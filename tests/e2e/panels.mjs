@@ -1,5 +1,6 @@
 // Each panel at its work.
 import assert from "node:assert/strict";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { until } from "./browser.mjs";
@@ -160,6 +161,78 @@ test("a probe's log is drawn beside the prediction, and its difference can be la
   await until("the difference to go", async () => (await visit.page.$('[data-testid="calibrated"]')) === null);
   const { name } = await visit.download('[data-testid="probe"]');
   assert.equal(name, "headroom_probe.py");
+});
+
+/** A pickle as PyTorch writes one, of maps, lists, texts and numbers. */
+function pickle(value) {
+  const part = (value) => {
+    if (typeof value === "number") {
+      const bytes = Buffer.alloc(8);
+      bytes.writeBigInt64LE(BigInt(value));
+      return [0x8a, 8, ...bytes];
+    }
+    if (typeof value === "string") return [0x8c, value.length, ...Buffer.from(value)];
+    if (Array.isArray(value)) return [..."](".split("").map((it) => it.charCodeAt(0)), ...value.flatMap(part), 0x65];
+    return [0x7d, 0x28, ...Object.entries(value).flatMap(([key, value]) => [...part(key), ...part(value)]), 0x75];
+  };
+  return Uint8Array.from([0x80, 4, ...part(value), 0x2e]);
+}
+
+test("a memory snapshot says which lines hold the memory, and what the run on the screen has not", async ({ visit }) => {
+  const { page } = visit;
+  await visit.open();
+  const block = (state, size, line) => ({ state, size, requested_size: size, frames: [{ filename: "/home/me/train.py", line, name: "step" }] });
+  const blocks = [block("active_allocated", 3 * 2 ** 30, 42), block("inactive", 2 ** 30, 0)];
+  const open = async (name, bytes) => {
+    const file = join(visit.downloads, name);
+    writeFileSync(file, bytes);
+    await (await page.$('[data-testid="open-file"]')).uploadFile(file);
+  };
+  const said = () => page.$eval('[data-testid="snapshot"]', (it) => it.innerText);
+  await open("snapshot.pickle", pickle({ segments: [{ device: 0, total_size: 4 * 2 ** 30, blocks }], device_traces: [] }));
+  await until("the snapshot to be told", async () => /3\.00 GiB allocated of 4\.00 GiB reserved/.test(await said()));
+  assert.match(await said(), /me\/train\.py:42 step\s+1\s+3\.00 GiB/);
+  // It is compared only where somebody says that it is this run.
+  assert.doesNotMatch(await said(), /Not in the run/);
+  await page.$eval('[data-testid="snapshot"] button.primary', (it) => it.click());
+  await until("the comparison", async () => /Not in the run on the screen\s+Made by\s+Blocks\s+Each\s+me\/train\.py:42 step/.test(await said()));
+  assert.equal(await page.evaluate(() => document.activeElement.id), "diagnose-title");
+  await accessible(visit, "a snapshot");
+  await open("other.pickle", "no pickle at all");
+  await until("the refusal", async () => /no memory snapshot of PyTorch/.test(await said()));
+  await page.$eval('[data-testid="snapshot"] .actions button', (it) => it.click());
+  await page.waitForSelector('[data-testid="snapshot"][hidden]');
+  assert.deepEqual(visit.heard, []);
+});
+
+test("several GPUs show what each holds, and the layouts in which they can share the run", async ({ visit }) => {
+  const { page } = visit;
+  const small = "dims=layers=2,hidden=128,heads=2&seq=64";
+  await visit.open(`${visit.site.url}#v=1&${small}`);
+  assert.equal(await page.$eval('[data-testid="ranks"]', (it) => it.hidden), true);
+  assert.equal(await page.$('[data-testid="layouts"]'), null);
+  await page.goto("about:blank");
+  await visit.open(`${visit.site.url}#v=1&model=llama-3.1-8b&dims=layers=2&seq=64&mb=1&gpus=2&pp=2&accum=2`);
+  await page.waitForFunction(() => {
+    const rows = [...document.querySelectorAll('[data-testid="ranks"] tbody tr')];
+    return rows.map((it) => it.cells[0].innerText).join() === "Stage 1,Stage 2" && rows.every((it) => it.querySelectorAll("rect").length > 3);
+  });
+  await unfold(visit, "layouts");
+  await page.waitForSelector('[data-testid="layouts"] [aria-busy=false] tbody tr');
+  assert.match(await page.$eval('[data-testid="layouts"]', (it) => it.innerText), /layouts tried/);
+  await accessible(visit, "several GPUs");
+  assert.deepEqual(visit.heard, []);
+});
+
+test("the network's panel says how a model in Python is recorded", async ({ visit }) => {
+  await visit.open();
+  await unfold(visit, "network");
+  const lines = await visit.page.$eval('[data-testid="network"] .record pre', (it) => it.innerText.trim().split("\n"));
+  assert.equal(lines.length, 3);
+  assert.match(lines[0], /^headroom record > headroom_record\.py$/);
+  // What the first line prints has what the last one calls.
+  const name = /import (\w+);/.exec(lines[2])[1];
+  assert.match(headroom(["record"]), new RegExp(`^def ${name}\\(`, "m"));
 });
 
 test("a system's guide stands beside what is computed", async ({ visit }) => {

@@ -168,3 +168,38 @@ test("charts say the values where one points, and each is a picture one click aw
   assert.deepEqual(await visit.violations(), []);
   assert.deepEqual(visit.heard, []);
 });
+
+test(
+  "an edit moves nothing",
+  async ({ visit }) => {
+    const { page } = visit;
+    await page.evaluateOnNewDocument(() => {
+      window.moved = [];
+      // Within the answer words change, and others take their line.
+      const jumps = ({ node, previousRect, currentRect }) => Math.abs(previousRect.top - currentRect.top) > 1 && !node?.parentElement?.closest(".sentence");
+      const told = (shift) => shift.sources.filter(jumps).map(({ node, previousRect, currentRect }) => `${node?.id || node?.className || node?.nodeName} ${previousRect.top} to ${currentRect.top}`);
+      new PerformanceObserver((list) => window.moved.push(...list.getEntries().flatMap(told))).observe({ type: "layout-shift" });
+    });
+    for (const [width, height] of [
+      [1440, 900],
+      [1024, 768],
+      [360, 740],
+    ]) {
+      await page.setViewport({ width, height });
+      await page.goto("about:blank");
+      await visit.open(`${visit.site.url}#v=1`);
+      for (const place of [".verdict", '[data-testid="sweep-chart"]']) {
+        await page.waitForSelector('[data-testid="sweep-chart"] .plot .line-main');
+        await page.$eval(place, (it) => it.scrollIntoView({ block: "center" }));
+        await page.evaluate(() => (window.moved = []));
+        for (const batch of ["2", "16", "8"]) {
+          // Not by a key: a browser forgives what moves just after one.
+          await page.$eval('[name="data.micro_batch"]', (it, batch) => ((it.value = batch), it.dispatchEvent(new Event("input", { bubbles: true }))), batch);
+          await page.waitForFunction((batch) => document.querySelector('[data-testid="sweep-chart"] .readout').innerText.startsWith(`Micro-batch ${batch}:`), {}, batch);
+        }
+        assert.deepEqual(await page.evaluate(() => window.moved), [], `${place} at ${width}`);
+      }
+    }
+  },
+  "chrome",
+);

@@ -5,6 +5,7 @@ mod cards;
 mod changes;
 mod cloud;
 mod cost;
+mod layouts;
 mod search;
 mod sheet;
 mod solve;
@@ -13,6 +14,7 @@ mod table;
 
 pub use cards::GPUS;
 pub use changes::{LADDER, MOVES, TIERS};
+pub use layouts::LAYOUTS;
 pub use search::KIND as SEARCH;
 pub use solve::SOLVE;
 pub use steps::{KIND as STEPS, ManySteps};
@@ -88,9 +90,14 @@ pub fn follow_wishes(session: Session, helper: Helper, wanted: impl Fn() -> bool
 #[component]
 pub fn Advised(width: ReadSignal<u32>) -> impl IntoView {
     let advice = |panel: &'static Panel| view! { <Later><Advice panel/></Later> };
+    let session = Session::current();
+    let several = memo(move || session.scenario.with(|scenario| scenario.hardware.gpus > 1));
     view! {
         <Later><Locks/></Later>
         {[&LADDER, &TIERS, &MOVES, &SOLVE].map(advice).collect_view()}
+        <Later>
+            <Show when=move || several.get()><Advice panel=&LAYOUTS/></Show>
+        </Later>
         <Later><Fastest width/></Later>
         {advice(&GPUS)}
     }
@@ -148,12 +155,25 @@ fn Advice(panel: &'static Panel) -> impl IntoView {
     let title = format!("{id}-title");
     let labelled = title.clone();
     let hourly = (id == GPUS.kind.id).then(|| view! { <Hourly/> });
+    // What takes long can be ended.
+    let stop = (id == LAYOUTS.kind.id).then(|| {
+        let stop = move |_| {
+            helper.stop();
+            browser::focus_soon("#place-change".into());
+        };
+        view! {
+            <div class="actions" hidden=move || !waiting()>
+                <button type="button" on:click=stop>{text::STOP}</button>
+            </div>
+        }
+    });
     view! {
         <section class="panel" aria-labelledby=labelled data-testid=id class:stale=move || session.stale.get()>
             <details class="more" open=panel.open on:toggle=move |event| tell_open(&event, open)>
                 <summary><h3 id=title>{panel.title}</h3></summary>
                 <p class="quiet">{panel.about}</p>
                 {hourly}
+                {stop}
                 <p class="working" hidden=move || !nothing_yet()>{text::WORKING}</p>
                 <div class="scroller advice" aria-busy=move || waiting().to_string()>
                     <SheetTable sheet head=panel.head sortable=panel.sortable focus="#place-change"/>

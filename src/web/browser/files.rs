@@ -103,3 +103,18 @@ pub fn read_file(file: File, most: usize, then: impl FnOnce(Option<String>) + 's
         then(read.ok().and_then(|text| text.as_string()));
     });
 }
+
+/// Reads a file of at most so many bytes as it is.
+pub fn read_bytes(file: File, most: usize, then: impl FnOnce(Option<Vec<u8>>) + 'static) {
+    if file.size() > most as f64 {
+        then(None);
+        return;
+    }
+    spawn_local(async move {
+        let read = JsFuture::from(file.array_buffer()).await;
+        then(
+            read.ok()
+                .map(|buffer| js_sys::Uint8Array::new(&buffer).to_vec()),
+        );
+    });
+}

@@ -15,6 +15,7 @@ pub use worker::*;
 use leptos::prelude::{document, window};
 use leptos::reactive::spawn_local;
 use wasm_bindgen::{JsCast, JsValue};
+pub use web_sys::File;
 use web_sys::{Event, HtmlElement, Storage};
 
 /// A panic ends the program; say so on the page as well as in the console.

@@ -10,6 +10,7 @@ use self::examples::EXAMPLES;
 use self::fields::{Line, OneLine, lines};
 use self::rows::{Mark, Row};
 use super::advice::tell_open;
+use super::exports::Copy;
 use super::session::Session;
 use super::signals::{memo, memo_after};
 use super::{browser, text};
@@ -168,8 +169,24 @@ pub fn OwnNetwork() -> impl IntoView {
             <details class="more" id="network" open=declared on:toggle=move |event| tell_open(&event, open)>
                 <summary><h3 id="network-title">{text::NETWORK}</h3></summary>
                 <div class="contents">{rows}</div>
+                <Record/>
             </details>
         </section>
+    }
+}
+
+/// How a model that exists in Python comes here.
+#[component]
+fn Record() -> impl IntoView {
+    view! {
+        <div class="record">
+            <h4>{text::RECORD}</h4>
+            <p class="quiet">{text::RECORD_ABOUT}</p>
+            <pre class="listing" tabindex="0" role="region" aria-label=text::RECORD>{text::RECORD_LINES}</pre>
+            <div class="actions">
+                <Copy name=text::COPY label=text::RECORD_LABEL read=|| text::RECORD_LINES.into() main=false/>
+            </div>
+        </div>
     }
 }
 

@@ -6,8 +6,8 @@ use crate::estimate::Prediction;
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
 use crate::units::UnitStyle;
+use crate::web::bar::{Bar, Drawn};
 use crate::web::browser;
-use crate::web::gauge::Gauge;
 use crate::web::session::Session;
 use crate::web::signals::{memo, whenever};
 use crate::web::verdict::Sentence;
@@ -28,13 +28,10 @@ pub const KIND: JobKind = JobKind {
     start: |_, _| Box::new(Pictures::default()),
 };
 
-/// What the picture of a run shows, in percent of its width.
+/// What the picture of a run shows.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Picture {
-    /// The card's memory.
-    limit: String,
-    /// Each part's name in classes, its start and its width.
-    parts: Vec<[String; 3]>,
+    bar: Bar,
     /// "17.2 GiB of 23.6".
     said: String,
 }
@@ -43,38 +40,28 @@ impl Picture {
     fn of(preset: &Preset) -> Option<Self> {
         let prediction = Prediction::new(preset.scenario());
         let estimate = prediction.estimate().ok()?;
-        let gauge = Gauge::of(estimate, UnitStyle::Binary);
+        let bands = [estimate.allocated, estimate.reserved, estimate.device];
+        let longest = estimate
+            .device
+            .expected
+            .max(estimate.usable.unwrap_or_default());
         let said = Sentence::of(estimate, UnitStyle::Binary);
         let of = said.usable.map(|usable| format!(" of {usable}"));
-        let part = |segment: &crate::web::gauge::Segment| {
-            let name = segment.piece.words().0;
-            [name.into(), percent(segment.start), percent(segment.width)]
-        };
         Some(Self {
-            limit: percent(gauge.limit.map_or(100.0, |(limit, _)| limit)),
-            parts: gauge.segments.iter().map(part).collect(),
+            bar: Bar::of(&estimate.breakdown, bands, estimate.usable, longest),
             said: format!("{}{}", said.needs, of.unwrap_or_default()),
         })
     }
 
-    /// What is said, the limit, and a field for each part.
     fn write(&self) -> String {
-        let parts = self.parts.iter().map(|part| part.join(" "));
-        let head = [self.said.clone(), self.limit.clone()];
-        head.into_iter().chain(parts).collect::<Vec<_>>().join("\t")
+        format!("{}\t{}", self.said, self.bar.write())
     }
 
     fn read(line: &str) -> Option<Self> {
-        let mut fields = line.split('\t').map(String::from);
-        let (said, limit) = (fields.next()?, fields.next()?);
-        let part = |field: String| {
-            let mut words = field.split(' ').map(String::from);
-            Some([words.next()?, words.next()?, words.next()?])
-        };
+        let (said, bar) = line.split_once('\t')?;
         Some(Self {
-            said,
-            limit,
-            parts: fields.filter_map(part).collect(),
+            said: said.into(),
+            bar: Bar::read(bar),
         })
     }
 }
@@ -125,17 +112,7 @@ fn Card(preset: &'static Preset, at: usize, helper: Helper) -> impl IntoView {
         let line = helper.reply.with(|reply| reply.lines.get(at).cloned());
         Picture::read(&line?)
     });
-    let bar = move || {
-        let picture = picture.get()?;
-        let part = |[name, x, width]: [String; 3]| {
-            let class = format!("segment part-{name}");
-            view! { <rect class=class x=x width=width height="100%"></rect> }
-        };
-        Some(view! {
-            <rect class="bed" width=picture.limit height="100%"></rect>
-            {picture.parts.into_iter().map(part).collect_view()}
-        })
-    };
+    let bar = Signal::derive(move || picture.get().map(|picture| picture.bar));
     let said = move || picture.get().map(|picture| picture.said);
     let choose = move |_| {
         session.start_from(preset.scenario());
@@ -145,15 +122,11 @@ fn Card(preset: &'static Preset, at: usize, helper: Helper) -> impl IntoView {
         <li>
             <button type="button" class="card" data-preset=preset.id on:click=choose>
                 <span class="name">{preset.title}</span>
-                <svg class="bar" aria-hidden="true">{bar}</svg>
+                <Drawn bar/>
                 <span class="quiet said">{said}</span>
             </button>
         </li>
     }
-}
-
-fn percent(value: f64) -> String {
-    format!("{value:.3}%")
 }
 
 #[cfg(test)]
@@ -168,7 +141,7 @@ mod tests {
         let mut work = Pictures::default();
         work.step();
         let picture = Picture::of(presets::find(CARDS[0]).unwrap()).unwrap();
-        assert!(picture.parts.len() > 3, "{picture:?}");
+        assert!(picture.said.contains("GiB of "), "{picture:?}");
         assert_eq!(Picture::read(&work.lines()[0]), Some(picture));
     }
 }

@@ -22,6 +22,12 @@ pub const NOT_FOUND: &str =
     "Nothing known by that name. Choose a run below, or paste its config.json.";
 pub const START_AGAIN: &str = "Start from a model, a file or an example";
 pub const RESET_ABOUT: &str = "Take back every change since the chosen example";
+pub const RECORD: &str = "Record a model that you have in Python";
+pub const RECORD_LABEL: &str = "the lines that record a model";
+pub const RECORD_ABOUT: &str = "Three lines, the last of them in Python, run its step once without a GPU and write model.json. Open that file here.";
+pub const RECORD_LINES: &str = "headroom record > headroom_record.py
+python -i my_model.py
+from headroom_record import record; record(model, example_batch, \"model.json\")";
 pub const DECLARE: &str = "Declare your own network";
 /// What is wrong with a value, by the names that the page has for settings.
 pub fn problem(problem: &Problem) -> String {
@@ -77,7 +83,7 @@ pub const COMPARE: &str =
 pub const NO_DIFFERENCE: &str = "No difference yet: change a setting.";
 pub const FORWARD_END: &str = "After the forward pass";
 pub const BETWEEN: &str = "Between steps";
-pub const PASTE: &str = "Paste the error, an nvidia-smi table, torch.cuda.memory_summary() or a probe log. It stays in this tab.";
+pub const PASTE: &str = "Paste the error, an nvidia-smi table, torch.cuda.memory_summary() or a probe log, or open a memory snapshot. It stays in this tab.";
 pub const NOT_UNDERSTOOD: &str =
     "No known PyTorch error, nvidia-smi table or probe log found in this text.";
 pub const YOUR_RUN: &str = "Is this the run on the screen?";
@@ -86,7 +92,18 @@ pub const NO_COMPARE: &str = "No";
 pub const OTHER_RUN: &str =
     "Not compared with the run on the screen. Enter your model and settings to compare them.";
 pub const COMPARED_WITH_RUN: &str = "Compared with the run on the screen.";
-pub const SNAPSHOT: &str = "This is a memory snapshot. Open it at pytorch.org/memory_viz, or paste the out-of-memory message or torch.cuda.memory_summary() here.";
+pub const SNAPSHOT: &str = "This is the text of a memory snapshot. Open its file here (“Open a file”, or drop it on the page): it says which lines hold the memory.";
+pub const SNAPSHOT_TITLE: &str = "Memory snapshot";
+pub const SNAPSHOT_CLOSE: &str = "Close the snapshot";
+pub const SNAPSHOT_TOO_LARGE: &str = "This file cannot be read here: snapshots of up to 64 MiB can. On the command line, `headroom snapshot FILE` reads larger ones.";
+pub const HOLDERS: &str = "Lines that hold memory";
+pub const NOT_IN_THE_RUN: &str = "Not in the run on the screen";
+pub const NOT_RECORDED: &str = "a line that was not recorded";
+
+pub fn no_snapshot(why: &str) -> String {
+    format!("This is no memory snapshot of PyTorch: {why}.")
+}
+
 pub const NO_NUMBERS: &str = "This error holds no numbers, so its cause cannot be told from it alone. Paste nvidia-smi or torch.cuda.memory_summary() as well, or log a few steps with the probe.";
 pub const OF_THE_HOST: &str =
     "This is the computer's own memory, not the GPU's: see “Host memory and disk”.";
@@ -311,6 +328,30 @@ pub const CHANGE_ALL: &str = "Make all these changes";
 
 pub fn cannot_run(program: &str) -> String {
     format!("{program} cannot run this as it is. It has no setting for:")
+}
+
+pub const PER_GPU: &str = "What each GPU holds";
+pub const PER_GPU_ABOUT: &str = "The fullest decides whether the job fits.";
+pub const EVERY_GPU: &str = "Every GPU";
+pub const LAYOUTS: &str = "Layouts";
+pub const LAYOUTS_ABOUT: &str = "How these GPUs can share the run: data, tensor, pipeline and context parallelism, with the batch kept. Those that no other beats in both time and memory.";
+pub const NO_LAYOUT: &str = "No layout of these GPUs fits.";
+
+pub fn layouts_tried(tried: u64) -> String {
+    format!("{tried} layouts tried so far.")
+}
+
+pub fn layouts_found(tried: u64, too_large: u64, left_out: u64) -> String {
+    format!(
+        "{tried} layouts tried: {too_large} need too much memory. {left_out} more are not valid or not modelled."
+    )
+}
+
+pub fn fewest_gpus(gpus: u32) -> String {
+    match gpus {
+        1 => "The fewest GPUs that train it: 1.".into(),
+        _ => format!("The fewest GPUs that train it: {gpus}."),
+    }
 }
 
 /// What a button does that mends what a program refuses.
