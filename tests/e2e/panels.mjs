@@ -173,7 +173,8 @@ function pickle(value) {
     }
     if (typeof value === "string") return [0x8c, value.length, ...Buffer.from(value)];
     if (Array.isArray(value)) return [..."](".split("").map((it) => it.charCodeAt(0)), ...value.flatMap(part), 0x65];
-    return [0x7d, 0x28, ...Object.entries(value).flatMap(([key, value]) => [...part(key), ...part(value)]), 0x75];
+    const items = Object.entries(value);
+    return [0x7d, 0x28, ...items.flatMap(([key, value]) => [...part(key), ...part(value)]), 0x75];
   };
   return Uint8Array.from([0x80, 4, ...part(value), 0x2e]);
 }
