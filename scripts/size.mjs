@@ -5,7 +5,7 @@ import { brotliCompressSync } from "node:zlib";
 
 // What a visitor waits for is compressed bytes: all that the first answer needs, which on a slow line has to come within
 // 4.5 s. The module's second part comes behind it. The raw sizes are for information.
-const BUDGET = { "first answer": 470_000, "second part": 600_000 };
+const BUDGET = { "first answer": 470_000, "second part": 640_000 };
 // Kept by the browser for the home screen, and asked for by nobody before the first answer.
 const BESIDE = /^(icon|manifest|sw|worker)\b/;
 
