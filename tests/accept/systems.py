@@ -73,7 +73,23 @@ def main():
         except (AssertionError, ValueError, SystemExit, subprocess.CalledProcessError, SyntaxError, KeyError) as problem:
             failed += 1
             print(f"FAIL  {name} {changes}: {problem}")
+    for name, system in systems.items():
+        try:
+            job(headroom, os.path.join(work, f"job-{name}"), system["preset"])
+            print(f"ok    {name} as a Kubernetes job")
+        except subprocess.CalledProcessError as problem:
+            failed += 1
+            print(f"FAIL  {name} as a Kubernetes job: {problem.stderr or problem}")
     return 1 if failed else 0
+
+
+def job(headroom, folder, preset):
+    """Kubernetes' own schema takes the job that starts the system."""
+    export = [headroom, "export", preset, "--starter", "kubernetes", "--out", folder]
+    subprocess.run(export, check=True, capture_output=True, text=True)
+    validate = os.path.join(os.path.dirname(sys.executable), "kubernetes-validate")
+    path = os.path.join(folder, "job.yaml")
+    subprocess.run([validate, "--strict", path], check=True, capture_output=True, text=True)
 
 
 def one(headroom, programs, folder, name, system, changes, word):
