@@ -141,9 +141,21 @@ export class Visit {
     return this.page.waitForSelector(selector, { visible: true });
   }
 
+  /** The control keeps its place: one that moves is missed by the pointer. */
+  async still(selector) {
+    let last;
+    await until(`${selector} to keep its place`, async () => {
+      const box = JSON.stringify(await (await this.page.$(selector))?.boundingBox());
+      const isStill = box !== undefined && box === last;
+      last = box;
+      return isStill;
+    });
+  }
+
   /** Clicks, and gives the name and the text of the file that arrives. */
   async download(selector) {
     const before = new Set(readdirSync(this.downloads));
+    await this.still(selector);
     await this.page.click(selector);
     const name = await until("a downloaded file", () =>
       readdirSync(this.downloads).find((it) => !before.has(it) && !/\.(part|crdownload|tmp)$/.test(it) && !it.startsWith(".")),

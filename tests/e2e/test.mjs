@@ -37,7 +37,8 @@ export const dice = (seed) => {
 
 /** axe finds nothing to mend, once what was drawn has come to rest: a button on its way to full strength is pale. */
 export async function accessible(visit, scheme) {
-  await visit.page.waitForFunction(() => document.getAnimations().length === 0);
+  // In what is folded away Firefox never ends one.
+  await visit.page.waitForFunction(() => !document.getAnimations().some((it) => it.effect.target.checkVisibility()));
   await visit.page.evaluate(axe.source);
   const found = await visit.page.evaluate(() => axe.run(document));
   const told = found.violations.map((it) => `${scheme} ${it.id}: ${it.help}\n  ${it.nodes.map((node) => node.html).join("\n  ")}`);
