@@ -35,8 +35,9 @@ export const dice = (seed) => {
   };
 };
 
-/** axe finds nothing to mend, once what was drawn has come to rest: a button on its way to full strength is pale. */
+/** axe finds nothing to mend, once all is computed and what was drawn has come to rest: what is stale or fading is pale. */
 export async function accessible(visit, scheme) {
+  await visit.page.waitForFunction(() => !document.querySelector('#app :is([aria-busy="true"], .stale)'));
   // In what is folded away Firefox never ends one.
   await visit.page.waitForFunction(() => !document.getAnimations().some((it) => it.effect.target.checkVisibility()));
   await visit.page.evaluate(axe.source);
