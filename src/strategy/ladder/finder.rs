@@ -266,6 +266,19 @@ impl Finder<'_> {
                     }
                 }
             }
+            if may_shrink {
+                // Smaller micro-batches are not always less: gradients that are kept whole between them may be more.
+                let mut changed = set.clone();
+                changed.micro_batch = match set.micro_batch {
+                    Some(_) => None,
+                    None => Some(1),
+                };
+                let height = self.height(&changed)?;
+                if height < lowest {
+                    lowest = height;
+                    next = Some((changed, height));
+                }
+            }
             match next {
                 Some((better, _)) => set = better,
                 None => return Ok(set),
@@ -291,7 +304,7 @@ impl Finder<'_> {
         may_shrink: bool,
     ) -> Result<Option<(Set, Vec<Route>)>, Unsupported> {
         let mut set = self.lowest(moves, may_shrink)?;
-        let batches = may_shrink.then(|| smaller(self.scenario));
+        let batches = set.micro_batch.map(|_| smaller(self.scenario));
         let all = sorted(set.moves.clone(), |a, b| b.cost.cmp(&a.cost));
         for mv in all {
             let mut fewer = set.clone();

@@ -169,3 +169,45 @@ fn steps(scenario: &Scenario, set: &Set) -> Result<Vec<Rung>, Unsupported> {
     }
     Ok(steps)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Allowed;
+    use super::*;
+    use crate::scenario::settings;
+
+    /// On GPUs that are too small for it: the steps that come nearest, of which none may raise the peak.
+    fn check(seq: &str, expected: &[&str]) {
+        let mut scenario = Scenario::default();
+        for (name, value) in [
+            ("model", "llama-3.1-8b"),
+            ("dims", "layers=8,vocab=8000"),
+            ("optim", "sgd"),
+            ("mb", "8"),
+            ("gpus", "8"),
+            ("par", "fsdp2"),
+            ("mem", "2000"),
+            ("seq", seq),
+        ] {
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        let checkpointing = Allowed::only(|known| known.id == "checkpointing");
+        let ladder = ladder(&scenario, Goal::default().within(checkpointing)).unwrap();
+        let ids: Vec<_> = ladder.steps.iter().map(|rung| rung.id).collect();
+        assert!(!ladder.fits);
+        assert_eq!(ids, expected, "{seq}");
+        let mut peak = ladder.start.allocated.expected;
+        for rung in &ladder.steps {
+            let after = rung.estimate.allocated.expected;
+            assert!(after < peak, "{seq}: {} needs {after}", rung.id);
+            peak = after;
+        }
+    }
+
+    #[test]
+    fn what_comes_nearest_takes_no_step_that_needs_more() {
+        check("8192", &["checkpointing", "micro-batch"]);
+        // The gradients that are kept whole between micro-batches are more than what the smaller ones save.
+        check("1024", &["checkpointing"]);
+    }
+}
