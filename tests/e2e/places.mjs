@@ -76,6 +76,8 @@ test("each place is one click or one key away, and the answer stays in sight", a
     for (const place of places) {
       await press(visit, `[data-place="place-${place}"]`);
       await until(`the place ${place} by click`, () => seen(place));
+      const marked = () => page.evaluate(() => document.querySelector(".places [aria-current=true]")?.dataset.place);
+      await until(`the link to ${place} to be the marked one`, async () => (await marked()) === `place-${place}`);
     }
   }
 });
