@@ -384,7 +384,7 @@ fn read_back(files: &[File]) -> Option<Scenario> {
     };
     let file = files.iter().find(|file| is_yaml(file.name))?;
     let document = yaml::read(&file.contents).ok()?;
-    Some(import::read(&document).scenario)
+    Some(import::read(&document, &Scenario::default()).scenario)
 }
 
 #[test]

@@ -64,6 +64,12 @@ const SCENARIO: Opt = Opt {
     about: "the scenario of the failed run",
 };
 
+const RUN: Opt = Opt {
+    name: "scenario",
+    value: "WHAT",
+    about: "the run that FILE is a part of, where it names no model",
+};
+
 const MARGIN: Opt = Opt {
     name: "margin",
     value: "PERCENT",
@@ -214,7 +220,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command {
         name: "import",
         words: &["FILE"],
-        options: &[],
+        options: &[RUN],
         about: "read a file as a scenario and print it as YAML",
         run: convert::import,
     },

@@ -139,13 +139,21 @@ fn write(folder: &Path, file: &File) -> std::io::Result<()> {
 
 pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
     let text = what::text(args.word(0))?;
+    let run = match args.option("scenario") {
+        Some(run) => Some(what::named(run, args)?),
+        None => None,
+    };
     let known = import::linked(&text).or_else(|| import::script(&text));
     let imported = match known {
         Some(imported) => imported,
-        None => import::read(&what::parse(&text)?),
+        None => import::read(&what::parse(&text)?, &run.clone().unwrap_or_default()),
     };
     if let Some(question) = imported.question {
         return Err(question.into());
+    }
+    if imported.part && run.is_none() {
+        let expected = "a file that names its model; or add --scenario WHAT, the run that this one is a part of";
+        return Err(Problem::new("FILE", args.word(0), expected).into());
     }
     if !imported.problems.is_empty() {
         return Err(imported.problems.into());

@@ -3,6 +3,7 @@
 use super::shell::{self, Command};
 use super::{Imported, systems, tools};
 use crate::document::Document;
+use crate::scenario::Scenario;
 
 /// What a shell script trains with a program whose flags are known; its first call, where there are several.
 pub fn script(text: &str) -> Option<Imported> {
@@ -10,7 +11,7 @@ pub fn script(text: &str) -> Option<Imported> {
     let mut calls = commands.iter().filter_map(Call::of);
     let call = calls.next()?;
     let more = calls.count();
-    let mut imported = tools::read(&call.document());
+    let mut imported = tools::read(&call.document(), &Scenario::default());
     systems::allocator(&mut imported, &call.command.environment);
     if more > 0 {
         imported

@@ -1,8 +1,9 @@
 //! DeepSpeed's JSON.
 
+use super::Imported;
 use super::take::Take;
-use super::{Imported, names_no_model};
 use crate::document::Document;
+use crate::scenario::Scenario;
 
 /// Whether the document is such a file.
 pub fn recognises(document: &Document) -> bool {
@@ -10,9 +11,10 @@ pub fn recognises(document: &Document) -> bool {
     marks.iter().any(|key| document.get(key).is_some())
 }
 
-/// The default scenario with what the file says; the model and the sequence it does not know.
-pub fn read(document: &Document) -> Imported {
+/// The run with what the file says; of the model and the sequence it says nothing.
+pub fn read(document: &Document, run: &Scenario) -> Imported {
     let mut take = Take::new(document);
+    take.part_of(run);
     take.copy("train_micro_batch_size_per_gpu", "data.micro_batch");
     take.copy("gradient_accumulation_steps", "training.accumulation");
     take.copy("train_batch_size", "data.global_batch");
@@ -32,8 +34,6 @@ pub fn read(document: &Document) -> Imported {
         "zero_optimization.offload_param.device",
     );
     take.optimizer("optimizer.type", "optimizer.params.");
-    let note = names_no_model(&take.imported.scenario);
-    take.imported.notes.push(note);
     take.finish(&[
         "steps_per_print",
         "wall_clock_breakdown",

@@ -3,6 +3,7 @@
 use super::Imported;
 use super::take::Take;
 use crate::document::Document;
+use crate::scenario::Scenario;
 
 /// Whether the document is such a file.
 pub fn recognises(document: &Document) -> bool {
@@ -17,9 +18,10 @@ pub fn recognises(document: &Document) -> bool {
     trainer.is_some_and(|trainer| marks.iter().any(|key| trainer.get(key).is_some()))
 }
 
-/// The default scenario with what the trainer says; what a module or a data module takes is its own.
-pub fn read(document: &Document) -> Imported {
+/// The run with what the trainer says; what a module or a data module takes is its own.
+pub fn read(document: &Document, run: &Scenario) -> Imported {
     let mut take = Take::new(document);
+    take.part_of(run);
     if let Some(Document::List(devices)) = take.value("trainer.devices") {
         take.set("hardware.gpus", &devices.len().to_string());
     } else {

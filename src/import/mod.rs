@@ -1,16 +1,13 @@
 //! Reading what others wrote. Nothing read is trusted: every problem is a value, and sizes are bounded.
 
-#[cfg(feature = "cli")]
 mod command;
 pub mod config;
 pub mod deepspeed;
 pub mod lightning;
 mod pattern;
 pub mod recorded;
-#[cfg(feature = "cli")]
 mod shell;
 pub mod snapshot;
-#[cfg(feature = "cli")]
 mod systems;
 mod take;
 pub mod tools;
@@ -33,6 +30,8 @@ pub struct Imported {
     pub notes: Vec<String>,
     /// The file is about a model that is not known: no scenario, until somebody says which one is meant.
     pub question: Option<Problem>,
+    /// The file names no model, such as DeepSpeed's or Accelerate's own: it only changes the run that it is read for.
+    pub part: bool,
 }
 
 /// What a key that was not taken means for the numbers.
@@ -160,52 +159,56 @@ pub fn linked(text: &str) -> Option<Imported> {
 }
 
 /// What a shell script trains, where it calls a program whose flags are known.
-#[cfg(feature = "cli")]
 pub fn script(text: &str) -> Option<Imported> {
     systems::script(text).or_else(|| command::script(text))
 }
 
-/// What is said of a file that is about no model in particular, such as DeepSpeed's or Accelerate's own.
-fn names_no_model(scenario: &Scenario) -> String {
-    format!(
-        "the file names no model: {} stands in its place until another is set (model.id)",
-        scenario.model.id
-    )
+/// The scenario of a document, whichever program wrote it. A file that names no model is taken for a part of `run`.
+pub fn read(read: &Document, run: &Scenario) -> Imported {
+    known(read, run).unwrap_or_else(|| {
+        let (scenario, problems) = document::read(read);
+        Imported {
+            scenario,
+            problems,
+            ..Imported::default()
+        }
+    })
 }
 
-/// The scenario of a document, whichever program wrote it.
-pub fn read(read: &Document) -> Imported {
-    for (recognises, take) in READERS {
-        if recognises(read) {
-            return take(read);
-        }
-    }
-    let (scenario, problems) = document::read(read);
-    Imported {
-        scenario,
-        problems,
-        ..Imported::default()
-    }
+/// The same where a program is known that writes such documents.
+pub fn known(read: &Document, run: &Scenario) -> Option<Imported> {
+    let (_, take) = READERS.iter().find(|(recognises, _)| recognises(read))?;
+    Some(match take {
+        Says::Run(take) => take(read),
+        Says::Part(take) => take(read, run),
+    })
 }
 
 /// Whether a document is a program's, and what it says.
-type Reader = (fn(&Document) -> bool, fn(&Document) -> Imported);
+type Reader = (fn(&Document) -> bool, Says);
+
+/// What a program's file may be about.
+enum Says {
+    /// A whole run.
+    Run(fn(&Document) -> Imported),
+    /// A run, or a part of the one that it is read for.
+    Part(fn(&Document, &Scenario) -> Imported),
+}
 
 /// Programs whose files are known, those with the surest marks first.
 const READERS: &[Reader] = &[
-    (recorded::recognises, recorded::read),
-    #[cfg(feature = "cli")]
-    (systems::recognises, systems::read),
-    (config::recognises, config::read),
-    (config::timm::recognises, config::timm::read),
-    (torchtune::recognises, torchtune::read),
-    (lightning::recognises, lightning::read),
-    (deepspeed::recognises, deepspeed::read),
-    (unsloth::recognises, unsloth::read),
-    (tools::recognises, tools::read),
+    (recorded::recognises, Says::Run(recorded::read)),
+    (systems::recognises, Says::Run(systems::read)),
+    (config::recognises, Says::Run(config::read)),
+    (config::timm::recognises, Says::Run(config::timm::read)),
+    (torchtune::recognises, Says::Run(torchtune::read)),
+    (lightning::recognises, Says::Part(lightning::read)),
+    (deepspeed::recognises, Says::Part(deepspeed::read)),
+    (unsloth::recognises, Says::Run(unsloth::read)),
+    (tools::recognises, Says::Part(tools::read)),
 ];
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::document::yaml;
@@ -228,7 +231,7 @@ mod tests {
     fn what_other_tools_say_is_taken_and_the_rest_is_listed() {
         #[track_caller]
         fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
-            let imported = read(&yaml::read(text).unwrap());
+            let imported = read(&yaml::read(text).unwrap(), &Scenario::default());
             assert_eq!(imported.problems, vec![]);
             assert_eq!(imported.question, None);
             assert_eq!(imported.scenario, scenario(changes));
@@ -412,7 +415,7 @@ mod tests {
         let mut dice = Dice::new(4);
         for _ in 0..2000 {
             let document = made_up(&mut dice, 4);
-            let imported = read(&document);
+            let imported = read(&document, &Scenario::default());
             // Whatever was read, what was made of it is a scenario that can be written and read.
             let link = share::write(&imported.scenario);
             assert_eq!(share::read(&link).scenario, imported.scenario);

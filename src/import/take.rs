@@ -3,7 +3,7 @@
 use super::{Imported, pattern};
 use crate::catalog;
 use crate::document::Document;
-use crate::scenario::{Lora, Problem, settings, stack};
+use crate::scenario::{Lora, Problem, Scenario, settings, stack};
 
 /// A document as its leaves by dotted path, the scenario so far, and which leaves it came from.
 pub(super) struct Take<'a> {
@@ -28,6 +28,12 @@ impl<'a> Take<'a> {
             leaves,
             imported: Imported::default(),
         }
+    }
+
+    /// Begins from the run that a file without a model is read for.
+    pub(super) fn part_of(&mut self, run: &Scenario) {
+        self.imported.scenario = run.clone();
+        self.imported.part = true;
     }
 
     /// The value at a path, which counts as used.

@@ -9,10 +9,10 @@ use super::plans;
 use super::session::Session;
 use super::snapshot;
 use super::{browser, text};
-use crate::document::Document;
-use crate::document::json;
+use crate::document::{Document, json, yaml};
 use crate::import::{self, Imported};
 use crate::scenario::Scenario;
+use crate::strategy::doctor::Findings;
 
 /// What a file turned out to be.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,18 +40,30 @@ fn is_snapshot(name: &str) -> bool {
     [".pickle", ".pkl"].iter().any(|end| name.ends_with(end))
 }
 
-/// Tells what a file holds.
-pub fn opened(file: &str) -> Opened {
+/// Tells what a file holds; one that names no model changes this run.
+pub fn opened(file: &str, run: &Scenario) -> Opened {
     if let Some(plans) = Plans::read(file) {
         return Opened::Plans(plans);
     }
-    let document = json::read(file).ok();
-    let imported = import::linked(file).or_else(|| {
-        document
-            .filter(|document| matches!(document, Document::Map(_)))
-            .map(|document| import::read(&document))
+    let imported = import::linked(file).or_else(|| match json::read(file) {
+        Ok(document @ Document::Map(_)) => Some(import::read(&document, run)),
+        Ok(_) => None,
+        // A message may pass for YAML, and a log begin with the command that failed.
+        Err(_) if Findings::parse(file).is_some() => None,
+        Err(_) => settings(file, run).or_else(|| import::script(file)),
     });
     imported.map_or(Opened::Text, taken)
+}
+
+/// What YAML says, where a program is known that writes it so, or where it is a scenario.
+fn settings(file: &str, run: &Scenario) -> Option<Imported> {
+    let document = yaml::read(file).ok()?;
+    let scenario = || {
+        document
+            .get("version")
+            .map(|_| import::read(&document, run))
+    };
+    import::known(&document, run).or_else(scenario)
 }
 
 fn taken(imported: Imported) -> Opened {
@@ -60,15 +72,21 @@ fn taken(imported: Imported) -> Opened {
     }
     let problems = imported.problems.iter().map(text::problem);
     let left = imported.not_taken.iter().map(|key| text::not_taken(key));
+    let part = imported.part.then(|| text::PART_OF_A_RUN.to_string());
     Opened::Scenario {
-        notes: problems.chain(left).chain(imported.notes.clone()).collect(),
+        notes: part
+            .into_iter()
+            .chain(problems)
+            .chain(left)
+            .chain(imported.notes.clone())
+            .collect(),
         scenario: Box::new(imported.scenario),
     }
 }
 
 /// Takes a file's text into the page.
 pub fn take(session: Session, file: &str) {
-    match opened(file) {
+    match opened(file, &session.scenario.get_untracked()) {
         Opened::Scenario { scenario, notes } => {
             session.replace(*scenario);
             session.link_notes.set(notes);
@@ -129,24 +147,61 @@ mod tests {
         let mut scenario = Scenario::default();
         scenario.data.micro_batch = 3;
         let linked = format!("# Scenario: #{}\nanything: else\n", share::write(&scenario));
-        let check = |file: &str, micro_batch| match opened(file) {
+        let run = Scenario::default();
+        let check = |file: &str, micro_batch| match opened(file, &run) {
             Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, micro_batch),
             other => panic!("{other:?}"),
         };
         check(&linked, 3);
         check("{\"version\": 1, \"data\": {\"micro_batch\": 5}}", 5);
+        check(AXOLOTL, 7);
+        check(
+            "deepspeed train.py --model_name_or_path gpt2 --per_device_train_batch_size 6\n",
+            6,
+        );
+        check("version: 1\ndata: {micro_batch: 4}\n", 4);
         assert!(matches!(
-            opened("{\"headroom-plans\": {}}"),
+            opened("{\"headroom-plans\": {}}", &run),
             Opened::Plans(_)
         ));
-        for text in ["", "CUDA out of memory.", "[1, 2]", "{\"a\":"] {
-            assert_eq!(opened(text), Opened::Text, "{text}");
+        let failed = format!(
+            "{AXOLOTL}torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+        );
+        for text in [
+            "",
+            "CUDA out of memory.",
+            "[1, 2]",
+            "{\"a\":",
+            "a: 1\nb: 2\n",
+            &failed,
+        ] {
+            assert_eq!(opened(text, &run), Opened::Text, "{text}");
         }
+    }
+
+    const AXOLOTL: &str = "base_model: meta-llama/Llama-3.2-1B\nmicro_batch_size: 7\nsequence_len: 2048\nadapter: lora\n";
+
+    #[test]
+    fn a_file_without_a_model_changes_the_run_that_is_open() {
+        let mut run = Scenario::default();
+        run.data.sequence = 300;
+        let deepspeed =
+            r#"{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}}"#;
+        let Opened::Scenario { scenario, notes } = opened(deepspeed, &run) else {
+            panic!("DeepSpeed's file is known");
+        };
+        assert_eq!(
+            (scenario.data.sequence, scenario.data.micro_batch),
+            (300, 2)
+        );
+        assert_eq!(notes.first().map(String::as_str), Some(text::PART_OF_A_RUN));
     }
 
     #[test]
     fn what_is_not_taken_is_said() {
-        let Opened::Scenario { notes, .. } = opened("{\"version\": 1, \"nonsense\": 3}") else {
+        let Opened::Scenario { notes, .. } =
+            opened("{\"version\": 1, \"nonsense\": 3}", &Scenario::default())
+        else {
             panic!("a scenario with a key too many is a scenario");
         };
         assert!(

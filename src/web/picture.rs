@@ -145,7 +145,7 @@ mod tests {
         let svg = picture(&answer, UnitStyle::Binary, &address, "Headroom").unwrap();
         assert!(svg.contains("Needs 10.0 GiB") && svg.contains(">Activations<"));
         assert!(!svg.contains("<b>") && svg.matches("]]>").count() == 1);
-        match opened(&svg) {
+        match opened(&svg, &Scenario::default()) {
             Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, 3),
             other => panic!("{other:?}"),
         }

@@ -189,7 +189,7 @@ mod tests {
                 env!("CARGO_PKG_VERSION")
             );
             assert!(file.contains(&line), "{file}");
-            match opened(&file) {
+            match opened(&file, &Scenario::default()) {
                 Opened::Scenario { scenario, .. } => assert_eq!(scenario.data.micro_batch, 3),
                 other => panic!("{other:?}"),
             }

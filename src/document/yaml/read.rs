@@ -1,4 +1,4 @@
-//! Reading YAML, which takes a parser that the page does without.
+//! Reading YAML.
 
 use serde_yaml::Value;
 

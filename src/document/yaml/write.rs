@@ -291,7 +291,6 @@ rate: 2.0e-5
         assert_eq!(comment("a\nb: 1\r!!x\u{2028}y"), "# a\n# b: 1 !!x y\n");
     }
 
-    #[cfg(feature = "cli")]
     #[test]
     fn what_is_written_is_read_back() {
         let mut dice = Dice::new(3);

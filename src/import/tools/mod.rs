@@ -10,6 +10,7 @@ mod words;
 use super::Imported;
 use super::take::Take;
 use crate::document::Document;
+use crate::scenario::Scenario;
 use keys::{ADAPTERS, COPIES, PRECISION, SWITCHES, WITHOUT_EFFECT};
 use parts::{
     attention, checkpointing, every_linear, four_bits, layout, lengths, liger, loss_type, model,
@@ -37,9 +38,13 @@ pub fn recognises(document: &Document) -> bool {
     known.filter(|key| document.get(key).is_some()).count() >= 2
 }
 
-/// The default scenario with what the file says; what it says besides is listed.
-pub fn read(document: &Document) -> Imported {
+/// The default scenario with what the file says, or the run where it names no model; what it says besides is listed.
+pub fn read(document: &Document, run: &Scenario) -> Imported {
     let mut take = Take::new(document);
+    let names = |key: &&str| matches!(document.get(key), Some(Document::Text(_)));
+    if !parts::MODEL.iter().any(names) {
+        take.part_of(run);
+    }
     let mut switches: Vec<bool> = Vec::new();
     for key in SWITCHES {
         let Some(value) = take.value(key) else {
@@ -181,9 +186,8 @@ mod tests {
     use crate::document::json;
     use crate::estimate::Estimate;
     use crate::export::TARGETS;
-    use crate::scenario::{Scenario, settings, stack};
+    use crate::scenario::{settings, stack};
 
-    #[cfg(feature = "cli")]
     #[test]
     fn what_we_export_is_read_back_without_its_link() {
         let changes = [
@@ -215,7 +219,7 @@ mod tests {
             let files = (target.write)(&scenario, &Estimate::default()).unwrap();
             let document = crate::document::yaml::read(&files[0].contents).unwrap();
             assert!(recognises(&document), "{}", target.id);
-            let imported = read(&document);
+            let imported = read(&document, &Scenario::default());
             // Which tool wrote it is what a file says more, and with it how that tool computes the loss unasked.
             let mut expected = Scenario {
                 stack: imported.scenario.stack.clone(),
@@ -236,7 +240,7 @@ mod tests {
         #[track_caller]
         fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
             let document = json::read(text).unwrap();
-            let imported = read(&document);
+            let imported = read(&document, &Scenario::default());
             let mut expected = Scenario::default();
             for (name, value) in changes {
                 stack::choose(settings::named(name).unwrap(), &mut expected, value).unwrap();
@@ -311,7 +315,10 @@ mod tests {
             r#"{"base_model": "Qwen/Qwen4-8B", "micro_batch_size": 1, "adapter": "lora"}"#,
         )
         .unwrap();
-        let question = read(&document).question.unwrap().to_string();
+        let question = read(&document, &Scenario::default())
+            .question
+            .unwrap()
+            .to_string();
         assert!(
             question.starts_with("base_model is `Qwen/Qwen4-8B`; expected a model"),
             "{question}"

@@ -1,24 +1,21 @@
 //! What takes more than one key of a file to be known.
 
+use super::super::deepspeed;
 use super::super::take::Take;
-use super::super::{deepspeed, names_no_model};
 use crate::catalog::{self, ModelCategory, ModelEntry};
 use crate::document::Document;
 use crate::estimate;
 use crate::scenario::{Case, LossKernel, Parallelism};
 
+/// Where a file names its model.
+pub const MODEL: &[&str] = &["model_name_or_path", "base_model", "model"];
+
 /// The catalogue's id of a model that the hub knows by this name.
 pub fn model(take: &mut Take) {
-    let mut named = false;
-    for key in ["model_name_or_path", "base_model", "model"] {
+    for key in MODEL {
         let Some(name) = take.text(key) else { continue };
-        named = true;
         let found = catalog::model_named(name).map(|entry| entry.id);
         take.model(key, name, found);
-    }
-    if !named {
-        let note = names_no_model(&take.imported.scenario);
-        take.imported.notes.push(note);
     }
 }
 

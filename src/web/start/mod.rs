@@ -14,7 +14,7 @@ use super::places::Place;
 use super::session::Session;
 use super::{browser, text};
 use crate::catalog;
-use crate::scenario::settings;
+use crate::scenario::{Scenario, settings};
 use crate::strategy::doctor::Findings;
 
 /// What a text turned out to be.
@@ -38,7 +38,7 @@ fn given(text: &str) -> Given {
     if let Some(gpu) = catalog::gpu_named(text) {
         return Given::Gpu(gpu.id);
     }
-    if open::opened(text) != Opened::Text {
+    if open::opened(text, &Scenario::default()) != Opened::Text {
         return Given::File;
     }
     if Findings::parse(text).is_some() || text.lines().count() > 1 {
