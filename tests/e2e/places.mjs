@@ -32,13 +32,30 @@ test("a first visit asks what to start from, and takes a name, a file or an erro
   await page.$$eval(".nearest button", (all) => all.find((it) => it.textContent === "Qwen2.5 7B").click());
   await until("the nearest model", async () => (await value(visit, "model.id")) === "Qwen2.5 7B");
 
+  // What has several lines is pasted: a program's settings, a part of a run, and a command.
+  const paste = async (given) => {
+    if ((await page.$("#any")) === null) await press(visit, '[data-do="start"]');
+    await page.waitForSelector("#any");
+    await page.$eval(
+      "#any",
+      (it, given) => {
+        it.value = given;
+        it.dispatchEvent(new Event("input", { bubbles: true }));
+      },
+      given,
+    );
+  };
+  const shows = (model, micro_batch) => async () => (await value(visit, "model.id")) === model && (await value(visit, "data.micro_batch")) === micro_batch;
+  await paste("base_model: meta-llama/Llama-3.2-1B\nmicro_batch_size: 3\nsequence_len: 512\nadapter: lora\n");
+  await until("Axolotl's settings", shows("Llama 3.2 1B", "3"));
+  await paste('{"train_micro_batch_size_per_gpu": 2,\n"zero_optimization": {"stage": 2}}');
+  await until("DeepSpeed's settings for the same model", shows("Llama 3.2 1B", "2"));
+  assert.match(await text(visit, "#app"), /names no model/);
+  await paste("accelerate launch train.py \\\n  --model_name_or_path Qwen/Qwen2.5-0.5B --per_device_train_batch_size 5\n");
+  await until("a command's settings", shows("Qwen2.5 0.5B", "5"));
+
   // A pasted error goes to the doctor.
-  if ((await page.$("#any")) === null) await press(visit, '[data-do="start"]');
-  await page.waitForSelector("#any");
-  await page.$eval("#any", (it) => {
-    it.value = "Traceback\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.00 GiB is free.";
-    it.dispatchEvent(new Event("input", { bubbles: true }));
-  });
+  await paste("Traceback\ntorch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 23.64 GiB of which 1.00 GiB is free.");
   await page.waitForFunction(() => /out of memory/.test(document.querySelector("#doctor")?.value ?? ""));
   assert.deepEqual(visit.heard, []);
 });
