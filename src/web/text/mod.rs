@@ -13,10 +13,10 @@ use crate::units::{Bytes, UnitStyle};
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
 pub const START: &str = "Start";
 pub const START_ABOUT: &str =
-    "Name a model, paste a configuration, a launch command or an error, or start from an example.";
+    "Name a model, paste a configuration or an error, or start from an example.";
 pub const START_CLOSE: &str = "Close the start";
-pub const ANY: &str = "A model, a configuration, a launch command or an error message";
-pub const ANY_EXAMPLE: &str = "meta-llama/Llama-3.1-8B, a Hugging Face URL, or paste a file";
+pub const ANY: &str = "Model, configuration, command or error";
+pub const ANY_EXAMPLE: &str = "Llama-3.1-8B, a URL, or paste";
 pub const GO: &str = "Go";
 pub const PART_OF_A_RUN: &str = "The file names no model: it changed the run that was open.";
 pub const NOT_FOUND: &str =
