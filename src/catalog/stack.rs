@@ -84,6 +84,7 @@ mod tests {
         "allgather-bucket",
         "allocator-variable",
         "bigcode-keeps-caches",
+        "checkpoint-calls-wrapper",
         "checkpoint-reentrant",
         "cublas-workspace-kept",
         "ddp-bucket-mb",

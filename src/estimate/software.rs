@@ -37,6 +37,7 @@ pub fn libraries(stack: &Stack) -> Libraries {
             _ => Logits::Upcast,
         },
         reentrant: transformers("checkpoint-reentrant") == "true",
+        checkpoint_calls_wrapper: transformers("checkpoint-calls-wrapper") == "true",
         looped_experts: transformers("experts-loop") == "true",
         mistral_repeats_keys: transformers("mistral-repeats-keys") == "true",
         bigcode_keeps_caches: transformers("bigcode-keeps-caches") == "true",
@@ -80,6 +81,7 @@ mod tests {
         let libraries = Libraries {
             logits: Logits::Shifted,
             reentrant: true,
+            checkpoint_calls_wrapper: true,
             looped_experts: true,
             bigcode_keeps_caches: true,
             ..Libraries::NEWEST

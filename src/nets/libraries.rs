@@ -11,6 +11,8 @@ pub struct Libraries {
     pub logits: Logits,
     /// Checkpointing is the re-entrant one (transformers before 5.0).
     pub reentrant: bool,
+    /// A checkpoint is put around the call of a layer, with what FSDP wraps around the layer (transformers before 4.52).
+    pub checkpoint_calls_wrapper: bool,
     /// A mixture's experts are modules that run one after the other (transformers before 5.0).
     pub looped_experts: bool,
     /// Mistral copies keys and values to every query head (transformers before 4.48).
@@ -29,6 +31,7 @@ impl Libraries {
     pub const NEWEST: Self = Self {
         logits: Logits::Upcast,
         reentrant: false,
+        checkpoint_calls_wrapper: false,
         looped_experts: false,
         mistral_repeats_keys: false,
         bigcode_keeps_caches: false,

@@ -5,8 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::fsdp2::MixedPrecision;
-use super::{Role, World, Wrapper};
-use crate::scenario::Wrap;
+use super::{Role, World, Wrapper, is_accelerate};
+use crate::scenario::{Training, Wrap};
 use crate::tape::{Category, DType, Layout, Param, Scope, Stream, Tape, Tensor};
 
 const UNSHARD: Stream = Stream::side(1);
@@ -21,21 +21,35 @@ pub struct FullyShardedDataParallel(Rc<State>);
 struct State {
     tape: Tape,
     world: World,
+    adapters: bool,
     policy: MixedPrecision,
     modules: RefCell<Vec<Scope>>,
-    handles: RefCell<Vec<Rc<Handle>>>,
-    /// Handles in the order in which forward left them.
+    units: RefCell<Vec<Rc<Unit>>>,
+    /// Units in the order in which forward left them.
     order: RefCell<Vec<usize>>,
     syncs: Cell<bool>,
     depth: Cell<u32>,
 }
 
-/// `FlatParamHandle`.
+/// A module that is gathered at once.
 #[derive(Debug)]
-struct Handle {
+struct Unit {
     scope: Scope,
     is_root: bool,
     reshards: bool,
+    handles: Vec<Handle>,
+    /// Backward has not come past it.
+    waiting: Cell<bool>,
+    /// It ran with a graph, so that backward will ask for it (`_needs_pre_backward_unshard`).
+    expected: Cell<bool>,
+    /// Inputs that are leaves, with their gradients: the hook that frees what is frozen is on the nodes that accumulate these
+    /// (`_register_post_backward_reshard_only_hook`), and is kept until backward has ended.
+    hooked: RefCell<Vec<Rc<Param>>>,
+}
+
+/// `FlatParamHandle`.
+#[derive(Debug)]
+struct Handle {
     /// The model's parameters, and the part of each that lies in this rank's chunk.
     params: Vec<(Rc<Param>, Rc<Param>)>,
     /// Elements of the chunk.
@@ -49,17 +63,17 @@ struct Handle {
     accumulated: RefCell<Option<Tensor>>,
     /// The reduced gradient, which outlives the step (`_saved_grad_shard`).
     saved: RefCell<Option<Tensor>>,
-    waiting: Cell<bool>,
 }
 
 impl FullyShardedDataParallel {
-    pub fn new(tape: &Tape, world: World) -> Self {
+    pub fn new(tape: &Tape, world: World, training: &Training) -> Self {
         Self(Rc::new(State {
             tape: tape.clone(),
+            adapters: training.lora.is_some(),
             world,
             policy: MixedPrecision::of(&world),
             modules: RefCell::default(),
-            handles: RefCell::default(),
+            units: RefCell::default(),
             order: RefCell::default(),
             syncs: Cell::new(true),
             depth: Cell::new(0),
@@ -80,6 +94,10 @@ impl Wrapper for FullyShardedDataParallel {
         false
     }
 
+    fn runs_in_checkpoints(&self) -> bool {
+        true
+    }
+
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
         let fsdp = &self.0;
         let mut after: Vec<Rc<Param>> = state
@@ -93,20 +111,20 @@ impl Wrapper for FullyShardedDataParallel {
                 .filter(|param| !param.is_buffer())
                 .cloned()
                 .collect();
-            let mut handles = Vec::new();
+            let mut units = Vec::new();
             for &scope in fsdp.modules.borrow().iter() {
                 let (mine, others) = rest
                     .into_iter()
                     .partition(|param| tape.is_inside(param.scope, scope));
                 rest = others;
-                handles.push(fsdp.flatten(scope, false, mine));
+                units.push(fsdp.unit(scope, false, mine));
             }
-            handles.insert(0, fsdp.flatten(Scope::default(), true, rest));
-            for handle in &handles {
+            units.insert(0, fsdp.unit(Scope::default(), true, rest));
+            let handles = units.iter().flat_map(|unit: &Unit| &unit.handles);
+            for handle in handles {
                 after.extend(handle.params.iter().map(|(_, shard)| shard.clone()));
             }
-            fsdp.handles
-                .replace(handles.into_iter().map(Rc::new).collect());
+            fsdp.units.replace(units.into_iter().map(Rc::new).collect());
         });
         after
     }
@@ -136,16 +154,16 @@ impl Wrapper for FullyShardedDataParallel {
             }
             return deeper(given);
         }
-        let handles = fsdp.handles.borrow();
-        let at = handles.iter().position(|handle| handle.scope == scope);
-        let found = at.and_then(|at| Some((at, handles.get(at)?.clone())));
-        drop(handles);
-        let Some((at, handle)) = found else {
+        let units = fsdp.units.borrow();
+        let at = units.iter().position(|unit| unit.scope == scope);
+        let found = at.and_then(|at| Some((at, units.get(at)?.clone())));
+        drop(units);
+        let Some((at, unit)) = found else {
             return run(given);
         };
-        let given = fsdp.pre_forward(&handle, given);
+        let given = fsdp.pre_forward(&unit, given);
         let outputs = deeper(given);
-        fsdp.post_forward(at, &handle, outputs)
+        fsdp.post_forward(at, &unit, outputs)
     }
 
     fn before_pass(&self, last: bool) {
@@ -153,26 +171,54 @@ impl Wrapper for FullyShardedDataParallel {
     }
 
     fn after_backward(&self) {
-        let handles = self.0.handles.borrow().clone();
-        for handle in handles {
-            if handle.waiting.get() {
-                self.0.post_backward(&handle);
+        let units = self.0.units.borrow().clone();
+        for unit in units {
+            if unit.waiting.get() {
+                self.0.post_backward(&unit);
             }
+            unit.hooked.take();
         }
         self.0.order.borrow_mut().clear();
     }
 }
 
 impl State {
+    /// A module's flat parameter. PEFT's `fsdp_auto_wrap_policy`, which transformers' trainers set, wraps adapters apart from what
+    /// they adapt; here a layer's are gathered as one.
+    fn unit(&self, scope: Scope, is_root: bool, params: Vec<Rc<Param>>) -> Unit {
+        let adapters = self.adapters && is_accelerate(self.world.trainer);
+        let (apart, rest) = params
+            .into_iter()
+            .partition(|param| adapters && param.trainable);
+        let parts = [rest, apart].into_iter();
+        let parts = parts.filter(|params: &Vec<_>| !params.is_empty());
+        Unit {
+            scope,
+            is_root,
+            reshards: self.world.parallel.reshard && !is_root,
+            handles: parts.map(|params| self.flatten(params)).collect(),
+            waiting: Cell::new(false),
+            expected: Cell::new(false),
+            hooked: RefCell::default(),
+        }
+    }
+
     /// Parameters are joined in one, of which this rank's chunk is kept.
-    fn flatten(&self, scope: Scope, is_root: bool, params: Vec<Rc<Param>>) -> Handle {
+    fn flatten(&self, params: Vec<Rc<Param>>) -> Handle {
         let tape = &self.tape;
-        let parallel = &self.world.parallel;
         let ranks = u64::from(self.world.mesh.shard).max(1);
         let rank = u64::from(self.world.rank.shard);
-        let loaded = params
+        let given = params
             .first()
             .map_or(DType::F32, |param| param.data.dtype());
+        // accelerate keeps what is trained in fp32 where it computes in a half type (`prepare_model`).
+        let upcasts = self.policy.param.is_some() && is_accelerate(self.world.trainer);
+        let trained = params.iter().any(|param| param.trainable);
+        let loaded = if upcasts && trained && given.is_floating() {
+            DType::F32
+        } else {
+            given
+        };
         let sizes = params.iter().map(|param| param.data.numel());
         let numel = sizes.fold(0, u64::saturating_add);
         let chunk = numel.div_ceil(ranks);
@@ -194,18 +240,19 @@ impl State {
             (param, shard)
         });
         Handle {
-            scope,
-            is_root,
-            reshards: parallel.reshard && !is_root,
             params: params.collect(),
             chunk,
             loaded,
-            computed: self.policy.param.unwrap_or(loaded),
+            // Weights in bytes are gathered as they are.
+            computed: self
+                .policy
+                .param
+                .filter(|_| loaded.is_floating())
+                .unwrap_or(loaded),
             _local: local,
             unsharded: RefCell::default(),
             accumulated: RefCell::default(),
             saved: RefCell::default(),
-            waiting: Cell::new(false),
         }
     }
 
@@ -235,9 +282,16 @@ impl State {
         drop(low);
     }
 
-    fn pre_forward(self: &Rc<Self>, handle: &Rc<Handle>, given: Vec<Tensor>) -> Vec<Tensor> {
-        if handle.is_root {
-            for handle in self.handles.borrow().iter() {
+    fn unshard_unit(&self, unit: &Unit) {
+        for handle in &unit.handles {
+            self.unshard(handle);
+        }
+    }
+
+    fn pre_forward(self: &Rc<Self>, unit: &Rc<Unit>, given: Vec<Tensor>) -> Vec<Tensor> {
+        if unit.is_root {
+            let units = self.units.borrow();
+            for handle in units.iter().flat_map(|unit| &unit.handles) {
                 handle.saved.take();
             }
         }
@@ -245,56 +299,73 @@ impl State {
             .into_iter()
             .map(|input| match self.policy.param {
                 // `cast_root_forward_inputs` alone is on by default.
-                Some(dtype) if handle.is_root && input.dtype().is_floating() => input.to(dtype),
+                Some(dtype) if unit.is_root && input.dtype().is_floating() => input.to(dtype),
                 _ => input,
             })
             .collect();
-        self.unshard(handle);
-        handle.waiting.set(true);
+        self.unshard_unit(unit);
+        unit.waiting.set(true);
         if !self.tape.grad_enabled() || !given.iter().any(Tensor::requires_grad) {
             return given;
         }
-        let (this, handle) = (self.clone(), handle.clone());
-        Tensor::hooked(given, move || this.post_backward(&handle))
+        if unit.is_frozen() {
+            let leaves = given.iter().filter_map(Tensor::leaf_param);
+            unit.hooked.borrow_mut().extend(leaves);
+        }
+        let (this, unit) = (self.clone(), unit.clone());
+        Tensor::hooked(given, move || this.post_backward(&unit))
     }
 
     fn post_forward(
         self: &Rc<Self>,
         at: usize,
-        handle: &Rc<Handle>,
+        unit: &Rc<Unit>,
         outputs: Vec<Tensor>,
     ) -> Vec<Tensor> {
-        if handle.reshards {
-            handle.unsharded.take();
+        if unit.reshards {
+            unit.reshard();
         }
-        self.order.borrow_mut().push(at);
+        // Its place is that of its first run.
+        let mut order = self.order.borrow_mut();
+        if !order.contains(&at) {
+            order.push(at);
+        }
+        drop(order);
+        unit.expected.set(outputs.iter().any(Tensor::requires_grad));
         let outputs = outputs.into_iter().flat_map(|output| {
             if !output.requires_grad() {
                 return vec![output];
             }
-            let (this, handle) = (self.clone(), handle.clone());
-            Tensor::hooked(vec![output], move || this.pre_backward(at, &handle))
+            let (this, unit) = (self.clone(), unit.clone());
+            Tensor::hooked(vec![output], move || this.pre_backward(at, &unit))
         });
         outputs.collect()
     }
 
     /// The flat parameter is gathered again, and that of the module before it ahead (`BackwardPrefetch.BACKWARD_PRE`).
-    fn pre_backward(&self, at: usize, handle: &Handle) {
-        self.unshard(handle);
+    fn pre_backward(&self, at: usize, unit: &Unit) {
+        self.unshard_unit(unit);
         let order = self.order.borrow();
         let place = order.iter().rposition(|other| *other == at);
         let before = place.and_then(|place| place.checked_sub(1));
         let target = before.and_then(|place| order.get(place).copied());
-        let target = target.and_then(|at| self.handles.borrow().get(at).cloned());
+        let target = target.and_then(|at| self.units.borrow().get(at).cloned());
         drop(order);
-        if let Some(target) = target.filter(|target| target.waiting.get()) {
-            self.unshard(&target);
+        if let Some(target) = target.filter(|target| target.waiting.get() && target.expected.get())
+        {
+            self.unshard_unit(&target);
         }
     }
 
     /// The gradients of the parameters' views are joined in that of the flat parameter, which is reduced.
-    fn post_backward(&self, handle: &Handle) {
-        handle.waiting.set(false);
+    fn post_backward(&self, unit: &Unit) {
+        unit.waiting.set(false);
+        for handle in &unit.handles {
+            self.reduce(handle);
+        }
+    }
+
+    fn reduce(&self, handle: &Handle) {
         let tape = &self.tape;
         let mut gradients: Vec<Tensor> = Vec::new();
         gradients.extend(
@@ -338,5 +409,19 @@ impl State {
             handle.saved.replace(Some(sum));
         });
         drop(gradient);
+    }
+}
+
+impl Unit {
+    /// Whether the module's own parameters are not trained; adapters in it are units of their own.
+    fn is_frozen(&self) -> bool {
+        let own = self.handles.first();
+        own.is_some_and(|own| own.params.iter().all(|(param, _)| !param.trainable))
+    }
+
+    fn reshard(&self) {
+        for handle in &self.handles {
+            handle.unsharded.take();
+        }
     }
 }

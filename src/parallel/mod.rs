@@ -137,7 +137,7 @@ impl World {
         }
         match self.parallel.strategy {
             None | Ddp => Rc::new(Unwrapped),
-            Fsdp1 => Rc::new(FullyShardedDataParallel::new(tape, self)),
+            Fsdp1 => Rc::new(FullyShardedDataParallel::new(tape, self, training)),
             Fsdp2 | Hsdp => Rc::new(FullyShard::new(tape, self, training)),
             Zero1 => Rc::new(ZeroOptimizer::new(tape, self, 1)),
             Zero2 => Rc::new(ZeroOptimizer::new(tape, self, 2)),

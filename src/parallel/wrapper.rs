@@ -45,6 +45,11 @@ pub trait Wrapper: fmt::Debug {
         run(given)
     }
 
+    /// Whether a checkpoint around the call of a module, and not in it, runs the wrapper again too.
+    fn runs_in_checkpoints(&self) -> bool {
+        false
+    }
+
     /// Forward code takes a parameter of the module that it is in.
     fn uses(&self, _param: &Param) {}
 

@@ -338,7 +338,8 @@ impl Tape {
                     tape.backward_from(&outputs, &incoming);
                     outputs
                 });
-                let gradients = leaves.iter().map(|(leaf, _)| leaf.grad.take());
+                // Handles on `input.grad`: whoever holds on to an input keeps its gradient too.
+                let gradients = leaves.iter().map(|(leaf, _)| leaf.grad.borrow().clone());
                 let gradients = gradients.inspect(|g| {
                     if let Some(g) = g {
                         g.set_category(Category::BackwardTemporaries);

@@ -158,16 +158,22 @@ impl Cx {
 
     /// Runs this module as an item of a list of layers.
     fn as_layer(&self, index: usize, state: Vec<Tensor>, layer: Rc<Layer>) -> Vec<Tensor> {
-        let run = |state: Vec<Tensor>| {
-            let layer = layer.clone();
-            let body = move |cx: &Self, state: Vec<Tensor>| match cx.env.training.compile {
-                Compile::Layers => cx.tape.compiled(&|| layer(cx, &state)),
-                Compile::Nothing | Compile::Model | Compile::ModelAgain => layer(cx, &state),
-            };
-            self.block(Region::Layer(index), state, body)
+        let wrapper = &self.env.wrapper;
+        let libraries = &self.env.libraries;
+        let body = move |cx: &Self, state: Vec<Tensor>| match cx.env.training.compile {
+            Compile::Layers => cx.tape.compiled(&|| layer(cx, &state)),
+            Compile::Nothing | Compile::Model | Compile::ModelAgain => layer(cx, &state),
         };
-        self.env
-            .wrapper
-            .module(Role::Layer, self.scope, state, &run)
+        let region = Region::Layer(index);
+        if libraries.checkpoint_calls_wrapper && wrapper.runs_in_checkpoints() {
+            let wrapped = move |cx: &Self, state: Vec<Tensor>| {
+                let run = |state: Vec<Tensor>| body(cx, state);
+                cx.env.wrapper.module(Role::Layer, cx.scope, state, &run)
+            };
+            return self.block(region, state, wrapped);
+        }
+        let body: Rc<super::checkpoint::Body> = Rc::new(body);
+        let run = |state: Vec<Tensor>| self.shared_block(region, state, body.clone());
+        wrapper.module(Role::Layer, self.scope, state, &run)
     }
 }

@@ -281,6 +281,11 @@ impl Tensor {
         self
     }
 
+    /// The leaf of the graph that this tensor is, with its gradient once there is one; `None` of an operation's output.
+    pub fn leaf_param(&self) -> Option<Rc<Param>> {
+        self.leaf()?.param()
+    }
+
     /// Saves this tensor for backward through the active saved-tensor hooks.
     pub fn save(&self) -> Saved {
         self.core().pack(self)

@@ -120,7 +120,9 @@ pub(super) fn amend(record: &Value, training: &mut Training) {
     training.keep_outputs = true;
     if early(record) {
         // The longest sample comes first, and only once: one micro-batch shows the peak.
-        training.accumulation = 1;
+        // Over several GPUs whole gradients are kept from one to the next.
+        let alone = record["n_gpus"].as_u64() == Some(1);
+        training.accumulation = if alone { 1 } else { 2 };
     }
     if let Some(lora) = &mut training.lora {
         // `lora_dropout` of finetune/lora.py and of the files of config_hub.

@@ -1,5 +1,6 @@
 //! Records of peaks that others measured on real GPUs and published: a run in words, and one number in a named metric.
 
+mod job;
 mod litgpt;
 mod sources;
 mod vision;
@@ -12,9 +13,8 @@ use crate::allocator::Settings;
 use crate::catalog::{self, ModelEntry};
 use crate::estimate::{Doubts, Peaks, software};
 use crate::nets::{self, Net, Sizes};
-use crate::parallel::World;
 use crate::scenario::{
-    Attention, Checkpointing, Data, Kernels, LossKernel, Parallelism, Quantization, Training,
+    Attention, Checkpointing, Compile, Data, Kernels, LossKernel, Precision, Quantization, Training,
 };
 use crate::step;
 use crate::tape::Machine;
@@ -112,7 +112,11 @@ fn doubts(record: &Value) -> Doubts {
 /// Predicts from the description of a run.
 fn predict(record: &Value) -> Result<u64, String> {
     let counts = counts(&text(record, "metric"))?;
-    let peaks = Peaks::replayed(&run(record)?.trace, &Settings::default());
+    let settings = Settings {
+        expandable_segments: sources::expandable_segments(record),
+        ..Settings::default()
+    };
+    let peaks = Peaks::replayed(&run(record)?.trace, &settings);
     let allocated = peaks.highest().map_or(0, |peak| peak.bytes);
     Ok(match counts {
         Counts::Allocated => allocated,
@@ -123,14 +127,7 @@ fn predict(record: &Value) -> Result<u64, String> {
 
 /// Runs the described training step.
 pub fn run(record: &Value) -> Result<step::Run, String> {
-    let world = match record["n_gpus"].as_u64() {
-        Some(1) => World::ALONE,
-        Some(n) if text(record, "parallelism").starts_with("ddp") => {
-            World::of(Parallelism::Ddp, u32::try_from(n).unwrap_or(u32::MAX))
-        }
-        Some(n) => return Err(format!("{n} GPUs other than with DDP are not modelled")),
-        None => return Err("the record does not say how many GPUs it ran on".into()),
-    };
+    let world = job::world(record)?;
     if record["compile"].as_bool() == Some(true) && text(record, "framework").contains("torchtune")
     {
         // Its `compile=True` compiles every layer and the loss.
@@ -244,7 +241,12 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
     }
     if let Some(entry) = listed(&lower) {
         let sizes = Sizes::from_entry(entry);
-        return built(entry.arch, &sizes);
+        let is_titan = text(record, "framework").starts_with("torchtitan");
+        let architecture = match entry.arch {
+            "llama" if is_titan => "torchtitan_llama3",
+            other => other,
+        };
+        return built(architecture, &sizes);
     }
     // Not listed, but a known family whose sizes the record gives.
     let family = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2"]
@@ -306,7 +308,12 @@ fn listed(name: &str) -> Option<&'static ModelEntry> {
 
 fn training(record: &Value) -> Result<Training, String> {
     let task = text(record, "task");
-    let precision = precision(&text(record, "precision"))?;
+    let sharded = text(record, "parallelism").contains("deepspeed");
+    let precision = match precision(&text(record, "precision"))? {
+        // DeepSpeed casts the model itself.
+        Precision::AmpFp16 if sharded => Precision::Fp16,
+        other => other,
+    };
     let low_rank = adapters(record["task"].as_str().unwrap_or_default())?;
     let checkpoints = text(record, "activation_checkpointing");
     let optimizer_text = text(record, "optimizer");
@@ -328,10 +335,22 @@ fn training(record: &Value) -> Result<Training, String> {
             Attention::Sdpa
         },
         checkpointing: match checkpoints.as_str() {
-            "none" | "" => Checkpointing::None,
-            "selective" => Checkpointing::KeepHalf,
+            // Its presets differ in this.
+            "" if framework.starts_with("torchtitan") => {
+                return Err("the record does not say what is checkpointed".into());
+            }
+            "" => Checkpointing::None,
+            none if none.starts_with("none") => Checkpointing::None,
+            "selective" | "selective (op)" => Checkpointing::KeepHalf,
             full if full.starts_with("full") => Checkpointing::Layers,
             other => return Err(format!("checkpointing `{other}` is not modelled")),
+        },
+        compile: if record["compile"].as_bool() == Some(true) && framework.starts_with("torchtitan")
+        {
+            // `apply_compile` of torchtitan compiles each block.
+            Compile::Layers
+        } else {
+            Compile::Nothing
         },
         accumulation: record["grad_accum"].as_u64().unwrap_or(1).max(1),
         loss: loss(&loss_text),
@@ -367,14 +386,43 @@ fn training(record: &Value) -> Result<Training, String> {
 }
 
 fn loss(text: &str) -> LossKernel {
-    if text.contains("liger fused linear") {
+    if text.contains("liger fused linear") || text.contains("fusedlinearcrossentropy") {
         LossKernel::LigerLinear
-    } else if text.contains("chunkedoutput") {
+    } else if text.contains("chunkedoutput") || text.contains("chunked ce") {
         // torchtune: the head makes all logits, the loss goes through eight chunks of them.
         LossKernel::ChunkedLoss
     } else if text.contains("triton cross-entropy") {
         LossKernel::Liger
     } else {
         LossKernel::Library
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record of Mistral-7B in fms-acceleration's benchmarks, packed to 4096 tokens, is predicted within 0.1 %.
+    #[track_caller]
+    fn check(task: &str, precision: &str, [gpus, micro_batch]: [u64; 2], gib: f64) {
+        let record = serde_json::json!({
+            "framework": "fms-hf-tuning, transformers 4.48, torch 2.4, peft 0.13",
+            "model": "mistralai/Mistral-7B-v0.1", "gpu": "A100", "n_gpus": gpus,
+            "parallelism": format!("FSDP1 FULL_SHARD x{gpus}"), "task": task, "precision": precision,
+            "optimizer": "adamw_torch", "activation_checkpointing": "full", "micro_batch": micro_batch, "seq_len": 4096,
+            "metric": "max_allocated", "measured_gib": gib,
+        });
+        let predicted = predict(&record).unwrap() as f64 / GIB;
+        assert!((predicted / gib - 1.0).abs() < 0.001, "{predicted} {gib}");
+    }
+
+    #[test]
+    fn fsdp1_of_accelerate_needs_what_was_measured() {
+        let lora = "lora r=16 alpha=16 dropout=0.1 targets=q_proj k_proj v_proj o_proj";
+        // scripts/benchmarks/refs/a100_80gb.csv and a100_80gb_liger.csv: frozen units keep their inputs and gradients,
+        check(lora, "bfloat16 weights, no autocast", [2, 4], 20.4517);
+        // and what is trained under autocast is kept in fp32.
+        let autocast = "bfloat16 weights + bf16 autocast";
+        check("full finetune", autocast, [2, 4], 67.4602);
     }
 }

@@ -50,6 +50,13 @@ pub(super) fn stack(record: &Value) -> Stack {
     stack
 }
 
+/// Whether a record's script asked for segments that grow: torchtitan's run_train.sh does. Its tables of many GPUs were run with
+/// multinode_trainer.slurm, which does not.
+pub(super) fn expandable_segments(record: &Value) -> bool {
+    let framework = text(record, "framework");
+    framework.starts_with("torchtitan") && !framework.contains("torchtitan@9dec370")
+}
+
 /// The major and minor number after a name.
 fn after(text: &str, name: &str) -> Option<(u8, u8)> {
     let (_, rest) = text.split_once(name)?;

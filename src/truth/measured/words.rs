@@ -12,7 +12,12 @@ pub(super) fn precision(text: &str) -> Result<Precision, String> {
         // The same bytes in either half precision.
         _ if text.starts_with("float16 weights + fp16 autocast") => Precision::AmpBf16OnBf16,
         _ if text.starts_with("float16 weights") => Precision::Fp16,
-        _ if text.starts_with("bf16 amp") || text.starts_with("bf16 autocast") => {
+        _ if text.starts_with("bf16 amp")
+            || text.starts_with("bf16 autocast")
+            // Sharded in fp32 and computed in bf16, as autocast would.
+            || text.contains("fp32 params")
+            || text.contains("fp32 sharded params") =>
+        {
             Precision::AmpBf16
         }
         _ if text.starts_with("fp16 amp")
