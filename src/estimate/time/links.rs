@@ -1,7 +1,9 @@
 //! What GPUs send each other in a step, and how long the links between them take for it.
 
 use crate::catalog::{Rate, Speeds, reached};
-use crate::scenario::{Case, Checkpointing, Parallelism, Precision, Scenario, Schedule};
+use crate::scenario::{
+    Case, Checkpointing, Parallelism, Precision, Scenario, Schedule, Toggle, Trainer,
+};
 use crate::step::Run;
 
 /// Seconds that a step's collectives take at the best, the expected and the worst speed, by what can go on beside them.
@@ -80,16 +82,37 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
                 elements => elements as f64,
             };
             let bucket = bucket.min(trained) * weight;
-            sending.beside_backward = over(shards, trained * weight, bucket);
-            sending.alone = over(shards, trained * weight, bucket);
+            let gathered = over(shards, trained * weight, bucket);
+            if scenario.stack.trainer == Trainer::Megatron {
+                // Its distributed optimizer scatters what it reduces.
+                sending.beside_backward = over(shards, trained * weight, bucket);
+                sending.alone = gathered;
+            } else {
+                // DeepSpeed gives buckets to all (`allreduce_and_scatter`): stage 2 after every backward, as each rank keeps its
+                // part of the gradients alone; and waits for each bucket unless told not to (`overlap_comm_valid`).
+                let reduces = match scenario.parallel.strategy {
+                    Parallelism::Zero2 => passes,
+                    _ => 1.0,
+                };
+                let reduced = over(shards, reduces * 2.0 * trained * weight, bucket);
+                let overlaps = scenario.parallel.zero_overlap == Toggle::On;
+                if overlaps && reduces > 1.0 {
+                    sending.beside_passes = reduced;
+                    sending.alone = gathered;
+                } else if overlaps {
+                    sending.beside_backward = reduced;
+                    sending.alone = gathered;
+                } else {
+                    sending.alone = sum(reduced, gathered);
+                }
+            }
         }
         Parallelism::Fsdp1 | Parallelism::Fsdp2 | Parallelism::Hsdp | Parallelism::Zero3 => {
             let gathers = if scenario.parallel.reshard { 2.0 } else { 1.0 };
-            let reduces = if scenario.parallel.sync_each {
-                passes
-            } else {
-                1.0
-            };
+            // Stage 3 has no room for whole gradients between micro-batches (`reduce_and_partition_ipg_grads`).
+            let each_pass =
+                scenario.parallel.sync_each || scenario.parallel.strategy == Parallelism::Zero3;
+            let reduces = if each_pass { passes } else { 1.0 };
             // A layer is gathered at a time, and so are its gradients reduced.
             let (layer, of_layer) = (
                 all * weight / layers_of_all,
@@ -225,6 +248,15 @@ mod tests {
             "gpus=16 nodes=2 par=ddp bucket=100",
         );
         check("gpus=1", "gpus=2 par=none tp=2");
+        // DeepSpeed reduces whole gradients at the end of a step, parts of them after every micro-batch.
+        check(
+            "gpus=8 nodes=8 par=zero2 accum=8",
+            "gpus=8 nodes=8 par=zero1 accum=8",
+        );
+        check(
+            "gpus=8 nodes=8 par=zero2 accum=8",
+            "gpus=8 nodes=8 par=zero2 accum=8 zero_overlap=on",
+        );
         // More stages on each GPU make the bubble smaller.
         check(
             "gpus=4 par=ddp pp=4 accum=4",
