@@ -134,7 +134,8 @@ fn fewest(
         base.training.checkpointing = Checkpointing::Layers;
         let mut search = Search::of(allowance);
         for mesh in meshes(&base) {
-            for strategy in strategies(&base, &mesh) {
+            // The first divides most: where it needs too much, so do the others.
+            for strategy in strategies(&base, &mesh).into_iter().take(1) {
                 let Some(small) =
                     arranged(&base, &mesh, strategy).and_then(|layout| batched(&layout, 1))
                 else {
@@ -212,14 +213,18 @@ fn meshes(base: &Scenario) -> Vec<Degrees> {
     all
 }
 
-/// What can divide the copies of the model.
+/// What can divide the copies of the model, the one that needs the least memory first.
 fn strategies(base: &Scenario, degrees: &Degrees) -> Vec<(Parallelism, bool)> {
     let shared = degrees.tp * degrees.pp * degrees.cp;
     let copies = base.hardware.gpus / shared.max(1);
     if copies.saturating_mul(degrees.cp) < 2 {
         return vec![(Parallelism::Ddp, true)];
     }
-    let mut all = vec![(Parallelism::Fsdp2, true), (Parallelism::Fsdp2, false)];
+    let mut all = vec![(Parallelism::Fsdp2, true)];
+    if degrees.pp == 1 {
+        // A pipeline's stages stay gathered from the first pass to the last, whatever is asked for.
+        all.push((Parallelism::Fsdp2, false));
+    }
     if base.hardware.nodes > 1 && copies.is_multiple_of(base.hardware.nodes) {
         all.push((Parallelism::Hsdp, true));
     }
@@ -266,6 +271,9 @@ fn batched(scenario: &Scenario, micro_batch: u64) -> Option<Scenario> {
     (enough && each.is_multiple_of(micro_batch)).then_some(changed)
 }
 
+/// Micro-batches that are tried: as many powers of two.
+const SIZES: u32 = 6;
+
 #[derive(Debug)]
 struct Search {
     allowance: Bytes,
@@ -298,30 +306,39 @@ impl Search {
 
     /// Every run with these degrees that may fit.
     fn follow(&mut self, base: &Scenario, degrees: &Degrees) -> Result<(), Unsupported> {
+        // Sizes of micro-batches, with and without checkpoints, that may fit: what needs too much where most is divided needs
+        // too much everywhere.
+        let mut sizes = [SIZES; 2];
         for strategy in strategies(base, degrees) {
             let Some(mut layout) = arranged(base, degrees, strategy) else {
                 self.left_out += 1;
                 continue;
             };
-            // Where not even this fits, nothing that keeps more does.
-            layout.training.checkpointing = Checkpointing::Layers;
-            if self.micro_batches(&layout)? {
-                layout.training.checkpointing = Checkpointing::None;
-                self.micro_batches(&layout)?;
+            let modes = [Checkpointing::Layers, Checkpointing::None];
+            for (mode, sizes) in modes.into_iter().zip(&mut sizes) {
+                layout.training.checkpointing = mode;
+                let fitted = self.micro_batches(&layout, sizes)?;
+                if !fitted {
+                    // Where not even this fits, nothing that keeps more does.
+                    break;
+                }
             }
         }
         Ok(())
     }
 
-    /// Micro-batches from one upwards, as long as they fit: whether one does.
-    fn micro_batches(&mut self, layout: &Scenario) -> Result<bool, Unsupported> {
-        const LARGEST: u32 = 6;
+    /// Micro-batches from one upwards, as long as they fit: whether one does. Those that need too much are taken off `sizes`.
+    fn micro_batches(&mut self, layout: &Scenario, sizes: &mut u32) -> Result<bool, Unsupported> {
         let mut fits = false;
-        for size in (0..LARGEST).map(|exponent| 1 << exponent) {
-            let Some(run) = batched(layout, size) else {
+        for exponent in 0..*sizes {
+            let Some(run) = batched(layout, 1 << exponent) else {
                 continue;
             };
+            let too_large = self.too_large;
             let Some(point) = self.run(run)? else {
+                if self.too_large > too_large {
+                    *sizes = exponent;
+                }
                 break;
             };
             fits = true;
