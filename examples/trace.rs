@@ -1,15 +1,16 @@
 //! Prints every allocation event of a recorded case's predicted run, to be held against a real allocator's:
-//! `cargo run --example trace -- FILE.jsonl CASE-ID [STEP]`. For work on the engine.
+//! `cargo run --example trace -- FILE.jsonl CASE-ID [STEP] [RECORDED.json]`. For work on the engine.
 #![allow(clippy::print_stdout, clippy::unwrap_used)]
 
 use headroom::estimate::Expansion;
+use headroom::nets::graph;
 use headroom::tape::rounded;
 use headroom::truth;
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
     let [_, file, id, rest @ ..] = &args[..] else {
-        println!("usage: trace FILE.jsonl CASE-ID [STEP]");
+        println!("usage: trace FILE.jsonl CASE-ID [STEP] [RECORDED.json]");
         return;
     };
     let step: u32 = rest.first().and_then(|text| text.parse().ok()).unwrap_or(1);
@@ -19,7 +20,13 @@ fn main() {
         .find(|line| line.contains(&format!("\"id\":\"{id}\"")))
         .unwrap_or(&text);
     let record: serde_json::Value = serde_json::from_str(line).unwrap();
-    let run = truth::run_record(&record).unwrap();
+    let run = match rest.get(1) {
+        Some(model) => {
+            let text = std::fs::read_to_string(model).unwrap();
+            truth::run_recorded(&record, graph::read(&text).unwrap().into()).unwrap()
+        }
+        None => truth::run_record(&record).unwrap(),
+    };
     let trace = &run.trace;
     let expansion = Expansion::new(trace);
     let mut live: u64 = 0;

@@ -60,6 +60,35 @@ pub(super) struct Reduction {
     /// Every dimension is reduced, so that the kernel sees one.
     pub flat: bool,
     pub dtype: DType,
+    pub carries: Carries,
+}
+
+/// What a thread of a reduction carries along.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Carries {
+    /// One value of the type that sums are taken in.
+    Value,
+    /// `WelfordData` of aten/src/ATen/native/SharedReduceOps.h: a mean, a sum of squares and two counts.
+    Moments,
+}
+
+impl Carries {
+    fn bytes(self, dtype: DType) -> u64 {
+        let value = dtype.accumulate().bytes();
+        match self {
+            Self::Value => value,
+            // The second count is a value; the first, of 32 bits, is padded to one.
+            Self::Moments => 4 * value,
+        }
+    }
+
+    /// Values that a thread reads at once (`vt0`, which `std_var_kernel` of ReduceMomentKernel.cu sets).
+    fn reads(self) -> u64 {
+        match self {
+            Self::Value => 4,
+            Self::Moments => 2,
+        }
+    }
 }
 
 impl Reduction {
@@ -98,6 +127,7 @@ impl Reduction {
             innermost,
             flat,
             dtype,
+            carries,
         } = self;
         if outputs == 0 || inputs_per_output == 0 {
             return None;
@@ -109,7 +139,7 @@ impl Reduction {
         };
         let mut output_vector = 1;
         if innermost && dim0 > 128 && flat {
-            dim0 /= 4;
+            dim0 /= carries.reads();
         } else if !innermost {
             output_vector = [4, 2, 1]
                 .into_iter()
@@ -152,9 +182,8 @@ impl Reduction {
         if blocks <= 1 {
             return None;
         }
-        let mut buffer = dtype
-            .accumulate()
-            .bytes()
+        let mut buffer = carries
+            .bytes(dtype)
             .saturating_mul(outputs)
             .saturating_mul(blocks);
         if !innermost {
@@ -174,12 +203,23 @@ mod tests {
 
     #[track_caller]
     fn check(outputs: u64, inputs_per_output: u64, expected: Option<(u64, u64)>) {
+        check_carrying(Carries::Value, outputs, inputs_per_output, expected);
+    }
+
+    #[track_caller]
+    fn check_carrying(
+        carries: Carries,
+        outputs: u64,
+        inputs_per_output: u64,
+        expected: Option<(u64, u64)>,
+    ) {
         let reduction = Reduction {
             outputs,
             inputs_per_output,
             innermost: false,
             flat: false,
             dtype: DType::BF16,
+            carries,
         };
         assert_eq!(reduction.shared_memory(Machine::default()), expected);
     }
@@ -192,5 +232,12 @@ mod tests {
         check(3072, 8192, Some((113_246_208, 96)));
         check(2048, 1024, Some((16_777_216, 64)));
         check(2048, 512, None);
+    }
+
+    #[test]
+    fn moments_of_channels_that_lie_innermost_take_what_the_kernel_takes() {
+        // Read from the allocator while PyTorch 2.15 normalised 448 series of 126 patches, transposed: 56,448 values for each
+        // of 128 channels.
+        check_carrying(Carries::Moments, 128, 56_448, Some((231_211_008, 4)));
     }
 }

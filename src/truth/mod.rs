@@ -19,7 +19,7 @@ mod world;
 pub use diagnoses::{Diagnoses, are_failures, diagnoses};
 pub use page::{markdown, plot};
 pub use posts::{Posts, are_posts, posts};
-pub use recorded::score_recorded;
+pub use recorded::{run_recorded, score_recorded};
 pub use score::{Report, Row, report};
 pub use simulated::Metric;
 

@@ -39,7 +39,7 @@ fn row(record: &Value, metric: Metric, model: Result<Rc<Graph>, String>) -> Row 
     let id = record["id"].as_str().unwrap_or("?");
     let group = record["precision"].as_str().unwrap_or("none");
     let predicted = model
-        .and_then(|model| run(record, model))
+        .and_then(|model| run_recorded(record, model))
         .and_then(|run| simulated::measured(&run, metric));
     match (predicted, truth(record, metric)) {
         (Err(reason), _) => Row::unsupported(id, group, reason),
@@ -56,7 +56,7 @@ fn truth(record: &Value, metric: Metric) -> Option<u64> {
 }
 
 /// Runs three steps, as the recording of the truth did.
-pub(super) fn run(record: &Value, model: Rc<Graph>) -> Result<step::Run, String> {
+pub fn run_recorded(record: &Value, model: Rc<Graph>) -> Result<step::Run, String> {
     let number = |name: &str| {
         record[name]
             .as_u64()

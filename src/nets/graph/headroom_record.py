@@ -333,6 +333,60 @@ def meta_batch_norm_backward(grad, x, weight, mean, var, save_mean, save_invstd,
     return made if mask[0] else None, channels if mask[1] else None, torch.empty_like(channels) if mask[2] else None
 
 
+def cuda_rms_norm(x, shape, weight=None, eps=None):
+    """`rms_norm_symint`: one kernel where the weight is of the input's type."""
+    last = x.dim() in (4, 5) and not x.is_contiguous() and x.is_contiguous(memory_format=torch.channels_last if x.dim() == 4 else torch.channels_last_3d)
+    if last or weight is not None and weight.dtype != x.dtype:
+        return A.rms_norm.default.decompose(x, shape, weight, eps)
+    return FusedRmsNorm.apply(x, shape, weight, eps)
+
+
+class FusedRmsNorm(torch.autograd.Function):
+    """`_fused_rms_norm`, which decomposes on the meta device."""
+
+    @staticmethod
+    def forward(ctx, x, shape, weight, eps):
+        out, rstd = torch.ops.headroom._fused_rms_norm(x, shape, weight)
+        ctx.save_for_backward(x, rstd, weight)
+        ctx.shape = shape
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, rstd, weight = ctx.saved_tensors
+        first, second = torch.ops.headroom._fused_rms_norm_backward(grad, x, ctx.shape, rstd, weight)
+        asked = ctx.needs_input_grad
+        return first if asked[0] else None, None, second if asked[2] else None, None
+
+
+def meta_rms_norm(x, shape, weight):
+    rows = (*x.shape[: x.dim() - len(shape)], *(1 for _ in shape))
+    wide = torch.float32 if x.dtype in FLOATS else x.dtype
+    return torch.empty_like(x, memory_format=torch.contiguous_format), x.new_empty(rows, dtype=wide)
+
+
+def meta_rms_norm_backward(grad, x, shape, rstd, weight):
+    made = torch.empty_like(x, memory_format=torch.contiguous_format)
+    return made, x.new_empty(()) if weight is None else torch.empty_like(weight)
+
+
+OWN = []
+
+
+def install_rms_norm(library):
+    """Before PyTorch 2.9, CUDA runs what meta does."""
+    if not hasattr(A, "_fused_rms_norm_backward"):
+        return
+    if not OWN and not hasattr(torch.ops.headroom, "_fused_rms_norm"):
+        own = torch.library.Library("headroom", "FRAGMENT")
+        own.define("_fused_rms_norm(Tensor x, int[] shape, Tensor? weight) -> (Tensor, Tensor)")
+        own.define("_fused_rms_norm_backward(Tensor grad, Tensor x, int[] shape, Tensor rstd, Tensor? weight) -> (Tensor, Tensor)")
+        own.impl("_fused_rms_norm", meta_rms_norm, "Meta")
+        own.impl("_fused_rms_norm_backward", meta_rms_norm_backward, "Meta")
+        OWN.append(own)
+    library.impl("rms_norm", cuda_rms_norm, "AutogradMeta")
+
+
 def cuda_lstm_cell(x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
     h, c, _ = A._thnn_fused_lstm_cell(torch.matmul(x, w_ih.t()), torch.matmul(hx[0], w_hh.t()), hx[1], b_ih, b_hh)
     return h, c
@@ -374,6 +428,7 @@ def install_stand_ins(library):
         ("gru_cell", cuda_gru_cell),
     ):
         library.impl(name, body, "AutogradMeta")
+    install_rms_norm(library)
     for name, body in (
         ("_thnn_fused_lstm_cell", meta_lstm_cell),
         ("_thnn_fused_lstm_cell_backward_impl", meta_lstm_cell_backward),
@@ -493,6 +548,7 @@ class Tape(TorchDispatchMode):
         self.events, self.numbers, self.refs = [], {}, {}
         self.count = self.packs = 0
         self.scope, self.quiet = [], False
+        self.backward = False
         self.first = torch.autograd._get_sequence_nr()
 
     # memory
@@ -615,6 +671,12 @@ class Tape(TorchDispatchMode):
     def pack(self, tensor):
         if tensor.device.type != "meta":
             return tensor
+        if self.backward:
+            # A graph inside a node, such as a reentrant checkpoint's: nothing else holds what it saves.
+            quiet, self.quiet = self.quiet, True
+            kept = tensor.detach()
+            self.quiet = quiet
+            return kept
         pack = Pack()
         self.packs += 1
         pack.number = self.packs
@@ -906,7 +968,11 @@ def trace(model, batch, loss, precision):
                     hooks.append(node.register_hook(lambda made, _: tape.events.append(("leaf done",))))
             del node, inner, accumulators
             tape.scope.clear()
+            for parameter in model.parameters():
+                if parameter.requires_grad:
+                    hooks.append(parameter.register_post_accumulate_grad_hook(lambda leaf: tape.events.append(("grad", tape.number(leaf), tape.operand(leaf.grad)))))
             tape.events.append(("backward",))
+            tape.backward = True
             with torch.autograd.set_multithreading_enabled(False):
                 result.backward()
             tape.events.append(("end",))
@@ -1038,19 +1104,24 @@ class Solver:
         return None
 
     def floors(self, values):
+        """Lengths divided and rounded: first down or up, as strides and patches do, then in any way, then with a number added."""
         lengths = [s for _, s in self.points]
         if len(set(lengths)) < 3:
             return None
-        for div in DIVISORS:
-            for add in sorted(range(-min(div, 64), min(div, 64)), key=abs):
+        ends = [(div, add) for div in DIVISORS for add in (0, div - 1)]
+        inner = [(div, add) for div in DIVISORS for add in sorted(range(-min(div, 64), min(div, 64)), key=abs)]
+        for between, parts in ((False, ends), (False, inner), (True, inner)):
+            for div, add in parts:
                 atoms = [(s + add) // div for s in lengths]
                 if len(set(atoms)) < 2 or min(atoms) < 1:
                     continue
                 for i, j in ((0, 1), (1, 1), (0, 2), (1, 2)):
                     column = [b**i * a**j for (b, _), a in zip(self.points, atoms)]
-                    found = fit([column], values)
-                    if found and found[0].denominator == 1:
-                        return [1, [int(found[0]), i, j, add, div]]
+                    if not between:
+                        found = fit([column], values)
+                        if found and found[0].denominator == 1:
+                            return [1, [int(found[0]), i, j, add, div]]
+                        continue
                     found = fit([column, [1] * len(values)], values)
                     if found and all(part.denominator == 1 for part in found) and abs(found[1]) <= 4:
                         return [1, [int(found[0]), i, j, add, div], [int(found[1]), 0, 0, 0, 1]]
@@ -1079,6 +1150,11 @@ def fit(columns, values):
     if any(row[-1] for row in rows[size:]):
         return None
     return [row[-1] for row in rows[:size]]
+
+
+def reach(layout):
+    """The bytes from the first element of a tensor with strides to its last."""
+    return (sum((size - 1) * stride for size, stride in zip(layout[1], layout[2][1])) + 1) * bytes_of(layout[0])
 
 
 def evaluate(expression, b, s):
@@ -1192,7 +1268,9 @@ class Program:
         elif how:
             row.append(list(how[1]))
         whole = [layout[3] for layout in layouts]
-        if any(size is not None for size in whole):
+        if strides and all(layout[2][0] == "strides" and size == reach(layout) for size, layout in zip(whole, layouts)):
+            row.append("reach")
+        elif any(size is not None for size in whole):
             width = [size if size is not None else product(layout[1]) * bytes_of(layout[0]) for size, layout in zip(whole, layouts)]
             while len(row) < 3:
                 row.append(0)
@@ -1270,7 +1348,9 @@ class Program:
         stream.number(count)
         stream.steps(forward)
         for n, (_, _, edges) in enumerate(graph[1]):
-            stream.node(n, edges, kept[n], *programs[n])
+            incoming, steps, outgoing, leaves = programs[n]
+            edges = edges + [("leaf", slot) for slot, _ in leaves]
+            stream.node(n, edges, kept[n], incoming, steps, outgoing + [gradient for _, gradient in leaves])
         stream.value(loss)
         stream.number(graph[2])
         return {
@@ -1281,20 +1361,26 @@ class Program:
         }
 
     def backward(self, rows, start, count):
-        """What each node does: its incoming gradients, its calls, and the gradients it passes on."""
-        programs = [([], [], []) for _ in range(count)]
-        node, made, tail, leaf = None, None, False, False
+        """What each node does: its incoming gradients, its calls, the gradients it passes on, and those it gives to leaves by
+        itself, as a reentrant checkpoint does."""
+        programs = [([], [], [], []) for _ in range(count)]
+        node, made, tail, leaf = None, None, True, False
+        summed = set()
         for row in rows[start:]:
             event, kind = row[0], row[0][0]
             if kind == "node":
                 if event[1] < 0:
-                    leaf = True
+                    leaf |= tail
                     continue
                 leaf, node, tail = False, event[1], False
                 incoming = [-1 if g is None else g[0] for g in event[2]]
-                programs[node] = (incoming, [], [])
+                programs[node] = (incoming, [], [], [])
             elif kind == "leaf done":
-                leaf = True
+                leaf |= tail
+            elif kind == "grad":
+                if not tail and event[1] not in summed:
+                    programs[node][3].append((event[1], self.operand([r[2] for r in row]) + [0]))
+                summed.add(event[1])
             elif node is None or leaf and kind != "made":
                 if kind == "free" and node is not None:
                     programs[node][1].append(event)
@@ -1546,16 +1632,26 @@ class Subject:
         b1, b2, b3 = self.batches()
         lengths = self.lengths(b1)
         groups = []
-        for s in lengths:
+
+        def place(s):
             recording = self.take("fp32", b1, s)
             if not recording:
-                continue
+                return
             for group in groups:
                 if self.take("fp32", b1, group[0]).is_like(recording):
                     group.append(s)
-                    break
-            else:
-                groups.append([s])
+                    return
+            groups.append([s])
+
+        for s in lengths:
+            place(s)
+        # What runs at the greatest length is what runs beyond it.
+        known = sorted(lengths)
+        for more in range(1, 4):
+            last = max((s for group in groups for s in group), default=0)
+            if len(groups) > 1 and [last] in groups:
+                lengths.append(last + more * (known[-1] - known[-2]))
+                place(lengths[-1])
         done = []
         for group in groups:
             solver = None

@@ -63,8 +63,17 @@ impl Recorded {
         };
         let (batch, length) = sizes;
         let fits = |known: &[u64], size: u64| known.len() > 1 || known == [size];
-        let mut suited = self.graph.programs.iter().filter(|program| {
-            program.kind == kind && fits(&program.batches, batch) && fits(&program.lengths, length)
+        let alike = self
+            .graph
+            .programs
+            .iter()
+            .filter(|program| program.kind == kind && fits(&program.batches, batch));
+        // Beyond all lengths that were tried, the operations are those at the last of them.
+        let tried = || alike.clone().flat_map(|program| &program.lengths).copied();
+        let ends = (tried().min()?, tried().max()?);
+        let end = length.clamp(ends.0, ends.1);
+        let mut suited = alike.filter(|program| {
+            fits(&program.lengths, length) && (end == length || program.lengths.contains(&end))
         });
         let recorded = suited
             .clone()

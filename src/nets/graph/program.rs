@@ -150,8 +150,18 @@ pub(super) struct Type {
     pub dtype: DType,
     pub shape: Vec<Size>,
     pub lies: Lies,
-    /// Of its memory, where that is not its elements alone.
-    pub bytes: Option<Size>,
+    /// Of the memory it lies in.
+    pub bytes: Spans,
+}
+
+/// The memory that a tensor lies in.
+#[derive(Debug)]
+pub(super) enum Spans {
+    /// Its elements alone.
+    Elements,
+    /// From its first element to its last, with the gaps that its strides leave.
+    Reach,
+    Bytes(Size),
 }
 
 /// How the elements of a tensor lie.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::program::{Declared, Graph, Lies, Program, RecordedPrecision, Role, Row, Type};
+use super::program::{Declared, Graph, Lies, Program, RecordedPrecision, Role, Row, Spans, Type};
 use super::size::Size;
 use super::stream::{Limits, Stream};
 use crate::document::{Document, json};
@@ -240,8 +240,9 @@ fn looks(row: &Document) -> Option<Type> {
         shape,
         lies,
         bytes: match rest.get(1) {
-            None => None,
-            Some(size) => Some(Size::read(size)?),
+            None => Spans::Elements,
+            Some(Document::Text(word)) if word == "reach" => Spans::Reach,
+            Some(size) => Spans::Bytes(Size::read(size)?),
         },
     })
 }

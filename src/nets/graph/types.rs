@@ -1,6 +1,6 @@
 //! Shapes, layouts and sizes of a program's tensors at one batch and length.
 
-use super::program::{Lies, Program, Type, Value};
+use super::program::{Lies, Program, Spans, Type, Value};
 use crate::tape::ops::Operand;
 use crate::tape::{DType, Dims, Layout};
 
@@ -54,14 +54,27 @@ fn operand(of: &Type, b: u64, s: u64) -> Operand {
         }
     };
     let bytes = match &of.bytes {
-        Some(size) => size.at(b, s),
-        None => layout.numel().saturating_mul(of.dtype.bytes()),
+        Spans::Bytes(size) => size.at(b, s),
+        Spans::Elements => layout.numel().saturating_mul(of.dtype.bytes()),
+        Spans::Reach => reach(&layout).saturating_mul(of.dtype.bytes()),
     };
     Operand {
         layout,
         dtype: of.dtype,
         bytes,
     }
+}
+
+/// The elements from a tensor's first to its last, with those between that are not its own.
+fn reach(layout: &Layout) -> u64 {
+    if layout.numel() == 0 {
+        return 0;
+    }
+    let steps = layout.shape.iter().zip(layout.strides.iter());
+    let last = steps.fold(0_u64, |sum, (size, stride)| {
+        sum.saturating_add((size - 1).saturating_mul(*stride))
+    });
+    last.saturating_add(1)
 }
 
 /// A shape; one of more dimensions than the tape knows as the number of its elements.

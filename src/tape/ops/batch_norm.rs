@@ -1,5 +1,6 @@
 //! Batch norm in training: cuDNN's kernels and PyTorch's own.
 
+use super::super::kernels::{Carries, Reduction};
 use super::super::{DType, Grads, Layout, Needs, Saved, Tape, Tensor, borrowing, grads};
 use super::conv::suggests_channels_last;
 
@@ -70,6 +71,8 @@ impl Kernels {
             [(), ()].map(|()| tape.empty("batch_norm", channels, statistics_type));
         if !self.cudnn && self.channels_last {
             Staging::of(input, 4).take(&tape);
+        } else if !self.cudnn && !input.is_contiguous() {
+            tape.reduce_workspace(general_statistics(input));
         }
         work(&tape, input, 2.0);
         [out, mean, deviation]
@@ -123,6 +126,20 @@ impl Kernels {
                 [needs[1], needs[2]].map(|needed| needed.then(|| vector(weight.dtype())));
             [first, second, third]
         }
+    }
+}
+
+/// `batch_norm_mean_var` in aten/src/ATen/native/cuda/Normalization.cu: an input that lies neither in row-major order nor with
+/// its channels last goes through `var_mean`.
+fn general_statistics(input: &Tensor) -> Reduction {
+    let outputs = input.size(1).max(1);
+    Reduction {
+        outputs,
+        inputs_per_output: input.numel() / outputs,
+        innermost: input.layout().innermost() != Some(1),
+        flat: false,
+        dtype: input.dtype(),
+        carries: Carries::Moments,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Losses.
 
-use super::super::kernels::Reduction;
+use super::super::kernels::{Carries, Reduction};
 use super::super::{Layout, Saved, Tensor, borrowing, grads};
 
 impl Tensor {
@@ -47,6 +47,7 @@ impl Tensor {
             innermost: true,
             flat: true,
             dtype: a.dtype(),
+            carries: Carries::Value,
         });
         drop(difference);
         loss.from_op(&[&a, &b], |needs| {

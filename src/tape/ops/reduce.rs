@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::super::kernels::Reduction;
+use super::super::kernels::{Carries, Reduction};
 use super::super::{DType, Dims, Layout, Tensor, borrowing, grads};
 
 /// The numbers of some dimensions.
@@ -29,6 +29,7 @@ impl Tensor {
             innermost,
             flat: outputs == 1,
             dtype,
+            carries: Carries::Value,
         });
         tape.kernel(
             op,

@@ -1,7 +1,7 @@
 //! Reductions, whose thread blocks share buffers.
 
 use super::super::super::Tensor;
-use super::super::super::kernels::Reduction;
+use super::super::super::kernels::{Carries, Reduction};
 use super::Ran;
 
 impl Ran<'_> {
@@ -27,6 +27,10 @@ impl Ran<'_> {
             innermost,
             flat: outputs == 1,
             dtype: out.dtype,
+            carries: match self.call.name() {
+                "var" | "std" => Carries::Moments,
+                _ => Carries::Value,
+            },
         });
         Some(results)
     }
@@ -49,6 +53,7 @@ impl Ran<'_> {
             innermost: true,
             flat: true,
             dtype: a.dtype(),
+            carries: Carries::Value,
         });
         drop(difference);
         Some(vec![loss])
