@@ -253,7 +253,8 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     left.sort();
-    assert_eq!(left, ["launch.sh", "torchrun", "train.py", "train.yaml"]);
+    let files = "launch.sh model.py prepare.py torchrun train.py train.yaml";
+    assert_eq!(left.join(" "), files);
     fs::remove_dir_all(&folder).unwrap();
 }
 
@@ -430,7 +431,8 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
         }
     }
     let always = "drop-outputs no-cache zero-to-none expandable-segments fused-adamw";
-    let trained = "paged-adamw amp-bf16 amp-fp16 bf16-base no-adapter-dropout";
+    let wider = "amp-bf16 amp-fp16 bf16-base no-adapter-dropout";
+    let trained = format!("paged-adamw {wider}");
     check(
         &[
             "plain",
@@ -441,8 +443,9 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
             "ray",
         ],
         &format!(
-            "{always} bucket-view eval-batch sdpa checkpointing ema-on-host {trained} bf16-adapters adamw-8bit \
-             paged-adamw-8bit half-rank freeze-embeddings packing no-dropout bf16 fewer-adapters adafactor lora qlora \
+            "{always} bucket-view eval-batch sdpa liger-kernels liger-loss chunked-loss optimizer-in-backward keep-matmuls \
+             keep-half checkpoint-half keep-attention checkpointing chunked-head ema-on-host paged-adamw \
+             offload-activations offload-optimizer {wider} bf16-adapters adamw-8bit paged-adamw-8bit half-rank freeze-embeddings packing no-dropout bf16 fewer-adapters adafactor lora qlora \
              half-sequence"
         ),
     );
@@ -491,7 +494,8 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
     check(
         &["lightning"],
         &format!(
-            "{always} bucket-view sdpa checkpointing {trained} bf16-adapters adamw-8bit paged-adamw-8bit half-rank \
+            "{always} bucket-view sdpa liger-kernels liger-loss chunked-loss keep-matmuls keep-half checkpoint-half \
+             keep-attention checkpointing chunked-head {trained} bf16-adapters adamw-8bit paged-adamw-8bit half-rank \
              freeze-embeddings packing no-dropout bf16 fewer-adapters adafactor lora qlora half-sequence"
         ),
     );

@@ -8,7 +8,7 @@ use super::{Files, Target, accelerate, deepspeed, layout, trainer};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Checkpointing, Offload, Precision, Scenario};
+use crate::scenario::{Checkpointing, LossKernel, Offload, Precision, Scenario};
 
 pub(super) const TARGET: Target = Target {
     id: "axolotl",
@@ -86,14 +86,18 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         let reentrant = Document::new().with("use_reentrant", false);
         document = document.with("gradient_checkpointing_kwargs", reentrant);
     }
-    if asked.liger {
+    if asked.liger.is_used() {
         let plugin = "axolotl.integrations.liger.LigerPlugin".to_string();
         document = document
             .with("plugins", vec![plugin])
-            .with("liger_rope", true)
-            .with("liger_rms_norm", true)
-            .with("liger_glu_activation", true)
-            .with("liger_fused_linear_cross_entropy", true);
+            .with("liger_rope", asked.liger.kernels)
+            .with("liger_rms_norm", asked.liger.kernels)
+            .with("liger_glu_activation", asked.liger.kernels);
+        document = match asked.liger.loss {
+            LossKernel::LigerLinear => document.with("liger_fused_linear_cross_entropy", true),
+            LossKernel::Liger => document.with("liger_cross_entropy", true),
+            _ => document,
+        };
     }
     if let Some(lora) = &training.lora {
         let four_bits = trainer::four_bits(scenario);

@@ -24,7 +24,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         trainer::ADAPTERS,
         Precision::ALL,
         &deepspeed::LAYOUTS,
-    )?;
+    );
+    let asked = trainer::with_one_switch(scenario, asked)?;
     if let Some(problem) = precision(scenario) {
         return Err(vec![problem]);
     }
@@ -71,7 +72,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("quantization_type", "nf4")
             .with("double_quantization", double);
     }
-    if asked.liger {
+    if asked.liger.is_used() {
         document = document.with("enable_liger_kernel", true);
     }
     if let Layout::Zero(_) = asked.layout {

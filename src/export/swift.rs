@@ -24,7 +24,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         trainer::ADAPTERS,
         Precision::ALL,
         &deepspeed::LAYOUTS,
-    )?;
+    );
+    let asked = trainer::with_one_switch(scenario, asked)?;
     if !scenario.data.padding_mask {
         let expected =
             "on for this target, which pads each batch (its packing takes other attention kernels)";

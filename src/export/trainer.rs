@@ -2,9 +2,10 @@
 
 use super::common::machines;
 use super::refuse::{self, Layout};
+use crate::catalog;
 use crate::document::Document;
 use crate::scenario::{
-    Checkpointing, Kernels, Lora, LossKernel, Optimizer, Parallelism, Precision, Problem,
+    Case, Checkpointing, Kernels, Lora, LossKernel, Optimizer, Parallelism, Precision, Problem,
     Quantization, Scenario,
 };
 
@@ -41,8 +42,48 @@ pub(super) struct Layouts {
 pub(super) struct Asked {
     pub optim: &'static str,
     pub layout: Layout,
-    /// Liger's kernels and its loss: one switch turns on both.
-    pub liger: bool,
+    pub liger: Liger,
+}
+
+/// What of Liger is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Liger {
+    /// Its norms, rotary embeddings and gated layers.
+    pub kernels: bool,
+    pub loss: LossKernel,
+}
+
+impl Liger {
+    const NOTHING: Self = Self {
+        kernels: false,
+        loss: LossKernel::Library,
+    };
+    /// What one switch turns on.
+    const ALL: Self = Self {
+        kernels: true,
+        loss: LossKernel::LigerLinear,
+    };
+
+    pub fn is_used(self) -> bool {
+        self != Self::NOTHING
+    }
+
+    /// The parts by their keyword arguments in `apply_liger_kernel_to_*`, which each take those that their model has; nothing
+    /// where they are what a switch turns on by itself.
+    fn parts(self) -> Option<Document> {
+        let chosen = self.is_used() && self != Self::ALL;
+        let kernels = ["rope", "rms_norm", "layer_norm", "swiglu", "geglu"];
+        let kernels = kernels.map(|name| (name.to_string(), self.kernels.into()));
+        let kernels: Document = kernels.into_iter().collect();
+        chosen.then(|| {
+            kernels
+                .with("cross_entropy", self.loss == LossKernel::Liger)
+                .with(
+                    "fused_linear_cross_entropy",
+                    self.loss == LossKernel::LigerLinear,
+                )
+        })
+    }
 }
 
 /// The scenario in the `Trainer`'s words; or all that it, or these fixed fields, or these precisions cannot express.
@@ -72,7 +113,7 @@ pub(super) fn asked_for_task(
     problems.extend(refuse::quantized(scenario));
     problems.extend(refuse::precision_among(scenario, precisions));
     let liger = if fixed.contains(&"training.kernels") {
-        Ok(false)
+        Ok(Liger::NOTHING)
     } else {
         liger(scenario)
     };
@@ -98,22 +139,69 @@ pub(super) fn asked_for_task(
     }
 }
 
-/// Whether Liger is asked for; its one switch turns on kernels and loss together.
-fn liger(scenario: &Scenario) -> Result<bool, Problem> {
+/// A problem where Liger is asked for in parts: this target has one switch for its kernels and its loss.
+fn parts_of_liger(scenario: &Scenario) -> Option<Problem> {
     let (kernels, loss) = (scenario.training.kernels, scenario.training.loss);
     match (kernels, loss) {
-        (Kernels::Library, LossKernel::Library) => Ok(false),
-        (Kernels::Liger, LossKernel::LigerLinear) => Ok(true),
+        (Kernels::Library, LossKernel::Library) | (Kernels::Liger, LossKernel::LigerLinear) => None,
         (_, LossKernel::Library | LossKernel::LigerLinear) => {
             let expected =
                 "library with the library's loss, or liger with liger-linear, for this target";
-            Err(Problem::new("training.kernels", kernels.id(), expected))
+            Some(Problem::new("training.kernels", kernels.id(), expected))
         }
         _ => {
             let expected = "library, or liger-linear with Liger's kernels, for this target";
-            Err(Problem::new("training.loss", loss.id(), expected))
+            Some(Problem::new("training.loss", loss.id(), expected))
         }
     }
+}
+
+/// What was asked for of a tool whose one switch turns on Liger's kernels and its loss.
+pub(super) fn with_one_switch(
+    scenario: &Scenario,
+    asked: Result<Asked, Vec<Problem>>,
+) -> Result<Asked, Vec<Problem>> {
+    let Some(problem) = parts_of_liger(scenario) else {
+        return asked;
+    };
+    let mut problems = asked.err().unwrap_or_default();
+    problems.retain(|known| known.field != problem.field);
+    problems.push(problem);
+    Err(problems)
+}
+
+/// What of Liger is asked for, where it patches this model.
+fn liger(scenario: &Scenario) -> Result<Liger, Problem> {
+    let (kernels, loss) = (scenario.training.kernels, scenario.training.loss);
+    let asked = Liger {
+        kernels: kernels == Kernels::Liger,
+        loss,
+    };
+    if !matches!(kernels, Kernels::Library | Kernels::Liger) {
+        let expected = "library or liger for this target";
+        return Err(Problem::new("training.kernels", kernels.id(), expected));
+    }
+    let known = [
+        LossKernel::Library,
+        LossKernel::LigerLinear,
+        LossKernel::Liger,
+    ];
+    if !known.contains(&loss) {
+        let expected = "library, liger-linear or liger for this target";
+        return Err(Problem::new("training.loss", loss.id(), expected));
+    }
+    let patched = Case::of(scenario)
+        .model
+        .is_none_or(|model| catalog::has_liger(model.arch));
+    if asked.is_used() && !patched {
+        let expected = "library with the library's loss: Liger patches nothing in this model";
+        return Err(if asked.kernels {
+            Problem::new("training.kernels", kernels.id(), expected)
+        } else {
+            Problem::new("training.loss", loss.id(), expected)
+        });
+    }
+    Ok(asked)
 }
 
 /// Keys of the adapters, as PEFT's own are called.
@@ -183,8 +271,11 @@ pub(super) fn arguments(scenario: &Scenario, asked: &Asked) -> Document {
         let reentrant = Document::new().with("use_reentrant", false);
         document = document.with("gradient_checkpointing_kwargs", reentrant);
     }
-    if asked.liger {
+    if asked.liger.is_used() {
         document = document.with("use_liger_kernel", true);
+    }
+    if let Some(parts) = asked.liger.parts() {
+        document = document.with("liger_kernel_config", parts);
     }
     if asked.layout == Layout::Ddp {
         document = document.with("ddp_bucket_cap_mb", scenario.parallel.bucket_mb);

@@ -38,7 +38,6 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .is_some_and(|lora| lora.fp32_adapters);
     let four_bits = trainer::four_bits(scenario);
     let mut fixed = trainer::ADAPTERS.to_vec();
-    // For the other tasks its one switch means another loss.
     if !is_sft(scenario) {
         fixed.extend(trainer::LIGER);
     }
@@ -50,7 +49,13 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     if kernel.is_some() {
         asked_for.training.loss = LossKernel::Library;
     }
-    let asked = trainer::asked_for_task(&asked_for, &fixed, PRECISIONS, &accelerate::LAYOUTS)?;
+    let asked = trainer::asked_for_task(&asked_for, &fixed, PRECISIONS, &accelerate::LAYOUTS);
+    // For the other tasks its one switch means another loss, and is among what is fixed.
+    let asked = if is_sft(scenario) {
+        trainer::with_one_switch(&asked_for, asked)?
+    } else {
+        asked?
+    };
     let task = task(scenario).map_err(|problem| vec![problem])?;
     if let Some(lora) = training
         .lora

@@ -1,4 +1,4 @@
-"""Lightning's loop around the model and the data of train.py: python cli.py fit --config lightning.yaml"""
+"""Lightning's loop around the model and the data of model.py: python cli.py fit --config lightning.yaml"""
 
 import json
 
@@ -7,6 +7,7 @@ import torch
 import yaml
 from lightning.pytorch.cli import LightningCLI
 
+import model
 import train
 
 
@@ -17,10 +18,10 @@ class Model(pl.LightningModule):
         super().__init__()
         with open(config, encoding="utf-8") as file:
             self.cfg = yaml.safe_load(file)
-        self.model = train.build_model(self.cfg)
+        self.model = model.build(self.cfg, train.device())
 
     def training_step(self, batch, index):
-        loss = self.model(**batch).loss
+        loss, _ = model.forward(self.cfg, self.model, batch)
         self.log("loss", loss, prog_bar=True)
         return loss
 
@@ -48,8 +49,8 @@ class Data(pl.LightningDataModule):
             self.cfg = yaml.safe_load(file)
 
     def train_dataloader(self):
-        vocabulary = self.trainer.lightning_module.model.config.vocab_size
-        return train.loader(self.cfg, vocabulary, self.trainer.global_rank, self.trainer.world_size)
+        cfg = self.trainer.lightning_module.cfg
+        return train.loader(cfg, self.trainer.global_rank, self.trainer.world_size)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ use super::{Files, Target, layout as sharing, plain};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Offload, Optimizer, Parallelism, Precision, Problem, Scenario};
+use crate::scenario::{
+    Checkpointing, Offload, Optimizer, Parallelism, Precision, Problem, Scenario,
+};
 
 pub(super) const TARGET: Target = Target {
     id: "lightning",
@@ -23,6 +25,7 @@ const FIXED: &[&str] = &[
     "training.ema_on_host",
     "training.keep_outputs",
     "training.zero_to_none",
+    "training.optimizer_in_backward",
     "runtime.memory_fraction",
     "runtime.eval_batch",
     "hardware.nodes",
@@ -51,6 +54,29 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
     let layout = refuse::layout(scenario, LAYOUTS);
+    if !matches!(layout, Ok(Layout::Single | Layout::Ddp)) {
+        // The head's weight is a shard outside of the model's own forward.
+        let whole = ["training.loss", "training.kernels"];
+        problems.extend(refuse::fixed(scenario, &[&whole]));
+    }
+    let on_host = [
+        (
+            "training.checkpointing",
+            scenario.training.checkpointing.id(),
+            scenario.training.checkpointing == Checkpointing::Offload,
+        ),
+        (
+            "training.optimizer",
+            scenario.training.optimizer.id(),
+            scenario.training.optimizer == Optimizer::AdamWOffload,
+        ),
+    ];
+    for (path, value, asked) in on_host {
+        if asked {
+            let expected = "what stays on the GPU: Lightning's own loop is run";
+            problems.push(Problem::new(path, value, expected));
+        }
+    }
     let (training, fused) = (&scenario.training, Optimizer::AdamWFused);
     if training.clip && training.optimizer == fused {
         let expected =

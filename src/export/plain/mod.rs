@@ -1,14 +1,18 @@
 //! Plain PyTorch: a short `train.py` that does what was computed, its YAML, and the `torchrun` command.
+//!
+//! `train.py` is the loop, `model.py` the model with its batches and its loss, `prepare.py` what a run changes in any model.
 
 use super::common::{file, hub_name, launch_torchrun, machines, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
 use super::{Files, Target, layout};
+use crate::catalog;
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    Checkpointing, Offload, Optimizer, Parallelism, Problem, Quantization, Scenario,
+    Case, Kernels, LossKernel, Offload, Optimizer, Parallelism, Precision, Problem, Quantization,
+    Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -38,16 +42,14 @@ pub(super) fn job(scenario: &Scenario, estimate: &Estimate, header: &str) -> Fil
     Ok(vec![
         file("train.yaml", format!("{header}{config}")),
         file("train.py", include_str!("train.py").into()),
+        file("model.py", include_str!("causal.py").into()),
+        file("prepare.py", include_str!("prepare.py").into()),
     ])
 }
 
 /// What `train.py` always does in one way.
 const FIXED: &[&str] = &[
-    "training.checkpoint_every",
-    "training.loss",
-    "training.kernels",
     "training.compile",
-    "training.optimizer_in_backward",
     "training.channels_last",
     "training.fp8",
     "parallel.tp",
@@ -84,10 +86,12 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
         layout => problems.extend(layout.err()),
     }
     problems.extend(refuse::causal(scenario));
-    problems.extend(refuse::plain_checkpointing(scenario));
+    problems.extend(kernels(scenario));
+    problems.extend(alone(scenario));
     problems.extend(refuse::quantized(scenario));
     if !is_offered(optimizer) {
-        let expected = "an optimizer of torch, transformers or bitsandbytes, for this target";
+        let expected =
+            "an optimizer of torch, transformers, bitsandbytes or torchao, for this target";
         problems.push(Problem::new("training.optimizer", optimizer.id(), expected));
     }
     if !scenario.model.dims.is_empty() && scenario.training.quantization != Quantization::None {
@@ -99,10 +103,63 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
     problems
 }
 
+/// Models whose logits are scaled or capped behind the head, which a loss in chunks would have to do too.
+const SCALED_LOGITS: &[&str] = &["cohere", "gemma2", "granite"];
+
+/// Kernels that do not fit the model.
+fn kernels(scenario: &Scenario) -> Vec<Problem> {
+    let (kernels, loss) = (scenario.training.kernels, scenario.training.loss);
+    let Some(model) = Case::of(scenario).model else {
+        return Vec::new();
+    };
+    let mut problems = Vec::new();
+    let fits = match kernels {
+        Kernels::Library => true,
+        Kernels::Liger => catalog::has_liger(model.arch),
+        Kernels::FusedNorms => false,
+    };
+    if !fits {
+        let expected = "library, or liger where Liger patches the model, for this target";
+        problems.push(Problem::new("training.kernels", kernels.id(), expected));
+    }
+    // Liger's fused loss takes a cap.
+    let capped = loss == LossKernel::LigerLinear && model.arch == "gemma2";
+    let over_all = matches!(loss, LossKernel::Library | LossKernel::Liger);
+    if SCALED_LOGITS.contains(&model.arch) && !over_all && !capped {
+        let expected = "library or liger: this model scales or caps its logits behind the head";
+        problems.push(Problem::new("training.loss", loss.id(), expected));
+    }
+    problems
+}
+
+/// What works in one process alone.
+fn alone(scenario: &Scenario) -> Vec<Problem> {
+    let training = &scenario.training;
+    let mut problems = Vec::new();
+    if processes(scenario) > 1 {
+        // DDP's buckets are reduced after the hook that would step.
+        problems = refuse::fixed(scenario, &[&["training.optimizer_in_backward"]]);
+    }
+    // Gradients leave for the host while backward goes on: what is clipped or unscaled after it are other copies.
+    let changed_later = training.clip || training.precision == Precision::AmpFp16;
+    let shared = processes(scenario) > 1 || training.optimizer_in_backward;
+    if training.optimizer == Optimizer::AdamWOffload && (changed_later || shared) {
+        let expected = "an optimizer on the GPU where gradients are clipped, unscaled or reduced, or steps are made in backward";
+        problems.push(Problem::new(
+            "training.optimizer",
+            training.optimizer.id(),
+            expected,
+        ));
+    }
+    problems
+}
+
 /// What it cannot do where weights are sharded.
 fn sharded(scenario: &Scenario) -> Vec<Problem> {
     let training = &scenario.training;
-    let mut problems = refuse::fixed(scenario, &[&["training.ema_on_host"]]);
+    // A head whose weight is gathered by hooks cannot be called apart from the model.
+    let fixed = ["training.ema_on_host", "training.loss", "training.kernels"];
+    let mut problems = refuse::fixed(scenario, &[&fixed]);
     let mut expect = |field: &str, value: &str, right: bool, expected: &str| {
         if !right {
             problems.push(Problem::new(field, value, expected));
@@ -143,6 +200,9 @@ fn is_offered(optimizer: Optimizer) -> bool {
             | Optimizer::AdamW8bit
             | Optimizer::PagedAdamW
             | Optimizer::PagedAdamW8bit
+            | Optimizer::AdamW8bitAo
+            | Optimizer::AdamW4bitAo
+            | Optimizer::AdamWOffload
     )
 }
 
@@ -157,6 +217,7 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
     } = scenario;
     let dims = |(key, size): (&String, &u64)| (key.clone(), Document::from(*size));
     let document = Document::new()
+        .with("kind", "causal")
         .with_note(
             "model",
             hub_name(scenario),
@@ -177,10 +238,21 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
         .with("quantization", training.quantization.id())
         .with("optimizer", training.optimizer.id())
         .with("attention", training.attention.id())
-        .with(
-            "gradient_checkpointing",
-            training.checkpointing != Checkpointing::None,
+        .with_note(
+            "checkpointing",
+            training.checkpointing.id(),
+            "none, layers, keep-attention, keep-matmuls, keep-half, offload",
         )
+        .with_note(
+            "checkpoint_every",
+            training.checkpoint_every,
+            "the last of each so many layers",
+        )
+        .with("kernels", training.kernels.id())
+        .with("loss", training.loss.id())
+        .with("loss_chunks", training.loss_chunks)
+        .with("optimizer_in_backward", training.optimizer_in_backward)
+        .with("channels_last", training.channels_last)
         .with("clip_grad_norm", training.clip.then_some(1.0))
         .with("dropout", training.dropout)
         .with("ema", training.ema)

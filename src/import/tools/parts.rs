@@ -135,15 +135,24 @@ pub fn liger(take: &mut Take) {
         "liger_fused_linear_cross_entropy",
     ];
     let on = whole.map(|key| take.switch(key) == Some(true));
-    if on.contains(&true) {
+    let switched = on[0] || on[1];
+    // What one switch turns on, or the parts that are said beside it.
+    let mut said = |key: &str| take.switch(&format!("liger_kernel_config.{key}"));
+    let linear = said("fused_linear_cross_entropy").unwrap_or(true) && switched || on[2];
+    let whole = said("cross_entropy") == Some(true) && switched;
+    let kernels = ["rope", "rms_norm", "layer_norm", "swiglu", "geglu"].map(said);
+    let kernels = switched && kernels.iter().all(|part| part.unwrap_or(true));
+    if linear {
         take.set("training.loss", "liger-linear");
+    } else if whole || take.switch("liger_cross_entropy") == Some(true) {
+        take.set("training.loss", "liger");
     }
     let parts = ["liger_rope", "liger_rms_norm", "liger_glu_activation"];
-    let parts = parts.map(|key| take.switch(key) == Some(true));
-    if on[0] || on[1] || parts == [true; 3] {
+    let parts = parts.map(|key| take.switch(key));
+    if kernels || parts == [Some(true); 3] {
         take.set("training.kernels", "liger");
     }
-    if on[2] {
+    if parts.iter().any(Option::is_some) {
         take.value("plugins");
     }
 }

@@ -1,6 +1,6 @@
 //! Conditions on a run that moves share, and helpers that change one.
 
-use crate::catalog::{ModelCategory, Vendor};
+use crate::catalog::{self, ModelCategory, Vendor};
 use crate::scenario::{Case, Lora, Objective, Optimizer, Parallelism, Precision, Scenario};
 
 pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
@@ -43,6 +43,13 @@ pub(super) fn language_model(scenario: &Scenario) -> bool {
     Case::of(scenario)
         .model
         .is_some_and(|model| model.category == ModelCategory::Decoders)
+}
+
+/// Whether Liger has kernels for the model.
+pub(super) fn has_liger(scenario: &Scenario) -> bool {
+    Case::of(scenario)
+        .model
+        .is_some_and(|model| catalog::has_liger(model.arch))
 }
 
 /// Whether the model's own loss is trained on, which other kernels can compute.

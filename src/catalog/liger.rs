@@ -1,0 +1,32 @@
+//! The architectures that Liger's kernels are written for.
+
+/// Decoders in the catalogue whose modules `_apply_liger_kernel_to_instance` replaces, kernels and loss
+/// (`MODEL_TYPE_TO_APPLY_LIGER_FN` in liger_kernel/transformers/monkey_patch.py of liger-kernel 0.8.5). Granite's have no fused
+/// linear loss.
+const PATCHED: &[&str] = &[
+    "deepseek_v2",
+    "deepseek_v3",
+    "gemma",
+    "gemma2",
+    "gemma3",
+    "gemma3_text",
+    "gpt_oss",
+    "llama",
+    "llava",
+    "mistral",
+    "mixtral",
+    "olmo2",
+    "paligemma",
+    "phi3",
+    "qwen2",
+    "qwen2_5_vl",
+    "qwen2_vl",
+    "qwen3",
+    "qwen3_moe",
+    "smollm3",
+];
+
+/// Whether Liger patches models of this architecture.
+pub fn has_liger(architecture: &str) -> bool {
+    PATCHED.contains(&architecture)
+}
