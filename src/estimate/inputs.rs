@@ -69,7 +69,7 @@ mod tests {
         }
         check(
             "bert-base-8gb",
-            "input_ids [32, 128], labels [32], position_ids [32, 128], attention_mask [32, 128]",
+            "input_ids [32, 128], labels [32, 128], position_ids [32, 128], attention_mask [32, 128]",
         );
         check(
             "whisper-small-16gb",

@@ -2,6 +2,8 @@
 //!
 //! `train.py` is the loop, `model.py` the model with its batches and its loss, `prepare.py` what a run changes in any model.
 
+mod network;
+
 use super::common::{file, hub_name, launch_torchrun, machines, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
@@ -38,11 +40,18 @@ pub(super) fn job(scenario: &Scenario, estimate: &Estimate, header: &str) -> Fil
     if !problems.is_empty() {
         return Err(problems);
     }
-    let config = yaml::write(&config(scenario, estimate));
+    let (opening, model) = match network::family(scenario) {
+        Some((family, model)) => (
+            network::opening(scenario, family, model),
+            include_str!("network.py"),
+        ),
+        None => (causal(scenario), include_str!("causal.py")),
+    };
+    let config = yaml::write(&opening.and(config(scenario, estimate)));
     Ok(vec![
         file("train.yaml", format!("{header}{config}")),
         file("train.py", include_str!("train.py").into()),
-        file("model.py", include_str!("causal.py").into()),
+        file("model.py", model.into()),
         file("prepare.py", include_str!("prepare.py").into()),
     ])
 }
@@ -50,7 +59,6 @@ pub(super) fn job(scenario: &Scenario, estimate: &Estimate, header: &str) -> Fil
 /// What `train.py` always does in one way.
 const FIXED: &[&str] = &[
     "training.compile",
-    "training.channels_last",
     "training.fp8",
     "parallel.tp",
     "parallel.pp",
@@ -81,12 +89,18 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
     let mut problems = refuse::fixed(scenario, &[FIXED]);
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
-    match refuse::layout(scenario, LAYOUTS) {
-        Ok(Layout::Fsdp2 | Layout::Hsdp) => problems.extend(sharded(scenario)),
-        layout => problems.extend(layout.err()),
+    if let Some((family, model)) = network::family(scenario) {
+        problems.extend(refuse::layout(scenario, &[Parallelism::Ddp]).err());
+        problems.extend(network::problems(scenario, family, model));
+    } else {
+        match refuse::layout(scenario, LAYOUTS) {
+            Ok(Layout::Fsdp2 | Layout::Hsdp) => problems.extend(sharded(scenario)),
+            layout => problems.extend(layout.err()),
+        }
+        problems.extend(refuse::causal(scenario));
+        problems.extend(refuse::fixed(scenario, &[&["training.channels_last"]]));
+        problems.extend(kernels(scenario));
     }
-    problems.extend(refuse::causal(scenario));
-    problems.extend(kernels(scenario));
     problems.extend(alone(scenario));
     problems.extend(refuse::quantized(scenario));
     if !is_offered(optimizer) {
@@ -206,29 +220,37 @@ fn is_offered(optimizer: Optimizer) -> bool {
     )
 }
 
-fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
-    let Scenario {
-        model,
-        data,
-        training,
-        parallel,
-        runtime,
-        ..
-    } = scenario;
+/// What `train.yaml` says of a language model and its texts.
+fn causal(scenario: &Scenario) -> Document {
     let dims = |(key, size): (&String, &u64)| (key.clone(), Document::from(*size));
-    let document = Document::new()
+    Document::new()
         .with("kind", "causal")
         .with_note(
             "model",
             hub_name(scenario),
             "a Hugging Face name or a folder",
         )
-        .with("dims", model.dims.iter().map(dims).collect::<Document>())
+        .with(
+            "dims",
+            scenario.model.dims.iter().map(dims).collect::<Document>(),
+        )
         .with_note(
             "train_file",
             Document::Null,
             "JSON lines with a \"text\"; null: random tokens",
         )
+}
+
+/// What it says of any run.
+fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
+    let Scenario {
+        data,
+        training,
+        parallel,
+        runtime,
+        ..
+    } = scenario;
+    let document = Document::new()
         .with("world_size", processes(scenario))
         .with("micro_batch_size", data.micro_batch)
         .with("gradient_accumulation_steps", training.accumulation)

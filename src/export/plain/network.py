@@ -104,13 +104,6 @@ def contrastive(model, inputs):
     return outputs.loss, outputs
 
 
-def pooled(model, inputs):
-    """The pooled state as scores of classes, so that what runs is what was computed: put your own head here."""
-    labels = inputs.pop("labels")
-    outputs = model(**inputs)
-    return F.cross_entropy(outputs.pooler_output, labels), outputs
-
-
 def classes(model, inputs):
     labels = inputs.pop("labels")
     logits = model(*inputs.values())
@@ -133,9 +126,7 @@ def flow(model, inputs):
     return F.mse_loss(predicted.float(), target.float()), predicted
 
 
-LOSSES = {
-    "own": own, "contrastive": contrastive, "pooled": pooled, "classes": classes, "denoised": denoised, "flow": flow,
-}
+LOSSES = {"own": own, "contrastive": contrastive, "classes": classes, "denoised": denoised, "flow": flow}
 
 
 def forward(cfg, model, inputs):

@@ -87,22 +87,13 @@ const RECURRENT: &[(&str, &str)] = &[
     ("layers", "layers"),
 ];
 
-const fn encoder(
-    arch: &'static str,
-    class: &'static str,
-    objective: &'static str,
-    layers: &'static [&'static str],
-) -> Family {
-    let pooled = objective.len() == "pooled".len();
+/// A text encoder that learns masked words.
+const fn encoder(arch: &'static str, layers: &'static [&'static str]) -> Family {
     Family {
         arch,
-        library: Library::Transformers(class),
-        objective,
-        below: if pooled {
-            &[("input_ids", "vocab"), ("labels", "hidden")]
-        } else {
-            &[("input_ids", "vocab"), ("labels", "vocab")]
-        },
+        library: Library::Transformers("AutoModelForMaskedLM"),
+        objective: "own",
+        below: &[("input_ids", "vocab"), ("labels", "vocab")],
         dims: ENCODER,
         layers,
         blocks: &[],
@@ -159,14 +150,9 @@ const fn recurrent(arch: &'static str) -> Family {
 }
 
 const FAMILIES: &[Family] = &[
-    encoder("bert", "AutoModel", "pooled", &["BertLayer"]),
-    encoder(
-        "roberta",
-        "AutoModel",
-        "pooled",
-        &["RobertaLayer", "XLMRobertaLayer"],
-    ),
-    encoder("esm", "AutoModelForMaskedLM", "own", &["EsmLayer"]),
+    encoder("bert", &["BertLayer"]),
+    encoder("roberta", &["RobertaLayer", "XLMRobertaLayer"]),
+    encoder("esm", &["EsmLayer"]),
     Family {
         arch: "t5",
         library: Library::Transformers("AutoModelForSeq2SeqLM"),
@@ -250,7 +236,6 @@ pub(super) fn problems(scenario: &Scenario, family: &Family, model: &ModelEntry)
         // Weights of another library under transformers' name, an encoder by itself, another net of this name.
         matches!(family.library, Library::Transformers(_)) && model.hf_id.starts_with("timm/"),
         family.arch == "t5" && model.size("decoder_layers") == Some(0),
-        family.objective == "pooled" && model.size("headless") != Some(1),
         matches!(family.library, Library::Timm(_)) && !model.id.starts_with(family.arch),
     ];
     let mut problems = Vec::new();
@@ -274,9 +259,10 @@ pub(super) fn problems(scenario: &Scenario, family: &Family, model: &ModelEntry)
         problems.push(Problem::new("parallel.strategy", id, expected));
     }
     for (name, size) in &scenario.model.dims {
-        let known = family.dims.iter().any(|(ours, _)| ours == name);
         // Encoders that a step does not run are not there.
-        if !known && !(name == "encoders" && *size == 0) {
+        let absent = name == "encoders" && *size == 0;
+        let known = absent || family.dims.iter().any(|(ours, _)| ours == name);
+        if !known {
             let value = format!("{name}={size}");
             let expected = "sizes that the model's configuration holds, for this target";
             problems.push(Problem::new("model.dims", value, expected));
@@ -336,8 +322,24 @@ pub(super) fn opening(scenario: &Scenario, family: &Family, model: &ModelEntry) 
     document
         .with("objective", family.objective)
         .with("dims", changed.flatten().collect::<Document>())
-        .with("layers", family.layers.iter().copied().map(String::from).collect::<Vec<_>>())
-        .with("blocks", family.blocks.iter().copied().map(String::from).collect::<Vec<_>>())
+        .with(
+            "layers",
+            family
+                .layers
+                .iter()
+                .copied()
+                .map(String::from)
+                .collect::<Vec<_>>(),
+        )
+        .with(
+            "blocks",
+            family
+                .blocks
+                .iter()
+                .copied()
+                .map(String::from)
+                .collect::<Vec<_>>(),
+        )
         .with_note(
             "train_file",
             Document::Null,
