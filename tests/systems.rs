@@ -1,4 +1,4 @@
-//! Whatever is proposed for a research system can be run: its own program's files say the proposed scenario.
+//! Whatever is proposed can be run: the files of a research system's own program, or of some program, say the proposed scenario.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -77,6 +77,82 @@ fn what_moves_and_ladders_propose_is_what_is_exported() {
             }
         }
     }
+}
+
+/// Some program writes the run, and the link in its files opens it.
+#[track_caller]
+fn written(proposed: &Scenario, by: &str) -> Scenario {
+    let mut refused = Vec::new();
+    for target in export::TARGETS {
+        match (target.write)(proposed, &Estimate::default()) {
+            Ok(files) => {
+                let lines = files.iter().flat_map(|file| file.contents.lines());
+                let mut links = lines.filter_map(|line| Some(line.split_once("Scenario: ")?.1));
+                let opened = share::read(links.next().unwrap().trim()).scenario;
+                assert_eq!(&opened, proposed, "{by}, {}", target.id);
+                return opened;
+            }
+            Err(problems) => refused.extend(problems),
+        }
+    }
+    panic!("{by} of {}: {refused:#?}", proposed.model.id);
+}
+
+/// The presets that are no research systems, each with a card of one of the sizes.
+fn everyday() -> impl Iterator<Item = (usize, Scenario)> {
+    let all = presets::all().iter();
+    let everyday = all.filter(|preset| !SYSTEMS.contains(&preset.id));
+    everyday
+        .enumerate()
+        .map(|(at, preset)| (at, on_card(preset.id, CARDS[at % CARDS.len()])))
+}
+
+#[test]
+fn what_moves_propose_for_everyday_runs_is_written_by_some_program() {
+    let mut proposed = 0;
+    for (_, scenario) in everyday() {
+        written(&scenario, "the preset");
+        for known in MOVES {
+            if let Some(changed) = known.on(&scenario) {
+                written(&changed, known.id);
+                proposed += 1;
+            }
+        }
+    }
+    assert!(proposed > 600, "{proposed}");
+}
+
+#[test]
+fn what_ladders_and_tiers_propose_for_everyday_runs_is_written_by_some_program() {
+    let mut proposed = 0;
+    // Each of some, for the time that ladders take.
+    for (at, scenario) in everyday().step_by(2) {
+        let found = ladder(&scenario, Goal::default()).unwrap();
+        for step in &found.steps {
+            let opened = written(&step.scenario, step.id);
+            if at % 8 == 0 {
+                let promised = step.estimate.device;
+                assert_eq!(estimate(&opened).unwrap().device, promised, "{}", step.id);
+            }
+            proposed += 1;
+        }
+        if at % 4 == 0 {
+            for variant in tiers(&scenario, Allowed::ALL).unwrap() {
+                if let Some(run) = &variant.scenario {
+                    written(run, variant.tier.id());
+                    proposed += 1;
+                }
+            }
+        }
+        if at % 16 == 4 {
+            let search = Search::new(&scenario, Goal::default(), Cost::Results).unwrap();
+            for candidate in &search.finish().unwrap().front {
+                written(&candidate.scenario, "search");
+                proposed += 1;
+            }
+        }
+    }
+    assert!(proposed > 60, "{proposed}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! The build script turns the files into constant tables; this room gives them types and look-ups.
 
 mod gpu;
-mod liger;
+mod kernels;
 mod lookup;
 mod method;
 mod model;
@@ -13,7 +13,7 @@ mod speed;
 mod stack;
 
 pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
-pub use liger::has_liger;
+pub use kernels::{has_liger, scales_logits};
 pub use lookup::{gpu_named, model_named, models_near};
 pub use method::{Method, MethodKind, Over, method, methods};
 pub use model::{ModelCategory, ModelEntry, model, models};

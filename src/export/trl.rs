@@ -1,15 +1,16 @@
-//! TRL's command line: `trl sft`, `trl dpo` and their like, one file for the whole job.
+//! TRL's command line: `trl sft`, `trl dpo`, `trl distillation` and their like, one file for the whole job.
 
 use super::common::{file, hub_name, launch_on_each};
 use super::header::header;
 use super::refuse::Layout;
 use super::{Files, Target, accelerate, trainer};
+use crate::catalog;
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    AdapterMethod, Kernels, LmHead, LossKernel, Objective, Precision, Problem, Reference, Sampler,
-    Scenario,
+    AdapterMethod, BesideType, Kernels, LmHead, LossKernel, Objective, Precision, Problem,
+    Reference, Sampler, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -166,7 +167,9 @@ fn task(scenario: &Scenario) -> Result<Command, Problem> {
     let refused =
         |path: &'static str, value: &str, expected: &str| Err(Problem::new(path, value, expected));
     let length = Document::new().with("max_length", scenario.data.sequence);
-    if !is_sft(scenario) && task.head != LmHead::Fused && task.objective != Objective::Reward {
+    let has_head =
+        !is_sft(scenario) && !matches!(task.objective, Objective::Reward | Objective::Distillation);
+    if has_head && task.head != LmHead::Fused {
         return refused(
             "task.head",
             task.head.id(),
@@ -236,8 +239,15 @@ fn task(scenario: &Scenario) -> Result<Command, Problem> {
             arguments: sampled(scenario, "rloo"),
             packs: false,
         },
+        Objective::Distillation => Command {
+            name: "distillation",
+            file: "distillation.yaml",
+            arguments: distilled(scenario),
+            packs: false,
+        },
         other => {
-            let expected = "sft, dpo, kto, reward, grpo or rloo, which `trl` has commands for";
+            let expected =
+                "sft, dpo, kto, reward, grpo, rloo or distillation, which `trl` has commands for";
             return refused("task.objective", other.id(), expected);
         }
     })
@@ -274,6 +284,41 @@ fn sampled(scenario: &Scenario, command: &str) -> Document {
     if task.fp32_head && command == "grpo" {
         document = document.with("cast_lm_head_to_fp32", true);
     }
+    document.and(sampler(scenario))
+}
+
+/// What a file says of a teacher, and of the completions that are learned from it.
+fn distilled(scenario: &Scenario) -> Document {
+    let task = &scenario.training.task;
+    let teacher = catalog::model(&task.teacher).map_or(&*task.teacher, |model| {
+        if model.hf_id.is_empty() {
+            model.id
+        } else {
+            model.hf_id
+        }
+    });
+    let dtype = match task.reference_type {
+        BesideType::Fp32 => "float32",
+        BesideType::Bf16 => "bfloat16",
+        BesideType::Same => trainer::weights(scenario.training.precision),
+    };
+    Document::new()
+        .with_note(
+            "teacher_model_name_or_path",
+            teacher,
+            "a name or a folder; checked with trl 1.16",
+        )
+        .with(
+            "teacher_model_init_kwargs",
+            Document::new().with("dtype", dtype),
+        )
+        .with("max_completion_length", task.completion)
+        .and(sampler(scenario))
+}
+
+/// How completions are sampled.
+fn sampler(scenario: &Scenario) -> Document {
+    let (task, document) = (&scenario.training.task, Document::new());
     match task.sampler {
         Sampler::Generate => document,
         Sampler::Static => document.with("cache_implementation", "static"),

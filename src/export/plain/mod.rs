@@ -117,9 +117,6 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
     problems
 }
 
-/// Models whose logits are scaled or capped behind the head, which a loss in chunks would have to do too.
-const SCALED_LOGITS: &[&str] = &["cohere", "gemma2", "granite"];
-
 /// Kernels that do not fit the model.
 fn kernels(scenario: &Scenario) -> Vec<Problem> {
     let (kernels, loss) = (scenario.training.kernels, scenario.training.loss);
@@ -139,7 +136,7 @@ fn kernels(scenario: &Scenario) -> Vec<Problem> {
     // Liger's fused loss takes a cap.
     let capped = loss == LossKernel::LigerLinear && model.arch == "gemma2";
     let over_all = matches!(loss, LossKernel::Library | LossKernel::Liger);
-    if SCALED_LOGITS.contains(&model.arch) && !over_all && !capped {
+    if catalog::scales_logits(model.arch) && !over_all && !capped {
         let expected = "library or liger: this model scales or caps its logits behind the head";
         problems.push(Problem::new("training.loss", loss.id(), expected));
     }

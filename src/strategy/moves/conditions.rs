@@ -52,6 +52,13 @@ pub(super) fn has_liger(scenario: &Scenario) -> bool {
         .is_some_and(|model| catalog::has_liger(model.arch))
 }
 
+/// Whether the model changes its logits behind the head.
+pub(super) fn scales_logits(scenario: &Scenario) -> bool {
+    Case::of(scenario)
+        .model
+        .is_some_and(|model| catalog::scales_logits(model.arch))
+}
+
 /// Whether the model's own loss is trained on, which other kernels can compute.
 pub(super) fn own_loss(scenario: &Scenario) -> bool {
     scenario.training.task.objective == Objective::Pretraining

@@ -1,14 +1,14 @@
 //! Freeze the embeddings.
 
 use super::embeddings;
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, own_loss, with};
 
 pub const MOVE: Move = Move {
     id: "freeze-embeddings",
     title: "freeze the embeddings",
     group: Group::Frozen,
     what: "Embeddings get no gradients and no optimizer states; with tied weights the output projection is frozen too.",
-    needs: "A language model that is trained as a whole.",
+    needs: "A language model that is trained as a whole, on its own loss.",
     cost: Cost::Results,
     never_worse: true,
     speed: "Slightly faster.",
@@ -18,7 +18,8 @@ pub const MOVE: Move = Move {
     code: "model.get_input_embeddings().requires_grad_(False)",
     apply: |run| {
         let names = embeddings(run)?;
-        let whole = run.training.lora.is_none()
+        let whole = own_loss(run)
+            && run.training.lora.is_none()
             && run.training.train_only.is_empty()
             && !names.iter().any(|name| run.training.freeze.contains(name));
         whole.then(|| with(run, |changed| changed.training.freeze.extend(names)))

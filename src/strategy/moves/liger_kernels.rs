@@ -1,7 +1,7 @@
 //! Liger's norms, rotary embeddings and gated layers.
 
 use super::{Cost, Group, Move, with};
-use super::{has_liger, language_model};
+use super::{has_liger, language_model, own_loss};
 use crate::scenario::Kernels;
 
 pub const MOVE: Move = Move {
@@ -9,7 +9,7 @@ pub const MOVE: Move = Move {
     title: "Liger's norms, rotary embeddings and gated layers",
     group: Group::Kernels,
     what: "Fused kernels that keep fewer tensors for backward than the library's Python code.",
-    needs: "A decoder that Liger has kernels for; a GPU that Triton supports.",
+    needs: "A decoder that Liger has kernels for, trained on its own loss; a GPU that Triton supports.",
     cost: Cost::Free,
     never_worse: true,
     speed: "Faster: fewer passes over memory.",
@@ -18,8 +18,11 @@ pub const MOVE: Move = Move {
     caveat: "",
     code: "liger_kernel.transformers.apply_liger_kernel_to_llama(...)",
     apply: |run| {
-        let possible =
-            language_model(run) && has_liger(run) && run.training.kernels != Kernels::Liger;
+        let possible = language_model(run)
+            && has_liger(run)
+            // In trainers after pre-training the same switch turns on another loss.
+            && own_loss(run)
+            && run.training.kernels != Kernels::Liger;
         possible.then(|| with(run, |changed| changed.training.kernels = Kernels::Liger))
     },
 };

@@ -69,7 +69,7 @@ use serde::Serialize;
 use crate::scenario::{Compile, Scenario, systems};
 use conditions::{
     adamw, adapted, attention_layers, embeddings, encoder, has_bf16, has_liger, is_frozen,
-    language_model, less, nvidia, own_loss, reads_sequences, with,
+    language_model, less, nvidia, own_loss, reads_sequences, scales_logits, with,
 };
 
 /// What a move costs.

@@ -1,13 +1,13 @@
 //! No dropout.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, own_loss, with};
 
 pub const MOVE: Move = Move {
     id: "no-dropout",
     title: "no dropout",
     group: Group::Dropout,
     what: "No masks and no dropped-out copies are kept.",
-    needs: "A network with dropout that is switched on.",
+    needs: "A network with dropout that is switched on, trained on its own loss.",
     cost: Cost::Results,
     never_worse: true,
     speed: "Faster: fewer kernels.",
@@ -16,8 +16,8 @@ pub const MOVE: Move = Move {
     caveat: "Changes nothing in networks without dropout.",
     code: "config.attention_dropout = config.hidden_dropout = 0.0",
     apply: |run| {
-        run.training
-            .dropout
+        // Trainers after pre-training are told nothing of it.
+        (run.training.dropout && own_loss(run))
             .then(|| with(run, |changed| changed.training.dropout = false))
     },
 };

@@ -24,7 +24,10 @@ pub const MOVE: Move = Move {
             && training.accumulation == 1
             && !training.clip
             && training.precision != Precision::AmpFp16
-            && training.optimizer != Optimizer::AdamWOffloadGradients;
+            && !matches!(
+                training.optimizer,
+                Optimizer::AdamWOffload | Optimizer::AdamWOffloadGradients
+            );
         possible.then(|| with(run, |changed| changed.training.optimizer_in_backward = true))
     },
 };

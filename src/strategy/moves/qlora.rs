@@ -1,7 +1,7 @@
 //! QLoRA: adapters over a 4-bit base.
 
 use super::{Cost, Group, Move, with};
-use super::{adapted, attention_layers, has_bf16, language_model, nvidia};
+use super::{adapted, attention_layers, has_bf16, language_model, nvidia, own_loss};
 use crate::scenario::{Precision, Quantization};
 
 pub const MOVE: Move = Move {
@@ -29,12 +29,17 @@ pub const MOVE: Move = Move {
             Some(lora) => lora.targets.clone(),
             None => attention_layers(run)?,
         };
+        let own = own_loss(run);
         Some(with(run, |changed| {
             if changed.training.lora.is_none() {
                 adapted(changed, targets);
             }
             changed.training.precision = Precision::AmpBf16OnBf16;
             changed.training.quantization = Quantization::Nf4Double;
+            // TRL makes adapters over four bits bf16 after PEFT has made them fp32.
+            if let Some(lora) = &mut changed.training.lora {
+                lora.fp32_adapters &= own;
+            }
         }))
     },
 };

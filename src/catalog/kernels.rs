@@ -1,4 +1,4 @@
-//! The architectures that Liger's kernels are written for.
+//! The architectures that kernels of other libraries fit.
 
 /// Decoders in the catalogue whose modules `_apply_liger_kernel_to_instance` replaces, kernels and loss
 /// (`MODEL_TYPE_TO_APPLY_LIGER_FN` in liger_kernel/transformers/monkey_patch.py of liger-kernel 0.8.5). Granite's have no fused
@@ -29,4 +29,13 @@ const PATCHED: &[&str] = &[
 /// Whether Liger patches models of this architecture.
 pub fn has_liger(architecture: &str) -> bool {
     PATCHED.contains(&architecture)
+}
+
+/// Decoders whose logits are scaled or capped behind the head (`logit_scale`, `final_logit_softcapping`, `logits_scaling` of
+/// their configurations in transformers), which a loss in chunks would have to do too.
+const SCALED: &[&str] = &["cohere", "gemma2", "granite"];
+
+/// Whether models of this architecture change their logits behind the head.
+pub fn scales_logits(architecture: &str) -> bool {
+    SCALED.contains(&architecture)
 }
