@@ -87,10 +87,11 @@ def trainer(document, path):
 
 
 def trl(document, path):
-    from trl import ModelConfig, ScriptArguments, SFTConfig
+    from trl import DistillationConfig, ModelConfig, ScriptArguments, SFTConfig
     from transformers import HfArgumentParser
 
-    HfArgumentParser((ScriptArguments, SFTConfig, ModelConfig)).parse_dict(dict(document, use_cpu=True))
+    config = DistillationConfig if path.endswith("distillation.yaml") else SFTConfig
+    HfArgumentParser((ScriptArguments, config, ModelConfig)).parse_dict(dict(document, use_cpu=True))
 
 
 def axolotl(document, path):

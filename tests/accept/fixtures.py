@@ -1,11 +1,14 @@
-"""Makes what the accepting runs need: a tiny Llama with a tokenizer, and a few lines of text."""
+"""Makes what the accepting runs need: a tiny Llama with a tokenizer, narrow models of other kinds, and a few lines of text."""
 
 import json
 import os
 import sys
 
 from tokenizers import Tokenizer, models, pre_tokenizers
-from transformers import AutoModelForCausalLM, LlamaConfig, PreTrainedTokenizerFast
+from transformers import (
+    AutoModelForCausalLM, BertConfig, BertForMaskedLM, LlamaConfig, PreTrainedTokenizerFast, T5Config,
+    T5ForConditionalGeneration, WhisperConfig, WhisperForConditionalGeneration,
+)
 
 folder = sys.argv[1]
 os.makedirs(f"{folder}/data", exist_ok=True)
@@ -20,6 +23,18 @@ config = LlamaConfig(
 )
 AutoModelForCausalLM.from_config(config).save_pretrained(f"{folder}/model")
 fast.save_pretrained(f"{folder}/model")
+# By the catalogue's ids, with the vocabularies that the exported inputs are drawn from.
+narrow = {
+    "bert-base-uncased": BertForMaskedLM(BertConfig(
+        hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2)),
+    "t5-base": T5ForConditionalGeneration(T5Config(
+        d_model=32, d_ff=64, d_kv=16, num_layers=2, num_decoder_layers=2, num_heads=2, decoder_start_token_id=0)),
+    "whisper-tiny": WhisperForConditionalGeneration(WhisperConfig(
+        d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2,
+        encoder_ffn_dim=64, decoder_ffn_dim=64)),
+}
+for name, model in narrow.items():
+    model.save_pretrained(f"{folder}/{name}")
 with open(f"{folder}/data/train.jsonl", "w", encoding="utf-8") as lines:
     for line in range(64):
         text = " ".join(f"w{(line * 31 + n * 7) % 250}" for n in range(48))

@@ -36,7 +36,10 @@ RUNS = [
     ("core", "plain", "precision=fp32 ckpt=keep-half loss=chunked-checkpoint accum=1 optim_in_backward=on"),
     ("core", "plain", "precision=amp-bf16 ckpt=layers ckpt_every=2 loss=chunked-loss lora=on lora_targets=q_proj mask=on"),
     ("core", "plain", "precision=amp-bf16 ckpt=offload loss=chunked-head dropout=off"),
-    ("core", "plain", "gpus=2 precision=fp32 ckpt=keep-attention loss=chunked-loss"),
+    ("core", "plain", "model=bert-base-uncased precision=amp-bf16 mask=on ckpt=layers ckpt_every=2"),
+    ("core", "plain", "gpus=2 model=t5-base precision=fp32 ckpt=keep-half"),
+    ("core", "plain", "model=whisper-tiny precision=amp-bf16-on-bf16 lora=on lora_targets=q_proj,v_proj"),
+    ("core", "plain", "model=lstm-wikitext2 precision=fp32 clip=on dims=hidden=16,embed=16,vocab=100"),
     ("core", "hf", "precision=amp-bf16 clip=on save_every=2"),
     ("core", "hf", "gpus=2 precision=fp32 optim=adamw-fused ckpt=layers mask=on"),
     ("core", "hf", "precision=amp-bf16-on-bf16 lora=on lora_targets=q_proj,v_proj lora_fp32=off quant=nf4"),
@@ -67,6 +70,8 @@ PARSES = [
     ("core", "trainer", "train.yaml", "accelerate", "gpus=4 par=fsdp2 kernels=liger loss=liger-linear workers=2 save_every=5 save_keep=2"),
     ("core", "trainer", "train.yaml", "hf", "kernels=liger loss=library"),
     ("core", "trl", "sft.yaml", "trl", "gpus=2 par=zero2 precision=amp-fp16 lora=on"),
+    ("core", "trl", "distillation.yaml", "trl",
+     "model=qwen2.5-0.5b objective=distillation teacher=qwen2.5-1.5b sampler=generate prompt=16 completion=16 precision=amp-bf16"),
     ("core", "deepspeed", "deepspeed.json", "deepspeed", "gpus=2 par=zero1"),
     ("core", "deepspeed", "deepspeed.json", "deepspeed", "gpus=2 par=zero3 offload=parameters precision=amp-fp16"),
     ("core", "lightning", "lightning.yaml", "lightning", "gpus=2 par=zero3 offload=optimizer"),
@@ -125,9 +130,16 @@ def replace(path, old, new):
         file.write(text.replace(old, new))
 
 
-def prepare(target, folder):
+def name_of(changes):
+    """The fixture that stands in for the scenario's model: its own, or the language model."""
+    named = re.search(r"model=(\S+)", changes)
+    own = named and os.path.isdir(os.path.join(FIXTURES, named.group(1)))
+    return named.group(1) if own else "model"
+
+
+def prepare(target, folder, changes):
     """The overrides of the list above; the words and variables that go with the command."""
-    model, words, variables = os.path.join(FIXTURES, "model"), [], {}
+    model, words, variables = os.path.join(FIXTURES, name_of(changes)), [], {}
     shutil.copytree(os.path.join(FIXTURES, "data"), os.path.join(folder, "data"))
     shutil.copy(os.path.join(FIXTURES, "data", "train.jsonl"), folder)
     for name in ("train.yaml", "sft.yaml", "swift.yaml", "axolotl.yaml"):
@@ -174,7 +186,7 @@ def run(number, environment, target, changes):
     """Two steps, as a line of RUNS has them."""
     folder = os.path.join(WORK, f"run{number}")
     export(target, changes, folder)
-    words, variables = prepare(target, folder)
+    words, variables = prepare(target, folder, changes)
     path = os.path.dirname(python(environment)) + os.pathsep + os.environ["PATH"]
     variables.update(PATH=path, HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
     done = subprocess.run(["bash", "launch.sh", *words], cwd=folder, env={**os.environ, **variables}, text=True,
