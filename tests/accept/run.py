@@ -71,7 +71,7 @@ PARSES = [
     ("core", "trainer", "train.yaml", "hf", "kernels=liger loss=library"),
     ("core", "trl", "sft.yaml", "trl", "gpus=2 par=zero2 precision=amp-fp16 lora=on"),
     ("core", "trl", "distillation.yaml", "trl",
-     "model=qwen2.5-0.5b objective=distillation teacher=qwen2.5-1.5b sampler=generate prompt=16 completion=16 precision=amp-bf16"),
+     "model=qwen2.5-0.5b task.objective=distillation teacher=qwen2.5-1.5b sampler=generate prompt=16 completion=16 precision=amp-bf16"),
     ("core", "deepspeed", "deepspeed.json", "deepspeed", "gpus=2 par=zero1"),
     ("core", "deepspeed", "deepspeed.json", "deepspeed", "gpus=2 par=zero3 offload=parameters precision=amp-fp16"),
     ("core", "lightning", "lightning.yaml", "lightning", "gpus=2 par=zero3 offload=optimizer"),
