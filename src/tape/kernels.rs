@@ -1,6 +1,6 @@
 //! Scratch memory that kernels take while they run.
 
-use super::{DType, Machine, Phase, Tape};
+use super::{DType, Layout, Machine, Phase, Tape};
 
 impl Tape {
     /// cuBLAS: taken and given back with each call since torch 2.5; before, the first call's stays.
@@ -61,6 +61,20 @@ pub(super) struct Reduction {
     pub flat: bool,
     pub dtype: DType,
     pub carries: Carries,
+    /// How many outputs that lie side by side the input's strides let a thread take at once: 4, 2 or 1.
+    pub aligned: u64,
+}
+
+/// `get_output_vec_size` of Reduce.cuh, for an input that starts where memory does.
+pub(super) fn aligned(layout: &Layout) -> u64 {
+    let innermost = layout.innermost();
+    let dims = layout.shape.iter().zip(layout.strides.iter()).enumerate();
+    let others = dims.filter(|(dim, (size, _))| Some(*dim) != innermost && **size > 1);
+    let fits = |width: &u64| {
+        let mut others = others.clone();
+        others.all(|(_, (_, stride))| stride.is_multiple_of(*width))
+    };
+    [4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
 /// What a thread of a reduction carries along.
@@ -128,6 +142,7 @@ impl Reduction {
             flat,
             dtype,
             carries,
+            aligned,
         } = self;
         if outputs == 0 || inputs_per_output == 0 {
             return None;
@@ -143,7 +158,7 @@ impl Reduction {
         } else if !innermost {
             output_vector = [4, 2, 1]
                 .into_iter()
-                .find(|v| outputs.is_multiple_of(*v))
+                .find(|v| outputs.is_multiple_of(*v) && *v <= aligned)
                 .unwrap_or(1);
             dim0 /= output_vector;
         }
@@ -220,6 +235,7 @@ mod tests {
             flat: false,
             dtype: DType::BF16,
             carries,
+            aligned: 4,
         };
         assert_eq!(reduction.shared_memory(Machine::default()), expected);
     }
@@ -232,6 +248,23 @@ mod tests {
         check(3072, 8192, Some((113_246_208, 96)));
         check(2048, 1024, Some((16_777_216, 64)));
         check(2048, 512, None);
+    }
+
+    #[test]
+    fn rows_of_odd_strides_are_taken_one_value_at_a_time() {
+        // Read from the allocator while PyTorch 2.15 summed the first 256 of 283 bf16 columns over 32,768 rows.
+        let (shape, strides) = ([32_768, 256].into(), [283, 1].into());
+        let reduction = Reduction {
+            outputs: 256,
+            inputs_per_output: 32_768,
+            innermost: false,
+            flat: false,
+            dtype: DType::BF16,
+            carries: Carries::Value,
+            aligned: aligned(&Layout { shape, strides }),
+        };
+        let taken = reduction.shared_memory(Machine::default());
+        assert_eq!(taken, Some((1_769_472, 32)));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Batch norm in training: cuDNN's kernels and PyTorch's own.
 
-use super::super::kernels::{Carries, Reduction};
+use super::super::kernels::{Carries, Reduction, aligned};
 use super::super::{DType, Grads, Layout, Needs, Saved, Tape, Tensor, borrowing, grads};
 use super::conv::suggests_channels_last;
 
@@ -72,7 +72,10 @@ impl Kernels {
         if !self.cudnn && self.channels_last {
             Staging::of(input, 4).take(&tape);
         } else if !self.cudnn && !input.is_contiguous() {
+            let wide = (input.dtype() == DType::BF16)
+                .then(|| tape.empty_as("batch_norm", input.layout().preserved(), DType::F32));
             tape.reduce_workspace(general_statistics(input));
+            drop(wide);
         }
         work(&tape, input, 2.0);
         [out, mean, deviation]
@@ -130,7 +133,7 @@ impl Kernels {
 }
 
 /// `batch_norm_mean_var` in aten/src/ATen/native/cuda/Normalization.cu: an input that lies neither in row-major order nor with
-/// its channels last goes through `var_mean`.
+/// its channels last goes through `var_mean`, which takes bf16 as fp32 (`make_reduction` in ReduceOpsUtils.h).
 fn general_statistics(input: &Tensor) -> Reduction {
     let outputs = input.size(1).max(1);
     Reduction {
@@ -140,6 +143,7 @@ fn general_statistics(input: &Tensor) -> Reduction {
         flat: false,
         dtype: input.dtype(),
         carries: Carries::Moments,
+        aligned: aligned(input.layout()),
     }
 }
 

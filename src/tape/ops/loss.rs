@@ -48,6 +48,7 @@ impl Tensor {
             flat: true,
             dtype: a.dtype(),
             carries: Carries::Value,
+            aligned: 4,
         });
         drop(difference);
         loss.from_op(&[&a, &b], |needs| {
@@ -79,7 +80,7 @@ impl Tensor {
     }
 
     /// `resize_({})`: one element of memory that stays as it is.
-    fn resized(&self) -> Tensor {
+    pub(super) fn resized(&self) -> Tensor {
         self.alias(Layout::contiguous([0; 0]))
     }
 

@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::super::kernels::{Carries, Reduction};
+use super::super::kernels::{Carries, Reduction, aligned};
 use super::super::{DType, Dims, Layout, Tensor, borrowing, grads};
 
 /// The numbers of some dimensions.
@@ -30,6 +30,7 @@ impl Tensor {
             flat: outputs == 1,
             dtype,
             carries: Carries::Value,
+            aligned: aligned(self.layout()),
         });
         tape.kernel(
             op,

@@ -6,7 +6,7 @@ use super::Ran;
 impl Ran<'_> {
     pub(super) fn product(&self) -> Option<Vec<Tensor>> {
         let results = match self.call.name() {
-            "mm" | "bmm" | "baddbmm" => {
+            "mm" | "bmm" | "baddbmm" | "mv" | "addmv" | "dot" | "vdot" => {
                 let results = self.plainly();
                 self.tape.cublas_workspace();
                 results

@@ -1,7 +1,7 @@
 //! Reductions, whose thread blocks share buffers.
 
 use super::super::super::Tensor;
-use super::super::super::kernels::{Carries, Reduction};
+use super::super::super::kernels::{Carries, Reduction, aligned};
 use super::Ran;
 
 impl Ran<'_> {
@@ -31,6 +31,7 @@ impl Ran<'_> {
                 "var" | "std" => Carries::Moments,
                 _ => Carries::Value,
             },
+            aligned: aligned(&input.layout),
         });
         Some(results)
     }
@@ -45,7 +46,7 @@ impl Ran<'_> {
         if out.numel() > 1 {
             return None;
         }
-        let loss = a.zip(b, self.call.name());
+        let loss = a.zip(b, self.call.name()).resized();
         let difference = a.zip(b, self.call.name());
         self.tape.reduce_workspace(Reduction {
             outputs: 1,
@@ -54,6 +55,7 @@ impl Ran<'_> {
             flat: true,
             dtype: a.dtype(),
             carries: Carries::Value,
+            aligned: 4,
         });
         drop(difference);
         Some(vec![loss])
