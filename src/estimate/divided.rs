@@ -21,6 +21,12 @@ pub(super) fn not_modelled(scenario: &Scenario) -> Vec<String> {
                 .into(),
         );
     }
+    if layout.strategy == Parallelism::Zero3 && layout.zero_subgroup > 0 {
+        notes.push(format!(
+            "parallel.zero_subgroup {}: the optimizer is counted as stepping all of a rank's parameters at once",
+            layout.zero_subgroup
+        ));
+    }
     if layout.reshard_to > 0 {
         notes.push(format!(
             "parallel.reshard_to {}: between forward and backward weights are counted as sharded over all GPUs",

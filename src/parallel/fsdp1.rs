@@ -90,6 +90,11 @@ impl Wrapper for FullyShardedDataParallel {
         self.0.policy.param
     }
 
+    fn keeps_autocast(&self) -> bool {
+        // accelerate puts autocast around the model whatever wraps it, but for `fully_shard` (`prepare_model`).
+        self.0.policy.param.is_none() || is_accelerate(self.0.world.trainer)
+    }
+
     fn folds(&self) -> bool {
         false
     }

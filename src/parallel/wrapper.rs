@@ -64,6 +64,11 @@ pub trait Wrapper: fmt::Debug {
         None
     }
 
+    /// Whether a script's autocast stays in force in the model.
+    fn keeps_autocast(&self) -> bool {
+        self.casts().is_none()
+    }
+
     /// A pipeline gathers the parameters of a stage, whose model has this scope, lets them go, and reduces its gradients once
     /// they are complete.
     fn unshard_stage(&self, _stage: Scope) {}

@@ -94,7 +94,7 @@ impl Env {
     /// The same with something around the model.
     pub fn wrapped(self, wrapper: Rc<dyn Wrapper>) -> Self {
         Self {
-            autocast: self.autocast.filter(|_| wrapper.casts().is_none()),
+            autocast: self.autocast.filter(|_| wrapper.keeps_autocast()),
             wrapper,
             ..self
         }

@@ -146,8 +146,8 @@ impl Net for Recorded {
 /// The precision of a forward pass: a wrapper that casts weights by itself needs no autocast.
 fn precision(cx: &Cx) -> Precision {
     match cx.env.training.precision {
-        Precision::AmpBf16 if cx.env.wrapper.casts().is_some() => Precision::Bf16,
-        Precision::AmpFp16 if cx.env.wrapper.casts().is_some() => Precision::Fp16,
+        Precision::AmpBf16 if !cx.env.wrapper.keeps_autocast() => Precision::Bf16,
+        Precision::AmpFp16 if !cx.env.wrapper.keeps_autocast() => Precision::Fp16,
         precision => precision,
     }
 }

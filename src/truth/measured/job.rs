@@ -70,9 +70,11 @@ pub(super) fn world(record: &Value) -> Result<World, String> {
 /// The types of a sharded run: accelerate and Lightning gather and reduce in the type of autocast.
 fn mixed_precision(record: &Value) -> PolicyType {
     let precision = text(record, "precision");
-    if precision.contains("fp16 autocast") {
-        PolicyType::Fp16
-    } else if precision.contains("bf16 autocast") {
+    if ["fp16 autocast", "bf16 autocast"]
+        .iter()
+        .any(|word| precision.contains(word))
+    {
+        // The same bytes in either half precision.
         PolicyType::Bf16
     } else {
         PolicyType::Own
