@@ -2,7 +2,7 @@
 
 use super::{File, plain, shell};
 use crate::estimate::Estimate;
-use crate::scenario::{Optimizer, Problem, Quantization, Scenario};
+use crate::scenario::{Kernels, LossKernel, Optimizer, Problem, Quantization, Scenario};
 
 /// What a scheduler starts, once for each GPU, by `torchrun`.
 pub(super) struct Job {
@@ -41,15 +41,24 @@ pub(super) fn packages(scenario: &Scenario) -> Vec<String> {
         training.optimizer,
         Optimizer::AdamW8bit | Optimizer::PagedAdamW | Optimizer::PagedAdamW8bit
     );
+    let torchao = matches!(
+        training.optimizer,
+        Optimizer::AdamW8bitAo | Optimizer::AdamW4bitAo | Optimizer::AdamWOffload
+    );
+    let liger = training.kernels == Kernels::Liger
+        || matches!(training.loss, LossKernel::Liger | LossKernel::LigerLinear);
     for (needed, name) in [
         (training.lora.is_some(), "peft"),
         (four_bits || from_library, "bitsandbytes"),
         (four_bits, "accelerate"),
+        (torchao, "torchao"),
+        (liger, "liger-kernel"),
     ] {
         if needed {
             packages.push(name.into());
         }
     }
+    packages.extend(plain::library(scenario).map(String::from));
     packages
 }
 

@@ -56,6 +56,11 @@ pub(super) fn job(scenario: &Scenario, estimate: &Estimate, header: &str) -> Fil
     ])
 }
 
+/// What pip must install for the model's constructor, beside transformers.
+pub(super) fn library(scenario: &Scenario) -> Option<&'static str> {
+    network::family(scenario)?.0.package()
+}
+
 /// What `train.py` always does in one way.
 const FIXED: &[&str] = &[
     "training.compile",

@@ -224,6 +224,18 @@ pub(super) fn family(scenario: &Scenario) -> Option<(&'static Family, &'static M
     Some((family, model))
 }
 
+impl Family {
+    /// What pip must install for its constructor, beside transformers.
+    pub fn package(&self) -> Option<&'static str> {
+        match self.library {
+            Library::Diffusers(_) => Some("diffusers"),
+            Library::Timm(_) => Some("timm"),
+            Library::Ours("Graph", _) => Some("torch_geometric"),
+            Library::Transformers(_) | Library::Ours(..) => None,
+        }
+    }
+}
+
 /// What `model.py` cannot do with this model.
 pub(super) fn problems(scenario: &Scenario, family: &Family, model: &ModelEntry) -> Vec<Problem> {
     let mut fixed = vec![
