@@ -68,13 +68,22 @@ impl Recorded {
             .programs
             .iter()
             .filter(|program| program.kind == kind && fits(&program.batches, batch));
-        // Beyond all lengths that were tried, the operations are those at the last of them.
-        let tried = || alike.clone().flat_map(|program| &program.lengths).copied();
-        let ends = (tried().min()?, tried().max()?);
-        let end = length.clamp(ends.0, ends.1);
-        let mut suited = alike.filter(|program| {
-            fits(&program.lengths, length) && (end == length || program.lengths.contains(&end))
-        });
+        // Operations that were only found at greater lengths hold beyond these, too, and likewise below.
+        let passed = |program: &Program| {
+            let (Some(low), Some(high)) =
+                (program.lengths.iter().min(), program.lengths.iter().max())
+            else {
+                return true;
+            };
+            alike.clone().any(|other| {
+                let all = |is: &dyn Fn(&u64) -> bool| other.lengths.iter().all(is);
+                length > *high && all(&|known| known > high && *known < length)
+                    || length < *low && all(&|known| known < low && *known > length)
+            })
+        };
+        let mut suited = alike
+            .clone()
+            .filter(|program| fits(&program.lengths, length) && !passed(program));
         let recorded = suited
             .clone()
             .find(|program| program.lengths.contains(&length));
