@@ -143,10 +143,11 @@ pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
         Some(run) => Some(what::named(run, args)?),
         None => None,
     };
-    let known = import::linked(&text).or_else(|| import::script(&text));
+    let base = run.clone().unwrap_or_default();
+    let known = import::linked(&text).or_else(|| import::script(&text, &base));
     let imported = match known {
         Some(imported) => imported,
-        None => import::read(&what::parse(&text)?, &run.clone().unwrap_or_default()),
+        None => import::read(&what::parse(&text)?, &base),
     };
     if let Some(question) = imported.question {
         return Err(question.into());

@@ -5,13 +5,14 @@ use super::{Imported, systems, tools};
 use crate::document::Document;
 use crate::scenario::Scenario;
 
-/// What a shell script trains with a program whose flags are known; its first call, where there are several.
-pub fn script(text: &str) -> Option<Imported> {
+/// What a shell script trains with a program whose flags are known; its first call, where there are several. One that names no
+/// model is taken for a part of `run`.
+pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
     let commands = shell::commands(text);
     let mut calls = commands.iter().filter_map(Call::of);
     let call = calls.next()?;
     let more = calls.count();
-    let mut imported = tools::read(&call.document(), &Scenario::default());
+    let mut imported = tools::read(&call.document(), run);
     systems::allocator(&mut imported, &call.command.environment);
     if more > 0 {
         imported
@@ -236,7 +237,7 @@ mod tests {
     fn commands_say_what_files_say() {
         #[track_caller]
         fn check(text: &str, expected: &[(&str, &str)]) {
-            let imported = script(text).unwrap();
+            let imported = script(text, &Scenario::default()).unwrap();
             assert_eq!((&imported.problems, &imported.question), (&vec![], &None));
             for (key, value) in expected {
                 let setting = settings::named(key).unwrap();
@@ -300,7 +301,7 @@ mod tests {
             "python train.py --batch_size 2",
             "swift sft",
         ] {
-            assert!(script(text).is_none(), "{text}");
+            assert!(script(text, &Scenario::default()).is_none(), "{text}");
         }
     }
 }

@@ -159,8 +159,8 @@ pub fn linked(text: &str) -> Option<Imported> {
 }
 
 /// What a shell script trains, where it calls a program whose flags are known.
-pub fn script(text: &str) -> Option<Imported> {
-    systems::script(text).or_else(|| command::script(text))
+pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
+    systems::script(text).or_else(|| command::script(text, run))
 }
 
 /// The scenario of a document, whichever program wrote it. A file that names no model is taken for a part of `run`.

@@ -50,7 +50,7 @@ pub fn opened(file: &str, run: &Scenario) -> Opened {
         Ok(_) => None,
         // A message may pass for YAML, and a log begin with the command that failed.
         Err(_) if Findings::parse(file).is_some() => None,
-        Err(_) => settings(file, run).or_else(|| import::script(file)),
+        Err(_) => settings(file, run).or_else(|| import::script(file, run)),
     });
     imported.map_or(Opened::Text, taken)
 }
@@ -184,17 +184,21 @@ mod tests {
     #[test]
     fn a_file_without_a_model_changes_the_run_that_is_open() {
         let mut run = Scenario::default();
+        run.model.id = "llama-3.1-8b".into();
         run.data.sequence = 300;
-        let deepspeed =
-            r#"{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}}"#;
-        let Opened::Scenario { scenario, notes } = opened(deepspeed, &run) else {
-            panic!("DeepSpeed's file is known");
-        };
-        assert_eq!(
-            (scenario.data.sequence, scenario.data.micro_batch),
-            (300, 2)
-        );
-        assert_eq!(notes.first().map(String::as_str), Some(text::PART_OF_A_RUN));
+        for part in [
+            r#"{"train_micro_batch_size_per_gpu": 2, "zero_optimization": {"stage": 3}}"#,
+            "distributed_type: FSDP\nmixed_precision: bf16\nper_device_train_batch_size: 2\n",
+            "accelerate launch train.py --model_name_or_path --per_device_train_batch_size 2\n",
+        ] {
+            let Opened::Scenario { scenario, notes } = opened(part, &run) else {
+                panic!("{part} is known");
+            };
+            assert_eq!(scenario.model.id, "llama-3.1-8b", "{part}");
+            assert_eq!(scenario.data.sequence, 300, "{part}");
+            assert_eq!(scenario.data.micro_batch, 2, "{part}");
+            assert_eq!(notes.first().map(String::as_str), Some(text::PART_OF_A_RUN));
+        }
     }
 
     #[test]
