@@ -41,6 +41,8 @@ pub struct Env {
     pub context: Context,
     /// What a loop that computes its own loss calls by a name until it binds the name again.
     pub named: Rc<RefCell<Vec<Tensor>>>,
+    /// What modules keep as attributes from a step to the next.
+    pub lasting: Rc<RefCell<Vec<Option<Tensor>>>>,
     /// What stands around the model and its modules.
     pub wrapper: Rc<dyn Wrapper>,
     /// The most outputs and inputs of any adapted layer, for adapters that share matrices among layers.
@@ -82,6 +84,7 @@ impl Env {
             stages: Rc::default(),
             context: Context::ALONE,
             named: Rc::default(),
+            lasting: Rc::default(),
             wrapper: Rc::new(Unwrapped),
             widest: Rc::default(),
             params: Rc::default(),
@@ -144,6 +147,7 @@ impl Cx {
             params: self.env.params.clone(),
             tied: self.env.tied.clone(),
             named: self.env.named.clone(),
+            lasting: self.env.lasting.clone(),
             widest: self.env.widest.clone(),
         };
         Self {

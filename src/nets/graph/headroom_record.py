@@ -14,6 +14,7 @@ and nothing else. The file's format is described in docs/record.md of Headroom.
 """
 import argparse
 import contextlib
+import copy
 import gc
 import importlib
 import importlib.util
@@ -69,7 +70,7 @@ def mapped(change, part):
         except TypeError:
             return items
     if hasattr(part, "__dict__") and hasattr(part, "apply") and hasattr(part, "to"):
-        return part.apply(change)  # a batch of PyTorch Geometric
+        return copy.copy(part).apply(change)  # a batch of PyTorch Geometric
     return part
 
 
@@ -80,6 +81,12 @@ class Values:
     """CPU values of small tensors, so that `.item()` and masks answer as they would with the user's data."""
 
     MOST = 1 << 22
+
+    @classmethod
+    def small(cls, tensor):
+        """Whether a tensor's values are followed: of masks and positions, which decide sizes, larger ones are."""
+        return tensor.numel() <= cls.MOST * (4 if tensor.element_size() == 1 else 1)
+
     MAKERS = ("arange", "zeros", "ones", "full", "scalar_tensor", "eye", "linspace", "new_")
     RANDOM = ("rand", "normal", "bernoulli", "uniform", "dropout", "multinomial", "exponential", "empty")
 
@@ -90,7 +97,7 @@ class Values:
     def put(self, tensor, value):
         storage = tensor.untyped_storage()
         size = storage.nbytes() // max(1, tensor.element_size())
-        if size <= self.MOST:
+        if size <= self.MOST * (4 if tensor.element_size() == 1 else 1):
             flat = torch.zeros(size, dtype=tensor.dtype)
             if tensor.numel():
                 flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).copy_(value)
@@ -119,7 +126,7 @@ class Values:
                 raise KeyError
             if not given and not name.startswith(self.MAKERS):
                 raise KeyError
-            if any(t.numel() > self.MOST for t in given):
+            if not all(self.small(t) for t in given):
                 raise KeyError
             if name in ("isfinite", "isinf", "isnan") and given[0].device.type == "meta":
                 try:
@@ -548,6 +555,7 @@ class Tape(TorchDispatchMode):
         self.events, self.numbers, self.refs = [], {}, {}
         self.count = self.packs = 0
         self.scope, self.quiet = [], False
+        self.adopted = set()
         self.backward = False
         self.first = torch.autograd._get_sequence_nr()
 
@@ -589,10 +597,26 @@ class Tape(TorchDispatchMode):
 
     def adopt(self, tensor, kind, name):
         """Memory from before the step: a parameter, a buffer or a part of the batch."""
-        new = []
-        operand = self.operand(tensor, new)
-        if operand and new:
+        operand = self.operand(tensor)
+        if operand and operand[0] not in self.adopted:
+            self.adopted.add(operand[0])
             self.events.append((kind, name, operand))
+
+    def kept(self, model):
+        """The memory that outlives a step and is none of the model's parameters and buffers, with its size."""
+        for tensor in model.parameters():
+            tensor.grad = None
+        gc.collect()
+        own = {self.number(tensor) for tensor in itertools.chain(model.parameters(), model.buffers())}
+        alive = {number: self.refs[key]() for key, number in sorted(self.numbers.items(), key=lambda item: item[1]) if number not in own}
+        return {number: ("uint8", (storage.nbytes(),), None, None) for number, storage in alive.items() if storage is not None}
+
+    def restart(self):
+        """Begins another step, which knows what there is."""
+        self.events, self.scope = [], []
+        self.adopted = set()
+        self.backward = False
+        self.first = torch.autograd._get_sequence_nr()
 
     # operations
 
@@ -724,7 +748,7 @@ def call_name(name, args, kwargs):
         return f"{name}:{int(args[5])}"
     if name == "native_batch_norm_backward":
         return f"{name}:{int(args[7])},{''.join('01'[bool(on)] for on in args[9])}"
-    if name in ("sum", "mean", "amax", "amin", "var", "std", "logsumexp", "linalg_vector_norm"):
+    if name in ("sum", "mean", "amax", "amin", "var", "std", "var_mean", "std_mean", "nansum", "norm", "logsumexp", "linalg_vector_norm"):
         places = next((a for a in args[1:] if isinstance(a, (list, tuple))), kwargs.get("dim"))
         if places is not None:
             return name + ":" + ",".join(str(int(p) % max(1, args[0].dim())) for p in places)
@@ -734,8 +758,8 @@ def call_name(name, args, kwargs):
             place = args[2] if len(args) > 2 else -1
         if isinstance(place, int):
             return f"{name}:{place % max(1, args[0].dim())}"
-    if name in ("embedding_dense_backward",):
-        return name
+    if name in ("any", "all", "prod") and len(args) > 1 and isinstance(args[1], int):
+        return f"{name}:{args[1] % max(1, args[0].dim())}"
     if name in ("_scaled_dot_product_flash_attention", "_scaled_dot_product_efficient_attention"):
         rate = args[3] if "flash" in name and len(args) > 3 else args[5] if "efficient" in name and len(args) > 5 else 0
         return name + (":dropout" if rate else "")
@@ -844,14 +868,11 @@ def to_meta(model, half, values):
             moved[id(tensor)] = (tensor, data)
         return moved[id(tensor)][1]
 
-    places = []
     for module in model.modules():
         for table, wrap in ((module._parameters, True), (module._buffers, False)):
             for name, tensor in list(table.items()):
                 if tensor is not None:
-                    places.append((table, name, tensor))
                     table[name] = move(tensor, wrap)
-    return places
 
 
 def nodes_of(root):
@@ -885,110 +906,156 @@ def parents_first(nodes):
     return order
 
 
+class State:
+    """What a model's modules hold, which each recording finds as it was: parameters and buffers, and attributes that its
+    forward pass binds anew, such as tables it makes at its first call."""
+
+    TABLES = ("_parameters", "_buffers")
+
+    def __init__(self, model):
+        self.modules = [(module, dict(module.__dict__), [dict(module.__dict__.get(table, {})) for table in self.TABLES]) for module in model.modules()]
+
+    def restore(self):
+        for module, attributes, tables in self.modules:
+            module.__dict__.clear()
+            module.__dict__.update(attributes)
+            for name, table in zip(self.TABLES, tables):
+                if isinstance(attributes.get(name), dict):
+                    attributes[name].clear()
+                    attributes[name].update(table)
+
+
 def trace(model, batch, loss, precision):
-    """Records one step; returns its events, or raises."""
+    """Records one step, the second one where the model keeps tensors from step to step; returns its events, or raises."""
     autocast, values = Autocast(), Values()
-    half = precision == "half"
-    places = to_meta(model, half, values)
-    names = {id(module): name for name, module in model.named_modules()}
-    tape = Tape(autocast, values)
+    state = State(model)
     handles = []
-
-    def enter(module, inputs):
-        tape.scope.append(names.get(id(module), tape.place()))
-
-    def leave(module, inputs, output):
-        if tape.scope:
-            tape.scope.pop()
-
-    modes = torch.nn.modules.module
+    tape = Tape(autocast, values)
     TAPES.append(tape)
     try:
-        for name, tensor in model.named_parameters():
-            tape.adopt(tensor, "param", name)
-        for name, tensor in model.named_buffers():
-            tape.adopt(tensor, "buffer", name)
+        half = precision == "half"
+        to_meta(model, half, values)
+        names = {id(module): name for name, module in model.named_modules()}
 
-        def to_device(tensor):
-            if tensor.is_floating_point() and half:
-                tensor = tensor.to(HALF)
-            data = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=META) if tensor.numel() else torch.empty(tensor.shape, dtype=tensor.dtype, device=META)
-            if tensor.device.type != "meta" and tensor.numel() <= Values.MOST:
-                values.put(data, tensor)
-            tape.adopt(data, "batch", "")
-            if tensor.requires_grad:
-                data.requires_grad_()
-            return data
+        def enter(module, inputs):
+            tape.scope.append(names.get(id(module), tape.place()))
 
-        on_device = mapped(to_device, batch)
+        def leave(module, inputs, output):
+            if tape.scope:
+                tape.scope.pop()
+
+        modes = torch.nn.modules.module
         handles.append(modes.register_module_forward_pre_hook(enter))
         handles.append(modes.register_module_forward_hook(leave, **({"always_call": True} if "always_call" in modes.register_module_forward_hook.__code__.co_varnames else {})))
-        with contextlib.ExitStack() as stack:
-            stack.enter_context(as_on_cuda(autocast))
-            stack.enter_context(torch.autograd.graph.saved_tensors_hooks(tape.pack, tape.unpack))
-            stack.enter_context(tape)
-            if precision == "amp":
-                autocast.enter(True, HALF)
-            result = loss(model, on_device)
-            if precision == "amp":
-                autocast.leave()
-            tape.events.append(("loss", tape.operand(result)))
-            if result.grad_fn is None:
-                raise Unrecordable("the loss does not depend on a parameter that requires a gradient")
-            nodes = nodes_of(result.grad_fn)
-            accumulators = {id(n): n.variable for n in nodes if hasattr(n, "variable")}
-            order = {}
-            graph = []
-            leaves = {}
-            for node in nodes:
-                if id(node) in accumulators:
-                    leaves[id(node)] = tape.number(accumulators[id(node)])
-            inner = [node for node in nodes if id(node) not in accumulators]
-            inner = parents_first(sorted(inner, key=lambda node: node._sequence_nr()))
-            for place, node in enumerate(inner):
-                order[id(node)] = place
-            for node in inner:
-                edges = []
-                for parent, output in node.next_functions:
-                    if parent is None:
-                        edges.append(None)
-                    elif id(parent) in leaves:
-                        edges.append(("leaf", leaves[id(parent)]))
-                    else:
-                        edges.append((order[id(parent)], output))
-                graph.append((node.name(), node._sequence_nr() - tape.first, edges))
-            tape.events.append(("graph", graph, order[id(result.grad_fn)]))
-            hooks = []
-            for node in nodes:
-                place = order.get(id(node), -1)
-                hooks.append(node.register_prehook(lambda grads, place=place: tape.events.append(("node", place, [None if g is None else tape.operand(g) for g in grads]))))
-                if place >= 0:
-                    hooks.append(node.register_hook(lambda made, _, place=place: tape.events.append(("made", place, [None if g is None else (tape.operand(g), bool(g._is_view())) for g in made]))))
-                else:
-                    hooks.append(node.register_hook(lambda made, _: tape.events.append(("leaf done",))))
-            del node, inner, accumulators
-            tape.scope.clear()
-            for parameter in model.parameters():
-                if parameter.requires_grad:
-                    hooks.append(parameter.register_post_accumulate_grad_hook(lambda leaf: tape.events.append(("grad", tape.number(leaf), tape.operand(leaf.grad)))))
-            tape.events.append(("backward",))
-            tape.backward = True
-            with torch.autograd.set_multithreading_enabled(False):
-                result.backward()
-            tape.events.append(("end",))
-            for hook in hooks:
-                hook.remove()
-            events, tape.events = Recording(tape.events), []
-            del nodes, result
+        events = step(model, batch, loss, precision, tape)
+        before = tape.kept(model)
+        if before:
+            seed()
+            tape.restart()
+            again = step(model, batch, loss, precision, tape)
+            kept = paired(before, tape.kept(model))
+            if kept:
+                again.insert(0, ("kept", kept))
+                events = again
         return events, values.assumed
     finally:
         TAPES.pop()
         for handle in handles:
             handle.remove()
-        for table, name, tensor in places:
-            table[name] = tensor
+        state.restore()
         for tensor in model.parameters():
             tensor.grad = None
+
+
+def paired(before, after):
+    """What is kept from a step to the next, each with what takes its place there; None where that grows."""
+    same = [number for number in before if number in after]
+    old = [number for number in before if number not in after]
+    new = [number for number in after if number not in before]
+    if [before[number] for number in old] != [after[number] for number in new]:
+        return None
+    return [((number, before[number]), other) for number, other in zip(same + old, same + new)]
+
+
+def step(model, batch, loss, precision, tape):
+    """The events of one step."""
+    half = precision == "half"
+    autocast, values = tape.autocast, tape.values
+    for name, tensor in model.named_parameters():
+        tape.adopt(tensor, "param", name)
+    for name, tensor in model.named_buffers():
+        tape.adopt(tensor, "buffer", name)
+
+    def to_device(tensor):
+        if tensor.is_floating_point() and half:
+            tensor = tensor.to(HALF)
+        data = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=META) if tensor.numel() else torch.empty(tensor.shape, dtype=tensor.dtype, device=META)
+        if tensor.device.type != "meta" and Values.small(tensor):
+            values.put(data, tensor)
+        tape.adopt(data, "batch", "")
+        if tensor.requires_grad:
+            data.requires_grad_()
+        return data
+
+    on_device = mapped(to_device, batch)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(as_on_cuda(autocast))
+        stack.enter_context(torch.autograd.graph.saved_tensors_hooks(tape.pack, tape.unpack))
+        stack.enter_context(tape)
+        if precision == "amp":
+            autocast.enter(True, HALF)
+        result = loss(model, on_device)
+        if precision == "amp":
+            autocast.leave()
+        tape.events.append(("loss", tape.operand(result)))
+        if result.grad_fn is None:
+            raise Unrecordable("the loss does not depend on a parameter that requires a gradient")
+        nodes = nodes_of(result.grad_fn)
+        accumulators = {id(n): n.variable for n in nodes if hasattr(n, "variable")}
+        order = {}
+        graph = []
+        leaves = {}
+        for node in nodes:
+            if id(node) in accumulators:
+                leaves[id(node)] = tape.number(accumulators[id(node)])
+        inner = [node for node in nodes if id(node) not in accumulators]
+        inner = parents_first(sorted(inner, key=lambda node: node._sequence_nr()))
+        for place, node in enumerate(inner):
+            order[id(node)] = place
+        for node in inner:
+            edges = []
+            for parent, output in node.next_functions:
+                if parent is None:
+                    edges.append(None)
+                elif id(parent) in leaves:
+                    edges.append(("leaf", leaves[id(parent)]))
+                else:
+                    edges.append((order[id(parent)], output))
+            graph.append((node.name(), node._sequence_nr() - tape.first, edges))
+        tape.events.append(("graph", graph, order[id(result.grad_fn)]))
+        hooks = []
+        for node in nodes:
+            place = order.get(id(node), -1)
+            hooks.append(node.register_prehook(lambda grads, place=place: tape.events.append(("node", place, [None if g is None else tape.operand(g) for g in grads]))))
+            if place >= 0:
+                hooks.append(node.register_hook(lambda made, _, place=place: tape.events.append(("made", place, [None if g is None else (tape.operand(g), bool(g._is_view())) for g in made]))))
+            else:
+                hooks.append(node.register_hook(lambda made, _: tape.events.append(("leaf done",))))
+        del node, inner, accumulators
+        tape.scope.clear()
+        for parameter in model.parameters():
+            if parameter.requires_grad:
+                hooks.append(parameter.register_post_accumulate_grad_hook(lambda leaf: tape.events.append(("grad", tape.number(leaf), tape.operand(leaf.grad)))))
+        tape.events.append(("backward",))
+        tape.backward = True
+        with torch.autograd.set_multithreading_enabled(False):
+            result.backward()
+        tape.events.append(("end",))
+        for hook in hooks:
+            hook.remove()
+        events, tape.events = Recording(tape.events), []
+        del nodes, result
+    return events
 
 
 class NoInit:
@@ -1015,6 +1082,10 @@ MONOMIALS = ((0, 0), (1, 0), (0, 1), (1, 1), (0, 2), (1, 2))
 DIVISORS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 30, 32, 40, 48, 50, 56, 60, 64, 80, 96, 100, 112, 120, 128, 160, 192, 256, 320, 512, 1024)
 
 
+# The most terms of a size.
+MOST_TERMS = 16
+
+
 class Unsolved(Exception):
     pass
 
@@ -1026,6 +1097,7 @@ class Solver:
     def __init__(self, points):
         self.points = points
         self.known = {}
+        self.divided = None
 
     def __call__(self, values):
         if len(set(values)) == 1:
@@ -1048,8 +1120,14 @@ class Solver:
         for other in self.known.values():  # what another size is: the same expression at fewer points
             if other is not None and not isinstance(other, int) and all(evaluate(other, b, s) == v for (b, s), v in zip(self.points, values)):
                 return other
+        exact = self.exact(values)
+        if exact and exact[0] == 1:
+            return exact
+        return self.scaled(values) or self.floors(values) or exact or self.share(values) or self.rounded(values) or self.times(values)
+
+    def exact(self, values):
+        """A polynomial of batch and length."""
         columns = [[b**i * s**j for b, s in self.points] for i, j in MONOMIALS]
-        exact = None
         for size in (1, 2, 3):
             if size >= len(self.points):
                 break
@@ -1059,13 +1137,31 @@ class Solver:
                     den = 1
                     for part in found:
                         den = math.lcm(den, part.denominator)
-                    exact = [den] + [[int(part * den), *MONOMIALS[c], 0, 1] for part, c in zip(found, chosen)]
-                    break
-            if exact:
-                break
-        if exact and exact[0] == 1:
-            return exact
-        return self.floors(values) or exact or self.share(values) or self.rounded(values) or self.times(values)
+                    return [den] + [[int(part * den), *MONOMIALS[c], 0, 1] for part, c in zip(found, chosen)]
+        return None
+
+    def suggest(self, values, make):
+        """An expression that follows from how an operation makes this size, where it is no plain polynomial."""
+        if len(set(values)) == 1 or self.known.get(values) is not None:
+            return
+        exact = self.exact(values)
+        found = None if exact and exact[0] == 1 else make()
+        if found and len(found) <= 1 + MOST_TERMS and all(evaluate(found, b, s) == v for (b, s), v in zip(self.points, values)):
+            self.known[values] = found
+
+    def scaled(self, values):
+        """Another size, times a number or the batch."""
+        for other in self.known.values():
+            if not isinstance(other, list):
+                continue
+            got = [evaluate(other, b, s) for b, s in self.points]
+            if len(set(got)) < 2 or 0 in got:
+                continue
+            for i in (0, 1):
+                share = Fraction(values[0], got[0] * self.points[0][0] ** i)
+                if all(share * size * b**i == value for size, (b, _), value in zip(got, self.points, values)):
+                    return [other[0] * share.denominator] + [[part[0] * share.numerator, part[1] + i, *part[2:]] for part in other[1:]]
+        return None
 
     def share(self, values):
         """A share of a product, rounded down or up."""
@@ -1103,32 +1199,81 @@ class Solver:
                     return {"up": multiple, "of": other}
         return None
 
+    def atoms(self):
+        """Lengths divided and rounded, each as found first: rounded down or up as patches are, then as strides leave them."""
+        if self.divided is None:
+            self.divided = {}
+            ends = [(div, add) for div in DIVISORS for add in (0, div - 1)]
+            inner = [(div, add) for div in DIVISORS for add in sorted(range(-min(4 * div, 160), min(div, 64)), key=abs)]
+            for div, add in ends + inner:
+                atoms = tuple((s + add) // div for _, s in self.points)
+                if len(set(atoms)) > 1 and min(atoms) > 0:
+                    self.divided.setdefault(atoms, (add, div))
+        return self.divided.items()
+
     def floors(self, values):
-        """Lengths divided and rounded: first down or up, as strides and patches do, then in any way, then with a number added."""
-        lengths = [s for _, s in self.points]
-        if len(set(lengths)) < 3:
+        """Lengths divided and rounded: alone, then with a number added, then as a polynomial."""
+        if len({s for _, s in self.points}) < 3:
             return None
-        ends = [(div, add) for div in DIVISORS for add in (0, div - 1)]
-        inner = [(div, add) for div in DIVISORS for add in sorted(range(-min(div, 64), min(div, 64)), key=abs)]
-        for between, parts in ((False, ends), (False, inner), (True, inner)):
-            for div, add in parts:
-                atoms = [(s + add) // div for s in lengths]
-                if len(set(atoms)) < 2 or min(atoms) < 1:
-                    continue
-                for i, j in ((0, 1), (1, 1), (0, 2), (1, 2)):
-                    column = [b**i * a**j for (b, _), a in zip(self.points, atoms)]
-                    if not between:
-                        found = fit([column], values)
-                        if found and found[0].denominator == 1:
-                            return [1, [int(found[0]), i, j, add, div]]
-                        continue
-                    found = fit([column, [1] * len(values)], values)
-                    if found and all(part.denominator == 1 for part in found) and abs(found[1]) <= 4:
-                        return [1, [int(found[0]), i, j, add, div], [int(found[1]), 0, 0, 0, 1]]
-                    found = i and fit([column, [b for b, _ in self.points]], values)
-                    if found and all(part.denominator == 1 for part in found) and found[0]:
-                        return [1, [int(found[0]), i, j, add, div], [int(found[1]), 1, 0, 0, 1]]
+        for atoms, part in self.atoms():
+            for i, j in ((0, 1), (1, 1), (0, 2), (1, 2)):
+                factor, rest = divmod(values[0], self.points[0][0] ** i * atoms[0] ** j)
+                if factor and not rest and all(factor * b**i * a**j == v for (b, _), a, v in zip(self.points, atoms, values)):
+                    return [1, [factor, i, j, *part]]
+        for atoms, part in self.atoms():
+            for i, j in ((0, 1), (1, 1), (0, 2), (1, 2)):
+                for k in range(i + 1):
+                    found = line([b**i * a**j for (b, _), a in zip(self.points, atoms)], [b**k for b, _ in self.points], values)
+                    if found and found[0] and (k or abs(found[1]) <= 4):
+                        return [1, [found[0], i, j, *part], [found[1], k, 0, 0, 1]]
+        for atoms, part in self.atoms():
+            if len(set(atoms)) < 4 or part[0] not in (0, part[1] - 1):
+                continue
+            for i in (0, 1):
+                found = fit([[b**i * a**j for (b, _), a in zip(self.points, atoms)] for j in (2, 1, 0)], values)
+                if found and all(share.denominator == 1 for share in found):
+                    return [1] + [[int(share), i, j, *(part if j else (0, 1))] for j, share in zip((2, 1, 0), found) if share]
         return None
+
+
+def line(column, other, values):
+    """The whole factors of two columns whose sum these values are; None where there are none."""
+    at = next((n for n in range(1, len(values)) if column[0] * other[n] != column[n] * other[0]), None)
+    if at is None:
+        return None
+    den = column[0] * other[at] - column[at] * other[0]
+    first, rest = divmod(values[0] * other[at] - values[at] * other[0], den)
+    second, more = divmod(column[0] * values[at] - column[at] * values[0], den)
+    if rest or more or any(first * x + second * y != v for x, y, v in zip(column, other, values)):
+        return None
+    return first, second
+
+
+def summed(expressions):
+    """The sum of sizes; None where one of them is no plain sum."""
+    parts = {}
+    for expression in expressions:
+        if isinstance(expression, int):
+            expression = [1, [expression, 0, 0, 0, 1]]
+        if not isinstance(expression, list) or expression[0] != 1:
+            return None
+        for factor, *rest in expression[1:]:
+            parts[tuple(rest)] = parts.get(tuple(rest), 0) + factor
+    return [1] + [[factor, *rest] for rest, factor in parts.items() if factor]
+
+
+def strided(expression, given, made):
+    """What a window with a stride leaves of a length that is itself divided: floor((size + add) / stride)."""
+    if isinstance(expression, int) or not isinstance(expression, list) or len(expression) != 2:
+        return None
+    den, (factor, i, j, add, div) = expression
+    if (den, factor, i, j) != (1, 1, 0, 1):
+        return None
+    for stride in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 32):
+        for more in sorted(range(-3 * stride, stride + 1), key=abs):
+            if all((size + more) // stride == out for size, out in zip(given, made)):
+                return [1, [1, 0, 1, add + more * div, div * stride]]
+    return None
 
 
 def fit(columns, values):
@@ -1283,12 +1428,36 @@ class Program:
     def call(self, rows):
         _, name, ins, outs, new, scope, _ = rows[0]
         given = [self.operand([row[2][at] for row in rows]) for at in range(len(ins))]
+        if any(tuple(row[3][at][1] for row in rows) not in self.types.places for at in range(len(outs))):
+            self.derive(rows)
         seen, made = set(), []
         for at, out in enumerate(outs):
             if out[0] in new and out[0] not in seen:
                 made.append(self.operand([row[3][at] for row in rows]))
                 seen.add(out[0])
         return ("call", self.ops(name), self.scopes(scope), given, made)
+
+    def derive(self, rows):
+        """Sizes that follow from those of a call's inputs: sums where it joins them, else what a window leaves of one."""
+        given = [tuple(row[2][at][1][1] for row in rows) for at in range(len(rows[0][2]))]
+        for at in range(len(rows[0][3])):
+            for place in range(len(rows[0][3][at][1][1])):
+                sizes = tuple(row[3][at][1][1][place] for row in rows)
+                if len(set(sizes)) > 1:
+                    self.solver.suggest(sizes, lambda: self.derived(rows[0][1], given, place, sizes))
+
+    def derived(self, name, given, place, sizes):
+        parts = [tuple(shape[place] for shape in shapes) for shapes in given if len(shapes[0]) > place]
+        try:
+            if name == "cat":
+                return summed([self.solver(part) for part in parts])
+            for part in parts[:1]:
+                found = strided(self.solver(part), part, sizes) if len(set(part)) > 1 else None
+                if found:
+                    return found
+        except Unsolved:
+            pass
+        return None
 
     def write(self):
         """The program as lists of numbers."""
@@ -1325,12 +1494,15 @@ class Program:
         after = {}
         for n, place in enumerate(placed):
             after.setdefault(place, []).append(n)
-        forward, params, loss = [], [], None
+        forward, params, loss, lasting = [], [], None, []
         for i in range(backward):
             event, all_rows = first[i], rows[i]
             kind = event[0]
             if kind in ("param", "buffer"):
                 params.append((kind, event[1], self.operand([row[2] for row in all_rows])))
+            elif kind == "kept":
+                for at, (_, last) in enumerate(event[1]):
+                    lasting.append([*self.operand([row[1][at][0] for row in all_rows]), last])
             elif kind == "batch":
                 forward.append(("batch", self.operand([row[2] for row in all_rows])))
             elif kind == "call":
@@ -1358,6 +1530,7 @@ class Program:
             "types": self.types.all,
             "params": params,
             "steps": squeezed(stream.all),
+            **({"kept": lasting} if lasting else {}),
         }
 
     def backward(self, rows, start, count):
@@ -1662,19 +1835,17 @@ class Subject:
                         solver = done[-1][1]
                 except (Differs, Unsolved) as problem:
                     self.problems[(precision, group[0])] = f"{type(problem).__name__}: {problem}"
-                    for s in group:
-                        try:
-                            done.append(self.program(precision, [s], (b1, b2, b3), None))
-                        except (Differs, Unsolved) as inner:
-                            self.problems[(precision, s)] = f"{type(inner).__name__}: {inner}"
+                    done += self.each(precision, group, (b1, b2, b3))
         if not done:
-            # What depends on the batch holds for the known batches alone.
-            for b in sorted({b for b, _ in self.sizes}):
+            # What depends on the batch holds for single batches alone: the known ones and likely others.
+            most = max(b for b, _ in self.sizes)
+            for b in sorted({b for b, _ in self.sizes} | {1, 2, 4, 2 * most}):
                 for precision in PRECISIONS:
                     try:
                         done.append(self.program(precision, lengths[:4], (b,), None))
                     except (Differs, Unsolved) as problem:
                         self.problems[(precision, b)] = f"{type(problem).__name__}: {problem}"
+                        done += self.each(precision, lengths[:4], (b,))
         if not done:
             raise Unrecordable(f"{self.name}: " + "; ".join(sorted(set(self.problems.values())))[:600])
         return [program for program, _ in self.alone(lengths, done) + done]
@@ -1696,6 +1867,17 @@ class Subject:
                     found.append(self.program(precision, group, (1,), found[-1][1] if found else None))
                 except (Differs, Unsolved) as problem:
                     self.problems[(precision, 1)] = f"{type(problem).__name__}: {problem}"
+                    found += self.each(precision, group, (1,))
+        return found
+
+    def each(self, precision, group, batches):
+        """Programs for single lengths, where nobody knows how sizes grow between them."""
+        found = []
+        for s in group:
+            try:
+                found.append(self.program(precision, [s], batches, None))
+            except (Differs, Unsolved) as problem:
+                self.problems[(precision, s)] = f"{type(problem).__name__}: {problem}"
         return found
 
     def holds(self, known, recording, s):
@@ -1723,6 +1905,10 @@ class Subject:
             points = [(b1, lengths[0]), (b2, lengths[-1]), (b1, lengths[1])]
         recordings = {point: self.take(precision, *point) for point in points}
         recordings = {point: events for point, events in recordings.items() if events}
+        if len(batches) > 1 and len(lengths) > 1:
+            for point in itertools.product((b1, b2), lengths):
+                if len(recordings) < 3 and point not in recordings and self.take(precision, *point):
+                    recordings[point] = self.take(precision, *point)
         if len(recordings) < min(3, len(points)):
             raise Differs("does not run at enough sizes: " + "; ".join(sorted(set(self.problems.values())))[:300])
         solver = Solver(list(recordings))

@@ -130,6 +130,8 @@ pub(super) struct Program {
     pub scopes: Rc<Vec<Vec<String>>>,
     pub types: Vec<Type>,
     pub steps: Instructions,
+    /// Memory that modules keep from a step to the next, each with what is kept in its place after this one.
+    pub kept: Vec<(Value, u32)>,
 }
 
 /// What a program does.

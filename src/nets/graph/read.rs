@@ -2,7 +2,9 @@
 
 use std::rc::Rc;
 
-use super::program::{Declared, Graph, Lies, Program, RecordedPrecision, Role, Row, Spans, Type};
+use super::program::{
+    Declared, Graph, Lies, Program, RecordedPrecision, Role, Row, Spans, Type, Value,
+};
 use super::size::Size;
 use super::stream::{Limits, Stream};
 use crate::document::{Document, json};
@@ -202,9 +204,27 @@ fn program(document: &Document, scopes: &Rc<Vec<Vec<String>>>) -> Option<Program
         lengths: sizes("lengths")?,
         calls,
         scopes: scopes.clone(),
+        kept: match document.get("kept") {
+            Some(rows) => list(rows)?
+                .iter()
+                .map(|row| kept(row, types.len()))
+                .collect::<Option<_>>()?,
+            None => Vec::new(),
+        },
         types,
         steps,
     })
+}
+
+fn kept(row: &Document, types: usize) -> Option<(Value, u32)> {
+    let [slot, looks, later] = list(row)? else {
+        return None;
+    };
+    let value = Value {
+        slot: count(slot)?,
+        looks: below(looks, types)?,
+    };
+    Some((value, count(later)?))
 }
 
 fn looks(row: &Document) -> Option<Type> {

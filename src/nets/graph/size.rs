@@ -88,7 +88,7 @@ impl Size {
     }
 }
 
-const MOST_TERMS: usize = 8;
+const MOST_TERMS: usize = 16;
 const HIGHEST_POWER: u32 = 4;
 
 fn term(value: &Document) -> Option<Term> {

@@ -12,6 +12,8 @@ use crate::tape::Machine;
 const FIXTURE: &str = include_str!("fixtures/conv_vae.json");
 /// Reentrant checkpoints, `nn.RMSNorm`, a batch norm over transposed features, one token of many.
 const NESTED: &str = include_str!("fixtures/nested.json");
+/// Weights with `torch.nn.utils.spectral_norm`, and a table that the first call makes: attributes that outlive a step.
+const LASTING: &str = include_str!("fixtures/lasting.json");
 
 fn peak(graph: Graph, batch: u64, length: u64, precision: Precision) -> Option<u64> {
     let training = Training {
@@ -62,6 +64,9 @@ fn a_recorded_model_takes_what_the_real_one_takes() {
     check(NESTED, 64, 256, Precision::Fp32, 133_508_096);
     check(NESTED, 64, 256, Precision::AmpBf16, 87_749_120);
     check(NESTED, 64, 256, Precision::Bf16, 79_450_624);
+    check(LASTING, 32, 128, Precision::Fp32, 34_292_224);
+    check(LASTING, 32, 128, Precision::AmpBf16, 23_281_664);
+    check(LASTING, 32, 128, Precision::Bf16, 21_932_544);
 }
 
 #[test]
@@ -186,7 +191,7 @@ fn altered_files_do_no_harm() {
     let pieces = [&numbers[..], &rest[..]].concat();
     let asked = std::env::var("HEADROOM_ALTERED").ok();
     let count: usize = asked.map_or(400, |count| count.parse().unwrap());
-    let files = [FIXTURE, NESTED, LLAMA];
+    let files = [FIXTURE, NESTED, LLAMA, LASTING];
     let mut ran = 0;
     for n in 0..count {
         let mut text = files[n % files.len()].to_string();

@@ -13,7 +13,7 @@ use super::plan::Plan;
 use super::program::{Declared, Edge, Graph, Instruction, Program, Role};
 use super::prune::Pruned;
 use super::types::Types;
-use crate::tape::{Scope, Tape, Tensor};
+use crate::tape::{Category, Scope, Tape, Tensor};
 use forward::{Forward, Kept};
 
 /// What is replayed: a program at a batch and length, and what is known of it.
@@ -81,6 +81,7 @@ impl Replay {
         let all = 0..replay.program.steps.forward.len();
         let used = replay.used(&all, by_layer);
         replay.bind_params(cx, &used);
+        replay.bind_kept(cx);
         replay.steps(cx, all, by_layer);
         replay.tape.enter(outer);
         replay.output(cx)
@@ -90,6 +91,9 @@ impl Replay {
     fn output(&self, cx: &Cx) -> Output {
         let (value, node) = self.program.steps.loss;
         let mut forward = std::mem::take(&mut *self.forward.borrow_mut());
+        let kept = self.program.kept.iter();
+        let kept = kept.map(|(_, later)| forward.at(*later)).collect();
+        cx.env.lasting.replace(kept);
         let edge = forward.edge((node, 0));
         let loss = forward
             .slots
@@ -183,6 +187,21 @@ impl Replay {
             }
             drop(forward);
             self.bind(declared.slot, Some(tensor.detach()));
+        }
+    }
+
+    /// What modules have kept from the step before. In the first step there is none of it but what stays for good.
+    fn bind_kept(&self, cx: &Cx) {
+        let mut before = cx.env.lasting.take().into_iter();
+        for (value, later) in &self.program.kept {
+            let kept = before.next().flatten().or_else(|| {
+                let looks = self.types.get(*value);
+                let made = || self.tape.empty_as("recorded", looks.layout, looks.dtype);
+                let made = (value.slot == *later).then(made)?;
+                made.set_category(Category::Buffers);
+                Some(made)
+            });
+            self.bind(value.slot, kept);
         }
     }
 

@@ -7,7 +7,8 @@ use super::Ran;
 impl Ran<'_> {
     pub(super) fn reduction(&self) -> Option<Vec<Tensor>> {
         match self.call.name() {
-            "sum" | "mean" | "amax" | "prod" | "var" | "std" | "linalg_vector_norm" => {}
+            "sum" | "mean" | "amax" | "amin" | "prod" | "nansum" | "any" | "all" | "var"
+            | "std" | "var_mean" | "std_mean" | "norm" | "linalg_vector_norm" => {}
             "mse_loss" | "smooth_l1_loss" => return self.mean_of_pairs(),
             _ => return None,
         }
@@ -28,7 +29,7 @@ impl Ran<'_> {
             flat: outputs == 1,
             dtype: out.dtype,
             carries: match self.call.name() {
-                "var" | "std" => Carries::Moments,
+                "var" | "std" | "var_mean" | "std_mean" => Carries::Moments,
                 _ => Carries::Value,
             },
             aligned: aligned(&input.layout),
