@@ -13,6 +13,7 @@ bf16, at several batch sizes and lengths, and every size is solved as an express
 and nothing else. The file's format is described in docs/record.md of Headroom.
 """
 import argparse
+import collections
 import contextlib
 import copy
 import gc
@@ -422,6 +423,17 @@ def meta_lstm_cell_backward(grad_hy, grad_cy, cx, cy, workspace, has_bias):
     return gates, torch.empty_like(cx), workspace.new_empty((workspace.shape[1],)) if has_bias else None
 
 
+def meta_ctc(log_probs, targets, input_lengths, target_lengths, blank=0, zero_infinity=False):
+    """`ctc_loss_gpu_template`: its table is as wide as the longest target."""
+    longest = targets.shape[-1]
+    try:
+        longest = int(TAPES[-1].values.of(target_lengths).max()) if TAPES else longest
+    except (KeyError, RuntimeError):
+        pass
+    samples = log_probs.shape[1] if log_probs.dim() == 3 else 1
+    return log_probs.new_empty((samples,)), log_probs.new_empty((samples, log_probs.shape[0], 2 * longest + 1))
+
+
 def meta_ctc_backward(grad, log_probs, *rest, **named):
     return torch.empty_like(log_probs)
 
@@ -441,7 +453,9 @@ def install_stand_ins(library):
         ("_thnn_fused_lstm_cell_backward_impl", meta_lstm_cell_backward),
         ("_thnn_fused_gru_cell", meta_gru_cell),
         ("_thnn_fused_gru_cell_backward", meta_gru_cell_backward),
+        ("_ctc_loss.Tensor", meta_ctc),
         ("_ctc_loss_backward", meta_ctc_backward),
+        ("_ctc_loss_backward.Tensor", meta_ctc_backward),
         ("native_batch_norm_backward", meta_batch_norm_backward),
     ):
         try:
@@ -601,6 +615,11 @@ class Tape(TorchDispatchMode):
         if operand and operand[0] not in self.adopted:
             self.adopted.add(operand[0])
             self.events.append((kind, name, operand))
+
+    def places(self, model):
+        """The numbers of the model's own memory."""
+        own = itertools.chain(model.named_parameters(), model.named_buffers())
+        return {name: self.number(tensor) for name, tensor in own}
 
     def kept(self, model):
         """The memory that outlives a step and is none of the model's parameters and buffers, with its size."""
@@ -907,22 +926,22 @@ def parents_first(nodes):
 
 
 class State:
-    """What a model's modules hold, which each recording finds as it was: parameters and buffers, and attributes that its
-    forward pass binds anew, such as tables it makes at its first call."""
-
-    TABLES = ("_parameters", "_buffers")
+    """What a model's modules hold, which each recording finds as it was: parameters and buffers, hooks, and attributes that the
+    forward pass binds anew or fills, such as tables it makes at its first call."""
 
     def __init__(self, model):
-        self.modules = [(module, dict(module.__dict__), [dict(module.__dict__.get(table, {})) for table in self.TABLES]) for module in model.modules()]
+        self.modules = []
+        for module in model.modules():
+            held = [(item, item.copy()) for item in module.__dict__.values() if type(item) in (dict, collections.OrderedDict, list, set)]
+            self.modules.append((module, dict(module.__dict__), held))
 
     def restore(self):
-        for module, attributes, tables in self.modules:
+        for module, attributes, held in self.modules:
+            for item, before in held:
+                item.clear()
+                item.extend(before) if isinstance(item, list) else item.update(before)
             module.__dict__.clear()
             module.__dict__.update(attributes)
-            for name, table in zip(self.TABLES, tables):
-                if isinstance(attributes.get(name), dict):
-                    attributes[name].clear()
-                    attributes[name].update(table)
 
 
 def trace(model, batch, loss, precision):
@@ -985,6 +1004,7 @@ def step(model, batch, loss, precision, tape):
         tape.adopt(tensor, "param", name)
     for name, tensor in model.named_buffers():
         tape.adopt(tensor, "buffer", name)
+    before = tape.places(model)
 
     def to_device(tensor):
         if tensor.is_floating_point() and half:
@@ -1055,7 +1075,46 @@ def step(model, batch, loss, precision, tape):
             hook.remove()
         events, tape.events = Recording(tape.events), []
         del nodes, result
+    for name, number in tape.places(model).items():
+        if before.get(name, number) != number:
+            events = replaced(events, before[name], number)
     return events
+
+
+def replaced(events, old, new):
+    """A step in which a parameter's or a buffer's memory makes way for other memory of its size, as where `.data` is bound anew: the
+    first stays, and the second goes in its stead."""
+    place = next((at for at, event in enumerate(events) if event == ("free", old)), None)
+    made = next((operand for event in events[:place] if event[0] == "call" for operand in event[3] if operand[0] == new), None)
+    own = next((event[2] for event in events if event[0] in ("param", "buffer") and event[2][0] == old), None)
+    if place is None or made is None or own is None or nbytes(made) != nbytes(own):
+        return events
+    return Recording(events[:place] + [("free", new)] + [renamed(event, old, new) for event in events[place + 1 :]])
+
+
+def nbytes(operand):
+    layout = operand[1]
+    return layout[3] if layout[3] is not None else product(layout[1]) * bytes_of(layout[0])
+
+
+def renamed(part, old, new):
+    """An event, or a part of one, in which one number of memory stands for another."""
+    if isinstance(part, list):
+        return [renamed(item, old, new) for item in part]
+    if not isinstance(part, tuple) or not part or len(part) == 4 and isinstance(part[1], tuple) and isinstance(part[0], str):
+        return part
+    kind = part[0]
+
+    def swap(number):
+        return old if number == new else number
+
+    if isinstance(kind, int) and len(part) == 2 and isinstance(part[1], tuple):
+        return (swap(kind), part[1])
+    if kind == "call":
+        return (*part[:2], *(renamed(item, old, new) for item in part[2:4]), [swap(number) for number in part[4]], *part[5:])
+    if kind in ("free", "unpack", "grad", "leaf"):
+        return (kind, swap(part[1]), *(renamed(item, old, new) for item in part[2:]))
+    return tuple(renamed(item, old, new) for item in part)
 
 
 class NoInit:
