@@ -48,6 +48,16 @@ impl Mesh {
             .fold(1, |all: u32, &group| all.saturating_mul(group))
     }
 
+    /// Where a GPU stands, by its number: tensors are split over neighbours, then sequences, then shards; a stage's GPUs lie
+    /// together (torchtitan's `build_mesh` and Megatron-Core's `tp-cp-ep-dp-pp`).
+    pub fn rank_of(&self, gpu: u32) -> Rank {
+        let near = self.tensor.max(1).saturating_mul(self.context.max(1));
+        Rank {
+            stage: gpu / self.gpus_of_a_stage().max(1),
+            shard: gpu / near % self.shard.max(1),
+        }
+    }
+
     /// How many GPUs there are.
     pub fn gpus(&self) -> u64 {
         let groups = [
@@ -85,5 +95,20 @@ mod tests {
             ..Mesh::ALONE
         };
         assert_eq!((Mesh::ALONE.gpus(), mesh.gpus()), (1, 64));
+    }
+
+    #[test]
+    fn gpus_are_numbered_with_the_stages_outside() {
+        let mesh = Mesh {
+            shard: 2,
+            tensor: 2,
+            stages: 2,
+            ..Mesh::ALONE
+        };
+        let places = (0..8).map(|gpu| mesh.rank_of(gpu));
+        let places: Vec<_> = places.map(|rank| (rank.stage, rank.shard)).collect();
+        let stage = |stage| [0, 0, 1, 1].map(|shard| (stage, shard));
+        assert_eq!(places, [stage(0), stage(1)].concat());
+        assert_eq!(Mesh::ALONE.rank_of(0), Rank::default());
     }
 }

@@ -8,7 +8,7 @@ use super::card::{self, SmallestCard};
 use super::engine::Engine;
 use super::explain::{self, TensorDetail, TensorGroup};
 use super::ranks::{self, FirstSteps, RankMemory};
-use super::time::{self, StepTime};
+use super::time::{self, StepTime, Timetable};
 use super::{
     Category, Estimate, Part, StepSequence, Unsupported, batch_sizes, category_timeline, estimate,
     names,
@@ -184,6 +184,14 @@ impl Prediction {
             Ok(time::of_run(&self.case(), run, plain.as_ref(), &speeds))
         });
         found.copied()
+    }
+
+    /// When the GPUs of a pipeline compute what, of so many micro-batches at most; none where the tape follows no pipeline.
+    pub fn timetable(&self, most: usize) -> Result<Option<Timetable>, Unsupported> {
+        if self.steady_step()?.pipeline_parallel < 2 {
+            return Ok(None);
+        }
+        Ok(time::timetable(&self.case(), &self.step_time()?, most))
     }
 
     /// The names of the kernels of a step, each once.

@@ -17,6 +17,7 @@ use crate::tape::Tape;
 pub use fsdp1::FullyShardedDataParallel;
 pub use fsdp2::FullyShard;
 pub use megatron::MegatronDdp;
+use schedule::Pipeline;
 pub use wrapper::{Role, Unwrapped, Wrapper};
 pub use zero::{ZeroOptimizer, ZeroParameters};
 
@@ -60,11 +61,7 @@ impl World {
             Precision::AmpFp16 => PolicyType::Fp16,
             _ => PolicyType::Own,
         };
-        if matches!(
-            world.parallel.strategy,
-            Parallelism::Fsdp2 | Parallelism::Hsdp
-        ) {
-            // GPUs that share a sequence hold equal weights: `dp_shard_cp` of torchtitan and of accelerate.
+        if world.shards_over_context() {
             world.mesh.shard = world.mesh.shard.saturating_mul(world.mesh.context);
         }
         let parallel = &mut world.parallel;
@@ -100,6 +97,41 @@ impl World {
             },
             ..Self::ALONE
         }
+    }
+
+    /// Whether GPUs that share a sequence, and so hold equal weights, share these out too: `dp_shard_cp` of torchtitan and of
+    /// accelerate.
+    const fn shards_over_context(&self) -> bool {
+        matches!(
+            self.parallel.strategy,
+            Parallelism::Fsdp2 | Parallelism::Hsdp
+        )
+    }
+
+    /// Where a GPU of the job stands, by its number.
+    pub fn place_of(&self, gpu: u32) -> Rank {
+        // Where GPUs that share a sequence hold shards of their own, these are counted among the shards.
+        let mut mesh = self.mesh;
+        if self.shards_over_context() {
+            mesh.context = 1;
+        }
+        mesh.rank_of(gpu)
+    }
+
+    /// The pipeline of which this is one rank; none where its schedule is not modelled.
+    pub fn pipeline(&self, micro_batches: usize) -> Option<Pipeline> {
+        let ranks = usize::try_from(self.mesh.stages).ok()?;
+        if ranks < 2 {
+            return None;
+        }
+        let pipeline = Pipeline {
+            schedule: self.parallel.schedule,
+            ranks,
+            stages: usize::try_from(self.parallel.virtual_stages).ok()?.max(1),
+            rank: usize::try_from(self.rank.stage).ok()?.min(ranks - 1),
+            micro_batches,
+        };
+        pipeline.is_modelled().then_some(pipeline)
     }
 
     /// Which modules FSDP gathers as one.

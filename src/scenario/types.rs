@@ -43,6 +43,20 @@ pub struct Hardware {
     pub display: bool,
 }
 
+impl Hardware {
+    /// GPUs of one machine where nobody says how many machines there are: those of NVIDIA's DGX and HGX boards.
+    pub const ON_A_MACHINE: u32 = 8;
+
+    /// How many GPUs are on one machine.
+    pub fn gpus_of_a_machine(&self) -> u32 {
+        match self.nodes {
+            0 | 1 => self.gpus.min(Self::ON_A_MACHINE),
+            nodes => self.gpus.div_ceil(nodes),
+        }
+        .max(1)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
     /// A catalogue id, such as `gpt2`.

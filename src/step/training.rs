@@ -413,17 +413,10 @@ fn pipeline_of(net: &dyn Net, training: &Training, world: &World) -> Option<Pipe
         Schedule::GPipe | Schedule::LoopedBfs => MOST,
         _ => IN_TURNS * ranks,
     };
-    let pipeline = Pipeline {
-        schedule,
-        ranks,
-        stages: usize::try_from(world.parallel.virtual_stages).ok()?.max(1),
-        rank: usize::try_from(world.rank.stage).ok()?.min(ranks - 1),
-        micro_batches: asked.min(most).min(MOST),
-    };
+    let pipeline = world.pipeline(asked.min(most).min(MOST))?;
     // A backward in two parts recomputes what is checkpointed once more for each of the weights.
     let recomputes = training.checkpointing != Checkpointing::None;
-    let modelled = pipeline.is_modelled() && !(recomputes && pipeline.splits_backward());
-    modelled.then_some(pipeline)
+    (!(recomputes && pipeline.splits_backward())).then_some(pipeline)
 }
 
 /// The group over which the network's modules are split, where its library has a plan for it.

@@ -4,7 +4,7 @@ use super::goal::Goal;
 use crate::estimate::time::Span;
 use crate::estimate::{Estimate, Unsupported, estimate, quick_step};
 use crate::order::sorted;
-use crate::scenario::{Checkpointing, Parallelism, Scenario, Schedule};
+use crate::scenario::{Checkpointing, Hardware, Parallelism, Scenario, Schedule};
 use crate::units::Bytes;
 
 /// A layout that has been estimated in full.
@@ -167,12 +167,11 @@ fn in_full(scenario: Scenario, time: Span, goal: Goal) -> Result<Layout, Unsuppo
 
 /// The run on so many GPUs, on machines of as many as now, or of eight.
 fn on(scenario: &Scenario, gpus: u32) -> Scenario {
-    const ON_A_MACHINE: u32 = 8;
     let mut base = scenario.clone();
     let hardware = &mut base.hardware;
     let each = match hardware.nodes {
-        0 | 1 => ON_A_MACHINE,
-        nodes => hardware.gpus.div_ceil(nodes).max(1),
+        0 | 1 => Hardware::ON_A_MACHINE,
+        _ => hardware.gpus_of_a_machine(),
     };
     hardware.gpus = gpus.max(1);
     hardware.nodes = hardware.gpus.div_ceil(each);

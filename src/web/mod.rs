@@ -9,6 +9,7 @@ mod beside;
 mod breakdown;
 mod browser;
 mod chart;
+mod cluster;
 mod colours;
 mod combo;
 mod compare;
@@ -27,6 +28,7 @@ mod network;
 mod open;
 mod origin;
 mod picture;
+mod pipeline;
 mod places;
 mod plan_store;
 mod plans;
@@ -66,6 +68,7 @@ use self::guide::{GuideBanner, GuideSays};
 use self::map::Map;
 use self::masthead::Masthead;
 use self::network::OwnNetwork;
+use self::pipeline::PipelineSchedule;
 use self::places::{Place, Section};
 use self::printed::Printed;
 use self::ranks::PerGpu;
@@ -83,6 +86,7 @@ const JOBS: &[JobKind] = &[
     start::CARDS,
     sweep::KIND,
     ranks::KIND,
+    pipeline::KIND,
     exports::REMEDIES,
     map::KIND,
     advice::LADDER.kind,
@@ -151,6 +155,9 @@ fn App() -> impl IntoView {
                     </Later>
                     <Later>
                         <PerGpu/>
+                    </Later>
+                    <Later>
+                        <PipelineSchedule/>
                     </Later>
                     <Later>
                         <Map/>

@@ -4,6 +4,7 @@ use leptos::prelude::*;
 
 use super::advice::follow;
 use super::bar::{Bar, Drawn};
+use super::cluster::Cluster;
 use super::session::Session;
 use super::signals::memo;
 use super::text;
@@ -52,14 +53,14 @@ impl Work for Ranks {
 }
 
 /// A rank as it is shown.
-#[derive(Clone, Debug, PartialEq)]
-struct OneRank {
-    stage: u32,
-    shard: u32,
-    allocated: Bytes,
-    device: Bytes,
-    fits: String,
-    bar: Bar,
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct OneRank {
+    pub stage: u32,
+    pub shard: u32,
+    pub allocated: Bytes,
+    pub device: Bytes,
+    pub fits: String,
+    pub bar: Bar,
 }
 
 impl OneRank {
@@ -167,6 +168,7 @@ pub fn PerGpu() -> impl IntoView {
         >
             <header><h3 id="ranks-title">{text::PER_GPU}</h3></header>
             <p class="quiet">{text::PER_GPU_ABOUT}</p>
+            <Cluster ranks/>
             <div class="scroller" tabindex="0" role="group" aria-label=text::PER_GPU aria-busy=move || waiting().to_string()>
                 <table class="plain-table ranks">
                     <thead>

@@ -218,9 +218,22 @@ test("several GPUs show what each holds, and the layouts in which they can share
     const rows = [...document.querySelectorAll('[data-testid="ranks"] tbody tr')];
     return rows.map((it) => it.cells[0].innerText).join() === "Stage 1,Stage 2" && rows.every((it) => it.querySelectorAll("rect").length > 3);
   });
+  // One machine with a GPU for each stage, and what each stage computes when.
+  const machines = await page.$$eval('[data-testid="cluster"] .machine', (all) => all.map((it) => it.innerText.split(/\s*\n\s*/).join()));
+  assert.deepEqual(machines, ["Machine 1,Stage 1,Stage 2"]);
+  await page.waitForSelector('[data-testid="pipeline"]:not([hidden]) svg .fill-backward');
+  const boxes = await page.$$eval('[data-testid="pipeline"] .drawing polygon', (all) => all.length);
+  assert.equal(boxes, 8, "two stages, two micro-batches, forward and back");
+  assert.match(await page.$eval('[data-testid="pipeline"]', (it) => it.innerText), /each GPU waits 33 % of the time/);
   await unfold(visit, "layouts");
   await page.waitForSelector('[data-testid="layouts"] [aria-busy=false] tbody tr');
   assert.match(await page.$eval('[data-testid="layouts"]', (it) => it.innerText), /layouts tried/);
+  // A layout that is applied is the run: the page then needs what its row said.
+  const row = '[data-testid="layouts"] tbody tr:last-child';
+  const needs = await page.$eval(`${row} [data-head="Needs"]`, (it) => it.innerText);
+  await page.$eval(`${row} button`, (it) => it.click());
+  await page.waitForFunction((needs) => document.querySelector(".verdict").innerText.includes(needs), {}, needs);
+  await page.waitForFunction(() => document.activeElement.closest('[data-testid="layouts"]') !== null);
   await accessible(visit, "several GPUs");
   assert.deepEqual(visit.heard, []);
 });

@@ -1,9 +1,8 @@
 //! What GPUs send each other in a step, and how long the links between them take for it.
 
+use super::pipeline::bubble;
 use crate::catalog::{Rate, Speeds, reached};
-use crate::scenario::{
-    Case, Checkpointing, Parallelism, Precision, Scenario, Schedule, Toggle, Trainer,
-};
+use crate::scenario::{Case, Checkpointing, Parallelism, Precision, Scenario, Toggle, Trainer};
 use crate::step::Run;
 
 /// Seconds that a step's collectives take at the best, the expected and the worst speed, by what can go on beside them.
@@ -25,9 +24,6 @@ struct Group {
     size: f64,
     on_a_machine: f64,
 }
-
-/// GPUs of one machine where nobody says how many machines there are: those of NVIDIA's DGX and HGX boards.
-const ON_A_MACHINE: u32 = 8;
 
 /// Elements of a bucket of ZeRO's where nothing is said (`reduce_bucket_size`, deepspeed/runtime/zero/config.py).
 const ZERO_BUCKET: f64 = 5e8;
@@ -156,20 +152,9 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         let bytes = passes * stages * 2.0 * 2.0 * state / f64::from(mesh.tensor.max(1));
         let message = state / f64::from(mesh.tensor.max(1));
         sending.alone = sum(sending.alone, over(neighbours, bytes, message));
-        sending.bubble = bubble(scenario, f64::from(mesh.stages), passes * stages);
+        sending.bubble = bubble(scenario);
     }
     sending
-}
-
-/// `(p - 1) / (m v)` of a pipeline's passes; schedules that put off the gradients of weights fill two thirds of it, those that go
-/// through the pipeline both ways nearly all (arXiv 2104.04473, 2401.10241).
-fn bubble(scenario: &Scenario, ranks: f64, chunks: f64) -> f64 {
-    let whole = (ranks - 1.0) / chunks.max(1.0);
-    match scenario.parallel.schedule {
-        Schedule::ZeroBubble => whole / 3.0,
-        Schedule::ZeroBubbleV | Schedule::DualPipeV => 0.0,
-        _ => whole,
-    }
 }
 
 fn sum(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
@@ -179,13 +164,7 @@ fn sum(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
 impl Group {
     /// So many GPUs, each this far from the next.
     fn of(scenario: &Scenario, size: u32, apart: u32) -> Self {
-        let hardware = &scenario.hardware;
-        let machine = if hardware.nodes > 1 {
-            hardware.gpus.div_ceil(hardware.nodes)
-        } else {
-            hardware.gpus.min(ON_A_MACHINE)
-        };
-        let near = machine / apart.max(1);
+        let near = scenario.hardware.gpus_of_a_machine() / apart.max(1);
         Self {
             size: f64::from(size.max(1)),
             on_a_machine: f64::from(near.clamp(1, size.max(1))),

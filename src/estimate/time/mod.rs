@@ -5,8 +5,10 @@
 
 mod links;
 mod pace;
+mod pipeline;
 
 pub use pace::{Busy, Pace, pace};
+pub use pipeline::{Timetable, timetable};
 
 use serde::Serialize;
 

@@ -3,7 +3,10 @@
 mod order;
 mod runtime;
 mod single;
+mod timetable;
 mod v_shaped;
+
+pub use timetable::{PassKind, PassTimes, TimedPass};
 
 use crate::scenario::Schedule;
 

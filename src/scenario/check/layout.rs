@@ -1,7 +1,7 @@
 //! Whether the GPUs can share the work as asked, and whether the batch comes out as wanted.
 
 use super::{Case, Problems};
-use crate::scenario::{Offload, Optimizer, Parallelism};
+use crate::scenario::{Offload, Optimizer, Parallelism, Schedule};
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     division(case, problems);
@@ -57,6 +57,19 @@ fn division(case: &Case, problems: &mut Problems) {
                 "at least {pp}, one micro-batch for each stage, or stages wait for each other"
             );
             problems.warn("training.accumulation", expected);
+        }
+        // `ScheduleInterleaved1F1B` and `ScheduleInterleavedZeroBubble` go through the stages in rounds.
+        let in_rounds = matches!(
+            layout.schedule,
+            Schedule::Interleaved | Schedule::ZeroBubble
+        );
+        let micro_batches = case.scenario.training.accumulation;
+        let rounds = (micro_batches / pp).max(1);
+        if in_rounds && !micro_batches.is_multiple_of(rounds) {
+            let expected = format!(
+                "a multiple of {rounds}, the rounds in which this schedule takes so many micro-batches"
+            );
+            problems.refuse("training.accumulation", expected);
         }
     }
     let sequence = case.scenario.data.sequence;

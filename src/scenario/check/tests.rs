@@ -156,6 +156,21 @@ fn a_layout_must_divide_what_it_divides() {
         &[llama, ("gpus", "33"), ("pp", "33"), ("accum", "33")],
         &["parallel.pp is `33`; expected at most the model's 32 layers"],
     );
+    let interleaved = [
+        llama,
+        ("gpus", "4"),
+        ("pp", "4"),
+        ("schedule", "interleaved"),
+    ];
+    let in_rounds =
+        |micro_batches| [&interleaved[..], &[("vpp", "2"), ("accum", micro_batches)]].concat();
+    check(&in_rounds("10"), &[]);
+    check(
+        &in_rounds("9"),
+        &[
+            "training.accumulation is `9`; expected a multiple of 2, the rounds in which this schedule takes so many micro-batches",
+        ],
+    );
     check(
         &[llama, ("gpus", "2"), ("cp", "2"), ("seq", "1022")],
         &["data.sequence is `1022`; expected a multiple of 4, twice parallel.cp"],

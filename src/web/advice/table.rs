@@ -29,6 +29,11 @@ pub fn SheetTable(
             .collect_view()
     };
     let count = Memo::new(move |_| sheet.with(|sheet| sheet.rows.len()));
+    // Headings that sort can hold the keyboard: they stay while rows are computed anew.
+    let is_shown = Memo::new(move |before: Option<&bool>| {
+        let stays = sortable && before == Some(&true);
+        sheet.with(|sheet| !sheet.rows.is_empty() || stays && sheet.says.is_empty())
+    });
     let rows = Memo::new(move |_| {
         let mut sheet = sheet.get();
         if let Some(order) = order.get() {
@@ -87,7 +92,7 @@ pub fn SheetTable(
     };
     view! {
         {says}
-        <table class="plain-table sheet" hidden=move || count.get() == 0>
+        <table class="plain-table sheet" hidden=move || !is_shown.get()>
             <thead><tr>{heads}<td></td></tr></thead>
             <tbody>
                 <For each=move || rows.get() key=|row| row.key() let(row)>

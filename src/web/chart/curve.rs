@@ -39,6 +39,7 @@ pub fn curve(curve: &Curve, units: UnitStyle, size: (u32, u32)) -> Option<String
         size,
         end,
         numbers: true,
+        rows: None,
         marks,
     }
     .svg()

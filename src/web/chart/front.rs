@@ -38,6 +38,7 @@ pub fn front(
         size,
         end,
         numbers: true,
+        rows: None,
         marks,
     }
     .svg()

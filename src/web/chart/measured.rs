@@ -28,6 +28,7 @@ pub fn measured(
         size,
         end: (last, height(most) * 1.08),
         numbers: true,
+        rows: None,
         marks,
     }
     .svg()

@@ -6,6 +6,7 @@ mod front;
 pub mod labels;
 mod measured;
 mod paper;
+mod pipeline;
 mod plot;
 mod steps;
 mod timeline;
@@ -14,6 +15,7 @@ pub use curve::curve;
 pub use figure::{Drawing, SavePicture};
 pub use front::front;
 pub use measured::measured;
+pub use pipeline::{pipeline, time_unit};
 pub use steps::steps;
 pub use timeline::{Course, cursor_at, instant_at, peak, place_of, timeline, value_at};
 
@@ -34,12 +36,15 @@ enum Role {
     Peak,
     Over,
     Ghost,
+    Forward,
+    Backward,
+    Weights,
     /// What memory is for, by its place among the categories.
     Part(u8),
 }
 
 impl Role {
-    const ALL: [(Self, &'static str); 8] = [
+    const ALL: [(Self, &'static str); 11] = [
         (Self::Axis, "axis"),
         (Self::Grid, "grid"),
         (Self::Soft, "soft"),
@@ -48,6 +53,9 @@ impl Role {
         (Self::Peak, "peak"),
         (Self::Over, "over"),
         (Self::Ghost, "ghost"),
+        (Self::Forward, "forward"),
+        (Self::Backward, "backward"),
+        (Self::Weights, "weights"),
     ];
 
     const fn colour(self) -> RGBColor {
@@ -60,6 +68,9 @@ impl Role {
             Self::Peak => RGBColor(0, 0, 6),
             Self::Over => RGBColor(0, 0, 7),
             Self::Ghost => RGBColor(0, 0, 8),
+            Self::Forward => RGBColor(0, 0, 9),
+            Self::Backward => RGBColor(0, 0, 10),
+            Self::Weights => RGBColor(0, 0, 11),
             Self::Part(at) => RGBColor(0, 1, at),
         }
     }
@@ -116,7 +127,7 @@ pub fn size(window: u32) -> (u32, u32) {
 
 /// The drawing as a file: the page's style sheets do not travel with it, so each class becomes a colour again.
 pub fn standing_alone(svg: &str) -> String {
-    const COLOURS: [(&str, &str); 11] = [
+    const COLOURS: [(&str, &str); 14] = [
         ("fill-main", "fill=\"#cfe3dc\""),
         ("fill-peak", "fill=\"#222\""),
         ("fill-over", "fill=\"#f4d9d6\""),
@@ -128,6 +139,9 @@ pub fn standing_alone(svg: &str) -> String {
         ("line-limit", "stroke=\"#b3261e\""),
         ("fill-ghost", "fill=\"#888\""),
         ("line-ghost", "stroke=\"#888\""),
+        ("fill-forward", "fill=\"#d9e8e3\""),
+        ("fill-backward", "fill=\"#8fbcae\""),
+        ("fill-weights", "fill=\"#d5d5d2\""),
     ];
     let Some(head) = svg.find('>') else {
         return String::new();

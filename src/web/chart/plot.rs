@@ -2,6 +2,7 @@
 
 use plotters::element::{DynElement, IntoDynElement};
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::labels::{self, Anchor, Label};
 use super::paper::Paper;
@@ -27,6 +28,8 @@ pub enum Mark {
     Dot(Place, Role),
     /// A word above the plot, from that place on, where there is room for it.
     Name(f64, String),
+    /// A word around that place.
+    Word(Place, String),
 }
 
 #[derive(Clone, Debug)]
@@ -36,6 +39,8 @@ pub struct Plot {
     pub end: Place,
     /// Whether the horizontal axis carries numbers.
     pub numbers: bool,
+    /// How many rows stand in the place of the vertical axis's numbers, the first on top, each around a whole number.
+    pub rows: Option<u32>,
     pub marks: Vec<Mark>,
 }
 
@@ -60,18 +65,25 @@ impl Plot {
             .ok()?;
         let label = || ("monospace", 14).into_font().color(&Role::Soft.colour());
         let number = |value: &f64| mark(*value);
+        let row = |value: &f64| match self.rows {
+            None => mark(*value),
+            Some(rows) if *value >= 1.0 && *value <= f64::from(rows) => {
+                mark(f64::from(rows) + 1.0 - value)
+            }
+            Some(_) => String::new(),
+        };
         chart
             .configure_mesh()
             .disable_x_mesh()
             .x_labels(if self.numbers { 7 } else { 0 })
-            .y_labels(5)
+            .y_labels(self.rows.map_or(5, |rows| rows.min(16) as usize + 2))
             .y_max_light_lines(0)
             .bold_line_style(Role::Grid.colour())
             .axis_style(Role::Axis.colour())
             .x_label_style(label())
             .y_label_style(label())
             .x_label_formatter(&number)
-            .y_label_formatter(&number)
+            .y_label_formatter(&row)
             .draw()
             .ok()?;
         let (width, height) = chart.plotting_area().dim_in_pixel();
@@ -101,6 +113,11 @@ impl Plot {
                     }
                     Mark::Dot(place, role) => {
                         Circle::new(place, 4, role.colour().filled()).into_dyn()
+                    }
+                    Mark::Word(place, word) => {
+                        let middle = Pos::new(HPos::Center, VPos::Center);
+                        let style = ("monospace", 12).into_font().color(&Role::Peak.colour());
+                        Text::new(word, place, style.pos(middle)).into_dyn()
                     }
                     Mark::Name(_, name) => {
                         let x = places.next()?? * across_pixel;

@@ -33,6 +33,7 @@ pub fn steps(
         size,
         end: (last, height(top) * 1.08),
         numbers: true,
+        rows: None,
         marks,
     }
     .svg()

@@ -80,6 +80,7 @@ pub fn timeline(course: Course, units: UnitStyle, size: (u32, u32)) -> Option<St
         size,
         end,
         numbers: false,
+        rows: None,
         marks,
     }
     .svg()

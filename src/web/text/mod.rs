@@ -333,6 +333,35 @@ pub fn cannot_run(program: &str) -> String {
 
 pub const PER_GPU: &str = "What each GPU holds";
 pub const PER_GPU_ABOUT: &str = "The fullest decides whether the job fits.";
+pub const PIPELINE: &str = "When each stage computes";
+
+/// What the chart of a pipeline's passes shows.
+pub fn pipeline_about(unit: &str, micro_batches: usize, of: u64, waits: f64) -> String {
+    let waits = 100.0 * waits;
+    let first = if micro_batches as u64 == of {
+        String::new()
+    } else {
+        format!(" The first {micro_batches} of {of} micro-batches are drawn.")
+    };
+    format!(
+        "A row for each stage, in {unit}; numbers are micro-batches. In a whole step each GPU waits {waits:.0} % of the time for the others.{first}"
+    )
+}
+
+/// "Machine 3", "Machines 1–16".
+pub fn machines(first: u32, last: u32) -> String {
+    if first == last {
+        format!("Machine {first}")
+    } else {
+        format!("Machines {first}–{last}")
+    }
+}
+
+/// Machines for which there was no room.
+pub fn more_machines(count: u32) -> String {
+    format!("and {count} more machines")
+}
+
 pub const EVERY_GPU: &str = "Every GPU";
 pub const LAYOUTS: &str = "Layouts";
 pub const LAYOUTS_ABOUT: &str = "How these GPUs can share the run: data, tensor, pipeline and context parallelism, with the batch kept. Those that no other beats in both time and memory.";
