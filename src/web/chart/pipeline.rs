@@ -43,7 +43,7 @@ pub fn pipeline(ranks: &[Vec<TimedPass>], size: (u32, u32)) -> Option<String> {
             let number = (pass.chunk.micro_batch + 1).to_string();
             let fits = (pass.end - pass.start) / pixel >= labels::width(&number, 12.0) + 2.0;
             if fits && row_height >= LINE {
-                marks.push(Mark::Word(((left + right) / 2.0, middle), number));
+                marks.push(Mark::Word((f64::midpoint(left, right), middle), number));
             }
         }
     }
