@@ -630,8 +630,12 @@ class Tape(TorchDispatchMode):
         alive = {number: self.refs[key]() for key, number in sorted(self.numbers.items(), key=lambda item: item[1]) if number not in own}
         return {number: ("uint8", (storage.nbytes(),), None, None) for number, storage in alive.items() if storage is not None}
 
-    def restart(self):
-        """Begins another step, which knows what there is."""
+    def restart(self, model):
+        """Begins another step, which numbers what there is as the first has: the model's own memory, then what is kept."""
+        own = [tensor.untyped_storage()._cdata for tensor in itertools.chain(model.parameters(), model.buffers()) if tensor.device.type == "meta"]
+        rest = sorted((key for key in self.numbers if key not in own), key=self.numbers.get)
+        self.numbers = {key: number for number, key in enumerate(dict.fromkeys(own + rest), 1)}
+        self.count, self.packs = len(self.numbers), 0
         self.events, self.scope = [], []
         self.adopted = set()
         self.backward = False
@@ -670,6 +674,11 @@ class Tape(TorchDispatchMode):
         dynamic = value is not None and on_device and name in ("nonzero", "masked_select", "unique_dim", "_unique2", "unique_consecutive", "bincount", "repeat_interleave")
         if dynamic:
             result = mapped(lambda t: torch.empty_like(t, device=META), value)
+        elif name in IN_PLACE and self.makes_here(args[0]):
+            if name == "index_put":
+                self.without_masks(args[1])
+            result = args[0]
+            self.values.drop(result.untyped_storage()._cdata)
         elif name in ("index", "index_put", "index_put_") and on_device:
             result = func(args[0], self.without_masks(args[1]), *args[2:], **kwargs)
         else:
@@ -687,6 +696,18 @@ class Tape(TorchDispatchMode):
         if (outs or ins) and not (not new and is_view(func)):
             self.events.append(("call", call_name(name, args, kwargs), ins, outs, new, self.place(), sequence))
         return result
+
+    def makes_here(self, tensor):
+        """Whether the node of backward that runs now has made this memory."""
+        if not self.backward or tensor.device.type != "meta":
+            return False
+        number = self.number(tensor)
+        for event in reversed(self.events):
+            if event[0] == "node":
+                return False
+            if event[0] == "call" and number in event[4]:
+                return True
+        return False
 
     def without_masks(self, indices):
         """Boolean indices become positions, as on CUDA."""
@@ -741,6 +762,9 @@ class Tape(TorchDispatchMode):
         self.events.append(("unpack", operand[0], pack.number))
         return tensor
 
+
+# What backward functions do to memory that they have just made (FunctionsManual.cpp): to itself, unless a dispatch mode watches.
+IN_PLACE = ("scatter", "scatter_add", "index_put", "index_add", "put", "masked_fill")
 
 SEES = {}
 
@@ -967,10 +991,10 @@ def trace(model, batch, loss, precision):
         handles.append(modes.register_module_forward_pre_hook(enter))
         handles.append(modes.register_module_forward_hook(leave, **({"always_call": True} if "always_call" in modes.register_module_forward_hook.__code__.co_varnames else {})))
         events = step(model, batch, loss, precision, tape)
-        before = tape.kept(model)
-        if before:
+        if tape.kept(model):
             seed()
-            tape.restart()
+            tape.restart(model)
+            before = tape.kept(model)
             again = step(model, batch, loss, precision, tape)
             kept = paired(before, tape.kept(model))
             if kept:
@@ -1182,11 +1206,17 @@ class Solver:
         exact = self.exact(values)
         if exact and exact[0] == 1:
             return exact
-        return self.scaled(values) or self.floors(values) or exact or self.share(values) or self.rounded(values) or self.times(values)
+        # Few points tell how a length is rounded less surely than what is known of other sizes.
+        found = self.scaled(values, whole=len(self.points) > 3) or self.floors(values) or exact
+        return found or self.scaled(values) or self.share(values) or self.rounded(values) or self.times(values)
 
     def exact(self, values):
         """A polynomial of batch and length."""
         columns = [[b**i * s**j for b, s in self.points] for i, j in MONOMIALS]
+        for i, j in ((0, 4), (1, 4)):  # each place of an image with each other one
+            share = Fraction(values[0], self.points[0][0] ** i * self.points[0][1] ** j)
+            if len(self.points) > 1 and all(share * b**i * s**j == value for (b, s), value in zip(self.points, values)):
+                return [share.denominator, [share.numerator, i, j, 0, 1]]
         for size in (1, 2, 3):
             if size >= len(self.points):
                 break
@@ -1208,8 +1238,8 @@ class Solver:
         if found and len(found) <= 1 + MOST_TERMS and all(evaluate(found, b, s) == v for (b, s), v in zip(self.points, values)):
             self.known[values] = found
 
-    def scaled(self, values):
-        """Another size, times a number or the batch."""
+    def scaled(self, values, whole=False):
+        """Another size, times a number, or a whole one, and perhaps the batch."""
         for other in self.known.values():
             if not isinstance(other, list):
                 continue
@@ -1218,7 +1248,7 @@ class Solver:
                 continue
             for i in (0, 1):
                 share = Fraction(values[0], got[0] * self.points[0][0] ** i)
-                if all(share * size * b**i == value for size, (b, _), value in zip(got, self.points, values)):
+                if (share.denominator == 1 or not whole) and all(share * size * b**i == value for size, (b, _), value in zip(got, self.points, values)):
                     return [other[0] * share.denominator] + [[part[0] * share.numerator, part[1] + i, *part[2:]] for part in other[1:]]
         return None
 
@@ -1275,7 +1305,7 @@ class Solver:
         if len({s for _, s in self.points}) < 3:
             return None
         for atoms, part in self.atoms():
-            for i, j in ((0, 1), (1, 1), (0, 2), (1, 2)):
+            for i, j in ((0, 1), (1, 1), (0, 2), (1, 2), (0, 4), (1, 4)):
                 factor, rest = divmod(values[0], self.points[0][0] ** i * atoms[0] ** j)
                 if factor and not rest and all(factor * b**i * a**j == v for (b, _), a, v in zip(self.points, atoms, values)):
                     return [1, [factor, i, j, *part]]
@@ -1487,8 +1517,6 @@ class Program:
     def call(self, rows):
         _, name, ins, outs, new, scope, _ = rows[0]
         given = [self.operand([row[2][at] for row in rows]) for at in range(len(ins))]
-        if any(tuple(row[3][at][1] for row in rows) not in self.types.places for at in range(len(outs))):
-            self.derive(rows)
         seen, made = set(), []
         for at, out in enumerate(outs):
             if out[0] in new and out[0] not in seen:
@@ -1520,6 +1548,13 @@ class Program:
 
     def write(self):
         """The program as lists of numbers."""
+        # What a batch has in advance, such as a target for each anchor, only shows later how it is made.
+        met = set()
+        for row in zip(*self.lists):
+            key = tuple(tuple(out[1] for out in one[3]) for one in row) if row[0][0] == "call" else None
+            if key and key not in met:
+                met.add(key)
+                self.derive(row)
         first = self.lists[0]
         backward = next(i for i, event in enumerate(first) if event[0] == "backward")
         rows = list(zip(*self.lists))
