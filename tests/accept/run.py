@@ -80,6 +80,8 @@ PARSES = [
     ("core", "trainjob", "trainjob.yaml", "trainjob", "gpus=16 nodes=2 expandable=on max_split=128"),
     ("core", "allocator", "launch.sh", "plain", "expandable=on gc=0.8 max_split=128 roundup=4"),
 ]
+# The Python package, with what it is used with.
+PACKAGES = [("core", "python", "the wheel in a clean environment, trainers that are watched")]
 FULL = "clip=on precision=amp-bf16 optim=adamw-fused"
 MORE_PARSES = [
     ("axolotl", "axolotl", "axolotl.yaml", "axolotl", "gpus=2 par=fsdp2 ckpt=layers precision=bf16"),
@@ -216,6 +218,29 @@ def parse(number, environment, lines):
     return [(good, line[1] if good else done.stdout[-3000:]) for good, line in zip(taken, lines)]
 
 
+def package(number, environment, target, about):
+    """The wheel is built and installed without a network; its command answers; then its environment is lent the trainers."""
+    folder = os.path.join(WORK, f"package{number}")
+    site, command = os.path.join(folder, "venv"), os.path.join(folder, "venv", "bin", "headroom")
+    build = os.path.join(os.path.dirname(os.path.dirname(HERE)), "scripts", "python", "wheel.py")
+    uv = os.path.join(ENVIRONMENTS, "uv", "bin", "uv")
+    run = lambda *words, **variables: subprocess.run(words, env={**os.environ, **variables}, text=True, timeout=1800,
+                                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    wheel = run(python(environment), build, HEADROOM, folder).stdout.strip()
+    run(uv, "venv", "-q", "--python", python(environment), site)
+    installed = run(uv, "pip", "install", "-q", "--offline", "--no-index", "--python", os.path.join(site, "bin", "python"), wheel)
+    if installed.returncode:
+        return False, installed.stdout[-3000:]
+    answer = run(command, "estimate", "gpt2-small", "--json")
+    if answer.stdout != run(HEADROOM, "estimate", "gpt2-small", "--json").stdout:
+        return False, answer.stdout[-3000:]
+    packages = run(python(environment), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))").stdout.strip()
+    watched = run(os.path.join(site, "bin", "python"), os.path.join(HERE, "watch.py"), FIXTURES, folder, PYTHONPATH=packages,
+                  HF_HUB_OFFLINE="1", CUDA_VISIBLE_DEVICES="", OMP_NUM_THREADS="1", PYTHONWARNINGS="ignore")
+    good = watched.returncode == 0 and watched.stdout.rstrip().endswith("watched")
+    return good, os.path.basename(wheel) if good else watched.stdout[-3000:]
+
+
 def main():
     everything = "--all" in sys.argv
     more_runs = MORE_RUNS if everything else []
@@ -228,19 +253,20 @@ def main():
             parses.setdefault(environment, []).append(line)
     # Two processes' runs take longest; while the fixtures are made, files are parsed.
     runs.sort(key=lambda line: "gpus=2" not in line[2])
-    jobs = [(parse, line) for line in parses.items()] + [(run, line) for line in runs]
+    packages = [line for line in PACKAGES if wanted(line[0], line[1]) and "--parse" not in sys.argv]
+    jobs = [(parse, line) for line in parses.items()] + [(package, line) for line in packages] + [(run, line) for line in runs]
     passed = failed = 0
 
     # A third worker keeps two cores busy while a launcher waits for its processes.
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
-        made = pool.submit(fixtures) if runs else None
+        made = pool.submit(fixtures) if runs or packages else None
 
         def do(number):
             kind, line = jobs[number]
-            lines = [line] if kind is run else line[1]
+            lines = line[1] if kind is parse else [line]
             started = time.monotonic()
             try:
-                if kind is run:
+                if kind is not parse:
                     made.result()
                     started = time.monotonic()
                 results = kind(number, *line)
@@ -251,7 +277,7 @@ def main():
         for (kind, _), (results, seconds) in zip(jobs, pool.map(do, range(len(jobs)))):
             for line, (good, said) in results:
                 passed, failed = passed + good, failed + (not good)
-                what = "FAILED" if not good else "ran   " if kind is run else "parsed"
+                what = "FAILED" if not good else "parsed" if kind is parse else "ran   "
                 print(f"accept: {what} {line[-2]:13} {line[-1]}: {said} ({seconds:.0f} s)", flush=True)
     print(f"accept: {passed} passed, {failed} failed")
     sys.exit(failed > 0)
