@@ -22,6 +22,16 @@ impl Overhead {
         set: u8::MAX,
     };
 
+    /// A size that was measured.
+    pub const fn measured(bytes: Bytes) -> Self {
+        Self {
+            low: bytes,
+            expected: bytes,
+            high: bytes,
+            ..Self::NONE
+        }
+    }
+
     /// Where the band was read.
     pub fn sources(self) -> impl Iterator<Item = &'static str> {
         let set = table::SOURCE_SETS.get(usize::from(self.set)).copied();

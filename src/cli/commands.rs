@@ -2,7 +2,8 @@
 
 use super::command::{Command, Opt};
 use super::{
-    batches, convert, doctor, estimate, guide, lists, replay, score, snapshot, steps, strategy,
+    batches, calibrate, convert, doctor, estimate, guide, lists, replay, score, snapshot, steps,
+    strategy,
 };
 
 const SET: Opt = Opt {
@@ -62,6 +63,12 @@ const SCENARIO: Opt = Opt {
     name: "scenario",
     value: "WHAT",
     about: "the scenario of the failed run",
+};
+
+const MEASURED: Opt = Opt {
+    name: "scenario",
+    value: "WHAT",
+    about: "the scenario of the run that was measured",
 };
 
 const RUN: Opt = Opt {
@@ -244,6 +251,13 @@ pub(super) const COMMANDS: &[Command] = &[
         options: &[METRIC, AS, TITLE, RUNS, RECORDED],
         about: "score predictions against recorded runs, or diagnoses against recorded failures",
         run: score::truth,
+    },
+    Command {
+        name: "calibrate",
+        words: &["FILE"],
+        options: &[MEASURED, SET],
+        about: "correct a scenario by the probe log or the memory snapshot of one of its runs, and print it as YAML",
+        run: calibrate::calibrate,
     },
     Command {
         name: "doctor",

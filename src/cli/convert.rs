@@ -184,7 +184,8 @@ pub(super) fn open(args: &Args) -> Result<Answer, Refusal> {
     Ok(shown(&opened.scenario, notes))
 }
 
-fn shown(scenario: &Scenario, notes: Vec<String>) -> Answer {
+/// The scenario as YAML.
+pub(super) fn shown(scenario: &Scenario, notes: Vec<String>) -> Answer {
     let document = document::write(scenario);
     let mut answer = Answer::new(yaml::write(&document), &document);
     answer.notes = notes;

@@ -87,15 +87,21 @@ pub(super) fn record(_: &Args) -> Result<Answer, Refusal> {
     Ok(Answer::new(RECORDER.into(), &document))
 }
 
-/// The end of the text, where a log's failure stands; what is not UTF-8 in it does not matter.
-fn text(name: &str) -> Result<String, Refusal> {
-    const LONGEST: usize = 16 << 20;
+/// The content of a file, or of standard input for `-`.
+pub(super) fn bytes(name: &str) -> Result<Vec<u8>, Refusal> {
     let mut bytes = Vec::new();
     let read = match name {
         "-" => std::io::stdin().lock().read_to_end(&mut bytes).map(drop),
         _ => std::fs::read(name).map(|read| bytes = read),
     };
     read.map_err(|error| Problem::new("FILE", name, format!("a readable file ({error})")))?;
+    Ok(bytes)
+}
+
+/// The end of the text, where a log's failure stands; what is not UTF-8 in it does not matter.
+fn text(name: &str) -> Result<String, Refusal> {
+    const LONGEST: usize = 16 << 20;
+    let bytes = bytes(name)?;
     let start = bytes.len().saturating_sub(LONGEST);
     Ok(String::from_utf8_lossy(&bytes[start..]).into_owned())
 }

@@ -221,6 +221,7 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
             );
         }
     }
+    text.push_str(&corrected(scenario));
     let phases: Vec<String> = estimate
         .phases
         .iter()
@@ -279,6 +280,26 @@ fn text(scenario: &Scenario, estimate: &Estimate, card: Option<&SmallestCard>) -
         text.push_str(&format!("not modelled: {missing}\n"));
     }
     text
+}
+
+/// What was measured on this machine and is counted in.
+fn corrected(scenario: &Scenario) -> String {
+    let runtime = &scenario.runtime;
+    let parts = [
+        ("outside", runtime.outside_mib, "outside PyTorch"),
+        ("kept", runtime.kept_mib, "kept beyond the prediction"),
+    ];
+    let set = parts.iter().filter(|(_, mib, _)| *mib > 0);
+    let (mut said, mut back) = (Vec::new(), Vec::new());
+    for (key, mib, what) in set {
+        said.push(format!("{} {what}", Bytes::mib(*mib)));
+        back.push(format!("--set {key}=0"));
+    }
+    if said.is_empty() {
+        return String::new();
+    }
+    let (said, back) = (said.join(", "), back.join(" "));
+    format!("corrected by what was measured: {said} (without: {back})\n")
 }
 
 /// What evaluations leave behind, and the epoch in which that fills the card.

@@ -1,7 +1,7 @@
 //! From what torch reserves to what the card must hold.
 
 use super::Band;
-use crate::catalog::{self, NamedOverhead, Process};
+use crate::catalog::{self, NamedOverhead, Overhead, Process};
 use crate::scenario::{Case, Scenario};
 use crate::tape::Machine;
 use crate::units::Bytes;
@@ -17,7 +17,8 @@ pub fn machine(case: &Case) -> Machine {
     }
 }
 
-/// What `nvidia-smi` shows for the process: reserved, CUDA context, libraries, NCCL between several GPUs.
+/// What `nvidia-smi` shows for the process: reserved, CUDA context, libraries, NCCL between several GPUs; and what was measured
+/// on this machine.
 pub fn band(case: &Case, reserved: Band) -> Band {
     overheads(case).iter().fold(reserved, |band, part| Band {
         low: band.low + part.overhead.low,
@@ -26,8 +27,28 @@ pub fn band(case: &Case, reserved: Band) -> Band {
     })
 }
 
-/// What comes on top of what torch reserves, each by itself.
+/// What comes on top of what torch is predicted to reserve, each by itself.
 pub fn overheads(case: &Case) -> Vec<NamedOverhead> {
+    let mut parts = outside(case);
+    let kept = measured(case.scenario.runtime.kept_mib);
+    parts.extend(kept.map(|overhead| NamedOverhead {
+        what: "kept beyond the prediction, as measured",
+        overhead,
+    }));
+    parts
+}
+
+/// A number of MiB that was measured; none where none was.
+fn measured(mib: u64) -> Option<Overhead> {
+    (mib > 0).then(|| Overhead::measured(Bytes::mib(mib)))
+}
+
+/// What is in use outside torch's allocator: as measured, else as the catalogue has it.
+fn outside(case: &Case) -> Vec<NamedOverhead> {
+    if let Some(overhead) = measured(case.scenario.runtime.outside_mib) {
+        let what = "outside PyTorch, as measured";
+        return vec![NamedOverhead { what, overhead }];
+    }
     let process = Process {
         torch: case.scenario.stack.torch,
         os: case.scenario.hardware.os,
@@ -61,13 +82,17 @@ pub fn usable(case: &Case) -> Option<Bytes> {
         return Some(left);
     }
     let allowed = total(case)?.scale(fraction.max(0.0));
-    Some(left.min(allowed + overhead(case)))
+    let outside = outside(case)
+        .into_iter()
+        .fold(Bytes::ZERO, |sum, part| sum + part.overhead.expected);
+    Some(left.min(allowed + outside))
 }
 
 /// What the driver and the desktop leave to programs.
 pub fn left(case: &Case) -> Option<Bytes> {
     let hardware = &case.scenario.hardware;
-    let desktop = if hardware.display {
+    // What was measured outside PyTorch has the desktop in it.
+    let desktop = if hardware.display && case.scenario.runtime.outside_mib == 0 {
         catalog::desktop(case.gpu, hardware.os).expected
     } else {
         Bytes::ZERO
@@ -109,6 +134,15 @@ mod tests {
         let half = [("mem", "20000"), ("fraction", "0.5")];
         assert_eq!(with(&half).0, Some(Bytes::mib(10_000) + plain.1));
         assert!(with(&[("os", "wsl")]).0 >= plain.0);
+        let measured = with(&[("outside", "700"), ("kept", "300"), ("display", "on")]);
+        assert_eq!(measured, (plain.0, Bytes::mib(1000)));
+        let half = [
+            ("mem", "20000"),
+            ("fraction", "0.5"),
+            ("outside", "700"),
+            ("kept", "300"),
+        ];
+        assert_eq!(with(&half).0, Some(Bytes::mib(10_700)));
         let one_group = with(&[("gpus", "8")]).1;
         assert!(one_group > plain.1);
         assert!(with(&[("gpus", "8"), ("tp", "2")]).1 > one_group);

@@ -77,6 +77,13 @@ impl Snapshot {
     }
 }
 
+impl Snapshot {
+    /// The most that was allocated on one GPU within the recorded history; none where none was recorded.
+    pub fn peak(&self) -> Option<Bytes> {
+        self.devices.iter().filter_map(|device| device.peak).max()
+    }
+}
+
 impl Device {
     /// Blocks of sizes that a run has not at its peak, or not so many of: size, how many more, and the line that made them,
     /// the most memory first. The run's sizes are as the allocator rounds them.

@@ -244,6 +244,10 @@ pub struct Runtime {
     pub roundup_power2_divisions: u32,
     /// One sets no limit.
     pub memory_fraction: f64,
+    /// In use on the card and not PyTorch's, where it was measured, in MiB; zero takes the catalogue's.
+    pub outside_mib: u64,
+    /// What a run was measured to allocate beyond its prediction, in MiB.
+    pub kept_mib: u64,
     pub workers: u32,
     /// Batches that each worker holds ready.
     pub prefetch: u32,
@@ -465,6 +469,8 @@ impl Default for Runtime {
             garbage_collection_threshold: 0.0,
             roundup_power2_divisions: 0,
             memory_fraction: 1.0,
+            outside_mib: 0,
+            kept_mib: 0,
             workers: 0,
             prefetch: 2,
             pin_memory: false,

@@ -129,6 +129,8 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("gc", "0"),
     ("roundup", "0"),
     ("fraction", "1"),
+    ("outside", "0"),
+    ("kept", "0"),
     ("workers", "0"),
     ("prefetch", "2"),
     ("pin", "off"),

@@ -7,7 +7,7 @@ use super::session::Session;
 use super::signals::memo;
 use super::table::Table;
 use super::{chart, saves, text};
-use crate::strategy::doctor::{Calibration, Log, calibrate};
+use crate::strategy::doctor::{Calibration, Log, uncorrected};
 use crate::units::{Bytes, UnitStyle};
 
 /// Each step's number and its measured peak.
@@ -37,8 +37,8 @@ fn rows(found: &Calibration, units: UnitStyle) -> Vec<Vec<String>> {
 pub fn Measured(width: ReadSignal<u32>) -> impl IntoView {
     let session = Session::current();
     let log = memo(move || session.pasted.with(|text| Log::parse(text)));
-    let expected = move || session.estimate.get().map(|estimate| (&*estimate).into());
-    let found = memo(move || log.with(|log| calibrate(log.as_ref()?, expected()?)));
+    let predicted = move || Some(session.estimate.get()?.allocated.expected);
+    let found = memo(move || log.with(|log| Calibration::of_log(log.as_ref()?, predicted()?)));
     let size = move || chart::size(width.get());
     let drawing = memo(move || {
         let predicted = found.get()?.predicted;
@@ -50,7 +50,11 @@ pub fn Measured(width: ReadSignal<u32>) -> impl IntoView {
         let row = |(step, bytes): &(f64, Bytes)| vec![step.to_string(), bytes.get().to_string()];
         saves::csv("step,peak_allocated_bytes", points.iter().map(row))
     };
-    let take = move |_| session.calibration.set(found.get_untracked());
+    let take = move |_| {
+        if let Some(found) = found.get_untracked() {
+            correct(session, &found);
+        }
+    };
     let axis = move || {
         let largest = |found: Calibration| found.measured.max(found.predicted);
         found
@@ -79,18 +83,27 @@ pub fn Measured(width: ReadSignal<u32>) -> impl IntoView {
     }
 }
 
-/// The answer with this machine's offset, for as long as it is kept.
+/// Lays what was measured on the scenario, and so on every answer and link from now on.
+pub fn correct(session: Session, found: &Calibration) {
+    let corrected = session
+        .scenario
+        .with_untracked(|scenario| found.correct(scenario));
+    session.replace(corrected);
+}
+
+/// What was measured and is counted in, and the way back.
 #[component]
 pub fn Calibrated() -> impl IntoView {
     let session = Session::current();
     let words = move || {
-        let found = session.calibration.get()?;
-        let device = session.estimate.get()?.device.expected;
-        Some(text::calibrated(&found, device, session.units.get()))
+        let units = session.units.get();
+        session
+            .scenario
+            .with(|scenario| text::corrected(&scenario.runtime, units))
     };
     move || {
         words().map(|words| {
-            let remove = move |_| session.calibration.set(None);
+            let remove = move |_| session.replace(session.scenario.with_untracked(uncorrected));
             view! {
                 <p class="quiet" data-testid="calibrated">
                     {words}<button type="button" class="plain" on:click=remove>{text::REMOVE}</button>
@@ -103,6 +116,7 @@ pub fn Calibrated() -> impl IntoView {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Scenario;
     use crate::web::sample;
 
     const LOG: &str = "{\"step\": 0, \"peak_allocated\": 9663676416, \"allocated\": 1, \"reserved\": 1}\n\
@@ -115,11 +129,15 @@ mod tests {
             points(&log),
             [(0.0, Bytes::gib(9.0)), (1.0, Bytes::gib(8.0))]
         );
-        let found = calibrate(&log, (&sample::estimate()).into()).unwrap();
+        let predicted = sample::estimate().allocated.expected;
+        let found = Calibration::of_log(&log, predicted).unwrap();
         let rows = rows(&found, UnitStyle::Binary);
         let sizes: Vec<&str> = rows.iter().map(|row| row[1].as_str()).collect();
         assert_eq!(sizes, ["9.00 GiB", "8.00 GiB", "+1.00 GiB"]);
-        let said = text::calibrated(&found, Bytes::gib(10.0), UnitStyle::Binary);
-        assert!(said.contains("11.0 GiB"), "{said}");
+        let corrected = found.correct(&Scenario::default());
+        let said = text::corrected(&corrected.runtime, UnitStyle::Binary).unwrap();
+        assert!(said.contains("1.00 GiB"), "{said}");
+        let plain = uncorrected(&corrected);
+        assert_eq!(text::corrected(&plain.runtime, UnitStyle::Binary), None);
     }
 }

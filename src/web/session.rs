@@ -15,7 +15,6 @@ use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
 use crate::scenario::settings::{self, Setting};
 use crate::share;
-use crate::strategy::doctor::Calibration;
 use crate::units::UnitStyle;
 
 /// A memory snapshot, or why a file is none.
@@ -33,8 +32,6 @@ pub struct Session {
     ghost: RwSignal<Option<(Scenario, Arc<Estimate>)>>,
     /// Plans kept by name.
     pub plans: RwSignal<Plans>,
-    /// How far this machine was found to lie from its predictions.
-    pub calibration: RwSignal<Option<Calibration>>,
     /// What the doctor was given.
     pub pasted: RwSignal<String>,
     /// PyTorch's memory snapshot that was opened.
@@ -100,7 +97,6 @@ impl Session {
             link_notes: RwSignal::default(),
             ghost: RwSignal::default(),
             plans: RwSignal::new(plan_store::kept()),
-            calibration: RwSignal::default(),
             pasted: RwSignal::default(),
             snapshot: RwSignal::default(),
             yours: RwSignal::default(),

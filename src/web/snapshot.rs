@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use leptos::prelude::*;
 
+use super::measured::correct;
 use super::session::{Answer, OpenedSnapshot, Session};
 use super::table::Table;
 use super::{browser, text};
 use crate::estimate::At;
 use crate::import::snapshot::{Device, Holder, Snapshot};
+use crate::strategy::doctor::Calibration;
 use crate::units::{Bytes, UnitStyle};
 
 /// Rows that are shown.
@@ -87,6 +89,21 @@ fn planned(answer: &Answer) -> Option<Vec<(Bytes, u64)>> {
 
 #[component]
 fn OneGpu(device: Device, planned: Option<Vec<(Bytes, u64)>>, units: UnitStyle) -> impl IntoView {
+    let session = Session::current();
+    let correct = planned.as_ref().and(device.peak).map(|measured| {
+        let take = move |_| {
+            if let Some(estimate) = session.estimate.get_untracked() {
+                let predicted = estimate.allocated.expected;
+                let found = Calibration {
+                    measured,
+                    predicted,
+                    outside: None,
+                };
+                correct(session, &found);
+            }
+        };
+        view! { <div class="actions"><button type="button" on:click=take>{text::CALIBRATE}</button></div> }
+    });
     let beyond = planned.map(|planned| {
         let rows: Vec<_> = beyond(&device, &planned, units);
         view! {
@@ -97,6 +114,7 @@ fn OneGpu(device: Device, planned: Option<Vec<(Bytes, u64)>>, units: UnitStyle) 
     view! {
         <p>{said(&device, units)}</p>
         <Scrolled name=text::HOLDERS head=vec!["Made by", "Blocks", "Total"] rows=holders(&device, units)/>
+        {correct}
         {beyond}
     }
 }

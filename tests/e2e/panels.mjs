@@ -156,7 +156,11 @@ test("a probe's log is drawn beside the prediction, and its difference can be la
   await visit.page.type("#doctor", `${[0, 1, 2].map(line).join("\n")}\n`);
   await visit.page.waitForSelector('[data-testid="measured"] svg .line-ghost');
   assert.match(await visit.page.$eval('[data-testid="measured"] table', (it) => it.innerText), /16\.0 GiB/);
+  const verdict = () => visit.page.$eval("#verdict", (it) => it.innerText);
+  const before = await verdict();
   await press(visit, '[data-testid="measured"] .actions button');
+  await visit.address("kept=");
+  await until("the answer to be corrected", async () => (await verdict()) !== before);
   await press(visit, '[data-testid="calibrated"] button');
   await until("the difference to go", async () => (await visit.page.$('[data-testid="calibrated"]')) === null);
   const { name } = await visit.download('[data-testid="probe"]');

@@ -5,6 +5,7 @@
 //! numbers that support it, and the diagnosis says what would make it more certain: the step, the scenario, a probe log.
 
 mod advice;
+mod calibration;
 mod cause;
 mod message;
 mod moment;
@@ -17,10 +18,11 @@ mod tables;
 mod tests;
 
 pub use advice::Change;
+pub use calibration::{Calibration, uncorrected};
 pub use cause::Cause;
 pub use message::{Failure, Source};
 pub use moment::Moment;
-pub use probe::{Calibration, Drift, Log, LoggedStep, calibrate};
+pub use probe::{Drift, Log, LoggedStep};
 pub use signs::{Activity, Signs};
 pub use tables::{Smi, SmiCard, SmiProcess, Summary};
 

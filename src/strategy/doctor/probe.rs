@@ -2,7 +2,6 @@
 
 use serde::Serialize;
 
-use super::Expectation;
 use crate::document::Document;
 use crate::document::json;
 use crate::units::Bytes;
@@ -40,36 +39,6 @@ pub struct Log {
     pub failed: Option<LoggedStep>,
     /// Steps that failed before that one, in a run that went on.
     pub failed_before: Vec<LoggedStep>,
-}
-
-/// The difference between a run and its prediction, on one machine with one set of versions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Calibration {
-    pub measured: Bytes,
-    pub predicted: Bytes,
-    /// Measured less predicted, to be added to predictions for this machine.
-    pub offset: i64,
-    /// The CUDA context and other memory in use outside PyTorch.
-    pub outside: Option<Bytes>,
-}
-
-/// Compares the largest peak of a log with the prediction for the largest batch; `None` without a whole step.
-pub fn calibrate(log: &Log, expected: Expectation) -> Option<Calibration> {
-    let trained = log
-        .steps
-        .iter()
-        .filter(|step| step.step >= 0 && !step.evaluating);
-    let measured = trained.map(|step| step.peak_allocated).max()?;
-    Some(Calibration {
-        measured,
-        predicted: expected.peak,
-        offset: signed(measured).saturating_sub(signed(expected.peak)),
-        outside: log.steps.iter().find_map(|step| step.outside),
-    })
-}
-
-fn signed(bytes: Bytes) -> i64 {
-    i64::try_from(bytes.get()).unwrap_or(i64::MAX)
 }
 
 /// The trend of memory between steps.

@@ -266,24 +266,6 @@ fn a_history_shows_the_cause() {
 }
 
 #[test]
-fn a_log_calibrates_the_estimate() {
-    let text = "{\"step\":-1,\"peak_allocated\":0,\"outside\":471859200}\n".to_string()
-        + &log(&[(600, 1000); 5], (600, 3000, 3400, 300));
-    let findings = Findings::parse(&text).unwrap();
-    let expected = Expectation {
-        peak: Bytes::mib(3500),
-        between_steps: Bytes::mib(1000),
-        eval_every: 0,
-        save_every: 0,
-        replayed: None,
-    };
-    let calibration = calibrate(&findings.log.unwrap(), expected).unwrap();
-    assert_eq!(calibration.measured, Bytes::mib(3400));
-    assert_eq!(calibration.offset, -100 * (1 << 20));
-    assert_eq!(calibration.outside, Some(Bytes::mib(450)));
-}
-
-#[test]
 fn nothing_to_go_by_is_said() {
     assert_eq!(Findings::parse("all is well"), None);
     for text in [

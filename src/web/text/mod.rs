@@ -4,10 +4,10 @@ mod parts;
 
 pub use parts::*;
 
-use crate::scenario::{Case, Checkpointing, Problem, Scenario, settings};
+use crate::scenario::{Case, Checkpointing, Problem, Runtime, Scenario, settings};
 use crate::share::DATA_VERSION;
 use crate::strategy::Tally;
-use crate::strategy::doctor::{Calibration, Cause};
+use crate::strategy::doctor::Cause;
 use crate::units::{Bytes, UnitStyle};
 
 pub const TAGLINE: &str = "Does this training run fit on that GPU?";
@@ -575,17 +575,17 @@ pub fn map_axis(units: UnitStyle, usable: Option<Bytes>) -> Option<String> {
     ))
 }
 
-/// The answer with a machine's own difference.
-pub fn calibrated(found: &Calibration, device: Bytes, units: UnitStyle) -> String {
-    let here = if found.offset < 0 {
-        device - Bytes::new(found.offset.unsigned_abs())
-    } else {
-        device + Bytes::new(found.offset.unsigned_abs())
-    };
-    format!(
-        "Corrected by what your machine measured: {} on the device. ",
-        here.show(units)
-    )
+/// What was measured and is counted in, where anything is.
+pub fn corrected(runtime: &Runtime, units: UnitStyle) -> Option<String> {
+    let part =
+        |mib: u64, what: &str| (mib > 0).then(|| format!("{} {what}", Bytes::mib(mib).show(units)));
+    let parts = [
+        part(runtime.outside_mib, "outside PyTorch"),
+        part(runtime.kept_mib, "kept beyond the prediction"),
+    ];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let said = parts.join(", ");
+    (!said.is_empty()).then(|| format!("Corrected by what was measured: {said}. "))
 }
 
 /// What the axes of a measured run show.
