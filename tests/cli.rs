@@ -190,7 +190,7 @@ fn links_and_files_are_two_forms_of_one_scenario() {
         &["import", path],
         2,
         "",
-        "headroom: not readable as YAML or JSON: ",
+        "headroom: not readable as YAML, JSON or TOML: ",
     );
     std::fs::write(&file, "data: {micro_batch: 0, sequenze: 3}\n").unwrap();
     check(

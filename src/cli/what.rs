@@ -5,7 +5,7 @@ use std::io::Read;
 use super::answer::Refusal;
 use super::args::Args;
 use crate::catalog;
-use crate::document::{Document, json, yaml};
+use crate::document::{Document, json, toml, yaml};
 use crate::estimate::Prediction;
 use crate::import::recorded;
 use crate::order::sorted;
@@ -80,14 +80,20 @@ fn load(what: &str) -> Result<(Scenario, Vec<Problem>), Refusal> {
     Ok(document::read(&document))
 }
 
-/// The document in a file's text: JSON where it begins like an object, else YAML.
+/// The document in a file's text: JSON where it begins like an object, TOML where it begins like that, else YAML.
 pub(super) fn parse(text: &str) -> Result<Document, Refusal> {
     let document = if text.trim_start().starts_with('{') {
         json::read(text)
+    } else if toml::recognises(text) {
+        toml::read(text)
     } else {
         yaml::read(text)
     };
-    document.map_err(|problem| Refusal(vec![format!("not readable as YAML or JSON: {problem}")]))
+    document.map_err(|problem| {
+        Refusal(vec![format!(
+            "not readable as YAML, JSON or TOML: {problem}"
+        )])
+    })
 }
 
 /// The text of a file, or of standard input for `-`.

@@ -2,6 +2,7 @@
 
 pub mod json;
 pub mod pickle;
+pub mod toml;
 pub mod yaml;
 
 /// One value of a document.

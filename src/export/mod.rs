@@ -37,6 +37,7 @@ pub use command::command;
 pub use remedy::{Remedy, shown};
 pub use starter::Starter;
 pub use systems::{Tier, tier_script};
+pub(crate) use torchtitan::model_of as torchtitan_model;
 pub(crate) use torchtune::model_of as torchtune_model;
 
 use crate::document::yaml;

@@ -30,6 +30,12 @@ const MODELS: &[(&str, &str, &str)] = &[
     ("qwen3-32b", "qwen3", "qwen3_32b"),
 ];
 
+/// The catalogue's model by the name of torchtitan's configuration of it.
+pub(crate) fn model_of(configuration: &str) -> Option<&'static str> {
+    let found = MODELS.iter().find(|(.., name)| *name == configuration);
+    found.map(|(id, ..)| *id)
+}
+
 const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallelism::Hsdp];
 
 /// What it can say of how a strategy works.

@@ -11,6 +11,7 @@ pub mod snapshot;
 mod systems;
 mod take;
 pub mod tools;
+pub mod torchtitan;
 pub mod torchtune;
 pub mod unsloth;
 
@@ -202,6 +203,7 @@ const READERS: &[Reader] = &[
     (config::recognises, Says::Run(config::read)),
     (config::timm::recognises, Says::Run(config::timm::read)),
     (torchtune::recognises, Says::Run(torchtune::read)),
+    (torchtitan::recognises, Says::Run(torchtitan::read)),
     (lightning::recognises, Says::Part(lightning::read)),
     (deepspeed::recognises, Says::Part(deepspeed::read)),
     (unsloth::recognises, Says::Run(unsloth::read)),

@@ -9,7 +9,7 @@ use super::plans;
 use super::session::Session;
 use super::snapshot;
 use super::{browser, text};
-use crate::document::{Document, json, yaml};
+use crate::document::{Document, json, toml, yaml};
 use crate::import::{self, Imported};
 use crate::scenario::Scenario;
 use crate::strategy::doctor::Findings;
@@ -57,7 +57,12 @@ pub fn opened(file: &str, run: &Scenario) -> Opened {
 
 /// What YAML says, where a program is known that writes it so, or where it is a scenario.
 fn settings(file: &str, run: &Scenario) -> Option<Imported> {
-    let document = yaml::read(file).ok()?;
+    let document = if toml::recognises(file) {
+        toml::read(file)
+    } else {
+        yaml::read(file)
+    }
+    .ok()?;
     let scenario = || {
         document
             .get("version")
@@ -130,7 +135,7 @@ pub fn OpenFile() -> impl IntoView {
                 type="file"
                 class="aside"
                 data-testid="open-file"
-                accept=".yaml,.yml,.json,.jsonl,.sh,.txt,.log,.svg,.pickle,.pkl"
+                accept=".yaml,.yml,.toml,.json,.jsonl,.sh,.txt,.log,.svg,.pickle,.pkl"
                 on:change=chosen
             />
         </label>
@@ -160,6 +165,10 @@ mod tests {
             6,
         );
         check("version: 1\ndata: {micro_batch: 4}\n", 4);
+        check(
+            "[model]\nname = \"llama3\"\nflavor = \"8B\"\n[training]\nlocal_batch_size = 2\nseq_len = 512\n",
+            2,
+        );
         assert!(matches!(
             opened("{\"headroom-plans\": {}}", &run),
             Opened::Plans(_)
