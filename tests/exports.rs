@@ -304,6 +304,178 @@ fn what_a_target_cannot_express_is_refused_by_name() {
     check("hf", &[("lora_fp32", "off")], &[]);
 }
 
+#[test]
+fn tasks_are_written_in_each_programs_words_and_read_back() {
+    /// What no file says: the data's own lengths and labels.
+    const UNSAID: &[&str] = &["task.prompt", "task.labelled"];
+    #[track_caller]
+    fn check(target: &str, changes: &str, expected: &[&str]) {
+        let mut scenario = Scenario::default();
+        set(
+            &mut scenario,
+            "model=qwen2.5-0.5b gpu=h100-sxm5 seq=512 mb=4 accum=2 precision=bf16 ckpt=layers",
+        );
+        scenario.data.padding_mask = !changes.contains("generations");
+        set(&mut scenario, changes);
+        assert_eq!(scenario.check(), vec![], "{target} {changes}");
+        let files = (export::target(target).unwrap().write)(&scenario, &estimate());
+        let files = files.unwrap_or_else(|problems| panic!("{target} {changes} {problems:?}"));
+        let lines: Vec<&str> = (files.iter())
+            .flat_map(|file| file.contents.lines())
+            .map(str::trim)
+            .collect();
+        for line in expected {
+            let found = lines.iter().any(|known| known.starts_with(line));
+            assert!(found, "{target} {changes}: {line} in {lines:#?}");
+        }
+        let read = read_back(&files).unwrap();
+        // A reward model's file and TRL's have no key of their own.
+        if target == "trl" && changes.contains("task=reward") {
+            return;
+        }
+        for setting in settings::all() {
+            let of_task = setting.section() == "task" && !UNSAID.contains(&setting.path);
+            if of_task && setting.applies(&scenario) {
+                let (value, path) = (setting.get(&scenario), setting.path);
+                assert_eq!(setting.get(&read), value, "{target} {changes} {path}");
+            }
+        }
+    }
+    let adapters = "lora=on precision=amp-bf16-on-bf16";
+    let groups = "task=grpo generations=4 completion=64 generation_batches=1 iterations=2";
+    check(
+        "trl",
+        "task=dpo",
+        &["loss_type", "precompute_ref_log_probs: false"],
+    );
+    check(
+        "trl",
+        "task=dpo reference=precomputed-by-itself",
+        &["precompute_ref_log_probs: true"],
+    );
+    check("trl", "task=kto", &["desirable_weight: 1.0"]);
+    check(
+        "trl",
+        &format!("task=reward {adapters}"),
+        &["lora_task_type: SEQ_CLS"],
+    );
+    check(
+        "trl",
+        &format!("{groups} reference=copy sampler=vllm vllm_share=0.4 vllm_sleep=on"),
+        &[
+            "reward_funcs: [rewards.reward]",
+            "def reward(",
+            "beta: 0.04",
+            "vllm_mode: colocate",
+        ],
+    );
+    check(
+        "trl",
+        "task=rloo generations=2 generation_batches=1 reference=none",
+        &["normalize_advantages: false"],
+    );
+    check(
+        "axolotl",
+        "task=dpo reference=precomputed",
+        &["rl: dpo", "precompute_ref_log_probs: true"],
+    );
+    check(
+        "axolotl",
+        &format!("task=kto {adapters} reference=auto"),
+        &["rl: kto", "remove_unused_columns: false"],
+    );
+    check("axolotl", "task=orpo", &["rl: orpo"]);
+    check(
+        "axolotl",
+        &format!("task=simpo {adapters}"),
+        &["rl: simpo", "cpo_alpha: 0.0"],
+    );
+    check(
+        "axolotl",
+        &format!("{groups} {adapters} reference=adapters-off sampler=vllm vllm_share=0.4"),
+        &[
+            "rl: grpo",
+            "generation_batch_size: 4",
+            "gpu_memory_utilization: 0.4",
+            "def reward(",
+        ],
+    );
+    check(
+        "llama-factory",
+        "task=dpo task_head=log-softmax",
+        &["stage: dpo", "pref_loss: sigmoid", "\"ranking\": true"],
+    );
+    check(
+        "llama-factory",
+        "task=orpo task_head=log-softmax",
+        &["stage: dpo", "pref_loss: orpo"],
+    );
+    check(
+        "llama-factory",
+        &format!("task=simpo task_head=log-softmax {adapters}"),
+        &["pref_loss: simpo"],
+    );
+    check(
+        "llama-factory",
+        "task=kto task_head=log-softmax",
+        &["stage: kto", "\"kto_tag\": \"label\""],
+    );
+    check(
+        "swift",
+        "task=dpo task_head=logits",
+        &["rlhf_type: dpo", "exec swift rlhf"],
+    );
+    check("swift", "task=kto task_head=logits", &["rlhf_type: kto"]);
+    check("swift", "task=orpo", &["rlhf_type: orpo"]);
+    check("swift", "task=cpo", &["rlhf_type: cpo"]);
+    check("swift", "task=reward", &["rlhf_type: rm"]);
+    check(
+        "swift",
+        &format!("{groups} task_head=logits reference=none sampler=vllm vllm_sleep=on"),
+        &["rlhf_type: grpo", "sleep_level: 1", "beta: 0.0"],
+    );
+}
+
+#[test]
+fn a_task_is_refused_where_a_program_does_it_otherwise() {
+    #[track_caller]
+    fn check(target: &str, changes: &str, field: &str) {
+        let mut scenario = Scenario::default();
+        set(
+            &mut scenario,
+            "model=qwen2.5-0.5b gpu=h100-sxm5 mb=4 accum=2 precision=bf16 ckpt=layers mask=on",
+        );
+        set(&mut scenario, changes);
+        let written = (export::target(target).unwrap().write)(&scenario, &estimate());
+        let problems = written.err().unwrap_or_default();
+        let found: Vec<&str> = (problems.iter())
+            .map(|problem| problem.field.as_str())
+            .collect();
+        assert_eq!(found, [field], "{target} {changes}");
+    }
+    check("trl", "task=orpo", "task.objective");
+    check("trl", "task=dpo task_head=logits", "task.head");
+    check("trl", "task=dpo reference=precomputed", "task.reference");
+    check("trl", "task=dpo reference_type=fp32", "task.reference_type");
+    check("trl", "task=kto mb=1", "data.micro_batch");
+    check("trl", "task=grpo generations=1", "task.generations");
+    check("axolotl", "task=reward", "task.objective");
+    check("axolotl", "task=dpo task_head=logits", "task.head");
+    check("axolotl", "task=kto", "training.lora");
+    check("llama-factory", "task=dpo", "task.head");
+    check("llama-factory", "task=reward", "task.objective");
+    check("llama-factory", "task=ppo", "task.objective");
+    check(
+        "llama-factory",
+        "task=dpo task_head=log-softmax precision=amp-bf16",
+        "task.reference_type",
+    );
+    check("llama-factory", "task=sft", "task.head");
+    check("swift", "task=dpo", "task.head");
+    check("swift", "task=gkd", "task.objective");
+    check("plain", "task=dpo", "task.objective");
+}
+
 /// The presets that run the five systems, by the target that writes their own files.
 const SYSTEMS: &[(&str, &str)] = &[
     ("dreams", "dreams"),

@@ -122,6 +122,60 @@ fn what_moves_propose_for_everyday_runs_is_written_by_some_program() {
     assert!(proposed > 600, "{proposed}");
 }
 
+/// Runs of the tasks after pre-training, by the changes that make them.
+const TASKS: &[&str] = &[
+    "task=sft task_head=logits",
+    "task=dpo reference=auto",
+    "task=dpo task_head=logits",
+    "task=dpo task_head=log-softmax lora=on precision=amp-bf16-on-bf16",
+    "task=kto",
+    "task=kto task_head=log-softmax",
+    "task=orpo",
+    "task=cpo",
+    "task=simpo lora=on precision=amp-bf16-on-bf16",
+    "task=reward",
+    "task=grpo generations=8 reference=copy",
+    "task=grpo generations=8 task_head=logits",
+    "task=grpo generations=4 sampler=vllm vllm_share=0.6",
+    "task=rloo generations=4",
+    "task=rloo generations=8",
+    "task=distillation teacher=qwen2.5-1.5b",
+];
+
+#[test]
+fn what_moves_propose_for_tasks_is_written_by_some_program_and_needs_what_is_said() {
+    let mut found: Vec<&str> = Vec::new();
+    for task in TASKS {
+        let mut scenario = Scenario::default();
+        let run = "model=qwen2.5-0.5b gpu=a100-sxm4-80gb seq=512 mb=4 accum=2 precision=bf16 optim=adamw mask=on";
+        for word in run.split(' ').chain(task.split(' ')) {
+            let (name, value) = word.split_once('=').unwrap();
+            settings::set(&mut scenario, name, value).unwrap();
+        }
+        written(&scenario, task);
+        for known in MOVES {
+            if let Some(changed) = known.on(&scenario) {
+                let opened = written(&changed, known.id);
+                if known.never_worse {
+                    let needed = |run| estimate(run).unwrap().allocated.expected;
+                    assert!(needed(&opened) <= needed(&scenario), "{} {task}", known.id);
+                }
+                found.push(known.id);
+            }
+        }
+    }
+    for id in [
+        "fused-head",
+        "precomputed-reference",
+        "vllm-sleep",
+        "smaller-vllm-share",
+        "sample-less-at-once",
+        "fewer-completions",
+    ] {
+        assert!(found.contains(&id), "{id} of {found:?}");
+    }
+}
+
 #[test]
 fn what_ladders_and_tiers_propose_for_everyday_runs_is_written_by_some_program() {
     let mut proposed = 0;

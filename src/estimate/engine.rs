@@ -2,15 +2,14 @@
 
 use std::rc::Rc;
 
-use super::{Unsupported, device, resume, software};
+use super::{Unsupported, device, resume, software, vllm};
 use crate::nets::graph::Graph;
 use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
 use crate::scenario::network::Recording;
-use crate::scenario::{Case, Objective, Parallelism, Problem, Sampler, Scenario};
+use crate::scenario::{Case, Objective, Parallelism, Problem, Scenario};
 use crate::step::{self, Detail, FEWEST_PASSES, Run, RunPlan};
 use crate::tape::Machine;
-use crate::units::Bytes;
 
 /// Training steps in a run from the start: the last is like all that follow.
 pub const STEPS: u32 = 3;
@@ -32,7 +31,7 @@ impl<'a> Engine<'a> {
             net: network(case)?,
             machine: machine(case),
             world: World::of_case(case),
-            vllm: vllm(case),
+            vllm: vllm::taken(case),
         })
     }
 
@@ -138,20 +137,6 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
         return Err(no_task(case));
     }
     Ok(net)
-}
-
-/// What vLLM takes on the same card: its share of all of the card's memory (`gpu_memory_utilization`).
-fn vllm(case: &Case) -> u64 {
-    let task = &case.scenario.training.task;
-    let samples = matches!(
-        task.objective,
-        Objective::Grpo | Objective::Rloo | Objective::Distillation
-    );
-    if !samples || task.sampler != Sampler::Vllm {
-        return 0;
-    }
-    let whole = device::total(case).map_or(0, Bytes::get);
-    (whole as f64 * task.vllm_share) as u64
 }
 
 /// Why a model that continues no text is trained on its own loss alone.

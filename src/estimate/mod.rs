@@ -31,6 +31,7 @@ pub(crate) mod software;
 pub mod time;
 mod uncertainty;
 mod unsupported;
+mod vllm;
 
 pub use crate::tape::{Category, Phase};
 pub use batch_sizes::{deciding, edges, frequent, own_card, sized};
@@ -52,6 +53,7 @@ pub use scan::{Alive, Peaks, PhasePeak, alive_at, by_category, by_module};
 pub use size_distribution::{Collation, SizeDistribution, at_least_once};
 pub use uncertainty::{Doubt, Doubts};
 pub use unsupported::Unsupported;
+pub use vllm::least_vllm_share;
 
 use crate::scenario::{Case, Scenario};
 use crate::step::Detail;

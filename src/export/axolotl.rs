@@ -2,13 +2,16 @@
 
 use super::common::{PLACE, file, hub_name, launch_on_each, machines, processes};
 use super::header::header;
-use super::refuse::Layout;
+use super::refuse::{self, Layout};
 use super::trainer::Layouts;
-use super::{Files, Target, accelerate, deepspeed, layout, trainer};
+use super::{Files, Target, accelerate, deepspeed, layout, task, trainer};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
-use crate::scenario::{Checkpointing, LossKernel, Offload, Precision, Scenario};
+use crate::scenario::{
+    BesideType, Checkpointing, LmHead, LossKernel, Objective, Offload, Precision, Problem,
+    Reference, Sampler, Scenario,
+};
 
 pub(super) const TARGET: Target = Target {
     id: "axolotl",
@@ -34,11 +37,25 @@ const LAYOUTS: Layouts = Layouts {
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let asked = trainer::asked(scenario, trainer::ADAPTERS, PRECISIONS, &LAYOUTS)?;
+    let own_loss = task::has_own_loss(&training.task);
+    let mut fixed = trainer::ADAPTERS.to_vec();
+    if own_loss {
+        // Its Liger plugin would replace the loss.
+        fixed.extend(trainer::LIGER);
+    }
+    let asked = trainer::asked_for_task(scenario, &fixed, PRECISIONS, &LAYOUTS);
+    let problems = refuse::adapters(scenario);
+    let (asked, task) = match (asked, task(scenario)) {
+        (Ok(asked), Ok(task)) if problems.is_empty() => (asked, task),
+        (asked, task) => {
+            let asked = asked.err().unwrap_or_default();
+            return Err([asked, task.err().into_iter().collect(), problems].concat());
+        }
+    };
     let dataset = Document::new()
-        .with("path", "train.jsonl")
+        .with_note("path", "train.jsonl", task.data)
         .with("ds_type", "json")
-        .with_note("type", "completion", "JSON lines with a \"text\"");
+        .and(task.dataset);
     let mut document = Document::new()
         .with_note(
             "base_model",
@@ -49,9 +66,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with("dataset_prepared_path", "prepared")
         .with("output_dir", "out")
         .with("val_set_size", 0.0)
+        .and(task.arguments)
         .with("sequence_len", scenario.data.sequence)
         .with("sample_packing", false)
-        .with("pad_to_sequence_len", true)
         .with("micro_batch_size", scenario.data.micro_batch)
         .with("gradient_accumulation_steps", training.accumulation)
         .with("attn_implementation", training.attention.id());
@@ -143,7 +160,12 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let config = yaml::write(&document);
     let machines = machines(scenario).map_err(|problem| vec![problem])?;
     let (nodes, each) = (machines.nodes.to_string(), machines.each.to_string());
-    let mut words = vec!["axolotl", "train", "axolotl.yaml"];
+    let mut words = Vec::new();
+    if training.task.objective == Objective::Grpo {
+        // The reward is imported from here.
+        words.extend(["env", "PYTHONPATH=."]);
+    }
+    words.extend(["axolotl", "train", "axolotl.yaml"]);
     if asked.layout != Layout::Single {
         words.extend(["--launcher", "torchrun", "--", "--nproc-per-node", &each]);
     }
@@ -151,9 +173,141 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         words.extend(["--nnodes", &nodes]);
     }
     let mut files = vec![file("axolotl.yaml", format!("{header}{config}"))];
+    if training.task.objective == Objective::Grpo {
+        files.push(task::rewards());
+    }
     files.extend(deepspeed::beside(scenario, asked.layout));
     files.push(launch_on_each(&header, scenario, &words, PLACE, &[]));
     Ok(files)
+}
+
+/// What the file says of a task.
+struct Task {
+    /// Its data.
+    data: &'static str,
+    dataset: Document,
+    arguments: Document,
+}
+
+/// What the file says of the scenario's task.
+fn task(scenario: &Scenario) -> Result<Task, Problem> {
+    let task = &scenario.training.task;
+    let refused =
+        |path: &'static str, value: &str, expected: &str| Some(Problem::new(path, value, expected));
+    // Without a type, the columns are taken as they are.
+    let said = |data, kind: &str| Task {
+        data,
+        dataset: Document::new().with("split", "train"),
+        arguments: Document::new().with("rl", kind),
+    };
+    let own = |kind: &'static str, data| Task {
+        data,
+        dataset: Document::new().with("type", kind),
+        arguments: Document::new().with("pad_to_sequence_len", true),
+    };
+    let pairs = "JSON lines with prompt, chosen, rejected";
+    let fused = &[LmHead::Fused];
+    // These take all logits whatever is asked for, but for Liger's losses.
+    let all = &[LmHead::Fused, LmHead::Logits];
+    let (problem, known) = match task.objective {
+        Objective::Pretraining => (None, own("completion", "JSON lines with a \"text\"")),
+        Objective::Sft => {
+            let known = own("chat_template", "JSON lines with \"messages\"");
+            (task::supervised(scenario), known)
+        }
+        Objective::Dpo => {
+            let mut known = said(pairs, "dpo");
+            let precomputed = task.reference == Reference::Precomputed;
+            known.arguments = known
+                .arguments
+                .with("precompute_ref_log_probs", precomputed);
+            let reference = if precomputed {
+                task::copy_type(scenario, BesideType::Same)
+            } else {
+                task::reference(scenario, BesideType::Same)
+            };
+            (task::head(task, fused).or(reference), known)
+        }
+        Objective::Kto => {
+            let mut known = said("JSON lines with prompt, completion, label", "kto");
+            known.arguments = known.arguments.with("remove_unused_columns", false);
+            let reference = task::reference(scenario, BesideType::Same);
+            let alone = (scenario.data.micro_batch < 2)
+                .then(|| Problem::new("data.micro_batch", "1", "2 or more for this target"));
+            (task::head(task, fused).or(reference).or(alone), known)
+        }
+        Objective::Orpo => (task::head(task, all), said(pairs, "orpo")),
+        Objective::SimPo => {
+            let mut known = said(pairs, "simpo");
+            known.arguments = known.arguments.with_note(
+                "cpo_alpha",
+                0.0,
+                "0: no loss of its own for the chosen answers",
+            );
+            (task::head(task, all), known)
+        }
+        Objective::Grpo => {
+            let mut known = said("JSON lines with a prompt", "grpo");
+            known.arguments = known.arguments.and(sampled(scenario));
+            let reference = task::reference(scenario, BesideType::Same);
+            let static_cache = task.sampler == Sampler::Static;
+            let problem = if static_cache {
+                let expected = "generate, vllm or vllm-server for this target";
+                refused("task.sampler", task.sampler.id(), expected)
+            } else if task.fp32_head {
+                refused("task.fp32_head", "on", "off for this target")
+            } else {
+                task::head(task, fused).or_else(|| task::generations(task))
+            };
+            (problem.or(reference), known)
+        }
+        other => {
+            let expected = "pretraining, sft, dpo, kto, orpo, simpo or grpo for this target";
+            return Err(Problem::new("task.objective", other.id(), expected));
+        }
+    };
+    let loads_more = matches!(
+        task.objective,
+        Objective::Kto | Objective::SimPo | Objective::Grpo
+    );
+    if loads_more && scenario.training.lora.is_none() {
+        let expected = "on for this task: without adapters this target keeps a copy of the model that it does not use";
+        return Err(Problem::new("training.lora", "off", expected));
+    }
+    problem.map_or(Ok(known), Err)
+}
+
+/// What the file says of completions that are sampled.
+fn sampled(scenario: &Scenario) -> Document {
+    let task = &scenario.training.task;
+    let gpus = u64::from(processes(scenario));
+    let rows = task::batches(scenario)
+        .saturating_mul(scenario.data.micro_batch)
+        .saturating_mul(gpus);
+    let trl = Document::new()
+        .with_note(
+            "reward_funcs",
+            vec![task::REWARD.to_string()],
+            "a function of rewards.py; put your own there",
+        )
+        .with("num_generations", task.generations)
+        .with("max_completion_length", task.completion)
+        .with("generation_batch_size", rows)
+        .with("num_iterations", task.iterations)
+        .with_note("beta", task::beta(scenario), "0: no reference is kept");
+    let document = |trl: Document| Document::new().with("trl", trl);
+    match task.sampler {
+        Sampler::Generate | Sampler::Static => document(trl),
+        Sampler::Vllm => {
+            let vllm = Document::new().with("gpu_memory_utilization", task.vllm_share);
+            let trl = trl
+                .with("use_vllm", true)
+                .with("vllm_mode", "colocate")
+                .with("vllm_enable_sleep_mode", task.vllm_sleep);
+            document(trl).with("vllm", vllm)
+        }
+        Sampler::VllmElsewhere => document(trl.with("use_vllm", true).with("vllm_mode", "server")),
+    }
 }
 
 /// FSDP's keys, which have no prefix here.

@@ -2,12 +2,14 @@
 
 use super::common::{PLACE_IN_VARIABLES, file, hub_name, launch_on_each, machines};
 use super::header::header;
-use super::refuse::Layout;
-use super::{Files, Target, deepspeed, trainer};
+use super::refuse::{self, Layout};
+use super::{Files, Target, deepspeed, task, trainer};
 use crate::document::{Document, Entry};
 use crate::document::{json, yaml};
 use crate::estimate::Estimate;
-use crate::scenario::{Attention, Checkpointing, Precision, Problem, Scenario};
+use crate::scenario::{
+    Attention, BesideType, Checkpointing, LmHead, Objective, Precision, Problem, Scenario,
+};
 
 pub(super) const TARGET: Target = Target {
     id: "llama-factory",
@@ -19,23 +21,36 @@ pub(super) const TARGET: Target = Target {
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let asked = trainer::asked(
+    let asked = trainer::asked_for_task(
         scenario,
         trainer::ADAPTERS,
         Precision::ALL,
         &deepspeed::LAYOUTS,
     );
-    let asked = trainer::with_one_switch(scenario, asked)?;
-    if let Some(problem) = precision(scenario) {
-        return Err(vec![problem]);
-    }
+    let own_loss = task::has_own_loss(&training.task);
+    let asked = if own_loss {
+        // Its one switch then leaves the loss alone.
+        asked
+    } else {
+        trainer::with_one_switch(scenario, asked)
+    };
+    let stage = Stage::of(scenario);
+    let mut problems = refuse::adapters(scenario);
+    problems.extend(precision(scenario));
+    let (asked, stage) = match (asked, stage) {
+        (Ok(asked), Ok(stage)) if problems.is_empty() => (asked, stage),
+        (asked, stage) => {
+            let asked = asked.err().unwrap_or_default();
+            return Err([asked, stage.err().into_iter().collect(), problems].concat());
+        }
+    };
     let attention = match training.attention {
         Attention::Sdpa => "sdpa",
         Attention::Eager => "disabled",
         Attention::Flash2 => "fa2",
     };
     let checkpointing = training.checkpointing != Checkpointing::None;
-    let packing = !scenario.data.padding_mask;
+    let packing = !own_loss && !scenario.data.padding_mask;
     let cutoff = scenario.data.sequence.saturating_add(packing.into());
     let mut document = Document::new()
         .with_note(
@@ -44,12 +59,19 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             "a Hugging Face name or a folder",
         )
         .with("flash_attn", attention)
-        .with("stage", "pt")
+        .with("stage", stage.name)
+        .and(stage.arguments)
         .with("do_train", true)
         .with("dataset", "train")
-        .with("dataset_dir", ".")
-        .with_note("cutoff_len", cutoff, "packing takes one off")
-        .with_note("packing", packing, "true: no batch has padding")
+        .with("dataset_dir", ".");
+    document = if own_loss {
+        document.with("cutoff_len", cutoff)
+    } else {
+        document
+            .with_note("cutoff_len", cutoff, "packing takes one off")
+            .with_note("packing", packing, "true: no batch has padding")
+    };
+    document = document
         .with_note(
             "disable_gradient_checkpointing",
             !checkpointing,
@@ -86,10 +108,11 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         };
         entries.retain(|entry| !own(entry));
     }
-    let columns = Document::new().with("prompt", "text");
-    let data = Document::new()
-        .with("file_name", "train.jsonl")
-        .with("columns", columns);
+    let mut data = Document::new().with("file_name", "train.jsonl");
+    if stage.ranks {
+        data = data.with("ranking", true);
+    }
+    let data = data.with("columns", stage.columns);
     let data = json::write(&Document::new().with("train", data));
     let header = header(&TARGET, scenario, estimate);
     let config = yaml::write(&document);
@@ -117,6 +140,91 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         &words,
     ));
     Ok(files)
+}
+
+/// One of its stages, and what its files say of it.
+struct Stage {
+    name: &'static str,
+    arguments: Document,
+    /// Its data's columns.
+    columns: Document,
+    /// Whether they are answers of which one is better.
+    ranks: bool,
+}
+
+impl Stage {
+    /// The stage of the scenario's task.
+    fn of(scenario: &Scenario) -> Result<Self, Problem> {
+        let task = &scenario.training.task;
+        let columns = |pairs: &[(&str, &str)]| -> Document {
+            let pairs = pairs.iter();
+            pairs
+                .map(|(column, name)| (column.to_string(), (*name).into()))
+                .collect()
+        };
+        let stage = |name, columns| Self {
+            name,
+            arguments: Document::new(),
+            columns,
+            ranks: false,
+        };
+        let compared = |loss: &str| {
+            let pairs = ["prompt", "chosen", "rejected"].map(|name| (name, name));
+            Self {
+                arguments: Document::new().with("pref_loss", loss),
+                ranks: true,
+                ..stage("dpo", columns(&pairs))
+            }
+        };
+        let known = match task.objective {
+            Objective::Pretraining => stage("pt", columns(&[("prompt", "text")])),
+            Objective::Sft => {
+                let pairs = [("prompt", "prompt"), ("response", "completion")];
+                stage("sft", columns(&pairs))
+            }
+            Objective::Dpo => compared("sigmoid"),
+            Objective::Orpo => compared("orpo"),
+            Objective::SimPo => compared("simpo"),
+            Objective::Kto => {
+                let label = ("kto_tag", "label");
+                let pairs = [("prompt", "prompt"), ("response", "completion"), label];
+                stage("kto", columns(&pairs))
+            }
+            Objective::Reward | Objective::Ppo => {
+                let expected = "pretraining, sft, dpo, kto, orpo or simpo: this target's reward models and PPO keep a language \
+                                model's logits, which is not modelled";
+                return Err(Problem::new(
+                    "task.objective",
+                    task.objective.id(),
+                    expected,
+                ));
+            }
+            other => {
+                let expected = "pretraining, sft, dpo, kto, orpo or simpo for this target";
+                return Err(Problem::new("task.objective", other.id(), expected));
+            }
+        };
+        let problem = if task::has_own_loss(task) {
+            task::head(task, &[LmHead::LogSoftmax]).or_else(|| reference(scenario))
+        } else {
+            task::supervised(scenario)
+        };
+        problem.map_or(Ok(known), Err)
+    }
+}
+
+/// A problem with the reference, which is loaded in the format that is computed in.
+fn reference(scenario: &Scenario) -> Option<Problem> {
+    let training = &scenario.training;
+    let loads = match training.precision {
+        Precision::Fp32 => BesideType::Fp32,
+        Precision::AmpFp16 if training.task.objective.refers() && training.lora.is_none() => {
+            let expected = "another than amp-fp16, for which this target's reference is in fp16";
+            return Some(Problem::new("training.precision", "amp-fp16", expected));
+        }
+        _ => BesideType::Bf16,
+    };
+    task::reference(scenario, loads)
 }
 
 /// It loads weights in the 16-bit format and casts what is trained to fp32, unless told to stay pure.

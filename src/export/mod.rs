@@ -25,6 +25,7 @@ mod slurm;
 mod starter;
 mod swift;
 mod systems;
+mod task;
 mod torchtitan;
 mod torchtune;
 mod trainer;

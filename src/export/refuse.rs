@@ -209,6 +209,11 @@ pub(super) fn task(scenario: &Scenario) -> Vec<Problem> {
     fixed_fields(scenario, &["task.objective", "training.lora.method"])
 }
 
+/// A problem where a target that has words for tasks makes no such adapters.
+pub(super) fn adapters(scenario: &Scenario) -> Vec<Problem> {
+    fixed_fields(scenario, &["training.lora.method"])
+}
+
 /// A problem where the model is none that these scripts and tools train: one that continues text.
 pub(super) fn causal(scenario: &Scenario) -> Option<Problem> {
     let model = Case::of(scenario).model?;

@@ -2,20 +2,20 @@
 
 use super::common::{file, hub_name, launch_on_each};
 use super::header::header;
-use super::refuse::Layout;
-use super::{Files, Target, accelerate, trainer};
+use super::refuse::{self, Layout};
+use super::{Files, Target, accelerate, task, trainer};
 use crate::catalog;
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    AdapterMethod, BesideType, Kernels, LmHead, LossKernel, Objective, Precision, Problem,
-    Reference, Sampler, Scenario,
+    BesideType, Kernels, LmHead, LossKernel, Objective, Precision, Problem, Reference, Sampler,
+    Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
     id: "trl",
-    title: "TRL (trl sft)",
+    title: "TRL (trl sft, dpo, grpo ...)",
     versions: "trl 1.0 to 1.16",
     differs: "since trl 1.16 every loss is computed in chunks, which needs less than predicted for all logits at once",
     write,
@@ -57,15 +57,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     } else {
         asked?
     };
-    let task = task(scenario).map_err(|problem| vec![problem])?;
-    if let Some(lora) = training
-        .lora
-        .as_ref()
-        .filter(|lora| lora.method != AdapterMethod::Lora)
-    {
-        let expected = "lora, which is all that this target makes";
-        let problem = Problem::new("training.lora.method", lora.method.id(), expected);
-        return Err(vec![problem]);
+    let command = command(scenario).map_err(|problem| vec![problem])?;
+    let problems = refuse::adapters(scenario);
+    if !problems.is_empty() {
+        return Err(problems);
     }
     if four_bits.is_some() && fp32_adapters {
         let expected = "off with weights in four bits, where this target makes adapters bf16";
@@ -81,12 +76,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         )
         .with("dtype", trainer::weights(training.precision))
         .with("attn_implementation", training.attention.id())
-        .with_note(
-            "dataset_name",
-            "data",
-            "a name, or a folder with train.jsonl",
-        )
-        .and(task.arguments);
+        .with_note("dataset_name", "data", command.data)
+        .and(command.arguments);
     match kernel {
         Some("chunked_nll") => {
             document = document.with_note("loss_type", "chunked_nll", "from trl 1.7 on");
@@ -94,7 +85,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         Some(kernel) => document = document.with("loss_type", kernel),
         None => {}
     }
-    if task.packs {
+    if command.packs {
         document = document.with_note(
             "packing",
             !scenario.data.padding_mask,
@@ -115,8 +106,11 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("use_bnb_nested_quant", double);
     }
     let config = yaml::write(&document.and(trainer::arguments(scenario, &asked)));
-    let mut files = vec![file(task.file, format!("{header}{config}"))];
-    let mut words = vec!["trl", task.name, "--config", task.file];
+    let mut files = vec![file(command.file, format!("{header}{config}"))];
+    if command.name == "grpo" || command.name == "rloo" {
+        files.push(task::rewards());
+    }
+    let mut words = vec!["trl", command.name, "--config", command.file];
     if asked.layout != Layout::Single {
         let launcher = accelerate::config(scenario, asked.layout);
         files.push(file("accelerate.yaml", format!("{header}{launcher}")));
@@ -155,15 +149,16 @@ fn loss_kernel(scenario: &Scenario) -> Option<&'static str> {
 struct Command {
     name: &'static str,
     file: &'static str,
+    /// What its data is.
+    data: &'static str,
     arguments: Document,
     /// Whether it can pack samples.
     packs: bool,
 }
 
 /// The command of the scenario's task.
-fn task(scenario: &Scenario) -> Result<Command, Problem> {
+fn command(scenario: &Scenario) -> Result<Command, Problem> {
     let task = &scenario.training.task;
-    let adapters = scenario.training.lora.is_some();
     let refused =
         |path: &'static str, value: &str, expected: &str| Err(Problem::new(path, value, expected));
     let length = Document::new().with("max_length", scenario.data.sequence);
@@ -176,112 +171,107 @@ fn task(scenario: &Scenario) -> Result<Command, Problem> {
             "fused, as TRL since 1.7 computes it",
         );
     }
-    if task.objective.refers() {
-        let copied = !adapters && matches!(task.reference, Reference::Copy | Reference::Auto);
-        let off = adapters && matches!(task.reference, Reference::AdaptersOff | Reference::Auto);
-        let before = task.reference == Reference::Precomputed;
-        let none = task.reference == Reference::None;
-        if !(copied || off || before || none) {
-            let expected = "auto: TRL switches adapters off, and copies a model without any";
-            return refused("task.reference", task.reference.id(), expected);
-        }
+    let lora = scenario.training.lora.as_ref();
+    if has_head && lora.is_some_and(|lora| lora.targets.iter().any(|name| name == "lm_head")) {
+        let expected = "without lm_head, whose adapter TRL's head passes over";
+        return refused("training.lora.targets", "lm_head", expected);
     }
+    if let Some(problem) = reference(scenario).or_else(|| task::generations(task)) {
+        return Err(problem);
+    }
+    if task.objective == Objective::Rloo && task.fp32_head {
+        return refused("task.fp32_head", "on", "off: RLOO has no word for it");
+    }
+    if task.objective == Objective::Kto && scenario.data.micro_batch < 2 {
+        let expected =
+            "2 or more: KTO takes its answers that do not match from the same micro-batch";
+        return refused("data.micro_batch", "1", expected);
+    }
+    let precomputed = matches!(task.reference, Reference::Precomputed | Reference::ByItself);
+    let compared = length.clone().with("precompute_ref_log_probs", precomputed);
+    let sft = |arguments| Command {
+        name: "sft",
+        file: "sft.yaml",
+        data: "a name, or a folder with train.jsonl",
+        arguments,
+        packs: true,
+    };
+    let other = |name, file, data, arguments| Command {
+        name,
+        file,
+        data,
+        arguments,
+        packs: false,
+    };
+    let pairs = "a name, or a folder with train.jsonl: prompt, chosen, rejected";
+    let prompts = "a name, or a folder with train.jsonl: prompt";
     Ok(match task.objective {
-        Objective::Pretraining => Command {
-            name: "sft",
-            file: "sft.yaml",
-            arguments: length,
-            packs: true,
-        },
-        Objective::Sft => Command {
-            name: "sft",
-            file: "sft.yaml",
-            arguments: if task.labelled < 1.0 {
-                length.with("completion_only_loss", true)
-            } else {
-                length
-            },
-            packs: true,
-        },
-        Objective::Dpo => Command {
-            name: "dpo",
-            file: "dpo.yaml",
-            arguments: length.with(
-                "precompute_ref_log_probs",
-                task.reference == Reference::Precomputed,
-            ),
-            packs: false,
-        },
-        Objective::Kto => Command {
-            name: "kto",
-            file: "kto.yaml",
-            arguments: length.with(
-                "precompute_ref_log_probs",
-                task.reference == Reference::Precomputed,
-            ),
-            packs: false,
-        },
-        Objective::Reward => Command {
-            name: "reward",
-            file: "reward.yaml",
-            arguments: length,
-            packs: false,
-        },
-        Objective::Grpo => Command {
-            name: "grpo",
-            file: "grpo.yaml",
-            arguments: sampled(scenario, "grpo"),
-            packs: false,
-        },
-        Objective::Rloo => Command {
-            name: "rloo",
-            file: "rloo.yaml",
-            arguments: sampled(scenario, "rloo"),
-            packs: false,
-        },
-        Objective::Distillation => Command {
-            name: "distillation",
-            file: "distillation.yaml",
-            arguments: distilled(scenario),
-            packs: false,
-        },
-        other => {
+        Objective::Pretraining => sft(length),
+        Objective::Sft if task.labelled < 1.0 => sft(length.with("completion_only_loss", true)),
+        Objective::Sft => sft(length),
+        Objective::Dpo => {
+            let loss = vec!["sigmoid".to_string()];
+            other("dpo", "dpo.yaml", pairs, compared.with("loss_type", loss))
+        }
+        Objective::Kto => {
+            let unpaired = "a name, or a folder with train.jsonl: prompt, completion, label";
+            let arguments = compared.with("desirable_weight", 1.0);
+            other("kto", "kto.yaml", unpaired, arguments)
+        }
+        Objective::Reward if lora.is_some() => {
+            // The new head is trained beside adapters of this kind only.
+            let arguments = length.with("lora_task_type", "SEQ_CLS");
+            other("reward", "reward.yaml", pairs, arguments)
+        }
+        Objective::Reward => other("reward", "reward.yaml", pairs, length),
+        Objective::Grpo => other("grpo", "grpo.yaml", prompts, sampled(scenario, "grpo")),
+        Objective::Rloo => other("rloo", "rloo.yaml", prompts, sampled(scenario, "rloo")),
+        Objective::Distillation => {
+            let arguments = distilled(scenario);
+            other("distillation", "distillation.yaml", prompts, arguments)
+        }
+        unknown => {
             let expected =
                 "sft, dpo, kto, reward, grpo, rloo or distillation, which `trl` has commands for";
-            return refused("task.objective", other.id(), expected);
+            return refused("task.objective", unknown.id(), expected);
         }
     })
+}
+
+/// A problem with where the reference's log-probabilities come from.
+fn reference(scenario: &Scenario) -> Option<Problem> {
+    let training = &scenario.training;
+    match training.task.reference {
+        _ if !training.task.objective.refers() => None,
+        Reference::ByItself => None,
+        Reference::Precomputed if training.lora.is_some() => None,
+        Reference::Precomputed => {
+            let expected = "precomputed-by-itself: this target makes no copy of a model for that";
+            let problem = Problem::new("task.reference", "precomputed", expected);
+            Some(problem)
+        }
+        _ => task::reference(scenario, BesideType::Same),
+    }
 }
 
 /// What a file says of completions that are sampled.
 fn sampled(scenario: &Scenario, command: &str) -> Document {
     let task = &scenario.training.task;
-    let refers = match task.reference {
-        Reference::None => false,
-        Reference::Auto => command == "rloo",
-        _ => true,
-    };
-    let batches = match task.generation_batches {
-        0 => scenario.training.accumulation,
-        batches => batches,
-    };
-    let rewards = Document::List(vec!["think_format_reward".into()]);
+    let rewards = Document::List(vec![task::REWARD.into()]);
     let mut document = Document::new()
         .with_note(
             "reward_funcs",
             rewards,
-            "yours: a name, or a path to a function",
+            "a function of rewards.py; put your own there",
         )
         .with("num_generations", task.generations)
         .with("max_completion_length", task.completion)
-        .with("steps_per_generation", batches)
+        .with("steps_per_generation", task::batches(scenario))
         .with("num_iterations", task.iterations)
-        .with_note(
-            "beta",
-            if refers { 0.04 } else { 0.0 },
-            "0: no reference is kept",
-        );
-    if task.fp32_head && command == "grpo" {
+        .with_note("beta", task::beta(scenario), "0: no reference is kept");
+    if command == "rloo" {
+        document = document.with("normalize_advantages", false);
+    } else if task.fp32_head {
         document = document.with("cast_lm_head_to_fp32", true);
     }
     document.and(sampler(scenario))

@@ -278,7 +278,12 @@ mod tests {
         );
         check(
             "swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B-Instruct --tuner_type full",
-            &[("task", "dpo"), ("lora", "off"), ("mb", "1")],
+            &[
+                ("task", "dpo"),
+                ("task_head", "logits"),
+                ("lora", "off"),
+                ("mb", "1"),
+            ],
         );
         check(
             "accelerate launch --num_processes 8 --config_file zero3.yaml examples/scripts/dpo.py \

@@ -36,6 +36,12 @@ impl<'a> Take<'a> {
         self.imported.part = true;
     }
 
+    /// The value at a path, which does not yet count as used.
+    pub(super) fn seen(&self, path: &str) -> Option<&'a Document> {
+        let leaf = self.leaves.iter().find(|leaf| leaf.path == path)?;
+        Some(leaf.value)
+    }
+
     /// The value at a path, which counts as used.
     pub(super) fn value(&mut self, path: &str) -> Option<&'a Document> {
         let leaf = self.leaves.iter_mut().find(|leaf| leaf.path == path)?;

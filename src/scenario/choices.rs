@@ -336,6 +336,8 @@ choice! {
         Fused = "fused", "fused head, no logits (TRL)";
         /// All logits, which accelerate casts to fp32: TRL before, and loops like it.
         Logits = "logits", "all logits in fp32";
+        /// These, kept beside the logarithm of their softmax: LLaMA-Factory's preferences.
+        LogSoftmax = "log-softmax", "all logits and their log-softmax";
         /// Liger's chunked losses: gradients are made in forward.
         Liger = "liger", "Liger's chunked loss";
     }
@@ -351,6 +353,8 @@ choice! {
         AdaptersOff = "adapters-off", "the model, its adapters off";
         /// They were computed before training; the copy that computed them stays where it was passed to the trainer.
         Precomputed = "precomputed", "computed before training";
+        /// They were computed before training by the model itself, as it then was: no copy is made.
+        ByItself = "precomputed-by-itself", "computed before training, by the model itself";
         None = "none", "no reference";
     }
 }

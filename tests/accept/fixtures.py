@@ -39,6 +39,16 @@ with open(f"{folder}/data/train.jsonl", "w", encoding="utf-8") as lines:
     for line in range(64):
         text = " ".join(f"w{(line * 31 + n * 7) % 250}" for n in range(48))
         lines.write(json.dumps({"text": text}) + "\n")
+# What is compared, judged or answered: a file for each kind of task.
+rows = {"preference": [], "unpaired": [], "prompts": []}
+for line in range(64):
+    prompt, good, bad = (" ".join(f"w{(line * 13 + n * 3 + who * 5) % 250}" for n in range(8)) for who in range(3))
+    rows["preference"].append({"prompt": prompt, "chosen": f" {good}", "rejected": f" {bad}"})
+    rows["unpaired"].append({"prompt": prompt, "completion": f" {good}", "label": line % 2 == 0})
+    rows["prompts"].append({"prompt": prompt})
+for name, lines_of in rows.items():
+    with open(f"{folder}/data/{name}.jsonl", "w", encoding="utf-8") as lines:
+        lines.writelines(json.dumps(row) + "\n" for row in lines_of)
 with open(f"{folder}/data/chat.jsonl", "w", encoding="utf-8") as lines:
     for line in range(64):
         said = [" ".join(f"w{(line * 17 + n * 5 + who) % 250}" for n in range(12)) for who in (0, 1)]

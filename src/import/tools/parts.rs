@@ -168,17 +168,22 @@ pub fn loss_type(take: &mut Take) {
 }
 
 /// What the model is trained to do, where it is a language model: LLaMA-Factory's `stage`, Axolotl's `rl`, ms-swift's
-/// `rlhf_type`.
+/// `rlhf_type`; TRL's files name a command's own keys alone.
 pub fn objective(take: &mut Take) {
     let case = Case::of(&take.imported.scenario);
     let language = |model: &ModelEntry| model.category == ModelCategory::Decoders;
     let language = case.model.is_some_and(language);
+    let mut said = false;
     for key in ["rl", "rlhf_type", "stage"] {
         let Some(word) = take.text(key) else { continue };
+        said = true;
+        let by_factory = key == "stage";
         let found = match word {
             "pt" | "sft" => continue,
             _ if !language => None,
-            "dpo" | "ipo" if key == "stage" => match take.text("pref_loss") {
+            // These keep a language model's logits, which is not modelled.
+            "rm" | "ppo" if by_factory => None,
+            "dpo" | "ipo" if by_factory => match take.text("pref_loss") {
                 Some("orpo") => Some("orpo"),
                 Some("simpo") => Some("simpo"),
                 _ => Some("dpo"),
@@ -188,26 +193,65 @@ pub fn objective(take: &mut Take) {
             "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "ppo" | "gkd" => Some(word),
             _ => None,
         };
-        let Some(found) = found else {
-            take.leave(key);
-            continue;
+        // How these tools get to log-probabilities; TRL's head, on which Axolotl builds, makes no logits.
+        let head = match (key, found) {
+            ("stage", _) => "log-softmax",
+            ("rlhf_type", Some("dpo" | "kto" | "grpo")) => "logits",
+            _ => "fused",
         };
-        let problems = take.imported.scenario.check().len();
-        let before = take.imported.scenario.training.clone();
-        take.set("task.objective", found);
-        if before.loss == LossKernel::LigerLinear {
-            take.set("task.head", "liger");
+        match found {
+            Some(found) => trained_for(take, key, found, head),
+            None => take.leave(key),
         }
-        // The task brings its own.
-        take.set("training.loss", "library");
-        if found == "grpo" || found == "rloo" {
-            sampling(take);
-        }
-        // How a task's models are divided among GPUs, and its teacher, may not be modelled or known.
-        if take.imported.scenario.check().len() > problems {
-            take.imported.scenario.training = before;
-            take.leave(key);
-        }
+    }
+    if !said
+        && language
+        && let Some((key, found)) = by_keys(take)
+    {
+        take.value(key);
+        trained_for(take, key, found, "fused");
+    }
+}
+
+/// The task that TRL's keys are of, and the key that says so.
+fn by_keys(take: &Take) -> Option<(&'static str, &'static str)> {
+    if take.seen("desirable_weight").is_some() {
+        return Some(("desirable_weight", "kto"));
+    }
+    if let Some(Document::List(_)) = take.seen("loss_type") {
+        return Some(("loss_type", "dpo"));
+    }
+    let of_rloo = take.seen("normalize_advantages").is_some();
+    let samples = take.seen("num_generations").is_some();
+    samples.then_some(("num_generations", if of_rloo { "rloo" } else { "grpo" }))
+}
+
+/// Takes the task, with the head of its loss, where all that goes with it is modelled.
+fn trained_for(take: &mut Take, key: &str, found: &str, head: &str) {
+    let problems = take.imported.scenario.check().len();
+    let before = take.imported.scenario.training.clone();
+    take.set("task.objective", found);
+    let by_liger = before.loss == LossKernel::LigerLinear && head != "log-softmax";
+    take.set("task.head", if by_liger { "liger" } else { head });
+    // The task brings its own.
+    take.set("training.loss", "library");
+    if found == "grpo" || found == "rloo" {
+        sampling(take);
+    }
+    if take.switch("precompute_ref_log_probs") == Some(true) {
+        // Axolotl passes a copy to the trainer, which stays; TRL's own command makes none.
+        let passed = key == "rl";
+        let by = if passed {
+            "precomputed"
+        } else {
+            "precomputed-by-itself"
+        };
+        take.set("task.reference", by);
+    }
+    // How a task's models are divided among GPUs, and its teacher, may not be modelled or known.
+    if take.imported.scenario.check().len() > problems {
+        take.imported.scenario.training = before;
+        take.leave(key);
     }
 }
 
@@ -219,10 +263,14 @@ fn sampling(take: &mut Take) {
             ("max_completion_length", "task.completion"),
             ("max_prompt_length", "task.prompt"),
             ("num_iterations", "task.iterations"),
+            ("steps_per_generation", "task.generation_batches"),
             ("vllm_gpu_memory_utilization", "task.vllm_share"),
+            ("cast_lm_head_to_fp32", "task.fp32_head"),
         ] {
             take.copy(&format!("{below}{key}"), field);
         }
+        round(take, &format!("{below}generation_batch_size"));
+        followed(take, &format!("{below}beta"));
         if take.switch(&format!("{below}use_vllm")) == Some(true) {
             let mode = take.text(&format!("{below}vllm_mode"));
             let same = mode == Some("colocate");
@@ -237,6 +285,40 @@ fn sampling(take: &mut Take) {
             take.set("task.vllm_sleep", "on");
         }
     }
+    take.copy("vllm.gpu_memory_utilization", "task.vllm_share");
+    if take.text("cache_implementation") == Some("static") {
+        take.set("task.sampler", "generate-static");
+    }
+}
+
+/// The micro-batches that so many rows, sampled at once on all GPUs, are for.
+fn round(take: &mut Take, key: &str) {
+    let Some(Document::Int(rows)) = take.value(key) else {
+        return;
+    };
+    let scenario = &take.imported.scenario;
+    let gpus = u64::from(scenario.hardware.gpus.max(1));
+    let at_once = gpus.saturating_mul(scenario.data.micro_batch).max(1);
+    let batches = u64::try_from(*rows).unwrap_or(0) / at_once;
+    if batches > 0 {
+        take.set("task.generation_batches", &batches.to_string());
+    }
+}
+
+/// Whether a reference is kept: only where it is followed.
+fn followed(take: &mut Take, key: &str) {
+    let followed = match take.value(key) {
+        Some(Document::Number(beta)) => *beta > 0.0,
+        Some(Document::Int(beta)) => *beta > 0,
+        _ => return,
+    };
+    let adapters = take.imported.scenario.training.lora.is_some();
+    let reference = match (followed, adapters) {
+        (false, _) => "none",
+        (true, true) => "adapters-off",
+        (true, false) => "copy",
+    };
+    take.set("task.reference", reference);
 }
 
 /// How texts fill the rows of a batch.

@@ -59,6 +59,16 @@ fn trained(case: &Case, problems: &mut Problems) {
             "fused or logits: Liger's chunked losses are of DPO, ORPO, CPO, SimPO and GRPO",
         );
     }
+    let compared = matches!(
+        task.objective,
+        Objective::Dpo | Objective::Kto | Objective::Orpo | Objective::SimPo
+    );
+    if task.head == LmHead::LogSoftmax && !compared {
+        problems.refuse(
+            "task.head",
+            "fused or logits: losses over a log-softmax are of DPO, KTO, ORPO and SimPO",
+        );
+    }
     let strategy = case.scenario.parallel.strategy;
     let divided = !matches!(strategy, Parallelism::None | Parallelism::Ddp);
     if divided && case.scenario.hardware.gpus > 1 {
@@ -104,7 +114,8 @@ fn beside(case: &Case, problems: &mut Problems) {
             );
         }
         let before = matches!(task.objective, Objective::Dpo | Objective::Kto);
-        if task.reference == Reference::Precomputed && !before {
+        let precomputed = [Reference::Precomputed, Reference::ByItself];
+        if precomputed.contains(&task.reference) && !before {
             problems.refuse(
                 "task.reference",
                 "a reference that runs: completions that are sampled cannot be judged before",

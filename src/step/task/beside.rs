@@ -62,7 +62,7 @@ impl Policy<'_> {
     /// computed before leave the copy that computed them where it is.
     pub fn as_reference<T>(&self, cx: &Cx, body: impl FnOnce(&Cx) -> T) -> Option<T> {
         match self.reference(cx) {
-            Reference::None | Reference::Auto => None,
+            Reference::None | Reference::Auto | Reference::ByItself => None,
             Reference::AdaptersOff => Some(judged(cx, |cx| {
                 let cx = cx.part(cx.env.weights, |training| training.lora = None);
                 body(&cx.freezing())

@@ -115,7 +115,7 @@ impl Policy<'_> {
     pub fn log_probs(&self, cx: &Cx, rows: Rows, labelled: u64) -> Tensor {
         match self.task.head {
             LmHead::Fused | LmHead::Liger => fused(cx, self.model, rows, labelled),
-            LmHead::Logits => cx.autocast(|| {
+            LmHead::Logits | LmHead::LogSoftmax => cx.autocast(|| {
                 let logits = fp32_logits(cx, self.model, rows);
                 let next = logits.narrow(1, logits.size(1).saturating_sub(1));
                 drop(logits);
@@ -144,7 +144,7 @@ impl Policy<'_> {
                 let all = fused(cx, self.model, rows, labelled);
                 all.narrow(1, completion.min(tokens.saturating_sub(1)))
             }
-            LmHead::Logits => cx.autocast(|| {
+            LmHead::Logits | LmHead::LogSoftmax => cx.autocast(|| {
                 // `logits_to_keep` counts the token before the completion; the temperature makes a second copy.
                 let logits = prepared(cx, || {
                     let hidden = self.model.hidden(cx, rows.ids, rows.mask, None);

@@ -8,6 +8,7 @@ mod distillation;
 mod evaluation;
 mod grpo;
 mod head;
+mod log_softmax;
 mod orpo;
 mod ppo;
 mod preference;
@@ -36,6 +37,11 @@ pub fn around<'a>(
     let model = net.language_model()?;
     let policy = Policy { model, task, data };
     Some(match task.objective {
+        Objective::Dpo | Objective::Kto | Objective::Orpo | Objective::SimPo
+            if task.head == LmHead::LogSoftmax =>
+        {
+            Box::new(log_softmax::LogSoftmax { policy })
+        }
         Objective::Pretraining => return None,
         Objective::Sft => Box::new(sft::Sft { policy }),
         Objective::Dpo | Objective::Kto => Box::new(preference::Preference { policy }),

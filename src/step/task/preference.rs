@@ -41,21 +41,7 @@ impl Net for Preference<'_> {
                 }
                 self.sums(cx, rows)
             });
-            let ratio = match &reference {
-                Some(reference) => policy.sub(reference),
-                None => policy.shift(),
-            };
-            let scores = ratio.chunk(2, 0);
-            drop((policy, reference, ratio));
-            let margin = match &scores[..] {
-                [chosen, rejected] => chosen.sub(rejected),
-                [all, ..] => all.shift(),
-                [] => return Output::empty(cx),
-            };
-            Output {
-                loss: margin.scale().log_sigmoid().mean_all().neg(),
-                held: Vec::new(),
-            }
+            preferred(cx, policy, reference)
         })
     }
 }
@@ -73,5 +59,24 @@ impl Preference<'_> {
     fn sums(&self, cx: &Cx, rows: Rows) -> Tensor {
         let labelled = rows::labelled(self.policy.task.labelled, rows.ids);
         self.policy.log_probs(cx, rows, labelled).sum(&[1])
+    }
+}
+
+/// The loss of rows' log-probabilities beside a reference's: of pairs what was chosen less what was rejected.
+pub fn preferred(cx: &Cx, policy: Tensor, reference: Option<Tensor>) -> Output {
+    let ratio = match &reference {
+        Some(reference) => policy.sub(reference),
+        None => policy.shift(),
+    };
+    let scores = ratio.chunk(2, 0);
+    drop((policy, reference, ratio));
+    let margin = match &scores[..] {
+        [chosen, rejected] => chosen.sub(rejected),
+        [all, ..] => all.shift(),
+        [] => return Output::empty(cx),
+    };
+    Output {
+        loss: margin.scale().log_sigmoid().mean_all().neg(),
+        held: Vec::new(),
     }
 }

@@ -1,7 +1,10 @@
 //! Conditions on a run that moves share, and helpers that change one.
 
 use crate::catalog::{self, ModelCategory, Vendor};
-use crate::scenario::{Case, Lora, Objective, Optimizer, Parallelism, Precision, Scenario};
+use crate::scenario::{
+    Case, Checkpointing, LmHead, Lora, Objective, Optimizer, Parallelism, Precision, Reference,
+    Scenario, Training,
+};
 
 pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
     let mut changed = scenario.clone();
@@ -27,6 +30,9 @@ pub(super) fn adapted(scenario: &mut Scenario, targets: Vec<String>) {
         ..Lora::default()
     });
     scenario.training.precision = Precision::AmpBf16OnBf16;
+    if scenario.training.task.reference == Reference::Copy {
+        scenario.training.task.reference = Reference::AdaptersOff;
+    }
 }
 
 /// The names of the embeddings.
@@ -57,6 +63,29 @@ pub(super) fn scales_logits(scenario: &Scenario) -> bool {
     Case::of(scenario)
         .model
         .is_some_and(|model| catalog::scales_logits(model.arch))
+}
+
+/// Whether the trainers of a run's task have words for a change: they checkpoint every layer or none, and step on the card when
+/// backward is over.
+pub(super) fn has_words(run: &Scenario, changed: &Scenario) -> bool {
+    let (before, after) = (&run.training, &changed.training);
+    let checkpoints = |training: &Training| (training.checkpointing, training.checkpoint_every);
+    let plain = matches!(
+        after.checkpointing,
+        Checkpointing::None | Checkpointing::Layers
+    ) && after.checkpoint_every <= 1;
+    own_loss(run)
+        || (plain || checkpoints(before) == checkpoints(after))
+            && (after.optimizer == before.optimizer || after.optimizer != Optimizer::AdamWOffload)
+            && after.optimizer_in_backward == before.optimizer_in_backward
+            && after.ema_on_host == before.ema_on_host
+}
+
+/// Whether TRL's own trainer does the task, and not another tool's.
+pub(super) fn by_trl(scenario: &Scenario) -> bool {
+    let task = &scenario.training.task;
+    let others = [Objective::Orpo, Objective::Cpo, Objective::SimPo];
+    task.head == LmHead::Fused && !others.contains(&task.objective)
 }
 
 /// Whether the model's own loss is trained on, which other kernels can compute.

@@ -22,7 +22,8 @@ pub const MOVE: Move = Move {
             task.objective,
             Objective::Dpo | Objective::Kto | Objective::Grpo | Objective::Rloo
         );
-        (known && task.head == LmHead::Logits)
+        let all_logits = matches!(task.head, LmHead::Logits | LmHead::LogSoftmax);
+        (known && all_logits)
             .then(|| with(run, |changed| changed.training.task.head = LmHead::Fused))
     },
 };

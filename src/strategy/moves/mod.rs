@@ -30,6 +30,7 @@ mod eval_batch;
 mod expandable_segments;
 mod fewer_at_once;
 mod fewer_bins;
+mod fewer_completions;
 mod fewer_edges;
 mod fewer_keys;
 mod fewer_peaks;
@@ -54,11 +55,13 @@ mod optimizer_in_backward;
 mod pack_sequences;
 mod paged_adamw;
 mod paged_adamw_8bit;
+mod precomputed_reference;
 mod pure_bf16;
 mod qlora;
 mod reset_metrics;
 mod sdpa;
 mod smaller_images;
+mod vllm_share;
 mod vllm_sleep;
 mod zero_to_none;
 
@@ -68,8 +71,8 @@ use serde::Serialize;
 
 use crate::scenario::{Compile, Scenario, systems};
 use conditions::{
-    adamw, adapted, attention_layers, embeddings, encoder, has_bf16, has_liger, is_frozen,
-    language_model, less, nvidia, own_loss, reads_sequences, scales_logits, with,
+    adamw, adapted, attention_layers, by_trl, embeddings, encoder, has_bf16, has_liger, has_words,
+    is_frozen, language_model, less, nvidia, own_loss, reads_sequences, scales_logits, with,
 };
 
 /// What a move costs.
@@ -191,15 +194,17 @@ pub struct Move {
 }
 
 impl Move {
-    /// The changed run; `None` where the move is not possible or changes nothing, or where a system's own program would
-    /// not follow it.
+    /// The changed run; `None` where the move is not possible or changes nothing, or where a system's own program or
+    /// the trainer of a task would not follow it.
     pub fn on(&self, run: &Scenario) -> Option<Scenario> {
         // Not everything is known of compiled graphs: what would be refused beside them is not offered.
         let known = |changed: &Scenario| {
             changed.training.compile == Compile::Nothing
                 || changed.check().len() <= run.check().len()
         };
-        (self.apply)(run).filter(|changed| known(changed) && systems::follows(run, changed))
+        (self.apply)(run).filter(|changed| {
+            known(changed) && systems::follows(run, changed) && has_words(run, changed)
+        })
     }
 }
 
@@ -216,6 +221,7 @@ pub const MOVES: &[Move] = &[
     sdpa::MOVE,
     fused_head::MOVE,
     adapters_off::MOVE,
+    precomputed_reference::MOVE,
     liger_kernels::MOVE,
     liger_loss::MOVE,
     chunked_loss::MOVE,
@@ -232,6 +238,7 @@ pub const MOVES: &[Move] = &[
     offload_activations::MOVE,
     offload_optimizer::MOVE,
     vllm_sleep::MOVE,
+    vllm_share::MOVE,
     fewer_at_once::MOVE,
     amp_bf16::MOVE,
     amp_fp16::MOVE,
@@ -259,6 +266,7 @@ pub const MOVES: &[Move] = &[
     fewer_edges::MOVE,
     fewer_keys::MOVE,
     narrower_irreps::MOVE,
+    fewer_completions::MOVE,
     half_size::MOVE,
     half_sequence::MOVE,
 ];

@@ -1,7 +1,7 @@
 //! QLoRA: adapters over a 4-bit base.
 
 use super::{Cost, Group, Move, with};
-use super::{adapted, attention_layers, has_bf16, language_model, nvidia, own_loss};
+use super::{adapted, attention_layers, by_trl, has_bf16, language_model, nvidia, own_loss};
 use crate::scenario::{Precision, Quantization};
 
 pub const MOVE: Move = Move {
@@ -29,7 +29,7 @@ pub const MOVE: Move = Move {
             Some(lora) => lora.targets.clone(),
             None => attention_layers(run)?,
         };
-        let own = own_loss(run);
+        let kept = own_loss(run) || !by_trl(run);
         Some(with(run, |changed| {
             if changed.training.lora.is_none() {
                 adapted(changed, targets);
@@ -38,7 +38,7 @@ pub const MOVE: Move = Move {
             changed.training.quantization = Quantization::Nf4Double;
             // TRL makes adapters over four bits bf16 after PEFT has made them fp32.
             if let Some(lora) = &mut changed.training.lora {
-                lora.fp32_adapters &= own;
+                lora.fp32_adapters &= kept;
             }
         }))
     },
