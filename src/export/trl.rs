@@ -206,9 +206,8 @@ fn command(scenario: &Scenario) -> Result<Command, Problem> {
     let pairs = "a name, or a folder with train.jsonl: prompt, chosen, rejected";
     let prompts = "a name, or a folder with train.jsonl: prompt";
     Ok(match task.objective {
-        Objective::Pretraining => sft(length),
         Objective::Sft if task.labelled < 1.0 => sft(length.with("completion_only_loss", true)),
-        Objective::Sft => sft(length),
+        Objective::Pretraining | Objective::Sft => sft(length),
         Objective::Dpo => {
             let loss = vec!["sigmoid".to_string()];
             other("dpo", "dpo.yaml", pairs, compared.with("loss_type", loss))
