@@ -239,7 +239,7 @@ test("several GPUs show what each holds, and the layouts in which they can share
   const needs = await page.$eval(`${row} [data-head="Needs"]`, (it) => it.innerText);
   await page.$eval(`${row} button`, (it) => it.click());
   await page.waitForFunction((needs) => document.querySelector(".verdict").innerText.includes(needs), {}, needs);
-  await page.waitForFunction(() => document.activeElement.closest('[data-testid="layouts"]') !== null);
+  await page.waitForFunction(() => document.activeElement.id === "place-change");
   await accessible(visit, "several GPUs");
   assert.deepEqual(visit.heard, []);
 });
