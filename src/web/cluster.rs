@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::bar::Drawn;
-use super::ranks::OneRank;
+use super::one_rank::OneRank;
 use super::session::Session;
 use super::text;
 use crate::parallel::World;

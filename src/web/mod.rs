@@ -25,6 +25,7 @@ mod map;
 mod masthead;
 mod measured;
 mod network;
+mod one_rank;
 mod open;
 mod origin;
 mod picture;

@@ -3,15 +3,15 @@
 use leptos::prelude::*;
 
 use super::advice::follow;
-use super::bar::{Bar, Drawn};
+use super::bar::Drawn;
 use super::cluster::Cluster;
+use super::one_rank::OneRank;
 use super::session::Session;
 use super::signals::memo;
 use super::text;
 use super::worker::{Helper, JobKind, Work};
-use crate::estimate::{Fit, Prediction, RankMemory};
+use crate::estimate::{Prediction, RankMemory};
 use crate::scenario::Scenario;
-use crate::units::Bytes;
 
 /// How a worker follows the ranks that differ.
 pub const KIND: JobKind = JobKind {
@@ -49,60 +49,6 @@ impl Work for Ranks {
 
     fn lines(&self) -> Vec<String> {
         self.lines.clone().unwrap_or_default()
-    }
-}
-
-/// A rank as it is shown.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct OneRank {
-    pub stage: u32,
-    pub shard: u32,
-    pub allocated: Bytes,
-    pub device: Bytes,
-    pub fits: String,
-    pub bar: Bar,
-}
-
-impl OneRank {
-    fn of(rank: &RankMemory, usable: Option<Bytes>, longest: Bytes) -> Self {
-        let bands = [rank.allocated, rank.reserved, rank.device];
-        let fits = usable.map(|usable| Fit::of(rank.device, usable).words());
-        Self {
-            stage: rank.stage,
-            shard: rank.shard,
-            allocated: rank.allocated.expected,
-            device: rank.device.expected,
-            fits: fits.unwrap_or_default().into(),
-            bar: Bar::of(&rank.breakdown, bands, usable, longest),
-        }
-    }
-
-    fn write(&self) -> String {
-        let Self {
-            stage,
-            shard,
-            allocated,
-            device,
-            fits,
-            bar,
-        } = self;
-        let (allocated, device) = (allocated.get(), device.get());
-        format!(
-            "{stage}\t{shard}\t{allocated}\t{device}\t{fits}\t{}",
-            bar.write()
-        )
-    }
-
-    fn read(line: &str) -> Option<Self> {
-        let mut fields = line.split('\t');
-        Some(Self {
-            stage: fields.next()?.parse().ok()?,
-            shard: fields.next()?.parse().ok()?,
-            allocated: Bytes::new(fields.next()?.parse().ok()?),
-            device: Bytes::new(fields.next()?.parse().ok()?),
-            fits: fields.next()?.into(),
-            bar: Bar::read(fields.next()?),
-        })
     }
 }
 
