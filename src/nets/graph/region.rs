@@ -247,6 +247,7 @@ impl Survey {
         let mut open: Option<(u32, Range<usize>)> = None;
         // The first of the saves that a call to come makes.
         let mut ahead = 0;
+        let next_calls = next_calls(steps);
         for (at, step) in steps.forward.iter().enumerate() {
             match step {
                 Instruction::Call { scope, .. } => {
@@ -258,7 +259,18 @@ impl Survey {
                     }
                     ahead = at + 1;
                 }
-                Instruction::Save { .. } => {}
+                Instruction::Save { save, .. } => {
+                    // What the last call has made, such as a norm's statistics, is saved after it and before its node.
+                    let keeper = self.keeper.get(*save as usize).copied().flatten();
+                    let placed = keeper.and_then(|node| self.placed.get(node as usize));
+                    let of_last = placed < next_calls.get(at) && placed.is_some();
+                    if let Some((_, range)) = open.as_mut().filter(|(_, range)| range.end == at)
+                        && of_last
+                    {
+                        range.end = at + 1;
+                        ahead = at + 1;
+                    }
+                }
                 Instruction::Free(slot) => {
                     ahead = at + 1;
                     let made = self.made.get(*slot as usize).copied().flatten();
@@ -280,6 +292,23 @@ impl Survey {
         all.extend(open);
         all
     }
+}
+
+/// For each step, the next one that is a call.
+fn next_calls(steps: &Instructions) -> Vec<usize> {
+    let mut next = steps.forward.len();
+    let backwards = steps.forward.iter().enumerate().rev();
+    let mut all: Vec<usize> = backwards
+        .map(|(at, step)| {
+            let after = next;
+            if matches!(step, Instruction::Call { .. }) {
+                next = at;
+            }
+            after
+        })
+        .collect();
+    all.reverse();
+    all
 }
 
 fn set<T>(all: &mut [T], place: u32, value: T) {

@@ -140,6 +140,27 @@ fn methods_change_a_recorded_model_as_one_by_hand() {
     check_method(&quantised);
 }
 
+/// BERT of four layers, 64 wide: each ends with a norm, whose statistics are saved after it.
+const BERT: &str = include_str!("fixtures/bert.json");
+
+/// Peaks of PyTorch 2.15 on a bookkeeping GPU, without and with `gradient_checkpointing_enable()`.
+#[test]
+fn layers_that_end_with_a_norm_are_checkpointed() {
+    #[track_caller]
+    fn check(checkpointing: Checkpointing, expected: u64) {
+        let training = Training {
+            precision: Precision::Fp32,
+            checkpointing,
+            ..Training::default()
+        };
+        let bert = net(Rc::new(read(BERT).unwrap()));
+        let peak = peak_of(bert, 16, 96, training).unwrap();
+        assert!(peak.abs_diff(expected) <= 1 << 16, "{peak} {expected}");
+    }
+    check(Checkpointing::None, 43_683_328);
+    check(Checkpointing::Layers, 25_447_936);
+}
+
 #[test]
 fn what_was_not_recorded_is_refused() {
     let graph = || read(FIXTURE).unwrap();
