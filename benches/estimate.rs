@@ -1,7 +1,8 @@
 //! How long an estimate takes: `cargo bench --bench estimate`.
 //!
-//! Budgets, native on one core: the peak alone 50 µs for Llama-3.1-8B and 200 µs for the 405B; the whole estimate, with the
-//! allocator's replay, 1 ms for the 8B, and 500 µs for its PPO with a policy, a value model, a reference and a reward model. What an estimate adds to a browser's memory, 8 MiB for any model of the catalogue,
+//! Budgets, native on one core: the peak alone 50 µs for Llama-3.1-8B, 200 µs for the 405B and 500 µs
+//! for the 8B's PPO with a policy, a value model, a reference and a reward model; the whole estimate, with the allocator's replay,
+//! 1 ms for the 8B. What an estimate adds to a browser's memory, 8 MiB for any model of the catalogue,
 //! `scripts/memory.mjs` holds.
 
 use std::hint::black_box;
