@@ -7,7 +7,7 @@ import { brotliCompressSync } from "node:zlib";
 // 4.5 s. The module's second part comes behind it. The raw sizes are for information. Reading YAML, so that every trainer's own
 // file opens on the page, is 13,000 and 31,000 of these bytes. Where Rust comes from rustup both parts weigh 2 % more than with
 // Debian's compiler, which builds the standard library for size as well: the budgets are for the heavier of the two.
-const BUDGET = { "first answer": 500_000, "second part": 665_000 };
+const BUDGET = { "first answer": 500_000, "second part": 690_000 };
 // Kept by the browser for the home screen, and asked for by nobody before the first answer.
 const BESIDE = /^(icon|manifest|sw|worker)\b/;
 
