@@ -26,7 +26,7 @@ mod tests;
 pub use card::{Card, Oom};
 pub use counters::{Counters, Stat};
 pub use driver::DriverCall;
-pub use replay::{Report, Request, replay, smallest_card};
+pub use replay::{Report, Request, replay, smallest_card, smallest_card_between};
 pub use settings::{Divisions, Settings, SettingsProblem};
 
 use freelist::FreeList;

@@ -52,15 +52,34 @@ pub fn smallest_card(
     room: Option<Bytes>,
 ) -> Option<Bytes> {
     let (allocated, reserved) = peak_over_all(requests.clone(), settings)?;
+    smallest_card_between(
+        requests,
+        settings,
+        room,
+        Bytes::new(allocated),
+        Bytes::new(reserved),
+    )
+}
+
+/// The same, where it is known how much the requests allocate and reserve on a card without a limit.
+pub fn smallest_card_between(
+    requests: impl ExactSizeIterator<Item = Request> + Clone,
+    settings: &Settings,
+    room: Option<Bytes>,
+    allocated: Bytes,
+    reserved: Bytes,
+) -> Option<Bytes> {
     let mut cards = Cards {
         allocator: Allocator::new(settings.clone(), Card::UNLIMITED),
         requests,
         left: MOST_REQUESTS,
     };
-    let mut low = allocated / MIB;
-    let mut high = reserved.div_ceil(MIB);
-    while !cards.run_on(high) {
-        // A memory fraction makes part of the card unusable.
+    let mut low = allocated.get() / MIB;
+    let mut high = reserved.get().div_ceil(MIB);
+    // With all that they reserve they succeed, unless a memory fraction makes part of the card unusable or segments that grow
+    // meet their pages in another order.
+    let unsure = settings.memory_fraction.is_some() || settings.expandable_segments;
+    while unsure && !cards.run_on(high) {
         high = high.checked_mul(2).filter(|mib| *mib < 1 << 41)?;
     }
     while low < high && cards.left > 0 {
@@ -83,7 +102,9 @@ pub fn smallest_card(
 
 const MIB: u64 = 1 << 20;
 /// Requests that are replayed to narrow a card down.
-const MOST_REQUESTS: usize = 6_000_000;
+const MOST_REQUESTS: usize = 4_000_000;
+/// What giving back the whole cache counts for: it looks at every free block.
+const RETRY: u64 = 300;
 
 /// Replays of the same requests on different cards.
 struct Cards<R> {
@@ -100,7 +121,9 @@ impl<R: ExactSizeIterator<Item = Request> + Clone> Cards<R> {
         self.allocator.reset();
         let report = run(&mut self.allocator, self.requests.clone());
         let replayed = report.failure.map_or(self.requests.len(), |(at, _)| at);
-        self.left = self.left.saturating_sub(replayed);
+        let retries = report.counters.retries.saturating_mul(RETRY);
+        let work = replayed.saturating_add(usize::try_from(retries).unwrap_or(usize::MAX));
+        self.left = self.left.saturating_sub(work);
         report.failure.is_none()
     }
 }

@@ -1,8 +1,8 @@
 //! The smallest card on which a run completes its steps.
 
 use super::expand::{ExpandedEvent, Expansion};
-use super::{alloc_conf, device};
-use crate::allocator::{Request, smallest_card};
+use super::{Peaks, alloc_conf, device};
+use crate::allocator::{Allocator, Card, Request, Settings, smallest_card_between};
 use crate::list::push;
 use crate::scenario::Case;
 use crate::tape::Trace;
@@ -20,18 +20,64 @@ pub struct SmallestCard {
     pub runs: Option<bool>,
 }
 
+/// Runs of more events are not replayed again and again.
+const MOST_EVENTS: usize = 1_000_000;
+
 /// Replays the run on smaller and smaller cards; `None` if it runs on none.
-pub(super) fn smallest(case: &Case, trace: &Trace) -> Option<SmallestCard> {
+pub(super) fn smallest(case: &Case, trace: &Trace, peaks: &Peaks) -> Option<SmallestCard> {
     let settings = alloc_conf::settings(&case.scenario.runtime);
     let overhead = device::overhead(case);
     let room = device::usable(case).map(|usable| usable - overhead);
-    let allocator = smallest_card(Events::of(trace).requests(), &settings, room)?;
+    let count = Expansion::new(trace).count(0, trace.events.len());
+    let plain = settings.memory_fraction.is_none() && !settings.expandable_segments;
+    let allocator = if count > MOST_EVENTS && plain {
+        sufficient(trace, peaks, &settings, room)
+    } else {
+        let allocated = Bytes::new(peaks.highest().map_or(0, |peak| peak.bytes));
+        let reserved = Bytes::new(peaks.reserved);
+        let requests = Events::of(trace);
+        smallest_card_between(requests.requests(), &settings, room, allocated, reserved)?
+    };
     let usable = allocator + overhead;
     Some(SmallestCard {
         allocator,
         usable,
         runs: device::usable(case).map(|available| usable <= available),
     })
+}
+
+/// A card that is not the smallest, and is told from one replay: one's own if the run completes on it, else one with as much as
+/// the run reserves where nothing limits it.
+fn sufficient(trace: &Trace, peaks: &Peaks, settings: &Settings, room: Option<Bytes>) -> Bytes {
+    const MIB: u64 = 1 << 20;
+    let reserved = Bytes::mib(peaks.reserved.div_ceil(MIB));
+    let allocated = peaks.highest().map_or(0, |peak| peak.bytes);
+    let own = room.map(|room| Bytes::mib(room.get() / MIB));
+    let tight = own.filter(|own| (allocated..reserved.get()).contains(&own.get()));
+    match tight {
+        Some(own) if runs_on(own, trace, settings) => own,
+        _ => reserved,
+    }
+}
+
+/// Whether the run completes where the allocator may take so much.
+fn runs_on(room: Bytes, trace: &Trace, settings: &Settings) -> bool {
+    let mut allocator = Allocator::new(settings.clone(), Card::usable(room));
+    let mut runs = true;
+    let expansion = Expansion::new(trace);
+    let mut follow = |event: ExpandedEvent| {
+        if event.is_free && runs {
+            allocator.free(event.handle);
+        } else if runs {
+            let bytes = Bytes::new(event.bytes);
+            runs = allocator
+                .malloc_on(event.handle, bytes, event.stream)
+                .is_ok();
+        }
+    };
+    expansion.setup(&mut follow);
+    expansion.events(0, trace.events.len(), &mut follow);
+    runs
 }
 
 /// The run's events, to be replayed again and again. A run of many small steps has hundreds of thousands, so they are small, and
@@ -101,8 +147,29 @@ impl<'a> Events<'a> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::allocator::smallest_card;
     use crate::estimate::Prediction;
     use crate::scenario::{Scenario, settings};
+
+    #[test]
+    fn one_replay_tells_whether_a_long_run_completes() {
+        let prediction = Prediction::new(Scenario::default());
+        let steps = prediction.first_steps().unwrap();
+        let (trace, settings) = (&steps.run.trace, Settings::default());
+        let smallest = smallest_card(Events::of(trace).requests(), &settings, None).unwrap();
+        let all = Bytes::new(steps.peaks.reserved).round_up(1 << 20);
+        assert!(smallest < all, "{smallest} {all}");
+        for (room, expected) in [
+            (smallest - Bytes::mib(1), all),
+            (smallest, smallest),
+            (all, all),
+            (all * 2, all),
+        ] {
+            let found = sufficient(trace, &steps.peaks, &settings, Some(room));
+            assert_eq!(found, expected, "{room}");
+        }
+    }
 
     #[test]
     fn a_card_lies_between_what_is_allocated_and_what_would_be_reserved() {

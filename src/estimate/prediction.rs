@@ -152,8 +152,8 @@ impl Prediction {
     /// The smallest GPU memory on which the steps run; `None` where they run on none.
     pub fn smallest_card(&self) -> Result<Option<SmallestCard>, Unsupported> {
         let found = self.smallest_card.get(|| {
-            let FirstSteps { run, .. } = self.first_steps()?;
-            Ok(card::smallest(&self.deciding(), &run.trace))
+            let FirstSteps { run, peaks, .. } = self.first_steps()?;
+            Ok(card::smallest(&self.deciding(), &run.trace, peaks))
         });
         found.copied()
     }
