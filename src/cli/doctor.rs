@@ -11,7 +11,7 @@ use crate::estimate::{Prediction, Unsupported};
 use crate::nets::graph::RECORDER;
 use crate::scenario::Problem;
 use crate::strategy::doctor::{
-    Diagnosis, Expectation, Failure, Findings, PROBE, Replayed, diagnose,
+    Diagnosis, Expectation, Failure, Findings, PROBE, Replayed, Uneven, diagnose,
 };
 use crate::units::Bytes;
 
@@ -32,8 +32,11 @@ pub(super) fn doctor(args: &Args) -> Result<Answer, Refusal> {
         Some(scenario) => {
             let prediction = Prediction::new(what::named(scenario, args)?);
             let expected = Expectation::of(prediction.scenario(), prediction.estimate()?);
+            let has_stages = prediction.scenario().parallel.pp > 1;
+            let ranks = has_stages.then(|| prediction.ranks()).transpose()?;
             Some(Expectation {
                 replayed: replayed(&findings, &prediction, expected.peak)?,
+                uneven: ranks.and_then(Uneven::of),
                 ..expected
             })
         }

@@ -27,9 +27,10 @@ pub(super) fn not_modelled(scenario: &Scenario) -> Vec<String> {
             layout.zero_subgroup
         ));
     }
-    if layout.reshard_to > 0 {
+    let by_number = matches!(layout.strategy, Parallelism::Fsdp2 | Parallelism::Hsdp);
+    if layout.reshard_to > 0 && !by_number {
         notes.push(format!(
-            "parallel.reshard_to {}: between forward and backward weights are counted as sharded over all GPUs",
+            "parallel.reshard_to {}: FSDP 2 alone reshards to fewer GPUs; weights are counted as sharded over all",
             layout.reshard_to
         ));
     }
@@ -105,7 +106,7 @@ mod tests {
     #[test]
     fn a_shared_run_says_what_is_left_out() {
         let run = |more: &str| format!("gpus=4 mb=1 seq=64 {more}");
-        check(&run("par=fsdp2 reshard_to=2"), "parallel.reshard_to 2: ");
+        check(&run("par=fsdp1 reshard_to=2"), "parallel.reshard_to 2: ");
         check(
             &run("model=llama-3.2-1b par=zero3 lora=on"),
             "training.lora with ",

@@ -94,7 +94,7 @@ fn config(scenario: &Scenario, stage: u8, batch: [Document; 2]) -> Document {
         .with("train_micro_batch_size_per_gpu", micro)
         .with("gradient_accumulation_steps", accumulation)
         .with("gradient_clipping", clip)
-        .with("bf16", enabled(bf16))
+        .with("bf16", master(enabled(bf16), scenario))
         .with("fp16", enabled(fp16))
         .with("zero_optimization", zero(scenario, stage))
         .with("zero_allow_untested_optimizer", true)
@@ -102,11 +102,21 @@ fn config(scenario: &Scenario, stage: u8, batch: [Document; 2]) -> Document {
         .with("steps_per_print", 10_u64)
 }
 
+/// In which type the optimizer steps.
+fn master(bf16: Document, scenario: &Scenario) -> Document {
+    if !scenario.parallel.zero_bf16_master {
+        return bf16;
+    }
+    bf16.with("bf16_master_weights_and_grads", true)
+        .with("bf16_optimizer_states", true)
+}
+
 /// Fields that its own section has words for.
 pub(super) const DETAILS: &[&str] = &[
     "parallel.zero_bucket",
     "parallel.zero_overlap",
     "parallel.zero_contiguous",
+    "parallel.zero_bf16_master",
     "parallel.zero_prefetch",
     "parallel.zero_persistence",
     "parallel.zero_live",

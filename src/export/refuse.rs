@@ -4,7 +4,8 @@ use super::common::processes;
 use crate::catalog;
 use crate::scenario::network;
 use crate::scenario::{
-    Case, Checkpointing, Offload, Parallelism, Precision, Problem, Quantization, Scenario, settings,
+    Case, Checkpointing, CommHook, Offload, Parallelism, Precision, Problem, Quantization,
+    Scenario, settings,
 };
 
 /// What few targets have a word for.
@@ -110,8 +111,10 @@ type Detail = (&'static str, fn(&Scenario) -> bool);
 
 /// What says how a strategy works.
 const DETAILS: &[Detail] = &[
-    ("parallel.partition_optimizer", |run| {
-        run.parallel.strategy == Parallelism::Ddp
+    ("parallel.partition_optimizer", is_ddp),
+    ("parallel.comm_hook", is_ddp),
+    ("parallel.powersgd_rank", |run| {
+        is_ddp(run) && run.parallel.comm_hook == CommHook::PowerSgd
     }),
     ("parallel.reshard", shards),
     ("parallel.reshard_to", shards),
@@ -133,12 +136,17 @@ const DETAILS: &[Detail] = &[
     ("parallel.zero_bucket", is_zero),
     ("parallel.zero_overlap", is_zero),
     ("parallel.zero_contiguous", is_zero),
+    ("parallel.zero_bf16_master", is_zero),
     ("parallel.zero_prefetch", is_zero_3),
     ("parallel.zero_persistence", is_zero_3),
     ("parallel.zero_live", is_zero_3),
     ("parallel.zero_reuse", is_zero_3),
     ("parallel.zero_subgroup", is_zero_3),
 ];
+
+fn is_ddp(run: &Scenario) -> bool {
+    run.parallel.strategy == Parallelism::Ddp
+}
 
 fn shards(run: &Scenario) -> bool {
     use Parallelism::{Fsdp1, Fsdp2, Hsdp};

@@ -53,6 +53,11 @@ pub trait Wrapper: fmt::Debug {
     /// Forward code takes a parameter of the module that it is in.
     fn uses(&self, _param: &Param) {}
 
+    /// A head's weight for code outside of the head's own forward, gathered where it is a shard (`DTensor.full_tensor`).
+    fn full_tensor(&self, weight: &Rc<Param>) -> Tensor {
+        weight.tensor()
+    }
+
     /// A micro-batch goes forward and backward; `last` is the one whose backward completes the gradients of the step.
     fn before_pass(&self, _last: bool) {}
 

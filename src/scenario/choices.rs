@@ -224,6 +224,17 @@ choice! {
 }
 
 choice! {
+    /// What DDP sends its buckets as (`register_comm_hook`).
+    CommHook {
+        #[default]
+        None = "none", "as they are";
+        Fp16 = "fp16", "in fp16";
+        Bf16 = "bf16", "in bf16";
+        PowerSgd = "powersgd", "as factors of low rank (PowerSGD)";
+    }
+}
+
+choice! {
     /// A type of FSDP's mixed-precision policy.
     PolicyType {
         /// That of the run's precision, as the trainer sets it.

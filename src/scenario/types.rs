@@ -3,9 +3,9 @@
 use super::network::Network;
 use super::task::Task;
 use super::{
-    AdapterMethod, Attention, Checkpointing, Compile, ContextParallel, Distribution, Kernels,
-    LossKernel, Offload, Optimizer, Parallelism, PolicyType, Precision, Quantization, Schedule,
-    Toggle, Trainer, Wrap,
+    AdapterMethod, Attention, Checkpointing, CommHook, Compile, ContextParallel, Distribution,
+    Kernels, LossKernel, Offload, Optimizer, Parallelism, PolicyType, Precision, Quantization,
+    Schedule, Toggle, Trainer, Wrap,
 };
 use crate::catalog::{self, ModelEntry, Os};
 use crate::order::Map;
@@ -174,6 +174,9 @@ pub struct Parallel {
     pub bucket_mb: u64,
     /// DDP's gradients live in its buckets.
     pub bucket_view: bool,
+    /// What DDP sends its buckets as, and the rank of PowerSGD's factors.
+    pub comm_hook: CommHook,
+    pub powersgd_rank: u64,
     /// Each of DDP's replicas steps a part of the parameters (`ZeroRedundancyOptimizer`).
     pub partition_optimizer: bool,
     /// Which modules FSDP gathers as one.
@@ -215,6 +218,8 @@ pub struct Parallel {
     pub zero_overlap: Toggle,
     /// ZeRO copies gradients behind each other as they come.
     pub zero_contiguous: bool,
+    /// ZeRO's master weights, their gradients and states are in bf16.
+    pub zero_bf16_master: bool,
     pub offload: Offload,
 }
 
@@ -433,6 +438,8 @@ impl Parallel {
         ep: 1,
         bucket_mb: 25,
         bucket_view: false,
+        comm_hook: CommHook::None,
+        powersgd_rank: 1,
         partition_optimizer: false,
         wrap: Wrap::Auto,
         reshard: true,
@@ -457,8 +464,20 @@ impl Parallel {
         zero_subgroup: 0,
         zero_overlap: Toggle::Auto,
         zero_contiguous: true,
+        zero_bf16_master: false,
         offload: Offload::None,
     };
+}
+
+impl Parallel {
+    /// Whether a pipeline's backward comes in two parts, of inputs and later of weights.
+    pub const fn splits_backward(&self) -> bool {
+        let in_parts = matches!(
+            self.schedule,
+            Schedule::ZeroBubble | Schedule::ZeroBubbleV | Schedule::DualPipeV
+        );
+        self.pp > 1 && in_parts
+    }
 }
 
 impl Default for Runtime {

@@ -3,6 +3,7 @@
 //! As in PyTorch, a model is constructed, wrapped and then run: `construct`, `wrap`, and a step for each turn of a schedule.
 
 mod clipping;
+mod comm_hook;
 mod ddp;
 mod ema;
 mod evaluation;

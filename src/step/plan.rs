@@ -93,7 +93,7 @@ impl RunPlan {
 
     /// The folding to try first.
     pub(super) fn folding_for(&self, training: &Training) -> Folding {
-        if !foldable(training) || Ddp::of(&self.world).is_some_and(|ddp| ddp.views) {
+        if !foldable(training) || Ddp::of(&self.world).is_some_and(|ddp| ddp.acts_in_backward()) {
             Folding::Nothing
         } else if self.folding == Folding::FromSecond && training.kernels != Kernels::Library {
             // The fused norms write over the gradient that comes in, and the last norm's is no layer's.

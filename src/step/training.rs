@@ -153,7 +153,9 @@ impl<'a> TrainingLoop<'a> {
     /// stays and DDP lays its buckets out anew in the second, nor where something follows the last step.
     pub fn repeats(&self, step: u32) -> bool {
         let followed = self.plan.evaluation > 0 || self.plan.resumes;
-        step > 1 && !followed && self.cx.env.wrapper.repeats() && self.tape.repeat_step(step)
+        let alike =
+            self.cx.env.wrapper.repeats() && self.wrappers.iter().all(|wrapper| wrapper.repeats());
+        step > 1 && !followed && alike && self.tape.repeat_step(step)
     }
 
     /// One step: the passes of its micro-batches, and the update of the weights.
@@ -414,9 +416,12 @@ fn pipeline_of(net: &dyn Net, training: &Training, world: &World) -> Option<Pipe
         _ => IN_TURNS * ranks,
     };
     let pipeline = world.pipeline(asked.min(most).min(MOST))?;
-    // A backward in two parts recomputes what is checkpointed once more for each of the weights.
-    let recomputes = training.checkpointing != Checkpointing::None;
-    (!(recomputes && pipeline.splits_backward())).then_some(pipeline)
+    // Selective checkpoints are recomputed once only, which PyTorch says where a backward in two parts asks again.
+    let whole = matches!(
+        training.checkpointing,
+        Checkpointing::None | Checkpointing::Layers
+    );
+    (whole || !pipeline.splits_backward()).then_some(pipeline)
 }
 
 /// The group over which the network's modules are split, where its library has a plan for it.

@@ -13,6 +13,11 @@ pub trait Wrapper {
 
     /// Once the optimizer has stepped, before gradients are let go.
     fn after_step(&mut self, _model: &Model) {}
+
+    /// Whether a step does what the one before it did, from the third on.
+    fn repeats(&self) -> bool {
+        true
+    }
 }
 
 /// A pass through the model.

@@ -39,8 +39,8 @@ pub(in crate::tape) enum SelectableOp {
 /// Where a saved tensor is.
 pub(in crate::tape) enum Holder {
     Kept(Kept),
-    /// The n-th tensor a checkpointed segment saved.
-    Place(Rc<Frame>, usize),
+    /// A tensor that a checkpointed segment saved.
+    Place(Rc<Place>),
     /// On the host; unpacking copies it to the device.
     Host(Tensor, Rc<Core>),
     /// A compiled backward computes it again.
@@ -56,7 +56,7 @@ impl Holder {
                 tensor
             }
             Self::Remade(remade) => remade.tensor(),
-            Self::Place(frame, place) => frame.unpack(*place),
+            Self::Place(place) => place.frame.unpack(place.at),
             Self::Host(like, core) => {
                 let tape = Tape(core.clone());
                 tape.kernel("load_from_cpu", like.dtype(), 0.0, like.bytes() as f64);
@@ -112,6 +112,40 @@ impl Inputs {
     }
 }
 
+/// What stands for the n-th tensor that a checkpointed segment saved (`_Holder`).
+pub(in crate::tape) struct Place {
+    frame: Rc<Frame>,
+    at: usize,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.frame.several_backwards {
+            self.frame.let_go(self.at);
+        }
+    }
+}
+
+/// Something that a node has saved.
+#[expect(dead_code, reason = "it is kept, not read")]
+pub(in crate::tape) enum Retained {
+    Tensor(Kept),
+    Place(Rc<Place>),
+}
+
+/// The tensors that one backward has recomputed, until each is unpacked.
+type Recomputed = Vec<Option<Tensor>>;
+
+/// The list of one backward, empty where it has none.
+fn recomputed_by(all: &mut Vec<(u64, Recomputed)>, backward: u64) -> &mut Recomputed {
+    let at = all.iter().position(|(by, _)| *by == backward);
+    let at = at.unwrap_or_else(|| {
+        all.push((backward, Vec::new()));
+        all.len() - 1
+    });
+    &mut all[at].1
+}
+
 /// One run of a checkpointed segment.
 pub(in crate::tape) struct Frame {
     core: Rc<Core>,
@@ -126,7 +160,12 @@ pub(in crate::tape) struct Frame {
     /// Matrix products so far, in forward and in the recomputation.
     products: [Cell<u32>; 2],
     saved: Cell<usize>,
-    recomputed: RefCell<Option<Vec<Option<Tensor>>>>,
+    /// Its graph is kept for several backwards, of which each recomputes it.
+    several_backwards: bool,
+    /// By the backward that recomputed them.
+    recomputed: RefCell<Vec<(u64, Recomputed)>>,
+    /// Places that nothing stands for any more: they are recomputed and not kept.
+    gone: RefCell<Vec<usize>>,
 }
 
 impl Core {
@@ -135,16 +174,18 @@ impl Core {
         Saved(match hook {
             None => {
                 self.record_saved(tensor);
-                self.keep_for_split(tensor);
+                self.keep_for_split(|| Retained::Tensor(tensor.kept()));
                 match self.pack_compiled(tensor) {
                     Packed::AsItIs => Holder::Kept(tensor.kept()),
                     Packed::Remade(remade) => Holder::Remade(remade),
                 }
             }
             Some(SavedTensorHook::Checkpoint(frame)) => {
-                let place = frame.saved.get();
-                frame.saved.set(place + 1);
-                Holder::Place(frame, place)
+                let at = frame.saved.get();
+                frame.saved.set(at + 1);
+                let place = Rc::new(Place { frame, at });
+                self.keep_for_split(|| Retained::Place(place.clone()));
+                Holder::Place(place)
             }
             Some(SavedTensorHook::Recompute(frame)) => {
                 let kept = match self.pack_compiled(tensor) {
@@ -152,8 +193,9 @@ impl Core {
                     Packed::Remade(remade) => remade.put_off(),
                 };
                 let mut recomputed = frame.recomputed.borrow_mut();
-                let list = recomputed.get_or_insert_default();
-                list.push(Some(kept.clone()));
+                let list = recomputed_by(&mut recomputed, frame.backward());
+                let gone = frame.gone.borrow().contains(&list.len());
+                list.push((!gone).then(|| kept.clone()));
                 let done = list.len() >= frame.saved.get();
                 drop(recomputed);
                 self.record_saved(tensor);
@@ -230,16 +272,37 @@ impl Frame {
     }
 
     fn unpack(self: &Rc<Self>, place: usize) -> Tensor {
-        if self.recomputed.borrow().is_none() {
+        let backward = self.backward();
+        let by_this = |(by, _): &(u64, Recomputed)| *by == backward;
+        if !self.recomputed.borrow().iter().any(by_this) {
             self.recompute();
         }
-        let recomputed = self
-            .recomputed
-            .borrow_mut()
-            .as_mut()
-            .and_then(|all| all.get_mut(place).and_then(Option::take));
+        let mut all = self.recomputed.borrow_mut();
+        let list = recomputed_by(&mut all, backward);
+        let recomputed = list.get_mut(place).and_then(Option::take);
+        drop(all);
         // Unpacked twice it has no memory. Only a segment that is not deterministic unpacks twice, and no net here is one.
         recomputed.unwrap_or_else(|| Tape(self.core.clone()).empty("recomputed", [0], DType::U8))
+    }
+
+    /// Which backward runs, where several do.
+    fn backward(&self) -> u64 {
+        if self.several_backwards {
+            self.core.running_backward()
+        } else {
+            0
+        }
+    }
+
+    /// Nothing stands for a place any more: what was recomputed for it goes.
+    fn let_go(&self, place: usize) {
+        self.gone.borrow_mut().push(place);
+        let mut all = self.recomputed.borrow_mut();
+        let lists = all.iter_mut();
+        let of_place = lists.map(|(_, list)| list.get_mut(place).and_then(Option::take));
+        let gone: Vec<Option<Tensor>> = of_place.collect();
+        drop(all);
+        drop(gone);
     }
 
     fn recompute(self: &Rc<Self>) {
@@ -291,7 +354,9 @@ impl Tape {
             kept: RefCell::default(),
             products: Default::default(),
             saved: Cell::new(0),
+            several_backwards: self.0.keeps_graph(),
             recomputed: RefCell::default(),
+            gone: RefCell::default(),
         });
         let hook = SavedTensorHook::Checkpoint(frame.clone());
         self.with_saved_tensor_hook(hook, || (frame.segment)(&inputs))

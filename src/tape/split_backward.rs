@@ -4,7 +4,8 @@
 use std::cell::{Cell, RefCell};
 
 use super::autograd::Edge;
-use super::{Core, Grads, Kept, Scope, Tape, Tensor};
+use super::checkpoint::Retained;
+use super::{Core, Grads, Scope, Tape};
 
 /// The gradients of a node's weights, yet to be computed: what it takes for them it holds.
 pub(in crate::tape) type PutOff = Box<dyn FnOnce() -> Grads>;
@@ -13,7 +14,7 @@ pub(in crate::tape) type PutOff = Box<dyn FnOnce() -> Grads>;
 #[derive(Default)]
 pub(in crate::tape) struct Split {
     /// What nodes have saved since forward began; `None` where backward is not in two parts.
-    saved: RefCell<Option<Vec<Kept>>>,
+    saved: RefCell<Option<Vec<Retained>>>,
     /// So much of it was saved before the last node that has a weight: it is reached from there.
     reached: Cell<usize>,
     /// Gradients of weights are put off.
@@ -21,6 +22,8 @@ pub(in crate::tape) struct Split {
     /// What the node that runs has put off.
     put_off: RefCell<Option<PutOff>>,
     weights: RefCell<Vec<WeightGradient>>,
+    /// Backwards that have begun.
+    backwards: Cell<u64>,
 }
 
 struct WeightGradient {
@@ -34,7 +37,7 @@ struct WeightGradient {
 #[derive(Default)]
 #[allow(missing_debug_implementations)]
 pub struct KeptGraph {
-    _saved: Vec<Kept>,
+    _saved: Vec<Retained>,
 }
 
 /// The gradients of weights that a first part has put off (`param_groups`).
@@ -57,6 +60,7 @@ impl Tape {
     /// `stage_backward_input`: runs `backward` for the gradients of inputs alone.
     pub fn backward_of_inputs(&self, backward: impl FnOnce()) -> WeightGradients {
         let split = &self.0.split;
+        self.0.begin_backward();
         split.puts_off.set(true);
         backward();
         split.puts_off.set(false);
@@ -72,6 +76,7 @@ impl Tape {
         } in all.into_iter().rev()
         {
             let mode = self.mode().no_grad().with_autocast(None);
+            self.0.begin_backward();
             let outer = self.enter(scope);
             let mut gradients = self.within(super::Mode { scope, ..mode }, compute);
             self.enter(outer);
@@ -97,10 +102,25 @@ impl Tape {
 }
 
 impl Core {
-    pub(in crate::tape) fn keep_for_split(&self, tensor: &Tensor) {
-        if let Some(saved) = self.split.saved.borrow_mut().as_mut() {
-            saved.push(tensor.kept());
+    pub(in crate::tape) fn keep_for_split(&self, saved: impl FnOnce() -> Retained) {
+        if let Some(all) = self.split.saved.borrow_mut().as_mut() {
+            all.push(saved());
         }
+    }
+
+    /// Whether the graph that is made is kept for a backward in two parts.
+    pub(in crate::tape) fn keeps_graph(&self) -> bool {
+        self.split.saved.borrow().is_some()
+    }
+
+    fn begin_backward(&self) {
+        let backwards = &self.split.backwards;
+        backwards.set(backwards.get() + 1);
+    }
+
+    /// The backward that runs, of those in parts: each weight's is one of its own (`_current_graph_task_id`).
+    pub(in crate::tape) fn running_backward(&self) -> u64 {
+        self.split.backwards.get()
     }
 
     /// A node with a weight is made: what has been saved so far is reached from it. Of its own it keeps what it needs itself.

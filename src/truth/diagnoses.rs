@@ -166,6 +166,7 @@ fn expectation(record: &Value, run: Option<&Value>) -> Option<Expectation> {
         eval_every: every("eval").or_else(|| every("gen")).unwrap_or(0),
         save_every: every("save").unwrap_or(0),
         replayed: None,
+        uneven: None,
     })
 }
 

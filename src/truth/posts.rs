@@ -110,7 +110,11 @@ const fn fixes(change: Change) -> &'static [&'static str] {
         Change::CheckShapes => &["shape"],
         Change::MetalLimit => &["mps"],
         Change::OtherFramework => &["refuse"],
-        Change::NewEvent | Change::WholeError => &[],
+        Change::NewEvent
+        | Change::WholeError
+        | Change::BalanceStages
+        | Change::LeaveRoom
+        | Change::FirstError => &[],
     }
 }
 

@@ -5,7 +5,8 @@ use serde_json::{Map, Value};
 use crate::mesh::{Mesh, Rank};
 use crate::parallel::World;
 use crate::scenario::{
-    ContextParallel, Offload, Parallel, Parallelism, PolicyType, Schedule, Toggle, Trainer, Wrap,
+    CommHook, ContextParallel, Offload, Parallel, Parallelism, PolicyType, Schedule, Toggle,
+    Trainer, Wrap,
 };
 
 /// The rank that a record's settings describe.
@@ -68,6 +69,12 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
         ep: degree("ep"),
         bucket_mb: knobs.get("bucket_mb").and_then(Value::as_u64).unwrap_or(25),
         bucket_view: flag("gabv", false),
+        comm_hook: match text("comm_hook") {
+            None => CommHook::None,
+            Some(other) => CommHook::from_id(other)
+                .ok_or_else(|| format!("comm_hook `{other}` is not known"))?,
+        },
+        powersgd_rank: number("powersgd_rank", 1).into(),
         partition_optimizer: text("strategy") == Some("zero1_torch"),
         wrap: match (text("wrap").unwrap_or("layer"), text("trainer")) {
             // transformers wraps the ends by itself.
@@ -79,6 +86,7 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
             (other, _) => return Err(format!("wrap `{other}` is not known")),
         },
         reshard: flag("reshard", true),
+        reshard_to: number("reshard", 0),
         reshard_root: text("root_reshard") != Some("default"),
         param_dtype: policy("mp_param")?,
         reduce_dtype: if megatron("grad_fp32") == Some(false) {
@@ -132,7 +140,10 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
             Some(false) => Toggle::Off,
         },
         zero_contiguous: config("contiguous_gradients").and_then(Value::as_bool) != Some(false),
-        ..Parallel::DEFAULT
+        zero_bf16_master: config("_bf16")
+            .and_then(|types| types.get("bf16_master_weights_and_grads"))
+            .and_then(Value::as_bool)
+            == Some(true),
     };
     let mesh = Mesh {
         data,

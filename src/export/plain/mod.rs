@@ -77,6 +77,8 @@ const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallel
 /// What it can say of how a strategy works.
 const DETAILS: &[&str] = &[
     "parallel.partition_optimizer",
+    "parallel.comm_hook",
+    "parallel.powersgd_rank",
     "parallel.reshard",
     "parallel.reshard_to",
     "parallel.reshard_root",
@@ -298,6 +300,12 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
         .with("lora", lora)
         .with("bucket_cap_mb", parallel.bucket_mb)
         .with("gradient_as_bucket_view", parallel.bucket_view)
+        .with_note(
+            "comm_hook",
+            parallel.comm_hook.id(),
+            "none, fp16, bf16, powersgd",
+        )
+        .with("powersgd_rank", parallel.powersgd_rank)
         .with("fsdp", fsdp(scenario))
         .with_note(
             "partition_optimizer",

@@ -121,6 +121,18 @@ def shard(cfg, model, here, world):
     return model
 
 
+def compress(cfg, model):
+    """DDP's communication hook; PowerSGD begins after as few steps as it can, so that this run shows what it takes."""
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+
+    if cfg["comm_hook"] == "powersgd":
+        state = powerSGD_hook.PowerSGDState(
+            process_group=None, matrix_approximation_rank=cfg["powersgd_rank"], start_powerSGD_iter=2)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    else:
+        model.register_comm_hook(None, getattr(default_hooks, f"{cfg['comm_hook']}_compress_hook"))
+
+
 class Batches(torch.utils.data.IterableDataset):
     """The same for a DataLoader, which may make them in other processes."""
 
@@ -212,6 +224,8 @@ def main():
             model, device_ids=[here.index] if cuda else None, bucket_cap_mb=cfg["bucket_cap_mb"],
             gradient_as_bucket_view=cfg["gradient_as_bucket_view"],
         )
+        if cfg["comm_hook"] != "none":
+            compress(cfg, model)
     # FSDP's policy casts by itself.
     autocast = None if cfg["fsdp"] and TYPES[cfg["fsdp"]["param_dtype"]] else AUTOCAST.get(cfg["precision"])
 

@@ -1,10 +1,12 @@
 //! The two ends of a decoder: its embeddings, and the norm and the head behind its layers.
 
+use std::rc::Rc;
+
 use super::super::Cx;
 use super::Decoder;
 use super::family::{EmbeddingScale, Placement};
 use crate::parallel::Role;
-use crate::tape::{DType, Tensor};
+use crate::tape::{DType, Param, Tensor};
 
 impl Decoder {
     /// Embeddings of the tokens, behind those of a learned prompt where the run has one
@@ -65,14 +67,11 @@ impl Decoder {
         }
     }
 
-    /// The weight of `lm_head`, for a loss that multiplies by it itself.
-    pub(super) fn head_weight(&self, cx: &Cx) -> Tensor {
+    /// The weight of `lm_head`.
+    pub(super) fn head_weight(&self, cx: &Cx) -> Rc<Param> {
         let wide = Self::fp32_head(cx);
         let cx = wide.as_ref().unwrap_or(cx);
-        let weight = |cx: &Cx| {
-            cx.param("weight", [self.vocab, self.embedding_dim])
-                .tensor()
-        };
+        let weight = |cx: &Cx| cx.param("weight", [self.vocab, self.embedding_dim]);
         if !self.tied {
             return cx.module("lm_head", weight);
         }
@@ -91,7 +90,7 @@ impl Decoder {
 
     pub(super) fn project(&self, cx: &Cx, hidden: &Tensor) -> Tensor {
         let logits = if self.tied {
-            let weight = self.head_weight(cx);
+            let weight = self.head_weight(cx).tensor();
             cx.module("lm_head", |cx| {
                 drop(cx.tied_later([self.vocab, self.embedding_dim]));
             });

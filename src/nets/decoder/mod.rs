@@ -220,7 +220,7 @@ impl LanguageModel for Decoder {
                 drop(cx.tied_later([self.vocab, self.embedding_dim]));
             });
         }
-        self.head_weight(cx)
+        cx.env.wrapper.full_tensor(&self.head_weight(cx))
     }
 
     fn vocabulary(&self) -> u64 {
@@ -247,7 +247,7 @@ impl Decoder {
             hidden,
             labels,
             self.family.head.loss_in_model_dtype,
-            || self.head_weight(cx),
+            || self.head_weight(cx).tensor(),
             |hidden| self.head(cx, hidden),
         );
         output

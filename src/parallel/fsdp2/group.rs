@@ -12,8 +12,9 @@ pub(super) struct Unit {
     /// In the order in which they run.
     pub scopes: Vec<Scope>,
     pub fold: Option<Fold>,
-    /// `reshard_after_forward`.
+    /// `reshard_after_forward`, and where it is a number, over how many GPUs.
     pub reshards: bool,
+    pub reshards_to: Option<u64>,
     /// GPUs over which it is sharded.
     pub ranks: u64,
 }
@@ -25,11 +26,15 @@ pub(super) struct ParamGroup {
     pub params: Vec<ShardedParam>,
     /// `reshard_after_forward`.
     pub reshards: bool,
+    reshards_to: Option<u64>,
     pub ranks: u64,
     /// It has run forward, and its gradients have not been reduced.
     pub waiting: Cell<bool>,
     /// The memory of the whole parameters, while they are gathered.
     unsharded: RefCell<Vec<Tensor>>,
+    /// This GPU's parts of them between forward and backward, where fewer GPUs than all have the whole together
+    /// (`_sharded_post_forward_param_data`).
+    post_forward: RefCell<Vec<Tensor>>,
     /// Gradients of passes that did not reduce, in the type in which they will be (`unsharded_accumulated_grad`).
     accumulated: RefCell<Vec<Option<Tensor>>>,
 }
@@ -41,9 +46,11 @@ impl ParamGroup {
             accumulated: RefCell::new(params.iter().map(|_| None).collect()),
             params,
             reshards: unit.reshards,
+            reshards_to: unit.reshards_to,
             ranks: unit.ranks,
             waiting: Cell::new(false),
             unsharded: RefCell::default(),
+            post_forward: RefCell::default(),
         }
     }
 
@@ -53,6 +60,10 @@ impl ParamGroup {
 
     /// What a rank sends: shards of a type of their own are cast into one tensor; shards on the host come to the device first.
     pub fn all_gather_inputs(&self, tape: &Tape, from_host: bool) -> Vec<Tensor> {
+        if !self.post_forward.borrow().is_empty() {
+            // What forward left has its type, and lies on the device.
+            return Vec::new();
+        }
         let casts = |param: &&ShardedParam| param.module.dtype() != param.sharded.data.dtype();
         if from_host {
             let copied = self.params.iter().map(|param| {
@@ -88,6 +99,22 @@ impl ParamGroup {
         };
         let all = self.params.iter().map(whole).collect();
         self.unsharded.replace(all);
+        self.post_forward.take();
+    }
+
+    /// `reshard` after forward: where fewer GPUs than all are to have the whole, each parameter leaves a copy of its part.
+    pub fn reshard_after_forward(&self) {
+        let Some(ranks) = self.reshards_to else {
+            return self.reshard();
+        };
+        let part = |whole: Tensor| {
+            let numel = whole.numel() / ranks.max(1);
+            let part = whole.tape().empty("clone", [numel], whole.dtype());
+            part.set_category(Category::Parameters);
+            part
+        };
+        let parts = self.unsharded.take().into_iter().map(part).collect();
+        self.post_forward.replace(parts);
     }
 
     /// Takes it away again.

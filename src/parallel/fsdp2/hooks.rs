@@ -66,7 +66,7 @@ impl State {
         is_root: bool,
     ) -> Vec<Tensor> {
         if group.reshards {
-            group.reshard();
+            group.reshard_after_forward();
         }
         self.order.borrow_mut().push(at);
         let outputs = outputs

@@ -214,6 +214,35 @@ impl Wrapper for FullyShard {
         }
     }
 
+    fn full_tensor(&self, weight: &Rc<Param>) -> Tensor {
+        let fsdp = &self.0;
+        if fsdp.tape.declaring() {
+            // The policy wraps the head all the same.
+            if fsdp.wraps(Role::Head) {
+                let (scope, fold) = (weight.scope, weight.fold);
+                let head = Module {
+                    role: Role::Head,
+                    scope,
+                    fold,
+                };
+                fsdp.modules.borrow_mut().push(head);
+            }
+            return weight.tensor();
+        }
+        let groups = fsdp.groups.borrow();
+        let shard_in = |group: &Rc<ParamGroup>| {
+            let is_it = |param: &&ShardedParam| Rc::ptr_eq(&param.module, weight);
+            let found = group.params.iter().find(is_it)?;
+            (!group.is_unsharded()).then(|| (found.sharded.tensor(), group.ranks))
+        };
+        let Some((shard, ranks)) = groups.iter().find_map(shard_in) else {
+            return weight.tensor();
+        };
+        let whole = shard.all_gather_replicated(ranks, 0);
+        let rows = weight.data.size(0).min(whole.size(0));
+        whole.then(|whole| whole.narrow(0, rows))
+    }
+
     fn before_pass(&self, last: bool) {
         self.0.reduces.set(last || self.0.world.parallel.sync_each);
     }
@@ -294,7 +323,14 @@ impl State {
                 .iter()
                 .any(|param| param.name == "weight" && tape.is_inside(param.scope, head.scope))
         };
-        let tied = heads.clone().any(|head| !owns(head));
+        let is_input = |head: &Module| {
+            let input = |module: &&Module| module.role == Role::InputEmbedding;
+            modules
+                .iter()
+                .filter(input)
+                .any(|input| input.scope == head.scope)
+        };
+        let tied = heads.clone().any(|head| !owns(head) || is_input(head));
         let in_tail = |role| match role {
             Role::FinalNorm | Role::Head => true,
             Role::InputEmbedding => self.wrap == Wrap::Ends && tied,
@@ -305,6 +341,7 @@ impl State {
             scopes: Vec::new(),
             fold: None,
             reshards: false,
+            reshards_to: None,
             ranks,
         };
         // A pipeline keeps its stages' parameters from the first pass to the last.
@@ -314,17 +351,22 @@ impl State {
             scopes: vec![*root],
             fold: None,
             reshards: reshard && parallel.reshard_root,
+            reshards_to: None,
             ranks,
         });
         let mut units: Vec<Unit> = roots.collect();
         for module in modules.iter() {
             if in_tail(module.role) {
-                tail.scopes.push(module.scope);
+                if !tail.scopes.contains(&module.scope) {
+                    tail.scopes.push(module.scope);
+                }
             } else {
                 units.push(Unit {
                     scopes: vec![module.scope],
                     fold: module.fold,
                     reshards: reshard,
+                    reshards_to: Some(u64::from(parallel.reshard_to))
+                        .filter(|to| *to > 0 && *to < ranks && module.role != Role::Experts),
                     ranks: match module.role {
                         Role::Experts => self.expert_ranks(),
                         _ => ranks,

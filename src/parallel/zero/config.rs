@@ -12,6 +12,8 @@ pub(super) struct Config {
     pub overlaps: bool,
     pub contiguous: bool,
     pub offloads_optimizer: bool,
+    /// The type of the master weights and of the gradients they are stepped with.
+    pub master: DType,
     /// The hidden size, where transformers works sizes out from it.
     pub hidden: Option<u64>,
 }
@@ -22,6 +24,7 @@ impl Config {
             zero_bucket,
             zero_overlap,
             zero_contiguous,
+            zero_bf16_master,
             offload,
             ..
         } = world.parallel;
@@ -40,9 +43,11 @@ impl Config {
             contiguous: zero_contiguous,
             hidden,
             offloads_optimizer: offload != crate::scenario::Offload::None,
+            master: if zero_bf16_master {
+                DType::BF16
+            } else {
+                DType::F32
+            },
         }
     }
 }
-
-/// The type of the master weights and of the gradients they are stepped with.
-pub(super) const MASTER: DType = DType::F32;

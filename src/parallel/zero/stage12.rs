@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::bucket::Bucket;
-use super::config::{Config, MASTER};
+use super::config::Config;
 use super::partition::Flat;
 use crate::parallel::{World, Wrapper, is_accelerate};
 use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Tape, Tensor};
@@ -155,12 +155,12 @@ impl State {
         let bytes = if on_host {
             0
         } else {
-            part.saturating_mul(MASTER.bytes())
+            part.saturating_mul(self.config.master.bytes())
         };
         let master = tape.master(
             "partition",
             Layout::contiguous([part]),
-            MASTER,
+            self.config.master,
             bytes,
             count,
         );
@@ -403,11 +403,21 @@ impl State {
                 .iter()
                 .fold(0_u64, |all, (numel, _)| all.saturating_add(*numel));
             let joins = pieces.len() > 1 || filled < group.part;
-            let flat = joins.then(|| tape.empty("flatten", [group.part], self.dtype()));
-            let master = tape.empty("to", [group.part], MASTER);
-            master.set_category(Category::Gradients);
-            drop((flat, pieces));
-            group.master.grad.replace(Some(master));
+            let flat = if joins {
+                Some(tape.empty("flatten", [group.part], self.dtype()))
+            } else {
+                pieces.first().map(|(_, piece)| piece.detach())
+            };
+            let gradient = match flat {
+                Some(flat) if self.dtype() == self.config.master => flat,
+                flat => {
+                    let gradient = tape.empty("to", [group.part], self.config.master);
+                    drop((flat, pieces));
+                    gradient
+                }
+            };
+            gradient.set_category(Category::Gradients);
+            group.master.grad.replace(Some(gradient));
         }
     }
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::bucket::Bucket;
-use super::config::{Config, MASTER};
+use super::config::Config;
 use super::coordinator::{Coordinator, Limits, Pass, storage, stored};
 use crate::parallel::{Role, World, Wrapper};
 use crate::scenario::Offload;
@@ -89,7 +89,7 @@ impl Wrapper for ZeroParameters {
         after
     }
 
-    /// The gradient that comes to a trained weight shows where its module's backward begins; that of a frozen head has to be
+    /// The gradient that comes to a trained weight shows where its module's backward begins; that of frozen ends has to be
     /// told (`_register_pre_backward_hook`).
     fn module(
         &self,
@@ -101,7 +101,8 @@ impl Wrapper for ZeroParameters {
         let outputs = run(given);
         let zero = &self.0;
         let frozen = |param: &Rc<Param>| param.scope == scope && !param.trainable;
-        let hooks = role == Role::Head && !zero.tape.declaring();
+        let hooked = matches!(role, Role::Head | Role::InputEmbedding);
+        let hooks = hooked && !zero.tape.declaring();
         if !hooks || !zero.params.borrow().iter().any(frozen) {
             return outputs;
         }
@@ -208,14 +209,14 @@ impl State {
             keep(shards, Category::Parameters);
         }
         let bytes = if offload == Offload::None {
-            part.saturating_mul(MASTER.bytes())
+            part.saturating_mul(self.config.master.bytes())
         } else {
             0
         };
         let master = tape.master(
             "partition",
             Layout::contiguous([part]),
-            MASTER,
+            self.config.master,
             bytes,
             count,
         );
@@ -287,10 +288,10 @@ impl State {
         }
         let part = master.data.numel();
         let flat = tape.empty("flatten", [part], self.dtype());
-        let gradient = if self.dtype() == MASTER {
+        let gradient = if self.dtype() == self.config.master {
             flat
         } else {
-            flat.then(|flat| flat.tape().empty("to", [part], MASTER))
+            flat.then(|flat| flat.tape().empty("to", [part], self.config.master))
         };
         gradient.set_category(Category::Gradients);
         master.grad.replace(Some(gradient));

@@ -1,7 +1,9 @@
 //! Whether the GPUs can share the work as asked, and whether the batch comes out as wanted.
 
 use super::{Case, Problems};
-use crate::scenario::{Offload, Optimizer, Parallelism, Schedule};
+use crate::scenario::{
+    Checkpointing, CommHook, Offload, Optimizer, Parallelism, Precision, Schedule,
+};
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     division(case, problems);
@@ -72,6 +74,16 @@ fn division(case: &Case, problems: &mut Problems) {
             problems.refuse("training.accumulation", expected);
         }
     }
+    let selective = matches!(
+        case.scenario.training.checkpointing,
+        Checkpointing::KeepAttention | Checkpointing::KeepHalf | Checkpointing::KeepMatmuls
+    );
+    if layout.splits_backward() && selective {
+        problems.refuse(
+            "training.checkpointing",
+            "none or layers: with this schedule backward comes in two parts, and a selective checkpoint allows one",
+        );
+    }
     let sequence = case.scenario.data.sequence;
     if cp > 1 && !sequence.is_multiple_of(cp.saturating_mul(2)) {
         let expected = format!("a multiple of {}, twice parallel.cp", cp.saturating_mul(2));
@@ -131,6 +143,32 @@ fn sharding(case: &Case, problems: &mut Problems) {
             "training.optimizer_in_backward",
             "off: ZeRO steps its own parts",
         );
+    }
+    if several && zero && layout.zero_bf16_master {
+        let half = matches!(
+            training.precision,
+            Precision::AmpBf16 | Precision::Bf16 | Precision::AmpBf16OnBf16
+        );
+        if !half || layout.offload != Offload::None {
+            problems.refuse(
+                "parallel.zero_bf16_master",
+                "off, or a run in bf16 without offload beside it",
+            );
+        }
+    }
+    let hooked = layout.strategy == Ddp && layout.comm_hook != CommHook::None;
+    if several && hooked && training.optimizer_in_backward {
+        problems.refuse(
+            "training.optimizer_in_backward",
+            "off: a bucket's gradients come back from its communication hook after those steps",
+        );
+    }
+    let fully = matches!(layout.strategy, Fsdp2 | Hsdp) && layout.reshard_to > 0;
+    let shards = case.scenario.mesh().shard;
+    if several && fully && !shards.is_multiple_of(layout.reshard_to) {
+        let expected =
+            format!("0, or a divisor of the {shards} GPUs that weights are sharded over");
+        problems.refuse("parallel.reshard_to", expected);
     }
     if several && layout.strategy == Hsdp && case.scenario.hardware.nodes < 2 {
         problems.warn(

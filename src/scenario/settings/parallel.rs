@@ -1,7 +1,9 @@
 //! How GPUs share the work.
 
 use crate::scenario::setting::{Setting, ValueType};
-use crate::scenario::{ContextParallel, Offload, Parallelism, PolicyType, Schedule, Toggle, Wrap};
+use crate::scenario::{
+    CommHook, ContextParallel, Offload, Parallelism, PolicyType, Schedule, Toggle, Wrap,
+};
 
 /// More than any model has parameters.
 const MOST_ELEMENTS: u64 = 1_000_000_000_000_000;
@@ -97,6 +99,31 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "DDP's gradient_as_bucket_view.",
         memory: "Saves the second copy of the gradients.",
         access: switch!(parallel.bucket_view),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.comm_hook",
+        key: "comm_hook",
+        label: "Communication hook",
+        unit: "",
+        value_type: ValueType::Choice(CommHook::CHOICES),
+        help: "What DDP sends its gradient buckets as (register_comm_hook).",
+        memory: "fp16 and bf16 copy a bucket while it is reduced; PowerSGD keeps what compression lost, as large as the gradients, and two copies more of the bucket at hand.",
+        access: choice!(CommHook, parallel.comm_hook),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.powersgd_rank",
+        key: "powersgd_rank",
+        label: "PowerSGD's rank",
+        unit: "",
+        value_type: ValueType::Whole {
+            low: 1,
+            high: 10_000,
+        },
+        help: "PowerSGD's matrix_approximation_rank: the rank of the two factors that a matrix is sent as.",
+        memory: "The factors stay from step to step; a matrix of which they are more than half is sent whole.",
+        access: whole!(parallel.powersgd_rank),
         parent: None,
     },
     Setting {
@@ -382,6 +409,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "DeepSpeed's contiguous_gradients: gradients are copied into the bucket as they are computed.",
         memory: "Off concatenates them when they are reduced instead.",
         access: switch!(parallel.zero_contiguous),
+        parent: None,
+    },
+    Setting {
+        path: "parallel.zero_bf16_master",
+        key: "zero_bf16_master",
+        label: "ZeRO's master weights in bf16",
+        unit: "",
+        value_type: ValueType::Switch,
+        help: "DeepSpeed's bf16_master_weights_and_grads with bf16_optimizer_states: the optimizer steps weights in bf16.",
+        memory: "Halves the master weights, the gradients that they are stepped with, and both moments.",
+        access: switch!(parallel.zero_bf16_master),
         parent: None,
     },
     Setting {

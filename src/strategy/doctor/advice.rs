@@ -27,6 +27,9 @@ pub enum Change {
     OtherFramework,
     NewEvent,
     WholeError,
+    BalanceStages,
+    LeaveRoom,
+    FirstError,
 }
 
 impl Change {
@@ -106,24 +109,39 @@ impl Change {
             Self::WholeError => {
                 "Run again with CUDA_LAUNCH_BLOCKING=1 and paste the whole error message."
             }
+            Self::BalanceStages => {
+                "Give the fullest stage fewer layers (Megatron's --decoder-first-pipeline-num-layers, torchtitan's \
+                 pipeline_parallel_first_stage_less_layers), or keep fewer micro-batches in flight."
+            }
+            Self::LeaveRoom => {
+                "Leave NCCL room outside PyTorch's allocator: a lower set_per_process_memory_fraction or a smaller batch, \
+                 torch.cuda.empty_cache() before a new group of ranks, a smaller NCCL_BUFFSIZE."
+            }
+            Self::FirstError => {
+                "Look for the first error of any rank: the others fail in NCCL once one has died. NCCL_DEBUG=INFO says more."
+            }
         }
     }
 }
 
 /// What to change for one cause, cheapest first.
-fn of_cause(cause: Cause, findings: &Findings) -> Vec<Change> {
+fn of_cause(cause: Cause, findings: &Findings, uneven: bool) -> Vec<Change> {
     use Change::{
-        CheckOnHost, CheckShapes, Checkpointing, ChooseDevice, Detach, ExpandableSegments,
-        HostMemory, LoadOnHost, LongestFirst, MetalLimit, NewEvent, NoGradient, Offload,
-        OtherFramework, OtherVersion, RaiseLimit, SharedMemory, ShorterLength, SmallerBatch,
-        SmallerOptimizer, StopOthers, WholeError,
+        BalanceStages, CheckOnHost, CheckShapes, Checkpointing, ChooseDevice, Detach,
+        ExpandableSegments, FirstError, HostMemory, LeaveRoom, LoadOnHost, LongestFirst,
+        MetalLimit, NewEvent, NoGradient, Offload, OtherFramework, OtherVersion, RaiseLimit,
+        SharedMemory, ShorterLength, SmallerBatch, SmallerOptimizer, StopOthers, WholeError,
     };
     let failure = findings.failure.as_ref();
     let on_mps = failure.is_some_and(|failure| failure.source == Source::Mps);
     let limited = failure.is_some_and(|failure| failure.allowed.is_some());
     let expandable = failure.is_some_and(|failure| failure.expandable);
+    let in_nccl =
+        findings.signs.nccl.is_some() && failure.is_none_or(|failure| failure.tried.is_none());
     let mut changes = match cause {
         Cause::Capacity if limited => vec![RaiseLimit, SmallerBatch],
+        Cause::Capacity if in_nccl => vec![LeaveRoom, SmallerBatch, ChooseDevice],
+        Cause::Capacity if uneven => vec![BalanceStages, SmallerBatch, Checkpointing],
         Cause::Capacity => vec![SmallerBatch, ShorterLength, Checkpointing, SmallerOptimizer],
         Cause::Outlier => vec![ShorterLength, LongestFirst, SmallerBatch],
         Cause::Attention => vec![ShorterLength, SmallerBatch, CheckShapes],
@@ -140,6 +158,7 @@ fn of_cause(cause: Cause, findings: &Findings) -> Vec<Change> {
         Cause::SharedMemory => vec![SharedMemory, HostMemory],
         Cause::LibraryBug => vec![OtherVersion],
         Cause::NotOutOfMemory if findings.signs.foreign.is_some() => vec![OtherFramework],
+        Cause::NotOutOfMemory if in_nccl => vec![FirstError, ChooseDevice, OtherVersion],
         Cause::NotOutOfMemory => vec![CheckOnHost, CheckShapes, OtherVersion],
         Cause::Unknown => vec![WholeError, OtherVersion],
     };
@@ -150,7 +169,7 @@ fn of_cause(cause: Cause, findings: &Findings) -> Vec<Change> {
 }
 
 /// What to change: for the first cause, and for those that may as well be it.
-pub(super) fn recommended(ranking: &[Ranked], findings: &Findings) -> Vec<Change> {
+pub(super) fn recommended(ranking: &[Ranked], findings: &Findings, uneven: bool) -> Vec<Change> {
     const MOST: usize = 6;
     /// A cause with this much of the first one's share is worth a change too.
     const NEAR: f64 = 0.35;
@@ -160,7 +179,7 @@ pub(super) fn recommended(ranking: &[Ranked], findings: &Findings) -> Vec<Change
         .iter()
         .filter(|ranked| ranked.confidence >= NEAR * first)
     {
-        for change in of_cause(ranked.cause, findings) {
+        for change in of_cause(ranked.cause, findings, uneven) {
             if !all.contains(&change) && all.len() < MOST {
                 all.push(change);
             }

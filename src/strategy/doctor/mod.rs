@@ -10,6 +10,7 @@ mod cause;
 mod message;
 mod moment;
 mod probe;
+mod ranks;
 mod rules;
 mod scan;
 mod signs;
@@ -23,13 +24,14 @@ pub use cause::Cause;
 pub use message::{Failure, Source};
 pub use moment::Moment;
 pub use probe::{Drift, Log, LoggedStep};
-pub use signs::{Activity, Signs};
+pub use ranks::RankFailure;
+pub use signs::{Activity, NcclError, Signs};
 pub use tables::{Smi, SmiCard, SmiProcess, Summary};
 
 use serde::Serialize;
 
 use crate::allocator::Oom;
-use crate::estimate::Estimate;
+use crate::estimate::{Estimate, RankMemory};
 use crate::scenario::Scenario;
 use crate::units::Bytes;
 
@@ -37,6 +39,8 @@ use crate::units::Bytes;
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Findings {
     pub failure: Option<Failure>,
+    /// The failures of a job's ranks, where the text tells them apart.
+    pub ranks: Vec<RankFailure>,
     pub signs: Signs,
     pub moment: Moment,
     pub smi: Option<Smi>,
@@ -56,6 +60,36 @@ pub struct Expectation {
     pub save_every: u64,
     /// Its steps, replayed with as much memory as the failed process could have had.
     pub replayed: Option<Replayed>,
+    /// How far its pipeline's stages are apart, where one needs noticeably more.
+    pub uneven: Option<Uneven>,
+}
+
+/// Stages of a pipeline that do not need the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Uneven {
+    /// The fullest, of so many.
+    pub stage: u32,
+    pub count: u32,
+    /// The peaks of the fullest and of the emptiest.
+    pub most: Bytes,
+    pub least: Bytes,
+}
+
+impl Uneven {
+    /// The stages of a job, if they differ by more than a few layers' worth.
+    pub fn of(ranks: &[RankMemory]) -> Option<Self> {
+        const NOTICEABLE: f64 = 1.1;
+        let peak = |rank: &&RankMemory| rank.allocated.expected;
+        let fullest = ranks.iter().max_by_key(peak)?;
+        let (most, least) = (peak(&fullest), ranks.iter().map(|rank| peak(&rank)).min()?);
+        let count = ranks.iter().map(|rank| rank.stage).max()?.saturating_add(1);
+        (count > 1 && most > least.scale(NOTICEABLE)).then_some(Self {
+            stage: fullest.stage,
+            count,
+            most,
+            least,
+        })
+    }
 }
 
 /// The result of replaying steps with the memory of a failed run.
@@ -87,6 +121,7 @@ impl From<&Estimate> for Expectation {
             eval_every: 0,
             save_every: 0,
             replayed: None,
+            uneven: None,
         }
     }
 }
@@ -123,6 +158,7 @@ impl Findings {
     pub fn parse(text: &str) -> Option<Self> {
         let findings = Self {
             failure: Failure::parse(text),
+            ranks: RankFailure::parse(text),
             signs: Signs::parse(text),
             moment: Moment::parse(text),
             smi: Smi::parse(text),
@@ -151,7 +187,8 @@ pub fn diagnose(findings: &Findings, expected: Option<Expectation>) -> Diagnosis
         cause: Cause::Unknown,
         confidence: 0.0,
     });
-    let changes = advice::recommended(&ranking, findings);
+    let uneven = expected.is_some_and(|expected| expected.uneven.is_some());
+    let changes = advice::recommended(&ranking, findings, uneven);
     let undecided = confidence(0) - confidence(1) < CLEAR;
     Diagnosis {
         cause: first.cause,

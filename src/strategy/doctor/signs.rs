@@ -11,6 +11,16 @@ pub enum Activity {
     OptimizerStep,
 }
 
+/// How NCCL failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NcclError {
+    OutOfMemory,
+    /// Two ranks are on one GPU.
+    OneCard,
+    Other,
+}
+
 /// What the words of a text say, without its numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a sign of its own")]
@@ -25,6 +35,8 @@ pub struct Signs {
     pub index: bool,
     /// The error came from the driver, outside PyTorch's allocator.
     pub driver: bool,
+    /// A collective failed.
+    pub nccl: Option<NcclError>,
     /// GPUs were chosen by hand.
     pub device_chosen: bool,
     /// A model was being loaded.
@@ -106,6 +118,15 @@ const DRIVER: &[&str] = &[
     "cudnn_status_alloc_failed",
     "nccl error",
     "ncclunhandledcudaerror",
+];
+const NCCL: &[&str] = &[
+    "nccl error",
+    "ncclunhandledcudaerror",
+    "ncclsystemerror",
+    "ncclinternalerror",
+    "ncclremoteerror",
+    "ncclinvalidusage",
+    "duplicate gpu detected",
 ];
 const DEVICE: &[&str] = &[
     "cuda_visible_devices",
@@ -232,6 +253,15 @@ impl Signs {
             host: killed || has(HOST),
             index: has(INDEX),
             driver: has(DRIVER),
+            nccl: has(NCCL).then(|| {
+                if lower.contains("duplicate gpu detected") {
+                    NcclError::OneCard
+                } else if lower.contains("out of memory") {
+                    NcclError::OutOfMemory
+                } else {
+                    NcclError::Other
+                }
+            }),
             device_chosen: has(DEVICE),
             loading: has(LOADING),
             attention: has(ATTENTION),
@@ -248,7 +278,8 @@ impl Signs {
 
     /// Whether the words alone tell of a failure.
     pub fn tell(&self) -> bool {
-        self.foreign.is_some() || self.shared_memory || self.host || self.index || self.driver
+        let errors = [self.shared_memory, self.host, self.index, self.driver];
+        self.foreign.is_some() || self.nccl.is_some() || errors.contains(&true)
     }
 }
 

@@ -106,6 +106,7 @@ fn an_evaluation_of_the_scenario_at_the_failed_step_is_suspected() {
             eval_every,
             save_every: 0,
             replayed: None,
+            uneven: None,
         };
         let findings = Findings::parse(&text(step)).unwrap();
         diagnose(&findings, Some(expected)).cause
@@ -126,6 +127,7 @@ fn steps_that_run_in_the_same_memory_speak_against_fragmentation() {
             eval_every: 0,
             save_every: 0,
             replayed,
+            uneven: None,
         };
         assert_eq!(diagnose(&findings, Some(scenario)).cause, expected);
     };
@@ -154,6 +156,7 @@ fn the_scenario_tells_need_from_fragmentation() {
             eval_every: 0,
             save_every: 0,
             replayed: None,
+            uneven: None,
         };
         let findings = Findings::parse(&text).unwrap();
         assert_eq!(diagnose(&findings, Some(scenario)).cause, expected);
@@ -323,4 +326,77 @@ fn no_text_is_too_odd() {
             assert!((0.0..=1.0).contains(&diagnosis.confidence), "{text}");
         }
     }
+}
+
+#[test]
+fn ranks_on_one_card_are_seen_and_ranks_with_a_card_each_are_not() {
+    let others = "Process 70001 has 3000.00 MiB memory in use. ";
+    let of_ranks = |extra: &str, used: &str| {
+        let of_rank = |rank: u64| {
+            let failed = error(800, 9000, 100, extra, 4000, 1000);
+            let failed = failed.replace("has 8900.00 MiB memory", used);
+            format!("[rank{rank}]: torch.OutOfMemoryError: {failed}\n")
+        };
+        [of_rank(0), of_rank(3)].concat()
+    };
+    let shared = of_ranks(others, "has 5800.00 MiB memory");
+    check(&shared, Cause::WrongDevice, 0.8..=0.95);
+    let alone = of_ranks("", "has 8900.00 MiB memory");
+    check(&alone, Cause::Fragmentation, 0.2..=0.6);
+}
+
+#[test]
+fn nccl_says_what_it_lacked() {
+    let nccl = |last: &str| {
+        format!(
+            "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:3384, unhandled cuda error, NCCL version 2.26.2\n\
+             ncclUnhandledCudaError: Call to CUDA function failed.\nLast error:\n{last}"
+        )
+    };
+    check(
+        &nccl("Cuda failure 2 'out of memory'"),
+        Cause::Capacity,
+        0.4..=0.6,
+    );
+    check(
+        &nccl("Cuda failure 101 'invalid device ordinal'"),
+        Cause::NotOutOfMemory,
+        0.5..=0.7,
+    );
+    check(
+        "ncclInvalidUsage: Duplicate GPU detected : rank 1 and rank 0 both on CUDA device 7000",
+        Cause::WrongDevice,
+        0.9..=0.95,
+    );
+}
+
+#[test]
+fn a_fuller_first_stage_is_named() {
+    let text = format!("step 0\n{}", error(1000, 7000, 300, "", 6000, 400));
+    let stages = |most| Uneven {
+        stage: 0,
+        count: 4,
+        most: Bytes::mib(most),
+        least: Bytes::mib(3000),
+    };
+    let expected = Expectation {
+        peak: Bytes::mib(9000),
+        between_steps: Bytes::mib(1500),
+        eval_every: 0,
+        save_every: 0,
+        replayed: None,
+        uneven: Some(stages(9000)),
+    };
+    let found = diagnose(&Findings::parse(&text).unwrap(), Some(expected));
+    assert_eq!(
+        found.changes.first(),
+        Some(&Change::BalanceStages),
+        "{found:#?}"
+    );
+    assert!(
+        found
+            .evidence
+            .iter()
+            .any(|line| line.starts_with("Stage 0 of the scenario's 4"))
+    );
 }

@@ -18,7 +18,7 @@ pub const MOVE: Move = Move {
     code: "model.gradient_checkpointing_enable({\"use_reentrant\": False})",
     apply: |run| {
         let none = run.training.checkpointing == Checkpointing::None && !run.training.use_cache;
-        none.then(|| {
+        (none && !run.parallel.splits_backward()).then(|| {
             with(run, |changed| {
                 changed.training.checkpointing = Checkpointing::KeepAttention;
                 changed.training.checkpoint_every = 1;

@@ -1,14 +1,14 @@
 //! Step the optimizer inside backward.
 
 use super::{Cost, Group, Move, with};
-use crate::scenario::{Optimizer, Parallelism, Precision};
+use crate::scenario::{CommHook, Optimizer, Parallelism, Precision};
 
 pub const MOVE: Move = Move {
     id: "optimizer-in-backward",
     title: "step the optimizer inside backward",
     group: Group::Stepping,
     what: "Each parameter is updated as soon as its gradient is complete, and the gradient is freed: all gradients never exist at once.",
-    needs: "No accumulation, no clipping by global norm, no fp16 scaler; one process or DDP.",
+    needs: "No accumulation, no clipping by global norm, no fp16 scaler; one process or DDP without a communication hook.",
     cost: Cost::Free,
     never_worse: false,
     speed: "About as fast.",
@@ -20,6 +20,7 @@ pub const MOVE: Move = Move {
         let training = &run.training;
         let whole = matches!(run.parallel.strategy, Parallelism::None | Parallelism::Ddp);
         let possible = whole
+            && run.parallel.comm_hook == CommHook::None
             && !training.optimizer_in_backward
             && training.accumulation == 1
             && !training.clip

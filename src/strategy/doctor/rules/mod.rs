@@ -5,6 +5,7 @@ mod errors;
 mod history;
 mod neighbours;
 mod numbers;
+mod ranks;
 mod scenario;
 mod words;
 
@@ -40,6 +41,7 @@ pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Weigh
     let failure = &completed(failure, findings);
     let log = history(failure, findings);
     let reading = errors::read(failure, findings)
+        .or_else(|| ranks::read(failure, findings))
         .or_else(|| neighbours::read(failure, findings, expected))
         .or_else(|| history::read(failure, findings, log?))
         .or_else(|| words::read(failure, findings))
@@ -48,6 +50,11 @@ pub(super) fn weigh(findings: &Findings, expected: Option<Expectation>) -> Weigh
     let reading = reading.unwrap_or_else(|| numbers::bare(findings));
     let mut evidence = vec![reading.reason];
     evidence.extend(numbers::notes(failure, findings));
+    evidence.extend(
+        expected
+            .and_then(|expected| expected.uneven)
+            .map(scenario::uneven),
+    );
     Weighed {
         shares: reading.shares,
         evidence,

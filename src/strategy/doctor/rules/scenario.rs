@@ -1,7 +1,7 @@
 //! What the scenario predicts against what ran: the same steps with the memory this process could have had.
 
 use super::Reading;
-use crate::strategy::doctor::{Cause, Expectation, Failure, Findings};
+use crate::strategy::doctor::{Cause, Expectation, Failure, Findings, Uneven};
 use crate::units::Bytes;
 
 /// What a prediction may be off.
@@ -35,6 +35,19 @@ pub(super) fn read(
         return Some(unexplained(step, expected, needed));
     }
     Some(fits(step, expected, usable))
+}
+
+/// The stages of a pipeline that need more and less.
+pub(super) fn uneven(stages: Uneven) -> String {
+    let Uneven {
+        stage,
+        count,
+        most,
+        least,
+    } = stages;
+    format!(
+        "Stage {stage} of the scenario's {count} is the fullest, with {most}; another needs {least}."
+    )
 }
 
 /// The clean run needs more than there was.
