@@ -146,7 +146,7 @@ for (const [what, said, text] of [
 test("what a program cannot express has a button that changes it", async ({ visit }) => {
   const person = await Person.open(visit, "#v=1&model=llama-3.2-1b&loss=chunked-loss&ckpt=keep-half&mb=1");
   await person.choose("Written for", "TRL");
-  await person.reads(/TRL \(trl sft\) cannot run this as it is/);
+  await person.reads(/TRL \(trl sft, dpo, grpo \.\.\.\) cannot run this as it is/);
   await person.press("Make all these changes", "button");
   await person.press("Copy command", "button");
   assert.match(await person.clipboard(), /trl sft/);
