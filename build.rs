@@ -5,6 +5,8 @@
 mod accuracy;
 #[path = "build/gpus.rs"]
 mod gpus;
+#[path = "build/graphs.rs"]
+mod graphs;
 #[path = "build/models.rs"]
 mod models;
 #[path = "build/overheads.rs"]
@@ -49,14 +51,17 @@ fn main() -> Result<(), String> {
         stacks::methods(&read("catalog/methods.yaml")?)?,
     )?;
     let sources = read("catalog/models/sources.yaml")?;
+    let models = categories("catalog/models")?;
+    let recorded = models::recorded(&models);
+    write(
+        &out,
+        "graphs.rs",
+        graphs::table("catalog/graphs", &recorded)?,
+    )?;
     write(
         &out,
         "models.rs",
-        models::table(
-            &sources,
-            &read("catalog/architectures.yaml")?,
-            &categories("catalog/models")?,
-        )?,
+        models::table(&sources, &read("catalog/architectures.yaml")?, &models)?,
     )
 }
 

@@ -34,6 +34,9 @@ struct Model {
     #[serde(default)]
     hf_id: String,
     arch: String,
+    /// For a model that answers by its recorded graph, graphs/ID.json.gz: the size that is the graph's length, or `sequence`.
+    #[serde(default)]
+    graph: String,
     /// The library class that was counted; for people.
     #[serde(default)]
     #[expect(dead_code, reason = "kept in the file, left out of the program")]
@@ -84,6 +87,15 @@ impl<'de> Deserialize<'de> for Sizes {
     }
 }
 
+/// The ids of the models that answer by a recorded graph.
+pub fn recorded(files: &[(String, File)]) -> Vec<&str> {
+    let models = files.iter().flat_map(|(_, file)| &file.models);
+    models
+        .filter(|model| !model.graph.is_empty())
+        .map(|model| model.id.as_str())
+        .collect()
+}
+
 /// `files` are the stems of the files with their content; the stem is the models' category.
 pub fn table(
     sources: &SourceFile,
@@ -127,7 +139,7 @@ pub fn table(
         let set = sources.set(&named.join(" "), &model.id)?;
         let _ = writeln!(
             rows,
-            "    ModelEntry {{ id: {:?}, name: {:?}, hf_id: {:?}, category: ModelCategory::{}, arch: {:?}, runs: {}, \
+            "    ModelEntry {{ id: {:?}, name: {:?}, hf_id: {:?}, category: ModelCategory::{}, arch: {:?}, runs: {}, graph: {:?}, \
              keys: SHAPES[{shape}], packed: &{values:?}, traits: TRAITS[{traits}], parameters: {}, active: {}, \
              confidence: Confidence::{:?}, set: {set} }},",
             model.id,
@@ -135,7 +147,8 @@ pub fn table(
             model.hf_id,
             variant(category),
             model.arch,
-            !absent.contains(&model.arch),
+            !model.graph.is_empty() || !absent.contains(&model.arch),
+            model.graph,
             model.parameters,
             model.active,
             model.confidence,

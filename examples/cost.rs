@@ -1,11 +1,11 @@
-//! What one prediction costs: `cargo run --profile fast --example cost -- MODEL TIMES [full or checkpointed]`.
+//! What one prediction costs: `cargo run --profile fast --example cost -- MODEL TIMES [full, checkpointed or ppo]`.
 //! Under `valgrind --tool=callgrind` it says where the instructions go.
 
 use std::hint::black_box;
 use std::time::Instant;
 
 use headroom::estimate::{estimate, quick_peak};
-use headroom::scenario::{Checkpointing, Precision, Scenario};
+use headroom::scenario::{Checkpointing, Objective, Precision, Scenario};
 
 #[allow(clippy::print_stdout)]
 fn main() {
@@ -21,8 +21,11 @@ fn main() {
     scenario.data.micro_batch = 1;
     scenario.data.sequence = 4096;
     scenario.training.precision = Precision::Bf16;
-    if kind == "checkpointed" {
+    if kind == "checkpointed" || kind == "ppo" {
         scenario.training.checkpointing = Checkpointing::Layers;
+    }
+    if kind == "ppo" {
+        scenario.training.task.objective = Objective::Ppo;
     }
     // The least of many: whatever else the machine does only adds.
     let mut least = f64::INFINITY;

@@ -22,6 +22,17 @@ async function secondModule() {
   return WebAssembly.compile(await answer.arrayBuffer());
 }
 
+/** The recorded graph of one of the catalogue's models, as text. */
+globalThis.recordedGraph = async (id) => {
+  const answer = await fetch(at(`graphs/${id}.json.gz`));
+  if (!answer.ok) throw new Error(`graphs/${id}: ${answer.status}`);
+  const bytes = new Uint8Array(await answer.arrayBuffer());
+  const stream = new Blob([bytes]).stream();
+  // Some hosts unpack what they send.
+  const packed = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  return new Response(packed ? stream.pipeThrough(new DecompressionStream("gzip")) : stream).text();
+};
+
 async function start() {
   const fetched = () => fetch(at(wasm), { integrity });
   // A page that is kept offline has the second part at hand. It is brought before the start: what is called early would ask
@@ -72,7 +83,10 @@ async function keepOffline() {
       show("offline-notice");
       setTimeout(() => document.getElementById("offline-notice")?.setAttribute("hidden", ""), 20_000);
     });
-  workers.addEventListener("controllerchange", () => accepted && location.reload());
+  // What was asked for before the worker was there is not in its copy yet.
+  const graphs = () => performance.getEntriesByType("resource").filter(({ name }) => name.includes("/graphs/"));
+  const again = () => graphs().forEach(({ name }) => fetch(name).catch(() => undefined));
+  workers.addEventListener("controllerchange", () => (accepted ? location.reload() : again()));
   if (registration.waiting && registration.active) offer(registration.waiting);
   if (registration.installing) watch(registration.installing, !registration.active);
   registration.addEventListener("updatefound", () => watch(registration.installing, !registration.active));

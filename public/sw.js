@@ -26,7 +26,13 @@ self.addEventListener("fetch", (event) => {
   if (event.request.method !== "GET") return;
   const answer = async () => {
     const wanted = event.request.mode === "navigate" ? "./" : event.request.url;
-    return (await (await kept).match(wanted, { ignoreSearch: true })) ?? fetch(event.request);
+    const cache = await kept;
+    const found = await cache.match(wanted, { ignoreSearch: true });
+    if (found) return found;
+    const fresh = await fetch(event.request);
+    // A recorded graph is kept once it was asked for.
+    if (fresh.ok && new URL(event.request.url).pathname.includes("/graphs/")) await cache.put(event.request.url, fresh.clone());
+    return fresh;
   };
   event.respondWith(answer());
 });

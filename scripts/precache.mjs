@@ -109,7 +109,8 @@ if (profile === "release") {
   for (const file of files) hash.update(file).update("\0").update(readFileSync(join(staging, file)));
   const version = hash.digest("hex").slice(0, 16);
   // The page itself is kept under the address people open.
-  const addresses = files.map((it) => (it === "index.html" ? "./" : it));
+  // Recorded graphs come when they are asked for.
+  const addresses = files.filter((it) => !it.startsWith("graphs/")).map((it) => (it === "index.html" ? "./" : it));
   let text = readFileSync(worker, "utf8");
   text = replaceOnce(text, 'const VERSION = "";', `const VERSION = ${JSON.stringify(version)};`);
   text = replaceOnce(text, "const FILES = [];", `const FILES = ${JSON.stringify(addresses)};`);

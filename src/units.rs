@@ -219,6 +219,22 @@ impl fmt::Display for Seconds {
     }
 }
 
+/// Numbers that are rounded up to whole blocks, as far as a number goes.
+pub trait RoundUp {
+    /// Rounded up to a multiple of `step`.
+    #[must_use]
+    fn round_up(self, step: u64) -> u64;
+}
+
+impl RoundUp for u64 {
+    fn round_up(self, step: u64) -> u64 {
+        match step {
+            0 => self,
+            _ => self.div_ceil(step).saturating_mul(step),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -272,5 +288,9 @@ mod tests {
         assert_eq!(Bytes::MAX * 3, Bytes::MAX);
         assert_eq!(Bytes::new(1) - Bytes::new(2), Bytes::ZERO);
         assert_eq!(Bytes::new(513).round_up(512), Bytes::new(1024));
+        assert_eq!(
+            [129_u64, 0, u64::MAX].map(|number| number.round_up(128)),
+            [256, 0, u64::MAX]
+        );
     }
 }

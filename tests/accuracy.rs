@@ -5,7 +5,7 @@
 
 use std::io::Read;
 
-use headroom::truth::{Metric, score};
+use headroom::truth::{Metric, are_posts, posts, score};
 
 /// Scores a compressed file of records (inputs and true peaks only) and compares with the most that each figure may be, in percent.
 #[track_caller]
@@ -31,4 +31,16 @@ fn training_steps() {
 #[test]
 fn further_methods() {
     check("truth_extra", Metric::Allocated, 9, 0.5, 2.0);
+}
+
+#[test]
+fn posts_that_no_rule_was_written_for_are_told_right() {
+    // Records of issue trackers, with the cause that their thread verified; the texts are what the programs printed.
+    let text = std::fs::read_to_string("tests/data/oom_posts.jsonl").unwrap();
+    assert!(are_posts(&text));
+    let found = posts(&text).to_string();
+    let scores = ["first      right 31 of 35", "in three   right 34 of 35"];
+    for score in scores {
+        assert!(found.contains(score), "{score} of\n{found}");
+    }
 }

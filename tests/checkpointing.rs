@@ -8,11 +8,11 @@ use headroom::estimate::estimate;
 use headroom::scenario::{Scenario, presets, settings};
 
 /// Architectures without a block that could be checkpointed.
-const NO_BLOCKS: [&str; 5] = ["e3-pocket", "gat", "gcn", "lstm", "vgg"];
+const NO_BLOCKS: [&str; 6] = ["e3-pocket", "gat", "gcn", "lstm", "mpnet", "vgg"];
 
 /// Architectures whose blocks hold nothing that a selective policy names: every projection has a bias (`addmm`, where the
 /// policies list `mm`), and attention is written out operation by operation.
-const NOTHING_TO_KEEP: [&str; 4] = ["deberta", "gpt_oss", "peptrm", "tinysam"];
+const NOTHING_TO_KEEP: [&str; 5] = ["bloom", "deberta", "gpt_oss", "peptrm", "tinysam"];
 
 /// Every preset and every model, made smaller where that leaves its blocks as they are.
 fn cases() -> Vec<(String, Scenario)> {

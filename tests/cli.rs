@@ -87,7 +87,7 @@ fn bad_input_ends_with_2_and_names_the_field_the_value_and_what_was_expected() {
         &["truth", "Cargo.toml", "--metric", "x"],
         2,
         "",
-        "headroom: --metric is `x`; expected allocated, reserved, expandable, forward, forward-peak, backward-peak, optimizer-peak or static\n",
+        "headroom: --metric is `x`; expected allocated, reserved, expandable, forward, forward-peak, backward-peak, optimizer-peak, static or pinned\n",
     );
 }
 

@@ -98,6 +98,12 @@ fn expressible(target: &str, text: &str) -> Scenario {
             ("loss", "liger"),
             ("clip", "on"),
         ],
+        "verl" => &[
+            ("task", "grpo"),
+            ("sampler", "vllm"),
+            ("generations", "2"),
+            ("clip", "on"),
+        ],
         "deepspeed" => &[("precision", "amp-bf16")],
         "torchtune" => &[("precision", "bf16"), ("par", "fsdp2")],
         "torchtitan" => &[
@@ -437,6 +443,75 @@ fn tasks_are_written_in_each_programs_words_and_read_back() {
 }
 
 #[test]
+fn other_tasks_are_a_script_for_unsloth() {
+    #[track_caller]
+    fn check(changes: &str, expected: &[&str]) {
+        let mut scenario = presets::find("qwen-1.5b-dpo-24gb").unwrap().scenario();
+        set(&mut scenario, "optim=adamw-8bit kernels=fused-norms");
+        set(&mut scenario, changes);
+        assert_eq!(scenario.check(), vec![], "{changes}");
+        let files = (export::target("unsloth").unwrap().write)(&scenario, &estimate()).unwrap();
+        let lines: Vec<&str> = files
+            .iter()
+            .flat_map(|file| file.contents.lines())
+            .collect();
+        for line in expected {
+            let found = lines.iter().any(|known| known.trim().starts_with(line));
+            assert!(found, "{changes}: {line} in {lines:#?}");
+        }
+    }
+    check(
+        "task=dpo",
+        &[
+            "task: dpo",
+            "max_length: 1024",
+            "model, tokenizer = FastLanguageModel",
+            "exec python train.py",
+        ],
+    );
+    check("task=kto quant=nf4", &["task: kto", "load_in_4bit: true"]);
+    check(
+        "task=grpo generations=8 reference=none sampler=vllm vllm_share=0.4",
+        &[
+            "task: grpo",
+            "fast_inference: true",
+            "gpu_memory_utilization: 0.4",
+            "beta: 0.0",
+            "num_generations: 8",
+        ],
+    );
+}
+
+#[test]
+fn groups_of_completions_are_prompts_to_verl() {
+    let mut scenario = presets::find("qwen-1.5b-grpo-24gb").unwrap().scenario();
+    set(
+        &mut scenario,
+        "gpus=8 par=ddp mb=4 accum=4 generations=8 generation_batches=8 sampler=vllm vllm_share=0.4 vllm_sleep=on",
+    );
+    assert_eq!(scenario.check(), vec![]);
+    let files = (export::target("verl").unwrap().write)(&scenario, &estimate()).unwrap();
+    let lines: Vec<&str> = files
+        .iter()
+        .flat_map(|file| file.contents.lines())
+        .collect();
+    for line in [
+        "  adv_estimator: grpo",
+        // 4 rows of each of 8 micro-batches on 8 cards, in groups of 8.
+        "  train_batch_size: 32",
+        "    ppo_mini_batch_size: 16",
+        "    ppo_micro_batch_size_per_gpu: 4",
+        "    gpu_memory_utilization: 0.4",
+        "    free_cache_engine: true",
+        "    lora_rank: 16",
+        "  n_gpus_per_node: 8",
+    ] {
+        let found = lines.iter().any(|known| known.starts_with(line));
+        assert!(found, "{line} in {lines:#?}");
+    }
+}
+
+#[test]
 fn a_task_is_refused_where_a_program_does_it_otherwise() {
     #[track_caller]
     fn check(target: &str, changes: &str, field: &str) {
@@ -474,6 +549,11 @@ fn a_task_is_refused_where_a_program_does_it_otherwise() {
     check("swift", "task=dpo", "task.head");
     check("swift", "task=gkd", "task.objective");
     check("plain", "task=dpo", "task.objective");
+    let verl = "task=grpo precision=amp-bf16 sampler=vllm generations=2 clip=on mask=off";
+    check("verl", &format!("{verl} clip=off"), "training.clip");
+    check("verl", &format!("{verl} sampler=generate"), "task.sampler");
+    check("verl", &format!("{verl} generations=3"), "task.generations");
+    check("verl", &format!("{verl} optim=muon"), "training.optimizer");
 }
 
 /// The presets that run the five systems, by the target that writes their own files.
@@ -536,6 +616,7 @@ fn varied(target: &str, variation: &str) -> Scenario {
             "swift" => "mask=on",
             "deepspeed" => "precision=amp-bf16",
             "torchtitan" => "precision=amp-bf16 clip=on loss=chunked-checkpoint",
+            "verl" => "task=grpo sampler=vllm generations=2 mb=4 clip=on precision=amp-bf16",
             "megatron" => "precision=amp-bf16 optim=adamw-fused",
             "unsloth" => {
                 "lora=on precision=amp-bf16-on-bf16 optim=adamw-8bit kernels=fused-norms loss=liger clip=on"
@@ -692,6 +773,11 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
         &["unsloth"],
         "drop-outputs no-cache zero-to-none expandable-segments sdpa liger-loss checkpointing bf16-base no-adapter-dropout adamw-8bit \
          half-rank packing fewer-adapters qlora half-sequence",
+    );
+    check(
+        &["verl"],
+        "drop-outputs no-cache zero-to-none expandable-segments fused-adamw checkpointing paged-adamw vllm-sleep amp-bf16 bf16-base \
+         no-adapter-dropout adamw-8bit paged-adamw-8bit half-rank fewer-adapters lora half-sequence",
     );
     check(
         &["dreams"],

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use headroom::allocator::{Card, Request, Settings, replay, smallest_card};
 use headroom::catalog;
 use headroom::estimate::{Unsupported, quick_peak};
+use headroom::import::{self, snapshot::Snapshot};
 use headroom::scenario::{Scenario, presets, settings};
 use headroom::share;
 use headroom::strategy::doctor::{Findings, diagnose};
@@ -181,4 +182,55 @@ fn a_long_run_is_still_told_whether_it_runs_on_its_card() {
         let runs = replay(&requests, &settings, Card::usable(room));
         assert_eq!(found <= room, runs.failure.is_none(), "{room} {found}");
     }
+}
+
+#[test]
+fn a_pickle_that_refers_to_itself_again_and_again_is_read_in_bounded_time() {
+    // One block, which one list has a million times, which one segment has, which the list of segments has a million times.
+    let million = |item: u8| [b'h', item].repeat(1_000_000);
+    let text = |text: &str| [&[0x8c, text.len() as u8][..], text.as_bytes()].concat();
+    let mut pickle = vec![0x80, 4];
+    pickle.extend(b"}(");
+    pickle.extend(text("state"));
+    pickle.extend(text("active_allocated"));
+    pickle.extend(text("size"));
+    pickle.extend(b"K\x09u\x94](");
+    pickle.extend(million(0));
+    pickle.extend(b"e\x94}(");
+    pickle.extend(text("blocks"));
+    pickle.extend(b"h\x01u\x94](");
+    pickle.extend(million(2));
+    pickle.extend(b"e.");
+    let refused = Snapshot::read(&pickle).unwrap_err();
+    assert!(refused.contains("blocks"), "{refused}");
+}
+
+#[test]
+fn scripts_of_other_programs_are_read_in_bounded_time_and_nothing_is_run() {
+    let run = Scenario::default();
+    let long = [
+        format!("X.from_pretrained({}", "(".repeat(500_000)),
+        format!("X.from_pretrained(\n{}", "a=[a,a,a]\n".repeat(50_000)),
+        format!(
+            "python -m verl.trainer.main_ppo actor_rollout_ref.model.path=a {}",
+            "a.b.c.d=1 ".repeat(100_000)
+        ),
+        format!(
+            "L=({}\npython -m verl.trainer.main_ppo \"${{L[@]}}\"",
+            "\"${L[@]}\" x ".repeat(50_000)
+        ),
+        format!("a=$(({}", "(1+".repeat(200_000)),
+    ];
+    for text in &long {
+        let _ = import::script(text, &run);
+    }
+    let canary = std::env::temp_dir().join("headroom-import-canary");
+    let _ = std::fs::remove_file(&canary);
+    let path = canary.display();
+    let script = format!(
+        "model = AutoModel.from_pretrained(open('{path}', 'w').name)\nos.system('touch {path}')\nTrainer(model, output_dir='x')\n\
+         x=$(touch {path}) y=`touch {path}` python -m verl.trainer.main_ppo actor_rollout_ref.model.path=$(touch {path})"
+    );
+    let _ = import::script(&script, &run);
+    assert!(!canary.exists());
 }

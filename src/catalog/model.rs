@@ -12,8 +12,10 @@ pub struct ModelEntry {
     pub category: ModelCategory,
     /// The name of its forward function.
     pub arch: &'static str,
-    /// Whether there is one.
+    /// Whether there is one, or a recorded graph.
     pub runs: bool,
+    /// Of a model that answers by its recorded graph, the size that is the graph's length, or `sequence`; else empty.
+    pub graph: &'static str,
     keys: &'static [&'static str],
     /// A size for each key; see `sizes`.
     packed: &'static [u8],
@@ -36,6 +38,7 @@ pub enum ModelCategory {
     Encoders,
     Graphs,
     Proteins,
+    Series,
     Speech,
     StateSpace,
     Systems,
@@ -53,6 +56,7 @@ impl ModelCategory {
             Self::Encoders => "Text encoders",
             Self::Graphs => "Graph networks",
             Self::Proteins => "Protein models",
+            Self::Series => "Time series",
             Self::Speech => "Speech models",
             Self::StateSpace => "State-space models",
             Self::Systems => "Research systems",
@@ -146,7 +150,7 @@ mod tests {
         let published = models()
             .iter()
             .filter(|model| model.category != ModelCategory::Systems);
-        assert_eq!(published.count(), 312);
+        assert_eq!(published.count(), 329);
         for model in models() {
             let word = |part: &str| {
                 !part.is_empty()

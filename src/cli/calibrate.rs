@@ -5,6 +5,7 @@ use super::args::Args;
 use super::{convert, doctor, what};
 use crate::estimate::Prediction;
 use crate::import::snapshot::Snapshot;
+use crate::import::timeline::Timeline;
 use crate::scenario::Problem;
 use crate::strategy::doctor::{Calibration, Drift, Log};
 use crate::units::Bytes;
@@ -20,19 +21,20 @@ pub(super) fn calibrate(args: &Args) -> Result<Answer, Refusal> {
     let prediction = Prediction::new(what::named(scenario, args)?);
     let predicted = prediction.estimate()?.allocated.expected;
     let bytes = doctor::bytes(args.word(0))?;
-    let log = Log::parse(&String::from_utf8_lossy(&bytes));
+    let text = String::from_utf8_lossy(&bytes);
+    let log = Log::parse(&text);
+    let by_peak = |measured| Calibration {
+        measured,
+        predicted,
+        outside: None,
+    };
     let found = match (&log, Snapshot::read(&bytes)) {
-        (_, Ok(snapshot)) => snapshot.peak().map(|measured| Calibration {
-            measured,
-            predicted,
-            outside: None,
-        }),
+        (_, Ok(snapshot)) => snapshot.peak().map(by_peak),
         (Some(log), Err(_)) => Calibration::of_log(log, predicted),
-        (None, Err(_)) => None,
+        (None, Err(_)) => Timeline::read(&text).map(|timeline| by_peak(timeline.peak)),
     };
     let Some(found) = found else {
-        let expected =
-            "a probe log with a whole step, or a memory snapshot with the history of its run";
+        let expected = "a probe log with a whole step, a memory snapshot with the history of its run, or a memory timeline of torch.profiler";
         return Err(Problem::new("FILE", args.word(0), expected).into());
     };
     let mut notes = vec![said(&found)];

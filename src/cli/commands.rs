@@ -44,7 +44,7 @@ const OUT: Opt = Opt {
 const METRIC: Opt = Opt {
     name: "metric",
     value: "M",
-    about: "what is scored: allocated, reserved, expandable, forward (its end), forward-peak, backward-peak, optimizer-peak or static",
+    about: "what is scored: allocated, reserved, expandable, forward (its end), forward-peak, backward-peak, optimizer-peak, static, or pinned (host memory)",
 };
 
 const AS: Opt = Opt {
@@ -277,7 +277,7 @@ pub(super) const COMMANDS: &[Command] = &[
         name: "snapshot",
         words: &["FILE"],
         options: &[SCENARIO, SET],
-        about: "tell who holds what in a snapshot of torch.cuda.memory._dump_snapshot",
+        about: "tell who holds what in a snapshot of torch.cuda.memory._dump_snapshot, and how a scenario differs from it",
         run: snapshot::snapshot,
     },
     Command {

@@ -24,7 +24,7 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
             Problem::new(
                 "--metric",
                 id,
-                "allocated, reserved, expandable, forward, forward-peak, backward-peak, optimizer-peak or static",
+                "allocated, reserved, expandable, forward, forward-peak, backward-peak, optimizer-peak, static or pinned",
             )
         })?,
     };

@@ -57,6 +57,15 @@ impl Pickle {
         }
     }
 
+    /// How many values it has.
+    pub fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.nodes.is_empty()
+    }
+
     fn node(&self, at: u32) -> &Node {
         self.nodes.get(at as usize).unwrap_or(&Node::Nothing)
     }
@@ -67,13 +76,19 @@ impl<'a> Value<'a> {
         self.pickle.node(self.at)
     }
 
-    /// The value of a key, where this is a dict that has it.
+    /// Its place among the pickle's values: what is referred to twice has one.
+    pub fn place(self) -> usize {
+        self.at as usize
+    }
+
+    /// The value of a key, where this is a dict that has it among its first.
     pub fn get(self, key: &str) -> Option<Self> {
+        const KEYS: usize = 64;
         let Node::Map(entries) = self.node() else {
             return None;
         };
         let same = |at: u32| matches!(self.pickle.node(at), Node::Text(text) if text == key);
-        let (_, value) = entries.iter().find(|(name, _)| same(*name))?;
+        let (_, value) = entries.iter().take(KEYS).find(|(name, _)| same(*name))?;
         Some(Self { at: *value, ..self })
     }
 

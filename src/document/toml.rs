@@ -46,11 +46,14 @@ pub fn read(text: &str) -> Result<Document, String> {
             .ok_or_else(|| expected("key = value"))?;
         let key = path(key).ok_or_else(|| expected("a key"))?;
         let mut whole = first.trim().to_string();
-        // A list may go on.
-        while open(&whole) > 0 {
+        // A list may go on. No text does, so each line is read once.
+        let mut lists = open(&whole);
+        while lists > 0 {
             let more = lines.next().filter(|_| whole.len() < LONGEST_LIST);
             let (_, more) = more.ok_or_else(|| expected("the end of the list"))?;
-            whole.push_str(code(more).trim());
+            let more = code(more).trim();
+            lists += open(more);
+            whole.push_str(more);
         }
         let value =
             value(&whole, 0).ok_or_else(|| expected("a text, a number, true, false or a list"))?;

@@ -4,9 +4,8 @@ use super::engine::{self, STEPS};
 use super::uncertainty::Uncertainty;
 use super::{
     Category, Doubt, Doubts, Estimate, Growth, Part, Peaks, Phase, Unsupported, alive_at,
-    by_category, by_module, device, divided, host, names, time,
+    by_category, by_module, device, divided, host, implementations, names, time,
 };
-use crate::nets::graph::Graph;
 use crate::order::{Map, sorted};
 use crate::scenario::{Attention, Case, Scenario};
 use crate::step::Run;
@@ -36,10 +35,16 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
     // A declared network has no family of which anything is known.
     let architecture = case.listed_model().map_or("declared", |model| model.arch);
     let recorded = engine::recorded(case).and_then(Result::ok);
-    let unruled = recorded.as_ref().map_or_else(Vec::new, Graph::unruled);
+    let convolves = recorded.as_ref().is_some_and(|graph| graph.convolves());
+    let left_out = recorded
+        .as_ref()
+        .map_or_else(Vec::new, |graph| graph.leaves_out.clone());
+    let unruled = recorded.map_or_else(Vec::new, |graph| graph.unruled());
+    let listed = Doubts::of(architecture);
     let doubts = Doubts {
         unruled: !unruled.is_empty(),
-        ..Doubts::of(architecture)
+        convolutions: listed.convolutions || convolves,
+        ..listed
     };
     let uncertainty = doubts.uncertainty();
     let allocated = uncertainty.band(Bytes::new(highest.bytes));
@@ -109,6 +114,8 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         doubts: Doubt::all(of_reserved, Bytes::new(peaks.reserved), case),
         not_modelled: {
             let mut missing = not_modelled(run, uncertainty, scenario);
+            missing.extend(implementations::not_followed(case));
+            missing.extend(left_out);
             missing.extend(unruled.into_iter().map(|(name, count)| {
                 format!("what the kernels of {name} take besides their results ({count} calls)")
             }));

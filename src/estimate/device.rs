@@ -13,6 +13,7 @@ pub fn machine(case: &Case) -> Machine {
     Machine {
         capability: case.capability().unwrap_or(default.capability),
         multiprocessors: multiprocessors.map_or(default.multiprocessors, |sms| sms as u64),
+        tunes: true,
         ..default
     }
 }

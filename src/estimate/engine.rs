@@ -2,11 +2,10 @@
 
 use std::rc::Rc;
 
-use super::{Unsupported, device, resume, software, vllm};
+use super::{Unsupported, device, implementations, resume, software, vllm};
 use crate::nets::graph::Graph;
 use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
-use crate::scenario::network::Recording;
 use crate::scenario::{Case, Objective, Parallelism, Problem, Scenario};
 use crate::step::{self, Detail, FEWEST_PASSES, Run, RunPlan};
 use crate::tape::Machine;
@@ -62,17 +61,29 @@ impl<'a> Engine<'a> {
         self.run(RunPlan::first_steps(STEPS))
     }
 
+    /// The peak of one step like all later ones, of as few passes as decide it.
+    pub fn steady_peak(&self) -> Result<Run, Unsupported> {
+        self.run(RunPlan {
+            brief: true,
+            ..self.steady(Detail::Memory)
+        })
+    }
+
     /// One step like all later ones.
     pub fn steady_step(&self, detail: Detail) -> Result<Run, Unsupported> {
+        self.run(self.steady(detail))
+    }
+
+    fn steady(&self, detail: Detail) -> RunPlan {
         let mut steady = RunPlan::steady_step(&self.scenario.training, self.machine);
         if self.world.parallel.strategy == Parallelism::Zero3 {
             // It learns the order of the modules in the first steps, and gathers ahead from the third.
             steady.steps = STEPS;
         }
-        self.run(RunPlan {
+        RunPlan {
             detail,
             ..self.with_interludes(steady)
-        })
+        }
     }
 
     fn with_interludes(&self, steps: RunPlan) -> RunPlan {
@@ -102,21 +113,30 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// The recorded model of a case that has one.
-pub(super) fn recorded(case: &Case) -> Option<Result<Graph, Unsupported>> {
-    let network = case.scenario.model.network.as_ref()?;
-    let document = network.recording().map(Recording::document)?;
-    Some(nets::graph::from_document(document).map_err(Unsupported::Recording))
+/// The recorded model of a case that has one: a file's, or the catalogue's.
+pub(super) fn recorded(case: &Case) -> Option<Result<Rc<Graph>, Unsupported>> {
+    if let Some(network) = &case.scenario.model.network {
+        let graph = nets::graph::opened(network.recording()?);
+        return Some(graph.map_err(Unsupported::Recording));
+    }
+    let entry = case.model.filter(|entry| !entry.graph.is_empty())?;
+    let graph = nets::graph::shipped(entry.id);
+    Some(graph.ok_or(Unsupported::GraphAbsent(entry.id)))
 }
 
 fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     let (model, data) = (&case.scenario.model, &case.scenario.data);
     let has_task = case.scenario.training.task.objective != Objective::Pretraining;
-    if has_task && model.network.is_some() {
+    let recorded = recorded(case);
+    if has_task && (model.network.is_some() || recorded.is_some()) {
         return Err(no_task(case));
     }
-    if let Some(graph) = recorded(case) {
-        let net = nets::graph::net(Rc::new(graph?));
+    if let Some(graph) = recorded {
+        let listed = case
+            .listed_model()
+            .filter(|entry| entry.graph != "sequence");
+        let length = listed.and_then(|entry| Some((entry.graph, case.listed_size(entry.graph)?)));
+        let net = nets::graph::of_length(graph?, length);
         net.supports(data, &case.scenario.training)
             .map_err(Unsupported::Model)?;
         return Ok(net);
@@ -130,7 +150,8 @@ fn network(case: &Case) -> Result<Box<dyn Net>, Unsupported> {
     };
     let mut sizes = Sizes::from_entry(entry);
     sizes.extend(&model.dims);
-    let net = nets::build(entry.arch, &sizes).map_err(Unsupported::Model)?;
+    let (architecture, sizes) = implementations::of_trainer(case, entry.arch, sizes);
+    let net = nets::build(architecture, &sizes).map_err(Unsupported::Model)?;
     net.supports(data, &case.scenario.training)
         .map_err(Unsupported::Model)?;
     if has_task && net.language_model().is_none() {

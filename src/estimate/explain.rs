@@ -117,7 +117,7 @@ impl TensorDetail {
 }
 
 /// The path with `*` in the place of every number.
-fn numberless(path: &str) -> String {
+pub(super) fn numberless(path: &str) -> String {
     // A number, or a row of equal layers such as `1-30`.
     let is_number = |part: &str| {
         !part.is_empty()

@@ -44,9 +44,11 @@ pub struct Whole {
 /// Whether the halves are independent: not where an optimizer or an offload runs inside backward, nor where an
 /// optimizer leaves gradients for the next step.
 pub fn separable(scenario: &Scenario) -> bool {
+    let optimizer = scenario.training.optimizer;
     !scenario.training.optimizer_in_backward
+        && !optimizer.uses_gradients_up()
         && !matches!(
-            scenario.training.optimizer,
+            optimizer,
             Optimizer::AdamWOffloadGradients | Optimizer::Muon
         )
 }

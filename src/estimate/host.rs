@@ -4,7 +4,10 @@ use serde::Serialize;
 
 use super::{Band, Category, Part, Phase, PhasePeak, alive_at, resume};
 use crate::catalog::Os;
-use crate::scenario::{Checkpointing, Offload, Optimizer, Scenario, Trainer};
+use crate::parallel::World;
+use crate::scenario::{
+    Case, Checkpointing, Offload, Optimizer, Parallelism, Precision, Scenario, Trainer,
+};
 use crate::step::Run;
 use crate::tape::{PhaseStart, Trace};
 use crate::units::Bytes;
@@ -31,10 +34,12 @@ pub enum HostUse {
     Batches,
     PinnedBatches,
     DataSet,
+    PinnedStates,
     OptimizerStates,
     Activations,
     Average,
     Checkpoint,
+    Gathering,
 }
 
 impl HostUse {
@@ -57,6 +62,12 @@ impl HostUse {
                  copies on Windows",
                 "pytorch/pytorch#13246; docs.pytorch.org/docs/stable/data.html, platform-specific behaviors",
             ),
+            Self::PinnedStates => (
+                "pinned weights and gradients",
+                "what offload keeps in pages that stay in place, every block rounded up to a power of two",
+                "deepspeed runtime/zero/stage_1_and_2.py and stage3.py; torch/distributed/fsdp/_fully_shard/_fsdp_param.py; \
+                 PowerOf2Ceil in ATen/core/CachingHostAllocator.h",
+            ),
             Self::OptimizerStates => (
                 "optimizer states",
                 "what pages, or an optimizer that steps on the host, keep there",
@@ -72,6 +83,12 @@ impl HostUse {
                 "moving average",
                 "one copy of the weights a process",
                 "timm utils/model_ema.py (device=\"cpu\")",
+            ),
+            Self::Gathering => (
+                "gathering a checkpoint",
+                "the whole weights, on the first machine alone; with the optimizer's states where these are gathered too",
+                "torch/distributed/checkpoint/state_dict.py (full_state_dict, cpu_offload); \
+                 stage3_gather_16bit_weights_on_model_save of DeepSpeed",
             ),
             Self::Checkpoint => (
                 "reading a checkpoint",
@@ -121,12 +138,15 @@ struct Sizes {
     saved: Bytes,
     states: Bytes,
     host_states: Bytes,
+    /// Of a rank, by what offloads it.
+    pinned_states: Bytes,
 }
 
 /// What the run takes beside the GPU.
 pub fn beside(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host, Disk) {
     let (batch, pinned) = batch(&run.trace);
-    let trained = run.trainable_bytes;
+    let trained = whole(run.trainable, run.trainable_bytes, scenario);
+    let weights = whole(run.parameters, run.bytes, scenario);
     let sizes = Sizes {
         batch,
         pinned,
@@ -134,19 +154,36 @@ pub fn beside(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host,
             Checkpointing::Offload => offloaded(&run.trace),
             _ => Bytes::ZERO,
         },
-        weights: Bytes::new(run.bytes),
-        saved: Bytes::new(match scenario.training.lora {
+        weights,
+        saved: match scenario.training.lora {
             Some(_) => trained,
-            None => run.bytes,
-        }),
-        // Only a checkpoint asks for them.
+            None => weights,
+        },
+        // Only a checkpoint asks for them. Each rank has its part.
         states: end
             .filter(|_| scenario.runtime.save_every > 0)
-            .map_or(Bytes::ZERO, |end| states(&run.trace, end)),
+            .map_or(Bytes::ZERO, |end| states(&run.trace, end))
+            * u64::from(World::of_case(&Case::of(scenario)).shards().max(1)),
         host_states: Bytes::new(run.host_states),
+        pinned_states: Bytes::new(run.pinned),
     };
     let disk = disk(&sizes, scenario);
     (host(&sizes, disk.checkpoint, run.trainable, scenario), disk)
+}
+
+/// Weights of all shards together, where a rank has some of them.
+fn whole(count: u64, bytes: u64, scenario: &Scenario) -> Bytes {
+    use Parallelism::{Ddp, None};
+    let divided = !matches!(scenario.parallel.strategy, None | Ddp) && scenario.mesh().shard > 1;
+    let width = match scenario.training.precision {
+        Precision::Bf16 | Precision::Fp16 => 2,
+        _ => 4,
+    };
+    Bytes::new(if divided {
+        count.saturating_mul(width)
+    } else {
+        bytes
+    })
 }
 
 fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -> Host {
@@ -157,17 +194,22 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
     let workers = u64::from(runtime.workers);
     let waiting = workers.saturating_mul(u64::from(runtime.prefetch));
     let mut parts = Vec::new();
-    // Of every process the same, from the least to the most.
-    let mut add = |what, [low, expected, high]: [Bytes; 3]| {
+    // Of so many processes the same, from the least to the most.
+    let mut add_of = |count: u64, what, [low, expected, high]: [Bytes; 3]| {
         if high > Bytes::ZERO {
             let bytes = Band {
-                low: low * processes,
-                expected: expected * processes,
-                high: high * processes,
+                low: low * count,
+                expected: expected * count,
+                high: high * count,
             };
             parts.push(HostPart { what, bytes });
         }
     };
+    if runtime.save_every > 0 && gathers_checkpoints(scenario) {
+        let weights = sizes.saved;
+        add_of(1, HostUse::Gathering, [Bytes::ZERO, weights, checkpoint]);
+    }
+    let mut add = |what, bytes| add_of(processes, what, bytes);
     let ready = sizes.batch * waiting.max(1);
     add(
         HostUse::Batches,
@@ -195,10 +237,14 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
             let whole = trainable.saturating_mul(each);
             Bytes::new((whole / nodes).div_ceil(processes))
         };
-        add(
-            HostUse::OptimizerStates,
-            [divided(12), divided(16), divided(24)],
-        );
+        let states = if sizes.pinned_states > Bytes::ZERO {
+            add(HostUse::PinnedStates, [sizes.pinned_states; 3]);
+            // The two states are not pinned, nor are stage 3's gradients in fp32.
+            [divided(8), divided(8), divided(12)]
+        } else {
+            [divided(12), divided(16), divided(24)]
+        };
+        add(HostUse::OptimizerStates, states);
     }
     add(HostUse::Activations, [sizes.offloaded; 3]);
     if scenario.training.ema && scenario.training.ema_on_host {
@@ -219,6 +265,17 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
         parts,
         total,
     }
+}
+
+/// Whether rank 0 writes the whole model, which it gathers from its shards first; others write what each rank has.
+fn gathers_checkpoints(scenario: &Scenario) -> bool {
+    use Parallelism::{Fsdp1, Fsdp2, Hsdp, Zero3};
+    let shards = matches!(scenario.parallel.strategy, Fsdp1 | Fsdp2 | Hsdp | Zero3);
+    let whole = !matches!(
+        scenario.stack.trainer,
+        Trainer::Torchtitan | Trainer::Megatron | Trainer::Deepspeed
+    );
+    shards && whole && scenario.mesh().shard > 1
 }
 
 fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
@@ -375,6 +432,76 @@ mod tests {
         let activations = with(&[("ckpt", "offload")]).host.parts[1];
         assert_eq!(activations.what, HostUse::Activations);
         assert!(activations.bytes.expected > Bytes::gib(2.0));
+    }
+
+    #[test]
+    fn offload_pins_blocks_of_powers_of_two() {
+        // Eight layers of TinyLlama, 483,428,352 weights, on eight GPUs: torch.cuda.host_memory_stats() of DeepSpeed 0.19 and of
+        // `fully_shard` in torch 2.15, in MiB a rank.
+        let pinned = |changes: &[(&str, &str)], expected: f64| {
+            let base = [
+                ("model", "tinyllama-1.1b"),
+                ("dims", "layers=8"),
+                ("gpus", "8"),
+                ("precision", "bf16"),
+                ("mb", "1"),
+                ("seq", "64"),
+            ];
+            let found = with(&[&base, changes].concat()).host;
+            let part = found
+                .parts
+                .iter()
+                .find(|part| part.what == HostUse::PinnedStates);
+            let bytes = part.map_or(0, |part| part.bytes.expected.get()) / 8;
+            let mib = bytes as f64 / 1024.0 / 1024.0;
+            assert!(
+                (mib / expected - 1.0).abs() < 0.001,
+                "{changes:?}: {mib} for {expected}"
+            );
+        };
+        pinned(&[("par", "zero2"), ("offload", "optimizer")], 768.0);
+        pinned(
+            &[("par", "zero2"), ("offload", "optimizer"), ("accum", "4")],
+            896.0,
+        );
+        pinned(&[("par", "zero3"), ("offload", "optimizer")], 384.0);
+        pinned(&[("par", "zero3"), ("offload", "parameters")], 658.0);
+        pinned(
+            &[
+                ("par", "fsdp2"),
+                ("offload", "parameters"),
+                ("precision", "amp-bf16"),
+            ],
+            584.0,
+        );
+    }
+
+    #[test]
+    fn the_first_machine_gathers_what_it_saves() {
+        let save = [
+            ("gpus", "16"),
+            ("nodes", "2"),
+            ("save_every", "9"),
+            ("par", "fsdp2"),
+        ];
+        let found = with(&save);
+        let weights = Bytes::new(4 * 124_439_808);
+        let mut parts = found.host.parts.iter();
+        let part = parts.find(|part| part.what == HostUse::Gathering);
+        let Band {
+            low,
+            expected,
+            high,
+        } = part.unwrap().bytes;
+        assert_eq!((low, expected), (Bytes::ZERO, weights));
+        // Shards are padded.
+        assert_eq!(high, found.disk.checkpoint);
+        assert!(high >= weights * 3 && high < (weights * 3).scale(1.001));
+        check(
+            &[("gpus", "16"), ("save_every", "9")],
+            HostUse::Gathering,
+            [0; 3],
+        );
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! [`Prediction`] answers every question about one scenario and runs the engine once for each distinct one; [`estimate`] and
 //! [`quick_peak`] are for searches, which ask one question of many scenarios.
 
+mod alive;
 mod alloc_conf;
 mod assess;
 mod batch_sizes;
@@ -16,6 +17,7 @@ mod explain;
 mod growth;
 pub mod halves;
 mod host;
+mod implementations;
 mod inputs;
 mod many_steps;
 mod names;
@@ -34,6 +36,7 @@ mod unsupported;
 mod vllm;
 
 pub use crate::tape::{Category, Phase};
+pub use alive::{AliveTensors, TensorKind};
 pub use batch_sizes::{deciding, edges, frequent, own_card, sized};
 pub use card::SmallestCard;
 pub use engine::STEPS;

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::OnceLock;
 
+use super::alive::{self, AliveTensors};
 use super::batch_sizes::{deciding, typical};
 use super::card::{self, SmallestCard};
 use super::engine::Engine;
@@ -131,6 +132,25 @@ impl Prediction {
             At::Instant(index) => peaks.instant(index),
         };
         Ok(instant.map_or_else(Vec::new, |instant| explain::groups(&run.trace, &instant)))
+    }
+
+    /// The tensors that are alive when the most is allocated, one by one.
+    pub fn alive_at_peak(&self) -> Result<AliveTensors, Unsupported> {
+        let FirstSteps { run, peaks, .. } = self.first_steps()?;
+        let peak = peaks.highest();
+        Ok(peak.map_or_else(AliveTensors::default, |peak| {
+            alive::at(&run.trace, peaks, peak)
+        }))
+    }
+
+    /// The tensors that are alive at the instant that is most like tensors of these sizes, which are in order and as the
+    /// allocator rounds them.
+    pub fn alive_nearest(&self, sizes: &[u64]) -> Result<AliveTensors, Unsupported> {
+        let FirstSteps { run, peaks, .. } = self.first_steps()?;
+        let nearest = alive::nearest(&run.trace, peaks, sizes);
+        Ok(nearest.map_or_else(AliveTensors::default, |nearest| {
+            alive::at(&run.trace, peaks, &nearest)
+        }))
     }
 
     /// What is allocated at each instant of the estimate's timeline, by category.

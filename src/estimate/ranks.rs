@@ -165,7 +165,7 @@ pub fn all(
 /// The allocated peak of the fullest rank in a steady step.
 pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
     let of_rank = |rank: Rank| {
-        let run = Engine::of(&case.on(rank))?.steady_step(Detail::Memory)?;
+        let run = Engine::of(&case.on(rank))?.steady_peak()?;
         Ok((quick::peak(&run.trace), run.pipeline_parallel))
     };
     let (mut most, count) = of_rank(case.rank)?;
@@ -185,8 +185,9 @@ pub struct QuickStep {
     pub is_split: bool,
 }
 
-/// The peak and the time of a steady step of the stages at both ends of the pipeline, where the most is held and done.
-pub fn quick_step(scenario: &Scenario) -> Result<QuickStep, Unsupported> {
+/// The peak and the time of a steady step of the stages at both ends of the pipeline, where the most is held and done. The last
+/// is not run where the first needs more than there is.
+pub fn quick_step(scenario: &Scenario, allowance: Bytes) -> Result<QuickStep, Unsupported> {
     let decides = deciding(scenario);
     let case = Case::of(&decides);
     let speeds = time::known(&case)?;
@@ -209,7 +210,8 @@ pub fn quick_step(scenario: &Scenario) -> Result<QuickStep, Unsupported> {
         Ok((quick, run.pipeline_parallel))
     };
     let (first, count) = of_rank(case.rank)?;
-    let Some(last) = count.checked_sub(1).filter(|last| *last > 0) else {
+    let is_enough = first.peak > allowance || !first.is_split;
+    let Some(last) = count.checked_sub(1).filter(|last| *last > 0 && !is_enough) else {
         return Ok(first);
     };
     let (last, _) = of_rank(of_stage(last))?;

@@ -18,6 +18,8 @@ pub enum Unsupported {
     Network(Problem),
     /// The file of a recorded model is not valid.
     Recording(String),
+    /// The recorded graph of a catalogue's model, by its id, is not here yet.
+    GraphAbsent(&'static str),
     /// A setting that is not valid.
     Setting(Problem),
     /// No parameter is left to train: a run without gradients says nothing about training.
@@ -36,6 +38,7 @@ impl fmt::Display for Unsupported {
             Self::UnknownModel(id) => write!(f, "model.id: `{id}` is not in the catalogue"),
             Self::Model(error) => error.fmt(f),
             Self::Recording(problem) => write!(f, "the recorded model: {problem}"),
+            Self::GraphAbsent(id) => write!(f, "the recorded graph of {id} is not loaded"),
             Self::NoSize(name) => write!(f, "the model has no size `{name}`"),
             Self::Network(problem) | Self::Setting(problem) => problem.fmt(f),
             Self::NothingTrained(problem) => write!(f, "nothing is trained: {problem}"),

@@ -7,7 +7,8 @@ use super::{Files, Target};
 use crate::catalog::ModelEntry;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    Attention, Case, Checkpointing, Optimizer, Parallelism, Precision, Problem, Scenario, Schedule,
+    Attention, Case, Checkpointing, LossKernel, Optimizer, Parallelism, Precision, Problem,
+    Scenario, Schedule, Trainer,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -60,7 +61,11 @@ const DETAILS: &[&str] = &[
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let mut problems = refuse::fixed(scenario, &[refuse::BEYOND_PRETRAINING, &["training.loss"]]);
+    // Counted as its own network, whose loss Transformer Engine can fuse.
+    let is_named = scenario.stack.trainer == Trainer::Megatron;
+    let fuses = is_named && training.loss == LossKernel::Liger;
+    let loss: &[&str] = if fuses { &[] } else { &["training.loss"] };
+    let mut problems = refuse::fixed(scenario, &[refuse::BEYOND_PRETRAINING, loss]);
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
     problems.extend(split(scenario));
@@ -74,8 +79,12 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         );
         problems.push(Problem::new("model.id", &scenario.model.id, expected));
     }
-    let known = [Precision::Fp32, Precision::AmpBf16, Precision::AmpFp16];
-    problems.extend(refuse::precision_among(scenario, &known));
+    let known: &[Precision] = if is_named {
+        &[Precision::Fp32, Precision::Bf16, Precision::Fp16]
+    } else {
+        &[Precision::Fp32, Precision::AmpBf16, Precision::AmpFp16]
+    };
+    problems.extend(refuse::precision_among(scenario, known));
     problems.extend(refuse::plain_checkpointing(scenario));
     let optimizer = training.optimizer;
     let named = match optimizer {
@@ -176,16 +185,25 @@ fn run(scenario: &Scenario, layout: Layout, optimizer: &str) -> Vec<String> {
         format!("--expert-model-parallel-size={}", parallel.ep),
         format!("--optimizer={optimizer}"),
         format!("--clip-grad={}", if training.clip { "1.0" } else { "0.0" }),
-        "--transformer-impl=local".into(),
+        // What was counted.
+        if scenario.stack.trainer == Trainer::Megatron {
+            "--transformer-impl=transformer_engine".into()
+        } else {
+            "--transformer-impl=local".into()
+        },
     ];
+    if training.loss == LossKernel::Liger {
+        words.push("--cross-entropy-loss-fusion".into());
+        words.push("--cross-entropy-fusion-impl=te".into());
+    }
     let attention = match training.attention {
         Attention::Sdpa | Attention::Flash2 => "flash",
         Attention::Eager => "unfused",
     };
     words.push(format!("--attention-backend={attention}"));
     words.extend(match training.precision {
-        Precision::AmpBf16 => Some("--bf16".into()),
-        Precision::AmpFp16 => Some("--fp16".into()),
+        Precision::AmpBf16 | Precision::Bf16 => Some("--bf16".into()),
+        Precision::AmpFp16 | Precision::Fp16 => Some("--fp16".into()),
         _ => None,
     });
     if parallel.tp > 1 && parallel.sequence_parallel {

@@ -31,6 +31,7 @@ mod torchtune;
 mod trainer;
 mod trl;
 mod unsloth;
+mod verl;
 mod zip;
 
 pub use change::{Change, expressing};
@@ -88,6 +89,7 @@ pub const TARGETS: &[Target] = &[
     lightning::TARGET,
     swift::TARGET,
     unsloth::TARGET,
+    verl::TARGET,
     torchtune::TARGET,
     torchtitan::TARGET,
     megatron::TARGET,

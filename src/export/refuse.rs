@@ -11,7 +11,9 @@ use crate::scenario::{
 /// What few targets have a word for.
 pub(super) const RARE: &[&str] = &[
     "training.fp8",
+    "training.qat",
     "training.compile",
+    "training.compile_mode",
     "parallel.tp",
     "parallel.pp",
     "parallel.cp",
@@ -31,11 +33,13 @@ pub(super) const BEYOND_PRETRAINING: &[&str] = &[
     "training.checkpoint_every",
     "training.kernels",
     "training.compile",
+    "training.compile_mode",
     "training.optimizer_in_backward",
     "training.zero_to_none",
     "training.keep_outputs",
     "training.use_cache",
     "training.fp8",
+    "training.qat",
     "data.padding_mask",
     "runtime.memory_fraction",
     "runtime.eval_batch",
@@ -197,7 +201,7 @@ pub(super) fn fixed(scenario: &Scenario, lists: &[&[&str]]) -> Vec<Problem> {
 }
 
 /// The problems of these fields alone.
-fn fixed_fields(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
+pub(super) fn fixed_fields(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
     let defaults = Scenario::default();
     let differs = |path: &&str| {
         let setting = settings::find(path)?;
@@ -252,7 +256,10 @@ pub(super) fn plain_checkpointing(scenario: &Scenario) -> Option<Problem> {
 /// A problem where frozen weights are in four bits but nothing beside them is trained.
 pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
     let training = &scenario.training;
-    if training.quantization == Quantization::Int8 {
+    if matches!(
+        training.quantization,
+        Quantization::Int8 | Quantization::Hqq
+    ) {
         let expected = "none, nf4 or nf4-double for this target";
         let problem = Problem::new(
             "training.quantization",

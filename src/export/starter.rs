@@ -98,6 +98,7 @@ fn install(target: &Target, scenario: &Scenario) -> Result<String, Vec<Problem>>
         "lightning" => &["lightning"],
         "swift" => &["ms-swift"],
         "unsloth" => &["unsloth"],
+        "verl" => &["verl[vllm]"],
         "torchtune" => &["torchtune", "torchao"],
         "torchtitan" => &["torchtitan"],
         _ => {

@@ -217,7 +217,7 @@ pub(super) fn peft(lora: &Lora) -> Document {
 pub(super) fn four_bits(scenario: &Scenario) -> Option<bool> {
     match scenario.training.quantization {
         // Refused before (`refuse::quantized`).
-        Quantization::None | Quantization::Int8 => None,
+        Quantization::None | Quantization::Int8 | Quantization::Hqq => None,
         Quantization::Nf4 => Some(false),
         Quantization::Nf4Double => Some(true),
     }
@@ -237,9 +237,26 @@ fn optim(optimizer: Optimizer) -> Result<&'static str, Problem> {
         Optimizer::PagedAdamW8bit => Ok("paged_adamw_8bit"),
         Optimizer::AdamW8bitAo => Ok("adamw_torch_8bit"),
         Optimizer::AdamW4bitAo => Ok("adamw_torch_4bit"),
+        Optimizer::AdEmaMix => Ok("ademamix"),
+        Optimizer::AdEmaMix8bit => Ok("ademamix_8bit"),
+        Optimizer::PagedAdEmaMix => Ok("paged_ademamix_32bit"),
+        Optimizer::PagedAdEmaMix8bit => Ok("paged_ademamix_8bit"),
+        Optimizer::LionBnb => Ok("lion_32bit"),
+        Optimizer::Lion8bit => Ok("lion_8bit"),
+        Optimizer::PagedLion => Ok("paged_lion_32bit"),
+        Optimizer::PagedLion8bit => Ok("paged_lion_8bit"),
+        Optimizer::RmsPropBnb => Ok("rmsprop_bnb_32bit"),
+        Optimizer::RmsProp8bit => Ok("rmsprop_bnb_8bit"),
+        Optimizer::ScheduleFree => Ok("schedule_free_adamw"),
+        Optimizer::ScheduleFreeRAdam => Ok("schedule_free_radam"),
+        Optimizer::ScheduleFreeSgd => Ok("schedule_free_sgd"),
+        Optimizer::StableAdamW => Ok("stable_adamw"),
+        Optimizer::GrokAdamW => Ok("grokadamw"),
+        Optimizer::Lomo => Ok("lomo"),
+        Optimizer::AdaLomo => Ok("adalomo"),
         other => {
-            let expected = "adamw, adamw-fused, sgd, adafactor-hf, adagrad, rmsprop, or AdamW of bitsandbytes or \
-                            torchao, for this target";
+            let expected = "adamw, adamw-fused, sgd, adafactor-hf, adagrad, rmsprop, lomo, a schedule-free one, or one of \
+                            bitsandbytes or torchao, for this target";
             Err(Problem::new("training.optimizer", other.id(), expected))
         }
     }

@@ -1,7 +1,7 @@
 //! A training program's command line: its flags are the keys of the configuration files that it also reads.
 
 use super::shell::{self, Command};
-use super::{Imported, systems, tools};
+use super::{Imported, systems, tools, verl};
 use crate::document::Document;
 use crate::scenario::Scenario;
 
@@ -9,6 +9,9 @@ use crate::scenario::Scenario;
 /// model is taken for a part of `run`.
 pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
     let commands = shell::commands(text);
+    if let Some(imported) = commands.iter().find_map(of_verl) {
+        return Some(imported);
+    }
     let mut calls = commands.iter().filter_map(Call::of);
     let call = calls.next()?;
     let more = calls.count();
@@ -31,6 +34,33 @@ pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
         ));
     }
     Some(imported)
+}
+
+/// What a command trains with verl, whose words are the keys of its configuration.
+fn of_verl(command: &Command) -> Option<Imported> {
+    let words = &command.words;
+    let at = words.iter().position(|word| {
+        word.starts_with("verl.trainer.")
+            || word.ends_with("_sft_trainer.py")
+            || word.contains("main_ppo")
+    })?;
+    let (before, said) = words.split_at(at + 1);
+    let mut document = verl::document(said);
+    if !verl::recognises(&document) {
+        return None;
+    }
+    // Which engine trains the policy is said by the name of its configuration.
+    if words.iter().any(|word| word.contains("megatron_trainer")) {
+        *document.at("actor_rollout_ref.actor.strategy".split('.')) = "megatron".into();
+    }
+    // `torchrun` says how many processes there are, where it starts them.
+    for (started, key) in [("nproc_per_node", "n_gpus_per_node"), ("nnodes", "nnodes")] {
+        let said = pairs(before).into_iter().find(|(name, _)| name == started);
+        if let Some((_, count @ Document::Int(_))) = said {
+            *document.at(["trainer", key].into_iter()) = count;
+        }
+    }
+    Some(verl::read(&document))
 }
 
 /// One command that trains.

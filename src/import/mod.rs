@@ -1,19 +1,23 @@
 //! Reading what others wrote. Nothing read is trusted: every problem is a value, and sizes are bounded.
 
+mod arithmetic;
 mod command;
 pub mod config;
 pub mod deepspeed;
 pub mod lightning;
 mod pattern;
+pub mod python;
 pub mod recorded;
 mod shell;
 pub mod snapshot;
 mod systems;
 mod take;
+pub mod timeline;
 pub mod tools;
 pub mod torchtitan;
 pub mod torchtune;
 pub mod unsloth;
+pub mod verl;
 
 use crate::document::Document;
 use crate::scenario::{Problem, Scenario, document};
@@ -161,7 +165,9 @@ pub fn linked(text: &str) -> Option<Imported> {
 
 /// What a shell script trains, where it calls a program whose flags are known.
 pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
-    systems::script(text).or_else(|| command::script(text, run))
+    systems::script(text)
+        .or_else(|| python::script(text, run))
+        .or_else(|| command::script(text, run))
 }
 
 /// The scenario of a document, whichever program wrote it. A file that names no model is taken for a part of `run`.
@@ -178,6 +184,9 @@ pub fn read(read: &Document, run: &Scenario) -> Imported {
 
 /// The same where a program is known that writes such documents.
 pub fn known(read: &Document, run: &Scenario) -> Option<Imported> {
+    if let Some(code) = python::notebook(read) {
+        return python::script(&code, run);
+    }
     let (_, take) = READERS.iter().find(|(recognises, _)| recognises(read))?;
     Some(match take {
         Says::Run(take) => take(read),
@@ -204,6 +213,7 @@ const READERS: &[Reader] = &[
     (config::timm::recognises, Says::Run(config::timm::read)),
     (torchtune::recognises, Says::Run(torchtune::read)),
     (torchtitan::recognises, Says::Run(torchtitan::read)),
+    (verl::recognises, Says::Run(verl::read)),
     (lightning::recognises, Says::Part(lightning::read)),
     (deepspeed::recognises, Says::Part(deepspeed::read)),
     (unsloth::recognises, Says::Run(unsloth::read)),

@@ -1,5 +1,6 @@
 //! A shell script as far as it can be read without running it: commands, quotes, and variables with a plain value.
 
+use super::arithmetic;
 use crate::order::Map;
 
 /// A command and the variables that it is started with.
@@ -11,6 +12,9 @@ pub struct Command {
 
 /// The longest value of a variable that is put in.
 const LONGEST: usize = 4096;
+
+/// Stands between the words of a list.
+const BETWEEN: char = '\u{1f}';
 
 /// The commands in their order. What only running would tell, such as `$(nproc)`, is left out.
 pub fn commands(text: &str) -> Vec<Command> {
@@ -40,6 +44,10 @@ impl Reader<'_> {
         let mut word: Option<String> = None;
         while let Some(next) = self.rest.next() {
             match next {
+                '(' if word.as_deref().is_some_and(|word| word.ends_with('=')) => {
+                    let list = self.list();
+                    words.push(word.take().unwrap_or_default().replace('=', "[@]=") + &list);
+                }
                 '\n' | ';' | '&' | '|' | '(' | ')' => break,
                 '#' if word.is_none() => {
                     while self.rest.next().is_some_and(|letter| letter != '\n') {}
@@ -64,7 +72,44 @@ impl Reader<'_> {
             }
         }
         words.extend(word);
+        // A list that is put in is as many words.
+        let apart = words.iter().any(|word| word.contains(BETWEEN));
+        if apart && !words.iter().any(|word| word.contains("[@]=")) {
+            let parts = words.iter().flat_map(|word| word.split(BETWEEN));
+            words = parts.map(String::from).collect();
+        }
         Some(words)
+    }
+
+    /// The words of a list up to its closing bracket, over all its lines.
+    fn list(&mut self) -> String {
+        let mut words: Vec<String> = Vec::new();
+        let mut word: Option<String> = None;
+        while let Some(next) = self.rest.next() {
+            match next {
+                ')' => break,
+                '#' if word.is_none() => {
+                    while self.rest.next().is_some_and(|letter| letter != '\n') {}
+                }
+                ' ' | '\t' | '\r' | '\n' => words.extend(word.take()),
+                '\\' => match self.rest.next() {
+                    Some('\n' | '\r') | None => words.extend(word.take()),
+                    Some(plain) => word.get_or_insert_default().push(plain),
+                },
+                '\'' => {
+                    let word = word.get_or_insert_default();
+                    word.extend(self.rest.by_ref().take_while(|letter| *letter != '\''));
+                }
+                '"' => self.quoted(word.get_or_insert_default()),
+                '$' => {
+                    let value = self.variable();
+                    word.get_or_insert_default().push_str(&value);
+                }
+                plain => word.get_or_insert_default().push(plain),
+            }
+        }
+        words.extend(word);
+        words.join(&BETWEEN.to_string())
     }
 
     /// What stands between double quotes.
@@ -94,8 +139,12 @@ impl Reader<'_> {
             }
             Some('(') => {
                 self.rest.next();
-                self.until('(', ')');
-                String::new()
+                let inside = self.until('(', ')');
+                let sum = inside
+                    .strip_prefix('(')
+                    .and_then(|sum| sum.strip_suffix(')'));
+                let number = sum.and_then(|sum| arithmetic::value(sum, &self.known));
+                number.map_or_else(String::new, |number| number.to_string())
             }
             Some(letter) if !letter.is_ascii_alphabetic() && *letter != '_' => {
                 self.rest.next();
@@ -163,9 +212,10 @@ impl Reader<'_> {
 
 fn assignment(word: &str) -> Option<(&str, &str)> {
     let (name, value) = word.split_once('=')?;
+    let list = name.strip_suffix("[@]").unwrap_or(name);
     let plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
     let named = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
-    (named && name.chars().all(plain)).then_some((name, value))
+    (named && list.chars().all(plain)).then_some((name, value))
 }
 
 #[cfg(test)]
@@ -192,6 +242,10 @@ mod tests {
         );
         check("a; b && c | d", &[&["a"], &["b"], &["c"], &["d"]]);
         check("a \"open", &[&["a", "open"]]);
+        check(
+            "L=(\n  b=1 # one\n  \"c d\"\n)\na \"${L[@]}\" e",
+            &[&["a", "b=1", "c d", "e"]],
+        );
         check("", &[]);
         let found = commands("export A=1\nB=2 c");
         let expected = [("A", "1"), ("B", "2")].map(|(name, value)| (name.into(), value.into()));

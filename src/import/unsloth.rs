@@ -2,6 +2,7 @@
 
 use super::Imported;
 use super::take::Take;
+use super::tools;
 use crate::catalog;
 use crate::document::Document;
 
@@ -17,6 +18,10 @@ pub fn recognises(document: &Document) -> bool {
 /// The default scenario with what the file says, and what the program always does.
 pub fn read(document: &Document) -> Imported {
     let mut take = Take::new(document);
+    // What it does to adapters is its default; whole models are trained without.
+    if take.text("training.training_type") != Some("full") {
+        take.trainer("unsloth");
+    }
     if let Some(name) = take.text("model") {
         let found = catalog::model_named(name).map(|entry| entry.id);
         take.model("model", name, found);
@@ -29,6 +34,11 @@ pub fn read(document: &Document) -> Imported {
         ("training.clip", "on"),
     ] {
         take.set(field, value);
+    }
+    match take.text("training.optim").map(tools::optimizer) {
+        Some(Some(known)) => take.set("training.optimizer", known),
+        Some(None) => take.leave("training.optim"),
+        None => {}
     }
     take.copy("training.batch_size", "data.micro_batch");
     take.copy(
@@ -58,9 +68,11 @@ pub fn read(document: &Document) -> Imported {
     take.copy("lora.lora_dropout", "training.lora.dropout");
     take.copy("lora.target_modules", "training.lora.targets");
     // It is on unless the file says otherwise.
-    if take.switch("training.load_in_4bit") != Some(false) {
-        take.set("training.quantization", "nf4-double");
-    }
+    let four = take.switch("training.load_in_4bit") != Some(false);
+    take.set(
+        "training.quantization",
+        if four { "nf4-double" } else { "none" },
+    );
     take.finish(WITHOUT_EFFECT)
 }
 

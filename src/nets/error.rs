@@ -34,6 +34,8 @@ pub enum ModelError {
     /// No recording of the model holds for this precision, or for this batch and length.
     NotRecorded {
         sizes: (u64, u64),
+        /// What the length is called.
+        length: &'static str,
         recorded: Vec<(u64, u64)>,
     },
     /// A recorded model runs as it was recorded: this setting would change its forward pass.
@@ -73,10 +75,14 @@ impl fmt::Display for ModelError {
                 f,
                 "data.sequence is {sequence}; expected at most {most} with {layers} recurrent layers"
             ),
-            Self::NotRecorded { sizes, recorded } => {
+            Self::NotRecorded {
+                sizes,
+                length,
+                recorded,
+            } => {
                 write!(
                     f,
-                    "no recording holds for this precision at data.micro_batch {} and data.sequence {}; the model was recorded at",
+                    "no recording holds for this precision at data.micro_batch {} and {length} {}; the model was recorded at",
                     sizes.0, sizes.1
                 )?;
                 for (at, (batch, length)) in recorded.iter().enumerate() {

@@ -32,8 +32,10 @@ mod mmdit;
 mod model;
 mod modernbert;
 mod modules;
+mod mpnet;
 mod multi_head;
 mod net;
+mod qat;
 mod recurrent;
 mod registry;
 mod sam;
@@ -48,6 +50,7 @@ mod torchtitan;
 mod unet;
 mod vision;
 mod vit;
+mod vit_mae;
 
 #[cfg(test)]
 mod recorded;

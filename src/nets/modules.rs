@@ -19,13 +19,23 @@ impl Cx {
                 let y = cx.linear_8bit(x, out, bias);
                 return adapted(cx, name, x, y);
             }
+            if cx.quantised(name) && cx.env.training.quantization == Quantization::Hqq {
+                let y = cx.linear_hqq(x, out, bias);
+                return adapted(cx, name, x, y);
+            }
             if cx.quantised(name) {
                 let y = cx.linear_4bit(x, out, bias, cx.compute_type());
                 return adapted(cx, name, x, y.cloned());
             }
             let weight = cx.param("weight", [out, x.size(-1)]);
             let bias = bias.then(|| cx.param("bias", [out]).tensor());
-            let y = x.linear(&weight.tensor(), bias.as_ref());
+            let y = if cx.env.training.qat && name != "lm_head" {
+                cx.fake_quantised_linear(x, &weight.tensor(), bias.as_ref())
+            } else if cx.env.training.fp8 && cx.tape.compiles() && name != "lm_head" {
+                x.linear_float8(&weight.tensor(), bias.as_ref())
+            } else {
+                x.linear(&weight.tensor(), bias.as_ref())
+            };
             adapted(cx, name, x, y)
         })
     }
@@ -91,6 +101,23 @@ impl Cx {
             Some(bias) => y.add(&bias),
             None => y,
         }
+    }
+
+    /// `HQQLinear`: half a byte for each weight, and a scale and a zero for each 64 of them in the type it computes in.
+    fn linear_hqq(&self, x: &Tensor, out: u64, bias: bool) -> Tensor {
+        const GROUP: u64 = 64;
+        let count = out.saturating_mul(x.size(-1));
+        let compute = self.compute_type();
+        let weight = self.packed("W_q", count, count.div_ceil(2));
+        self.buffer("scale", [count.div_ceil(GROUP)], compute);
+        self.buffer("zero", [count.div_ceil(GROUP)], compute);
+        let bias = bias.then(|| self.param("bias", [out]).tensor());
+        let y = x.to(compute).then(|x| x.linear_hqq(&weight, out));
+        let y = match bias {
+            Some(bias) => y.add(&bias),
+            None => y,
+        };
+        y.to(x.dtype())
     }
 
     /// `Linear4bit` of bitsandbytes: half a byte for each weight and a scale for each 64, which are bytes with scales of

@@ -3,8 +3,8 @@
 use super::net::Build;
 use super::{
     ModelError, Net, Sizes, albert, bert, clip, deberta, decoder, distilbert, dit, equivariant,
-    esm, gnn, gpt2, litgpt, mamba, megatron, mmdit, modernbert, recurrent, sam, seq2seq, siglip,
-    swin, systems, t5, torchtitan, unet, vision, vit,
+    esm, gnn, gpt2, litgpt, mamba, megatron, mmdit, modernbert, mpnet, recurrent, sam, seq2seq,
+    siglip, swin, systems, t5, torchtitan, unet, vision, vit, vit_mae,
 };
 
 /// The architectures with a forward function, by the name the catalogue uses.
@@ -15,13 +15,18 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("clip", clip::build),
     ("clip_text", clip::text_alone),
     ("deberta", deberta::build),
+    ("deit", vit::deit),
+    ("dinov2_hf", vit::dinov2),
     ("distilbert", distilbert::build),
     ("electra", bert::electra),
     ("esm", esm::build),
     ("gpt2", gpt2::build),
     ("mamba", mamba::build),
+    ("marian", seq2seq::marian),
+    ("mbart", seq2seq::mbart),
     ("megatron_gpt", megatron::build),
     ("modernbert", modernbert::build),
+    ("mpnet", mpnet::build),
     ("litgpt", litgpt::build),
     ("roberta", bert::roberta),
     ("siglip", siglip::build),
@@ -29,6 +34,7 @@ const ARCHITECTURES: &[(&str, Build)] = &[
     ("t5", t5::build),
     ("torchtitan_llama3", torchtitan::build),
     ("vit", vit::build),
+    ("vit_mae", vit_mae::build),
     ("whisper", seq2seq::whisper),
 ];
 

@@ -1,4 +1,5 @@
-//! Whisper and BART: an encoder, and a decoder that attends to it (transformers/models/{whisper,bart}/modeling_*.py).
+//! Whisper, BART, mBART and Marian: an encoder, and a decoder that attends to it
+//! (transformers/models/{whisper,bart,mbart,marian}/modeling_*.py).
 
 use super::attention::{Eager, attend};
 use super::inputs::{additive, allowed, causal_mask};
@@ -10,8 +11,7 @@ use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 struct Seq2Seq {
-    /// Whisper: audio in, norms before each sublayer; else BART: tokens in, norms after.
-    whisper: bool,
+    model: Model,
     layers: u64,
     decoder_layers: u64,
     hidden: u64,
@@ -23,18 +23,37 @@ struct Seq2Seq {
     positions: u64,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Model {
+    /// Audio in.
+    Whisper,
+    Bart,
+    /// Norms before each sublayer and at the end, like Whisper.
+    MBart,
+    /// Fixed positions, and no norm of the embeddings.
+    Marian,
+}
+
 pub fn whisper(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    build(sizes, true)
+    build(sizes, Model::Whisper)
 }
 
 pub fn bart(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
-    build(sizes, false)
+    build(sizes, Model::Bart)
 }
 
-fn build(sizes: &Sizes, whisper: bool) -> Result<Box<dyn Net>, ModelError> {
+pub fn mbart(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build(sizes, Model::MBart)
+}
+
+pub fn marian(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build(sizes, Model::Marian)
+}
+
+fn build(sizes: &Sizes, model: Model) -> Result<Box<dyn Net>, ModelError> {
     let (layers, hidden) = (sizes.need("layers")?, sizes.need("hidden")?);
     Ok(Box::new(Seq2Seq {
-        whisper,
+        model,
         layers,
         decoder_layers: sizes.or("decoder_layers", layers),
         hidden,
@@ -51,7 +70,7 @@ impl Net for Seq2Seq {
     /// Whisper's sequence is the transcript; BART's targets have a quarter of its length.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let n = data.micro_batch;
-        if self.whisper {
+        if self.whisper() {
             let features = [n, self.mel, 2 * self.frames];
             let labels = [n, data.sequence];
             return vec![
@@ -77,7 +96,7 @@ impl Net for Seq2Seq {
         });
         let embedding = cx.module("model", |cx| self.embed_tokens(cx));
         let mut logits = cx.tied_linear("lm_head", &decoded, &embedding);
-        if !self.whisper {
+        if !self.whisper() {
             let bias = cx.buffer("final_logits_bias", [1, self.vocab], cx.env.weights);
             logits = logits.add(&bias);
         }
@@ -90,9 +109,18 @@ impl Net for Seq2Seq {
 }
 
 impl Seq2Seq {
+    fn whisper(&self) -> bool {
+        self.model == Model::Whisper
+    }
+
+    /// Norms stand before sublayers, and one more at the end.
+    fn norms_first(&self) -> bool {
+        matches!(self.model, Model::Whisper | Model::MBart)
+    }
+
     /// The weight of the token embeddings, to which the head is tied.
     fn embed_tokens(&self, cx: &Cx) -> Tensor {
-        let path: &[&str] = if self.whisper {
+        let path: &[&str] = if self.whisper() {
             &["decoder", "embed_tokens"]
         } else {
             &["shared"]
@@ -102,13 +130,13 @@ impl Seq2Seq {
 
     /// `nn.functional.dropout` at the model's rate; Whisper is configured without.
     fn dropout(&self, cx: &Cx, x: &Tensor) -> Tensor {
-        cx.dropout(x, if self.whisper { 0.0 } else { 0.1 })
+        cx.dropout(x, if self.whisper() { 0.0 } else { 0.1 })
     }
 
     /// `WhisperEncoder.forward`, `BartEncoder.forward`.
     fn encode(&self, cx: &Cx, input: &Tensor, embedding: &Tensor) -> Tensor {
         // The function's own names live to its end.
-        let (embedded, _names) = if self.whisper {
+        let (embedded, _names) = if self.whisper() {
             self.audio_embeddings(cx, input)
         } else {
             self.token_embeddings(cx, input, embedding)
@@ -122,9 +150,9 @@ impl Seq2Seq {
         self.final_norm(cx, last)
     }
 
-    /// Whisper's encoder and decoder end in a norm.
+    /// Encoder and decoder end in a norm where norms come first.
     fn final_norm(&self, cx: &Cx, last: Tensor) -> Tensor {
-        if self.whisper {
+        if self.norms_first() {
             cx.layer_norm("layer_norm", &last)
         } else {
             last
@@ -134,14 +162,28 @@ impl Seq2Seq {
     /// The sum of BART's embeddings, and the summands.
     fn token_embeddings(&self, cx: &Cx, ids: &Tensor, embedding: &Tensor) -> (Tensor, [Tensor; 2]) {
         let words = cx.asks_for_gradient(embedding.embedding(ids).then(Tensor::scale));
-        let positions = {
-            let _index = ids.constant("arange", &[ids.size(1)], DType::I64);
+        let index = ids.constant("arange", &[ids.size(1)], DType::I64);
+        let positions = if self.model == Model::Marian {
+            self.fixed_positions(cx, &index)
+        } else {
             let moved = ids.constant("add", ids.shape(), DType::I64);
             cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
         };
+        drop(index);
         let mut sum = words.add(&positions);
-        sum = cx.layer_norm("layernorm_embedding", &sum);
+        if self.model != Model::Marian {
+            sum = cx.layer_norm("layernorm_embedding", &sum);
+        }
         (sum, [words, positions])
+    }
+
+    /// `MarianSinusoidalPositionalEmbedding`: rows of a table that is not trained.
+    fn fixed_positions(&self, cx: &Cx, index: &Tensor) -> Tensor {
+        cx.module("embed_positions", |cx| {
+            let shape = [self.positions, self.hidden];
+            let weight = cx.param_as("weight", shape, cx.env.weights, |_| false);
+            weight.tensor().embedding(index)
+        })
     }
 
     /// Two convolutions over the spectrogram, the second with stride two, and fixed positions.
@@ -167,26 +209,28 @@ impl Seq2Seq {
     /// `WhisperDecoder.forward`, `BartDecoder.forward`.
     fn decode(&self, cx: &Cx, ids: &Tensor, encoded: &Tensor, embedding: &Tensor) -> Tensor {
         let (b, s) = (ids.size(0), ids.size(1));
-        let words = if self.whisper {
+        let words = if self.whisper() {
             cx.asks_with_adapters(embedding.embedding(ids))
         } else {
             cx.asks_for_gradient(embedding.embedding(ids).then(Tensor::scale))
         };
         let mut index = ids.constant("arange", &[s], DType::I64).then(Tensor::shift);
-        if self.whisper {
+        if self.whisper() {
             index = index.constant("repeat", &[b, s], DType::I64);
         }
-        let positions = if self.whisper {
+        let positions = if self.whisper() {
             cx.module("embed_positions", |cx| {
                 let weight = cx.param("weight", [self.positions, self.hidden]).tensor();
                 weight.rows(&index).view(&[b, s, self.hidden])
             })
+        } else if self.model == Model::Marian {
+            self.fixed_positions(cx, &index)
         } else {
             let moved = index.unsqueeze(0).shift();
             cx.embedding("embed_positions", &moved, self.positions + 2, self.hidden)
         };
         let mut hidden = words.add(&positions);
-        if !self.whisper {
+        if matches!(self.model, Model::Bart | Model::MBart) {
             hidden = cx.layer_norm("layernorm_embedding", &hidden);
         }
         hidden = self.dropout(cx, &hidden);
@@ -205,7 +249,7 @@ impl Seq2Seq {
 
     fn decoder_mask(&self, cx: &Cx, ids: &Tensor, dtype: DType) -> AttentionMask {
         match cx.env.training.attention {
-            _ if self.whisper => causal_mask(cx, ids, None, dtype),
+            _ if self.whisper() => causal_mask(cx, ids, None, dtype),
             Attention::Sdpa | Attention::Flash2 => AttentionMask::Causal,
             Attention::Eager => {
                 let allowed = allowed(ids, None, false);
@@ -233,12 +277,18 @@ impl Seq2Seq {
             });
         }
         self.sublayer(cx, &hidden, "final_layer_norm", |mut x| {
-            x = cx.linear("fc1", &x, self.ffn, true).then(Tensor::gelu);
+            x = {
+                let inner = cx.linear("fc1", &x, self.ffn, true);
+                match self.model {
+                    Model::Marian => inner.silu(),
+                    Model::Whisper | Model::Bart | Model::MBart => inner.gelu(),
+                }
+            };
             (cx.linear("fc2", &x, self.hidden, true), None)
         })
     }
 
-    /// Attention or feed-forward with its residual and its norm: Whisper's before it, BART's after.
+    /// Attention or feed-forward with its residual and its norm, before it or after.
     fn sublayer(
         &self,
         cx: &Cx,
@@ -246,8 +296,9 @@ impl Seq2Seq {
         norm: &'static str,
         body: impl FnOnce(Tensor) -> (Tensor, Option<Tensor>),
     ) -> Tensor {
-        if self.whisper {
-            let (hidden, _weights) = body(cx.layer_norm(norm, input));
+        if self.norms_first() {
+            let (mut hidden, _weights) = body(cx.layer_norm(norm, input));
+            hidden = self.dropout(cx, &hidden);
             return input.add(&hidden);
         }
         let (mut hidden, _weights) = body(input.clone());
@@ -269,7 +320,7 @@ impl Seq2Seq {
             y.view(&[b, rows, self.heads, d]).transpose(1, 2)
         };
         let keys = encoded.unwrap_or(x);
-        let (q, k, v) = if self.whisper {
+        let (q, k, v) = if self.whisper() {
             let q = {
                 let scaled = cx
                     .linear("q_proj", x, self.hidden, true)

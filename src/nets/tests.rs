@@ -215,3 +215,58 @@ fn tokens_are_told_from_those_that_replaced_them() {
     };
     check(&case("electra", &small, (4, 256), &eager), 67_634_176);
 }
+
+/// Over two steps, to the byte, where segments are expandable: their sizes are not rounded up.
+#[test]
+fn further_models_of_transformers_and_timm() {
+    let plain = training(Precision::Bf16, Optimizer::Sgd);
+    let wide = training(Precision::Fp32, Optimizer::Sgd);
+    let mixed = training(Precision::AmpBf16, Optimizer::AdamW);
+    let checkpointed = Training {
+        checkpointing: Checkpointing::Layers,
+        ..mixed.clone()
+    };
+    let check_all = |name: &str,
+                     sizes: &[(&str, u64)],
+                     batch: u64,
+                     sequence: u64,
+                     cases: &[(u64, &Training, u64)]| {
+        for (layers, training, expected) in cases {
+            let case = Case::new(name, sizes).with(&[("layers", *layers)]);
+            check(&case.batch(batch, sequence).trained(training), *expected);
+        }
+    };
+    let base = [("hidden", 768), ("heads", 12), ("ffn", 3072)];
+    let large = [
+        ("hidden", 1024),
+        ("heads", 16),
+        ("ffn", 2730),
+        ("img", 448),
+        ("patch", 14),
+    ];
+    let beit = [(3, &plain, 136_656_896), (5, &checkpointed, 740_979_200)];
+    check_all("beit", &base, 4, 0, &beit);
+    let eva = [(3, &plain, 405_788_672), (5, &checkpointed, 1_318_990_848)];
+    check_all("eva", &large, 2, 0, &eva);
+    let mae = [(3, &wide, 248_468_480), (3, &checkpointed, 582_427_648)];
+    let two = [&base[..], &[("d_layers", 2)]].concat();
+    check_all("vit_mae", &two, 4, 0, &mae);
+    check_all("deit", &base, 4, 0, &[(3, &wide, 243_687_936)]);
+    let dinov2 = [(3, &plain, 168_121_344), (5, &checkpointed, 755_133_952)];
+    let fine = [&base[..], &[("patch", 14)]].concat();
+    check_all("dinov2_hf", &fine, 4, 0, &dinov2);
+    let mpnet = [(3, &plain, 289_276_416), (3, &mixed, 670_134_784)];
+    let words = [&base[..], &[("vocab", 8000)]].concat();
+    check_all("mpnet", &words, 4, 256, &mpnet);
+    let pair = [
+        ("hidden", 512),
+        ("heads", 8),
+        ("ffn", 2048),
+        ("vocab", 8000),
+        ("ctx", 512),
+    ];
+    let marian = [(2, &wide, 232_088_064), (3, &checkpointed, 525_444_608)];
+    check_all("marian", &pair, 4, 256, &marian);
+    let mbart = [(2, &plain, 120_075_264), (3, &checkpointed, 533_956_096)];
+    check_all("mbart", &pair, 4, 256, &mbart);
+}

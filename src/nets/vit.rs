@@ -1,4 +1,4 @@
-//! ViT of transformers (transformers/models/vit/modeling_vit.py).
+//! ViT of transformers and its relatives DeiT and DINOv2 (transformers/models/{vit,deit,dinov2}/modeling_*.py).
 
 use super::attention::{Eager, attend, heads};
 use super::{Cx, ModelError, Net, Output, Sizes};
@@ -8,27 +8,61 @@ use crate::tape::{DType, Tensor};
 
 #[derive(Clone, Copy, Debug)]
 struct Vit {
+    model: Model,
     layers: u64,
-    hidden: u64,
-    heads: u64,
-    ffn: u64,
+    layer: Layer,
     image: u64,
     patch: u64,
     classes: u64,
-    dropout: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Model {
+    Vit,
+    /// With a token for distillation.
+    Deit,
+    /// With a scale after each sublayer; the head reads the mean of the patches too.
+    Dinov2,
+}
+
+/// One layer, which other models built on ViT have too.
+#[derive(Clone, Copy, Debug)]
+pub struct Layer {
+    pub hidden: u64,
+    pub heads: u64,
+    pub ffn: u64,
+    pub dropout: f64,
+    /// What sublayers return is multiplied by a learned vector (DINOv2).
+    pub scaled: bool,
 }
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build_as(sizes, Model::Vit)
+}
+
+pub fn deit(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build_as(sizes, Model::Deit)
+}
+
+pub fn dinov2(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
+    build_as(sizes, Model::Dinov2)
+}
+
+fn build_as(sizes: &Sizes, model: Model) -> Result<Box<dyn Net>, ModelError> {
     let hidden = sizes.need("hidden")?;
     Ok(Box::new(Vit {
+        model,
         layers: sizes.need("layers")?,
-        hidden,
-        heads: sizes.need("heads")?.max(1),
-        ffn: sizes.or("ffn", 4 * hidden),
+        layer: Layer {
+            hidden,
+            heads: sizes.need("heads")?.max(1),
+            ffn: sizes.or("ffn", 4 * hidden),
+            dropout: if sizes.is_set("drop") { 0.1 } else { 0.0 },
+            scaled: model == Model::Dinov2,
+        },
         image: sizes.or("img", 224),
         patch: sizes.or("patch", 16).max(1),
         classes: sizes.or("classes", 1000),
-        dropout: if sizes.is_set("drop") { 0.1 } else { 0.0 },
     }))
 }
 
@@ -57,8 +91,21 @@ impl Net for Vit {
         let [image, labels] = batch else {
             return Output::empty(cx);
         };
-        let sequence = cx.module("vit", |cx| self.model(cx, image));
-        let logits = cx.linear("classifier", &sequence.select(1), self.classes, true);
+        let name = match self.model {
+            Model::Vit => "vit",
+            Model::Deit => "deit",
+            Model::Dinov2 => "dinov2",
+        };
+        let sequence = cx.module(name, |cx| self.model(cx, image));
+        let first = sequence.select(1);
+        let read = if self.model == Model::Dinov2 {
+            let rest = sequence.narrow(1, sequence.size(1).saturating_sub(1));
+            let mean = rest.mean(&[1]).squeeze(1);
+            Tensor::cat(&first, &[&mean], 1)
+        } else {
+            first
+        };
+        let logits = cx.linear("classifier", &read, self.classes, true);
         let loss = cx.module("loss", |_| logits.cross_entropy(labels));
         Output {
             loss,
@@ -70,57 +117,95 @@ impl Net for Vit {
 impl Vit {
     fn model(&self, cx: &Cx, image: &Tensor) -> Tensor {
         let embedded = cx.module("embeddings", |cx| self.embeddings(cx, image));
-        let this = *self;
-        let last = cx.stack(
-            "layers",
-            self.layers,
-            embedded.clone(),
-            move |cx, hidden, _| this.layer(cx, hidden),
-        );
+        let layer = self.layer;
+        let stack = |cx: &Cx, name: &'static str| {
+            cx.stack(name, self.layers, embedded.clone(), move |cx, hidden, _| {
+                layer.run(cx, hidden)
+            })
+        };
+        let last = match self.model {
+            Model::Vit | Model::Deit => stack(cx, "layers"),
+            Model::Dinov2 => cx.module("encoder", |cx| stack(cx, "layer")),
+        };
         cx.layer_norm("layernorm", &last)
     }
 
     fn embeddings(&self, cx: &Cx, image: &Tensor) -> Tensor {
         let side = self.image / self.patch;
-        let token = cx.param("cls_token", [1, 1, self.hidden]);
+        let hidden = self.layer.hidden;
+        let token = cx.param("cls_token", [1, 1, hidden]);
+        if self.model == Model::Dinov2 {
+            // Only its pre-training reads it.
+            cx.param("mask_token", [1, hidden]);
+        }
         let start = cx.tape.construction_point();
-        let positions = cx.param("position_embeddings", [1, side * side + 1, self.hidden]);
+        let distilled = self.model == Model::Deit;
+        let tokens = if distilled { 2 } else { 1 };
+        let positions = cx.param("position_embeddings", [1, side * side + tokens, hidden]);
+        let distillation = distilled.then(|| cx.param("distillation_token", [1, 1, hidden]));
         let made = cx.tape.construction_point();
         let mut embedded = cx.module("patch_embeddings", |cx| {
-            patches(cx, "projection", image, self.hidden, self.patch)
+            patches(cx, "projection", image, hidden, self.patch)
         });
         // The constructor makes the position embeddings last; a module's own parameters are listed first.
         cx.tape.allocate_before(start, made);
-        let tokens = token.tensor().expand(&[image.size(0), 1, self.hidden]);
-        embedded = Tensor::cat(&tokens, &[&embedded], 1);
+        let wide = |token: &Tensor| token.expand(&[image.size(0), 1, hidden]);
+        let tokens = wide(&token.tensor());
+        embedded = match distillation.map(|token| wide(&token.tensor())) {
+            Some(other) => Tensor::cat(&tokens, &[&other, &embedded], 1),
+            None => Tensor::cat(&tokens, &[&embedded], 1),
+        };
         embedded = embedded.add(&positions.tensor());
-        cx.dropout(&embedded, self.dropout)
+        cx.dropout(&embedded, self.layer.dropout)
     }
+}
 
-    fn layer(&self, cx: &Cx, input: &Tensor) -> Tensor {
+impl Layer {
+    /// `ViTLayer.forward`.
+    pub fn run(self, cx: &Cx, input: &Tensor) -> Tensor {
+        let [before, after] = if self.scaled {
+            ["norm1", "norm2"]
+        } else {
+            ["layernorm_before", "layernorm_after"]
+        };
         let start = cx.tape.construction_point();
-        let mut hidden = cx.layer_norm("layernorm_before", input);
+        let mut hidden = cx.layer_norm(before, input);
         let normed = cx.tape.construction_point();
         let (attended, _weights) = cx.module("attention", |cx| self.attention(cx, &hidden));
-        cx.tape.construct_here(start, normed);
+        if !self.scaled {
+            cx.tape.construct_here(start, normed);
+        }
         hidden = attended;
-        hidden = cx.dropout(&hidden, self.dropout);
+        hidden = self.finished(cx, "layer_scale1", &hidden);
         hidden = hidden.add(input);
         let residual = hidden.clone();
-        hidden = cx.layer_norm("layernorm_after", &hidden);
+        hidden = cx.layer_norm(after, &hidden);
         hidden = cx.module("mlp", |cx| {
             let mut x = cx.linear("fc1", &hidden, self.ffn, true);
             x = x.gelu();
             cx.linear("fc2", &x, self.hidden, true)
         });
-        hidden = cx.dropout(&hidden, self.dropout);
+        hidden = self.finished(cx, "layer_scale2", &hidden);
         hidden.add(&residual)
     }
 
-    fn attention(&self, cx: &Cx, x: &Tensor) -> (Tensor, Option<Tensor>) {
+    /// What a sublayer has returned, with its dropout or its scale.
+    fn finished(self, cx: &Cx, name: &'static str, x: &Tensor) -> Tensor {
+        if self.scaled {
+            cx.module(name, |cx| {
+                x.mul(&cx.param("lambda1", [self.hidden]).tensor())
+            })
+        } else {
+            cx.dropout(x, self.dropout)
+        }
+    }
+
+    fn attention(self, cx: &Cx, x: &Tensor) -> (Tensor, Option<Tensor>) {
         let [q, k, v] = ["q_proj", "k_proj", "v_proj"]
             .map(|name| heads(&cx.linear(name, x, self.hidden, true), self.heads));
-        let eager = Eager { in_fp32: true };
+        let eager = Eager {
+            in_fp32: !self.scaled,
+        };
         let (mut out, weights) =
             attend(cx, [&q, &k, &v], &AttentionMask::None, self.dropout, eager);
         out = out.reshape(&[x.size(0), x.size(1), self.hidden]);

@@ -1,5 +1,6 @@
 //! Megatron-Core's `DistributedDataParallel` and its optimizers (megatron/core/distributed, megatron/core/optimizer).
 
+use crate::units::RoundUp;
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -185,14 +186,14 @@ impl State {
         let (mut end, mut start) = (0_u64, 0_u64);
         for (numel, copies) in sizes {
             for _ in 0..copies {
-                end = end.next_multiple_of(PARAM).saturating_add(numel);
+                end = end.round_up(PARAM).saturating_add(numel);
                 if end - start >= limit {
-                    end = end.next_multiple_of(divisor);
+                    end = end.round_up(divisor);
                     start = end;
                 }
             }
         }
-        end.next_multiple_of(divisor)
+        end.round_up(divisor)
     }
 }
 

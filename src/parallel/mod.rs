@@ -3,6 +3,7 @@
 mod fsdp1;
 mod fsdp2;
 mod megatron;
+mod pinned;
 pub mod schedule;
 mod wrapper;
 mod zero;

@@ -85,6 +85,11 @@ pub trait Wrapper: fmt::Debug {
         false
     }
 
+    /// Bytes of the host's memory that this rank keeps for it in pages that stay in place.
+    fn pinned(&self) -> u64 {
+        0
+    }
+
     /// The optimizer is about to step, and has stepped.
     fn before_step(&self) {}
     fn after_step(&self) {}

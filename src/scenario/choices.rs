@@ -92,6 +92,24 @@ choice! {
         AdEmaMix8bit = "ademamix-8bit", "AdEMAMix 8-bit (bitsandbytes)";
         Lion8bit = "lion-8bit", "Lion 8-bit (bitsandbytes)";
         AdamWBnb = "adamw-bnb", "AdamW 32-bit (bitsandbytes)";
+        PagedAdEmaMix = "ademamix-paged", "Paged AdEMAMix (bitsandbytes)";
+        PagedAdEmaMix8bit = "ademamix-paged-8bit", "Paged AdEMAMix 8-bit (bitsandbytes)";
+        LionBnb = "lion-bnb", "Lion 32-bit (bitsandbytes)";
+        PagedLion = "lion-paged", "Paged Lion (bitsandbytes)";
+        PagedLion8bit = "lion-paged-8bit", "Paged Lion 8-bit (bitsandbytes)";
+        RmsPropBnb = "rmsprop-bnb", "RMSprop 32-bit (bitsandbytes)";
+        RmsProp8bit = "rmsprop-8bit", "RMSprop 8-bit (bitsandbytes)";
+        ScheduleFreeRAdam = "schedule-free-radam", "Schedule-free RAdam";
+        ScheduleFreeSgd = "schedule-free-sgd", "Schedule-free SGD";
+        /// By Triton's kernels, which it takes where it can.
+        StableAdamW = "stable-adamw", "StableAdamW (torch-optimi)";
+        /// States on the host, each on the device for its parameter's turn.
+        GrokAdamW = "grokadamw", "GrokAdamW";
+        /// Each gradient is used up in backward.
+        Lomo = "lomo", "LOMO";
+        AdaLomo = "adalomo", "AdaLOMO";
+        Soap = "soap", "SOAP (pytorch-optimizer)";
+        Shampoo = "shampoo", "Shampoo (pytorch-optimizer)";
     }
 }
 
@@ -167,6 +185,16 @@ choice! {
 }
 
 choice! {
+    /// The `mode` of `torch.compile`.
+    CompileMode {
+        #[default]
+        Default = "default", "default";
+        /// CUDA graphs, whose memory is a pool of their own.
+        ReduceOverhead = "reduce-overhead", "reduce-overhead (CUDA graphs)";
+    }
+}
+
+choice! {
     /// How frozen weights of linear layers are stored.
     Quantization {
         #[default]
@@ -177,6 +205,8 @@ choice! {
         Nf4Double = "nf4-double", "NF4, double quantisation";
         /// Eight bits and a scale for each output (LLM.int8 of bitsandbytes).
         Int8 = "int8", "int8 (LLM.int8)";
+        /// Four bits, a scale and a zero for each 64 weights (HQQ); each layer's input is kept.
+        Hqq = "hqq", "HQQ, four bits";
     }
 }
 
@@ -420,11 +450,43 @@ choice! {
         LoHa = "loha", "LoHa";
         LoKr = "lokr", "LoKr";
         Miss = "miss", "MiSS";
+        /// Pairs of outputs are turned.
+        Road = "road", "RoAd";
+        /// Some entries of each weight are learned: as many as LoRA of that rank has.
+        Shira = "shira", "SHiRA";
         Oft = "oft", "OFT";
         Ia3 = "ia3", "IA3";
         /// Learned keys and values before each sample's own, in every layer: as many as the rank says.
         Prefix = "prefix", "prefix tuning";
         /// Rows of the embedding: as many as the rank says.
         TrainedTokens = "trainable-tokens", "trainable tokens";
+    }
+}
+
+impl Optimizer {
+    /// Whether it uses each gradient up while backward runs.
+    pub const fn uses_gradients_up(self) -> bool {
+        matches!(self, Self::Lomo | Self::AdaLomo)
+    }
+
+    /// Whether bitsandbytes steps it.
+    pub const fn is_of_bitsandbytes(self) -> bool {
+        matches!(
+            self,
+            Self::AdamW8bit
+                | Self::PagedAdamW
+                | Self::PagedAdamW8bit
+                | Self::AdEmaMix
+                | Self::AdEmaMix8bit
+                | Self::PagedAdEmaMix
+                | Self::PagedAdEmaMix8bit
+                | Self::AdamWBnb
+                | Self::Lion8bit
+                | Self::LionBnb
+                | Self::PagedLion
+                | Self::PagedLion8bit
+                | Self::RmsPropBnb
+                | Self::RmsProp8bit
+        )
     }
 }

@@ -3,9 +3,9 @@
 use super::network::Network;
 use super::task::Task;
 use super::{
-    AdapterMethod, Attention, Checkpointing, CommHook, Compile, ContextParallel, Distribution,
-    Kernels, LossKernel, Offload, Optimizer, Parallelism, PolicyType, Precision, Quantization,
-    Schedule, Toggle, Trainer, Wrap,
+    AdapterMethod, Attention, Checkpointing, CommHook, Compile, CompileMode, ContextParallel,
+    Distribution, Kernels, LossKernel, Offload, Optimizer, Parallelism, PolicyType, Precision,
+    Quantization, Schedule, Toggle, Trainer, Wrap,
 };
 use crate::catalog::{self, ModelEntry, Os};
 use crate::order::Map;
@@ -100,6 +100,8 @@ pub struct Training {
     pub precision: Precision,
     /// Linear layers multiply in fp8.
     pub fp8: bool,
+    /// Inputs and weights of linear layers are rounded as if quantised (torchao's QAT).
+    pub qat: bool,
     pub optimizer: Optimizer,
     pub attention: Attention,
     pub checkpointing: Checkpointing,
@@ -113,6 +115,7 @@ pub struct Training {
     pub kernels: Kernels,
     /// What `torch.compile` is called on.
     pub compile: Compile,
+    pub compile_mode: CompileMode,
     /// Each parameter is stepped as soon as its gradient is complete.
     pub optimizer_in_backward: bool,
     pub quantization: Quantization,
@@ -129,6 +132,8 @@ pub struct Training {
     pub ema_on_host: bool,
     /// Learned tokens before each sample, which are all that is trained (prompt tuning).
     pub prompt_tokens: u64,
+    /// The width of the network that these come out of (p-tuning); zero where they are learned themselves.
+    pub prompt_hidden: u64,
     /// Norms are cast up to fp32 over a quantised base (`prepare_model_for_kbit_training` of PEFT).
     pub fp32_norms: bool,
     /// `zero_grad(set_to_none=True)`, PyTorch's default since 2.0.
@@ -366,6 +371,7 @@ impl Default for Training {
             task: Task::default(),
             precision: Precision::default(),
             fp8: false,
+            qat: false,
             optimizer: Optimizer::default(),
             attention: Attention::default(),
             checkpointing: Checkpointing::default(),
@@ -374,6 +380,7 @@ impl Default for Training {
             loss_chunks: 8,
             kernels: Kernels::default(),
             compile: Compile::default(),
+            compile_mode: CompileMode::default(),
             optimizer_in_backward: false,
             quantization: Quantization::default(),
             accumulation: 1,
@@ -385,6 +392,7 @@ impl Default for Training {
             ema: false,
             ema_on_host: false,
             prompt_tokens: 0,
+            prompt_hidden: 0,
             fp32_norms: false,
             zero_to_none: true,
             zero_late: false,

@@ -2,20 +2,28 @@
 //! (`register_post_accumulate_grad_hook`).
 
 use std::cell::RefCell;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use super::optimizer::{KEPT_ON_DEVICE, OptimizerState};
 use super::wrapper::Wrapper;
 use crate::nets::Model;
 use crate::scenario::{Optimizer, Training};
-use crate::tape::PostAccumulateGradHook;
+use crate::tape::{Param, PostAccumulateGradHook};
 
 /// The run's hooks on each trained parameter, if any.
 pub enum Hooks {
     /// Each parameter has an optimizer of its own, which steps and lets the gradient go.
     OptimizerInBackward { kind: Optimizer, warm: bool },
+    /// The gradient that was made before this one is used up (`Lomo.fused_backward`); the last one, when backward is over.
+    GradientsUsedUp { kind: Optimizer, warm: bool },
     /// The gradient goes to the host (`offload_gradients=True` of torchao's `CPUOffloadOptimizer`).
     GradientOffload,
+}
+
+/// A parameter whose gradient is there, and what will use it up.
+struct Waiting {
+    param: Weak<Param>,
+    optimizer: Rc<RefCell<OptimizerState>>,
 }
 
 impl Hooks {
@@ -23,6 +31,8 @@ impl Hooks {
         let kind = training.optimizer;
         if training.optimizer_in_backward {
             Some(Self::OptimizerInBackward { kind, warm })
+        } else if kind.uses_gradients_up() {
+            Some(Self::GradientsUsedUp { kind, warm })
         } else {
             (kind == Optimizer::AdamWOffloadGradients).then_some(Self::GradientOffload)
         }
@@ -31,6 +41,7 @@ impl Hooks {
 
 impl Wrapper for Hooks {
     fn wrap(&mut self, model: &Model) {
+        let waiting: Rc<RefCell<Option<Waiting>>> = Rc::default();
         for param in model.trainable() {
             let hook: Rc<PostAccumulateGradHook> = match *self {
                 Self::OptimizerInBackward { kind, warm } => {
@@ -40,6 +51,26 @@ impl Wrapper for Hooks {
                         let params = std::slice::from_ref(param);
                         optimizer.borrow_mut().step(&tape, params);
                         param.grad.take();
+                    })
+                }
+                Self::GradientsUsedUp { kind, warm } => {
+                    let own = Rc::new(RefCell::new(OptimizerState::new(kind, warm)));
+                    let tape = model.tape.clone();
+                    let waiting = waiting.clone();
+                    Rc::new(move |param| {
+                        let next = Waiting {
+                            param: Rc::downgrade(param),
+                            optimizer: own.clone(),
+                        };
+                        let before = waiting.borrow_mut().replace(next);
+                        let Some(Waiting { param, optimizer }) = before else {
+                            return;
+                        };
+                        // That of the step before was used up when its backward was over.
+                        if let Some(param) = param.upgrade() {
+                            let params = std::slice::from_ref(&param);
+                            optimizer.borrow_mut().step(&tape, params);
+                        }
                     })
                 }
                 Self::GradientOffload => Rc::new(|param| {

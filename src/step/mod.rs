@@ -38,6 +38,8 @@ pub struct Run {
     pub trainable: u64,
     /// Bytes of the optimizer's states and of what else it keeps in the host's memory.
     pub host_states: u64,
+    /// Bytes of the host's memory that a wrapper keeps on each rank in pages that stay in place.
+    pub pinned: u64,
     /// Bytes of the weights, and of those that are trained.
     pub bytes: u64,
     pub trainable_bytes: u64,

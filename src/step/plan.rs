@@ -16,6 +16,10 @@ pub const FEWEST_PASSES: u64 = 3;
 
 /// How much of a training run is made, and what is recorded of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a question of its own, free of the others"
+)]
 pub struct RunPlan {
     pub steps: u32,
     /// Micro-batches of each step that are run, at most; the first of them and the last. The others hold their inputs.
@@ -37,6 +41,8 @@ pub struct RunPlan {
     /// After the last step a checkpoint's weights lie on the device beside the model's own, as when a run is resumed.
     pub resumes: bool,
     pub detail: Detail,
+    /// Of many passes alike, as over the tokens that are sampled, only those are run that decide the peak.
+    pub brief: bool,
     pub libraries: Libraries,
 }
 
@@ -74,6 +80,7 @@ impl RunPlan {
             mode: ModelMode::Train,
             resumes: false,
             detail: Detail::Kernels,
+            brief: false,
             libraries: Libraries::NEWEST,
         }
     }

@@ -20,7 +20,8 @@ use crate::nets::{
 use crate::parallel::schedule::Pipeline;
 use crate::parallel::{self, MegatronDdp, World};
 use crate::scenario::{
-    Attention, Checkpointing, Data, Parallelism, Precision, Quantization, Schedule, Training,
+    Attention, Checkpointing, Compile, CompileMode, Data, Parallelism, Precision, Quantization,
+    Schedule, Training,
 };
 use crate::tape::{Category, DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
@@ -72,7 +73,10 @@ impl<'a> TrainingLoop<'a> {
         machine: Machine,
         plan: RunPlan,
     ) -> Self {
-        let tape = Tape::new(machine);
+        let tape = Tape::new(Machine {
+            tunes: machine.tunes && !plan.warm,
+            ..machine
+        });
         match plan.detail {
             Detail::Memory => tape.leave_kernels_out(),
             Detail::Kernels => {}
@@ -104,6 +108,7 @@ impl<'a> TrainingLoop<'a> {
         let mut env = Env::new(training.clone(), libraries, folding).wrapped(wrapper);
         env.tensor = tensor_group(net, training, &plan.world);
         env.context = context_group(net, training, &plan.world);
+        env.brief = plan.brief;
         env.experts = plan.world.mesh.expert.max(1).into();
         if let Some(pipeline) = &pipeline {
             let count = pipeline.all_stages() as u64;
@@ -293,7 +298,18 @@ impl<'a> TrainingLoop<'a> {
             wrapper.before_backward(pass);
         }
         self.variables.loss = self.training.keep_outputs.then(|| loss.clone());
-        loss.backward();
+        let replays = self.training.compile != Compile::Nothing
+            && self.training.compile_mode == CompileMode::ReduceOverhead;
+        if replays {
+            self.tape.in_graph_pool(|| loss.backward());
+            self.tape.forget_interrupted();
+        } else {
+            loss.backward();
+        }
+        if self.training.optimizer.uses_gradients_up() {
+            // `self.grad_func(0)` for the gradient that no other came after.
+            self.optimizer.step(&self.tape, &self.stepped);
+        }
         self.cx.env.wrapper.after_backward();
         graph.extend(self.tape.take_graph());
         if self.training.keep_outputs {
@@ -366,6 +382,7 @@ impl<'a> TrainingLoop<'a> {
             parameters: nets::count(model.parameters()),
             trainable: nets::count(model.trainable()),
             host_states: optimizer::on_host(self.training.optimizer, &self.trainable),
+            pinned: cx.env.wrapper.pinned(),
             bytes: nets::bytes(model.parameters()),
             trainable_bytes: nets::bytes(model.trainable()),
             tensor_parallel: cx.env.tensor.group,

@@ -352,7 +352,7 @@ impl Search {
             self.left_out += 1;
             return Ok(None);
         }
-        let quick = match quick_step(&scenario) {
+        let quick = match quick_step(&scenario, self.allowance) {
             Ok(quick) if quick.is_split => quick,
             Ok(_) | Err(Unsupported::TooMuchWork) => {
                 self.left_out += 1;

@@ -59,6 +59,8 @@ pub struct Machine {
     pub multiprocessors: u64,
     /// Scratch memory a cuDNN convolution plan claims.
     pub cudnn_workspace: u64,
+    /// Generated kernels are timed when they first run.
+    pub tunes: bool,
     pub torch: Torch,
 }
 
@@ -82,6 +84,7 @@ impl Default for Machine {
             capability: (8, 0),
             multiprocessors: 108,
             cudnn_workspace: 0,
+            tunes: false,
             torch: Torch::default(),
         }
     }

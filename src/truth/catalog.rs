@@ -41,7 +41,7 @@ pub fn check() -> Report {
         ..Report::default()
     };
     for model in models() {
-        if !nets::has(model.arch) {
+        if !nets::has(model.arch) && model.graph.is_empty() {
             *report.without_forward.entry(model.arch).or_default() += 1;
             continue;
         }
@@ -71,6 +71,10 @@ pub fn count(model: &ModelEntry) -> Result<u64, String> {
     let mut sizes = Sizes::from_entry(model);
     if sizes.is_set("headless") {
         sizes.set("head=none", 1);
+    }
+    if !model.graph.is_empty() {
+        let graph = nets::graph::shipped(model.id).ok_or("its graph is not here")?;
+        return Ok(graph.parameters());
     }
     let net = nets::build(model.arch, &sizes).map_err(|error| error.to_string())?;
     let training = Training {
@@ -144,8 +148,8 @@ mod tests {
     #[test]
     fn what_has_no_forward_function_says_so() {
         counts(
-            "inception-v3",
-            Err("no forward function for the architecture `inception`"),
+            "mace-small-32",
+            Err("no forward function for the architecture `mace`"),
         );
     }
 }

@@ -244,6 +244,19 @@ mod tests {
     }
 
     #[test]
+    fn stages_reserve_as_recorded() {
+        // Each stage is gathered where the program computes, and reduces on a stream of its own.
+        let read = |text| serde_json::from_str::<Object>(text).unwrap();
+        let knobs = r#"{"impl": "titan", "precision": "fp32", "optim": "adamw_fused", "mb": 1, "seq": 2048, "attn": "sdpa", "strategy": "pp",
+            "engine": "pps", "pp": 2, "vpp": 2, "pp_stage": 1, "pp_micro": 4, "pp_sched": "interleaved", "fsdp": 4, "mp_param": "bf16",
+            "mp_reduce": "fp32"}"#;
+        let run = run(&read(knobs), &read(ONE_B)).unwrap();
+        let found = measured(&run, Metric::Reserved).unwrap();
+        let expected = 14_575_206_400_u64;
+        assert!(found.abs_diff(expected) < expected / 200, "{found}");
+    }
+
+    #[test]
     fn experts_are_dispatched_as_recorded() {
         check_of(
             r#"{"hidden": 2048, "layers": 4, "heads": 16, "kv": 4, "ffn": 5632, "vocab": 32000, "tied": false, "head_dim": 128, "experts": 8,

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::simulated::{self, Metric};
 use crate::scenario::{
-    AdapterMethod, Checkpointing, Kernels, Lora, LossKernel, Optimizer, Precision, Quantization,
-    Training,
+    AdapterMethod, Checkpointing, Compile, Kernels, Lora, LossKernel, Optimizer, Precision,
+    Quantization, Training,
 };
 use crate::step;
 
@@ -113,6 +113,18 @@ fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
         "bnb_AdEMAMix" => Optimizer::AdEmaMix,
         "bnb_AdEMAMix8bit" => Optimizer::AdEmaMix8bit,
         "bnb_Lion8bit" => Optimizer::Lion8bit,
+        "bnb_Lion" | "bnb_Lion32bit" => Optimizer::LionBnb,
+        "bnb_PagedLion" | "bnb_PagedLion32bit" => Optimizer::PagedLion,
+        "bnb_PagedLion8bit" => Optimizer::PagedLion8bit,
+        "bnb_PagedAdEMAMix" | "bnb_PagedAdEMAMix32bit" => Optimizer::PagedAdEmaMix,
+        "bnb_PagedAdEMAMix8bit" => Optimizer::PagedAdEmaMix8bit,
+        "bnb_RMSprop" | "bnb_RMSprop32bit" => Optimizer::RmsPropBnb,
+        "bnb_RMSprop8bit" => Optimizer::RmsProp8bit,
+        "po_SOAP" => Optimizer::Soap,
+        "po_Shampoo" => Optimizer::Shampoo,
+        "stableadamw" => Optimizer::StableAdamW,
+        "lomo" => Optimizer::Lomo,
+        "adalomo" => Optimizer::AdaLomo,
         "bnb_AdamW" | "bnb_AdamW32bit" => Optimizer::AdamWBnb,
         other => return Err(format!("optimizer `{other}` is not known")),
     })
@@ -151,6 +163,8 @@ fn apply(feature: &str, given: &Object, training: &mut Training) -> Result<(), S
         // float8 saves inputs and weights as they are, and so does int8 mixed precision: what is cast for a product goes with it.
         "int8" if text("kind") == "mp" => {}
         "float8" if text("recipe") == "tensorwise" => training.fp8 = true,
+        "qat" if given.is_empty() => training.qat = true,
+        "compile" if given.is_empty() => training.compile = Compile::Model,
         "chunked_ce" => {
             training.loss_chunks = number("n").unwrap_or(8);
             training.loss = match text("style") {
@@ -219,6 +233,7 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
     let known = [
         "autocast_adapter_dtype",
         "bs",
+        "eh",
         "kind",
         "lora_dropout",
         "n",
@@ -277,6 +292,16 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
         "prompt" => {
             training.prompt_tokens = number("n", 20);
             return Ok(());
+        }
+        "ptuning" => {
+            training.prompt_tokens = number("n", 20);
+            training.prompt_hidden = number("eh", 128);
+            return Ok(());
+        }
+        "road" => AdapterMethod::Road,
+        "shira" => {
+            lora.rank = number("r", 32);
+            AdapterMethod::Shira
         }
         "ln" => {
             training.train_only = names(&["norm"]);

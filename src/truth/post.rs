@@ -26,14 +26,6 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
     if !knobs.text("kind").is_empty() {
         return task(knobs, dims, by_hand(knobs)?, false);
     }
-    let compiled = match knobs.0.get("compile") {
-        Some(Value::Bool(on)) => *on,
-        Some(Value::String(how)) => how != "none",
-        _ => false,
-    };
-    if compiled {
-        return Err("torch.compile is not modelled".into());
-    }
     let mut dims = dims.clone();
     if matches!(
         dims.get("family").and_then(Value::as_str),
@@ -43,6 +35,9 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         dims.entry("sliding_window").or_insert_with(|| 4096.into());
     }
     let mut plain = knobs.0.clone();
+    if let Some(Value::Bool(on)) = knobs.0.get("compile") {
+        plain.insert("compile".into(), if *on { "whole" } else { "none" }.into());
+    }
     let precision = match precision(knobs.text("wdtype"), knobs.text("amp"))? {
         Precision::Bf16 => "bf16",
         Precision::Fp32 => "fp32",
@@ -511,6 +506,29 @@ mod tests {
                 "optim": "adamw_fused", "steps": 3}"#,
             QWEN,
             [Some(10_955_780_096), None],
+        );
+    }
+
+    #[test]
+    fn further_adapters_and_optimizers_take_what_was_recorded() {
+        let of = |layers: u64| LLAMA.replace("\"layers\": 16", &format!("\"layers\": {layers}"));
+        let check_with = |layers, further: &str, expected: [u64; 2]| {
+            let knobs = format!(
+                r#"{{"wdtype": "bf16", "mb": 2, "seq": 1024, "attn": "sdpa", "steps": 3, {further}}}"#
+            );
+            check(&knobs, &of(layers), expected.map(Some));
+        };
+        let peft = |kind: &str| {
+            format!(r#""optim": "adamw", "feature": "peft", "fk": {{"kind": "{kind}"}}"#)
+        };
+        check_with(4, &peft("road"), [6_334_023_680, 4_232_693_760]);
+        check_with(4, &peft("ptuning"), [4_886_526_976, 2_743_254_528]);
+        check_with(4, r#""optim": "lomo""#, [5_089_150_976, 2_987_821_056]);
+        check_with(4, r#""optim": "adalomo""#, [5_090_450_944, 2_989_120_512]);
+        check_with(
+            8,
+            r#""optim": "adamw", "feature": "qat", "fk": {}"#,
+            [14_176_679_936, 12_075_350_016],
         );
     }
 

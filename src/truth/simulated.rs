@@ -8,7 +8,7 @@ use crate::allocator::Settings;
 use crate::estimate::{Peaks, Phase};
 use crate::nets::{self, Sizes};
 use crate::scenario::{
-    Attention, Checkpointing, Compile, Data, Lora, Optimizer, Precision, Training,
+    Attention, Checkpointing, Compile, CompileMode, Data, Lora, Optimizer, Precision, Training,
 };
 use crate::step;
 use crate::tape::Machine;
@@ -26,6 +26,8 @@ pub enum Metric {
     Phase(Phase),
     /// Allocated between steps.
     Static,
+    /// What offload keeps in the host's memory, in pages that stay in place.
+    Pinned,
 }
 
 impl Metric {
@@ -39,6 +41,7 @@ impl Metric {
             "backward-peak" => Self::Phase(Phase::Backward),
             "optimizer-peak" => Self::Phase(Phase::Optimizer),
             "static" => Self::Static,
+            "pinned" => Self::Pinned,
             _ => return None,
         })
     }
@@ -52,6 +55,10 @@ impl Metric {
                 .find_map(|of| of["peak_reserved"].as_u64()),
             Self::Forward => record["fwd_end"].as_u64(),
             Self::Static => record["static_end"].as_u64(),
+            Self::Pinned => record["host_pinned"]["allocated_peak"]
+                .as_u64()
+                // Where it is pageable, nothing but batches is pinned.
+                .filter(|_| record["knobs"]["pin"] != Value::Bool(false)),
             Self::Phase(phase) => {
                 let name = match phase {
                     Phase::Forward => "forward",
@@ -71,6 +78,11 @@ impl Metric {
 type Object = Map<String, Value>;
 
 pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<u64, String> {
+    let replayed = knobs.get("mode").and_then(Value::as_str) == Some(REPLAYED);
+    let of_last_step = matches!(metric, Metric::Forward | Metric::Phase(_) | Metric::Static);
+    if replayed && of_last_step {
+        return Err("the last step replays CUDA graphs, which count as not allocated".into());
+    }
     measured(&run(knobs, dims)?, metric)
 }
 
@@ -98,6 +110,7 @@ pub fn measured(run: &step::Run, metric: Metric) -> Result<u64, String> {
                 .max()
         }
         Metric::Static => peaks.phases.last().map(|peak| peak.end),
+        Metric::Pinned => Some(run.pinned).filter(|pinned| *pinned > 0),
         Metric::Reserved | Metric::Expandable => Some(peaks.reserved),
     };
     predicted.ok_or_else(|| "nothing was run".to_string())
@@ -217,19 +230,26 @@ fn architecture(family: &str, knobs: &Object) -> String {
 
 fn machine(knobs: &Object) -> Machine {
     let cudnn_workspace = knobs.get("cudnn_ws").and_then(Value::as_u64).unwrap_or(0);
+    // Some recordings compile and time no kernels.
+    let tunes = knobs.get("kernels").and_then(Value::as_str) != Some("noop");
     match knobs.get("sm").and_then(Value::as_u64) {
         Some(90) => Machine {
             capability: (9, 0),
             multiprocessors: 132,
             cudnn_workspace,
+            tunes,
             ..Machine::default()
         },
         _ => Machine {
             cudnn_workspace,
+            tunes,
             ..Machine::default()
         },
     }
 }
+
+/// The mode whose steps replay CUDA graphs from the third on: then only what leaves a graph counts as allocated.
+const REPLAYED: &str = "reduce-overhead";
 
 /// What a record compiles.
 fn compile(knobs: &Object) -> Result<Compile, String> {
@@ -239,17 +259,12 @@ fn compile(knobs: &Object) -> Result<Compile, String> {
         "block" => Compile::Layers,
         _ => return Ok(Compile::Nothing),
     };
-    let how = match knobs.get("budget").and_then(Value::as_f64) {
-        None => how,
-        Some(budget) if budget >= 1.0 => how,
-        Some(budget) if budget <= 0.0 && how == Compile::Model => Compile::ModelAgain,
-        Some(_) => {
-            return Err("an `activation_memory_budget` between 0 and 1 is not modelled".into());
+    match knobs.get("budget").and_then(Value::as_f64) {
+        Some(budget) if budget <= 0.0 && how == Compile::Model => Ok(Compile::ModelAgain),
+        Some(budget) if budget < 1.0 => {
+            Err("an `activation_memory_budget` between 0 and 1 is not modelled".into())
         }
-    };
-    match text("mode") {
-        "" | "default" => Ok(how),
-        mode => Err(format!("torch.compile's mode `{mode}` is not modelled")),
+        _ => Ok(how),
     }
 }
 
@@ -333,6 +348,11 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
     let training = Training {
         precision,
         compile: compile(knobs)?,
+        compile_mode: match text("mode") {
+            "" | "default" => CompileMode::Default,
+            REPLAYED => CompileMode::ReduceOverhead,
+            mode => return Err(format!("torch.compile's mode `{mode}` is not modelled")),
+        },
         optimizer,
         attention,
         checkpointing: match text("ckpt") {

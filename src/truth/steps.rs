@@ -37,7 +37,7 @@ pub fn row(record: &Value, id: &str, metric: Metric) -> Row {
     let (name, predicted) = match metric {
         Metric::Allocated => ("peak_allocated", found.allocated()),
         Metric::Reserved | Metric::Expandable => ("peak_reserved", found.reserved()),
-        Metric::Forward | Metric::Phase(_) | Metric::Static => {
+        Metric::Forward | Metric::Phase(_) | Metric::Static | Metric::Pinned => {
             let reason = "the record lacks the metric".into();
             return Row::unsupported(id, group, reason);
         }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::score::{Report, Row, summary};
 use crate::catalog;
 use crate::estimate::Prediction;
-use crate::scenario::{Case, Scenario, settings};
+use crate::scenario::{Case, ContextParallel, Scenario, Trainer, settings};
 
 /// Whether the record is of a training speed.
 pub fn is_record(record: &Value) -> bool {
@@ -106,6 +106,7 @@ fn scenario(record: &Value) -> Result<Scenario, String> {
             let _ = set(&format!("stack.{key}"), &version);
         }
     }
+    let fp8 = given["fp8"] == Value::Bool(true);
     let given = given.as_object().ok_or("no settings")?;
     let mut dims: Vec<String> = Vec::new();
     for (key, value) in given {
@@ -142,6 +143,10 @@ fn scenario(record: &Value) -> Result<Scenario, String> {
             "kernels" if value_text == "library" => Ok(()),
             // Fused kernels of the Foundation Model Stack do what Liger's do.
             "kernels" if value_text == "foak" => set("training.kernels", "liger"),
+            // Transformer Engine is what Megatron-Core builds its layers of: those of Llama's architecture are followed.
+            "kernels" if value_text == "te" && model.arch == "llama" && !fp8 => {
+                set("stack.trainer", "megatron")
+            }
             "kernels" => Err(format!("kernels `{value_text}`, which no setting says")),
             "lora" => lora(value, &mut set),
             "parallel" => layout(value, &mut set),
@@ -153,6 +158,11 @@ fn scenario(record: &Value) -> Result<Scenario, String> {
     }
     if !dims.is_empty() {
         set("model.dims", &dims.join(","))?;
+    }
+    if scenario.stack.trainer == Trainer::Megatron {
+        // As the launchers of the records ask (`--sequence-parallel`, `CP_COMM_TYPE:-a2a`).
+        scenario.parallel.sequence_parallel = scenario.parallel.tp > 1;
+        scenario.parallel.context = ContextParallel::Ulysses;
     }
     match scenario.check().first() {
         Some(problem) => Err(problem.to_string()),

@@ -2,13 +2,16 @@
 
 use leptos::ev;
 use leptos::prelude::*;
+use leptos::reactive::spawn_local;
 
+use super::graphs::State;
 use super::places::Place;
 use super::session::Session;
 use super::signals::{once_rested, whenever};
 use super::verdict::Sentence;
-use super::{browser, text};
-use crate::scenario::Scenario;
+use super::{browser, text, worker};
+use crate::nets::graph;
+use crate::scenario::{Case, Scenario};
 
 /// Where the latest link is kept in the browser's storage: a tab has its own, and the last of any tab is kept for new ones.
 const DRAFT: &str = "headroom.draft";
@@ -124,4 +127,50 @@ pub fn watch_width() -> ReadSignal<u32> {
     });
     on_cleanup(move || handle.remove());
     width
+}
+
+/// Brings the graphs of the run on the screen and of the one it is compared with. One that did not come is asked for again
+/// when the run changes, and when the browser is online again.
+pub fn bring_graphs(session: Session) {
+    let ask = move || {
+        session.scenario.with(|scenario| want(session, scenario));
+        session.kept.with(|kept| {
+            if let Some(kept) = kept {
+                want(session, kept);
+            }
+        });
+    };
+    whenever(move |_| ask());
+    let handle = window_event_listener(ev::online, move |_| untrack(ask));
+    on_cleanup(move || handle.remove());
+}
+
+fn want(session: Session, scenario: &Scenario) {
+    let listed = Case::of(scenario).listed_model();
+    let Some(entry) = listed.filter(|entry| !entry.graph.is_empty()) else {
+        return;
+    };
+    let set = move |state| {
+        // A page that is gone needs no answer.
+        session
+            .graphs
+            .try_update(|graphs| graphs.set(entry.id, state));
+    };
+    let state = session
+        .graphs
+        .with_untracked(|graphs| graphs.state(entry.id));
+    if matches!(state, Some(State::Coming | State::Here)) {
+        return;
+    }
+    set(State::Coming);
+    spawn_local(async move {
+        let found = browser::recorded_graph(entry.id).await;
+        // What reads it may be in the module's second part.
+        browser::whole().await;
+        let here = found.is_some_and(|text| {
+            worker::bring(entry.id, &text);
+            graph::bring(entry.id, &text).is_ok()
+        });
+        set(if here { State::Here } else { State::Failed });
+    });
 }

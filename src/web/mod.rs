@@ -19,6 +19,7 @@ mod effects;
 mod exports;
 mod form;
 mod gauge;
+mod graphs;
 mod guide;
 mod history;
 mod map;
@@ -120,6 +121,7 @@ fn App() -> impl IntoView {
     let session = effects::opening();
     provide_context(session);
     effects::settle(session);
+    effects::bring_graphs(session);
     provide_context(wishes::Wishes::default());
     provide_context(Turns::begin());
     effects::title(session);

@@ -135,7 +135,7 @@ pub fn OpenFile() -> impl IntoView {
                 type="file"
                 class="aside"
                 data-testid="open-file"
-                accept=".yaml,.yml,.toml,.json,.jsonl,.sh,.txt,.log,.svg,.pickle,.pkl"
+                accept=".yaml,.yml,.toml,.json,.jsonl,.sh,.py,.ipynb,.txt,.log,.svg,.pickle,.pkl"
                 on:change=chosen
             />
         </label>

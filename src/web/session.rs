@@ -5,11 +5,12 @@ use std::sync::Arc;
 use leptos::prelude::*;
 
 use super::draft::{Draft, Shown};
+use super::graphs::Graphs;
 use super::history::History;
 use super::plan_store::{self, Plans};
 use super::signals::{memo, memo_after};
 use super::text;
-use crate::estimate::{Estimate, Prediction};
+use crate::estimate::{Estimate, Prediction, Unsupported};
 use crate::import::snapshot::Snapshot;
 use crate::scenario::Scenario;
 use crate::scenario::presets::{self, Preset};
@@ -30,6 +31,8 @@ pub struct Session {
     pub link_notes: RwSignal<Vec<String>>,
     /// A scenario that was proposed, and the estimate of the one before it.
     ghost: RwSignal<Option<(Scenario, Arc<Estimate>)>>,
+    /// Recorded graphs that were asked for.
+    pub graphs: RwSignal<Graphs>,
     /// Plans kept by name.
     pub plans: RwSignal<Plans>,
     /// What the doctor was given.
@@ -56,8 +59,9 @@ pub struct Session {
 }
 
 /// What the scenario that is compared with comes to.
-fn answer_of(kept: Option<&Scenario>) -> Answer {
-    kept.map(|kept| answer(kept, None)).unwrap_or_default()
+fn answer_of(kept: Option<&Scenario>, graphs: &Graphs) -> Answer {
+    let answer = |kept| answer_with(kept, None, graphs);
+    kept.map(answer).unwrap_or_default()
 }
 
 /// The latest estimate, and whether it is still of what the form shows.
@@ -78,8 +82,9 @@ impl Session {
         let draft = RwSignal::new(Draft::new(scenario));
         let scenario = memo(move || draft.with(|draft| draft.scenario.clone()));
         let right = memo(move || draft.with(Draft::is_right));
+        let graphs = RwSignal::new(Graphs::default());
         let result = memo_after(move |before: Option<&Answer>| {
-            scenario.with(|scenario| answer(scenario, before))
+            graphs.with(|graphs| scenario.with(|scenario| answer_with(scenario, before, graphs)))
         });
         let answer = memo(move || {
             let mut answer = result.get();
@@ -89,13 +94,15 @@ impl Session {
         let estimate = memo(move || answer.with(|answer| answer.estimate.clone()));
         let stale = memo(move || answer.with(|answer| answer.stale));
         let kept = RwSignal::new(None);
-        let kept_answer = memo(move || kept.with(|kept| answer_of(kept.as_ref())));
+        let kept_answer =
+            memo(move || graphs.with(|graphs| kept.with(|kept| answer_of(kept.as_ref(), graphs))));
         Self {
             draft,
             history: RwSignal::default(),
             units: RwSignal::default(),
             link_notes: RwSignal::default(),
             ghost: RwSignal::default(),
+            graphs,
             plans: RwSignal::new(plan_store::kept()),
             pasted: RwSignal::default(),
             snapshot: RwSignal::default(),
@@ -289,7 +296,13 @@ fn known(mut scenario: Scenario, notes: &mut Vec<String>) -> Scenario {
 }
 
 /// The answer to a scenario; where there is none, the one before it, marked as such.
+#[cfg(test)]
 pub fn answer(scenario: &Scenario, before: Option<&Answer>) -> Answer {
+    answer_with(scenario, before, &Graphs::default())
+}
+
+/// The same, which says of a recorded graph that is not here what became of it.
+fn answer_with(scenario: &Scenario, before: Option<&Answer>, graphs: &Graphs) -> Answer {
     let problems: Vec<String> = scenario.check().iter().map(text::problem).collect();
     let refused = |problems| Answer {
         problems,
@@ -308,6 +321,7 @@ pub fn answer(scenario: &Scenario, before: Option<&Answer>) -> Answer {
             problems,
             stale: false,
         },
+        Err(Unsupported::GraphAbsent(id)) => refused(vec![graphs.said(id)]),
         Err(unsupported) => refused(vec![unsupported.to_string()]),
     }
 }

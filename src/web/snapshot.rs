@@ -9,8 +9,7 @@ use super::measured::correct;
 use super::session::{Answer, OpenedSnapshot, Session};
 use super::table::Table;
 use super::{browser, text};
-use crate::estimate::At;
-use crate::import::snapshot::{Device, Holder, Snapshot};
+use crate::import::snapshot::{Comparison, Device, Holder, Snapshot};
 use crate::strategy::doctor::Calibration;
 use crate::units::{Bytes, UnitStyle};
 
@@ -42,10 +41,12 @@ pub fn Held() -> impl IntoView {
                 let is_compared = compared
                     .get()
                     .is_some_and(|other| Arc::ptr_eq(&other, &opened));
-                let planned = session
-                    .settled
-                    .with(|answer| is_compared.then(|| planned(answer)).flatten());
-                let card = |device: &Device| view! { <OneGpu device=device.clone() planned=planned.clone() units/> };
+                let card = |device: &Device| {
+                    let comparison = session.settled.with(|answer| {
+                        is_compared.then(|| comparison_of(answer, device)).flatten()
+                    });
+                    view! { <OneGpu device=device.clone() comparison units/> }
+                };
                 let cards = snapshot.devices.iter().map(card).collect_view();
                 let asked = opened.clone();
                 let compare = move |_| {
@@ -76,21 +77,15 @@ pub fn Held() -> impl IntoView {
     }
 }
 
-/// The sizes of the run's tensors at its peak, and how many there are of each.
-fn planned(answer: &Answer) -> Option<Vec<(Bytes, u64)>> {
-    let groups = answer.prediction.as_ref()?.tensors(At::Peak).ok()?;
-    Some(
-        groups
-            .iter()
-            .map(|group| (group.each, group.count))
-            .collect(),
-    )
+/// How the run differs from what a GPU held.
+fn comparison_of(answer: &Answer, device: &Device) -> Option<Comparison> {
+    Comparison::of(device, answer.prediction.as_ref()?).ok()
 }
 
 #[component]
-fn OneGpu(device: Device, planned: Option<Vec<(Bytes, u64)>>, units: UnitStyle) -> impl IntoView {
+fn OneGpu(device: Device, comparison: Option<Comparison>, units: UnitStyle) -> impl IntoView {
     let session = Session::current();
-    let correct = planned.as_ref().and(device.peak).map(|measured| {
+    let correct = comparison.as_ref().and(device.peak).map(|measured| {
         let take = move |_| {
             if let Some(estimate) = session.estimate.get_untracked() {
                 let predicted = estimate.allocated.expected;
@@ -104,18 +99,23 @@ fn OneGpu(device: Device, planned: Option<Vec<(Bytes, u64)>>, units: UnitStyle) 
         };
         view! { <div class="actions"><button type="button" on:click=take>{text::CALIBRATE}</button></div> }
     });
-    let beyond = planned.map(|planned| {
-        let rows: Vec<_> = beyond(&device, &planned, units);
-        view! {
-            <h4>{text::NOT_IN_THE_RUN}</h4>
-            <Scrolled name=text::NOT_IN_THE_RUN head=vec!["Made by", "Blocks", "Each"] rows/>
-        }
+    let differences = comparison.map(|comparison| {
+        let tables = differences(&comparison, units)
+            .into_iter()
+            .map(|(name, head, rows)| {
+                view! {
+                    <h4>{name}</h4>
+                    <Scrolled name head rows/>
+                }
+            });
+        let equal = comparison.is_equal().then_some(text::SAME_AS_THE_RUN);
+        view! { <p>{in_both(&comparison, units)}" "{equal}</p>{tables.collect_view()} }
     });
     view! {
         <p>{said(&device, units)}</p>
         <Scrolled name=text::HOLDERS head=vec!["Made by", "Blocks", "Total"] rows=holders(&device, units)/>
         {correct}
-        {beyond}
+        {differences}
     }
 }
 
@@ -172,15 +172,71 @@ fn holders(device: &Device, units: UnitStyle) -> Vec<Vec<String>> {
     device.holders.iter().take(SHOWN).map(row).collect()
 }
 
-fn beyond(device: &Device, planned: &[(Bytes, u64)], units: UnitStyle) -> Vec<Vec<String>> {
-    let more = device.beyond(planned).into_iter().take(SHOWN);
-    more.map(|(size, count, line)| vec![by(&line), count.to_string(), size.show(units)])
-        .collect()
+/// "7.10 GiB of the run's 7.20 GiB are in the snapshot. What differs is 2.00 times its planned size."
+fn in_both(comparison: &Comparison, units: UnitStyle) -> String {
+    let Comparison {
+        planned,
+        matched,
+        scale,
+        ..
+    } = comparison;
+    let (matched, planned) = (matched.show(units), planned.show(units));
+    let mut said = format!("{matched} of the run's {planned} are in the snapshot.");
+    if let Some(scale) = scale {
+        said.push_str(&format!(
+            " What is of another size is {scale:.2} times as large as in the run."
+        ));
+    }
+    said
+}
+
+type Titled = (&'static str, Vec<&'static str>, Vec<Vec<String>>);
+
+/// What is of another size, what is only in the snapshot, and what is only in the run; tables without rows are left out.
+fn differences(comparison: &Comparison, units: UnitStyle) -> Vec<Titled> {
+    let resized = comparison.resized.iter().take(SHOWN).map(|resized| {
+        let planned = &resized.planned;
+        let change = format!(
+            "{} → {}",
+            planned.each.show(units),
+            resized.each.show(units)
+        );
+        vec![planned.kind.to_string(), planned.count.to_string(), change]
+    });
+    let unplanned = comparison.unplanned.iter().take(SHOWN).map(|each| {
+        let line = each.stack.first().map_or("", String::as_str);
+        vec![by(line), each.count.to_string(), each.each.show(units)]
+    });
+    let absent = comparison.absent.iter().take(SHOWN).map(|planned| {
+        let each = planned.each.show(units);
+        vec![planned.kind.to_string(), planned.count.to_string(), each]
+    });
+    let mut all: Vec<Titled> = vec![
+        (
+            text::OF_ANOTHER_SIZE,
+            vec!["Tensors", "Count", "Each"],
+            resized.collect(),
+        ),
+        (
+            text::NOT_IN_THE_RUN,
+            vec!["Made by", "Blocks", "Each"],
+            unplanned.collect(),
+        ),
+        (
+            text::NOT_IN_THE_SNAPSHOT,
+            vec!["Tensors", "Count", "Each"],
+            absent.collect(),
+        ),
+    ];
+    all.retain(|(.., rows)| !rows.is_empty());
+    all
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::estimate::{Category, TensorKind};
+    use crate::import::snapshot::{Resized, TensorCount, Unplanned};
 
     #[test]
     fn a_gpu_is_told_with_who_holds_it_and_what_the_run_has_not() {
@@ -189,7 +245,6 @@ mod tests {
             line: line.into(),
             count,
             bytes: size * count,
-            sizes: vec![(size, count)],
         };
         let device = Device {
             segments: 1,
@@ -210,7 +265,62 @@ mod tests {
         let shown = holders(&device, units);
         assert_eq!(shown[0], ["train.py:9 step", "3", "3.00 MiB"]);
         assert_eq!(shown[1][0], text::NOT_RECORDED);
-        let more = beyond(&device, &[(size, 4)], units);
-        assert_eq!(more, [[text::NOT_RECORDED, "1", "1.00 MiB"]]);
+    }
+
+    #[test]
+    fn differences_are_told_in_tables() {
+        let kind = TensorKind {
+            category: Category::Activations,
+            module: "h.*.mlp".into(),
+            op: "gelu",
+        };
+        let size = Bytes::mib(1);
+        let tensors = TensorCount {
+            kind,
+            count: 3,
+            each: size,
+        };
+        let comparison = Comparison {
+            when: None,
+            planned: size * 4,
+            held: size * 6,
+            matched: size,
+            resized: vec![Resized {
+                planned: tensors.clone(),
+                each: size * 2,
+                stack: Vec::new(),
+            }],
+            scale: Some(2.0),
+            unplanned: vec![Unplanned {
+                count: 2,
+                each: size,
+                stack: vec!["train.py:9 step".into()],
+            }],
+            absent: Vec::new(),
+        };
+        let units = UnitStyle::Binary;
+        assert_eq!(
+            in_both(&comparison, units),
+            "1.00 MiB of the run's 4.00 MiB are in the snapshot. What is of another size is 2.00 times as large as in the run."
+        );
+        let tables = differences(&comparison, units);
+        let rows: Vec<_> = tables
+            .iter()
+            .map(|(name, _, rows)| (*name, rows[0].clone()))
+            .collect();
+        let row = |cells: [&str; 3]| cells.map(String::from).to_vec();
+        assert_eq!(
+            rows,
+            [
+                (
+                    text::OF_ANOTHER_SIZE,
+                    row(["gelu in h.*.mlp", "3", "1.00 MiB → 2.00 MiB"])
+                ),
+                (
+                    text::NOT_IN_THE_RUN,
+                    row(["train.py:9 step", "2", "1.00 MiB"])
+                ),
+            ]
+        );
     }
 }

@@ -121,6 +121,42 @@ def swift(document, path):
     refuse(document.keys() - {field.name for field in fields(SftArguments)})
 
 
+def swift_rlhf(document, path):
+    from dataclasses import fields
+
+    from swift.arguments import RLHFArguments
+
+    refuse(document.keys() - {field.name for field in fields(RLHFArguments)})
+
+
+def verl(document, path):
+    """Hydra composes the file over verl's own configuration, which refuses keys that it lacks, and OmegaConf resolves it."""
+    from importlib.util import find_spec
+
+    from hydra import compose, initialize_config_dir
+    from omegaconf import OmegaConf
+
+    trainer = os.path.join(find_spec("verl").submodule_search_locations[0], "trainer", "config")
+    with initialize_config_dir(trainer, version_base=None):
+        known = compose("ppo_trainer")
+    folder = os.path.dirname(os.path.abspath(path))
+    with initialize_config_dir(folder, version_base=None):
+        read = compose(os.path.basename(path)[:-5], overrides=[f"hydra.searchpath=[file://{trainer}]"])
+
+    def compare(ours, theirs, at):
+        for key, value in ours.items():
+            if key != "defaults" or at:
+                place = f"{at}{key}"
+                if key not in theirs:
+                    refuse({place})
+                if isinstance(value, dict) and OmegaConf.is_config(theirs[key]):
+                    compare(value, theirs[key], f"{place}.")
+
+    compare(document, known, "")
+    for section in ("actor_rollout_ref", "data", "algorithm", "trainer"):
+        OmegaConf.to_container(read[section], resolve=True)
+
+
 def torchtune(document, path):
     """`tune validate` looks at components only; the recipes' own keys are the ones that they read."""
     import re

@@ -30,6 +30,29 @@ test("the first visit says that the page works offline", async ({ visit }) => {
   await visit.visible("#offline-notice");
 });
 
+test("a recorded graph comes when its model is chosen, stays offline, and says where it does not come", async ({ visit, site }) => {
+  const graphs = () => site.requests.filter((it) => it.includes("/graphs/"));
+  await visit.open();
+  await visit.kept();
+  assert.deepEqual(graphs(), []);
+  await visit.set("model.id", "densenet-121");
+  await visit.address("model=densenet-121");
+  assert.equal(graphs().length, 1);
+  const [yaml, bytes] = [headroom(["open", await visit.page.evaluate(() => location.hash)]), await visit.bytes()];
+  assert.equal(allocated(yaml), bytes);
+  await site.close();
+
+  await visit.reload();
+  assert.equal(await visit.bytes(), bytes);
+  // Another cannot come: the page says so, and what was typed stays.
+  const field = '[name="model.id"]';
+  await visit.page.$eval(field, (it) => (it.focus(), it.select()));
+  await visit.page.keyboard.type("inception-v3");
+  await visit.page.keyboard.press("Tab");
+  await visit.page.waitForFunction(() => /Inception v3|inception-v3.*could not be loaded/.test(document.querySelector(".problems")?.innerText ?? ""));
+  assert.match(await visit.page.$eval(field, (it) => it.value), /Inception v3|inception-v3/);
+});
+
 test("no request leaves the page after it has loaded", async ({ visit, site }) => {
   await visit.open();
   await visit.kept();

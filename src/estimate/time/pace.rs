@@ -209,7 +209,12 @@ const HOST: usize = 4;
 fn of_kernel(kernel: &Kernel, speeds: &Speeds) -> (usize, [f64; 3]) {
     let half = matches!(kernel.dtype, DType::F16 | DType::BF16);
     let (kind, arithmetic) = match kernel.op {
-        "linear" | "linear_4bit" | "bmm" | "grouped_mm" | "linear_cross_entropy" => (
+        "linear"
+        | "linear_4bit"
+        | "bmm"
+        | "grouped_mm"
+        | "linear_cross_entropy"
+        | "wgrad_gemm_accum" => (
             PRODUCTS,
             if half {
                 speeds.products_half

@@ -3,6 +3,7 @@
 //! `train.py` is the loop, `model.py` the model with its batches and its loss, `prepare.py` what a run changes in any model.
 
 mod network;
+mod recorded;
 
 use super::common::{file, hub_name, launch_torchrun, machines, processes};
 use super::header::header;
@@ -40,12 +41,13 @@ pub(super) fn job(scenario: &Scenario, estimate: &Estimate, header: &str) -> Fil
     if !problems.is_empty() {
         return Err(problems);
     }
-    let (opening, model) = match network::family(scenario) {
-        Some((family, model)) => (
+    let (opening, model) = match (recorded::recording(scenario), network::family(scenario)) {
+        (Some(recording), _) => (recorded::opening(recording), include_str!("recorded.py")),
+        (None, Some((family, model))) => (
             network::opening(scenario, family, model),
             include_str!("network.py"),
         ),
-        None => (causal(scenario), include_str!("causal.py")),
+        (None, None) => (causal(scenario), include_str!("causal.py")),
     };
     let config = yaml::write(&opening.and(config(scenario, estimate)));
     Ok(vec![
@@ -93,10 +95,16 @@ const DETAILS: &[&str] = &[
 /// What `train.py` cannot do.
 fn problems(scenario: &Scenario) -> Vec<Problem> {
     let optimizer = scenario.training.optimizer;
-    let mut problems = refuse::fixed(scenario, &[FIXED]);
+    let recording = recorded::recording(scenario);
+    let mut problems = match recording {
+        Some(_) => refuse::fixed_fields(scenario, FIXED),
+        None => refuse::fixed(scenario, &[FIXED]),
+    };
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
-    if let Some((family, model)) = network::family(scenario) {
+    if let Some(recording) = recording {
+        problems.extend(recorded::problems(scenario, recording));
+    } else if let Some((family, model)) = network::family(scenario) {
         problems.extend(refuse::layout(scenario, &[Parallelism::Ddp]).err());
         problems.extend(network::problems(scenario, family, model));
     } else {
@@ -156,7 +164,7 @@ fn alone(scenario: &Scenario) -> Vec<Problem> {
     let mut problems = Vec::new();
     if processes(scenario) > 1 {
         // DDP's buckets are reduced after the hook that would step.
-        problems = refuse::fixed(scenario, &[&["training.optimizer_in_backward"]]);
+        problems = refuse::fixed_fields(scenario, &["training.optimizer_in_backward"]);
     }
     // Gradients leave for the host while backward goes on: what is clipped or unscaled after it are other copies.
     let changed_later = training.clip || training.precision == Precision::AmpFp16;

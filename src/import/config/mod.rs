@@ -2,6 +2,7 @@
 
 mod keys;
 mod model_types;
+mod recorded;
 pub mod timm;
 
 use self::keys::{ACTIVATIONS, ALIKE, SIZES, WITHOUT_EFFECT};
@@ -36,6 +37,9 @@ pub fn recognises(document: &Document) -> bool {
 pub fn read(document: &Document) -> Imported {
     let mut imported = Imported::default();
     let given = text(document, "model_type").unwrap_or_default();
+    if let Some(recorded) = recorded::read(document, given) {
+        return recorded;
+    }
     let Some(kind) = covered("model_type", given, &mut imported.problems) else {
         return imported;
     };
@@ -154,7 +158,11 @@ impl Reading<'_> {
             }
         }
         for (key, value) in pairs(kind.fixed) {
-            if let Some(given) = document.get(key).and_then(shown)
+            // A key of a group within is written behind the group's and a dot.
+            let found = key
+                .split('.')
+                .try_fold(document, |group, name| group.get(name));
+            if let Some(given) = found.and_then(shown)
                 && given != value
             {
                 self.refuse(key, given, format!("{value} for this network"));
@@ -222,6 +230,15 @@ impl Reading<'_> {
             given.insert("kv".into(), if one_key { 1 } else { heads });
         }
         sizes.extend(given);
+        if let Some(Document::Map(labels)) = document.get("id2label") {
+            sizes.insert("classes".into(), labels.len().max(1) as u64);
+        }
+        if let Some(ratio) = document.get("mask_ratio").and_then(number)
+            && kind.arch == "vit_mae"
+        {
+            let percent = (ratio.clamp(0.0, 1.0) * 100.0).round();
+            sizes.insert("mask_percent".into(), percent as u64);
+        }
         // One group is no grouping.
         if sizes.get("groups").is_some_and(|groups| *groups <= 1) {
             sizes.insert("groups".into(), 0);
@@ -309,7 +326,7 @@ fn known(key: &str, kind: &ModelType) -> bool {
         || ACTIVATIONS.contains(&key)
         || SIZES.iter().any(|(_, names)| names.contains(&key))
         || ALIKE.iter().any(|(known, _)| *known == key)
-        || pairs(kind.fixed).any(|(known, _)| known == key)
+        || pairs(kind.fixed).any(|(known, _)| known.split('.').next() == Some(key))
         || matches!(key, "attention_bias" | "mlp_bias")
 }
 

@@ -34,9 +34,12 @@ const fn kind(
 
 const BERT: &str = "layers=12 hidden=768 heads=12 ffn=3072 vocab=30522 ctx=512 types=2";
 const ENCODER: &str = "position_embedding_type=absolute is_decoder=false add_cross_attention=false";
+const VIT: &str =
+    "num_channels=3 qkv_bias=true hidden_dropout_prob=0 attention_probs_dropout_prob=0";
 const UNBIASED: &str = "attention_bias=false";
 const QWEN_VL_TEXT: &str =
     "layers=80 hidden=8192 heads=64 kv=8 ffn=29568 vocab=152064 ctx=32768 tied=0";
+const DEEPSEEK_V3: &str = "layers=61 hidden=7168 heads=128 ffn=18432 vocab=129280 ctx=4096 tied=0 experts=256 topk=8 moe_ffn=2048 shared_experts=1 kv_rank=512 q_rank=1536 nope_dim=128 rope_dim=64 v_dim=128 dense_layers=3 groups=8 topk_groups=4";
 const TANH: &str = "gelu_pytorch_tanh gelu_new";
 
 /// Defaults as in the configuration classes of transformers 5.23 (models/*/configuration_*.py).
@@ -56,6 +59,13 @@ pub(super) const MODEL_TYPES: &[ModelType] = &[
         "",
     ),
     kind("bert", "bert", "gelu", BERT, ENCODER),
+    kind(
+        "bloom",
+        "bloom",
+        "",
+        "layers=2 hidden=64 heads=8 vocab=250880 tied=1",
+        "apply_residual_connection_post_layernorm=false hidden_dropout=0 attention_dropout=0 slow_but_exact=false",
+    ),
     kind("camembert", "roberta", "gelu", BERT, ENCODER),
     ModelType {
         parts: &[
@@ -86,6 +96,13 @@ pub(super) const MODEL_TYPES: &[ModelType] = &[
         UNBIASED,
     ),
     kind(
+        "deberta-v2",
+        "deberta",
+        "gelu",
+        "layers=24 hidden=1536 heads=24 ffn=6144 vocab=128100 ctx=512 types=0 buckets=256",
+        "relative_attention=true position_biased_input=false share_att_key=true norm_rel_ebd=layer_norm conv_kernel_size=0",
+    ),
+    kind(
         "deepseek_v2",
         "deepseek_v2",
         "silu",
@@ -96,8 +113,22 @@ pub(super) const MODEL_TYPES: &[ModelType] = &[
         "deepseek_v3",
         "deepseek_v3",
         "silu",
-        "layers=61 hidden=7168 heads=128 ffn=18432 vocab=129280 ctx=4096 tied=0 experts=256 topk=8 moe_ffn=2048 shared_experts=1 kv_rank=512 q_rank=1536 nope_dim=128 rope_dim=64 v_dim=128 dense_layers=3 groups=8 topk_groups=4",
+        DEEPSEEK_V3,
         "attention_bias=false",
+    ),
+    kind(
+        "deit",
+        "deit",
+        "gelu",
+        "layers=12 hidden=768 heads=12 ffn=3072 img=224 patch=16 classes=2",
+        VIT,
+    ),
+    kind(
+        "dinov2",
+        "dinov2_hf",
+        "gelu",
+        "layers=12 hidden=768 heads=12 img=224 patch=14 classes=2",
+        "mlp_ratio=4 use_swiglu_ffn=false drop_path_rate=0 use_mask_token=true num_channels=3 qkv_bias=true hidden_dropout_prob=0 attention_probs_dropout_prob=0",
     ),
     kind(
         "distilbert",
@@ -163,6 +194,20 @@ pub(super) const MODEL_TYPES: &[ModelType] = &[
         "attention_bias=true",
     ),
     kind(
+        "glm4",
+        "glm4",
+        "silu",
+        "layers=40 hidden=4096 heads=32 kv=2 head_dim=128 ffn=13696 vocab=151552 ctx=131072 tied=0 rotary%=50 qkv_bias=1",
+        "",
+    ),
+    kind(
+        "glm4_moe",
+        "glm4_moe",
+        "silu",
+        "layers=46 hidden=4096 heads=96 kv=8 head_dim=128 ffn=10944 vocab=151552 ctx=131072 tied=0 rotary%=50 qkv_bias=0 qk_norm=0 experts=128 topk=8 moe_ffn=1408 shared_experts=1 dense_layers=1 groups=0 topk_groups=0",
+        "norm_topk_prob=true",
+    ),
+    kind(
         "gpt2",
         "gpt2",
         TANH,
@@ -198,12 +243,20 @@ pub(super) const MODEL_TYPES: &[ModelType] = &[
         "attention_bias=true",
     ),
     kind(
+        "gptj",
+        "gptj",
+        "gelu_new",
+        "layers=28 hidden=4096 heads=16 vocab=50400 ctx=2048 tied=0 rotary=64",
+        "resid_pdrop=0 embd_pdrop=0 attn_pdrop=0",
+    ),
+    kind(
         "granite",
         "granite",
         "silu",
         "layers=32 hidden=4096 heads=32 ffn=11008 vocab=32000 ctx=2048 tied=0",
         "attention_bias=false mlp_bias=false",
     ),
+    kind("kimi_k2", "deepseek_v3", "silu", DEEPSEEK_V3, UNBIASED),
     kind(
         "llama",
         "llama",
@@ -232,6 +285,20 @@ pub(super) const MODEL_TYPES: &[ModelType] = &[
         "use_bias=false use_conv_bias=true",
     ),
     kind(
+        "marian",
+        "marian",
+        "swish silu",
+        "layers=12 decoder_layers=12 hidden=1024 heads=16 ffn=4096 vocab=58101 ctx=1024 tied=1",
+        "share_encoder_decoder_embeddings=true attention_dropout=0 activation_dropout=0",
+    ),
+    kind(
+        "mbart",
+        "mbart",
+        "gelu",
+        "layers=12 decoder_layers=12 hidden=1024 heads=16 ffn=4096 vocab=50265 ctx=1024 tied=1",
+        "attention_dropout=0 activation_dropout=0",
+    ),
+    kind(
         "mistral",
         "mistral",
         "silu",
@@ -251,6 +318,20 @@ pub(super) const MODEL_TYPES: &[ModelType] = &[
         "gelu",
         "layers=22 hidden=768 heads=12 ffn=1152 vocab=50368 ctx=8192 window=128 global_every=3",
         "attention_bias=false mlp_bias=false norm_bias=false",
+    ),
+    kind(
+        "mpnet",
+        "mpnet",
+        "gelu",
+        "layers=12 hidden=768 heads=12 ffn=3072 vocab=30527 ctx=512 buckets=32",
+        "",
+    ),
+    kind(
+        "mpt",
+        "mpt",
+        "",
+        "layers=24 hidden=2048 heads=16 vocab=50368 ctx=2048 tied=1",
+        "expansion_ratio=4 no_bias=true attn_config.alibi=true attn_config.attn_pdrop=0 attn_config.clip_qkv=none attn_config.qk_ln=false attn_config.prefix_lm=false",
     ),
     kind(
         "mt5",
@@ -391,6 +472,20 @@ pub(super) const MODEL_TYPES: &[ModelType] = &[
         "attention_bias=false use_sliding_window=false decoder_sparse_step=1",
     ),
     kind("roberta", "roberta", "gelu", BERT, ENCODER),
+    ModelType {
+        parts: &[
+            ("text_config", "siglip_text_model", "t_"),
+            ("vision_config", "siglip_vision_model", "v_"),
+        ],
+        ..kind("siglip", "siglip", "", "", "")
+    },
+    kind(
+        "siglip_text_model",
+        "",
+        TANH,
+        "layers=12 hidden=768 heads=12 ffn=3072 vocab=32000 ctx=64",
+        "",
+    ),
     kind(
         "siglip_vision_model",
         "",
@@ -425,6 +520,20 @@ pub(super) const MODEL_TYPES: &[ModelType] = &[
         "relu gelu_new gated-gelu",
         "layers=6 hidden=512 heads=8 head_dim=64 ffn=2048 vocab=32128 buckets=32 gated=0 tied=1",
         "",
+    ),
+    kind(
+        "vit",
+        "vit",
+        "gelu",
+        "layers=12 hidden=768 heads=12 ffn=3072 img=224 patch=16 classes=2",
+        VIT,
+    ),
+    kind(
+        "vit_mae",
+        "vit_mae",
+        "gelu",
+        "layers=12 hidden=768 heads=12 ffn=3072 img=224 patch=16 d_layers=8 d_hidden=512 d_heads=16 d_ffn=2048 mask_percent=75",
+        "norm_pix_loss=false qkv_bias=true num_channels=3 hidden_dropout_prob=0 attention_probs_dropout_prob=0",
     ),
     kind(
         "whisper",

@@ -55,7 +55,8 @@ fn every_row_is_sound() {
     }
     for kind in MODEL_TYPES {
         for (name, value) in pairs(kind.defaults) {
-            let known = SIZES.iter().any(|(size, _)| *size == name) || name == "rotary%";
+            let known = SIZES.iter().any(|(size, _)| *size == name)
+                || matches!(name, "rotary%" | "mask_percent");
             assert!(known, "{} {name}", kind.name);
             assert!(value.parse::<u64>().is_ok(), "{} {name}", kind.name);
         }

@@ -11,12 +11,14 @@ use super::Imported;
 use super::take::Take;
 use crate::document::Document;
 use crate::scenario::Scenario;
+pub(super) use parts::every_linear;
+
 use keys::{ADAPTERS, COPIES, PRECISION, SWITCHES, WITHOUT_EFFECT};
 use parts::{
-    attention, checkpointing, every_linear, four_bits, layout, lengths, liger, loss_type, model,
-    objective,
+    attention, checkpointing, four_bits, layout, lengths, liger, loss_type, model, objective,
 };
-use words::{optimizer, precision};
+pub(super) use words::optimizer;
+use words::precision;
 
 /// Whether the document is a file of one of these tools.
 pub fn recognises(document: &Document) -> bool {
@@ -265,7 +267,7 @@ mod tests {
         );
         check(
             r#"{"per_device_train_batch_size": 4, "lora_r": 8, "use_peft": false, "fp16": true, "deepspeed": "x.json",
-                "optim": "lomo", "fsdp_config": {"odd": 1}}"#,
+                "optim": "adamw_anyprecision", "fsdp_config": {"odd": 1}}"#,
             &[("trainer", "trl"), ("mb", "4"), ("precision", "amp-fp16")],
             &["deepspeed", "optim", "fsdp_config.odd"],
         );

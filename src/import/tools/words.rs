@@ -5,7 +5,7 @@ use crate::document::Document;
 use crate::scenario::Precision;
 
 /// The optimizer that transformers call so.
-pub(super) fn optimizer(name: &str) -> Option<&'static str> {
+pub fn optimizer(name: &str) -> Option<&'static str> {
     Some(match name {
         "adamw_torch" => "adamw",
         "adamw_torch_fused" => "adamw-fused",
@@ -18,6 +18,23 @@ pub(super) fn optimizer(name: &str) -> Option<&'static str> {
         "paged_adamw_8bit" => "adamw-paged-8bit",
         "adamw_torch_8bit" => "adamw-8bit-ao",
         "adamw_torch_4bit" => "adamw-4bit-ao",
+        "ademamix" => "ademamix",
+        "ademamix_8bit" => "ademamix-8bit",
+        "paged_ademamix_32bit" => "ademamix-paged",
+        "paged_ademamix_8bit" => "ademamix-paged-8bit",
+        "lion_32bit" => "lion-bnb",
+        "lion_8bit" => "lion-8bit",
+        "paged_lion_32bit" => "lion-paged",
+        "paged_lion_8bit" => "lion-paged-8bit",
+        "rmsprop_bnb" | "rmsprop_bnb_32bit" => "rmsprop-bnb",
+        "rmsprop_bnb_8bit" => "rmsprop-8bit",
+        "schedule_free_adamw" => "schedule-free",
+        "schedule_free_radam" => "schedule-free-radam",
+        "schedule_free_sgd" => "schedule-free-sgd",
+        "stable_adamw" => "stable-adamw",
+        "grokadamw" => "grokadamw",
+        "lomo" => "lomo",
+        "adalomo" => "adalomo",
         _ => return None,
     })
 }

@@ -4,7 +4,9 @@ mod bases;
 mod dora;
 mod kronecker;
 mod rotation;
+mod sparse;
 mod tokens;
+mod turned;
 mod vectors;
 
 use std::rc::Rc;
@@ -41,6 +43,8 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
         AdapterMethod::AdaLora => dora::adaptive(cx, name, x, y, lora),
         AdapterMethod::RandLora => bases::random(cx, x, y, lora),
         AdapterMethod::Miss => vectors::shards(cx, x, y, lora),
+        AdapterMethod::Road => turned::pairs(cx, y, lora),
+        AdapterMethod::Shira => sparse::entries(cx, x, y, lora),
         // They change the input, or stand elsewhere in the model.
         AdapterMethod::Oft | AdapterMethod::Prefix | AdapterMethod::TrainedTokens => y,
     }

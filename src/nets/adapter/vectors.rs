@@ -5,6 +5,7 @@ use super::{adapter_type, updated, vector};
 use crate::nets::Cx;
 use crate::scenario::Lora;
 use crate::tape::Tensor;
+use crate::units::RoundUp;
 
 /// Whether IA3 scales what comes to the layer instead of what it gives (`feedforward_modules`).
 pub fn is_feed_forward(name: &str) -> bool {
@@ -56,7 +57,7 @@ pub fn vera(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
 /// `MissLinear.forward`.
 pub fn shards(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let block = vector(cx, "miss_block", &[lora.rank, y.size(-1)], lora);
-    let inputs = x.size(-1).next_multiple_of(lora.rank.max(1));
+    let inputs = x.size(-1).round_up(lora.rank.max(1));
     let dims = x.shape();
     let last = dims.len().saturating_sub(1);
     let mut x = if inputs == x.size(-1) {

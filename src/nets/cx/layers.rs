@@ -161,7 +161,7 @@ impl Cx {
         let wrapper = &self.env.wrapper;
         let libraries = &self.env.libraries;
         let body = move |cx: &Self, state: Vec<Tensor>| match cx.env.training.compile {
-            Compile::Layers => cx.tape.compiled(&|| layer(cx, &state)),
+            Compile::Layers => cx.compiled(&|| layer(cx, &state)),
             Compile::Nothing | Compile::Model | Compile::ModelAgain => layer(cx, &state),
         };
         let region = Region::Layer(index);

@@ -13,7 +13,7 @@ use std::rc::Rc;
 use super::libraries::Libraries;
 use super::net::{Net, Output};
 use crate::parallel::{Role, Unwrapped, Wrapper};
-use crate::scenario::{Compile, Precision, Training};
+use crate::scenario::{Compile, CompileMode, Precision, Training};
 use crate::tape::{DType, Folding, Scope, Tape, Tensor};
 pub use checkpoint::Region;
 pub use context::Context;
@@ -39,6 +39,8 @@ pub struct Env {
     pub divides_experts: Rc<Cell<bool>>,
     pub stages: Rc<Stages>,
     pub context: Context,
+    /// Of many passes alike, as over the tokens that are sampled, only those are run that decide the peak.
+    pub brief: bool,
     /// What a loop that computes its own loss calls by a name until it binds the name again.
     pub named: Rc<RefCell<Vec<Tensor>>>,
     /// What modules keep as attributes from a step to the next.
@@ -83,6 +85,7 @@ impl Env {
             divides_experts: Rc::default(),
             stages: Rc::default(),
             context: Context::ALONE,
+            brief: false,
             named: Rc::default(),
             lasting: Rc::default(),
             wrapper: Rc::new(Unwrapped),
@@ -144,6 +147,7 @@ impl Cx {
             wrapper: self.env.wrapper.clone(),
             stages: self.env.stages.clone(),
             context: self.env.context,
+            brief: self.env.brief,
             params: self.env.params.clone(),
             tied: self.env.tied.clone(),
             named: self.env.named.clone(),
@@ -176,7 +180,7 @@ impl Cx {
         };
         let whole = || self.as_model(batch.to_vec(), &run);
         let outputs = self.autocast(|| match self.env.training.compile {
-            Compile::Model => self.tape.compiled(&whole),
+            Compile::Model => self.compiled(&whole),
             Compile::ModelAgain => self.tape.compiled_to_recompute(&whole),
             Compile::Nothing | Compile::Layers => whole(),
         });
@@ -187,6 +191,15 @@ impl Cx {
                 held: outputs.collect(),
             },
             None => Output::empty(self),
+        }
+    }
+
+    /// Runs a compiled region in the run's mode.
+    fn compiled(&self, body: &dyn Fn() -> Vec<Tensor>) -> Vec<Tensor> {
+        let run = || self.tape.compiled(body);
+        match self.env.training.compile_mode {
+            CompileMode::Default => run(),
+            CompileMode::ReduceOverhead => self.tape.in_graph_pool(run),
         }
     }
 

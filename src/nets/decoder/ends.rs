@@ -18,15 +18,36 @@ impl Decoder {
         }
         let tokens = ids.narrow(1, ids.size(1).saturating_sub(prompt));
         let tokens = self.word_embeddings(cx, &tokens);
-        let table = cx.module("prompt_encoder", |cx| {
-            cx.param_as("weight", [prompt, self.hidden], DType::F32, |_| true)
-        });
-        let prompt = table.tensor().to(tokens.dtype()).unsqueeze(0).expand(&[
-            tokens.size(0),
-            prompt,
-            self.hidden,
-        ]);
+        let encoded = cx.module("prompt_encoder", |cx| self.prompt(cx, prompt));
+        let prompt =
+            encoded
+                .to(tokens.dtype())
+                .unsqueeze(0)
+                .expand(&[tokens.size(0), prompt, self.hidden]);
         Tensor::cat(&prompt, &[&tokens], 1)
+    }
+
+    /// So many learned rows; with p-tuning they come out of a small network (`PromptEncoder` of peft/tuners/p_tuning/model.py).
+    fn prompt(&self, cx: &Cx, rows: u64) -> Tensor {
+        let trained =
+            |cx: &Cx, name, shape: &[u64]| cx.param_as(name, shape, DType::F32, |_| true).tensor();
+        let table = trained(cx, "weight", &[rows, self.hidden]);
+        let inner = cx.env.training.prompt_hidden;
+        if inner == 0 {
+            return table;
+        }
+        let layer = |name, x: &Tensor, out: u64| {
+            cx.module(name, |cx| {
+                let weight = trained(cx, "weight", &[out, x.size(-1)]);
+                let bias = trained(cx, "bias", &[out]);
+                x.linear(&weight, Some(&bias))
+            })
+        };
+        let indices = table.constant("arange", &[rows], DType::I64);
+        let embedded = table.embedding(&indices);
+        let first = layer("mlp_head.0", &embedded, inner).relu();
+        let second = layer("mlp_head.2", &first, inner).relu();
+        layer("mlp_head.4", &second, self.hidden)
     }
 
     /// The embeddings of tokens; where they are tied to a head in fp32 they come out in the type of the model.

@@ -13,6 +13,8 @@ pub(super) struct Experts {
     pub shared: SharedExpert,
     /// Matrices of experts have biases, are transposed, and alternate gate and up (GPT-OSS).
     pub bias: bool,
+    /// The router's correction bias is made in fp32 whatever the model's type (GLM-4.5).
+    pub fp32_correction: bool,
 }
 
 impl Experts {
@@ -21,6 +23,7 @@ impl Experts {
         router: Router::Softmax,
         shared: SharedExpert::None,
         bias: false,
+        fp32_correction: false,
     };
 }
 

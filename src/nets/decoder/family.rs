@@ -28,6 +28,8 @@ pub(super) struct Names {
     pub final_norm: &'static str,
     pub input_norm: &'static str,
     pub mlp_norm: &'static str,
+    /// The norms behind attention, before the MLP and behind it, where a layer has all of them.
+    pub further_norms: [&'static str; 3],
     pub attention: &'static str,
     pub qkv_proj: &'static str,
     pub o_proj: &'static str,
@@ -42,6 +44,8 @@ pub(super) struct Names {
 /// The model's input.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Embeddings {
+    /// A norm of their own, by its name (BLOOM).
+    pub norm: Option<&'static str>,
     pub scale: EmbeddingScale,
     pub positions: Positions,
 }
@@ -64,6 +68,17 @@ pub(super) enum Positions {
     Learned,
     /// A learned table, read by the running sum of the attention mask (OPT).
     LearnedByMask,
+    /// A bias on the scores of a head that grows with the distance.
+    Alibi(Alibi),
+}
+
+/// How long the biases of ALiBi are, and what is made to build them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Alibi {
+    /// For each sample and token, in the type of the hidden states (BLOOM).
+    ForSamples,
+    /// For as many tokens as the model may see, in fp32 (MPT).
+    ForAllPlaces,
 }
 
 /// How queries and keys are rotated.
@@ -88,6 +103,8 @@ pub(super) enum Rope {
     Deinterleaved,
     /// The halves by tables of half a head (GPT-OSS).
     HalfTables,
+    /// By a table that each layer has and reads by position, in the block's own function (GPT-J).
+    InBlock,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +175,8 @@ pub(super) enum Scores {
     Sinks,
     /// Eagerly in fp32, with the block's own causal mask (GPT-Neo).
     Fp32,
+    /// Eagerly, in the block's own function (BLOOM, GPT-J, MPT).
+    InBlock,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -214,6 +233,8 @@ pub(super) enum Norm {
     Unweighted,
     /// A layer norm in Python, fp32 to the end, without bias.
     Cohere,
+    /// `nn.LayerNorm` whose bias was taken away (MPT).
+    LayerUnbiased,
 }
 
 /// Where a layer's norms stand.
@@ -232,11 +253,17 @@ pub(super) enum Placement {
     /// After each sum (OPT-350m).
     PostSum,
     /// One norm for attention and MLP, which run in parallel.
-    Parallel { residual_first: bool },
+    Parallel {
+        residual_first: bool,
+    },
     /// A norm for each, which run in parallel (GPT-NeoX).
     ParallelTwoNorms,
     /// In parallel, one norm or two by the generation (Falcon).
     Falcon,
+    /// The blocks of older files, each with its own variables.
+    Bloom,
+    GptJ,
+    Mpt,
 }
 
 /// From the last hidden states to the loss.

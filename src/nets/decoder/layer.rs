@@ -6,8 +6,9 @@ use super::{Decoder, LayerInputs};
 use crate::tape::Tensor;
 
 impl Decoder {
-    pub(super) fn layer(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Tensor {
-        match self.family.norms.placement {
+    /// The layer's output and, in older files, the weights that it returns too.
+    pub(super) fn layer(&self, cx: &Cx, input: &Tensor, inputs: &LayerInputs) -> Vec<Tensor> {
+        vec![match self.family.norms.placement {
             Placement::Pre | Placement::PreHolding | Placement::PreAndPost | Placement::Post => {
                 self.sequential(cx, input, inputs)
             }
@@ -18,7 +19,10 @@ impl Decoder {
             }
             Placement::ParallelTwoNorms => self.parallel_two_norms(cx, input, inputs),
             Placement::Falcon => self.falcon_block(cx, input, inputs),
-        }
+            Placement::Bloom => return self.bloom_block(cx, input, inputs).into(),
+            Placement::GptJ => return self.gptj_block(cx, input, inputs).into(),
+            Placement::Mpt => return self.mpt_block(cx, input, inputs).into(),
+        }]
     }
 
     /// The output of attention, and its weights where it returns them: the layer holds them to its end.
@@ -63,7 +67,7 @@ impl Decoder {
         let held_input = holds.then(|| hidden.clone());
         hidden = attended;
         if post {
-            hidden = self.norm(cx, "post_attention_layernorm", &hidden);
+            hidden = self.norm(cx, names.further_norms[0], &hidden);
         }
         hidden = self.add_residual(input, &hidden);
         drop(held_input);
@@ -74,7 +78,7 @@ impl Decoder {
         let residual = hidden.clone();
         if pre {
             let name = if post {
-                "pre_feedforward_layernorm"
+                names.further_norms[1]
             } else {
                 names.mlp_norm
             };
@@ -90,7 +94,7 @@ impl Decoder {
             cx.tape.construct_here(norms, normed);
         }
         if post {
-            hidden = self.norm(cx, "post_feedforward_layernorm", &hidden);
+            hidden = self.norm(cx, names.further_norms[2], &hidden);
         }
         hidden = self.add_residual(&residual, &hidden);
         drop(held_input);

@@ -1,17 +1,21 @@
 //! One decoder-only language model with declared differences: Llama and its relatives
 //! (transformers/models/llama/modeling_llama.py and those generated from it).
 
+mod alibi;
 mod attention;
+mod bloom;
 mod ends;
 mod experts;
 mod falcon;
 mod families;
 mod family;
 mod gemma_vision;
+mod gptj;
 mod layer;
 mod llava;
 mod mla;
 mod mlp;
+mod mpt;
 mod norm;
 mod positions;
 mod qwen_vision;
@@ -25,6 +29,8 @@ use family::{Family, Scores};
 pub(in crate::nets) use llava::Llava;
 use mla::Mla;
 pub(super) use rope::{full_tables, rotated_in_fp32};
+
+use std::cell::RefCell;
 
 use super::language_model::{KvCache, LanguageModel, TokenMask};
 use super::{Cx, ModelError, Net, Output, Plan, Sizes, head, inputs};
@@ -93,8 +99,10 @@ struct LayerInputs {
     cache: Cache,
     /// Learned keys and values before those of the tokens.
     prefix: Option<[Tensor; 2]>,
-    /// No layer reads them, but a checkpointed one keeps all of its arguments. Only those of text: `[B, S]`.
-    _position_ids: Option<Tensor>,
+    /// Few layers read them, but a checkpointed one keeps all of its arguments. Only those of text: `[B, S]`.
+    position_ids: Option<Tensor>,
+    /// What is added to scores by the distance of two tokens (ALiBi).
+    position_bias: Option<Tensor>,
 }
 
 impl Decoder {
@@ -231,8 +239,12 @@ impl LanguageModel for Decoder {
 impl Decoder {
     /// Attention that no library function computes is always eager.
     fn eager_part(&self, cx: &Cx) -> Option<Cx> {
-        let only_eager = self.family.attention.scores != Scores::Library
-            && cx.env.training.attention == Attention::Sdpa;
+        let asked = cx.env.training.attention;
+        let only_eager = match self.family.attention.scores {
+            Scores::Library => false,
+            Scores::Sinks | Scores::Fp32 => asked == Attention::Sdpa,
+            Scores::InBlock => asked != Attention::Eager,
+        };
         only_eager.then(|| {
             cx.part(cx.env.weights, |training| {
                 training.attention = Attention::Eager;
@@ -280,6 +292,7 @@ impl Decoder {
         };
         self.note_widest(cx);
         let prefix = self.prefix(cx, ids, embeddings.dtype());
+        let position_bias = self.position_bias(ids, inputs.padding_mask, embeddings.dtype());
         let full_attention = self.full_attention_interval;
         let [full_mask, window_mask] = inputs.attention_masks.unwrap_or_else(|| {
             if let Some([keys, _]) = &prefix {
@@ -296,6 +309,7 @@ impl Decoder {
         let no_rope = self.family.attention.no_rope_interval;
         let period = full_attention.max(no_rope).max(1);
         let keeps = cx.env.training.task.objective.keeps_hidden_states() && cx.tape.grad_enabled();
+        let returned = RefCell::new(Vec::new());
         let layer = |state: Vec<Tensor>, i: usize| {
             for hidden in state.iter().filter(|_| keeps) {
                 cx.tape.hold_with_graph(hidden);
@@ -310,16 +324,21 @@ impl Decoder {
                     .cloned(),
                 cache: cache.clone(),
                 prefix: prefix.clone(),
-                _position_ids: (position_ids.shape().len() == 2).then(|| position_ids.clone()),
+                position_ids: (position_ids.shape().len() == 2).then(|| position_ids.clone()),
+                position_bias: position_bias.clone(),
             };
             let mut this = *self;
             if (i as u64) < self.first_dense_layers {
                 this.family.mlp.experts = None;
             }
-            cx.layer(self.family.names.layers, i, state, move |cx, state| {
+            let mut outputs = cx.layer(self.family.names.layers, i, state, move |cx, state| {
                 let layer = |hidden| this.layer(cx, hidden, &inputs);
-                state.iter().map(layer).collect()
-            })
+                state.iter().flat_map(layer).collect()
+            });
+            // `outputs = block(..)`: what a layer returns beside its output lives until the next has returned.
+            let besides = outputs.split_off(1);
+            returned.replace(besides);
+            outputs
         };
         let dense = self.first_dense_layers.min(self.layers) as usize;
         let state = (0..dense).fold(vec![first.clone()], &layer);
@@ -331,8 +350,10 @@ impl Decoder {
             window_mask,
             tables,
             position_ids,
+            position_bias,
             summed_mask,
             held,
+            returned,
         ));
         last.unwrap_or(first)
     }

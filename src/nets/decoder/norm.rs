@@ -24,6 +24,7 @@ impl Decoder {
                 wide.then(|wide| wide.layer_norm(None, None)).to(x.dtype())
             }
             Norm::Cohere => cx.module(name, |cx| cohere(x, &weight(cx))),
+            Norm::LayerUnbiased => cx.module(name, |cx| x.layer_norm(Some(&weight(cx)), None)),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a decoder computes before its first layer: position ids, attention masks, rotary tables.
 
 use super::super::{Cx, inputs};
-use super::family::Positions;
+use super::family::{Placement, Positions, Rope};
 use super::{Decoder, rope};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
@@ -13,8 +13,11 @@ impl Decoder {
         ids: &Tensor,
         padding: Option<&Tensor>,
     ) -> (Tensor, Option<Tensor>) {
-        if self.family.embeddings.positions != Positions::LearnedByMask {
-            return (inputs::positions(ids), None);
+        match self.family.embeddings.positions {
+            Positions::LearnedByMask => {}
+            // There are none; the ids are here whether or not they are named.
+            Positions::Alibi(_) => return (ids.clone(), None),
+            Positions::Rotary(_) | Positions::Learned => return (inputs::positions(ids), None),
         }
         let ones = padding
             .cloned()
@@ -53,6 +56,16 @@ impl Decoder {
                 let full = make(None);
                 [full, make(Some(0))]
             }
+            1 if self.family.norms.placement == Placement::Mpt => {
+                // `create_causal_mask(..).to(torch.bool)`.
+                let mask = match make(None) {
+                    AttentionMask::Given(bias) => {
+                        AttentionMask::Given(bias.constant("to", bias.shape(), DType::Bool))
+                    }
+                    other => other,
+                };
+                [mask, AttentionMask::None]
+            }
             1 => [make(None), AttentionMask::None],
             0 => [AttentionMask::None, make(Some(self.sliding_window))],
             _ => {
@@ -76,6 +89,13 @@ impl Decoder {
                 (hidden, vec![embeddings])
             }
             Positions::Rotary(_) => (embeddings, Vec::new()),
+            Positions::Alibi(_) => {
+                let hidden = match self.family.embeddings.norm {
+                    Some(name) => self.norm(cx, name, &embeddings),
+                    None => embeddings.clone(),
+                };
+                (hidden, vec![embeddings])
+            }
             Positions::Learned => {
                 if self.family.attention.unused_causal_buffer {
                     cx.buffer(
@@ -127,6 +147,9 @@ impl Decoder {
         let Positions::Rotary(rope) = self.family.embeddings.positions else {
             return Vec::new();
         };
+        if rope == Rope::InBlock {
+            return Vec::new();
+        }
         let mut buffers = vec![["inv_freq", "original_inv_freq"]];
         if self.family.attention.window_rope {
             buffers.push(["sliding_inv_freq", "sliding_original_inv_freq"]);

@@ -103,7 +103,7 @@ pub(in crate::nets) fn rotated_in_fp32(x: &Tensor, [cos, sin]: &[Tensor; 2]) -> 
 }
 
 /// `repeat_interleave(2, dim=-1)`: a copy of an expanded view.
-fn repeated(x: &Tensor) -> Tensor {
+pub(super) fn repeated(x: &Tensor) -> Tensor {
     let mut shape = x.shape().to_vec();
     let wide: Vec<u64> = shape.iter().copied().chain([2]).collect();
     if let Some(last) = shape.last_mut() {
@@ -126,6 +126,7 @@ pub fn apply(
         [x.narrow(-1, width), x.narrow(-1, rest)]
     };
     match rope {
+        Rope::InBlock => (q.clone(), k.clone(), Vec::new()),
         Rope::Full => {
             let q = rotated(q, &tables, rotate_half);
             (q, rotated(k, &tables, rotate_half), Vec::new())
@@ -204,7 +205,7 @@ pub fn apply(
     }
 }
 
-fn rotated(x: &Tensor, [cos, sin]: &[Tensor; 2], half: fn(&Tensor) -> Tensor) -> Tensor {
+pub(super) fn rotated(x: &Tensor, [cos, sin]: &[Tensor; 2], half: fn(&Tensor) -> Tensor) -> Tensor {
     let straight = x.mul(cos);
     let crossed = half(x).then(|half| half.mul(sin));
     straight.add(&crossed)
@@ -234,7 +235,7 @@ fn rotate_half(x: &Tensor) -> Tensor {
 }
 
 /// `torch.stack((-x[..., 1::2], x[..., ::2]), dim=-1).flatten(-2)`.
-fn rotate_interleaved(x: &Tensor) -> Tensor {
+pub(super) fn rotate_interleaved(x: &Tensor) -> Tensor {
     let (first, second) = (x.every_other(), x.every_other());
     let negative = second.neg();
     let parts = [negative.unsqueeze(-1), first.unsqueeze(-1)];

@@ -19,7 +19,7 @@ impl Decoder {
                 (logits, weights, chosen)
             }
             Router::SoftmaxOfGroups => self.group_router(cx, x),
-            Router::SigmoidOfGroups => self.sigmoid_router(cx, x),
+            Router::SigmoidOfGroups => self.sigmoid_router(cx, x, experts),
         }
     }
 
@@ -77,10 +77,15 @@ impl Decoder {
     }
 
     /// `DeepseekV3TopkRouter.forward`.
-    fn sigmoid_router(&self, cx: &Cx, x: &Tensor) -> (Tensor, Tensor, Tensor) {
+    fn sigmoid_router(&self, cx: &Cx, x: &Tensor, experts: Experts) -> (Tensor, Tensor, Tensor) {
         let logits = self.fp32_logits(cx, x);
         let scores = logits.sigmoid();
-        let correction = cx.buffer("e_score_correction_bias", [self.experts], cx.env.weights);
+        let dtype = if experts.fp32_correction {
+            DType::F32
+        } else {
+            cx.env.weights
+        };
+        let correction = cx.buffer("e_score_correction_bias", [self.experts], dtype);
         let mut choice = scores.add(&correction);
         let group_scores = choice
             .view(&[

@@ -161,6 +161,7 @@ fn every_family_has_its_own_peak() {
     let smollm3 = [tied, ("layers", 8), ("kv", 4)];
     family("smollm3", &smollm3, 664_928_256);
     family("glm", &[("kv", 2), ("rotary", 32)], 345_972_736);
+    family("glm4", &[("kv", 2), ("rotary", 32)], 383_758_336);
     family("opt", &[tied, wide], 280_733_696);
     let opt_350m = [tied, wide, ("pre_norm", 0), ("proj", 512)];
     family("opt", &opt_350m, 274_626_560);
@@ -186,6 +187,15 @@ fn mixtures_have_theirs() {
     ];
     let second = of(&[&experts(8, 2), &latent, &[("shared_ffn", 1408)]]);
     family("deepseek_v2", &second, 453_309_952);
+    let glm = [
+        ("kv", 4),
+        ("dense_layers", 1),
+        ("rotary", 32),
+        ("qk_norm", 1),
+        ("shared_ffn", 704),
+    ];
+    let glm = of(&[&glm, &experts(8, 2)]);
+    family("glm4_moe", &glm, 430_052_352);
     let third = [("shared_ffn", 704), ("q_rank", 384)];
     let third = of(&[&experts(8, 2), &latent, &third]);
     family("deepseek_v3", &third, 439_064_064);
@@ -224,4 +234,43 @@ fn adapters_and_checkpoints_too() {
     };
     let case = Case::new("gemma2", &gemma2).batch(2, 1024);
     check(&case.trained(&adapted), 13_091_655_680);
+}
+
+#[test]
+fn blocks_of_older_files_have_theirs() {
+    let shared = [
+        ("hidden", 512),
+        ("heads", 8),
+        ("ffn", 2048),
+        ("vocab", 8000),
+        ("ctx", 1024),
+    ];
+    let plain = training(Precision::Bf16, Optimizer::Sgd);
+    let wide = training(Precision::Fp32, Optimizer::Sgd);
+    let checkpointed = Training {
+        checkpointing: Checkpointing::Layers,
+        ..training(Precision::AmpBf16, Optimizer::AdamW)
+    };
+    let adapted = Training {
+        lora: Some(Lora {
+            rank: 8,
+            targets: vec!["query_key_value".to_string()],
+            ..Lora::default()
+        }),
+        ..training(Precision::Bf16, Optimizer::AdamW)
+    };
+    let (tied, turned) = (("tied", 1), ("rotary", 32));
+    let cases = [
+        ("bloom", tied, 3, 2, &plain, 254_472_192),
+        ("bloom", tied, 5, 2, &checkpointed, 397_215_744),
+        ("bloom", tied, 3, 2, &adapted, 236_269_568),
+        ("gptj", turned, 3, 2, &plain, 300_113_920),
+        ("gptj", turned, 5, 2, &checkpointed, 479_624_704),
+        ("mpt", tied, 3, 1, &wide, 181_193_728),
+        ("mpt", tied, 5, 2, &checkpointed, 396_621_824),
+    ];
+    for (name, further, layers, batch, training, expected) in cases {
+        let case = Case::new(name, &shared).with(&[further, ("layers", layers)]);
+        check(&case.batch(batch, 512).trained(training), expected);
+    }
 }

@@ -1845,9 +1845,10 @@ PRECISIONS = ("fp32", "amp", "half")
 class Subject:
     """A model, what makes its batches and its loss, and sizes that are known to work."""
 
-    def __init__(self, model, batch, loss, sizes, name, source=""):
+    def __init__(self, model, batch, loss, sizes, name, source="", calls=None):
         self.model, self.batch, self.loss, self.sizes = model, batch, loss, sizes
-        self.name, self.source = name, source
+        self.name, self.source, self.calls = name, source, calls or {}
+        self.left_out = []
         self.taken, self.problems = {}, {}
         self.scopes = Table()
         self.fixed = False
@@ -1912,9 +1913,14 @@ class Subject:
 
         for s in lengths:
             place(s)
+        loops = self.loops(b1, lengths, groups)
+        if loops:
+            # A program holds for its own length alone: other lengths than those that are asked for are of no use.
+            lengths = sorted({s for _, s in self.sizes})
+            groups = [[s] for s in lengths if self.take("fp32", b1, s)]
         # What runs at the greatest length is what runs beyond it.
         known = sorted(lengths)
-        for more in range(1, 4):
+        for more in range(1, 1 if loops else 4):
             last = max((s for group in groups for s in group), default=0)
             if len(groups) > 1 and [last] in groups:
                 lengths.append(last + more * (known[-1] - known[-2]))
@@ -1924,7 +1930,9 @@ class Subject:
             solver = None
             for precision in PRECISIONS:
                 try:
-                    done.append(self.program(precision, group, (b1, b2, b3), solver))
+                    # The third batch is there to check the first two.
+                    batches = (b1, b2) if loops and solver else (b1, b2, b3)
+                    done.append(self.program(precision, group, batches, solver))
                     if solver is None:
                         solver = done[-1][1]
                 except (Differs, Unsolved) as problem:
@@ -1943,6 +1951,14 @@ class Subject:
         if not done:
             raise Unrecordable(f"{self.name}: " + "; ".join(sorted(set(self.problems.values())))[:600])
         return [program for program, _ in self.alone(lengths, done) + done]
+
+    def loops(self, b, lengths, groups):
+        """Whether the number of operations is so many for each place of a sample: Python loops over its length."""
+        counts = [(s, len(self.take("fp32", b, s))) for s in sorted(lengths)]
+        if len(counts) < 3 or len(groups) < len(counts):
+            return False
+        steps = [(many - few) / (long - short) for (short, few), (long, many) in zip(counts, counts[1:])]
+        return min(steps) > 0 and max(steps) < 1.1 * min(steps)
 
     def alone(self, lengths, done):
         """Programs for a batch of one, where that runs otherwise: dimensions of size one need no copies."""
@@ -2036,6 +2052,8 @@ class Subject:
             "headroom": FORMAT,
             "name": self.name,
             "source": self.source,
+            **({"calls": self.calls} if self.calls else {}),
+            **({"leaves_out": self.left_out} if self.left_out else {}),
             "torch": torch.__version__,
             "params": counted_up(self.params, lambda row: row[0], lambda row: row[-1]),
             "scopes": counted_up(self.scopes.all, str, lambda row: 0),
@@ -2124,7 +2142,8 @@ def file_subject(path):
         model = module.build()
     sizes = list(module.SIZES)
     sizes = sizes[:-1] or sizes
-    return Subject(model, module.batch, module.loss, sizes, name, os.path.basename(path))
+    calls = {called: f"{name}:{called}" for called in ("build", "batch", "loss")}
+    return Subject(model, module.batch, module.loss, sizes, name, os.path.basename(path), calls)
 
 
 def record(model, example_batch, path, loss=None, sizes=None):
@@ -2238,7 +2257,9 @@ def subject_of(what, options):
         raise Unrecordable("--batch names the function that makes a batch")
     sizes = [tuple(int(n) for n in size.split("x")) for size in options.sizes.split(",")]
     loss = named(options.loss) if options.loss else own_loss
-    return Subject(model, named(options.batch), loss, sizes, what.partition(":")[0], what)
+    given = {"build": what if ":" in what else what + ":build", "batch": options.batch, "loss": options.loss}
+    calls = {called: text.replace(".py:", ":") for called, text in given.items() if text}
+    return Subject(model, named(options.batch), loss, sizes, what.partition(":")[0], what, calls)
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ mod read;
 mod region;
 mod replay;
 mod size;
+mod store;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use std::rc::Rc;
 
 pub use program::Graph;
 pub use read::{from_document, is_recorded, read};
+pub use store::{bring, opened, shipped};
 
 use super::{Cx, ModelError, Net, Output};
 use crate::scenario::{
@@ -35,8 +37,14 @@ pub const RECORDER: &str = include_str!("headroom_record.py");
 
 /// The network of a recorded model.
 pub fn net(graph: Rc<Graph>) -> Box<dyn Net> {
+    of_length(graph, None)
+}
+
+/// The same, with a size of the model as the length of its graph, in place of the length of its samples.
+pub fn of_length(graph: Rc<Graph>, length: Option<(&'static str, u64)>) -> Box<dyn Net> {
     Box::new(Recorded {
         graph,
+        length,
         sizes: Cell::default(),
         plans: RefCell::default(),
     })
@@ -45,6 +53,8 @@ pub fn net(graph: Rc<Graph>) -> Box<dyn Net> {
 #[derive(Debug)]
 struct Recorded {
     graph: Rc<Graph>,
+    /// The size that stands for the length, by its name.
+    length: Option<(&'static str, u64)>,
     /// The batch and the length of the batch made last.
     sizes: Cell<(u64, u64)>,
     /// Of the programs that were run.
@@ -52,6 +62,12 @@ struct Recorded {
 }
 
 impl Recorded {
+    /// The batch and the length of a run.
+    fn sizes(&self, data: &Data) -> (u64, u64) {
+        let length = self.length.map_or(data.sequence, |(_, length)| length);
+        (data.micro_batch, length)
+    }
+
     /// The program for a run, first of those recorded at this very length.
     fn program(&self, precision: Precision, sizes: (u64, u64)) -> Option<&Rc<Program>> {
         let kind = match precision {
@@ -93,8 +109,8 @@ impl Recorded {
 
 impl Net for Recorded {
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
-        self.sizes.set((data.micro_batch, data.sequence));
-        let sizes = self.sizes.get();
+        let sizes = self.sizes(data);
+        self.sizes.set(sizes);
         let Some(program) = self.program(precision(cx), sizes) else {
             return Vec::new();
         };
@@ -130,7 +146,7 @@ impl Net for Recorded {
     }
 
     fn supports(&self, data: &Data, training: &Training) -> Result<(), ModelError> {
-        let sizes = (data.micro_batch, data.sequence);
+        let sizes = self.sizes(data);
         let plan = self
             .program(training.precision, sizes)
             .map(|program| self.plan(program));
@@ -148,7 +164,12 @@ impl Net for Recorded {
             .collect();
         recorded.sort_unstable();
         recorded.dedup();
-        Err(ModelError::NotRecorded { sizes, recorded })
+        let length = self.length.map_or("data.sequence", |(name, _)| name);
+        Err(ModelError::NotRecorded {
+            sizes,
+            length,
+            recorded,
+        })
     }
 }
 

@@ -11,6 +11,8 @@ use crate::tape::ops::Call;
 pub struct Graph {
     /// As its author calls it.
     pub name: String,
+    /// What of it is not in the recording, in words.
+    pub leaves_out: Vec<String>,
     pub(super) params: Vec<Declared>,
     /// Lists of alike modules.
     pub(super) layers: Vec<Row>,
@@ -64,6 +66,25 @@ impl Graph {
             path.push(item.clone());
             row.places().contains(&index).then_some((path, index))
         })
+    }
+
+    /// Whether cuDNN's kernels for convolutions run.
+    pub fn convolves(&self) -> bool {
+        let calls = self.programs.iter().flat_map(|program| &program.calls);
+        calls.into_iter().any(|call| call.name() == "convolution")
+    }
+
+    /// How many numbers its parameters hold.
+    pub fn parameters(&self) -> u64 {
+        let params = self
+            .params
+            .iter()
+            .filter(|param| param.role != Role::Buffer);
+        let count = |param: &Declared| {
+            let sizes = param.shape.iter();
+            sizes.fold(1, |all: u64, size| all.saturating_mul(*size))
+        };
+        params.map(count).fold(0, u64::saturating_add)
     }
 
     /// A batch and a length that it was recorded at.

@@ -59,6 +59,14 @@ fn graph(document: &Document) -> Option<Graph> {
     let programs = list(document.get("programs")?)?;
     Some(Graph {
         name: text(document.get("name")?)?.to_string(),
+        leaves_out: match document.get("leaves_out") {
+            Some(lines) => list(lines)?
+                .iter()
+                .take(MOST_LINES)
+                .map(line)
+                .collect::<Option<_>>()?,
+            None => Vec::new(),
+        },
         params: params.iter().map(declared).collect::<Option<_>>()?,
         layers: match document.get("layers") {
             Some(rows) => list(rows)?.iter().map(layers).collect::<Option<_>>()?,
@@ -69,6 +77,21 @@ fn graph(document: &Document) -> Option<Graph> {
             .map(|value| program(value, &scopes).map(Rc::new))
             .collect::<Option<_>>()?,
     })
+}
+
+/// The most lines of words that are shown, and their longest.
+const MOST_LINES: usize = 8;
+const LONGEST_LINE: usize = 200;
+
+fn line(value: &Document) -> Option<String> {
+    let printable = |c: &char| !c.is_control();
+    Some(
+        text(value)?
+            .chars()
+            .filter(printable)
+            .take(LONGEST_LINE)
+            .collect(),
+    )
 }
 
 /// The modules of a path.

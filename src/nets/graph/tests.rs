@@ -1,7 +1,7 @@
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use super::{Graph, Net, net, read};
+use super::{Graph, Net, net, read, shipped};
 use crate::allocator::Settings;
 use crate::estimate::Peaks;
 use crate::nets::{self, Sizes};
@@ -67,6 +67,140 @@ fn a_recorded_model_takes_what_the_real_one_takes() {
     check(LASTING, 32, 128, Precision::Fp32, 34_292_224);
     check(LASTING, 32, 128, Precision::AmpBf16, 23_281_664);
     check(LASTING, 32, 128, Precision::Bf16, 21_932_544);
+}
+
+/// Peaks of PyTorch 2.15 on a bookkeeping GPU with timm 1.0, torchvision 0.29, transformers 5.23 and diffusers 0.42, at sizes that
+/// were not recorded or that were.
+#[test]
+fn shipped_graphs_take_what_the_real_models_take() {
+    #[track_caller]
+    fn check(id: &str, batch: u64, length: u64, expected: [u64; 3]) {
+        let precisions = [Precision::Fp32, Precision::AmpBf16, Precision::Bf16];
+        for (precision, expected) in precisions.into_iter().zip(expected) {
+            let training = Training {
+                precision,
+                checkpointing: Checkpointing::None,
+                ..Training::default()
+            };
+            let peak = peak_of(net(shipped(id).unwrap()), batch, length, training).unwrap();
+            assert!(
+                peak.abs_diff(expected) <= expected / 60,
+                "{id}: {peak} {expected}"
+            );
+        }
+    }
+    check(
+        "densenet-121",
+        4,
+        224,
+        [641_038_336, 395_299_328, 327_082_496],
+    );
+    check(
+        "densenet-121",
+        16,
+        160,
+        [1_189_265_920, 674_578_432, 604_704_768],
+    );
+    check(
+        "inception-v3",
+        8,
+        299,
+        [1_119_477_248, 789_657_088, 581_404_672],
+    );
+    check(
+        "maxvit-t",
+        4,
+        224,
+        [1_633_980_416, 1_104_188_928, 820_001_280],
+    );
+    check(
+        "xlnet-base-cased",
+        8,
+        384,
+        [6_501_776_384, 5_440_749_056, 3_583_649_792],
+    );
+    check(
+        "longformer-base-4096",
+        2,
+        2048,
+        [10_865_850_880, 8_336_409_600, 6_260_456_448],
+    );
+    check(
+        "patchtst-etth1",
+        64,
+        512,
+        [614_642_176, 409_800_192, 342_980_608],
+    );
+    check(
+        "mamba2-130m",
+        2,
+        2048,
+        [27_119_724_544, 20_066_179_072, 25_232_778_752],
+    );
+    check(
+        "schnet-128-3",
+        32,
+        20,
+        [113_393_664, 97_496_064, 60_125_184],
+    );
+    check(
+        "segformer-b0",
+        4,
+        384,
+        [1_799_191_552, 1_528_379_392, 908_147_200],
+    );
+    check(
+        "faster-rcnn-r50-fpn",
+        2,
+        640,
+        [2_346_296_320, 1_568_249_856, 1_198_245_888],
+    );
+    check(
+        "pixart-sigma-xl-2-1024",
+        2,
+        128,
+        [32_231_832_064, 24_402_365_440, 16_209_111_040],
+    );
+    check(
+        "sd-vae-kl-f8",
+        1,
+        512,
+        [10_313_679_360, 9_029_058_560, 5_166_355_968],
+    );
+}
+
+#[test]
+fn every_shipped_graph_is_small_and_runs_where_it_was_recorded() {
+    let recorded = crate::catalog::models()
+        .iter()
+        .filter(|entry| !entry.graph.is_empty());
+    let mut count = 0;
+    for entry in recorded {
+        let graph = shipped(entry.id).unwrap();
+        let (batch, length) = graph.example().unwrap();
+        let training = Training {
+            precision: Precision::AmpBf16,
+            checkpointing: Checkpointing::None,
+            ..Training::default()
+        };
+        assert!(
+            peak_of(net(graph), batch, length, training).is_some(),
+            "{}",
+            entry.id
+        );
+        // The length that the entry names, where it is a size of its own, is one that was recorded or can be worked out.
+        if let Some(length) = entry.size(entry.graph) {
+            let graph = shipped(entry.id).unwrap();
+            let training = Training {
+                precision: Precision::Bf16,
+                ..Training::default()
+            };
+            let runs = peak_of(net(graph), 2, length, training);
+            assert!(runs.is_some(), "{} at {length}", entry.id);
+        }
+        count += 1;
+    }
+    assert!(count >= 18, "{count}");
 }
 
 #[test]

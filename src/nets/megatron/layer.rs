@@ -2,7 +2,7 @@
 
 use super::GptModel;
 use crate::nets::Cx;
-use crate::scenario::Checkpointing;
+use crate::scenario::{Checkpointing, ContextParallel};
 use crate::tape::ops::{AttentionMask, Tokens};
 use crate::tape::{DType, Tensor};
 
@@ -62,8 +62,9 @@ impl GptModel {
             let bias = (!self.is_llama).then(|| cx.param("bias", [own]).tensor());
             (weight, bias)
         });
-        let tokens = self.tokens(cx);
-        let y = x.linear_accumulating(&weight, None, &tokens, self.fuses_accumulation);
+        let buffer = self.engine.is_none().then(|| self.buffer.clone());
+        let tokens = Self::tokens(cx, buffer);
+        let y = x.linear_accumulating(&weight, None, &tokens, &self.layer_gradient());
         (y, bias)
     }
 
@@ -74,7 +75,7 @@ impl GptModel {
             let bias = (!self.is_llama).then(|| cx.param("bias", [self.hidden]).tensor());
             (weight, bias)
         });
-        let y = x.linear_accumulating(&weight, None, &Tokens::All, self.fuses_accumulation);
+        let y = x.linear_accumulating(&weight, None, &Tokens::All, &self.layer_gradient());
         drop(x);
         let y = if Self::splits_tokens(cx) {
             y.then(|y| y.reduce_scatter(Self::group(cx), 0))
@@ -106,7 +107,7 @@ impl GptModel {
         let (s, b) = (mixed.size(0), mixed.size(1));
         let groups = self.query_groups / group.min(self.query_groups).max(1);
         let mixed = mixed.then(|mixed| mixed.view(&[s, b, groups, (each + 2) * d]));
-        let [mut query, mut key, value] = {
+        let [mut query, mut key, mut value] = {
             let parts = mixed.split(&[each * d, d, d], -1);
             let [query, key, value] = <[Tensor; 3]>::try_from(parts)
                 .unwrap_or_else(|_| [mixed.clone(), mixed.clone(), mixed.clone()]);
@@ -115,8 +116,16 @@ impl GptModel {
         drop(mixed);
         query = query.then(|query| query.reshape(&[s, b, groups * each, d]));
         if let Some(rope) = rope {
-            query = query.then(|query| rotated(query, rope));
-            key = key.then(|key| rotated(key, rope));
+            let turned = |x: &Tensor| match self.engine {
+                Some(_) => x.rotary_fused(rope),
+                None => rotated(x, rope),
+            };
+            query = query.then(turned);
+            key = key.then(turned);
+        }
+        if self.engine.is_some() {
+            // Transformer Engine's attention takes them contiguous (`get_qkv_layout`).
+            value = value.then(Tensor::contiguous);
         }
         let this = self.clone();
         let (core_cx, mask) = (cx.clone(), mask.cloned());
@@ -207,6 +216,7 @@ impl GptModel {
         let (inner, bias) = self.columns(cx, "linear_fc1", x, width);
         let active = match bias {
             Some(bias) => inner.bias_gelu_saving_input(&bias),
+            None if self.engine.is_some() => inner.swiglu_fused(),
             None => inner.swiglu_saving_input(),
         };
         drop(inner);
@@ -232,9 +242,13 @@ fn rotated(x: &Tensor, freqs: &Tensor) -> Tensor {
     sum.then(|sum| Tensor::cat(sum, &[], -1))
 }
 
-/// One kernel over all tokens; those of other GPUs that share the sequence are gathered (`cp_comm_type="all_gather"`).
+/// One kernel over all tokens; those of other GPUs that share the sequence are gathered (`cp_comm_type="all_gather"`), or come in
+/// exchange for heads (`"a2a"`).
 fn fused_attention(cx: &Cx, [q, k, v]: [&Tensor; 3]) -> Tensor {
     let context = cx.env.context.group.max(1);
+    if context > 1 && cx.env.context.attention == ContextParallel::Ulysses {
+        return exchanged_attention([q, k, v], context);
+    }
     let (s, b, heads, d) = (q.size(0), q.size(1), q.size(2), q.size(3));
     let gathered = |x: &Tensor| {
         if context > 1 {
@@ -255,4 +269,18 @@ fn fused_attention(cx: &Cx, [q, k, v]: [&Tensor; 3]) -> Tensor {
     };
     drop((k, v));
     out.then(|out| out.permute(&[2, 0, 1, 3]).reshape(&[s, b, heads * d]))
+}
+
+/// `AttnFuncWithCPAndQKVOA2A`: all tokens of some heads.
+fn exchanged_attention(all: [&Tensor; 3], group: u64) -> Tensor {
+    let [q, k, v] = all.map(|x| x.all_to_all(group, 2, 0));
+    let out = {
+        let [q, k, v] = [&q, &k, &v].map(|x| x.permute(&[1, 2, 0, 3]));
+        q.attention(&k, &v, &AttentionMask::Causal, 0.0)
+    };
+    drop((q, k, v));
+    let out = out.then(|out| out.permute(&[2, 0, 1, 3]));
+    let own = out.then(|out| out.all_to_all(group, 0, 2));
+    let (s, b, width) = (own.size(0), own.size(1), own.size(2) * own.size(3));
+    own.then(|own| own.reshape(&[s, b, width]))
 }

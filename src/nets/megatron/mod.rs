@@ -1,12 +1,14 @@
-//! Megatron-Core's `GPTModel` with its local layer specification (megatron/core/models/gpt/gpt_model.py), tokens first.
+//! Megatron-Core's `GPTModel` (megatron/core/models/gpt/gpt_model.py), tokens first: its local layer specification, and that of
+//! Transformer Engine, its default.
 
 mod layer;
 mod moe;
 
 use super::{Cx, ModelError, Net, Output, Plan, Sizes};
-use crate::scenario::Data;
-use crate::tape::ops::{MemoryBuffer, Tokens};
+use crate::scenario::{Data, LossKernel};
+use crate::tape::ops::{EmptyGradients, MemoryBuffer, Tokens, WeightGradient};
 use crate::tape::{DType, Tensor};
+use crate::units::RoundUp;
 
 /// `TransformerConfig`, as far as its memory depends on it.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ struct GptModel {
     /// `--no-gradient-accumulation-fusion` was not given.
     fuses_accumulation: bool,
     buffer: MemoryBuffer,
+    /// `--transformer-impl transformer_engine`: its layers' linear modules, with the empty gradients that they share.
+    engine: Option<EmptyGradients>,
 }
 
 pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
@@ -59,6 +63,9 @@ pub fn build(sizes: &Sizes) -> Result<Box<dyn Net>, ModelError> {
         recomputes_attention: sizes.is_set("recompute_core_attention"),
         fuses_accumulation: !sizes.is_set("separate_accumulation"),
         buffer: MemoryBuffer::default(),
+        engine: sizes
+            .is_set("transformer_engine")
+            .then(EmptyGradients::default),
     }))
 }
 
@@ -131,11 +138,18 @@ impl Net for GptModel {
             cx.module("embedding", |cx| self.table(cx))
         };
         let logits = hidden.then(|hidden| {
-            hidden.linear_accumulating(&weight, None, &self.tokens(cx), self.fuses_accumulation)
+            // Its own layer whatever computes the others.
+            let tokens = Self::tokens(cx, Some(self.buffer.clone()));
+            hidden.linear_accumulating(&weight, None, &tokens, &self.accumulation())
         });
         let loss = cx.module("loss", |_| {
             let turned = labels.transpose(0, 1).contiguous();
-            let losses = logits.vocab_parallel_cross_entropy(&turned);
+            let losses = if cx.env.training.loss == LossKernel::Liger {
+                // `--cross-entropy-loss-fusion --cross-entropy-fusion-impl te`.
+                logits.cross_entropy_in_place(&turned, Self::group(cx))
+            } else {
+                logits.vocab_parallel_cross_entropy(&turned)
+            };
             drop((turned, logits));
             let losses = losses.then(|losses| losses.transpose(0, 1).contiguous());
             let masked = losses.mul(loss_mask);
@@ -158,7 +172,7 @@ impl GptModel {
     /// The vocabulary is padded to a multiple of 128 for each GPU.
     fn own_vocab(&self, cx: &Cx) -> u64 {
         let group = Self::group(cx);
-        self.vocab.next_multiple_of(128_u64.saturating_mul(group)) / group
+        self.vocab.round_up(128_u64.saturating_mul(group)) / group
     }
 
     fn table(&self, cx: &Cx) -> Tensor {
@@ -174,14 +188,31 @@ impl GptModel {
     }
 
     /// The tokens of a column-parallel layer's input.
-    fn tokens(&self, cx: &Cx) -> Tokens {
+    fn tokens(cx: &Cx, buffer: Option<MemoryBuffer>) -> Tokens {
         if Self::splits_tokens(cx) {
             Tokens::Parts {
                 group: Self::group(cx),
-                buffer: self.buffer.clone(),
+                buffer,
             }
         } else {
             Tokens::All
+        }
+    }
+
+    /// Where gradients of weights go that Megatron-Core multiplies by itself.
+    fn accumulation(&self) -> WeightGradient {
+        if self.fuses_accumulation {
+            WeightGradient::Accumulated
+        } else {
+            WeightGradient::Returned
+        }
+    }
+
+    /// Where those of a layer's weights go.
+    fn layer_gradient(&self) -> WeightGradient {
+        match &self.engine {
+            Some(shared) if self.fuses_accumulation => WeightGradient::Shared(shared.clone()),
+            _ => self.accumulation(),
         }
     }
 

@@ -73,7 +73,7 @@ impl GptModel {
     fn expert(&self, cx: &Cx, x: &Tensor, weights: &Tensor) -> Tensor {
         let linear = |name, x: &Tensor, out: u64| {
             let weight = cx.module(name, |cx| cx.param("weight", [out, x.size(-1)]).tensor());
-            x.linear_accumulating(&weight, None, &Tokens::All, self.fuses_accumulation)
+            x.linear_accumulating(&weight, None, &Tokens::All, &self.layer_gradient())
         };
         let inner = linear("linear_fc1", x, 2 * self.ffn);
         let active = inner.weighted_swiglu_saving_input(weights);

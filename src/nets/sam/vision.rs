@@ -5,6 +5,7 @@ use crate::nets::{Cx, ModelError, Sizes};
 use crate::scenario::Attention;
 use crate::tape::ops::{AttentionMask, Conv};
 use crate::tape::{DType, Tensor};
+use crate::units::RoundUp;
 
 #[derive(Clone, Debug)]
 pub struct Encoder {
@@ -176,7 +177,7 @@ fn rel_pos(table: &Tensor, n: u64) -> Tensor {
 /// `window_partition`.
 fn window_partition(x: &Tensor, window: u64) -> Tensor {
     let (b, h, w, c) = (x.size(0), x.size(1), x.size(2), x.size(3));
-    let (high, wide) = (h.next_multiple_of(window), w.next_multiple_of(window));
+    let (high, wide) = (h.round_up(window), w.round_up(window));
     let (down, across) = (high / window, wide / window);
     x.pad_to(&[b, high, wide, c])
         .reshape(&[b, down, window, across, window, c])

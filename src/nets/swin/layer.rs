@@ -5,6 +5,7 @@ use crate::nets::Cx;
 use crate::nets::attention::{Eager, attend, heads};
 use crate::tape::ops::AttentionMask;
 use crate::tape::{DType, Tensor};
+use crate::units::RoundUp;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Layer {
@@ -22,7 +23,7 @@ impl Layer {
     pub fn forward(self, cx: &Cx, input: &Tensor) -> Vec<Tensor> {
         let Self { side, window, .. } = self;
         let (b, channels) = (input.size(0), input.size(2));
-        let padded = side.next_multiple_of(window);
+        let padded = side.round_up(window);
         // The constructor makes the attention before the norms.
         let start = cx.tape.construction_point();
         let mut hidden = cx.layer_norm("layernorm_before", input);

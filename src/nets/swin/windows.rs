@@ -2,6 +2,7 @@
 
 use crate::nets::Cx;
 use crate::tape::Tensor;
+use crate::units::RoundUp;
 
 /// `window_partition`.
 pub fn window_partition(x: &Tensor, window: u64) -> Tensor {
@@ -28,7 +29,7 @@ pub fn window_reverse(windows: &Tensor, window: u64, side: u64) -> Tensor {
 pub fn merge_patches(cx: &Cx, x: &Tensor, side: u64) -> Tensor {
     let (b, c) = (x.size(0), x.size(2));
     let mut grid = x.view(&[b, side, side, c]);
-    let even = side.next_multiple_of(2);
+    let even = side.round_up(2);
     if even > side {
         grid = grid.pad_to(&[b, even, even, c]);
     }

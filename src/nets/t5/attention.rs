@@ -98,7 +98,7 @@ impl Stack {
 }
 
 /// `_relative_position_bucket`, an operation at a time.
-fn relative_position_bucket(relative: &Tensor, bidirectional: bool) -> Tensor {
+pub fn relative_position_bucket(relative: &Tensor, bidirectional: bool) -> Tensor {
     let shape = relative.shape();
     let make = |op: &'static str, dtype| relative.constant(op, shape, dtype);
     let step = |from: Tensor, op: &'static str, dtype| {

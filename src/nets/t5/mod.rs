@@ -10,6 +10,7 @@ use super::{Cx, ModelError, Net, Output, Sizes};
 use crate::scenario::Data;
 use crate::tape::DType;
 use crate::tape::Tensor;
+pub(super) use attention::relative_position_bucket;
 use stack::Stack;
 
 #[derive(Clone, Copy, Debug)]

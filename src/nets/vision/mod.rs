@@ -1,7 +1,9 @@
 //! Image classifiers of torchvision and timm.
 
+mod beit;
 mod convnext;
 mod efficientnet;
+mod eva;
 mod inverted;
 mod layers;
 mod mobilenet;
@@ -27,6 +29,8 @@ pub(super) const FAMILIES: &[(&str, Build)] = &[
     ("resnet", resnet::from_sizes),
     ("convnext", convnext::from_sizes),
     ("vgg", vgg::from_sizes),
+    ("beit", beit::from_sizes),
+    ("eva", eva::from_sizes),
     ("efficientnet", |s| {
         inverted::from_sizes(s, inverted::Style::EfficientNet)
     }),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::group::ParamGroup;
 use super::{ALL_GATHER, REDUCE_SCATTER, State};
-use crate::tape::{DType, Tensor};
+use crate::tape::{DType, Scope, Stream, Tensor};
 
 impl State {
     /// Inputs are cast, the group is gathered, and its gradients are reduced once those of its inputs are there.
@@ -53,7 +53,7 @@ impl State {
                 && self.gathered.len() < ahead
                 && let Some(next) = self.group(at + ahead)
             {
-                self.gather(&next);
+                self.gather(&next, ALL_GATHER);
             }
         }
     }
@@ -88,17 +88,18 @@ impl State {
     /// Gathers what is not gathered ahead.
     pub(super) fn unshard(&self, group: &ParamGroup) {
         if !group.is_unsharded() && self.gathered.is_empty() {
-            self.gather(group);
+            self.gather(group, ALL_GATHER);
         }
     }
 
-    /// `foreach_all_gather`: shards are cast into one buffer, and all GPUs' shards come into another.
-    pub(super) fn gather(&self, group: &ParamGroup) {
+    /// `foreach_all_gather`: shards are cast into one buffer, and all GPUs' shards come into another. What modules gather for
+    /// themselves they gather on a stream of its own (`get_all_gather_streams`).
+    pub(super) fn gather(&self, group: &ParamGroup, stream: Stream) {
         if group.params.is_empty() || group.ranks <= 1 {
             return;
         }
         let ranks = group.ranks;
-        let output = self.tape.on(ALL_GATHER, || {
+        let output = self.tape.on(stream, || {
             let inputs = group.all_gather_inputs(&self.tape, self.offloads());
             let bytes = group.gathered_bytes().saturating_mul(ranks);
             let output = self.tape.empty("all_gather", [bytes], DType::U8);
@@ -143,7 +144,7 @@ impl State {
                 break;
             };
             if !target.is_unsharded() && self.gathered.len() < ahead {
-                self.gather(&target);
+                self.gather(&target, ALL_GATHER);
             }
         }
     }
@@ -190,16 +191,24 @@ impl State {
         let whole = numel.saturating_mul(ranks);
         let input = self.tape.empty("reduce_scatter", [whole], dtype);
         drop(gradients);
-        self.tape.on(REDUCE_SCATTER, || {
-            // Of one GPU the input is the sum already.
-            let output = if ranks > 1 {
-                self.tape.empty("reduce_scatter", [numel], dtype)
-            } else {
-                input.detach()
-            };
+        self.tape.on(self.reduce_stream(group), || {
+            // Of one GPU the input is the sum, which is copied all the same.
+            let output = self.tape.empty("reduce_scatter", [numel], dtype);
             group.accumulate_shards(&members, output, self.offloads());
         });
         input
+    }
+
+    /// Each root module has streams of its own (`FSDPCommContext`): each of a pipeline's stages.
+    fn reduce_stream(&self, group: &ParamGroup) -> Stream {
+        let roots = self.roots.borrow();
+        let inside = |root: &Scope| {
+            let first = group.scopes.first();
+            first.is_some_and(|scope| self.tape.is_inside(*scope, *root))
+        };
+        let root = roots.iter().position(inside).unwrap_or(0);
+        let number = u8::try_from(root).unwrap_or(u8::MAX);
+        Stream::side(REDUCE_SCATTER.number().saturating_add(number))
     }
 
     /// `_root_post_backward_final_callback`: groups whose inputs wanted no gradient, the root among them.

@@ -8,7 +8,7 @@ mod param;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::{Role, World, Wrapper};
+use super::{Role, World, Wrapper, pinned};
 use crate::scenario::{Offload, PolicyType, Training, Wrap};
 use crate::tape::fold::Fold;
 use crate::tape::{Category, DType, Param, Relay, Scope, Stream, Tape, Tensor};
@@ -251,11 +251,31 @@ impl Wrapper for FullyShard {
         self.0.root_post_backward();
     }
 
+    /// `CPUOffloadPolicy`: each shard, and its gradient.
+    fn pinned(&self) -> u64 {
+        if !self.0.offloads() {
+            return 0;
+        }
+        let groups = self.0.groups.borrow();
+        let params = groups.iter().flat_map(|group| &group.params);
+        let each = params.map(|param| {
+            let bytes = param
+                .numel
+                .saturating_mul(param.sharded.data.dtype().bytes());
+            let tensors = 1 + u64::from(param.module.trainable);
+            pinned::block(bytes)
+                .saturating_mul(tensors)
+                .saturating_mul(param.module.copies())
+        });
+        each.fold(0, u64::saturating_add)
+    }
+
     fn unshard_stage(&self, stage: Scope) {
         let fsdp = &self.0;
         for group in fsdp.groups_of(stage) {
             if !group.is_unsharded() {
-                fsdp.gather(&group);
+                // Asked for from outside, it is done where the program computes.
+                fsdp.gather(&group, Stream::COMPUTE);
             }
         }
         fsdp.unsharding.borrow_mut().push(stage);

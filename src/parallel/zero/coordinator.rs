@@ -1,6 +1,7 @@
 //! Which of stage 3's parameters are gathered, and when they go again
 //! (deepspeed/runtime/zero/partitioned_param_coordinator.py).
 
+use crate::units::RoundUp;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -184,7 +185,7 @@ impl Coordinator {
             .collect();
         let numels = missing.iter().map(|at| self.numel(*at));
         self.available = numels.fold(self.available, u64::saturating_add);
-        let padded = |at: usize| self.numel(at).next_multiple_of(self.ranks.max(1));
+        let padded = |at: usize| self.numel(at).round_up(self.ranks.max(1));
         let sizes = missing.iter().map(|at| padded(*at));
         let whole = sizes.fold(0, u64::saturating_add);
         let dtype = missing

@@ -1,13 +1,14 @@
 //! Stages 1 and 2 (deepspeed/runtime/zero/stage_1_and_2.py): weights stay whole, states are divided, and at stage 2 gradients
 //! are too.
 
+use crate::units::RoundUp;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::bucket::Bucket;
 use super::config::Config;
 use super::partition::Flat;
-use crate::parallel::{World, Wrapper, is_accelerate};
+use crate::parallel::{World, Wrapper, is_accelerate, pinned};
 use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Tape, Tensor};
 
 /// `DeepSpeedZeroOptimizer`.
@@ -31,6 +32,8 @@ struct State {
     averaged: RefCell<Vec<Vec<(u64, Tensor)>>>,
     /// The micro-batch under way is the last of its step.
     boundary: Cell<bool>,
+    /// A step has several.
+    accumulates: Cell<bool>,
 }
 
 impl ZeroOptimizer {
@@ -46,6 +49,7 @@ impl ZeroOptimizer {
             in_partition: RefCell::default(),
             averaged: RefCell::default(),
             boundary: Cell::new(true),
+            accumulates: Cell::new(false),
         }))
     }
 }
@@ -88,6 +92,13 @@ impl Wrapper for ZeroOptimizer {
 
     fn before_pass(&self, last: bool) {
         self.0.boundary.set(last);
+        if !last {
+            self.0.accumulates.set(true);
+        }
+    }
+
+    fn pinned(&self) -> u64 {
+        self.0.pinned()
     }
 
     fn after_backward(&self) {
@@ -145,7 +156,7 @@ impl State {
             .map_or(DType::F32, |param| param.data.dtype());
         let sizes = params.iter().map(|param| param.data.numel());
         let numel = sizes.fold(0, u64::saturating_add);
-        let aligned = numel.next_multiple_of(ranks.saturating_mul(START_ALIGNMENT));
+        let aligned = numel.round_up(ranks.saturating_mul(START_ALIGNMENT));
         let part = aligned / ranks;
         let weights = tape.empty("flatten", [aligned], dtype);
         weights.set_category(Category::Parameters);
@@ -180,6 +191,35 @@ impl State {
         let largest = sizes.map(|param| param.data.numel()).max().unwrap_or(0);
         let buffer = self.tape.empty("zeros", [largest], self.dtype());
         self.frozen.borrow_mut().push(buffer);
+    }
+
+    /// Master weights, their gradients and the weights' part, each group's flat (`cpu_offload`); a buffer for the largest gradient
+    /// (`temp_grad_buffer_for_cpu_offload`), and where there are several micro-batches each gradient's sum
+    /// (`accumulated_grads_in_cpu`).
+    fn pinned(&self) -> u64 {
+        if !self.config.offloads_optimizer {
+            return 0;
+        }
+        let size = self.dtype().bytes();
+        let master = self.config.master.bytes();
+        let groups = self.groups.borrow();
+        let flat = groups
+            .iter()
+            .flat_map(|group| [master, master, size].map(|each| group.part.saturating_mul(each)));
+        let params = groups.iter().flat_map(|group| &group.params);
+        let largest = params.map(|param| param.data.numel()).max().unwrap_or(0);
+        let sums = groups.iter().flat_map(|group| {
+            let here = group.here().into_iter();
+            here.map(|at| group.elements_here(at).saturating_mul(size))
+        });
+        let sums = if self.accumulates.get() {
+            pinned::blocks(sums)
+        } else {
+            0
+        };
+        pinned::blocks(flat)
+            .saturating_add(pinned::block(largest.saturating_mul(size)))
+            .saturating_add(sums)
     }
 
     /// `process_gradients`: a gradient has come.

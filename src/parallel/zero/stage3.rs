@@ -1,12 +1,13 @@
 //! Stage 3 (deepspeed/runtime/zero/stage3.py): weights are divided too, and gathered module by module.
 
+use crate::units::RoundUp;
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::bucket::Bucket;
 use super::config::Config;
 use super::coordinator::{Coordinator, Limits, Pass, storage, stored};
-use crate::parallel::{Role, World, Wrapper};
+use crate::parallel::{Role, World, Wrapper, pinned};
 use crate::scenario::Offload;
 use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Scope, Tape, Tensor};
 
@@ -132,6 +133,10 @@ impl Wrapper for ZeroParameters {
         }
     }
 
+    fn pinned(&self) -> u64 {
+        self.0.pinned()
+    }
+
     fn before_step(&self) {
         self.0.before_step();
     }
@@ -232,6 +237,45 @@ impl State {
         master
     }
 
+    /// Master weights, those of a sub-group flat (`_create_fp16_sub_groups`), and the gradients of all; with the parameters there
+    /// too, these flat, and the blocks in which each was before.
+    fn pinned(&self) -> u64 {
+        const SUB_GROUP: u64 = 1_000_000_000;
+        let offload = self.world.parallel.offload;
+        if offload == Offload::None {
+            return 0;
+        }
+        let limit = match self.world.parallel.zero_subgroup {
+            0 => SUB_GROUP,
+            given => given,
+        };
+        let params = self.params.borrow();
+        let trained = params.iter().filter(|param| param.trainable);
+        let ranks = self.ranks();
+        let part = |param: &Rc<Param>| param.data.numel().div_ceil(ranks);
+        let (mut groups, mut all, mut open) = (Vec::new(), 0_u64, 0_u64);
+        for param in trained {
+            all = all.saturating_add(part(param));
+            open = open.saturating_add(part(param));
+            if open >= limit {
+                groups.push(std::mem::take(&mut open));
+            }
+        }
+        groups.push(open);
+        let size = self.dtype().bytes();
+        let master = self.config.master.bytes();
+        let masters = pinned::blocks(groups.iter().map(|numel| numel.saturating_mul(master)));
+        let flat = pinned::block(all.saturating_mul(size));
+        let gradients = masters.saturating_add(flat);
+        if offload != Offload::Parameters {
+            return gradients;
+        }
+        let each = params.iter().map(|param| part(param).saturating_mul(size));
+        gradients
+            .saturating_add(flat)
+            .saturating_add(pinned::blocks(each))
+    }
+
     /// A gradient has come: backward is through its module, and it waits in the bucket.
     fn reduce(&self, place: usize, param: &Rc<Param>) {
         if let Some(coordinator) = self.coordinator.borrow_mut().as_mut() {
@@ -262,7 +306,7 @@ impl State {
         let sizes = found.iter().map(|param| param.data.numel());
         let whole = sizes.clone().all(|numel| numel % ranks == 0);
         if found.len() > 1 || !whole {
-            let padded = sizes.map(|numel| numel.next_multiple_of(ranks));
+            let padded = sizes.map(|numel| numel.round_up(ranks));
             let numel = padded.fold(0, u64::saturating_add);
             drop(self.tape.empty("reduce_scatter", [numel], self.dtype()));
         }

@@ -1,9 +1,7 @@
 //! Whether the GPUs can share the work as asked, and whether the batch comes out as wanted.
 
 use super::{Case, Problems};
-use crate::scenario::{
-    Checkpointing, CommHook, Offload, Optimizer, Parallelism, Precision, Schedule,
-};
+use crate::scenario::{Checkpointing, CommHook, Offload, Parallelism, Precision, Schedule};
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     division(case, problems);
@@ -127,10 +125,13 @@ fn sharding(case: &Case, problems: &mut Problems) {
         _ => {}
     }
     // bitsandbytes-foundation/bitsandbytes#89 and #1633, pytorch/torchtune#1856.
-    let bitsandbytes = matches!(
-        training.optimizer,
-        Optimizer::AdamW8bit | Optimizer::PagedAdamW | Optimizer::PagedAdamW8bit
-    );
+    let bitsandbytes = training.optimizer.is_of_bitsandbytes();
+    if several && training.optimizer.uses_gradients_up() {
+        problems.refuse(
+            "training.optimizer",
+            "another: LOMO on several GPUs is not modelled",
+        );
+    }
     if several && bitsandbytes && matches!(layout.strategy, Fsdp1 | Fsdp2 | Hsdp) {
         problems.refuse(
             "training.optimizer",

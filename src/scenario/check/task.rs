@@ -3,7 +3,8 @@
 use super::{Case, Problems};
 use crate::catalog::{self, ModelCategory};
 use crate::scenario::{
-    AdapterMethod, Checkpointing, LmHead, LossKernel, Objective, Parallelism, Reference, Sampler,
+    AdapterMethod, Checkpointing, LmHead, LossKernel, Objective, Parallelism, Quantization,
+    Reference, Sampler,
 };
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
@@ -25,6 +26,12 @@ fn adapters(case: &Case, problems: &mut Problems) {
         problems.refuse(
             "training.checkpointing",
             "none: PEFT refuses prefix tuning beside checkpointing",
+        );
+    }
+    if method == Some(AdapterMethod::Shira) && training.quantization != Quantization::None {
+        problems.refuse(
+            "training.lora.method",
+            "another method: SHiRA over quantised weights is not modelled",
         );
     }
     let elsewhere = [AdapterMethod::Prefix, AdapterMethod::TrainedTokens];
@@ -92,6 +99,19 @@ fn trained(case: &Case, problems: &mut Problems) {
         problems.refuse(
             "data.packing",
             "off: only supervised fine-tuning packs samples",
+        );
+    }
+    let labels = !task.objective.samples() && task.objective != Objective::Reward;
+    if labels && task.objective.trains() && task.labelled <= 0.0 {
+        problems.refuse(
+            "task.labelled",
+            "more than 0: a loss over no token is no number",
+        );
+    }
+    if task.objective == Objective::Kto && case.scenario.data.micro_batch < 2 {
+        problems.refuse(
+            "data.micro_batch",
+            "2 or more: KTO takes its answers that do not match from the same micro-batch",
         );
     }
     if training.prompt_tokens > 0 && task.objective.refers() {
@@ -174,6 +194,13 @@ fn sampled(case: &Case, problems: &mut Problems) {
         problems.refuse(
             "task.sampler",
             "generate or generate-static: this task samples with the model itself",
+        );
+    }
+    let sleeps = task.sampler == Sampler::Vllm && task.vllm_sleep;
+    if groups && sleeps && scenario.runtime.expandable_segments {
+        problems.warn(
+            "runtime.expandable_segments",
+            "off, unless vLLM is newer than April 2026: before, its sleep mode refused to start beside them",
         );
     }
     if task.objective.samples() && scenario.data.padding_mask {

@@ -31,6 +31,9 @@ fn recomputed(case: &Case, problems: &mut Problems) {
         Some("e3-pocket") if selective || mode == Layers => {
             "none: nothing in this network is recomputed, so that this mode changes nothing"
         }
+        Some("mpnet") if mode != Checkpointing::None => {
+            "none: transformers has no checkpointing for this network, and stops where it is asked for"
+        }
         _ => return,
     };
     problems.warn("training.checkpointing", expected);
@@ -81,6 +84,15 @@ fn model(case: &Case, problems: &mut Problems) {
             problems.refuse("model.id", expected);
         }
         Some(entry) => {
+            let dims = &case.scenario.model.dims;
+            if !entry.graph.is_empty() && dims.keys().any(|name| name != entry.graph) {
+                let expected = match entry.graph {
+                    "sequence" => "none: this model runs as it was recorded".to_string(),
+                    size => format!("{size} alone: this model runs as it was recorded"),
+                };
+                problems.refuse("model.dims", expected);
+                return;
+            }
             let known: Vec<&str> = entry.sizes().iter().map(|(name, _)| *name).collect();
             let encodes = matches!(entry.arch, "dreams" | "llava" | "unet");
             let option = |name: &str| is_option(name) || encodes && name == "encoders";
@@ -215,7 +227,8 @@ fn at_once(case: &Case, problems: &mut Problems) {
             "off: a model that computes layers again cannot fill a cache",
         );
     }
-    if training.optimizer_in_backward && training.accumulation > 1 {
+    let in_backward = training.optimizer_in_backward || training.optimizer.uses_gradients_up();
+    if in_backward && training.accumulation > 1 {
         problems.refuse(
             "training.accumulation",
             "1: a step in backward leaves no gradients to add to",
@@ -227,11 +240,39 @@ fn at_once(case: &Case, problems: &mut Problems) {
             "off: a step in backward cannot wait for the norm of all gradients",
         );
     }
-    if training.optimizer_in_backward && training.precision == Precision::AmpFp16 {
+    if training.optimizer_in_backward && training.optimizer.uses_gradients_up() {
         problems.refuse(
             "training.optimizer_in_backward",
-            "off: the gradient scaler looks at all gradients before the step",
+            "off: this optimizer steps in backward by itself",
         );
+    }
+    if in_backward && training.precision == Precision::AmpFp16 {
+        problems.refuse(
+            if training.optimizer_in_backward {
+                "training.optimizer_in_backward"
+            } else {
+                "training.optimizer"
+            },
+            "off, or another optimizer: the gradient scaler looks at all gradients before the step",
+        );
+    }
+    if training.qat {
+        let decodes = case
+            .listed_model()
+            .is_some_and(|model| model.category == ModelCategory::Decoders);
+        let bare = training.lora.is_none()
+            && training.quantization == Quantization::None
+            && !training.fp8
+            && decodes;
+        if !bare {
+            problems.refuse(
+                "training.qat",
+                "off, or all weights of a model that continues text, without adapters, fp8 or quantised weights",
+            );
+        }
+        if case.scenario.hardware.gpus > 1 {
+            problems.refuse("training.qat", "off: it is known on one GPU");
+        }
     }
     if training.fp8 && matches!(training.precision, Precision::Fp16 | Precision::AmpFp16) {
         problems.refuse("training.precision", "bf16, amp-bf16 or fp32 beside fp8");
@@ -296,8 +337,8 @@ fn compiled(case: &Case, problems: &mut Problems) {
             "nothing: what trainers compile of their own losses is not known",
         ),
         (
-            training.quantization != Quantization::None || training.fp8,
-            "nothing: compiled products of low precision are not known",
+            training.quantization != Quantization::None || training.qat,
+            "nothing: compiled products of few bits are not known",
         ),
         (
             training.kernels != Kernels::Library || training.loss != LossKernel::Library,

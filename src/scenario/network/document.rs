@@ -6,8 +6,11 @@ use crate::document::{Document, Entry};
 use crate::scenario::Problem;
 
 impl Network {
-    /// The network as maps and lists.
+    /// The network as maps and lists; of a recorded model the name alone.
     pub fn document(&self) -> Document {
+        if self.recording().is_some() {
+            return Document::Text(self.text());
+        }
         let mut top = Document::new();
         let mut parts: Vec<Document> = Vec::new();
         let mut layers: Vec<Vec<Document>> = Vec::new();

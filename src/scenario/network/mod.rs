@@ -38,6 +38,16 @@ impl Network {
             let expected = format!("at most {LONGEST_TEXT} bytes");
             return Err(Problem::new(FIELD, text, expected));
         }
+        if let Some(name) = text.strip_prefix(RECORDED) {
+            let opened = Recording::named(name.trim_start_matches(':'));
+            return opened.map(Self::recorded).ok_or_else(|| {
+                Problem::new(
+                    FIELD,
+                    text,
+                    "the file of this recorded model to be opened again",
+                )
+            });
+        }
         let items: Result<Vec<Item>, Problem> = statements(text)
             .map(|(at, statement)| read(&at, statement))
             .collect();
@@ -105,11 +115,11 @@ impl Network {
         self.recording.as_ref()
     }
 
-    /// The compact text, which `parse` reads back. A recording has none, only a word that stands for it: its file
-    /// has to be opened again.
+    /// The compact text, which `parse` reads back. A recording has none, only a name that stands for it: elsewhere its
+    /// file has to be opened again.
     pub fn text(&self) -> String {
-        if self.recording.is_some() {
-            return RECORDED.into();
+        if let Some(recording) = &self.recording {
+            return format!("{RECORDED}:{}", recording.name());
         }
         let items: Vec<String> = self.items.iter().map(Item::text).collect();
         items.join(";")

@@ -1,28 +1,70 @@
 //! A recorded model, as a scenario carries it.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::document::Document;
+use crate::document::{Document, json};
 
 /// The document of a recorded model, shared by the scenarios that change around it. What it says is read where networks are
 /// built.
 #[derive(Clone)]
-pub struct Recording(Arc<Document>);
+pub struct Recording {
+    document: Arc<Document>,
+    /// Of its text.
+    hash: u64,
+}
+
+/// How many files a thread remembers, so that links can name them.
+const REMEMBERED: usize = 8;
+
+thread_local! {
+    static OPENED: RefCell<Vec<Recording>> = const { RefCell::new(Vec::new()) };
+}
 
 impl Recording {
+    /// The file's document, remembered under its name.
     pub fn new(document: Document) -> Self {
-        Self(Arc::new(document))
+        let recording = Self {
+            hash: fnv(&json::write(&document)),
+            document: Arc::new(document),
+        };
+        OPENED.with_borrow_mut(|opened| {
+            opened.retain(|known| known.hash != recording.hash);
+            if opened.len() == REMEMBERED {
+                opened.remove(0);
+            }
+            opened.push(recording.clone());
+        });
+        recording
+    }
+
+    /// One that was opened here before.
+    pub fn named(name: &str) -> Option<Self> {
+        let is_it = |known: &&Self| known.name() == name;
+        OPENED.with_borrow(|opened| opened.iter().find(is_it).cloned())
     }
 
     pub fn document(&self) -> &Document {
-        &self.0
+        &self.document
     }
+
+    /// What stands for it in texts: a number that follows from the file.
+    pub fn name(&self) -> String {
+        format!("{:016x}", self.hash)
+    }
+}
+
+/// Fowler, Noll and Vo's hash, 1a.
+fn fnv(text: &str) -> u64 {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
 impl PartialEq for Recording {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+        self.hash == other.hash
+            && (Arc::ptr_eq(&self.document, &other.document) || self.document == other.document)
     }
 }
 

@@ -3,8 +3,8 @@
 use super::adapters;
 use crate::scenario::setting::{Access, Setting, ValueType};
 use crate::scenario::{
-    AdapterMethod, Attention, Checkpointing, Compile, Kernels, LossKernel, Optimizer, Precision,
-    Quantization,
+    AdapterMethod, Attention, Checkpointing, Compile, CompileMode, Kernels, LossKernel, Optimizer,
+    Precision, Quantization,
 };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -28,6 +28,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Linear layers multiply in fp8 (torchao float8, Transformer Engine); weights keep the precision's type.",
         memory: "A linear layer's input and weight are cast to one byte per element while it runs; torchao saves inputs in 16 bits for backward.",
         access: switch!(training.fp8),
+        parent: None,
+    },
+    Setting {
+        path: "training.qat",
+        key: "qat",
+        label: "Quantisation-aware training",
+        unit: "",
+        value_type: ValueType::Switch,
+        help: "Inputs of linear layers are rounded to eight bits a token and weights to four bits in groups of 32 while they train (torchao's QATConfig, 8da4w).",
+        memory: "Each linear layer keeps six more bytes for each of its inputs and weights until backward.",
+        access: switch!(training.qat),
         parent: None,
     },
     Setting {
@@ -122,6 +133,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "What torch.compile is called on: nothing, each layer by itself, or the whole model.",
         memory: "A compiled graph keeps the smallest cut of what backward needs, and what lies between fused operations has no memory.",
         access: choice!(Compile, training.compile),
+        parent: None,
+    },
+    Setting {
+        path: "training.compile_mode",
+        key: "compile_mode",
+        label: "Mode of torch.compile",
+        unit: "",
+        value_type: ValueType::Choice(CompileMode::CHOICES),
+        help: "The mode that torch.compile is called with.",
+        memory: "CUDA graphs keep a pool of their own: what lies between its tensors cannot be used by the optimizer or anything else.",
+        access: choice!(CompileMode, training.compile_mode),
         parent: None,
     },
     Setting {
@@ -343,6 +365,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         memory: "The model needs no gradients or states; each sample grows by these tokens.",
         access: whole!(training.prompt_tokens),
         parent: None,
+    },
+    Setting {
+        path: "training.prompt_hidden",
+        key: "prompt_hidden",
+        label: "Width of the prompt's network",
+        unit: "",
+        value_type: ValueType::Whole {
+            low: 0,
+            high: 1_000_000,
+        },
+        help: "Learned tokens come out of three linear layers of this width (p-tuning, encoder_hidden_size). 0 where they are learned themselves.",
+        memory: "The network is trained too, with gradients and states.",
+        access: whole!(training.prompt_hidden),
+        parent: Some("training.prompt_tokens"),
     },
     Setting {
         path: "training.fp32_norms",

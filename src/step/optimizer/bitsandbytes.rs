@@ -1,4 +1,4 @@
-//! AdamW of bitsandbytes: states of eight bits, and states in pages.
+//! Optimizers of bitsandbytes: states of eight bits, and states in pages.
 
 use crate::tape::{DType, Param, Tape, Tensor};
 
@@ -11,6 +11,10 @@ pub struct Storage {
 }
 
 impl Storage {
+    pub const FULL: Self = Self {
+        eight_bits: false,
+        paged: false,
+    };
     pub const EIGHT_BITS: Self = Self {
         eight_bits: true,
         paged: false,
@@ -49,11 +53,11 @@ pub fn states(tape: &Tape, param: &Param, storage: Storage) -> Vec<Tensor> {
 }
 
 /// `init_state` of AdEMAMix, whose first state holds two moments, and of optimizers with one state: so many moments in each.
-pub fn moments(tape: &Tape, param: &Param, eight_bits: bool, each: &[u64]) -> Vec<Tensor> {
+pub fn moments(tape: &Tape, param: &Param, storage: Storage, each: &[u64]) -> Vec<Tensor> {
     const SMALLEST: u64 = 4096;
     const BLOCK: u64 = 256;
     let numel = param.data.numel();
-    let eight_bits = eight_bits && numel >= SMALLEST;
+    let eight_bits = storage.eight_bits && numel >= SMALLEST;
     let dtype = if eight_bits { DType::U8 } else { DType::F32 };
     let mut states = Vec::new();
     for moments in each {
@@ -61,8 +65,10 @@ pub fn moments(tape: &Tape, param: &Param, eight_bits: bool, each: &[u64]) -> Ve
             let scales = numel.div_ceil(BLOCK).saturating_mul(*moments);
             states.push(tape.empty("absmax", [scales], DType::F32));
         }
-        let elements = numel.saturating_mul(*moments);
-        states.push(tape.empty("state", [elements], dtype));
+        if !storage.pages(numel) {
+            let elements = numel.saturating_mul(*moments);
+            states.push(tape.empty("state", [elements], dtype));
+        }
     }
     states
 }
@@ -79,12 +85,12 @@ pub fn tables(tape: &Tape) -> Vec<Tensor> {
         .to_vec()
 }
 
-/// Bytes of one parameter's states in pages, which the driver has moved to the host while the device is full.
-pub fn paged(param: &Param, storage: Storage) -> u64 {
+/// Bytes of so many moments of one parameter in pages, which the driver has moved to the host while the device is full.
+pub fn paged(param: &Param, storage: Storage, moments: u64) -> u64 {
     let numel = param.data.numel();
-    let each = if storage.eight_bits { 2 } else { 8 };
+    let each = if storage.eight_bits { 1 } else { 4 };
     if storage.pages(numel) {
-        numel.saturating_mul(each)
+        numel.saturating_mul(each).saturating_mul(moments)
     } else {
         0
     }

@@ -8,10 +8,14 @@ mod adam_mini;
 mod bitsandbytes;
 mod came;
 mod galore;
+mod grokadamw;
 mod lion;
 mod lists;
+mod lomo;
 mod muon;
 mod rule;
+mod soap;
+mod stable_adamw;
 mod table;
 mod torchao;
 

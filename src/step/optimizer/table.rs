@@ -4,7 +4,10 @@ use super::bitsandbytes::Storage;
 use super::lists::{chunked_list, list};
 use super::rule::{Made, Rule, Takes, Work};
 use super::torchao::Format;
-use super::{adafactor, adam, adam_mini, bitsandbytes, came, galore, lion, muon, torchao};
+use super::{
+    adafactor, adam, adam_mini, bitsandbytes, came, galore, grokadamw, lion, lomo, muon, soap,
+    stable_adamw, torchao,
+};
 use crate::scenario::Optimizer;
 
 /// A loop over tensors like Adam's: twelve small functions for each.
@@ -97,13 +100,13 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
         // bitsandbytes/optim/optimizer.py. States count as being on the host, so they go over the link and back in each step.
         Optimizer::PagedAdamW => Rule {
             states: |tape, param| bitsandbytes::states(tape, param, Storage::PAGED),
-            host: |param| bitsandbytes::paged(param, Storage::PAGED),
+            host: |param| bitsandbytes::paged(param, Storage::PAGED, 2),
             ..Rule::stateless(Work::each(0.0, 1).with_bytes(16.0).on_host())
         },
         Optimizer::PagedAdamW8bit => Rule {
             shared: bitsandbytes::tables,
             states: |tape, param| bitsandbytes::states(tape, param, Storage::PAGED_EIGHT_BITS),
-            host: |param| bitsandbytes::paged(param, Storage::PAGED_EIGHT_BITS),
+            host: |param| bitsandbytes::paged(param, Storage::PAGED_EIGHT_BITS, 2),
             ..Rule::stateless(Work::each(0.0, 1).with_bytes(4.0).on_host())
         },
         // torchao/optim/adam.py, compiled: one kernel for eight bits.
@@ -162,24 +165,99 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
         },
         // bitsandbytes/optim/ademamix.py.
         Optimizer::AdEmaMix => Rule {
-            states: |tape, param| bitsandbytes::moments(tape, param, false, &[2, 1]),
+            states: |tape, param| bitsandbytes::moments(tape, param, Storage::FULL, &[2, 1]),
             ..Rule::stateless(Work::each(3.0, 1).with_bytes(24.0))
         },
         Optimizer::AdEmaMix8bit => Rule {
             shared: bitsandbytes::tables,
-            states: |tape, param| bitsandbytes::moments(tape, param, true, &[2, 1]),
+            states: |tape, param| bitsandbytes::moments(tape, param, Storage::EIGHT_BITS, &[2, 1]),
             ..Rule::stateless(Work::each(3.0, 1).with_bytes(6.0))
         },
         // bitsandbytes/optim/lion.py.
         Optimizer::Lion8bit => Rule {
             shared: bitsandbytes::table,
-            states: |tape, param| bitsandbytes::moments(tape, param, true, &[1]),
+            states: |tape, param| bitsandbytes::moments(tape, param, Storage::EIGHT_BITS, &[1]),
             ..Rule::stateless(Work::each(3.0, 1).with_bytes(2.0))
         },
         // bitsandbytes/optim/adamw.py.
         Optimizer::AdamWBnb => Rule {
-            states: |tape, param| bitsandbytes::moments(tape, param, false, &[1, 1]),
+            states: |tape, param| bitsandbytes::moments(tape, param, Storage::FULL, &[1, 1]),
             ..Rule::stateless(Work::each(3.0, 1).with_bytes(16.0))
+        },
+        // The same in pages, which go over the link and back in each step.
+        Optimizer::PagedAdEmaMix => Rule {
+            states: |tape, param| bitsandbytes::moments(tape, param, Storage::PAGED, &[2, 1]),
+            host: |param| bitsandbytes::paged(param, Storage::PAGED, 3),
+            ..Rule::stateless(Work::each(0.0, 1).with_bytes(24.0).on_host())
+        },
+        Optimizer::PagedAdEmaMix8bit => Rule {
+            shared: bitsandbytes::tables,
+            states: |tape, param| {
+                bitsandbytes::moments(tape, param, Storage::PAGED_EIGHT_BITS, &[2, 1])
+            },
+            host: |param| bitsandbytes::paged(param, Storage::PAGED_EIGHT_BITS, 3),
+            ..Rule::stateless(Work::each(0.0, 1).with_bytes(6.0).on_host())
+        },
+        // bitsandbytes/optim/lion.py and rmsprop.py: one moment.
+        Optimizer::LionBnb | Optimizer::RmsPropBnb => Rule {
+            states: |tape, param| bitsandbytes::moments(tape, param, Storage::FULL, &[1]),
+            ..Rule::stateless(Work::each(3.0, 1).with_bytes(8.0))
+        },
+        Optimizer::RmsProp8bit => rule(Optimizer::Lion8bit),
+        Optimizer::PagedLion => Rule {
+            states: |tape, param| bitsandbytes::moments(tape, param, Storage::PAGED, &[1]),
+            host: |param| bitsandbytes::paged(param, Storage::PAGED, 1),
+            ..Rule::stateless(Work::each(0.0, 1).with_bytes(8.0).on_host())
+        },
+        Optimizer::PagedLion8bit => Rule {
+            shared: bitsandbytes::table,
+            states: |tape, param| {
+                bitsandbytes::moments(tape, param, Storage::PAGED_EIGHT_BITS, &[1])
+            },
+            host: |param| bitsandbytes::paged(param, Storage::PAGED_EIGHT_BITS, 1),
+            ..Rule::stateless(Work::each(0.0, 1).with_bytes(2.0).on_host())
+        },
+        // schedulefree/radam_schedulefree.py with foreach: `denom` of all parameters, from the sixth step on.
+        Optimizer::ScheduleFreeRAdam => rule(Optimizer::ScheduleFree),
+        // schedulefree/sgd_schedulefree.py with foreach: in place.
+        Optimizer::ScheduleFreeSgd => Rule::one_state(Work::lists(11.0, 3)),
+        // optimi/stableadamw.py: two kernels of Triton's for each parameter.
+        Optimizer::StableAdamW => Rule {
+            states: stable_adamw::states,
+            ..Rule::stateless(Work::each(10.0, 2))
+        },
+        // grokadamw/grokadamw.py.
+        Optimizer::GrokAdamW => Rule {
+            step: |step| grokadamw::step(step.tape, step.params),
+            host: grokadamw::on_host,
+            ..Rule::stateless(Work::each(6.0, 12).on_host())
+        },
+        // lomo_optim/lomo.py and adalomo.py.
+        Optimizer::Lomo => Rule {
+            step: |step| lomo::lomo(step.tape, step.params),
+            folds: false,
+            ..Rule::stateless(LOOP)
+        },
+        Optimizer::AdaLomo => Rule {
+            made: Made::AtConstruction,
+            states: lomo::factors,
+            step: |step| lomo::adalomo(step.tape, step.params),
+            folds: false,
+            ..Rule::stateless(LOOP)
+        },
+        // pytorch_optimizer/optimizer/soap.py; what cuSOLVER takes for eigenvectors is not counted.
+        Optimizer::Soap => Rule {
+            states: soap::states,
+            step: soap::soap,
+            folds: false,
+            ..Rule::stateless(LOOP)
+        },
+        // pytorch_optimizer/optimizer/shampoo.py; the same of singular vectors.
+        Optimizer::Shampoo => Rule {
+            states: soap::preconditioners,
+            step: |step| soap::shampoo(step.tape, step.params),
+            folds: false,
+            ..Rule::stateless(LOOP)
         },
         // apollo_torch/apollo.py.
         Optimizer::Apollo => Rule {

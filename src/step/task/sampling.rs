@@ -61,8 +61,10 @@ fn passes(cx: &Cx, model: &dyn LanguageModel, what: Sample) -> (Tensor, Vec<Tens
     let mut passed = 0;
     while passed < passes {
         let left = passes - passed;
-        // The last two passes are run as they are, and so is the first.
-        let skipped = if passed == 0 || left <= 2 {
+        // The last two passes are run as they are, and so is the first. The cache is longest in the last one, and full before it.
+        let skipped = if cx.env.brief {
+            left.saturating_sub(2)
+        } else if passed == 0 || left <= 2 {
             0
         } else {
             (left - 2).div_ceil(STOPS).min(left - 3)

@@ -211,6 +211,7 @@ fn by_mps(text: &str) -> Option<Failure> {
 const SOURCES: &[(&str, Source)] = &[
     ("DefaultCPUAllocator: can't allocate memory", Source::Host),
     ("DefaultCPUAllocator: not enough memory", Source::Host),
+    ("Torch: not enough memory", Source::Host),
     ("is killed by signal: Killed", Source::Host),
     ("Cannot allocate memory", Source::Host),
     ("out-of-memory: Killed process", Source::Host),

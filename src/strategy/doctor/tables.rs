@@ -30,10 +30,26 @@ pub struct Smi {
 }
 
 impl Smi {
+    /// The table, also as nvitop draws it, or the lines of `--query-gpu=... --format=csv`; of what is repeated, as a log
+    /// repeats it, the most that each card used.
     pub fn parse(text: &str) -> Option<Self> {
         let mut found = Self::default();
         let mut index = None;
-        for line in text
+        let mut columns = None;
+        for line in text.lines() {
+            if let Some(named) = Columns::of(line) {
+                columns = Some(named);
+            } else if let Some((index, used, total)) =
+                columns.as_ref().and_then(|columns| columns.read(line))
+            {
+                found.card(index, used, total);
+            }
+        }
+        // nvitop's lines are drawn, and its memory is in one cell with its name before it.
+        let drawn = text.contains('│').then(|| text.replace('│', "|"));
+        for line in drawn
+            .as_deref()
+            .unwrap_or(text)
             .lines()
             .map(str::trim)
             .filter(|line| line.starts_with('|'))
@@ -48,7 +64,7 @@ impl Smi {
                 && line.contains("iB")
             {
                 let index = index.take().unwrap_or(found.cards.len() as u64);
-                found.cards.push(SmiCard { index, used, total });
+                found.card(index, used, total);
             } else if cells.len() == 1
                 && let [card, .., memory] = words[..]
                 && let (Ok(card), Some(used)) = (card.parse(), first_size(memory))
@@ -58,7 +74,7 @@ impl Smi {
                 && let Some(pid) = kind.checked_sub(1).and_then(|at| words[at].parse().ok())
             {
                 let name = words[kind + 1..words.len() - 1].join(" ");
-                found.processes.push(SmiProcess {
+                found.process(SmiProcess {
                     card,
                     pid,
                     name,
@@ -69,6 +85,67 @@ impl Smi {
             }
         }
         (!found.cards.is_empty()).then_some(found)
+    }
+
+    fn process(&mut self, process: SmiProcess) {
+        /// Processes of a machine.
+        const MOST: usize = 1_000;
+        let same = |known: &&mut SmiProcess| (known.card, known.pid) == (process.card, process.pid);
+        if let Some(known) = self.processes.iter_mut().find(same) {
+            known.used = known.used.max(process.used);
+        } else if self.processes.len() < MOST {
+            self.processes.push(process);
+        }
+    }
+
+    fn card(&mut self, index: u64, used: Bytes, total: Bytes) {
+        /// Cards of a machine.
+        const MOST: usize = 64;
+        if let Some(known) = self.cards.iter_mut().find(|card| card.index == index) {
+            known.used = known.used.max(used);
+        } else if self.cards.len() < MOST {
+            self.cards.push(SmiCard { index, used, total });
+        }
+    }
+}
+
+/// Where the columns of `nvidia-smi --query-gpu` are.
+struct Columns {
+    index: Option<usize>,
+    used: usize,
+    total: usize,
+}
+
+impl Columns {
+    /// The columns that a first line names: `index, memory.used [MiB], memory.total [MiB]`.
+    fn of(line: &str) -> Option<Self> {
+        if !line.contains("memory.used") {
+            return None;
+        }
+        let at = |name: &str| {
+            let mut names = line.split(',').map(str::trim);
+            names.position(|column| column.split(' ').next() == Some(name))
+        };
+        Some(Self {
+            index: at("index"),
+            used: at("memory.used")?,
+            total: at("memory.total")?,
+        })
+    }
+
+    fn read(&self, line: &str) -> Option<(u64, Bytes, Bytes)> {
+        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
+        let size = |at: usize| {
+            let cell = cells.get(at)?;
+            // Without units they are MiB.
+            let number = cell.strip_suffix("MiB").unwrap_or(cell).trim();
+            number.parse::<u64>().ok().map(Bytes::mib)
+        };
+        let index = match self.index {
+            Some(at) => cells.get(at)?.parse().ok()?,
+            None => 0,
+        };
+        Some((index, size(self.used)?, size(self.total)?))
     }
 }
 
@@ -151,6 +228,12 @@ mod tests {
         assert_eq!(process.name, "/opt/conda/bin/python train.py");
         assert_eq!(process.used, Bytes::mib(39400));
         assert_eq!(Smi::parse("| a | b |"), None);
+        let log = "timestamp, index, memory.used [MiB], memory.total [MiB]\n2026/01/01 10:00:00.1, 0, 100 MiB, 40960 MiB\n\
+                   2026/01/01 10:00:00.2, 3, 4 MiB, 40960 MiB\n2026/01/01 10:00:01.1, 0, 39500 MiB, 40960 MiB\n\
+                   2026/01/01 10:00:02.1, 0, 900 MiB, 40960 MiB\n";
+        assert_eq!(Smi::parse(log).unwrap().cards, [card(0, 39500), card(3, 4)]);
+        let drawn = text.replace('|', "│");
+        assert_eq!(Smi::parse(&drawn).unwrap().cards, smi.cards);
     }
 
     #[test]

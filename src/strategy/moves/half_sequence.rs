@@ -19,6 +19,13 @@ pub const MOVE: Move = Move {
     apply: |run| {
         // Context parallelism deals a sequence out in twice as many pieces as it has ranks.
         let pieces = u64::from(run.parallel.cp).max(1) * 2;
+        let task = &run.training.task;
+        if task.objective.samples() {
+            // Rows are what was sampled, however long the data's are.
+            let half = task.completion / 2;
+            return (half >= 128)
+                .then(|| with(run, |changed| changed.training.task.completion = half));
+        }
         let half = run.data.sequence / 2 / pieces * pieces;
         (reads_sequences(run) && half >= 128)
             .then(|| with(run, |changed| changed.data.sequence = half))

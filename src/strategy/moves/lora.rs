@@ -18,7 +18,7 @@ pub const MOVE: Move = Move {
     code: "peft.get_peft_model(model, LoraConfig(...))",
     apply: |run| {
         let targets = attention_layers(run)?;
-        (run.training.lora.is_none() && has_bf16(run))
+        (run.training.lora.is_none() && !run.training.qat && has_bf16(run))
             .then(|| with(run, |changed| adapted(changed, targets)))
     },
 };

@@ -20,6 +20,7 @@ pub const MOVE: Move = Move {
     apply: |run| {
         let possible = run.training.quantization == Quantization::None
             && language_model(run)
+            && !run.training.qat
             && has_bf16(run)
             && nvidia(run);
         if !possible {

@@ -14,8 +14,8 @@ use std::rc::Rc;
 
 use super::layout::Shared;
 use super::{
-    Backward, Category, Core, DType, Event, GradientEdge, Grads, Layout, Tape, Tensor, borrowing,
-    grads,
+    Backward, Category, Core, DType, Event, GradientEdge, Grads, Layout, Stream, Tape, Tensor,
+    borrowing, grads,
 };
 use cut::Value;
 
@@ -444,7 +444,18 @@ impl Core {
         let mut trace = self.trace.borrow_mut();
         trace.record(Event::alloc(storage), false);
         drop(trace);
+        self.tune();
         drop(sources);
+    }
+
+    /// Inductor times a kernel in the first step, each time after it has swept the level-2 cache (`InductorBenchmarker` in
+    /// torch/_inductor/runtime/benchmarking.py).
+    fn tune(self: &Rc<Self>) {
+        let first = self.machine.tunes && self.step.get() == 0;
+        if first && self.region.borrow().is_none() {
+            let tape = Tape(self.clone());
+            tape.apart(|| tape.workspace("benchmark", self.machine.level2_cache()));
+        }
     }
 
     /// The operation under way reads these; returns whether a library's kernel runs it.
@@ -726,6 +737,17 @@ impl Tape {
         self.compiled_with(body, false)
     }
 
+    /// Runs `body` in the pool of CUDA graphs, which shares nothing with the others.
+    pub fn in_graph_pool<T>(&self, body: impl FnOnce() -> T) -> T {
+        /// Beside the streams of wrappers, none of which is compiled.
+        const GRAPHS: Stream = Stream::side(4);
+        if self.declaring() {
+            body()
+        } else {
+            self.on(GRAPHS, body)
+        }
+    }
+
     /// The same with an `activation_memory_budget` of zero: only inputs are saved.
     pub fn compiled_to_recompute(&self, body: &dyn Fn() -> Vec<Tensor>) -> Vec<Tensor> {
         self.compiled_with(body, true)
@@ -848,6 +870,19 @@ impl Tape {
         out
     }
 
+    /// All interrupted frames go: what CUDA graphs hold of a step is over with its backward.
+    pub fn forget_interrupted(&self) {
+        drop(self.0.crossed.take());
+    }
+
+    /// Runs `body`, a part of a node of backward, in a kernel of its own: what it makes has memory at once.
+    pub(in crate::tape) fn apart<T>(&self, body: impl FnOnce() -> T) -> T {
+        let fused = self.0.fused.take();
+        let made = body();
+        self.0.fused.replace(fused);
+        made
+    }
+
     /// Interrupted frames of steps before this one go.
     fn forget_crossed(&self) {
         let mut crossed = self.0.crossed.borrow_mut();
@@ -860,9 +895,7 @@ impl Tape {
 
     /// Zeros as a gradient that a compiled graph is given.
     fn given_zeros(&self, layout: Layout, dtype: DType) -> Tensor {
-        let fused = self.0.fused.take();
-        let zeros = self.empty_as("zeros", layout, dtype);
-        self.0.fused.replace(fused);
+        let zeros = self.apart(|| self.empty_as("zeros", layout, dtype));
         self.0.leaving.borrow_mut().extend(zeros.storage_id());
         zeros
     }

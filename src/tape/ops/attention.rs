@@ -2,6 +2,7 @@
 
 use super::super::checkpoint::SelectableOp;
 use super::super::{Category, DType, Grads, Layout, Saved, Tape, Tensor, borrowing, grads};
+use crate::units::RoundUp;
 
 /// What stands between queries and keys.
 #[derive(Clone, Debug)]
@@ -107,7 +108,7 @@ fn flash(
     let d = query.size(-1);
     if !d.is_multiple_of(8) {
         // Heads are padded to a multiple of eight and the result is cut back.
-        let wide = |t: &Tensor| t.pad_to(&[t.size(0), t.size(1), t.size(2), d.next_multiple_of(8)]);
+        let wide = |t: &Tensor| t.pad_to(&[t.size(0), t.size(1), t.size(2), d.round_up(8)]);
         return flash(&wide(query), &wide(key), &wide(value), mask, dropout).narrow(-1, d);
     }
     let tape = query.tape();
@@ -191,7 +192,7 @@ pub(super) fn flash_backward_scratch(query: &Tensor, key: &Tensor) -> Vec<Tensor
     let tape = query.tape();
     let (b, h, s, d) = (query.size(0), query.size(1), query.size(2), query.size(3));
     let (kv_heads, t, dtype) = (key.size(1), key.size(2), query.dtype());
-    let rows = s.next_multiple_of(128);
+    let rows = s.round_up(128);
     let scratch = |shape: [u64; 4], dtype| {
         let t = tape.empty("flash_workspace", shape, dtype);
         t.set_category(Category::Workspace);
@@ -209,7 +210,7 @@ pub(super) fn flash_backward_scratch(query: &Tensor, key: &Tensor) -> Vec<Tensor
 
 /// `head_size_rounded` of flash_api.cpp.
 fn head_columns(dim: u64) -> u64 {
-    dim.next_multiple_of(if dim <= 128 { 32 } else { 64 })
+    dim.round_up(if dim <= 128 { 32 } else { 64 })
 }
 
 /// `num_splits_heuristic` and `set_params_splitkv` of flash_api.cpp: the fewest splits that keep at least 85 % of the best use of
@@ -282,7 +283,7 @@ fn efficient(
             2.0 * query.bytes() as f64 + key.bytes() as f64 + value.bytes() as f64,
         );
         let out = heads_inside(&tape, "efficient_attention", b, h, s, value_dim, dtype);
-        let rows = if asked { s.next_multiple_of(32) } else { 0 };
+        let rows = if asked { s.round_up(32) } else { 0 };
         let sums = tape.empty("efficient_attention", [b, h, rows], DType::F32);
         efficient_forward_scratch(query, value);
         [out, sums]
@@ -309,7 +310,7 @@ fn efficient(
                 .map(|(h, n, d)| heads_inside(&tape, "efficient_backward", b, h, n, d, dtype));
             // Its rows are aligned to sixteen elements.
             let for_bias = bias_grad.then(|| {
-                let shape = [b, h, s, t.next_multiple_of(16)];
+                let shape = [b, h, s, t.round_up(16)];
                 let whole = tape.empty("efficient_backward", shape, dtype);
                 if whole.size(-1) == t {
                     whole
@@ -417,7 +418,7 @@ fn bias_of(mask: &Tensor, dtype: DType, keys: u64) -> Tensor {
     } else {
         mask.to(dtype)
     };
-    let aligned = keys.next_multiple_of(8);
+    let aligned = keys.round_up(8);
     if keys == aligned {
         return bias;
     }

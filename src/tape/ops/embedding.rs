@@ -1,6 +1,6 @@
 //! Table look-ups.
 
-use super::super::{DType, Dims, Tensor, borrowing, grads};
+use super::super::{DType, Dims, Tape, Tensor, borrowing, grads};
 
 impl Tensor {
     /// `F.embedding(indices, self)`: saves the indices; the gradient is a whole table.
@@ -31,9 +31,13 @@ impl Tensor {
         out.from_op(&[self], |_| {
             let kept = indices.save();
             let count = indices.numel();
+            let compiles = indices.tape().compiles();
             borrowing(move |g| {
                 let _indices = kept.unpack();
                 let tape = g.tape();
+                if compiles && dtype.is_half() {
+                    return grads([Some(summed_in_fp32(&tape, table, dtype))]);
+                }
                 let g = g.contiguous();
                 let out = sorted_gradient(&g, count, table, dtype);
                 tape.kernel(
@@ -46,6 +50,17 @@ impl Tensor {
             })
         })
     }
+}
+
+/// The gradient table of a compiled graph, added up in fp32 whatever its type (`embedding_dense_backward` in
+/// torch/_decomp/decompositions.py).
+fn summed_in_fp32(tape: &Tape, table: Dims, dtype: DType) -> Tensor {
+    tape.apart(|| {
+        let sums = tape.empty("index_put", table, DType::F32);
+        let cast = tape.empty("embedding_backward", table, dtype);
+        drop(sums);
+        cast
+    })
 }
 
 /// The gradient table. Above 3072 indices they are sorted and summed in segments of at most ten rows

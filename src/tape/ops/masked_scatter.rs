@@ -1,6 +1,7 @@
 //! Writing one tensor's elements where a mask says so.
 
 use super::super::{DType, Tensor, borrowing, grads};
+use crate::units::RoundUp;
 
 impl Tensor {
     /// `self.masked_scatter(mask, source)` with a mask that is expanded to this shape (`masked_scatter_cuda` in IndexKernel.cpp).
@@ -26,7 +27,7 @@ impl Tensor {
                     if elements > 4096 {
                         // cub's `DeviceReduce`: eight bytes for each of five blocks on a multiprocessor.
                         let sums = 40 * g.tape().machine().multiprocessors;
-                        let scratch = sums.next_multiple_of(256) + 255;
+                        let scratch = sums.round_up(256) + 255;
                         g.tape().workspace("masked_select", scratch);
                     }
                     g.tape()
@@ -48,11 +49,11 @@ impl Tensor {
 /// cub's `DeviceSelect`: sixteen bytes for each tile of 4608 elements and for the 32 before the first.
 fn selection_workspace(count: u64) -> u64 {
     const TILE: u64 = 4608;
-    (16 * (count.div_ceil(TILE) + 32)).next_multiple_of(256) + 255
+    (16 * (count.div_ceil(TILE) + 32)).round_up(256) + 255
 }
 
 /// cub's `DeviceScan`: sixteen bytes for each tile of 896 elements and for the 32 before the first.
 fn scan_workspace(count: u64) -> u64 {
     const TILE: u64 = 896;
-    (16 * (count.div_ceil(TILE) + 32)).next_multiple_of(256) + 511
+    (16 * (count.div_ceil(TILE) + 32)).round_up(256) + 511
 }

@@ -145,6 +145,31 @@ impl Tensor {
             })
     }
 
+    /// `bias.baddbmm(self, other, alpha=..)` with a bias that has no gradient: it is copied into the result before the
+    /// product, and the gradients are multiplied by the factor.
+    pub fn baddbmm(&self, other: &Tensor, bias: &Tensor) -> Tensor {
+        let other = other.lowered();
+        let this = self.lowered();
+        let _bias = bias.lowered();
+        let (b, n, k, m) = (this.size(0), this.size(1), this.size(2), other.size(2));
+        Tensor::read_whole(&[&this, &other]);
+        this.batched_product(b, n, k, m)
+            .from_op(&[&this, &other], |needs| {
+                let kept_other = needs.input(0).then(|| other.save());
+                let kept_this = needs.input(1).then(|| this.save());
+                borrowing(move |g| {
+                    let (this, other) =
+                        (unpacked(kept_this.as_ref()), unpacked(kept_other.as_ref()));
+                    let scaled = |product: Tensor| product.then(|product| product.map("mul"));
+                    let for_this = other
+                        .as_ref()
+                        .map(|_| scaled(g.batched_product(b, n, m, k)));
+                    let for_other = this.as_ref().map(|_| scaled(g.batched_product(b, k, n, m)));
+                    grads([for_this, for_other])
+                })
+            })
+    }
+
     fn batched_product(&self, b: u64, n: u64, k: u64, m: u64) -> Tensor {
         let tape = self.tape();
         let out = tape.empty_as("bmm", Layout::contiguous([b, n, m]), self.dtype());

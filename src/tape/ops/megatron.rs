@@ -13,8 +13,13 @@ pub struct MemoryBuffer(Rc<RefCell<Option<Tensor>>>);
 
 impl MemoryBuffer {
     pub fn ask(&self, tape: &Tape, numel: u64, dtype: DType) {
+        if tape.declaring() {
+            // A network may be run again, on another tape.
+            self.0.take();
+            return;
+        }
         let fits = |held: &Tensor| held.numel() >= numel;
-        if tape.declaring() || self.0.borrow().as_ref().is_some_and(fits) {
+        if self.0.borrow().as_ref().is_some_and(fits) {
             return;
         }
         let larger = tape.empty("global_memory_buffer", [numel], dtype);
@@ -28,21 +33,60 @@ impl MemoryBuffer {
 pub enum Tokens {
     /// Each has all of them; gradients of the input are summed in place.
     All,
-    /// Each has a part (sequence parallelism): they are gathered into a buffer, in forward and again in backward.
-    Parts { group: u64, buffer: MemoryBuffer },
+    /// Each has a part (sequence parallelism): they are gathered in forward and again in backward, into a buffer or, where there
+    /// is none, into memory of their own.
+    Parts {
+        group: u64,
+        buffer: Option<MemoryBuffer>,
+    },
+}
+
+/// Where the gradient of a linear layer's weight goes.
+#[derive(Clone, Debug)]
+pub enum WeightGradient {
+    /// Along the graph (`--no-gradient-accumulation-fusion`).
+    Returned,
+    /// To `main_grad`, to which the kernel that computes it adds it; an empty tensor of its size goes along the graph.
+    Accumulated,
+    /// The same, with one empty tensor for all weights of a shape.
+    Shared(EmptyGradients),
+}
+
+/// `get_dummy_wgrad` of Transformer Engine: an empty gradient for each shape of weights, kept for ever.
+#[derive(Clone, Debug, Default)]
+pub struct EmptyGradients(Rc<RefCell<Vec<Tensor>>>);
+
+impl EmptyGradients {
+    /// Those of a weight are made in its first forward, before the first backward asks for them: equal layers are then alike.
+    fn ask(&self, weight: &Tensor, dtype: DType) {
+        let tape = weight.tape();
+        if tape.declaring() {
+            self.0.take();
+            return;
+        }
+        let is_there = |made: &Tensor| made.shape() == weight.shape();
+        if self.0.borrow().iter().any(is_there) {
+            return;
+        }
+        let empty = tape.empty("get_dummy_wgrad", *weight.shape(), dtype);
+        empty.set_category(Category::Buffers);
+        self.0.borrow_mut().push(empty);
+    }
 }
 
 impl Tensor {
-    /// `LinearWithGradAccumulationAndAsyncCommunication` of `[S, B, K]`: a weight's gradient is added to `main_grad` by the kernel
-    /// that computes it (`fuses`), and an empty tensor of its size goes along the graph instead.
+    /// `LinearWithGradAccumulationAndAsyncCommunication` of `[S, B, K]`, and Transformer Engine's `Linear`.
     pub fn linear_accumulating(
         &self,
         weight: &Tensor,
         bias: Option<&Tensor>,
         tokens: &Tokens,
-        fuses: bool,
+        gradient: &WeightGradient,
     ) -> Tensor {
         let tape = self.tape();
+        if let WeightGradient::Shared(made) = gradient {
+            made.ask(weight, self.dtype());
+        }
         let dtype = self.dtype();
         let own = *self.shape();
         let (k, out) = (self.size(-1), weight.size(0));
@@ -52,25 +96,34 @@ impl Tensor {
         };
         let rows = self.numel() / k.max(1);
         let all_rows = rows.saturating_mul(group);
-        let gathers = move |tape: &Tape, buffer: &Tokens| {
-            if let Tokens::Parts { buffer, .. } = buffer {
-                buffer.ask(tape, all_rows.saturating_mul(k), dtype);
-                tape.kernel("all_gather", dtype, 0.0, (all_rows * k) as f64);
+        let gathers = move |tape: &Tape, tokens: &Tokens| {
+            let Tokens::Parts { buffer, .. } = tokens else {
+                return None;
+            };
+            let numel = all_rows.saturating_mul(k);
+            tape.kernel("all_gather", dtype, 0.0, (all_rows * k) as f64);
+            match buffer {
+                Some(buffer) => {
+                    buffer.ask(tape, numel, dtype);
+                    None
+                }
+                None => Some(tape.empty("all_gather", [numel], dtype)),
             }
         };
-        gathers(&tape, tokens);
+        let gathered = gathers(&tape, tokens);
         let whole = own.with(0, self.size(0).saturating_mul(group));
         let last = whole.len().saturating_sub(1);
         let mut y = self
             .product_of("linear", all_rows, k, out, false)
             .view(&whole.with(last, out));
+        drop(gathered);
         if let Some(bias) = bias {
             y = y.zip(bias, "add");
         }
         let bias_meta = bias.map(Tensor::meta);
         let mut inputs: SmallVec<[&Tensor; 3]> = SmallVec::from_slice(&[self, weight]);
         inputs.extend(bias);
-        let tokens = tokens.clone();
+        let (tokens, gradient) = (tokens.clone(), gradient.clone());
         y.from_op(&inputs, move |needs| {
             let needs_bias = needs.input(2);
             let kept = [self, weight].map(Tensor::save);
@@ -78,23 +131,31 @@ impl Tensor {
             borrowing(move |g| {
                 let [input, weight] = kept.each_ref().map(Saved::unpack);
                 let tape = g.tape();
-                gathers(&tape, &tokens);
+                let gathered = gathers(&tape, &tokens);
                 let for_input = g.product_of("linear", all_rows, out, k, false).view(&whole);
                 let dense = g.contiguous();
                 let part = matches!(tokens, Tokens::Parts { .. })
                     .then(|| tape.empty("reduce_scatter", own, dtype));
-                let for_weight = if fuses {
-                    // The kernel writes `main_grad`.
+                let accumulates = || {
                     let (n, k, m) = (
                         out as f64,
                         all_rows as f64,
                         table.last().map_or(0.0, |m| *m as f64),
                     );
                     tape.kernel("wgrad_gemm_accum", dtype, 2.0 * n * k * m, 0.0);
-                    tape.empty("grad_weight", table, dtype)
-                } else {
-                    dense.product_of("linear", out, all_rows, k, false)
                 };
+                let for_weight = match &gradient {
+                    WeightGradient::Returned => dense.product_of("linear", out, all_rows, k, false),
+                    WeightGradient::Accumulated => {
+                        accumulates();
+                        tape.empty("grad_weight", table, dtype)
+                    }
+                    WeightGradient::Shared(_) => {
+                        accumulates();
+                        weight.without_memory(dtype)
+                    }
+                };
+                drop(gathered);
                 let for_bias = bias_meta
                     .filter(|_| needs_bias)
                     .map(|meta| dense.clone().conform(meta));
@@ -122,6 +183,34 @@ impl Tensor {
                 let for_input = swiglu_backward(g, &gate, &up);
                 drop((input, gate, up));
                 grads([Some(for_input)])
+            })
+        })
+    }
+
+    /// The same, computed by one kernel (`--bias-swiglu-fusion`, which is on by default).
+    pub fn swiglu_fused(&self) -> Tensor {
+        let half = {
+            let (gate, _) = self.halves();
+            *gate.shape()
+        };
+        self.map_to_shape("swiglu", &half).from_op(&[self], |_| {
+            let kept = self.save();
+            borrowing(move |g| {
+                let input = kept.unpack();
+                let for_input = g.map_to_shape("swiglu_back", input.shape());
+                drop(input);
+                grads([Some(for_input)])
+            })
+        })
+    }
+
+    /// `fused_apply_rotary_pos_emb`: one kernel, in forward and in backward, which keeps the angles alone.
+    pub fn rotary_fused(&self, freqs: &Tensor) -> Tensor {
+        self.map("apply_rotary_pos_emb").from_op(&[self], |_| {
+            let kept = freqs.save();
+            borrowing(move |g| {
+                let _freqs = kept.unpack();
+                grads([Some(g.contiguous().map("apply_rotary_pos_emb"))])
             })
         })
     }
@@ -192,51 +281,6 @@ impl Tensor {
             })
     }
 
-    /// `GeLUFunction`: a bias and the approximation by tanh, computed by plain operations; its gradient goes to both.
-    pub fn bias_gelu_saving_input(&self, bias: &Tensor) -> Tensor {
-        let out = {
-            let x = bias.zip(self, "add");
-            let half = x.map("mul");
-            let outer = x.map("mul");
-            let cubic = x.map("mul").then(|cubic| cubic.zip(&x, "mul"));
-            let inner = cubic.then(|cubic| cubic.map("add"));
-            let product = inner.then(|inner| outer.zip(inner, "mul"));
-            drop(outer);
-            let tanh = product.then(|product| product.map("tanh"));
-            let sum = tanh.then(|tanh| tanh.map("add"));
-            half.zip(&sum, "mul")
-        };
-        let meta = bias.meta();
-        out.from_op(&[self, bias], |_| {
-            let kept = [self, bias].map(Tensor::save);
-            borrowing(move |g| {
-                let [input, bias] = kept.each_ref().map(Saved::unpack);
-                let x = bias.zip(&input, "add");
-                let outer = x.map("mul");
-                let cubic = x.map("mul").then(|cubic| cubic.zip(&x, "mul"));
-                let inner = cubic.then(|cubic| cubic.map("add"));
-                let product = inner.then(|inner| outer.zip(inner, "mul"));
-                drop(outer);
-                let tanh = product.then(|product| product.map("tanh"));
-                let half = x.map("mul");
-                let rest = tanh.zip(&tanh, "mul").then(|square| square.map("rsub"));
-                let slope = x.map("mul").then(|scaled| scaled.zip(&x, "mul"));
-                let slope = slope.then(|slope| slope.map("add"));
-                let product = rest.zip(&slope, "mul");
-                drop((rest, slope));
-                let left = half.zip(&product, "mul");
-                drop((half, product));
-                let right = tanh.map("add").then(|sum| sum.map("mul"));
-                let factor = left.zip(&right, "add");
-                drop((left, right));
-                let gradient = factor.zip(g, "mul");
-                drop((factor, tanh, x, input, bias));
-                let for_bias = gradient.clone().conform(meta);
-                grads([Some(gradient), Some(for_bias)])
-            })
-        })
-    }
-
     /// Rows of this GPU's part of a table, zero where a token is another's (`VocabParallelEmbedding`).
     pub fn embedding_of_part(&self, indices: &Tensor) -> Tensor {
         let [own, outside] = Self::masked_indices(indices);
@@ -249,6 +293,35 @@ impl Tensor {
                 let cleared = g.map("index_put");
                 drop(outside);
                 grads([Some(cleared)])
+            })
+        })
+    }
+
+    /// `parallel_cross_entropy` of Transformer Engine, of `[S, B, V]`: the gradient is written over the logits, in forward already.
+    pub fn cross_entropy_in_place(&self, target: &Tensor, group: u64) -> Tensor {
+        let tape = self.tape();
+        let tokens = *target.shape();
+        let loss = tape.empty("cross_entropy", tokens, DType::F32);
+        {
+            let rows = target.numel().saturating_mul(3);
+            let _sums = tape.empty("online_softmax", [rows], DType::F32);
+            let _gathered = (group > 1)
+                .then(|| tape.empty("all_gather", [rows.saturating_mul(group)], DType::F32));
+            tape.kernel(
+                "cross_entropy",
+                self.dtype(),
+                0.0,
+                3.0 * self.bytes() as f64,
+            );
+        }
+        loss.from_op(&[self], |_| {
+            let kept = self.save();
+            borrowing(move |_| {
+                let gradient = kept.unpack();
+                let tape = gradient.tape();
+                tape.kernel("mul", gradient.dtype(), 0.0, 2.0 * gradient.bytes() as f64);
+                drop(kept);
+                grads([Some(gradient.detach())])
             })
         })
     }

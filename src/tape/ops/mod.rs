@@ -16,8 +16,10 @@ mod dtensor;
 mod embedding;
 mod experts;
 mod fill;
+mod float8;
 mod fused_head;
 mod gather;
+mod gelu_tanh;
 mod group_norm;
 mod hooks;
 mod index;
@@ -49,7 +51,7 @@ mod written;
 
 pub use attention::{AttentionMask, repeat_heads};
 pub use conv::Conv;
-pub use megatron::{MemoryBuffer, Tokens};
+pub use megatron::{EmptyGradients, MemoryBuffer, Tokens, WeightGradient};
 pub use recorded::{Call, Operand};
 pub use softmax::log_softmax;
 

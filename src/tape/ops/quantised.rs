@@ -101,6 +101,50 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// `HQQMatmulNoCacheDeq` (hqq/core/quantize.py) with weights of four bits: they are made whole for each product, and the
+    /// input is saved, though no gradient of the weights is made from it.
+    pub fn linear_hqq(&self, packed: &Tensor, out: u64) -> Tensor {
+        let input = self.clone();
+        let width = input.size(-1);
+        let rows = input.numel() / width.max(1);
+        let dims = *input.shape();
+        let shape = dims.with(dims.len().saturating_sub(1), out);
+        let product = input.tape().no_grad(|| {
+            let weight = unpacked_hqq(&input, [out, width]);
+            let flat = input.detach().flattened();
+            let product = flat.product_of("linear_4bit", rows, width, out, false);
+            drop(weight);
+            product.view(&shape)
+        });
+        product.from_op(&[&input], |_| {
+            let kept = [packed.save(), input.save()];
+            borrowing(move |g| {
+                let kept = kept.each_ref().map(Saved::unpack);
+                let weight = unpacked_hqq(g, [out, width]);
+                let for_input = g.product_of("linear_4bit", rows, out, width, false);
+                drop((weight, kept));
+                grads([Some(for_input.view(&dims))])
+            })
+        })
+    }
+}
+
+/// `Quantizer.dequantize` in the type of `like`: nibbles, less their zeros, times their scales.
+fn unpacked_hqq(like: &Tensor, shape: [u64; 2]) -> Tensor {
+    let (tape, dtype) = (like.tape(), like.dtype());
+    let whole = |op| tape.empty(op, shape, dtype);
+    let nibbles = whole("unpack_4bit_u8");
+    let half = || tape.empty("unpack_4bit_u8", [nibbles.numel() / 2], DType::U8);
+    drop([half(), half()]);
+    let centred = whole("sub");
+    let weight = whole("mul");
+    drop((centred, nibbles));
+    let moved = 8.5 * weight.numel() as f64;
+    tape.kernel("dequantize", dtype, 0.0, moved);
+    weight
+}
+
 /// `dequantize_4bit`: scales first, where they are quantised themselves, then the weights.
 fn dequantised(like: &Tensor, shape: [u64; 2], scales: Option<u64>, stored: DType) -> Tensor {
     let tape = like.tape();

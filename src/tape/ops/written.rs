@@ -1,6 +1,6 @@
 //! Writing into slices of a tensor, and turning by complex numbers.
 
-use super::super::{DType, Dims, Layout, Tensor, borrowing, consuming, grads};
+use super::super::{DType, Dims, Layout, Saved, Tensor, borrowing, consuming, grads};
 
 impl Tensor {
     /// `self[..., a:b].copy_(part)` along the last dimension: the same memory with another history.
@@ -51,15 +51,15 @@ impl Tensor {
         product.reshape(&whole)
     }
 
-    /// `self.gather(1, index)`: the gradient is added into zeros.
+    /// `self.gather(1, index)`: the gradient is added into zeros; the input is saved for its shape.
     pub fn gathered(&self, index: &Tensor) -> Tensor {
         let whole = *self.shape();
         let tape = self.tape();
         tape.empty("gather", *index.shape(), self.dtype())
             .from_op(&[self], |_| {
-                let kept = index.save();
+                let kept = [self, index].map(Self::save);
                 borrowing(move |g| {
-                    let _places = kept.unpack();
+                    let _inputs = kept.each_ref().map(Saved::unpack);
                     grads([Some(g.tape().empty("scatter_add", whole, g.dtype()))])
                 })
             })

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::text;
+use super::{megatron, text};
 use crate::mesh::Mesh;
 use crate::parallel::World;
 use crate::scenario::{Parallel, Parallelism, PolicyType, Toggle, Trainer, Wrap};
@@ -17,6 +17,9 @@ pub(super) fn world(record: &Value) -> Result<World, String> {
     let how = text(record, "parallelism");
     let hidden = record["model_dims"]["hidden"].as_u64();
     let policy = mixed_precision(record);
+    if megatron::is_record(record) {
+        return megatron::world(record, gpus);
+    }
     if how.starts_with("ddp") {
         return Ok(World::of(Parallelism::Ddp, gpus));
     }

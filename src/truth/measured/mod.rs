@@ -2,6 +2,7 @@
 
 mod job;
 mod litgpt;
+mod megatron;
 mod sources;
 mod vision;
 mod words;
@@ -12,7 +13,9 @@ use super::Row;
 use crate::allocator::Settings;
 use crate::catalog::{self, ModelEntry};
 use crate::estimate::{Doubts, Peaks, software};
+use crate::mesh::Rank;
 use crate::nets::{self, Net, Sizes};
+use crate::parallel::World;
 use crate::scenario::{
     Attention, Checkpointing, Compile, Data, Kernels, LossKernel, Precision, Quantization, Training,
 };
@@ -116,18 +119,36 @@ fn predict(record: &Value) -> Result<u64, String> {
         expandable_segments: sources::expandable_segments(record),
         ..Settings::default()
     };
-    let peaks = Peaks::replayed(&run(record)?.trace, &settings);
-    let allocated = peaks.highest().map_or(0, |peak| peak.bytes);
-    Ok(match counts {
-        Counts::Allocated => allocated,
-        Counts::Reserved => peaks.reserved,
-        Counts::Device => peaks.reserved + context(record),
-    })
+    let first = job::world(record)?;
+    let needs = |world: World| {
+        let peaks = Peaks::replayed(&run_on(record, world)?.trace, &settings);
+        let allocated = peaks.highest().map_or(0, |peak| peak.bytes);
+        Ok(match counts {
+            Counts::Allocated => allocated,
+            Counts::Reserved => peaks.reserved,
+            Counts::Device => peaks.reserved + context(record),
+        })
+    };
+    // Of a pipeline the fullest stage is the one that is told.
+    let stages = (0..first.mesh.stages.max(1)).map(|stage| World {
+        rank: Rank {
+            stage,
+            ..first.rank
+        },
+        ..first
+    });
+    stages.map(needs).try_fold(
+        0,
+        |most: u64, next: Result<u64, String>| Ok(most.max(next?)),
+    )
 }
 
-/// Runs the described training step.
+/// Runs the described training step, on the first rank.
 pub fn run(record: &Value) -> Result<step::Run, String> {
-    let world = job::world(record)?;
+    run_on(record, job::world(record)?)
+}
+
+fn run_on(record: &Value, world: World) -> Result<step::Run, String> {
     if record["compile"].as_bool() == Some(true) && text(record, "framework").contains("torchtune")
     {
         // Its `compile=True` compiles every layer and the loss.
@@ -193,7 +214,9 @@ fn machine(record: &Value) -> Machine {
         ..Machine::default()
     };
     // Multiprocessors: the vendor's data sheets, as in the catalogue of GPUs.
-    if gpu.contains("h100") || gpu.contains("h200") {
+    if gpu.contains("b200") {
+        of((10, 0), 148)
+    } else if gpu.contains("h100") || gpu.contains("h200") {
         of((9, 0), 132)
     } else if gpu.contains("l40s") {
         of((8, 9), 142)
@@ -241,6 +264,9 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
     }
     if let Some(entry) = listed(&lower) {
         let sizes = Sizes::from_entry(entry);
+        if megatron::is_record(record) {
+            return megatron::network(record, entry.arch, &sizes).map(|net| (net, true));
+        }
         let is_titan = text(record, "framework").starts_with("torchtitan");
         let architecture = match entry.arch {
             "llama" if is_titan => "torchtitan_llama3",
@@ -269,6 +295,9 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
     }
     if record["model_dims"]["tied"].as_bool() == Some(true) {
         sizes.set("tied", 1);
+    }
+    if megatron::is_record(record) {
+        return megatron::network(record, family, &sizes).map(|net| (net, true));
     }
     built(family, &sizes)
 }
@@ -341,6 +370,8 @@ fn training(record: &Value) -> Result<Training, String> {
             }
             "" => Checkpointing::None,
             none if none.starts_with("none") => Checkpointing::None,
+            // The attention that Transformer Engine fuses keeps nothing that this would spare.
+            "selective: core_attn" | "selective core_attn" => Checkpointing::None,
             "selective" | "selective (op)" => Checkpointing::KeepHalf,
             full if full.starts_with("full") => Checkpointing::Layers,
             other => return Err(format!("checkpointing `{other}` is not modelled")),
@@ -381,6 +412,9 @@ fn training(record: &Value) -> Result<Training, String> {
     };
     if litgpt::is_record(record) {
         litgpt::amend(record, &mut training);
+    }
+    if megatron::is_record(record) {
+        megatron::amend(record, &mut training)?;
     }
     Ok(training)
 }

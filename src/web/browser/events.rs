@@ -2,11 +2,10 @@
 
 use leptos::prelude::window;
 use leptos::reactive::spawn_local;
+use leptos::task::tick;
 use wasm_bindgen::JsCast;
 use wasm_bindgen::prelude::Closure;
 use web_sys::{DragEvent, Element, Event, File, HtmlInputElement, PointerEvent};
-
-use super::breathe;
 
 /// Where in the listening element's width a pointer is, from 0 to 1.
 pub fn across(event: &Event) -> Option<f64> {
@@ -38,7 +37,8 @@ pub fn select_text(event: &Event) {
 pub fn select_text_soon(event: &Event) {
     if let Some(field) = field(event) {
         spawn_local(async move {
-            breathe().await;
+            // Before the next key: the text of somebody who types on at once replaces the name.
+            tick().await;
             field.select();
         });
     }

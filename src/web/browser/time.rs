@@ -50,6 +50,17 @@ pub async fn whole() -> JsValue {
     }
 }
 
+/// The text of a catalogue model's recorded graph, from the page's own address; `None` where it does not come.
+pub async fn recorded_graph(id: &str) -> Option<String> {
+    let ask = Reflect::get(&js_sys::global(), &"recordedGraph".into()).ok()?;
+    let promise = ask
+        .dyn_into::<Function>()
+        .ok()?
+        .call1(&JsValue::NULL, &id.into());
+    let promise = promise.ok()?.dyn_into::<js_sys::Promise>().ok()?;
+    JsFuture::from(promise).await.ok()?.as_string()
+}
+
 /// A timer that can be set again and again. It has one listener for as long as it lives: a listener for each time would
 /// stay, with all that it holds, until the browser cleans up.
 pub struct Timer {

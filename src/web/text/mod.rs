@@ -29,6 +29,17 @@ pub const RECORD_ABOUT: &str = "Three lines, the last of them in Python, run its
 pub const RECORD_LINES: &str = "headroom record > headroom_record.py
 python -i my_model.py
 from headroom_record import record; record(model, example_batch, \"model.json\")";
+/// Of a catalogue's model whose recorded graph is on its way.
+pub fn graph_coming(id: &str) -> String {
+    format!("{id} answers by a recorded graph, which is being loaded…")
+}
+
+pub fn graph_failed(id: &str) -> String {
+    format!(
+        "The recorded graph of {id} could not be loaded. It is asked for again when you change a setting or the network is back."
+    )
+}
+
 pub const DECLARE: &str = "Declare your own network";
 /// What is wrong with a value, by the names that the page has for settings.
 pub fn problem(problem: &Problem) -> String {
@@ -99,6 +110,10 @@ pub const SNAPSHOT_CLOSE: &str = "Close the snapshot";
 pub const SNAPSHOT_TOO_LARGE: &str = "This file cannot be read here: snapshots of up to 64 MiB can. On the command line, `headroom snapshot FILE` reads larger ones.";
 pub const HOLDERS: &str = "Lines that hold memory";
 pub const NOT_IN_THE_RUN: &str = "Not in the run on the screen";
+pub const NOT_IN_THE_SNAPSHOT: &str = "In the run, not in the snapshot";
+pub const OF_ANOTHER_SIZE: &str = "Of another size than in the run";
+pub const SAME_AS_THE_RUN: &str =
+    "Every allocation is in the run, and every tensor of the run is in the snapshot.";
 pub const NOT_RECORDED: &str = "a line that was not recorded";
 
 pub fn no_snapshot(why: &str) -> String {

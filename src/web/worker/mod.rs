@@ -1,6 +1,7 @@
 //! Long work off the page's own thread: a worker runs this same module and takes jobs as text.
 
 mod desk;
+mod handed;
 
 pub use desk::{JobKind, Reply, Work};
 
@@ -29,7 +30,17 @@ thread_local! {
 /// In the worker: takes requests for as long as it lives.
 pub fn serve(kinds: &'static [JobKind]) {
     KINDS.set(kinds);
-    browser::on_request(|request| take(&request, browser::answer));
+    browser::on_request(|request| {
+        if !handed::taken(&request) {
+            take(&request, browser::answer);
+        }
+    });
+}
+
+/// In the page: gives the worker the recorded graph of a catalogue's model.
+pub fn bring(id: &str, text: &str) {
+    // Without a worker the page's own is enough.
+    browser::request(&handed::graph(id, text));
 }
 
 /// In the page: starts the worker whose replies all helpers hear.
@@ -118,6 +129,9 @@ impl Helper {
         }) else {
             return;
         };
+        if let Some(file) = scenario.and_then(handed::unknown_recording) {
+            browser::request(&file);
+        }
         let text = request(self.kind, number, limits, scenario);
         if !browser::request(&text) {
             // Without a worker, here. What is worked on already may be another helper's.

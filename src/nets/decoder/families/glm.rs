@@ -1,7 +1,12 @@
-//! GLM-4 (transformers/models/glm/modeling_glm.py).
+//! GLM-4, its newer dense models and GLM-4.5 (transformers/models/{glm,glm4,glm4_moe}/modeling_*.py).
 
-use super::llama::LLAMA;
-use crate::nets::decoder::family::{Attention, Embeddings, Family, Mlp, MlpForm, Positions, Rope};
+use super::llama::{LLAMA, NAMES};
+use crate::nets::Sizes;
+use crate::nets::decoder::experts::{Experts, Router, SharedExpert};
+use crate::nets::decoder::family::{
+    Attention, Embeddings, Family, Mlp, MlpForm, Names, Norms, Placement, Positions, Projection,
+    QkNorm, Rope,
+};
 
 pub const GLM: Family = Family {
     embeddings: Embeddings {
@@ -18,3 +23,57 @@ pub const GLM: Family = Family {
     },
     ..LLAMA
 };
+
+/// The largest model has no biases.
+pub fn glm4(sizes: &Sizes) -> Family {
+    Family {
+        names: &Names {
+            further_norms: [
+                "post_self_attn_layernorm",
+                "post_attention_layernorm",
+                "post_mlp_layernorm",
+            ],
+            ..NAMES
+        },
+        attention: Attention {
+            qkv_bias: sizes.or("qkv_bias", 1) != 0,
+            ..GLM.attention
+        },
+        norms: Norms {
+            placement: Placement::PreAndPost,
+            ..GLM.norms
+        },
+        ..GLM
+    }
+}
+
+/// The larger models have norms over heads.
+pub fn glm4_moe(sizes: &Sizes) -> Family {
+    Family {
+        embeddings: Embeddings {
+            positions: Positions::Rotary(Rope::Partial),
+            ..LLAMA.embeddings
+        },
+        attention: Attention {
+            qkv_bias: sizes.or("qkv_bias", 1) != 0,
+            projection: Projection::SeparateThenSplit,
+            qk_norm: if sizes.is_set("qk_norm") {
+                QkNorm::PerHead
+            } else {
+                QkNorm::None
+            },
+            ..LLAMA.attention
+        },
+        mlp: Mlp {
+            experts: Some(Experts {
+                norm_topk_prob: true,
+                router: Router::SigmoidOfGroups,
+                shared: SharedExpert::AfterExperts,
+                fp32_correction: true,
+                ..Experts::PLAIN
+            }),
+            ..LLAMA.mlp
+        },
+        ..LLAMA
+    }
+}

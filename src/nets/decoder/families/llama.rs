@@ -9,6 +9,7 @@ use crate::nets::inputs::MaskRules;
 pub const LLAMA: Family = Family {
     names: &NAMES,
     embeddings: Embeddings {
+        norm: None,
         scale: EmbeddingScale::None,
         positions: Positions::Rotary(Rope::Full),
     },
@@ -66,6 +67,11 @@ pub const NAMES: Names = Names {
     final_norm: "norm",
     input_norm: "input_layernorm",
     mlp_norm: "post_attention_layernorm",
+    further_norms: [
+        "post_attention_layernorm",
+        "pre_feedforward_layernorm",
+        "post_feedforward_layernorm",
+    ],
     attention: "self_attn",
     qkv_proj: "qkv_proj",
     o_proj: "o_proj",

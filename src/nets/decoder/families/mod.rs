@@ -1,5 +1,6 @@
 //! The families of decoders, one file each: a family is its differences from Llama.
 
+mod bloom;
 mod cohere;
 mod deepseek;
 mod falcon;
@@ -8,10 +9,12 @@ mod glm;
 mod gpt;
 mod gpt_neox;
 mod gpt_oss;
+mod gptj;
 mod granite;
 pub(super) mod llama;
 mod mistral;
 mod mixtral;
+mod mpt;
 mod olmo;
 mod opt;
 mod phi;
@@ -44,6 +47,11 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("olmo2", |sizes| build(sizes, olmo::OLMO2)),
     ("olmoe", |sizes| build(sizes, olmo::OLMOE)),
     ("glm", |sizes| build(sizes, glm::GLM)),
+    ("glm4", |sizes| build(sizes, glm::glm4(sizes))),
+    ("glm4_moe", |sizes| build(sizes, glm::glm4_moe(sizes))),
+    ("bloom", |sizes| build(sizes, bloom::BLOOM)),
+    ("gptj", |sizes| build(sizes, gptj::GPTJ)),
+    ("mpt", |sizes| build(sizes, mpt::MPT)),
     ("cohere", |sizes| build(sizes, cohere::COHERE)),
     ("stablelm", |sizes| build(sizes, stablelm::stablelm(sizes))),
     ("starcoder2", |sizes| build(sizes, starcoder2::STARCODER2)),

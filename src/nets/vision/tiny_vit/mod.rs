@@ -9,6 +9,7 @@ use crate::nets::error::at_most;
 use crate::nets::{Cx, ModelError, Region, Sizes};
 use crate::tape::ops::Conv;
 use crate::tape::{DType, Tensor};
+use crate::units::RoundUp;
 
 /// The encoder's stages: convolutions in the first, attention within windows in the others.
 #[derive(Clone, Debug)]
@@ -161,7 +162,7 @@ fn tiny_vit_block(cx: &Cx, input: &Tensor, side: u64, heads: u64, window: u64) -
     if side == window {
         x = cx.module("attn", |cx| attention(cx, &x, heads, window));
     } else {
-        let whole = side.next_multiple_of(window);
+        let whole = side.round_up(window);
         let count = whole / window;
         x = x.view(&[b, side, side, width]);
         if whole > side {

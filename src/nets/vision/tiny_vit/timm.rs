@@ -5,6 +5,7 @@ use crate::nets::vision::{ImageModel, classifier};
 use crate::nets::{Cx, ModelError, Net, Sizes};
 use crate::tape::Tensor;
 use crate::tape::ops::AttentionMask;
+use crate::units::RoundUp;
 
 #[derive(Clone, Debug)]
 struct Timm {
@@ -124,7 +125,7 @@ impl TinyVitBlock {
             x = cx.module("attn", |cx| self.attention(cx, &x));
             x = x.view(&[b, h, w, width]);
         } else {
-            let (high, wide) = (h.next_multiple_of(window), w.next_multiple_of(window));
+            let (high, wide) = (h.round_up(window), w.round_up(window));
             let (down, across) = (high / window, wide / window);
             if (high, wide) != (h, w) {
                 x = x.pad_to(&[b, high, wide, width]);

@@ -26,12 +26,13 @@ pub(super) fn read(
         .or_else(|| chosen(failure, findings))
 }
 
-/// Apple's allocator says itself how much others hold.
+/// Apple's allocator says itself how much is not its own: what Metal counts for this process besides, and for others. The
+/// larger of the two is the cause.
 fn on_mps(failure: &Failure) -> Reading {
     let total = failure.total.unwrap_or_default();
     let own = failure.allocated.unwrap_or_default();
     let others = total - own - failure.free.unwrap_or_default();
-    if others > total.scale(0.25) {
+    if others > own {
         return Reading::new(
             format!(
                 "{others} of the {total} that Metal allows belong to others than this process's tensors."

@@ -1,8 +1,30 @@
-//! PyTorch's memory snapshot (`torch.cuda.memory._dump_snapshot`): what the allocator holds, and how it came to that.
+//! PyTorch's memory snapshot (`torch.cuda.memory._dump_snapshot`): what the allocator holds, how it came to that, and what
+//! of it a plan does not have.
+
+mod alignment;
+mod comparison;
+mod history;
+mod stacks;
+
+pub use comparison::{Comparison, Resized, TensorCount, Unplanned};
+pub use history::{Held, Moment};
+pub use stacks::Stack;
+
+use std::cmp::Reverse;
 
 use crate::document::pickle::{Pickle, Value};
-use crate::order::{Map, sorted};
+use crate::order::Map;
 use crate::units::Bytes;
+use stacks::Stacks;
+
+/// GPUs that one process can have.
+const GPUS: usize = 64;
+
+/// Blocks that are read: a process that holds as many tensors has lost its way.
+const BLOCKS: usize = 500_000;
+
+/// Events of a history that are read.
+const EVENTS: usize = 4_000_000;
 
 /// A snapshot of one process: a state for each of its GPUs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -30,6 +52,11 @@ pub struct Device {
     pub peak: Option<Bytes>,
     /// Requests that failed within it.
     pub refused: Vec<Bytes>,
+    /// The instant at which a plan is compared.
+    pub moment: Moment,
+    /// What was held then: what is older than the history first, the rest in the order in which it was allocated.
+    pub held: Vec<Held>,
+    pub stacks: Vec<Stack>,
 }
 
 /// Blocks that one line of a program made and holds.
@@ -39,8 +66,6 @@ pub struct Holder {
     pub line: String,
     pub count: u64,
     pub bytes: Bytes,
-    /// The sizes asked for, each with its count, the largest first.
-    pub sizes: Vec<(Bytes, u64)>,
 }
 
 impl Snapshot {
@@ -51,60 +76,37 @@ impl Snapshot {
         // `memory_snapshot()` alone is the list of segments.
         let segments = root.get("segments").unwrap_or(root);
         let mut devices: Map<i64, Vec<Value>> = Map::new();
+        let mut blocks = 0_usize;
         for segment in segments.items() {
-            if segment.get("blocks").is_some() {
-                let device = int(segment, "device");
-                devices.or_insert_with(device, Vec::new).push(segment);
+            let Some(held) = segment.get("blocks") else {
+                continue;
+            };
+            blocks = blocks.saturating_add(1 + held.items().count());
+            devices
+                .or_insert_with(int(segment, "device"), Vec::new)
+                .push(segment);
+            if devices.len() > GPUS || blocks > BLOCKS {
+                return Err(format!("it has more than {GPUS} GPUs or {BLOCKS} blocks"));
             }
         }
         if devices.is_empty() {
             return Err("no segments of PyTorch's allocator are in it".into());
         }
-        let traces: Vec<Value> = root
-            .get("device_traces")
-            .into_iter()
-            .flat_map(Value::items)
-            .collect();
+        let traces = root.get("device_traces");
         let of = |(index, segments): (i64, Vec<Value>)| {
             let trace = usize::try_from(index)
                 .ok()
-                .and_then(|index| traces.get(index).copied());
-            device(index, &segments, trace)
+                .and_then(|index| traces?.items().nth(index));
+            device(index, &segments, trace, &pickle)
         };
         Ok(Self {
             devices: devices.into_iter().map(of).collect(),
         })
     }
-}
 
-impl Snapshot {
     /// The most that was allocated on one GPU within the recorded history; none where none was recorded.
     pub fn peak(&self) -> Option<Bytes> {
         self.devices.iter().filter_map(|device| device.peak).max()
-    }
-}
-
-impl Device {
-    /// Blocks of sizes that a run has not at its peak, or not so many of: size, how many more, and the line that made them,
-    /// the most memory first. The run's sizes are as the allocator rounds them.
-    pub fn beyond(&self, planned: &[(Bytes, u64)]) -> Vec<(Bytes, u64, String)> {
-        let mut left: Vec<(Bytes, u64)> = planned.to_vec();
-        let mut beyond = Vec::new();
-        for holder in &self.holders {
-            for (size, count) in &holder.sizes {
-                let rounded = size.round_up(512);
-                let mut more = *count;
-                for (_, some) in left.iter_mut().filter(|(each, _)| *each == rounded) {
-                    let matched = more.min(*some);
-                    *some -= matched;
-                    more -= matched;
-                }
-                if more > 0 {
-                    beyond.push((rounded, more, holder.line.clone()));
-                }
-            }
-        }
-        sorted(beyond, |a, b| (b.0 * b.1).cmp(&(a.0 * a.1)))
     }
 }
 
@@ -116,16 +118,17 @@ fn size(value: Value, key: &str) -> u64 {
     u64::try_from(int(value, key)).unwrap_or(0)
 }
 
-fn device(index: i64, segments: &[Value], trace: Option<Value>) -> Device {
+fn device(index: i64, segments: &[Value], trace: Option<Value>, pickle: &Pickle) -> Device {
     let mut found = Device {
         index,
         segments: segments.len(),
         ..Device::default()
     };
-    let mut holders: Map<String, Map<u64, u64>> = Map::new();
-    let mut held: Map<String, u64> = Map::new();
+    let mut stacks = Stacks::new(pickle);
+    let mut blocks = Vec::new();
     for segment in segments {
         found.reserved += Bytes::new(size(*segment, "total_size"));
+        let mut address = size(*segment, "address");
         for block in segment.get("blocks").into_iter().flat_map(Value::items) {
             let bytes = size(block, "size");
             match block.get("state").and_then(Value::text) {
@@ -136,35 +139,26 @@ fn device(index: i64, segments: &[Value], trace: Option<Value>) -> Device {
                     };
                     found.allocated += Bytes::new(bytes);
                     found.requested += Bytes::new(asked);
-                    let line = line(frames(block));
-                    *held.or_insert_with(line.clone(), || 0) += bytes;
-                    let sizes = holders.or_insert_with(line, Map::new);
-                    *sizes.or_insert_with(asked, || 0) += 1;
+                    blocks.push(history::Block {
+                        address,
+                        bytes,
+                        asked,
+                        stack: stacks.number(frames(block)),
+                    });
                 }
                 Some("active_pending_free" | "active_awaiting_free") => {
                     found.pending += Bytes::new(bytes);
                 }
                 _ => found.largest_free = found.largest_free.max(Bytes::new(bytes)),
             }
+            address = address.saturating_add(bytes);
         }
     }
-    let of_line = |(line, sizes): (String, Map<u64, u64>)| Holder {
-        count: sizes.iter().map(|(_, count)| *count).sum(),
-        bytes: Bytes::new(held.get(&line).copied().unwrap_or(0)),
-        sizes: sorted(
-            sizes
-                .into_iter()
-                .map(|(size, count)| (Bytes::new(size), count)),
-            |a, b| b.0.cmp(&a.0),
-        ),
-        line,
-    };
-    found.holders = sorted(holders.into_iter().map(of_line), |a, b| {
-        b.bytes.cmp(&a.bytes)
-    });
-    if let Some(trace) = trace {
-        follow(&mut found, trace);
-    }
+    found.holders = holders(&blocks, &stacks);
+    let events = trace.into_iter().flat_map(Value::items).take(EVENTS);
+    let events: Vec<Value> = events.collect();
+    history::follow(&mut found, blocks, &events, &mut stacks);
+    found.stacks = stacks.found;
     found
 }
 
@@ -174,41 +168,22 @@ fn frames(block: Value) -> Option<Value> {
     own.or_else(|| block.get("history")?.items().next()?.get("frames"))
 }
 
-/// The innermost line that is not PyTorch's own.
-fn line(frames: Option<Value>) -> String {
-    const LIBRARIES: &[&str] = &["/torch/", "??", "<frozen", ".cpp", ".cu", ".h"];
-    let Some(frames) = frames else {
-        return String::new();
+/// Blocks by the line that made them.
+fn holders(blocks: &[history::Block], stacks: &Stacks) -> Vec<Holder> {
+    let line = |block: &history::Block| stacks.line(block.stack);
+    let mut by_line: Vec<&history::Block> = blocks.iter().collect();
+    by_line.sort_by(|a, b| line(a).cmp(line(b)));
+    let of_line = |blocks: &[&history::Block]| Holder {
+        line: blocks.first().map_or("", |block| line(block)).into(),
+        count: blocks.len() as u64,
+        bytes: blocks.iter().map(|block| Bytes::new(block.bytes)).sum(),
     };
-    let name = |frame: Value| {
-        let file = frame.get("filename").and_then(Value::text).unwrap_or("");
-        let own = !file.is_empty() && !LIBRARIES.iter().any(|library| file.contains(library));
-        let short = file.rsplit('/').take(2).collect::<Vec<_>>();
-        let short: Vec<&str> = short.into_iter().rev().collect();
-        let function = frame.get("name").and_then(Value::text).unwrap_or("");
-        own.then(|| format!("{}:{} {function}", short.join("/"), int(frame, "line")))
-    };
-    frames.items().find_map(name).unwrap_or_default()
-}
-
-/// Goes back through the history from what is allocated now.
-fn follow(found: &mut Device, trace: Value) {
-    let events: Vec<Value> = trace.items().collect();
-    if events.is_empty() {
-        return;
-    }
-    let (mut now, mut peak) = (found.allocated.get(), found.allocated.get());
-    for event in events.iter().rev() {
-        let bytes = size(*event, "size");
-        match event.get("action").and_then(Value::text) {
-            Some("alloc") => now = now.saturating_sub(bytes),
-            Some("free_completed") => now = now.saturating_add(bytes),
-            Some("oom") => found.refused.push(Bytes::new(bytes)),
-            _ => {}
-        }
-        peak = peak.max(now);
-    }
-    found.peak = Some(Bytes::new(peak));
+    let mut holders: Vec<Holder> = by_line
+        .chunk_by(|a, b| line(a) == line(b))
+        .map(of_line)
+        .collect();
+    holders.sort_by_key(|holder| Reverse(holder.bytes));
+    holders
 }
 
 #[cfg(test)]
@@ -285,6 +260,8 @@ mod tests {
                 text(out, action);
                 text(out, "size");
                 number(out, size);
+                text(out, "addr");
+                number(out, 65536);
                 out.push(b'u');
             }
             out.extend(b"ee");
@@ -306,10 +283,16 @@ mod tests {
         assert_eq!(device.reserved, Bytes::new(4096));
         assert_eq!(device.allocated, Bytes::new(1024));
         assert_eq!(device.largest_free, Bytes::new(3072));
-        assert_eq!(device.peak, Some(Bytes::new(6024)));
+        assert_eq!(device.peak, Some(Bytes::new(1024 + 5120)));
+        assert_eq!(device.moment, Moment::Failure);
         assert_eq!(device.refused, [Bytes::new(9000)]);
         assert_eq!(device.holders[0].line, "me/train.py:42 forward");
-        assert_eq!(device.holders[0].sizes, [(Bytes::new(1000), 1)]);
+        let held = Held {
+            bytes: Bytes::new(1000),
+            stack: 1,
+            recorded: false,
+        };
+        assert_eq!(device.held, [held]);
     }
 
     #[test]

@@ -1,0 +1,44 @@
+//! GPT-J (transformers/models/gptj/modeling_gptj.py); its block is in [`gptj`](crate::nets::decoder::gptj).
+
+use super::llama::{BIASED, NAMES};
+use crate::nets::decoder::family::{
+    Activation, Attention, Embeddings, Family, Head, Mlp, Names, Norms, Placement, Positions, Rope,
+    Scores,
+};
+
+/// The published configuration drops nothing out.
+pub const GPTJ: Family = Family {
+    names: &Names {
+        model: "transformer",
+        embed_tokens: "wte",
+        layers: "h",
+        final_norm: "ln_f",
+        input_norm: "ln_1",
+        attention: "attn",
+        o_proj: "out_proj",
+        up_proj: "fc_in",
+        down_proj: "fc_out",
+        ..NAMES
+    },
+    embeddings: Embeddings {
+        positions: Positions::Rotary(Rope::InBlock),
+        ..BIASED.embeddings
+    },
+    attention: Attention {
+        scores: Scores::InBlock,
+        ..BIASED.attention
+    },
+    mlp: Mlp {
+        activation: Activation::GeluNew,
+        ..BIASED.mlp
+    },
+    norms: Norms {
+        placement: Placement::GptJ,
+        ..BIASED.norms
+    },
+    head: Head {
+        bias: true,
+        ..BIASED.head
+    },
+    ..BIASED
+};
