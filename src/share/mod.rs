@@ -4,10 +4,11 @@
 //! Published links keep their meaning: each version's defaults are frozen in `scenario::versions`.
 
 mod percent;
+mod recording;
 mod squeeze;
 
 use crate::order::Map;
-use crate::scenario::network::LONGEST_TEXT;
+use crate::scenario::network::{LONGEST_TEXT, Network};
 use crate::scenario::settings::{self, Setting};
 use crate::scenario::{Problem, Scenario, filled, stack, versions};
 
@@ -27,6 +28,8 @@ const WITHOUT: &str = "no";
 const READABLE: usize = 160;
 const NETWORK: &str = "network";
 const SQUEEZED: &str = "net";
+/// A recorded model that is short enough to travel whole.
+const RECORDED: &str = "rec";
 
 /// What a link held.
 #[derive(Clone, Debug, PartialEq)]
@@ -51,7 +54,13 @@ pub fn write(scenario: &Scenario) -> String {
             .any(|brought| brought.setting.path == setting.path);
         if setting.applies(scenario) && (is_brought || value != setting.get(&defaults)) {
             link.push('&');
-            if setting.key == NETWORK && value.len() > READABLE {
+            let recording = scenario.model.network.as_ref().and_then(Network::recording);
+            let recording = recording.filter(|_| setting.key == NETWORK);
+            if let Some(packed) = recording.and_then(recording::write) {
+                link.push_str(RECORDED);
+                link.push('=');
+                percent::encode(&packed, &mut link);
+            } else if setting.key == NETWORK && value.len() > READABLE {
                 link.push_str(SQUEEZED);
                 link.push('=');
                 percent::encode(&squeeze::write(&value), &mut link);
@@ -138,6 +147,18 @@ pub fn read(link: &str) -> Opened {
             )),
         }
     }
+    if let Some(value) = given.remove(RECORDED) {
+        match recording::read(&value) {
+            Some(network) => {
+                given.insert(NETWORK.into(), network.text());
+            }
+            None => problems.push(Problem::new(
+                RECORDED,
+                value,
+                "a recorded model as Headroom squeezes it",
+            )),
+        }
+    }
     let version = version(given.remove("v"), &mut problems);
     let other_data = given.remove("data").filter(|data| data != DATA_VERSION);
     let lookup = |setting: &Setting| given.get(setting.key).map(String::as_str);
@@ -182,7 +203,7 @@ fn pairs(fragment: &str, problems: &mut Vec<Problem>) -> Pairs {
 }
 
 fn is_known(key: &str) -> bool {
-    matches!(key, "v" | "data" | SQUEEZED) || settings::by_key(key).is_some()
+    matches!(key, "v" | "data" | SQUEEZED | RECORDED) || settings::by_key(key).is_some()
 }
 
 fn version(given: Option<String>, problems: &mut Vec<Problem>) -> u32 {
@@ -202,6 +223,8 @@ fn version(given: Option<String>, problems: &mut Vec<Problem>) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::Document;
+    use crate::scenario::network::Recording;
     use crate::scenario::sample::{self, Dice};
 
     #[test]
@@ -325,6 +348,35 @@ mod tests {
         assert_eq!(
             broken.problems[0].to_string(),
             "net is `part~zz`; expected a network as Headroom squeezes it"
+        );
+        assert_eq!(broken.scenario.data.micro_batch, 4);
+    }
+
+    #[test]
+    fn a_short_recording_travels_whole_and_a_long_one_by_its_name() {
+        #[track_caller]
+        fn check(programs: usize, key: &str, problems: usize) {
+            let program = |n: usize| Document::new().with("precision", format!("p{n}"));
+            let programs = (0..programs).map(program).collect();
+            let document = Document::new()
+                .with("name", "mymodule:build~;@+=/ü")
+                .with("programs", Document::List(programs));
+            let mut scenario = Scenario::default();
+            scenario.model.network = Some(Network::recorded(Recording::new(document)));
+            let link = write(&scenario);
+            assert!(link.len() <= LONGEST && link.contains(key), "{link}");
+            // Another thread, which knows of no file.
+            let elsewhere = std::thread::spawn(move || read(&link)).join().unwrap();
+            assert_eq!(elsewhere.problems.len(), problems);
+            assert_eq!(elsewhere.scenario == scenario, problems == 0);
+        }
+        check(1, "&rec=", 0);
+        check(300, "&rec=", 0);
+        check(9000, "&network=recorded:", 1);
+        let broken = read("mb=4&rec=~zz");
+        assert_eq!(
+            broken.problems[0].to_string(),
+            "rec is `~zz`; expected a recorded model as Headroom squeezes it"
         );
         assert_eq!(broken.scenario.data.micro_batch, 4);
     }

@@ -1,6 +1,6 @@
 // Each panel at its work.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isDeepStrictEqual } from "node:util";
 import { until } from "./browser.mjs";
@@ -136,6 +136,33 @@ test("a file of ours opens as the run it was written for", async ({ visit }) => 
   await visit.set("data.micro_batch", "5");
   await (await visit.page.$('[data-testid="open-file"]')).uploadFile(join(visit.downloads, name));
   await until("the run of the file", async () => (await visit.bytes()) === bytes);
+});
+
+test("a recorded model is dropped, answers as on the command line, and travels in its link", async ({ visit }) => {
+  const file = readFileSync(new URL("../../src/nets/graph/fixtures/conv_vae.json", import.meta.url), "utf8");
+  await visit.open();
+  const before = await visit.bytes();
+  // As a person drops it: the file itself, not a choice in a dialogue.
+  await visit.page.evaluate((text) => {
+    const carried = new DataTransfer();
+    carried.items.add(new File([text], "model.json", { type: "application/json" }));
+    document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
+  }, file);
+  await until("the answer for the model", async () => (await visit.bytes()) !== before);
+  const bytes = await visit.bytes();
+  assert.equal(bytes, allocated(file));
+  await visit.set("data.micro_batch", "3");
+  await visit.page.$$eval(".tools button", (all) => all.find((it) => it.textContent === "Undo").click());
+  await until("the run before", async () => (await visit.bytes()) === bytes);
+  const link = await visit.address("rec=");
+  // Another window, which knows of no file.
+  const other = await visit.newPage();
+  await other.goto(link, { waitUntil: "load" });
+  const shown = '[data-testid="allocated-bytes"][data-bytes]';
+  await other.waitForSelector(shown);
+  assert.equal(await other.$eval(shown, (it) => Number(it.dataset.bytes)), bytes);
+  await other.close();
+  assert.deepEqual(await visit.violations(), []);
 });
 
 test("charts are saved as drawing, picture and numbers", async ({ visit }) => {

@@ -25,10 +25,13 @@ thread_local! {
 impl Recording {
     /// The file's document, remembered under its name.
     pub fn new(document: Document) -> Self {
-        let recording = Self {
-            hash: fnv(&json::write(&document)),
-            document: Arc::new(document),
-        };
+        let hash = fnv(&json::write(&document));
+        let recording = Self::hashed(hash)
+            .filter(|known| *known.document == document)
+            .unwrap_or_else(|| Self {
+                hash,
+                document: Arc::new(document),
+            });
         OPENED.with_borrow_mut(|opened| {
             opened.retain(|known| known.hash != recording.hash);
             if opened.len() == REMEMBERED {
@@ -41,7 +44,11 @@ impl Recording {
 
     /// One that was opened here before.
     pub fn named(name: &str) -> Option<Self> {
-        let is_it = |known: &&Self| known.name() == name;
+        Self::hashed(u64::from_str_radix(name, 16).ok()?)
+    }
+
+    fn hashed(hash: u64) -> Option<Self> {
+        let is_it = |known: &&Self| known.hash == hash;
         OPENED.with_borrow(|opened| opened.iter().find(is_it).cloned())
     }
 
