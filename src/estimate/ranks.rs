@@ -139,7 +139,7 @@ pub fn all(
     let first = RankMemory::of(fullest.rank, estimate);
     let world = World::of_case(case);
     let last = Rank {
-        shard: world.shards().saturating_sub(1),
+        shard: world.unlike().saturating_sub(1),
         ..fullest.rank
     };
     let other = if last == fullest.rank {

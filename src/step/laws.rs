@@ -11,7 +11,8 @@ use crate::scenario::{
 use crate::step::{RunPlan, run, run_folded};
 use crate::tape::{Folding, Machine};
 
-const STRATEGIES: [Parallelism; 6] = [
+const STRATEGIES: [Parallelism; 7] = [
+    Parallelism::DataParallel,
     Parallelism::Fsdp1,
     Parallelism::Fsdp2,
     Parallelism::Hsdp,

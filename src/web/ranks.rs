@@ -11,7 +11,7 @@ use super::signals::memo;
 use super::text;
 use super::worker::{Helper, JobKind, Work};
 use crate::estimate::{Prediction, RankMemory};
-use crate::scenario::Scenario;
+use crate::scenario::{Parallelism, Scenario};
 
 /// How a worker follows the ranks that differ.
 pub const KIND: JobKind = JobKind {
@@ -52,8 +52,16 @@ impl Work for Ranks {
     }
 }
 
+/// Whether one process has the model on the first GPU, and copies of it on the others.
+pub(super) fn has_copies(scenario: &Scenario) -> bool {
+    scenario.parallel.strategy == Parallelism::DataParallel
+}
+
 /// Where a rank stands, in words.
-fn name(rank: &OneRank, all: &[OneRank]) -> String {
+fn name(rank: &OneRank, all: &[OneRank], copies: bool) -> String {
+    if copies && all.len() > 1 {
+        return text::of_copies(rank.shard > 0).into();
+    }
     let stages = all.iter().any(|other| other.stage > 0);
     let shards = all.iter().any(|other| other.shard > 0);
     let shard = if rank.shard > 0 {
@@ -86,6 +94,7 @@ pub fn PerGpu() -> impl IntoView {
             .reply
             .with(|reply| reply.lines.iter().filter_map(read).collect::<Vec<_>>())
     });
+    let copies = memo(move || session.answer.with(|answer| has_copies(&answer.scenario)));
     let waiting = move || !helper.reply.with(|reply| reply.done);
     let rows = move || {
         let units = session.units.get();
@@ -94,7 +103,7 @@ pub fn PerGpu() -> impl IntoView {
             let bar = rank.bar.clone();
             view! {
                 <tr>
-                    <th scope="row">{name(rank, &all)}</th>
+                    <th scope="row">{name(rank, &all, copies.get())}</th>
                     <td class="drawn"><Drawn bar=Signal::derive(move || Some(bar.clone()))/></td>
                     <td class="number">{rank.allocated.show(units)}</td>
                     <td class="number">{rank.device.show(units)}</td>
@@ -157,7 +166,7 @@ mod tests {
     fn each_rank_that_differs_has_a_bar_and_a_name() {
         let check = |changes: &[(&str, &str)], expected: &[&str]| {
             let all = ranks(changes);
-            let names: Vec<_> = all.iter().map(|rank| name(rank, &all)).collect();
+            let names: Vec<_> = all.iter().map(|rank| name(rank, &all, false)).collect();
             assert_eq!(names, expected);
             assert!(all.iter().all(|rank| rank.device > rank.allocated));
         };
