@@ -3,8 +3,7 @@
 use leptos::prelude::*;
 
 use super::bar::Drawn;
-use super::one_rank::OneRank;
-use super::ranks::has_copies;
+use super::one_rank::{OneRank, has_copies};
 use super::session::Session;
 use super::text;
 use crate::parallel::World;

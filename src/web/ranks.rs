@@ -5,13 +5,13 @@ use leptos::prelude::*;
 use super::advice::follow;
 use super::bar::Drawn;
 use super::cluster::Cluster;
-use super::one_rank::OneRank;
+use super::one_rank::{OneRank, has_copies};
 use super::session::Session;
 use super::signals::memo;
 use super::text;
 use super::worker::{Helper, JobKind, Work};
 use crate::estimate::{Prediction, RankMemory};
-use crate::scenario::{Parallelism, Scenario};
+use crate::scenario::Scenario;
 
 /// How a worker follows the ranks that differ.
 pub const KIND: JobKind = JobKind {
@@ -50,11 +50,6 @@ impl Work for Ranks {
     fn lines(&self) -> Vec<String> {
         self.lines.clone().unwrap_or_default()
     }
-}
-
-/// Whether one process has the model on the first GPU, and copies of it on the others.
-pub(super) fn has_copies(scenario: &Scenario) -> bool {
-    scenario.parallel.strategy == Parallelism::DataParallel
 }
 
 /// Where a rank stands, in words.
