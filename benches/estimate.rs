@@ -2,14 +2,15 @@
 //!
 //! Budgets, native on one core: the peak alone 50 µs for Llama-3.1-8B, 200 µs for the 405B and 500 µs
 //! for the 8B's PPO with a policy, a value model, a reference and a reward model; the whole estimate, with the allocator's replay,
-//! 1 ms for the 8B. What an estimate adds to a browser's memory, 8 MiB for any model of the catalogue,
+//! 1 ms for the 8B; of Llama-3.1-70B under tensor parallelism over 8, a pipeline of 4 and FSDP 2, 150 µs for one rank and 600 µs for
+//! all stages. What an estimate adds to a browser's memory, 8 MiB for any model of the catalogue,
 //! `scripts/memory.mjs` holds.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use headroom::estimate::{estimate, quick_peak};
-use headroom::scenario::{Checkpointing, Objective, Precision, Scenario};
+use headroom::estimate::{estimate, quick_peak, quick_peak_of_first};
+use headroom::scenario::{Checkpointing, Objective, Parallelism, Precision, Scenario};
 
 fn scenario(model: &str) -> Scenario {
     let mut scenario = Scenario::default();
@@ -35,6 +36,20 @@ fn estimates(bench: &mut Criterion) {
             b.iter(|| estimate(black_box(&plain)));
         });
     }
+    let mut job = scenario("llama-3.1-70b");
+    job.hardware.gpus = 256;
+    job.hardware.nodes = 32;
+    job.parallel.strategy = Parallelism::Fsdp2;
+    (job.parallel.tp, job.parallel.pp) = (8, 4);
+    job.parallel.sequence_parallel = true;
+    job.training.accumulation = 8;
+    job.training.checkpointing = Checkpointing::Layers;
+    bench.bench_function("llama-3.1-70b of 256 GPUs, one rank, peak alone", |b| {
+        b.iter(|| quick_peak_of_first(black_box(&job)));
+    });
+    bench.bench_function("llama-3.1-70b of 256 GPUs, all stages, peak alone", |b| {
+        b.iter(|| quick_peak(black_box(&job)));
+    });
     let mut four_models = scenario("llama-3.1-8b");
     four_models.training.checkpointing = Checkpointing::Layers;
     four_models.training.task.objective = Objective::Ppo;

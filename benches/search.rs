@@ -1,12 +1,13 @@
 //! How long a search takes: `cargo bench --bench search`.
 //!
-//! Budget, native on one core: 100,000 combinations of moves and micro-batches in half a second.
+//! Budget, native on one core: 100,000 combinations of moves and micro-batches in half a second; all layouts of
+//! Llama-3.1-405B on 512 H100 in two.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use headroom::scenario::Scenario;
-use headroom::strategy::{Cost, Goal, Search};
+use headroom::scenario::{Precision, Scenario};
+use headroom::strategy::{Cost, Goal, Search, layouts};
 
 fn scenario(model: &str) -> Scenario {
     let mut scenario = Scenario::default();
@@ -35,6 +36,14 @@ fn searches(bench: &mut Criterion) {
             });
         }
     }
+    let mut job = scenario("llama-3.1-405b");
+    job.hardware.gpu = "h100-sxm5-80gb".into();
+    job.data.micro_batch = 1;
+    job.data.sequence = 8192;
+    job.training.precision = Precision::AmpBf16;
+    group.bench_function("llama-3.1-405b, layouts of 512 GPUs", |b| {
+        b.iter(|| layouts(black_box(&job), 512, Goal::default()).map(|found| found.tried));
+    });
     group.finish();
 }
 

@@ -22,6 +22,8 @@ pub struct File {
     launch_us: Vec<Entry>,
     host_gbs: Vec<Entry>,
     links: Vec<Entry>,
+    start_us: Vec<Entry>,
+    start_each_us: Vec<Entry>,
     network_linked_gbs: Vec<Entry>,
     network_gbs: Vec<Entry>,
     between_machines: Between,
@@ -61,6 +63,8 @@ pub fn table(file: &File) -> Result<String, String> {
         ("LAUNCH_US", &file.launch_us),
         ("HOST_GBS", &file.host_gbs),
         ("LINKS", &file.links),
+        ("START_US", &file.start_us),
+        ("START_EACH_US", &file.start_each_us),
         ("NETWORK_LINKED_GBS", &file.network_linked_gbs),
         ("NETWORK_GBS", &file.network_gbs),
     ] {

@@ -579,6 +579,7 @@ const VARIATIONS: &[&str] = &[
     "runtime.eval_batch=64",
     "attn=eager",
     "gpus=2 par=ddp",
+    "gpus=2 par=dp",
     "mask=on",
     "mask=on dist=padded-to-max mean=300 p95=900",
     "kernels=liger",

@@ -58,6 +58,9 @@ pub struct Speeds {
     pub host: Rate,
     /// Between GPUs, one way, in a ring; `None` where nobody has said what the links do.
     pub links: Option<Rate>,
+    /// Seconds that a collective on one machine takes whatever its size, and those for each other GPU of its group.
+    pub start: Rate,
+    pub start_each: Rate,
     /// Each GPU's share of its machine's network cards, one way.
     pub network: Rate,
     /// The data sheet's dense rate in 16 bits: what utilisation is counted against.
@@ -98,6 +101,8 @@ pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
         launch: of(table::LAUNCH_US).times(1e-6),
         host: pcie,
         links: Some(links.map_or(pcie, |links| of(table::LINKS).times(links))),
+        start: of(table::START_US).times(1e-6),
+        start_each: of(table::START_EACH_US).times(1e-6),
         network: of(if links.is_some() {
             table::NETWORK_LINKED_GBS
         } else {
@@ -173,6 +178,8 @@ impl Speeds {
                 launch: NOTHING,
                 host: NOTHING,
                 links: None,
+                start: NOTHING,
+                start_each: NOTHING,
                 network: NOTHING,
                 peak_half: 1.0,
                 peak_fp32: 1.0,
@@ -234,6 +241,8 @@ mod tests {
                 speeds.bandwidth,
                 speeds.launch,
                 speeds.host,
+                speeds.start,
+                speeds.start_each,
                 speeds.network,
             ] {
                 assert!(0.0 < rate.low && rate.low <= rate.expected, "{}", gpu.id);

@@ -3,7 +3,7 @@
 use super::answer::{band, name};
 use crate::document::Document;
 use crate::estimate::RankMemory;
-use crate::scenario::Scenario;
+use crate::scenario::{Parallelism, Scenario};
 
 /// Adds the ranks to an estimate of several GPUs.
 pub(super) fn in_document(
@@ -39,7 +39,10 @@ pub(super) fn table(scenario: &Scenario, ranks: &[RankMemory]) -> String {
     let stages = scenario.parallel.pp;
     let mut text = String::from("\nranks that differ (the fullest is shown above):\n");
     for rank in ranks {
+        let copies = scenario.parallel.strategy == Parallelism::DataParallel;
         let place = match (stages > 1, rank.shard) {
+            _ if copies && rank.shard == 0 => "the first GPU".into(),
+            _ if copies => "the other GPUs".into(),
             (true, 0) => format!("stage {} of {stages}", rank.stage),
             (true, _) => format!("stage {} of {stages}, last shard", rank.stage),
             (false, 0) => "first shard".into(),

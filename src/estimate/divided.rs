@@ -9,7 +9,11 @@ pub(super) fn not_modelled(scenario: &Scenario) -> Vec<String> {
     let mut notes = Vec::new();
     let several = scenario.replicas() > 1;
     let divides_weights = match layout.strategy {
-        Parallelism::None | Parallelism::Ddp | Parallelism::Zero1 | Parallelism::Zero2 => false,
+        Parallelism::None
+        | Parallelism::Ddp
+        | Parallelism::DataParallel
+        | Parallelism::Zero1
+        | Parallelism::Zero2 => false,
         Parallelism::Fsdp1 | Parallelism::Fsdp2 | Parallelism::Hsdp | Parallelism::Zero3 => true,
     };
     if !several || !divides_weights {

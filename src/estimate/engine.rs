@@ -6,7 +6,7 @@ use super::{Unsupported, device, implementations, resume, software, vllm};
 use crate::nets::graph::Graph;
 use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
-use crate::scenario::{Case, Objective, Parallelism, Problem, Scenario};
+use crate::scenario::{Case, Checkpointing, Objective, Parallelism, Problem, Scenario};
 use crate::step::{self, Detail, FEWEST_PASSES, Run, RunPlan};
 use crate::tape::Machine;
 
@@ -25,6 +25,7 @@ pub(super) struct Engine<'a> {
 
 impl<'a> Engine<'a> {
     pub fn of(case: &Case<'a>) -> Result<Self, Unsupported> {
+        one_process(case)?;
         Ok(Self {
             scenario: case.scenario,
             net: network(case)?,
@@ -111,6 +112,26 @@ impl<'a> Engine<'a> {
         }
         Ok(run)
     }
+}
+
+/// A checkpoint that runs backward within backward (`use_reentrant=True`) reaches `DataParallel`'s one reduction of all gradients
+/// once for every layer.
+fn one_process(case: &Case) -> Result<(), Unsupported> {
+    let Scenario {
+        parallel,
+        hardware,
+        training,
+        stack,
+        ..
+    } = case.scenario;
+    let copies = parallel.strategy == Parallelism::DataParallel && hardware.gpus > 1;
+    let checkpoints = training.checkpointing != Checkpointing::None;
+    if !copies || !checkpoints || !software::libraries(stack).reentrant {
+        return Ok(());
+    }
+    let expected = "ddp: reentrant checkpoints under DataParallel are not modelled";
+    let problem = Problem::new("parallel.strategy", parallel.strategy.id(), expected);
+    Err(Unsupported::Setting(problem))
 }
 
 /// The recorded model of a case that has one: a file's, or the catalogue's.

@@ -173,8 +173,9 @@ pub fn beside(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host,
 
 /// Weights of all shards together, where a rank has some of them.
 fn whole(count: u64, bytes: u64, scenario: &Scenario) -> Bytes {
-    use Parallelism::{Ddp, None};
-    let divided = !matches!(scenario.parallel.strategy, None | Ddp) && scenario.mesh().shard > 1;
+    use Parallelism::{DataParallel, Ddp, None};
+    let divided = !matches!(scenario.parallel.strategy, None | Ddp | DataParallel)
+        && scenario.mesh().shard > 1;
     let width = match scenario.training.precision {
         Precision::Bf16 | Precision::Fp16 => 2,
         _ => 4,
@@ -190,7 +191,10 @@ fn host(sizes: &Sizes, checkpoint: Bytes, trainable: u64, scenario: &Scenario) -
     let runtime = &scenario.runtime;
     let hardware = &scenario.hardware;
     let nodes = u64::from(hardware.nodes.max(1));
-    let processes = scenario.mesh().gpus().div_ceil(nodes).max(1);
+    let processes = match scenario.parallel.strategy {
+        Parallelism::DataParallel => 1,
+        _ => scenario.mesh().gpus().div_ceil(nodes).max(1),
+    };
     let workers = u64::from(runtime.workers);
     let waiting = workers.saturating_mul(u64::from(runtime.prefetch));
     let mut parts = Vec::new();

@@ -75,6 +75,11 @@ pub fn quick_peak(scenario: &Scenario) -> Result<Bytes, Unsupported> {
     ranks::quick_peak(&Case::of(&deciding(scenario)))
 }
 
+/// The same of the first rank alone.
+pub fn quick_peak_of_first(scenario: &Scenario) -> Result<Bytes, Unsupported> {
+    Ok(ranks::quick_peak_of(&Case::of(&deciding(scenario)))?.0)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -139,7 +139,7 @@ pub fn all(
     let first = RankMemory::of(fullest.rank, estimate);
     let world = World::of_case(case);
     let last = Rank {
-        shard: world.shards().saturating_sub(1),
+        shard: world.unlike().saturating_sub(1),
         ..fullest.rank
     };
     let other = if last == fullest.rank {
@@ -164,15 +164,17 @@ pub fn all(
 
 /// The allocated peak of the fullest rank in a steady step.
 pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
-    let of_rank = |rank: Rank| {
-        let run = Engine::of(&case.on(rank))?.steady_peak()?;
-        Ok((quick::peak(&run.trace), run.pipeline_parallel))
-    };
-    let (mut most, count) = of_rank(case.rank)?;
+    let (mut most, count) = quick_peak_of(case)?;
     for stage in later_stages(count) {
-        most = most.max(of_rank(of_stage(stage))?.0);
+        most = most.max(quick_peak_of(&case.on(of_stage(stage)))?.0);
     }
-    Ok(Bytes::new(most))
+    Ok(most)
+}
+
+/// The same of this case's rank alone, and how many stages its pipeline has.
+pub fn quick_peak_of(case: &Case) -> Result<(Bytes, u32), Unsupported> {
+    let run = Engine::of(case)?.steady_peak()?;
+    Ok((Bytes::new(quick::peak(&run.trace)), run.pipeline_parallel))
 }
 
 /// What a search over layouts asks of each.

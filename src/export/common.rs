@@ -84,6 +84,15 @@ pub(super) fn launch_torchrun(
     script("launch.sh", contents)
 }
 
+/// `launch.sh` that starts these words in one process, which has all GPUs of the run.
+pub(super) fn launch_alone(header: &str, scenario: &Scenario, words: &[&str]) -> File {
+    let gpus = (0..scenario.hardware.gpus).map(|gpu| gpu.to_string());
+    let gpus: Vec<String> = gpus.collect();
+    let seen = format!("CUDA_VISIBLE_DEVICES={}", gpus.join(","));
+    let words = [&["env", seen.as_str(), "python"], words].concat();
+    launch(header, scenario, &words)
+}
+
 /// A script that may be run.
 pub(super) fn script(name: &'static str, contents: String) -> File {
     File {
@@ -150,7 +159,7 @@ pub(super) fn machines(scenario: &Scenario) -> Result<Machines, Problem> {
     })
 }
 
-/// One process for each GPU that takes part.
+/// One process for each GPU that takes part, or one for all.
 pub(super) fn processes(scenario: &Scenario) -> u32 {
     let parallel = &scenario.parallel;
     match parallel.strategy {
@@ -158,6 +167,7 @@ pub(super) fn processes(scenario: &Scenario) -> u32 {
         Parallelism::None => [parallel.tp, parallel.pp, parallel.cp]
             .iter()
             .fold(1, |all: u32, &part| all.saturating_mul(part.max(1))),
+        Parallelism::DataParallel => 1,
         _ => scenario.hardware.gpus.max(1),
     }
 }

@@ -53,6 +53,8 @@ pub(super) const BUCKETS: &[&str] = &["parallel.bucket_view", "parallel.bucket_m
 pub(super) enum Layout {
     /// One process.
     Single,
+    /// One process that copies the model to all GPUs.
+    DataParallel,
     Ddp,
     Fsdp1,
     Fsdp2,
@@ -73,8 +75,9 @@ pub(super) fn layout(scenario: &Scenario, known: &[Parallelism]) -> Result<Layou
     let strategy = scenario.parallel.strategy;
     let offload = scenario.parallel.offload;
     let layout = match strategy {
+        Parallelism::DataParallel if scenario.hardware.gpus > 1 => Layout::DataParallel,
         _ if processes(scenario) == 1 => return Ok(Layout::Single),
-        Parallelism::None => Layout::Single,
+        Parallelism::None | Parallelism::DataParallel => Layout::Single,
         Parallelism::Ddp => Layout::Ddp,
         Parallelism::Fsdp1 => Layout::Fsdp1,
         Parallelism::Fsdp2 => Layout::Fsdp2,
@@ -89,7 +92,7 @@ pub(super) fn layout(scenario: &Scenario, known: &[Parallelism]) -> Result<Layou
         return Err(Problem::new("parallel.strategy", strategy.id(), expected));
     }
     let keeps = match layout {
-        Layout::Single | Layout::Ddp => Offload::None,
+        Layout::Single | Layout::DataParallel | Layout::Ddp => Offload::None,
         Layout::Zero(1 | 2) => Offload::Optimizer,
         _ => Offload::Parameters,
     };

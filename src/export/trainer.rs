@@ -124,6 +124,16 @@ pub(super) fn asked_for_task(
         let view = ["parallel.bucket_view"];
         problems.extend(refuse::buckets(scenario, layout, &view));
     }
+    // It sets no autocast on a model that is wrapped already (`_prepare_for_training`).
+    let autocasts = matches!(
+        scenario.training.precision,
+        Precision::AmpBf16 | Precision::AmpFp16 | Precision::AmpBf16OnBf16
+    );
+    if layout == Ok(Layout::DataParallel) && autocasts {
+        let expected = "fp32, bf16 or fp16: under DataParallel this target sets no autocast";
+        let id = scenario.training.precision.id();
+        problems.push(Problem::new("training.precision", id, expected));
+    }
     match (optim(scenario.training.optimizer), layout, liger) {
         (Ok(optim), Ok(layout), Ok(liger)) if problems.is_empty() => Ok(Asked {
             optim,

@@ -1,5 +1,6 @@
 //! Several GPUs: what wrappers around a model do on one rank, a file for each of PyTorch's, DeepSpeed's and Megatron-Core's.
 
+mod data_parallel;
 mod fsdp1;
 mod fsdp2;
 mod megatron;
@@ -15,6 +16,7 @@ use crate::scenario::{
     Case, Parallel, Parallelism, PolicyType, Precision, Trainer, Training, Wrap,
 };
 use crate::tape::Tape;
+pub use data_parallel::DataParallel;
 pub use fsdp1::FullyShardedDataParallel;
 pub use fsdp2::FullyShard;
 pub use megatron::MegatronDdp;
@@ -83,7 +85,7 @@ impl World {
     /// The first rank of so many that share the work by one strategy alone.
     pub fn of(strategy: Parallelism, gpus: u32) -> Self {
         let (data, shard) = match strategy {
-            Parallelism::None | Parallelism::Ddp => (gpus, 1),
+            Parallelism::None | Parallelism::Ddp | Parallelism::DataParallel => (gpus, 1),
             _ => (1, gpus),
         };
         Self {
@@ -111,6 +113,15 @@ impl World {
 
     /// Where a GPU of the job stands, by its number.
     pub fn place_of(&self, gpu: u32) -> Rank {
+        if self.parallel.strategy == Parallelism::DataParallel {
+            // All but the first hold the same.
+            let shard = if gpu == 0 {
+                0
+            } else {
+                self.mesh.data.saturating_sub(1)
+            };
+            return Rank { stage: 0, shard };
+        }
         // Where GPUs that share a sequence hold shards of their own, these are counted among the shards.
         let mut mesh = self.mesh;
         if self.shards_over_context() {
@@ -162,14 +173,26 @@ impl World {
         }
     }
 
+    /// How many ranks may hold different things, of which the last has the least: those that share something, or those that
+    /// have copies of the first one's model.
+    pub fn unlike(&self) -> u32 {
+        match self.parallel.strategy {
+            Parallelism::DataParallel => self.mesh.data,
+            _ => self.shards(),
+        }
+    }
+
     /// What this job puts around its model; on one GPU, nothing.
     pub fn wrapper(self, tape: &Tape, training: &Training) -> Rc<dyn Wrapper> {
         use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
+        if self.parallel.strategy == Parallelism::DataParallel && self.mesh.data > 1 {
+            return Rc::new(DataParallel::new(tape, self, training));
+        }
         if self.mesh.shard <= 1 {
             return Rc::new(Unwrapped);
         }
         match self.parallel.strategy {
-            None | Ddp => Rc::new(Unwrapped),
+            None | Ddp | Parallelism::DataParallel => Rc::new(Unwrapped),
             Fsdp1 => Rc::new(FullyShardedDataParallel::new(tape, self, training)),
             Fsdp2 | Hsdp => Rc::new(FullyShard::new(tape, self, training)),
             Zero1 => Rc::new(ZeroOptimizer::new(tape, self, 1)),

@@ -58,6 +58,16 @@ pub trait Wrapper: fmt::Debug {
         weight.tensor()
     }
 
+    /// Whether this rank has the parameters that an optimizer steps.
+    fn trains(&self) -> bool {
+        true
+    }
+
+    /// How many ranks' samples are loaded onto this one.
+    fn loads(&self) -> u64 {
+        1
+    }
+
     /// A micro-batch goes forward and backward; `last` is the one whose backward completes the gradients of the step.
     fn before_pass(&self, _last: bool) {}
 

@@ -229,6 +229,8 @@ choice! {
         None = "none", "none (single process)";
         #[default]
         Ddp = "ddp", "DDP";
+        /// One process, which copies the model to all GPUs for each forward (`torch.nn.DataParallel`).
+        DataParallel = "dp", "DataParallel (one process)";
         Fsdp1 = "fsdp1", "FSDP 1";
         Fsdp2 = "fsdp2", "FSDP 2";
         /// FSDP within a machine, replicas between machines.

@@ -1,5 +1,6 @@
 //! An evaluation between two steps.
 
+use super::batch;
 use crate::nets::{Cx, Net, Output};
 use crate::scenario::{Checkpointing, Data};
 use crate::tape::Category;
@@ -17,7 +18,7 @@ pub fn evaluate(net: &dyn Net, cx: &Cx, data: &Data, samples: u64) {
     });
     let tape = &cx.tape;
     tape.evaluate(true);
-    let batch = net.batch(&cx, &data);
+    let batch = batch::loaded(net, &cx, &data);
     for tensor in &batch {
         tensor.set_category(Category::Inputs);
     }

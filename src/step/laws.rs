@@ -6,12 +6,14 @@ use crate::mesh::Mesh;
 use crate::nets::{self, Sizes};
 use crate::parallel::World;
 use crate::scenario::{
-    Checkpointing, Data, Optimizer, Parallel, Parallelism, PolicyType, Schedule, Training, Wrap,
+    Checkpointing, Data, Lora, Optimizer, Parallel, Parallelism, PolicyType, Schedule, Training,
+    Wrap,
 };
 use crate::step::{RunPlan, run, run_folded};
 use crate::tape::{Folding, Machine};
 
-const STRATEGIES: [Parallelism; 6] = [
+const STRATEGIES: [Parallelism; 7] = [
+    Parallelism::DataParallel,
     Parallelism::Fsdp1,
     Parallelism::Fsdp2,
     Parallelism::Hsdp,
@@ -108,6 +110,41 @@ fn layers_run_once_for_all_are_layers_run_one_by_one() {
             let folded = course(world, &training, Folding::FromSecond);
             let unfolded = course(world, &training, Folding::Nothing);
             assert_eq!(folded, unfolded, "{:?}", world.parallel);
+        }
+    }
+}
+
+#[test]
+fn every_way_counts_the_same_parameters() {
+    let sizes = Sizes::from([
+        ("layers", 2),
+        ("hidden", 64),
+        ("heads", 4),
+        ("ffn", 160),
+        ("vocab", 100),
+    ]);
+    let net = nets::build("llama", &sizes).unwrap();
+    let data = Data {
+        micro_batch: 1,
+        sequence: 16,
+        ..Data::default()
+    };
+    for lora in [None, Some(Lora::default())] {
+        let training = Training {
+            lora,
+            ..Training::default()
+        };
+        let counts = |world| {
+            let plan = RunPlan {
+                world,
+                ..RunPlan::first_steps(1)
+            };
+            let run = run(&*net, &data, &training, Machine::default(), plan);
+            (run.parameters, run.trainable)
+        };
+        let alone = counts(World::ALONE);
+        for strategy in STRATEGIES {
+            assert_eq!(counts(World::of(strategy, 4)), alone, "{strategy:?}");
         }
     }
 }

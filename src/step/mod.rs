@@ -2,6 +2,7 @@
 //!
 //! As in PyTorch, a model is constructed, wrapped and then run: `construct`, `wrap`, and a step for each turn of a schedule.
 
+mod batch;
 mod clipping;
 mod comm_hook;
 mod ddp;

@@ -11,8 +11,8 @@ use super::plan::{FEWEST_PASSES, MOST_PASSES};
 use super::scaler::GradScaler;
 use super::wrapper::{Pass, Wrapper};
 use super::{
-    Detail, ModelMode, Run, RunPlan, Turn, clipping, evaluation, one_by_one, plan, redundancy,
-    resume, tensor_parallel,
+    Detail, ModelMode, Run, RunPlan, Turn, batch, clipping, evaluation, one_by_one, plan,
+    redundancy, resume, tensor_parallel,
 };
 use crate::nets::{
     self, Context, Cx, Env, Libraries, Model, Net, Output, Stage, Stages, TensorParallel, construct,
@@ -125,10 +125,16 @@ impl<'a> TrainingLoop<'a> {
         tape.foresee(passes.saturating_mul(2 * u64::from(plan.steps.min(2))));
         let vllm = (plan.vllm > 0 && !training.task.vllm_sleep)
             .then(|| tape.setting_up(|| vllm(&tape, plan.vllm)));
-        let mut wrappers = wrappers(training, &plan, megatrons);
+        let trains = cx.env.wrapper.trains();
+        let mut wrappers = if trains {
+            wrappers(training, &plan, megatrons)
+        } else {
+            Vec::new()
+        };
         for wrapper in &mut wrappers {
             wrapper.wrap(&model);
         }
+        let trainable: Vec<_> = model.trainable().filter(|_| trains).cloned().collect();
         Self {
             net,
             data,
@@ -139,8 +145,8 @@ impl<'a> TrainingLoop<'a> {
             tape,
             cx,
             wrappers,
-            stepped: redundancy::of_this_rank(&plan.world, model.trainable().cloned().collect()),
-            trainable: model.trainable().cloned().collect(),
+            stepped: redundancy::of_this_rank(&plan.world, trainable.clone()),
+            trainable,
             model,
             optimizer: OptimizerState::new(training.optimizer, plan.warm),
             scaler: (training.precision == Precision::AmpFp16).then(GradScaler::default),
@@ -242,17 +248,18 @@ impl<'a> TrainingLoop<'a> {
     /// memory can be in, the rest are held as they are and not run.
     fn micro_batches(&self) -> (Vec<Vec<Tensor>>, Option<Tensor>) {
         if let Some(pipeline) = &self.pipeline {
-            let batch = |_| self.net.batch(&self.cx, self.data);
+            let batch = |_| batch::loaded(self.net, &self.cx, self.data);
             return ((0..pipeline.micro_batches).map(batch).collect(), None);
         }
         let accumulation = self.training.accumulation.max(1);
         let batches: Vec<_> = (0..accumulation.min(MOST_PASSES))
-            .map(|_| self.net.batch(&self.cx, self.data))
+            .map(|_| batch::loaded(self.net, &self.cx, self.data))
             .collect();
         let first = batches.first().filter(|_| accumulation > MOST_PASSES);
         let waiting = first.map(|first| {
             let bytes: u64 = first.iter().map(Tensor::bytes).fold(0, u64::saturating_add);
-            let rest = bytes.saturating_mul(accumulation - MOST_PASSES);
+            let loads = self.cx.env.wrapper.loads();
+            let rest = bytes.saturating_mul(loads * (accumulation - MOST_PASSES));
             self.tape.empty("inputs", [rest], DType::U8)
         });
         (batches, waiting)

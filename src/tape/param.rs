@@ -22,6 +22,8 @@ pub struct Param {
     /// The row of equal layers it belongs to: it stands for one parameter in each.
     pub fold: Option<Fold>,
     pub post_accumulate_grad: RefCell<Option<Rc<PostAccumulateGradHook>>>,
+    /// What forward sees in its place, where a wrapper has copied it (`replicate` of torch/nn/parallel).
+    pub replica: RefCell<Option<Tensor>>,
     /// The dtype in which forward sees it, if a wrapper casts it.
     cast: Cell<Option<DType>>,
     node: RefCell<Option<Weak<Node>>>,
@@ -52,6 +54,9 @@ impl Param {
 
     /// The tensor as forward code sees it.
     pub fn tensor(&self) -> Tensor {
+        if let Some(copy) = &*self.replica.borrow() {
+            return copy.clone();
+        }
         let data = match self.cast.get() {
             Some(dtype) => self.data.without_memory(dtype),
             None => self.data.clone(),
@@ -258,6 +263,7 @@ impl Tape {
             count,
             fold: self.0.open.get().fold(),
             post_accumulate_grad: RefCell::default(),
+            replica: RefCell::default(),
             cast: Cell::new(None),
             node: RefCell::default(),
             this: this.clone(),

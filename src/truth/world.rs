@@ -30,6 +30,7 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
     let strategy = match text("strategy").unwrap_or("single") {
         "megatron" if megatron("dist_opt") != Some(false) => Parallelism::Zero1,
         "ddp" | "zero1_torch" | "megatron" => Parallelism::Ddp,
+        "data_parallel" => Parallelism::DataParallel,
         "fsdp1" => Parallelism::Fsdp1,
         "fsdp2" => Parallelism::Fsdp2,
         "ds" => match number("zero", 0) {

@@ -3,7 +3,7 @@
 use leptos::prelude::*;
 
 use super::bar::Drawn;
-use super::one_rank::OneRank;
+use super::one_rank::{OneRank, has_copies};
 use super::session::Session;
 use super::text;
 use crate::parallel::World;
@@ -52,7 +52,10 @@ fn machines(scenario: &Scenario, ranks: &[OneRank]) -> Vec<Machines> {
 }
 
 /// What sets a GPU apart from its neighbours, in few words.
-fn place(rank: &OneRank, all: &[OneRank]) -> String {
+fn place(rank: &OneRank, all: &[OneRank], copies: bool) -> String {
+    if copies {
+        return text::of_copies(rank.shard > 0).into();
+    }
     let stages = all.iter().any(|other| other.stage > 0);
     match (stages, rank.shard > 0) {
         (true, false) => format!("Stage {}", rank.stage + 1),
@@ -73,9 +76,10 @@ pub(super) fn Cluster(ranks: Memo<Vec<OneRank>>) -> impl IntoView {
         if ranks.is_empty() {
             return Vec::new();
         }
-        let all = session
-            .answer
-            .with(|answer| machines(&answer.scenario, &ranks));
+        let (all, copies) = session.answer.with(|answer| {
+            let scenario = &answer.scenario;
+            (machines(scenario, &ranks), has_copies(scenario))
+        });
         let row = |machines: &Machines| {
             let gpu = |rank: &usize| {
                 let rank = ranks.get(*rank)?;
@@ -83,7 +87,7 @@ pub(super) fn Cluster(ranks: Memo<Vec<OneRank>>) -> impl IntoView {
                 Some(view! {
                     <li>
                         <Drawn bar=Signal::derive(move || Some(bar.clone()))/>
-                        <span class="quiet">{place(rank, &ranks)}</span>
+                        <span class="quiet">{place(rank, &ranks, copies)}</span>
                     </li>
                 })
             };

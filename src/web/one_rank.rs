@@ -2,6 +2,7 @@
 
 use super::bar::Bar;
 use crate::estimate::{Fit, RankMemory};
+use crate::scenario::{Parallelism, Scenario};
 use crate::units::Bytes;
 
 /// A rank as it is shown.
@@ -13,6 +14,11 @@ pub(super) struct OneRank {
     pub device: Bytes,
     pub fits: String,
     pub bar: Bar,
+}
+
+/// Whether one process has the model on the first GPU, and copies of it on the others.
+pub(super) fn has_copies(scenario: &Scenario) -> bool {
+    scenario.parallel.strategy == Parallelism::DataParallel
 }
 
 impl OneRank {

@@ -5,7 +5,7 @@ use leptos::prelude::*;
 use super::advice::follow;
 use super::bar::Drawn;
 use super::cluster::Cluster;
-use super::one_rank::OneRank;
+use super::one_rank::{OneRank, has_copies};
 use super::session::Session;
 use super::signals::memo;
 use super::text;
@@ -53,7 +53,10 @@ impl Work for Ranks {
 }
 
 /// Where a rank stands, in words.
-fn name(rank: &OneRank, all: &[OneRank]) -> String {
+fn name(rank: &OneRank, all: &[OneRank], copies: bool) -> String {
+    if copies && all.len() > 1 {
+        return text::of_copies(rank.shard > 0).into();
+    }
     let stages = all.iter().any(|other| other.stage > 0);
     let shards = all.iter().any(|other| other.shard > 0);
     let shard = if rank.shard > 0 {
@@ -86,6 +89,7 @@ pub fn PerGpu() -> impl IntoView {
             .reply
             .with(|reply| reply.lines.iter().filter_map(read).collect::<Vec<_>>())
     });
+    let copies = memo(move || session.answer.with(|answer| has_copies(&answer.scenario)));
     let waiting = move || !helper.reply.with(|reply| reply.done);
     let rows = move || {
         let units = session.units.get();
@@ -94,7 +98,7 @@ pub fn PerGpu() -> impl IntoView {
             let bar = rank.bar.clone();
             view! {
                 <tr>
-                    <th scope="row">{name(rank, &all)}</th>
+                    <th scope="row">{name(rank, &all, copies.get())}</th>
                     <td class="drawn"><Drawn bar=Signal::derive(move || Some(bar.clone()))/></td>
                     <td class="number">{rank.allocated.show(units)}</td>
                     <td class="number">{rank.device.show(units)}</td>
@@ -157,7 +161,7 @@ mod tests {
     fn each_rank_that_differs_has_a_bar_and_a_name() {
         let check = |changes: &[(&str, &str)], expected: &[&str]| {
             let all = ranks(changes);
-            let names: Vec<_> = all.iter().map(|rank| name(rank, &all)).collect();
+            let names: Vec<_> = all.iter().map(|rank| name(rank, &all, false)).collect();
             assert_eq!(names, expected);
             assert!(all.iter().all(|rank| rank.device > rank.allocated));
         };

@@ -2,7 +2,9 @@
 
 use super::pipeline::bubble;
 use crate::catalog::{Rate, Speeds, reached};
-use crate::scenario::{Case, Checkpointing, Parallelism, Precision, Scenario, Toggle, Trainer};
+use crate::scenario::{
+    Case, Checkpointing, Parallelism, PolicyType, Precision, Scenario, Toggle, Trainer,
+};
 use crate::step::Run;
 
 /// Seconds that a step's collectives take at the best, the expected and the worst speed, by what can go on beside them.
@@ -36,7 +38,6 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         return sending;
     };
     let mesh = scenario.mesh();
-    let network = speeds.network;
     // Groups lie in this order, the first on neighbouring GPUs.
     let tensor = Group::of(scenario, mesh.tensor, 1);
     let before_context = mesh.tensor;
@@ -48,9 +49,15 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         mesh.data,
         before_shards.saturating_mul(mesh.shard),
     );
-    // All that is sent, in messages of so many bytes.
-    let over =
-        |group: Group, bytes: f64, message: f64| group.seconds(bytes, message, links, network);
+    // All that is gathered or scattered in messages of so many bytes, and what is reduced and given to all, which goes round twice.
+    let over = |group: Group, bytes: f64, message: f64| {
+        let count = bytes / message.max(1.0);
+        group.seconds(count, bytes, message, links, speeds)
+    };
+    let all_reduced = |group: Group, bytes: f64, message: f64| {
+        let count = bytes / message.max(1.0);
+        group.seconds(count, 2.0 * bytes, message, links, speeds)
+    };
     let layers_of_all = case.listed_size("layers").unwrap_or(1).max(1) as f64;
 
     let passes = scenario.training.accumulation.max(1) as f64;
@@ -62,15 +69,34 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
         scenario.training.precision,
         Precision::Bf16 | Precision::Fp16
     );
-    let (weight, gradient) = (if half { 2.0 } else { 4.0 }, if wide { 4.0 } else { 2.0 });
+    // Megatron-Core reduces in fp32 unless told not to (`grad_reduce_in_fp32`), and while backward continues only where it is told
+    // to (`--overlap-grad-reduce`).
+    let megatrons = scenario.stack.trainer == Trainer::Megatron;
+    let in_fp32 = wide || megatrons && scenario.parallel.reduce_dtype != PolicyType::Bf16;
+    let waits = megatrons && scenario.parallel.zero_overlap != Toggle::On;
+    let (weight, gradient) = (
+        if half { 2.0 } else { 4.0 },
+        if in_fp32 { 4.0 } else { 2.0 },
+    );
     let (all, trained) = (run.parameters as f64, run.trainable as f64);
-    // A ring passes on all but its own share; what is reduced and given to all goes round twice.
+    // A ring passes on all but its own share.
     match scenario.parallel.strategy {
         Parallelism::None => {}
         Parallelism::Ddp => {
             const MIB: f64 = 1_048_576.0;
             let bucket = (scenario.parallel.bucket_mb as f64 * MIB).min(trained * gradient);
-            sending.beside_backward = over(copies, 2.0 * trained * gradient, bucket);
+            let reduced = all_reduced(copies, trained * gradient, bucket);
+            if waits {
+                sending.alone = reduced;
+            } else {
+                sending.beside_backward = reduced;
+            }
+        }
+        Parallelism::DataParallel => {
+            // The weights are sent before every forward and the gradients after every backward, in chunks of `buffer_size`.
+            const CHUNK: f64 = 10_485_760.0;
+            let each = all * weight + trained * gradient;
+            sending.alone = over(copies, passes * each, CHUNK);
         }
         Parallelism::Zero1 | Parallelism::Zero2 => {
             let bucket = match scenario.parallel.zero_bucket {
@@ -79,10 +105,15 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
             };
             let bucket = bucket.min(trained) * weight;
             let gathered = over(shards, trained * weight, bucket);
-            if scenario.stack.trainer == Trainer::Megatron {
+            if megatrons {
                 // Its distributed optimizer scatters what it reduces.
-                sending.beside_backward = over(shards, trained * weight, bucket);
-                sending.alone = gathered;
+                let reduced = over(shards, trained * gradient, bucket);
+                if waits {
+                    sending.alone = sum(reduced, gathered);
+                } else {
+                    sending.beside_backward = reduced;
+                    sending.alone = gathered;
+                }
             } else {
                 // DeepSpeed gives buckets to all (`allreduce_and_scatter`): stage 2 after every backward, as each rank keeps its
                 // part of the gradients alone; and waits for each bucket unless told not to (`overlap_comm_valid`).
@@ -90,7 +121,7 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
                     Parallelism::Zero2 => passes,
                     _ => 1.0,
                 };
-                let reduced = over(shards, reduces * 2.0 * trained * weight, bucket);
+                let reduced = all_reduced(shards, reduces * trained * weight, bucket);
                 let overlaps = scenario.parallel.zero_overlap == Toggle::On;
                 if overlaps && reduces > 1.0 {
                     sending.beside_passes = reduced;
@@ -119,7 +150,7 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
             sending.beside_passes = sum(gathered, reduced);
             let shard = trained * gradient / shards.size;
             let message = shard / layers_of_all;
-            sending.beside_backward = over(copies, 2.0 * shard, message);
+            sending.beside_backward = all_reduced(copies, shard, message);
         }
     }
     let hidden = case.listed_size("hidden").unwrap_or(0) as f64;
@@ -133,8 +164,20 @@ pub fn sending(run: &Run, case: &Case, speeds: &Speeds) -> Sending {
             Checkpointing::Layers | Checkpointing::KeepHalf
         );
         let reductions = if again { 6.0 } else { 4.0 };
-        let bytes = passes * layers * reductions * 2.0 * state;
-        sending.alone = sum(sending.alone, over(tensor, bytes, state));
+        let bytes = passes * layers * reductions * state;
+        let sent = if scenario.parallel.sequence_parallel {
+            // A reduction is scattered, and gathered where the next matrix takes it.
+            over(tensor, 2.0 * bytes, state)
+        } else {
+            all_reduced(tensor, bytes, state)
+        };
+        sending.alone = sum(sending.alone, sent);
+        if scenario.parallel.sequence_parallel && megatrons {
+            // Its column-parallel layers keep their part of the input, and gather the rest again beside the product for the
+            // input's gradient (`LinearWithGradAccumulationAndAsyncCommunication`).
+            let again = over(tensor, passes * layers * 2.0 * state, state);
+            sending.beside_passes = sum(sending.beside_passes, again);
+        }
     }
     if mesh.context > 1 {
         // Keys and values of all, and their gradients.
@@ -171,26 +214,35 @@ impl Group {
         }
     }
 
-    /// How long a ring takes to pass this on to all: at the pace of the links within a machine, or of the network cards that the
-    /// group's GPUs have on one, of whose rate short messages reach little.
-    fn seconds(self, bytes: f64, message: f64, links: Rate, network: Rate) -> [f64; 3] {
+    /// How long a ring takes to pass these bytes on to all, in so many messages: at the pace of the links within a machine, where
+    /// each has to start, or of the network cards that the group's GPUs have on one, of whose rate short messages reach little.
+    fn seconds(
+        self,
+        count: f64,
+        bytes: f64,
+        message: f64,
+        links: Rate,
+        speeds: &Speeds,
+    ) -> [f64; 3] {
         /// Messages overlap in part, or meet others on their way: as if they were so much longer or shorter.
         const LENGTHS: [f64; 3] = [4.0, 1.0, 0.25];
         if self.size < 2.0 {
             return [0.0; 3];
         }
         let passed = bytes * (self.size - 1.0) / self.size;
-        let cards = [network.high, network.expected, network.low];
+        let high_first = |rate: Rate| [rate.high, rate.expected, rate.low];
+        let low_first = |rate: Rate| [rate.low, rate.expected, rate.high];
+        let (rates, cards) = (high_first(links), high_first(speeds.network));
+        let (starts, each) = (low_first(speeds.start), low_first(speeds.start_each));
         let one_machine = self.on_a_machine >= self.size;
-        let rates = [links.high, links.expected, links.low];
         [0, 1, 2].map(|speed| {
-            let rate = if one_machine {
-                rates[speed]
-            } else {
-                let between = cards[speed] * self.on_a_machine;
-                rates[speed].min(between * reached(message * LENGTHS[speed], between))
-            };
-            passed / rate.max(f64::MIN_POSITIVE)
+            if one_machine {
+                let starting = count * (starts[speed] + each[speed] * (self.size - 1.0));
+                return starting + passed / rates[speed].max(f64::MIN_POSITIVE);
+            }
+            let between = cards[speed] * self.on_a_machine;
+            let reached = between * reached(message * LENGTHS[speed], between);
+            passed / rates[speed].min(reached).max(f64::MIN_POSITIVE)
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Transformers' `Trainer`: the YAML of `TrainingArguments` and a short script that reads it.
 
-use super::common::{file, hub_name, launch_torchrun, machines};
+use super::common::{file, hub_name, launch_alone, launch_torchrun, machines};
 use super::header::header;
 use super::refuse::Layout;
 use super::trainer::Layouts;
@@ -18,15 +18,19 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-/// By itself it shards nothing: that takes a launcher.
+/// By itself it shards nothing: that takes a launcher. Without one it copies the model to every GPU that it sees.
 const LAYOUTS: Layouts = Layouts {
-    strategies: &[Parallelism::Ddp],
+    strategies: &[Parallelism::Ddp, Parallelism::DataParallel],
     details: &[&["parallel.sync_each"]],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let (mut files, _) = trainer(scenario, &header, &LAYOUTS)?;
+    let (mut files, layout) = trainer(scenario, &header, &LAYOUTS)?;
+    if layout == Layout::DataParallel {
+        files.push(launch_alone(&header, scenario, &["train.py", "train.yaml"]));
+        return Ok(files);
+    }
     let machines = machines(scenario).map_err(|problem| vec![problem])?;
     let words = ["train.py", "train.yaml"].map(String::from);
     files.push(launch_torchrun(&header, scenario, &machines, &words));

@@ -1,4 +1,7 @@
-"""Trains a causal language model with transformers' Trainer: torchrun train.py train.yaml, or any other launcher."""
+"""Trains a causal language model with transformers' Trainer: torchrun train.py train.yaml, or any other launcher.
+
+Started as one process that sees several GPUs, it trains under DataParallel.
+"""
 
 import sys
 from dataclasses import dataclass, field

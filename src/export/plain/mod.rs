@@ -5,7 +5,7 @@
 mod network;
 mod recorded;
 
-use super::common::{file, hub_name, launch_torchrun, machines, processes};
+use super::common::{file, hub_name, launch_alone, launch_torchrun, machines, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
 use super::{Files, Target, layout};
@@ -28,7 +28,12 @@ pub(super) const TARGET: Target = Target {
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let mut files = job(scenario, estimate, &header)?;
+    let mut files = program(scenario, estimate, &header)?;
+    if copies(scenario) > 1 {
+        let words = ["train.py", "train.yaml"];
+        files.push(launch_alone(&header, scenario, &words));
+        return Ok(files);
+    }
     let machines = machines(scenario).map_err(|problem| vec![problem])?;
     let words = ["train.py", "train.yaml"].map(String::from);
     files.push(launch_torchrun(&header, scenario, &machines, &words));
@@ -37,6 +42,23 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
 
 /// `train.yaml` and `train.py`, for any launcher that starts a process for each GPU.
 pub(super) fn job(scenario: &Scenario, estimate: &Estimate, header: &str) -> Files {
+    if copies(scenario) > 1 {
+        let expected = "another strategy: this target starts a process for each GPU";
+        let id = scenario.parallel.strategy.id();
+        return Err(vec![Problem::new("parallel.strategy", id, expected)]);
+    }
+    program(scenario, estimate, header)
+}
+
+/// The GPUs that one process copies its model to.
+fn copies(scenario: &Scenario) -> u32 {
+    match refuse::layout(scenario, LAYOUTS) {
+        Ok(Layout::DataParallel) => scenario.hardware.gpus,
+        _ => 1,
+    }
+}
+
+fn program(scenario: &Scenario, estimate: &Estimate, header: &str) -> Files {
     let problems = problems(scenario);
     if !problems.is_empty() {
         return Err(problems);
@@ -74,7 +96,12 @@ const FIXED: &[&str] = &[
 ];
 
 /// How it can share the work.
-const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallelism::Hsdp];
+const LAYOUTS: &[Parallelism] = &[
+    Parallelism::Ddp,
+    Parallelism::DataParallel,
+    Parallelism::Fsdp2,
+    Parallelism::Hsdp,
+];
 
 /// What it can say of how a strategy works.
 const DETAILS: &[&str] = &[
@@ -110,6 +137,11 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
     } else {
         match refuse::layout(scenario, LAYOUTS) {
             Ok(Layout::Fsdp2 | Layout::Hsdp) => problems.extend(sharded(scenario)),
+            Ok(Layout::DataParallel) => {
+                // A loss of its own is a method of the model, not of its copies; and it evaluates on the first GPU alone.
+                let fixed = ["training.loss", "runtime.eval_batch"];
+                problems.extend(refuse::fixed_fields(scenario, &fixed));
+            }
             layout => problems.extend(layout.err()),
         }
         problems.extend(refuse::causal(scenario));
@@ -264,6 +296,11 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
     } = scenario;
     let document = Document::new()
         .with("world_size", processes(scenario))
+        .with_note(
+            "copies",
+            copies(scenario),
+            "GPUs of one process (DataParallel)",
+        )
         .with("micro_batch_size", data.micro_batch)
         .with("gradient_accumulation_steps", training.accumulation)
         .with("max_seq_len", data.sequence)

@@ -1,7 +1,7 @@
 """Trains the model of model.py as train.yaml says: torchrun --standalone --nproc-per-node N train.py train.yaml
 
 Written by Headroom, so that what runs is what was computed. Without a train_file it trains on random data, which
-takes the same memory. At the end it prints the peak that PyTorch measured beside the one that was predicted.
+takes the same memory. Where copies is more than 1, one process, python train.py train.yaml, has all GPUs. At the end it prints the peak that PyTorch measured beside the one that was predicted.
 """
 
 import contextlib
@@ -145,8 +145,9 @@ class Batches(torch.utils.data.IterableDataset):
 
 def loader(cfg, rank, world):
     workers = cfg["num_workers"]
+    of_all = dict(cfg, micro_batch_size=cfg["micro_batch_size"] * cfg["copies"])
     return torch.utils.data.DataLoader(
-        Batches(cfg, rank, world), batch_size=None, num_workers=workers, pin_memory=cfg["pin_memory"],
+        Batches(of_all, rank, world), batch_size=None, num_workers=workers, pin_memory=cfg["pin_memory"],
         prefetch_factor=cfg["prefetch_factor"] if workers else None,
     )
 
@@ -226,6 +227,8 @@ def main():
         )
         if cfg["comm_hook"] != "none":
             compress(cfg, model)
+    if cfg["copies"] > 1:
+        model = torch.nn.DataParallel(model, list(range(cfg["copies"])))
     # FSDP's policy casts by itself.
     autocast = None if cfg["fsdp"] and TYPES[cfg["fsdp"]["param_dtype"]] else AUTOCAST.get(cfg["precision"])
 
@@ -251,7 +254,7 @@ def main():
             with syncing(last):
                 with context():
                     loss, outputs = forward(cfg, model, inputs)
-                    loss = loss / accumulation
+                    loss = (loss.mean() if cfg["copies"] > 1 else loss) / accumulation
                 if not cfg["keep_outputs"]:
                     del outputs
                 scaler.scale(loss).backward()

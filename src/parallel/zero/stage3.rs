@@ -73,6 +73,8 @@ impl Wrapper for ZeroParameters {
             .cloned()
             .collect();
         tape.setting_up(|| after.push(zero.divide(&params)));
+        // What is frozen is in no part that is stepped, and still of the model.
+        after.extend(params.iter().filter(|param| !param.trainable).cloned());
         let limits = zero.limits();
         let coordinator = Coordinator::new(tape, limits, zero.ranks(), params.clone());
         zero.coordinator.replace(Some(coordinator));

@@ -1,11 +1,15 @@
 //! Whether the GPUs can share the work as asked, and whether the batch comes out as wanted.
 
 use super::{Case, Problems};
-use crate::scenario::{Checkpointing, CommHook, Offload, Parallelism, Precision, Schedule};
+use crate::scenario::{
+    Checkpointing, CommHook, Compile, Offload, Parallelism, Precision, Quantization, Schedule,
+    Trainer,
+};
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     division(case, problems);
     sharding(case, problems);
+    one_process(case, problems);
     batch(case, problems);
 }
 
@@ -104,13 +108,13 @@ fn division(case: &Case, problems: &mut Problems) {
 
 /// What does not go together with divided states, gradients or weights.
 fn sharding(case: &Case, problems: &mut Problems) {
-    use Parallelism::{Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
+    use Parallelism::{DataParallel, Ddp, Fsdp1, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
     let layout = &case.scenario.parallel;
     let training = &case.scenario.training;
     let several = case.scenario.hardware.gpus > 1;
     match (layout.offload, layout.strategy) {
         (Offload::None, _) => {}
-        (_, None | Ddp) => problems.refuse(
+        (_, None | Ddp | DataParallel) => problems.refuse(
             "parallel.offload",
             "none: only ZeRO and FSDP keep anything on the host (for one GPU, see adamw-offload)",
         ),
@@ -187,6 +191,63 @@ fn sharding(case: &Case, problems: &mut Problems) {
             "hardware.gpus above 1: one GPU has nobody to share with",
         );
     }
+}
+
+/// What does not go together with one process for all GPUs.
+fn one_process(case: &Case, problems: &mut Problems) {
+    let scenario = case.scenario;
+    let (layout, training) = (&scenario.parallel, &scenario.training);
+    if layout.strategy != Parallelism::DataParallel || scenario.hardware.gpus < 2 {
+        return;
+    }
+    if scenario.hardware.nodes > 1 {
+        let expected = "1 under DataParallel: one process has the GPUs of its own machine";
+        problems.refuse("hardware.nodes", expected);
+    }
+    for (path, ways) in [
+        ("parallel.tp", layout.tp),
+        ("parallel.pp", layout.pp),
+        ("parallel.cp", layout.cp),
+        ("parallel.ep", layout.ep),
+    ] {
+        if ways > 1 {
+            problems.refuse(path, "1: DataParallel copies whole models (ddp takes it)");
+        }
+    }
+    // `Trainer._wrap_model` leaves such a model on one GPU; copies of its weights lose their scales (`replicate`).
+    if training.quantization != Quantization::None {
+        let expected = "none: DataParallel cannot copy quantised weights (ddp can, with torchrun)";
+        problems.refuse("training.quantization", expected);
+    }
+    if training.checkpointing == Checkpointing::Offload {
+        let expected = "none or layers: saved-tensor hooks are a thread's own, and DataParallel's copies run in others";
+        problems.refuse("training.checkpointing", expected);
+    }
+    if training.compile != Compile::Nothing {
+        let expected = "nothing: copies of compiled modules under DataParallel are not modelled";
+        problems.refuse("training.compile", expected);
+    }
+    if training.channels_last {
+        let expected = "off: DataParallel sends weights as rows, and that is not modelled";
+        problems.refuse("training.channels_last", expected);
+    }
+    let autocast = matches!(
+        training.precision,
+        Precision::AmpBf16 | Precision::AmpFp16 | Precision::AmpBf16OnBf16
+    );
+    // `accelerator.prepare` is not called on a wrapped model (`_prepare_for_training`), and it is that which adds autocast.
+    if autocast && scenario.stack.trainer != Trainer::Torch {
+        let expected = "fp32, bf16 or fp16: under DataParallel transformers' Trainer sets no autocast (ddp does, with torchrun)";
+        problems.refuse("training.precision", expected);
+    } else if autocast && training.precision != Precision::AmpFp16 {
+        let expected =
+            "amp-fp16: DataParallel's threads do not inherit autocast's type, and compute in fp16";
+        problems.warn("training.precision", expected);
+    }
+    problems.warn(
+        "parallel.strategy",
+        "ddp, a process for each GPU: under DataParallel the first GPU holds the model, all gradients and all outputs, and is slower",
+    );
 }
 
 /// Whether accumulation comes as near to the wanted global batch as it can.

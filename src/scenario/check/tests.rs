@@ -364,3 +364,36 @@ fn no_scenario_makes_the_checks_panic_and_presets_pass_them() {
         );
     }
 }
+
+#[test]
+fn one_process_for_all_gpus_takes_what_it_can_copy() {
+    let two = [("gpus", "2"), ("par", "dp")];
+    let refuses = |name, value, field: &str| {
+        let changes = [&two[..], &[("model", "llama-3.2-1b"), (name, value)]].concat();
+        let found = changed(&changes).check();
+        assert!(
+            found.iter().any(|problem| problem.field == field),
+            "{found:?}"
+        );
+    };
+    refuses("tp", "2", "parallel.tp");
+    refuses("nodes", "2", "hardware.nodes");
+    refuses("offload", "optimizer", "parallel.offload");
+    refuses("ckpt", "offload", "training.checkpointing");
+    refuses("compile", "model", "training.compile");
+    refuses("quant", "nf4", "training.quantization");
+    let trainer = [
+        &two[..],
+        &[("trainer", "transformers"), ("precision", "amp-bf16")],
+    ]
+    .concat();
+    let expected = "training.precision";
+    assert!(
+        changed(&trainer)
+            .check()
+            .iter()
+            .any(|problem| problem.field == expected)
+    );
+    let plain = [&two[..], &[("precision", "amp-fp16")]].concat();
+    assert!(changed(&plain).check().is_empty());
+}

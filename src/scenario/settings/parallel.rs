@@ -16,7 +16,7 @@ pub(super) const SETTINGS: &[Setting] = &[
         unit: "",
         value_type: ValueType::Choice(Parallelism::CHOICES),
         help: "How the GPUs share the work; it has no effect on one GPU.",
-        memory: "DDP replicates everything on each GPU and adds gradient buckets; ZeRO and FSDP shard optimizer states, gradients and weights.",
+        memory: "DDP replicates everything on each GPU and adds gradient buckets; DataParallel gathers gradients and outputs on the first GPU; ZeRO and FSDP shard optimizer states, gradients and weights.",
         access: choice!(Parallelism, parallel.strategy),
         parent: None,
     },

@@ -1,7 +1,6 @@
 //! Bf16 autocast.
 
-use super::has_bf16;
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, autocasts, has_bf16, with};
 use crate::scenario::Precision;
 
 pub const MOVE: Move = Move {
@@ -18,7 +17,7 @@ pub const MOVE: Move = Move {
     caveat: "Weights, gradients and states stay in fp32: only activations shrink, and bf16 copies of the weights are added.",
     code: "torch.autocast(\"cuda\", torch.bfloat16)",
     apply: |run| {
-        let fp32 = run.training.precision == Precision::Fp32 && has_bf16(run);
+        let fp32 = run.training.precision == Precision::Fp32 && has_bf16(run) && autocasts(run);
         fp32.then(|| {
             with(run, |changed| {
                 changed.training.precision = Precision::AmpBf16;

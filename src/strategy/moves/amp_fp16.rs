@@ -1,7 +1,6 @@
 //! Fp16 autocast with a GradScaler.
 
-use super::has_bf16;
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, autocasts, has_bf16, with};
 use crate::scenario::Precision;
 
 pub const MOVE: Move = Move {
@@ -18,7 +17,7 @@ pub const MOVE: Move = Move {
     caveat: "",
     code: "torch.amp.GradScaler(\"cuda\")",
     apply: |run| {
-        let fp32 = run.training.precision == Precision::Fp32 && !has_bf16(run);
+        let fp32 = run.training.precision == Precision::Fp32 && !has_bf16(run) && autocasts(run);
         fp32.then(|| {
             with(run, |changed| {
                 changed.training.precision = Precision::AmpFp16;

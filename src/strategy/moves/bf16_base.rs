@@ -1,7 +1,6 @@
 //! A frozen base in bf16 under adapters.
 
-use super::has_bf16;
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, autocasts, has_bf16, with};
 use crate::scenario::Precision;
 
 pub const MOVE: Move = Move {
@@ -19,7 +18,7 @@ pub const MOVE: Move = Move {
     code: "AutoModelForCausalLM.from_pretrained(name, dtype=torch.bfloat16)",
     apply: |run| {
         let wider = matches!(run.training.precision, Precision::Fp32 | Precision::AmpBf16);
-        (wider && run.training.lora.is_some() && has_bf16(run)).then(|| {
+        (wider && run.training.lora.is_some() && has_bf16(run) && autocasts(run)).then(|| {
             with(run, |changed| {
                 changed.training.precision = Precision::AmpBf16OnBf16;
             })

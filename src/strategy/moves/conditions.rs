@@ -3,7 +3,7 @@
 use crate::catalog::{self, ModelCategory, Vendor};
 use crate::scenario::{
     Case, Checkpointing, LmHead, Lora, Objective, Optimizer, Parallelism, Precision, Reference,
-    Scenario, Training,
+    Scenario, Trainer, Training,
 };
 
 pub(super) fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
@@ -141,7 +141,7 @@ pub(super) fn nvidia(scenario: &Scenario) -> bool {
 pub(super) fn adamw(scenario: &Scenario) -> bool {
     let whole = matches!(
         scenario.parallel.strategy,
-        Parallelism::None | Parallelism::Ddp
+        Parallelism::None | Parallelism::Ddp | Parallelism::DataParallel
     );
     whole
         && matches!(
@@ -151,6 +151,16 @@ pub(super) fn adamw(scenario: &Scenario) -> bool {
                 | Optimizer::AdamWFused
                 | Optimizer::AdamWLoop
         )
+}
+
+/// Whether one process copies the model to several GPUs, which not every model and mode allows.
+pub(super) fn copies(scenario: &Scenario) -> bool {
+    scenario.parallel.strategy == Parallelism::DataParallel && scenario.hardware.gpus > 1
+}
+
+/// Whether the trainer sets autocast: transformers' does on no model of which it makes copies.
+pub(super) fn autocasts(scenario: &Scenario) -> bool {
+    !copies(scenario) || scenario.stack.trainer == Trainer::Torch
 }
 
 /// The name of the part that encodes an image or a spectrum, where a run may freeze it.

@@ -1,6 +1,6 @@
 //! A base of four bits under adapters that are there already.
 
-use super::{Cost, Group, Move, nvidia, with};
+use super::{Cost, Group, Move, copies, nvidia, with};
 use crate::scenario::{Precision, Quantization};
 
 pub const MOVE: Move = Move {
@@ -21,7 +21,8 @@ pub const MOVE: Move = Move {
         let possible = training.quantization == Quantization::None
             && training.lora.is_some()
             && training.precision == Precision::AmpFp16
-            && nvidia(run);
+            && nvidia(run)
+            && !copies(run);
         possible.then(|| {
             with(run, |changed| {
                 changed.training.quantization = Quantization::Nf4;

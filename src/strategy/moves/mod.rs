@@ -71,8 +71,9 @@ use serde::Serialize;
 
 use crate::scenario::{Compile, Scenario, systems};
 use conditions::{
-    adamw, adapted, attention_layers, by_trl, embeddings, encoder, has_bf16, has_liger, has_words,
-    is_frozen, language_model, less, nvidia, own_loss, reads_sequences, scales_logits, with,
+    adamw, adapted, attention_layers, autocasts, by_trl, copies, embeddings, encoder, has_bf16,
+    has_liger, has_words, is_frozen, language_model, less, nvidia, own_loss, reads_sequences,
+    scales_logits, with,
 };
 
 /// What a move costs.

@@ -1,6 +1,6 @@
 //! Offload activations to the host.
 
-use super::{Cost, Group, Move, with};
+use super::{Cost, Group, Move, copies, with};
 use crate::scenario::Checkpointing;
 
 pub const MOVE: Move = Move {
@@ -17,7 +17,9 @@ pub const MOVE: Move = Move {
     caveat: "Host memory has to hold what leaves the GPU.",
     code: "torch.autograd.graph.save_on_cpu(pin_memory=True)",
     apply: |run| {
-        let none = run.training.checkpointing == Checkpointing::None && !run.training.use_cache;
+        let none = run.training.checkpointing == Checkpointing::None
+            && !run.training.use_cache
+            && !copies(run);
         none.then(|| {
             with(run, |changed| {
                 changed.training.checkpointing = Checkpointing::Offload;

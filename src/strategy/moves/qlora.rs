@@ -1,7 +1,9 @@
 //! QLoRA: adapters over a 4-bit base.
 
 use super::{Cost, Group, Move, with};
-use super::{adapted, attention_layers, by_trl, has_bf16, language_model, nvidia, own_loss};
+use super::{
+    adapted, attention_layers, by_trl, copies, has_bf16, language_model, nvidia, own_loss,
+};
 use crate::scenario::{Precision, Quantization};
 
 pub const MOVE: Move = Move {
@@ -22,7 +24,8 @@ pub const MOVE: Move = Move {
             && language_model(run)
             && !run.training.qat
             && has_bf16(run)
-            && nvidia(run);
+            && nvidia(run)
+            && !copies(run);
         if !possible {
             return None;
         }

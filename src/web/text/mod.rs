@@ -377,6 +377,11 @@ pub fn more_machines(count: u32) -> String {
     format!("and {count} more machines")
 }
 
+/// GPUs of a process that copies its model to all but the first.
+pub const fn of_copies(others: bool) -> &'static str {
+    if others { "Other GPUs" } else { "First GPU" }
+}
+
 pub const EVERY_GPU: &str = "Every GPU";
 pub const LAYOUTS: &str = "Layouts";
 pub const LAYOUTS_ABOUT: &str = "How these GPUs can share the run: data, tensor, pipeline and context parallelism, with the batch kept. Those that no other beats in both time and memory.";
