@@ -25,7 +25,7 @@ import graphs_hf
 from headroom_record import NoInit, Subject, Values, own_loss, seed
 
 # Models whose weights need more memory than a laptop has.
-ON_META = """mamba2-130m mamba2-370m mamba2-780m mamba2-1.3b mamba2-2.7b phi-3.5-moe qwen3-next-80b-a3b jamba-v0.1 llama-4-scout llama-4-maverick
+ON_META = """mamba2-130m mamba2-370m mamba2-780m mamba2-1.3b mamba2-2.7b phi-3.5-moe qwen3-next-80b-a3b jamba-v0.1 llama-4-scout
 llama-3.2-11b-vision command-r7b ministral-3-8b""".split()
 
 OUT = os.environ.get("OUT") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "catalog", "graphs")
@@ -338,11 +338,18 @@ schnetpack("painn-128-3", 3, "painn", 20)
 
 def of_atoms(identity):
     library, build, batch = graphs_atoms.MODELS[identity]
-    model(identity, library, [(8, 16), (8, 24)], batch, graphs_atoms.of_energy_and_forces, graphs_atoms.SCRIPTED)(build)
+    # NequIP's einsums are ordered by their sizes: small molecules run otherwise.
+    sizes = [(8, 28), (8, 32), (8, 40), (8, 48)] if library == "nequip" else [(8, 16), (8, 24)]
+    model(identity, library, sizes, batch, graphs_atoms.of_energy_and_forces, graphs_atoms.SCRIPTED)(build)
 
 
 for known in graphs_atoms.MODELS:
     of_atoms(known)
+model("evoformer-48", "openfold", [(1, 256)], graphs_atoms.of_msa, graphs_atoms.of_representations, graphs_atoms.TRUNK)(graphs_atoms.evoformer)
+
+
+def version(library):
+    return "ce0029e1" if library == "openfold" else importlib.metadata.version(library)
 
 
 def main():
@@ -359,7 +366,7 @@ def main():
             with torch.device("meta" if name in ON_META else "cpu"), contextlib.nullcontext() if drawn else NoInit():
                 made = build().train()
             count = sum(p.numel() for p in made.parameters())
-            subject = Subject(made, batch, loss, sizes, name, f"{library} {importlib.metadata.version(library)} {type(made).__name__}")
+            subject = Subject(made, batch, loss, sizes, name, f"{library} {version(library)} {type(made).__name__}")
             subject.fixed = len(sizes) == 1
             subject.left_out = [leaves_out] if leaves_out else []
             document = subject.document()

@@ -1,8 +1,11 @@
-"""Models of atoms whose graphs scripts/graphs.py records, trained on energies and forces: MACE and NequIP.
+"""Models of atoms and proteins whose graphs scripts/graphs.py records: MACE and NequIP, trained on energies and forces, and the Evoformer.
 
-Needs mace-torch and e3nn, or nequip 0.6 with e3nn. e3nn's generated code runs as Python, not as TorchScript, for a recording sees
-operations.
+Needs mace-torch and e3nn, or nequip 0.6 with e3nn, or a checkout of openfold in PYTHONPATH. e3nn's generated code runs as Python, not
+as TorchScript, for a recording sees operations.
 """
+import sys
+import types
+
 import torch
 import torch.nn.functional as F
 
@@ -106,6 +109,38 @@ def nequip(most, features):
     return Nequip(ForceOutput(EnergyModel(config, initialize=False, dataset=None)))
 
 
+def evoformer():
+    """Evoformer blocks as openfold trains them: each of them checkpointed, with its own attention in plain PyTorch."""
+    sys.modules.setdefault("attn_core_inplace_cuda", types.ModuleType("attn_core_inplace_cuda"))
+    for part in ("openfold", "openfold.model"):  # without the rest of the library, which needs other packages
+        if part not in sys.modules:
+            found = types.ModuleType(part)
+            found.__path__ = [f"{root}/{part.replace('.', '/')}" for root in sys.path]
+            sys.modules[part] = found
+    from openfold.model import primitives
+    from openfold.model.evoformer import EvoformerStack
+
+    # Its initial values take minutes to draw.
+    primitives.trunc_normal_init_ = lambda weights, *args, **kwargs: None
+
+    return EvoformerStack(
+        c_m=256, c_z=128, c_hidden_msa_att=32, c_hidden_opm=32, c_hidden_mul=128, c_hidden_pair_att=32, c_s=384, no_heads_msa=8, no_heads_pair=4,
+        no_blocks=48, transition_n=4, msa_dropout=0.15, pair_dropout=0.25, no_column_attention=False, opm_first=False, fuse_projection_weights=False,
+        blocks_per_ckpt=1, inf=1e9, eps=1e-8,
+    )
+
+
+def of_msa(b, s, device):
+    """128 clustered sequences and the pairs of a crop of s residues."""
+    made = dict(m=(b, 128, s, 256), z=(b, s, s, 128))
+    values = {key: torch.randn(shape, device=device, requires_grad=True) for key, shape in made.items()}
+    return dict(values, msa_mask=torch.ones(b, 128, s, device=device), pair_mask=torch.ones(b, s, s, device=device))
+
+
+def of_representations(model, batch):
+    return sum(part.float().square().mean() for part in model(**batch, chunk_size=None))
+
+
 # Id, library, what builds it, batch.
 MODELS = {
     "mace-mp0-small": ("mace-torch", lambda: mace(89, 128, 0, 10), mace_batch(89)),
@@ -118,3 +153,4 @@ MODELS = {
     "nequip-l2-32": ("nequip", lambda: nequip(2, 32), nequip_batch),
     "nequip-l2-64": ("nequip", lambda: nequip(2, 64), nequip_batch),
 }
+TRUNK = "all but the trunk: embedders, templates, the extra MSA stack and the structure module"
