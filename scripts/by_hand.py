@@ -21,6 +21,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HEADROOM = os.environ.get("HEADROOM", os.path.join(ROOT, "target", "debug", "headroom"))
 LAYERS = 3
 SIZES = [(2, 128), (4, 256)]
+# A picture of LLaVA's is 576 tokens.
+LONGER = [(2, 640), (4, 768)]
 PRECISIONS = {"fp32": "fp32", "amp": "amp-bf16", "half": "bf16"}
 WITHIN = 0.001
 
@@ -96,6 +98,16 @@ def batch_of(name, config):
     if config.model_type == "whisper":
         frames = lambda b: torch.zeros(b, config.num_mel_bins, 2 * config.max_source_positions)
         return lambda b, s: {"labels": tokens(b, s), "input_features": frames(b)}
+    if config.model_type == "llava":
+        vision = config.vision_config
+        count = (vision.image_size // vision.patch_size) ** 2
+
+        def seen(b, s):
+            ids = tokens(b, s)
+            ids[:, :count] = config.image_token_index
+            return {"input_ids": ids, "labels": tokens(b, s), "pixel_values": image(b)}
+
+        return seen
     if config.model_type == "vit_mae":
         return lambda b, s: {"pixel_values": image(b)}
     if name.endswith("ForImageClassification"):
@@ -144,13 +156,14 @@ def compared(record, identity, built, folder):
     """The peaks by hand and recorded, for each precision."""
     model, batch, loss, scenario = built
     recorded = os.path.join(folder, "recorded.json")
-    subject = record.Subject(model, lambda b, s, device: batch(b, s), loss or record.own_loss, SIZES, identity, "library")
+    sizes = LONGER if "llava" in identity else SIZES
+    subject = record.Subject(model, lambda b, s, device: batch(b, s), loss or record.own_loss, sizes, identity, "library")
     record.write(subject.document(), recorded)
     what = identity
     if scenario:
         what = os.path.join(folder, "scenario.yaml")
         open(what, "w").write(scenario)
-    b, s = SIZES[0]
+    b, s = sizes[0]
     common = ["training.optimizer=sgd", f"data.micro_batch={b}", f"data.sequence={s}", "hardware.gpu=a100-sxm4-80gb", "runtime.expandable_segments=on"]
     for precision in PRECISIONS.values():
         changes = [word for change in [*common, f"training.precision={precision}"] for word in ("--set", change)]

@@ -6,6 +6,7 @@
 Needs torch, torchvision, transformers, timm, diffusers, scipy, and schnetpack with ase for its models; the versions it ran with are in each
 file's `source`. For each it prints the parameters, which are the catalogue's count.
 """
+import contextlib
 import gzip
 import importlib
 import importlib.metadata
@@ -19,12 +20,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
 import torch
 import torch.nn.functional as F
+import graphs_atoms
+import graphs_hf
 from headroom_record import NoInit, Subject, Values, own_loss, seed
 
-# The masks of long windows are followed too.
-Values.MOST = 1 << 24
+# Models whose weights need more memory than a laptop has.
+ON_META = """mamba2-130m mamba2-370m mamba2-780m mamba2-1.3b mamba2-2.7b phi-3.5-moe qwen3-next-80b-a3b jamba-v0.1 llama-4-scout
+llama-3.2-11b-vision command-r7b ministral-3-8b""".split()
 
-OUT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "catalog", "graphs")
+OUT = os.environ.get("OUT") or os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "catalog", "graphs")
 MODELS = {}
 
 
@@ -262,6 +266,17 @@ mamba2("mamba2-780m", 48, 1536)
 mamba2("mamba2-1.3b", 48, 2048)
 mamba2("mamba2-2.7b", 64, 2560)
 
+# --- transformers' models by their configurations -----------------------------------------------------------------------
+
+
+def of_transformers(identity):
+    kind, sizes, batch, leaves_out, loss, _ = graphs_hf.MODELS[identity]
+    model(identity, "transformers", sizes, batch, loss or own_loss, leaves_out)(lambda: graphs_hf.build(identity))
+
+
+for known in graphs_hf.MODELS:
+    of_transformers(known)
+
 # --- atoms -----------------------------------------------------------------------------------------------------------
 
 
@@ -321,18 +336,37 @@ schnetpack("schnet-128-6", 6, "schnet", 50)
 schnetpack("painn-128-3", 3, "painn", 20)
 
 
+def of_atoms(identity):
+    library, build, batch = graphs_atoms.MODELS[identity]
+    # NequIP's einsums are ordered by their sizes: small molecules run otherwise.
+    sizes = [(8, 28), (8, 32), (8, 40), (8, 48)] if library == "nequip" else [(8, 16), (8, 24)]
+    model(identity, library, sizes, batch, graphs_atoms.of_energy_and_forces, graphs_atoms.SCRIPTED)(build)
+
+
+for known in graphs_atoms.MODELS:
+    of_atoms(known)
+model("evoformer-48", "openfold", [(1, 256)], graphs_atoms.of_msa, graphs_atoms.of_representations, graphs_atoms.TRUNK)(graphs_atoms.evoformer)
+
+
+def version(library):
+    return "ce0029e1" if library == "openfold" else importlib.metadata.version(library)
+
+
 def main():
     os.makedirs(OUT, exist_ok=True)
     failed = []
     for name in sys.argv[1:] or MODELS:
         build, library, sizes, batch, loss, leaves_out = MODELS[name]
         try:
+            # The masks of long windows are followed too.
+            Values.MOST = 1 << (24 if "longformer" in name else 22)
             seed()
             # What nobody reads needs no memory.
-            with torch.device("meta" if library == "transformers" and "mamba" in name else "cpu"), NoInit():
+            drawn = library in ("mace-torch", "nequip")  # they find constants by drawing numbers
+            with torch.device("meta" if name in ON_META else "cpu"), contextlib.nullcontext() if drawn else NoInit():
                 made = build().train()
             count = sum(p.numel() for p in made.parameters())
-            subject = Subject(made, batch, loss, sizes, name, f"{library} {importlib.metadata.version(library)} {type(made).__name__}")
+            subject = Subject(made, batch, loss, sizes, name, f"{library} {version(library)} {type(made).__name__}")
             subject.fixed = len(sizes) == 1
             subject.left_out = [leaves_out] if leaves_out else []
             document = subject.document()

@@ -148,8 +148,8 @@ mod tests {
     #[test]
     fn what_has_no_forward_function_says_so() {
         counts(
-            "mace-small-32",
-            Err("no forward function for the architecture `mace`"),
+            "mamba2-2.7b",
+            Err("no forward function for the architecture `mamba2`"),
         );
     }
 }

@@ -1,5 +1,6 @@
 //! A Hugging Face `config.json`: which architecture, and in which sizes.
 
+mod graph_rows;
 mod keys;
 mod model_types;
 mod recorded;

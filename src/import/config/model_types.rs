@@ -149,7 +149,7 @@ pub(super) const MODEL_TYPES: &[ModelType] = &[
         "esm",
         "gelu",
         "layers=12 hidden=768 heads=12 ffn=3072 vocab=33 ctx=1026",
-        "position_embedding_type=rotary emb_layer_norm_before=false is_folding_model=false add_cross_attention=false",
+        "position_embedding_type=rotary emb_layer_norm_before=false is_folding_model=false add_cross_attention=false hidden_dropout_prob=0 attention_probs_dropout_prob=0",
     ),
     kind(
         "falcon",

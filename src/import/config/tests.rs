@@ -48,6 +48,52 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
     );
 }
 
+/// What is downloaded most, and how each type is answered.
+const TYPES: &str = include_str!("../../../docs/model-types.md");
+
+#[test]
+fn the_model_types_that_are_downloaded_most_answer_as_the_table_says() {
+    let files: Vec<Document> = CONFIGS
+        .lines()
+        .map(|line| json::read(line).unwrap())
+        .collect();
+    let mut counts = Map::<String, u32>::new();
+    for line in TYPES.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let [kind, example, how] = cells[..] else {
+            panic!("{line}")
+        };
+        assert!(example.contains('/'), "{line}");
+        let of_kind = |file: &&Document| text(file, "model_type") == Some(kind);
+        let file = files.iter().find(of_kind).cloned();
+        // A file that says nothing is the class's own model.
+        let file = file.unwrap_or_else(|| Document::new().with("model_type", kind));
+        let imported = read(&file);
+        let entry = catalog::model(&imported.scenario.model.id).unwrap();
+        let (how, models) = how.split_once(": ").unwrap_or((how, ""));
+        let found = if !imported.problems.is_empty() {
+            "refused"
+        } else if entry.graph.is_empty() {
+            "forward function"
+        } else {
+            assert!(models.split(", ").any(|id| id == entry.id), "{line}");
+            "recorded graph"
+        };
+        assert_eq!(found, how, "{line}: {:?}", imported.problems);
+        if found != "refused" {
+            assert_eq!(imported.scenario.check(), vec![], "{line}");
+        }
+        let count = counts.get(how).copied().unwrap_or(0);
+        counts.insert(how.into(), count + 1);
+    }
+    let of = |how: &str| counts.get(how).copied().unwrap_or(0);
+    let answered = of("forward function") + of("recorded graph");
+    assert!(answered >= 100, "{counts:?}");
+    let said = |how: &str, word: &str| TYPES.contains(&format!("{} {word}", of(how)));
+    assert!(said("forward function", "types by a forward"), "{counts:?}");
+    assert!(said("recorded graph", "by recorded graphs"), "{counts:?}");
+}
+
 #[test]
 fn every_row_is_sound() {
     for pair in MODEL_TYPES.windows(2) {

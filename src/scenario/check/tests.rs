@@ -61,9 +61,9 @@ fn names_that_are_not_known_say_what_is_near() {
         &["model.id is `gpt`; expected a known model; did you mean gpt2?"],
     );
     check(
-        &[("model", "mace-small-32")],
+        &[("model", "mamba2-2.7b")],
         &[
-            "model.id is `mace-small-32`; expected a model with a forward function (`headroom catalog models`): `mace` has none here",
+            "model.id is `mamba2-2.7b`; expected a model with a forward function (`headroom catalog models`): `mamba2` has none here",
         ],
     );
     warns(
