@@ -134,8 +134,7 @@ fn not_modelled(run: &Run, uncertainty: Uncertainty, scenario: &Scenario) -> Vec
     if scenario.training.fp8 {
         // ctx.save_for_backward(input_hp, weight_hp_t) in torchao/float8/float8_linear.py: what is kept is not fp8.
         missing.push(
-            "one layer's copies in fp8; torchao keeps what it saves in 16 bits, as without fp8, and what Transformer Engine saves less"
-                .into(),
+            "what Transformer Engine saves less in fp8 than torchao, which keeps 16 bits".into(),
         );
     }
     missing

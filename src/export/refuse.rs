@@ -12,8 +12,10 @@ use crate::scenario::{
 pub(super) const RARE: &[&str] = &[
     "training.fp8",
     "training.qat",
+    "training.low_precision",
     "training.compile",
     "training.compile_mode",
+    "training.memory_budget",
     "parallel.tp",
     "parallel.pp",
     "parallel.cp",
@@ -34,12 +36,14 @@ pub(super) const BEYOND_PRETRAINING: &[&str] = &[
     "training.kernels",
     "training.compile",
     "training.compile_mode",
+    "training.memory_budget",
     "training.optimizer_in_backward",
     "training.zero_to_none",
     "training.keep_outputs",
     "training.use_cache",
     "training.fp8",
     "training.qat",
+    "training.low_precision",
     "data.padding_mask",
     "runtime.memory_fraction",
     "runtime.eval_batch",
@@ -261,7 +265,11 @@ pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
     let training = &scenario.training;
     if matches!(
         training.quantization,
-        Quantization::Int8 | Quantization::Hqq
+        Quantization::Int8
+            | Quantization::Hqq
+            | Quantization::Gptq
+            | Quantization::Awq
+            | Quantization::Aqlm
     ) {
         let expected = "none, nf4 or nf4-double for this target";
         let problem = Problem::new(

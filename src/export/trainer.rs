@@ -227,7 +227,12 @@ pub(super) fn peft(lora: &Lora) -> Document {
 pub(super) fn four_bits(scenario: &Scenario) -> Option<bool> {
     match scenario.training.quantization {
         // Refused before (`refuse::quantized`).
-        Quantization::None | Quantization::Int8 | Quantization::Hqq => None,
+        Quantization::None
+        | Quantization::Int8
+        | Quantization::Hqq
+        | Quantization::Gptq
+        | Quantization::Awq
+        | Quantization::Aqlm => None,
         Quantization::Nf4 => Some(false),
         Quantization::Nf4Double => Some(true),
     }
@@ -262,6 +267,7 @@ fn optim(optimizer: Optimizer) -> Result<&'static str, Problem> {
         Optimizer::ScheduleFreeSgd => Ok("schedule_free_sgd"),
         Optimizer::StableAdamW => Ok("stable_adamw"),
         Optimizer::GrokAdamW => Ok("grokadamw"),
+        Optimizer::AnyPrecision => Ok("adamw_anyprecision"),
         Optimizer::Lomo => Ok("lomo"),
         Optimizer::AdaLomo => Ok("adalomo"),
         other => {

@@ -3,8 +3,8 @@
 use super::adapter::{self, adapted, adapted_embedding, with_trained_rows};
 use super::{Cx, Split};
 use crate::parallel::Role;
-use crate::scenario::{Checkpointing, Kernels, Quantization};
-use crate::tape::ops::Conv;
+use crate::scenario::{Checkpointing, Kernels, LowPrecision, Quantization};
+use crate::tape::ops::{Conv, Float8};
 use crate::tape::{DType, Dims, Tensor};
 
 impl Cx {
@@ -15,29 +15,51 @@ impl Cx {
         }
         self.module(name, |cx| {
             let x = &adapter::input(cx, name, x);
-            if cx.quantised(name) && cx.env.training.quantization == Quantization::Int8 {
-                let y = cx.linear_8bit(x, out, bias);
-                return adapted(cx, name, x, y);
-            }
-            if cx.quantised(name) && cx.env.training.quantization == Quantization::Hqq {
-                let y = cx.linear_hqq(x, out, bias);
-                return adapted(cx, name, x, y);
-            }
             if cx.quantised(name) {
-                let y = cx.linear_4bit(x, out, bias, cx.compute_type());
-                return adapted(cx, name, x, y.cloned());
+                let y = match cx.env.training.quantization {
+                    Quantization::Int8 => cx.linear_8bit(x, out, bias),
+                    Quantization::Hqq => cx.linear_hqq(x, out, bias),
+                    Quantization::Gptq | Quantization::Awq => cx.linear_gptq(x, out, bias),
+                    Quantization::Aqlm => cx.linear_aqlm(x, out, bias),
+                    Quantization::None | Quantization::Nf4 | Quantization::Nf4Double => {
+                        let y = cx.linear_4bit(x, out, bias, cx.compute_type());
+                        y.cloned()
+                    }
+                };
+                return adapted(cx, name, x, y);
             }
             let weight = cx.param("weight", [out, x.size(-1)]);
             let bias = bias.then(|| cx.param("bias", [out]).tensor());
-            let y = if cx.env.training.qat && name != "lm_head" {
-                cx.fake_quantised_linear(x, &weight.tensor(), bias.as_ref())
-            } else if cx.env.training.fp8 && cx.tape.compiles() && name != "lm_head" {
-                x.linear_float8(&weight.tensor(), bias.as_ref())
-            } else {
-                x.linear(&weight.tensor(), bias.as_ref())
-            };
+            let y = cx.product(name, x, &weight.tensor(), bias.as_ref());
             adapted(cx, name, x, y)
         })
+    }
+
+    /// A linear layer's product, in what the run multiplies its layers in: all but the head.
+    fn product(&self, name: &str, x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
+        let training = &self.env.training;
+        if name == "lm_head" {
+            return x.linear(weight, bias);
+        }
+        if training.qat {
+            return self.fake_quantised_linear(x, weight, bias);
+        }
+        if training.fp8 {
+            return x.float8(weight, bias, Float8::Tensorwise);
+        }
+        match training.low_precision {
+            LowPrecision::None => x.linear(weight, bias),
+            LowPrecision::Rowwise => x.float8(weight, bias, Float8::Rowwise),
+            LowPrecision::RowwiseHigh => x.float8(weight, bias, Float8::RowwiseWithHighGradient),
+            LowPrecision::MxFp8 => x.linear_mxfp8(weight, bias),
+            LowPrecision::NvFp4 => {
+                self.buffer("_sr_seed", [1], DType::I64);
+                self.buffer("_rht_sign_vector", [16], DType::U8);
+                x.linear_nvfp4(weight, bias)
+            }
+            LowPrecision::Int8Mixed => x.linear_int8_mixed(weight, bias),
+            LowPrecision::BitNet => x.linear_bitnet(weight, bias),
+        }
     }
 
     /// The same where its weight is split over GPUs.
@@ -113,6 +135,50 @@ impl Cx {
         self.buffer("zero", [count.div_ceil(GROUP)], compute);
         let bias = bias.then(|| self.param("bias", [out]).tensor());
         let y = x.to(compute).then(|x| x.linear_hqq(&weight, out));
+        let y = match bias {
+            Some(bias) => y.add(&bias),
+            None => y,
+        };
+        y.to(x.dtype())
+    }
+
+    /// Layers of GPT-QModel in GPTQ's and AWQ's formats: half a byte for each weight, and for each 128 of a column a scale of
+    /// 16 bits and a zero of four; GPTQ has the group of each input beside them.
+    fn linear_gptq(&self, x: &Tensor, out: u64, bias: bool) -> Tensor {
+        const GROUP: u64 = 128;
+        let inputs = x.size(-1);
+        let count = out.saturating_mul(inputs);
+        let compute = self.compute_type();
+        let weight = self.packed("qweight", count, count.div_ceil(2));
+        let groups = inputs.div_ceil(GROUP);
+        self.buffer("qzeros", [groups, out.div_ceil(8)], DType::I32);
+        self.buffer("scales", [groups, out], compute);
+        let bias = bias.then(|| self.param("bias", [out]).tensor());
+        let y = if self.env.training.quantization == Quantization::Awq {
+            x.to(compute).then(|x| x.linear_awq(&weight, out))
+        } else {
+            self.buffer("g_idx", [inputs], DType::I32);
+            self.buffer("wf_unsqueeze_zero", [8], DType::I32);
+            self.buffer("wf_unsqueeze_neg_one", [8], DType::I32);
+            x.linear_gptq(out, compute)
+        };
+        let y = match bias {
+            Some(bias) => y.then(|y| y.add_(&bias)),
+            None => y,
+        };
+        y.to(x.dtype())
+    }
+
+    /// `QuantizedLinear` of AQLM with one codebook of 16 bits for groups of eight weights.
+    fn linear_aqlm(&self, x: &Tensor, out: u64, bias: bool) -> Tensor {
+        const GROUP: u64 = 8;
+        let count = out.saturating_mul(x.size(-1));
+        let compute = self.compute_type();
+        self.buffer("codebooks", [1 << 16, GROUP], compute);
+        let codes = self.packed("codes", count, count.div_ceil(GROUP).saturating_mul(2));
+        self.buffer("scales", [out], compute);
+        let bias = bias.then(|| self.param("bias", [out]).tensor());
+        let y = x.to(compute).then(|x| x.linear_aqlm(&codes, out));
         let y = match bias {
             Some(bias) => y.add(&bias),
             None => y,

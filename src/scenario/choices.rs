@@ -77,6 +77,8 @@ choice! {
         AdamWOffload = "adamw-offload", "AdamW, states on the host (torchao)";
         /// The same; gradients leave the device as soon as they are made.
         AdamWOffloadGradients = "adamw-offload-gradients", "AdamW, states and gradients on the host (torchao)";
+        /// Moments in fp32 whatever the weights' type (torchdistx).
+        AnyPrecision = "adamw-anyprecision", "AnyPrecision AdamW (torchdistx)";
         /// One tensor after the other, as lion-pytorch does.
         LionLoop = "lion-loop", "Lion (lion-pytorch)";
         AdamMini = "adam-mini", "Adam-mini";
@@ -85,8 +87,13 @@ choice! {
         Came = "came", "CAME (pytorch-optimizer)";
         /// Matrices projected to a low rank.
         GaLore = "galore", "GaLore AdamW";
+        /// The same with eight-bit states of bitsandbytes, and with Adafactor.
+        GaLore8bit = "galore-8bit", "GaLore AdamW 8-bit";
+        GaLoreAdafactor = "galore-adafactor", "GaLore Adafactor";
         /// Gradients projected to a low rank only to be scaled.
         Apollo = "apollo", "APOLLO AdamW";
+        /// As transformers makes it.
+        Apollo128 = "apollo-128", "APOLLO AdamW (rank 128)";
         ApolloMini = "apollo-mini", "APOLLO-Mini AdamW (rank 1)";
         AdEmaMix = "ademamix", "AdEMAMix (bitsandbytes)";
         AdEmaMix8bit = "ademamix-8bit", "AdEMAMix 8-bit (bitsandbytes)";
@@ -195,6 +202,26 @@ choice! {
 }
 
 choice! {
+    /// In what linear layers multiply while they train, beside float8 with a scale for each tensor (`training.fp8`).
+    LowPrecision {
+        #[default]
+        None = "none", "none";
+        /// torchao's float8 with a scale for each row.
+        Rowwise = "float8-rowwise", "float8, a scale a row";
+        /// The same, with gradients of weights as products of 16 bits.
+        RowwiseHigh = "float8-rowwise-gw-hp", "float8, a scale a row, weight gradients in 16 bits";
+        /// torchao's MXFP8: a scale for each 32 elements.
+        MxFp8 = "mxfp8", "MXFP8";
+        /// torchao's NVFP4, which saves four bits of each input.
+        NvFp4 = "nvfp4", "NVFP4";
+        /// torchao's int8 mixed precision: products of bytes over weights of the precision's type.
+        Int8Mixed = "int8-mixed", "int8 products";
+        /// torchao's BitNet b1.58: bytes times weights of three values.
+        BitNet = "bitnet", "BitNet b1.58";
+    }
+}
+
+choice! {
     /// How frozen weights of linear layers are stored.
     Quantization {
         #[default]
@@ -207,6 +234,12 @@ choice! {
         Int8 = "int8", "int8 (LLM.int8)";
         /// Four bits, a scale and a zero for each 64 weights (HQQ); each layer's input is kept.
         Hqq = "hqq", "HQQ, four bits";
+        /// Four bits with scales and zeros for each 128 weights (GPT-QModel's trainable layers); autograd keeps whole weights.
+        Gptq = "gptq", "GPTQ, four bits";
+        /// The same in AWQ's format; each layer's input is kept.
+        Awq = "awq", "AWQ, four bits";
+        /// One codebook of 65,536 entries for groups of eight weights: two bits each.
+        Aqlm = "aqlm", "AQLM, two bits (1x16)";
     }
 }
 
@@ -457,6 +490,10 @@ choice! {
         /// Some entries of each weight are learned: as many as LoRA of that rank has.
         Shira = "shira", "SHiRA";
         Oft = "oft", "OFT";
+        /// Blocks of four inputs are turned, by a matrix as large as the layer is wide.
+        Boft = "boft", "BOFT";
+        /// Circulant blocks of 256, multiplied by Fourier transforms.
+        C3a = "c3a", "C3A";
         Ia3 = "ia3", "IA3";
         /// Learned keys and values before each sample's own, in every layer: as many as the rank says.
         Prefix = "prefix", "prefix tuning";

@@ -4,8 +4,8 @@ use super::network::Network;
 use super::task::Task;
 use super::{
     AdapterMethod, Attention, Checkpointing, CommHook, Compile, CompileMode, ContextParallel,
-    Distribution, Kernels, LossKernel, Offload, Optimizer, Parallelism, PolicyType, Precision,
-    Quantization, Schedule, Toggle, Trainer, Wrap,
+    Distribution, Kernels, LossKernel, LowPrecision, Offload, Optimizer, Parallelism, PolicyType,
+    Precision, Quantization, Schedule, Toggle, Trainer, Wrap,
 };
 use crate::catalog::{self, ModelEntry, Os};
 use crate::order::Map;
@@ -102,6 +102,8 @@ pub struct Training {
     pub fp8: bool,
     /// Inputs and weights of linear layers are rounded as if quantised (torchao's QAT).
     pub qat: bool,
+    /// In what linear layers multiply, beside fp8.
+    pub low_precision: LowPrecision,
     pub optimizer: Optimizer,
     pub attention: Attention,
     pub checkpointing: Checkpointing,
@@ -116,6 +118,8 @@ pub struct Training {
     /// What `torch.compile` is called on.
     pub compile: Compile,
     pub compile_mode: CompileMode,
+    /// `activation_memory_budget`: the share of what a compiled graph would keep that it may.
+    pub memory_budget: f64,
     /// Each parameter is stepped as soon as its gradient is complete.
     pub optimizer_in_backward: bool,
     pub quantization: Quantization,
@@ -372,6 +376,7 @@ impl Default for Training {
             precision: Precision::default(),
             fp8: false,
             qat: false,
+            low_precision: LowPrecision::default(),
             optimizer: Optimizer::default(),
             attention: Attention::default(),
             checkpointing: Checkpointing::default(),
@@ -381,6 +386,7 @@ impl Default for Training {
             kernels: Kernels::default(),
             compile: Compile::default(),
             compile_mode: CompileMode::default(),
+            memory_budget: 1.0,
             optimizer_in_backward: false,
             quantization: Quantization::default(),
             accumulation: 1,

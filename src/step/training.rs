@@ -20,8 +20,8 @@ use crate::nets::{
 use crate::parallel::schedule::Pipeline;
 use crate::parallel::{self, MegatronDdp, World};
 use crate::scenario::{
-    Attention, Checkpointing, Compile, CompileMode, Data, Parallelism, Precision, Quantization,
-    Schedule, Training,
+    Attention, Checkpointing, Compile, CompileMode, Data, LowPrecision, Optimizer, Parallelism,
+    Precision, Quantization, Schedule, Training,
 };
 use crate::tape::{Category, DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
@@ -148,7 +148,7 @@ impl<'a> TrainingLoop<'a> {
             stepped: redundancy::of_this_rank(&plan.world, trainable.clone()),
             trainable,
             model,
-            optimizer: OptimizerState::new(training.optimizer, plan.warm),
+            optimizer: OptimizerState::new(stepped_by(training), plan.warm),
             scaler: (training.precision == Precision::AmpFp16).then(GradScaler::default),
             variables: Variables::default(),
             _vllm: vllm,
@@ -484,6 +484,18 @@ fn wrappers(training: &Training, plan: &RunPlan, megatrons: bool) -> Vec<Box<dyn
         all.push(Box::new(Average::new(training.ema_on_host)));
     }
     all
+}
+
+/// The optimizer's implementation. Lists are not stepped where weights are of a class of their own, as torchao's are
+/// (`_default_to_fused_or_foreach` in torch/optim/optimizer.py).
+const fn stepped_by(training: &Training) -> Optimizer {
+    match (training.low_precision, training.optimizer) {
+        (
+            LowPrecision::Int8Mixed | LowPrecision::BitNet | LowPrecision::MxFp8,
+            Optimizer::AdamW,
+        ) => Optimizer::AdamWLoop,
+        (_, optimizer) => optimizer,
+    }
 }
 
 #[cfg(test)]

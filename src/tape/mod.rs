@@ -381,6 +381,7 @@ impl Core {
             return;
         }
         self.last_op.set(op);
+        self.works(work[0] * f64::from(count));
         if self.kernels_left_out.get() {
             return;
         }

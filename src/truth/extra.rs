@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use super::simulated::{self, Metric};
 use crate::scenario::{
-    AdapterMethod, Checkpointing, Compile, Kernels, Lora, LossKernel, Optimizer, Precision,
-    Quantization, Training,
+    AdapterMethod, Checkpointing, Compile, Kernels, Lora, LossKernel, LowPrecision, Optimizer,
+    Precision, Quantization, Training,
 };
 use crate::step;
 
@@ -108,7 +108,10 @@ fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
         "po_ADOPT" => Optimizer::Adopt,
         "po_CAME" => Optimizer::Came,
         "galore" => Optimizer::GaLore,
+        "galore8" => Optimizer::GaLore8bit,
+        "galore_ada" => Optimizer::GaLoreAdafactor,
         "apollo" if rank == 256 => Optimizer::Apollo,
+        "apollo" if rank == 128 => Optimizer::Apollo128,
         "apollo_mini" => Optimizer::ApolloMini,
         "bnb_AdEMAMix" => Optimizer::AdEmaMix,
         "bnb_AdEMAMix8bit" => Optimizer::AdEmaMix8bit,
@@ -160,9 +163,25 @@ fn apply(feature: &str, given: &Object, training: &mut Training) -> Result<(), S
         }
         "peft" => peft(given, training)?,
         "bitfit" => training.train_only = vec!["bias".into(), "norm".into()],
-        // float8 saves inputs and weights as they are, and so does int8 mixed precision: what is cast for a product goes with it.
-        "int8" if text("kind") == "mp" => {}
-        "float8" if text("recipe") == "tensorwise" => training.fp8 = true,
+        "int8" => {
+            training.low_precision = match text("kind") {
+                "mp" => LowPrecision::Int8Mixed,
+                "bitnet" => LowPrecision::BitNet,
+                other => {
+                    return Err(format!(
+                        "int8 training of the kind `{other}` is not modelled"
+                    ));
+                }
+            };
+        }
+        "mxfp8" if given.is_empty() => training.low_precision = LowPrecision::MxFp8,
+        "nvfp4" if given.is_empty() => training.low_precision = LowPrecision::NvFp4,
+        "float8" => match text("recipe") {
+            "tensorwise" => training.fp8 = true,
+            "rowwise" => training.low_precision = LowPrecision::Rowwise,
+            "rowwise_with_gw_hp" => training.low_precision = LowPrecision::RowwiseHigh,
+            other => return Err(format!("float8 by the recipe `{other}` is not modelled")),
+        },
         "qat" if given.is_empty() => training.qat = true,
         "compile" if given.is_empty() => training.compile = Compile::Model,
         "chunked_ce" => {
@@ -299,6 +318,11 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
             return Ok(());
         }
         "road" => AdapterMethod::Road,
+        "c3a" => AdapterMethod::C3a,
+        "boft" => {
+            lora.targets = names(&["q_proj", "v_proj"]);
+            AdapterMethod::Boft
+        }
         "shira" => {
             lora.rank = number("r", 32);
             AdapterMethod::Shira

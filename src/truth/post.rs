@@ -533,6 +533,37 @@ mod tests {
     }
 
     #[test]
+    fn products_of_few_bits_keep_what_torchao_saves() {
+        let small = LLAMA
+            .replace("\"layers\": 16", "\"layers\": 4")
+            .replace("\"vocab\": 128256", "\"vocab\": 8192");
+        let check_with = |weights: &str, further: &str, expected: [u64; 2]| {
+            let knobs = format!(
+                r#"{{{weights}, "mb": 2, "seq": 1024, "attn": "sdpa", "optim": "adamw", "steps": 3, "sm": 90, {further}}}"#
+            );
+            check(&knobs, &small, expected.map(Some));
+        };
+        let half = r#""wdtype": "bf16""#;
+        let mixed = r#""wdtype": "fp32", "amp": "bf16""#;
+        let float8 =
+            |recipe: &str| format!(r#""feature": "float8", "fk": {{"recipe": "{recipe}"}}"#);
+        let int8 = |kind: &str| format!(r#""feature": "int8", "fk": {{"kind": "{kind}"}}"#);
+        let (bf16, nvfp4) = (2_551_687_168, r#""feature": "nvfp4""#);
+        check_with(half, &float8("tensorwise"), [2_702_663_680, bf16]);
+        check_with(half, &float8("rowwise"), [2_702_743_552, bf16]);
+        check_with(half, &float8("rowwise_with_gw_hp"), [2_685_888_512, bf16]);
+        check_with(mixed, &float8("rowwise"), [5_201_306_624, 4_322_056_192]);
+        check_with(half, r#""feature": "mxfp8""#, [2_685_888_512, bf16]);
+        check_with(half, &int8("mp"), [2_685_888_512, bf16]);
+        check_with(mixed, &int8("mp"), [4_942_796_800, 4_808_595_456]);
+        // Four and eight bits of inputs, and of weights beside them.
+        check_with(half, nvfp4, [2_715_830_272, 2_581_628_928]);
+        check_with(mixed, nvfp4, [5_201_335_296, 4_251_334_656]);
+        check_with(half, &int8("bitnet"), [2_912_508_928, 2_761_531_392]);
+        check_with(mixed, &int8("bitnet"), [4_565_438_464, 4_431_237_120]);
+    }
+
+    #[test]
     fn pairs_are_trained_on_all_logits() {
         check(
             r#"{"trainer": "simpo", "wdtype": "bf16", "mb": 2, "seq": 1024, "prompt": 256, "ckpt": true,

@@ -261,9 +261,6 @@ fn compile(knobs: &Object) -> Result<Compile, String> {
     };
     match knobs.get("budget").and_then(Value::as_f64) {
         Some(budget) if budget <= 0.0 && how == Compile::Model => Ok(Compile::ModelAgain),
-        Some(budget) if budget < 1.0 => {
-            Err("an `activation_memory_budget` between 0 and 1 is not modelled".into())
-        }
         _ => Ok(how),
     }
 }
@@ -348,6 +345,11 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
     let training = Training {
         precision,
         compile: compile(knobs)?,
+        memory_budget: knobs
+            .get("budget")
+            .and_then(Value::as_f64)
+            .filter(|budget| *budget > 0.0)
+            .unwrap_or(1.0),
         compile_mode: match text("mode") {
             "" | "default" => CompileMode::Default,
             REPLAYED => CompileMode::ReduceOverhead,

@@ -222,6 +222,8 @@ fn of_kernel(kernel: &Kernel, speeds: &Speeds) -> (usize, [f64; 3]) {
                 speeds.products_fp32
             },
         ),
+        // Products of few bits are no slower than those of sixteen; how much faster they are was not measured.
+        "scaled_mm" | "scaled_int8_mm" => (PRODUCTS, speeds.products_half),
         "flash_attention" | "efficient_attention" if half => (ATTENTION, speeds.attention_forward),
         "flash_backward" | "efficient_backward" if half => (ATTENTION, speeds.attention_backward),
         "flash_attention" | "efficient_attention" | "flash_backward" | "efficient_backward" => {

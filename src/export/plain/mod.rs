@@ -88,7 +88,9 @@ pub(super) fn library(scenario: &Scenario) -> Option<&'static str> {
 /// What `train.py` always does in one way.
 const FIXED: &[&str] = &[
     "training.compile",
+    "training.memory_budget",
     "training.fp8",
+    "training.low_precision",
     "parallel.tp",
     "parallel.pp",
     "parallel.cp",

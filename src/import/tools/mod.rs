@@ -112,6 +112,12 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
             Some(None) => take.leave(key),
             None => {}
         }
+        if take
+            .text(key)
+            .is_some_and(|name| name.ends_with("_layerwise"))
+        {
+            take.set("training.optimizer_in_backward", "on");
+        }
     }
     attention(&mut take);
     checkpointing(&mut take, document);

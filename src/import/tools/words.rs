@@ -33,6 +33,12 @@ pub fn optimizer(name: &str) -> Option<&'static str> {
         "schedule_free_sgd" => "schedule-free-sgd",
         "stable_adamw" => "stable-adamw",
         "grokadamw" => "grokadamw",
+        "adamw_anyprecision" => "adamw-anyprecision",
+        // Layer by layer: the same, stepped in backward.
+        "galore_adamw" | "galore_adamw_layerwise" => "galore",
+        "galore_adamw_8bit" | "galore_adamw_8bit_layerwise" => "galore-8bit",
+        "galore_adafactor" | "galore_adafactor_layerwise" => "galore-adafactor",
+        "apollo_adamw" | "apollo_adamw_layerwise" => "apollo-128",
         "lomo" => "lomo",
         "adalomo" => "adalomo",
         _ => return None,

@@ -1,6 +1,7 @@
 //! Adapters as PEFT inserts them: LoRA itself here (peft/tuners/lora/layer.py), its relatives in a file each.
 
 mod bases;
+mod butterfly;
 mod dora;
 mod kronecker;
 mod rotation;
@@ -12,7 +13,7 @@ mod vectors;
 use std::rc::Rc;
 
 use super::Cx;
-use crate::scenario::{AdapterMethod, Lora};
+use crate::scenario::{AdapterMethod, Lora, Quantization};
 use crate::tape::{DType, Param, Tensor};
 pub use tokens::with_trained_rows;
 
@@ -20,6 +21,7 @@ pub use tokens::with_trained_rows;
 pub fn input(cx: &Cx, name: &str, x: &Tensor) -> Tensor {
     match target(cx, name) {
         Some(lora) if lora.method == AdapterMethod::Oft => rotation::rotated(cx, name, x, lora),
+        Some(lora) if lora.method == AdapterMethod::Boft => butterfly::turned(cx, x, lora),
         Some(lora) if lora.method == AdapterMethod::Ia3 && vectors::is_feed_forward(name) => {
             vectors::scaled_input(cx, x, lora)
         }
@@ -44,6 +46,8 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
         AdapterMethod::RandLora => bases::random(cx, x, y, lora),
         AdapterMethod::Miss => vectors::shards(cx, x, y, lora),
         AdapterMethod::Road => turned::pairs(cx, y, lora),
+        AdapterMethod::Boft => butterfly::scaled(cx, y, lora),
+        AdapterMethod::C3a => butterfly::circulant(cx, x, y),
         AdapterMethod::Shira => sparse::entries(cx, x, y, lora),
         // They change the input, or stand elsewhere in the model.
         AdapterMethod::Oft | AdapterMethod::Prefix | AdapterMethod::TrainedTokens => y,
@@ -58,8 +62,10 @@ fn low_rank(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
         _ => adapter_weight(cx, name, "lora_A", [lora.rank, x.size(-1)], lora),
     };
     let b = adapter_weight(cx, name, "lora_B", [y.size(-1), lora.rank], lora);
-    // Adapters of quantised layers leave casts to autocast where there is one (peft/tuners/lora/bnb.py, gptq.py).
-    let cast = if cx.quantised(name) && cx.tape.autocast_dtype().is_some() {
+    // Adapters of quantised layers leave casts to autocast where there is one (peft/tuners/lora/bnb.py, awq.py, aqlm.py), but for
+    // GPTQ's (gptq.py).
+    let leaves_casts = cx.quantised(name) && cx.env.training.quantization != Quantization::Gptq;
+    let cast = if leaves_casts && cx.tape.autocast_dtype().is_some() {
         x.clone()
     } else {
         x.to(a.dtype())

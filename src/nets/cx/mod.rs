@@ -196,7 +196,16 @@ impl Cx {
 
     /// Runs a compiled region in the run's mode.
     fn compiled(&self, body: &dyn Fn() -> Vec<Tensor>) -> Vec<Tensor> {
-        let run = || self.tape.compiled(body);
+        let budget = self.env.training.memory_budget;
+        let run = || {
+            if budget <= 0.0 {
+                self.tape.compiled_to_recompute(body)
+            } else if budget < 1.0 {
+                self.tape.compiled_within(body, budget)
+            } else {
+                self.tape.compiled(body)
+            }
+        };
         match self.env.training.compile_mode {
             CompileMode::Default => run(),
             CompileMode::ReduceOverhead => self.tape.in_graph_pool(run),

@@ -3,7 +3,7 @@
 use super::{Case, Problems};
 use crate::catalog::{self, MethodKind, Os, Vendor};
 use crate::scenario::problem::nearest;
-use crate::scenario::{Attention, Precision, Quantization};
+use crate::scenario::{Attention, LowPrecision, Precision, Quantization};
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     card(case, problems);
@@ -54,6 +54,7 @@ fn capability(case: &Case, problems: &mut Problems) {
         );
         problems.refuse("training.fp8", expected);
     }
+    low_precision(case, problems);
     if training.attention == Attention::Flash2 {
         if !case.has((8, 0), |gpu| gpu.flash2) {
             let expected = format!(
@@ -166,5 +167,25 @@ fn allocator(case: &Case, problems: &mut Problems) {
             "runtime.expandable_segments",
             "off: PyTorch on Windows ignores it",
         );
+    }
+}
+
+/// What the kernels of a recipe need of the card.
+fn low_precision(case: &Case, problems: &mut Problems) {
+    let recipe = case.scenario.training.low_precision;
+    let (least, name) = match recipe {
+        LowPrecision::None => return,
+        // CUTLASS's kernels with a scale for each row.
+        LowPrecision::Rowwise | LowPrecision::RowwiseHigh => ((9, 0), "Hopper"),
+        LowPrecision::MxFp8 | LowPrecision::NvFp4 => ((10, 0), "Blackwell"),
+        LowPrecision::Int8Mixed | LowPrecision::BitNet => ((8, 0), "Ampere"),
+    };
+    if !case.has(least, |gpu| gpu.is_at_least(least.0, least.1)) {
+        let expected = format!(
+            "another: {} needs {name} or newer, which {} is not",
+            recipe.label(),
+            case.card()
+        );
+        problems.refuse("training.low_precision", expected);
     }
 }

@@ -34,6 +34,34 @@ fn adapters(case: &Case, problems: &mut Problems) {
             "another method: SHiRA over quantised weights is not modelled",
         );
     }
+    let unquantised = [AdapterMethod::Boft, AdapterMethod::C3a];
+    if method.is_some_and(|method| unquantised.contains(&method)) {
+        if training.quantization != Quantization::None {
+            problems.refuse(
+                "training.lora.method",
+                "another method: this one over quantised weights is not modelled",
+            );
+        }
+        // `block_size` of C3A, and `boft_block_size`.
+        let (block, expected) = if method == Some(AdapterMethod::C3a) {
+            (
+                256,
+                "another method: C3A's blocks of 256 do not divide this model's widths",
+            )
+        } else {
+            (
+                4,
+                "another method: BOFT's blocks of four do not divide this model's widths",
+            )
+        };
+        let divided = |name| {
+            case.size(name)
+                .is_none_or(|size: u64| size.is_multiple_of(block))
+        };
+        if !(divided("hidden") && divided("ffn")) {
+            problems.refuse("training.lora.method", expected);
+        }
+    }
     let elsewhere = [AdapterMethod::Prefix, AdapterMethod::TrainedTokens];
     let decodes = case
         .listed_model()

@@ -4,8 +4,8 @@ use super::{Case, Problems};
 use crate::catalog::{self, ModelCategory};
 use crate::scenario::problem::nearest;
 use crate::scenario::{
-    Attention, Checkpointing, Compile, Distribution, Kernels, LossKernel, Objective, Precision,
-    Quantization, Trainer,
+    Attention, Checkpointing, Compile, Distribution, Kernels, LossKernel, LowPrecision, Objective,
+    Precision, Quantization, Trainer,
 };
 use crate::scenario::{Problem, network};
 
@@ -274,6 +274,7 @@ fn at_once(case: &Case, problems: &mut Problems) {
             problems.refuse("training.qat", "off: it is known on one GPU");
         }
     }
+    low_precision(case, problems);
     if training.fp8 && matches!(training.precision, Precision::Fp16 | Precision::AmpFp16) {
         problems.refuse("training.precision", "bf16, amp-bf16 or fp32 beside fp8");
     }
@@ -352,12 +353,70 @@ fn compiled(case: &Case, problems: &mut Problems) {
             "nothing, or checkpointing of whole layers or none beside it",
         ),
         (
+            training.memory_budget < 1.0 && training.checkpointing != Checkpointing::None,
+            "nothing, or no checkpointing beside a memory budget: what both keep is not known",
+        ),
+        (
             training.keep_outputs,
             "nothing, or training.keep_outputs off: a kept output is not known beside it",
         ),
     ];
     if let Some((_, expected)) = unknown.into_iter().find(|(is, _)| *is) {
         problems.refuse("training.compile", expected);
+    }
+}
+
+/// What linear layers cannot multiply in at once, and where it is not known.
+fn low_precision(case: &Case, problems: &mut Problems) {
+    let training = &case.scenario.training;
+    let recipe = training.low_precision;
+    if recipe == LowPrecision::None {
+        return;
+    }
+    let decodes = case
+        .listed_model()
+        .is_some_and(|model| model.category == ModelCategory::Decoders);
+    let float8 = matches!(recipe, LowPrecision::Rowwise | LowPrecision::RowwiseHigh);
+    let wrong = [
+        (
+            !decodes,
+            "none, or a model that continues text: only their layers are known so",
+        ),
+        (
+            training.fp8 || training.qat,
+            "none, or training.fp8 and training.qat off: a layer multiplies in one way",
+        ),
+        (
+            training.lora.is_some() || training.quantization != Quantization::None,
+            "none, or no adapters and no quantised base: the recipes are for weights that train",
+        ),
+        (
+            case.scenario.hardware.gpus > 1 || case.scenario.hardware.nodes > 1,
+            "none: it is known on one GPU",
+        ),
+        (
+            training.compile != Compile::Nothing && !float8,
+            "a float8 recipe, or training.compile nothing: other compiled graphs are not known",
+        ),
+        (
+            matches!(
+                training.precision,
+                Precision::Fp16 | Precision::AmpFp16 | Precision::Fp64
+            ),
+            "none, or bf16, amp-bf16 or fp32 as the precision",
+        ),
+    ];
+    if let Some((_, expected)) = wrong.into_iter().find(|(is, _)| *is) {
+        problems.refuse("training.low_precision", expected);
+    }
+    if recipe == LowPrecision::NvFp4 {
+        let sequence = case.scenario.data.sequence;
+        if !sequence.is_multiple_of(128) {
+            problems.refuse(
+                "data.sequence",
+                "a multiple of 128, which NVFP4's kernels need",
+            );
+        }
     }
 }
 

@@ -3,8 +3,8 @@
 use super::adapters;
 use crate::scenario::setting::{Access, Setting, ValueType};
 use crate::scenario::{
-    AdapterMethod, Attention, Checkpointing, Compile, CompileMode, Kernels, LossKernel, Optimizer,
-    Precision, Quantization,
+    AdapterMethod, Attention, Checkpointing, Compile, CompileMode, Kernels, LossKernel,
+    LowPrecision, Optimizer, Precision, Quantization,
 };
 
 pub(super) const SETTINGS: &[Setting] = &[
@@ -39,6 +39,17 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "Inputs of linear layers are rounded to eight bits a token and weights to four bits in groups of 32 while they train (torchao's QATConfig, 8da4w).",
         memory: "Each linear layer keeps six more bytes for each of its inputs and weights until backward.",
         access: switch!(training.qat),
+        parent: None,
+    },
+    Setting {
+        path: "training.low_precision",
+        key: "lowp",
+        label: "Low-precision products",
+        unit: "",
+        value_type: ValueType::Choice(LowPrecision::CHOICES),
+        help: "In what linear layers but the head multiply: torchao's recipes beside float8 with a scale for each tensor, which training.fp8 is.",
+        memory: "float8, MXFP8 and int8 save inputs as they are and take copies of one layer while it runs; NVFP4 and BitNet save four and eight bits of inputs and of weights.",
+        access: choice!(LowPrecision, training.low_precision),
         parent: None,
     },
     Setting {
@@ -144,6 +155,20 @@ pub(super) const SETTINGS: &[Setting] = &[
         help: "The mode that torch.compile is called with.",
         memory: "CUDA graphs keep a pool of their own: what lies between its tensors cannot be used by the optimizer or anything else.",
         access: choice!(CompileMode, training.compile_mode),
+        parent: None,
+    },
+    Setting {
+        path: "training.memory_budget",
+        key: "act_budget",
+        label: "Activation memory budget",
+        unit: "",
+        value_type: ValueType::Number {
+            low: 0.0,
+            high: 1.0,
+        },
+        help: "torch._functorch.config.activation_memory_budget: the share of what a compiled graph keeps that it may keep; 1 is PyTorch's own.",
+        memory: "Below 1 a compiled graph computes more of its forward again in backward: what is cheap first, then products with little work for their size.",
+        access: number!(training.memory_budget),
         parent: None,
     },
     Setting {

@@ -57,3 +57,20 @@ pub fn adopt(tape: &Tape, params: &[Rc<Param>]) {
     let roots = list(tape, "_foreach_sqrt", params);
     drop((list(tape, "_foreach_div", params), roots));
 }
+
+/// Moments in fp32 (`momentum_dtype` and `variance_dtype`, which transformers leaves at float32).
+pub fn fp32_states(_: &Tape, param: &Param) -> Vec<Tensor> {
+    let state = || param.data.empty_like("zeros_like", DType::F32);
+    vec![state(), state()]
+}
+
+/// `AnyPrecisionAdamW.step`: `centered_variance` is a root and its quotient, and lives until the next parameter's takes its name.
+pub fn any_precision(tape: &Tape, params: &[Rc<Param>]) {
+    let mut centred: Option<Tensor> = None;
+    tape.each(params, |param| {
+        let root = param.data.empty_like("sqrt", DType::F32);
+        let quotient = param.data.empty_like("div", DType::F32);
+        drop(root);
+        drop(centred.replace(quotient));
+    });
+}

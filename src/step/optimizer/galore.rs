@@ -3,7 +3,9 @@
 use std::rc::Rc;
 
 use super::lists::like;
-use crate::tape::{Layout, Param, Tape, Tensor};
+use super::rule::Step;
+use super::{bitsandbytes, kept};
+use crate::tape::{DType, Layout, Param, Tape, Tensor};
 
 /// The rank GaLore's README projects to.
 pub const RANK: u64 = 128;
@@ -27,33 +29,91 @@ fn low_rank(param: &Param, rank: u64) -> [Layout; 2] {
     }
 }
 
+/// The projector of a gradient of this type: a copy in 16 bits, but of fp32 a view of all singular vectors, which it keeps.
+fn decomposed_projector(tape: &Tape, param: &Param, gradient: DType) -> Tensor {
+    let least = param.data.size(0).min(param.data.size(1));
+    if gradient == DType::F32 {
+        return tape.empty("ortho_matrix", [least, least], gradient);
+    }
+    projector(tape, param, RANK, gradient)
+}
+
+/// A projector that is a tensor of its own.
+fn projector(tape: &Tape, param: &Param, rank: u64, dtype: DType) -> Tensor {
+    let [_, layout] = low_rank(param, rank);
+    tape.empty_as("ortho_matrix", layout, dtype)
+}
+
+/// The states of APOLLO, whose projector is drawn by chance.
 pub fn states(tape: &Tape, param: &Param, rank: u64) -> Vec<Tensor> {
     if !projected(tape, param) {
         return vec![like(param), like(param)];
     }
     let dtype = param.data.dtype();
-    let [low, projector] = low_rank(param, rank);
+    let [low, _] = low_rank(param, rank);
     vec![
-        tape.empty_as("ortho_matrix", projector, dtype),
+        projector(tape, param, rank, dtype),
+        tape.empty_as("exp_avg", low, dtype),
+        tape.empty_as("exp_avg_sq", low, dtype),
+    ]
+}
+
+/// `get_orthogonal_matrix` in the first step: what it decomposes in fp32, and the parts; what cuSOLVER takes is not counted.
+fn decomposed(tape: &Tape, param: &Param) {
+    let (m, n) = (param.data.size(0), param.data.size(1));
+    let half = param.data.dtype().is_half();
+    let whole = half.then(|| param.data.empty_like("to", DType::F32));
+    let left = tape.empty("svd", [m, m.min(n)], DType::F32);
+    let right = tape.empty("svd", [m.min(n), n], DType::F32);
+    unused_half(tape, param);
+    drop((whole, left, right));
+}
+
+/// The other factor, which is made and never used.
+fn unused_half(tape: &Tape, param: &Param) {
+    let most = param.data.size(0).max(param.data.size(1));
+    let scales = tape.empty("diag", [RANK, RANK], DType::F32);
+    let half = tape.empty("matmul", [most, RANK], DType::F32);
+    tape.cublas_workspace();
+    drop((scales, half));
+}
+
+/// The states of `GaLoreAdamW`.
+pub fn decomposed_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
+    if !projected(tape, param) {
+        return vec![like(param), like(param)];
+    }
+    let dtype = param.data.dtype();
+    let [low, _] = low_rank(param, RANK);
+    vec![
+        decomposed_projector(tape, param, dtype),
         tape.empty_as("exp_avg", low, dtype),
         tape.empty_as("exp_avg_sq", low, dtype),
     ]
 }
 
 /// `GaLoreAdamW.step`: plain tensors first, as its parameter groups stand.
-pub fn step(tape: &Tape, params: &[Rc<Param>]) {
+pub fn step(step: &mut Step) {
+    let (tape, params) = (step.tape, step.params);
     let (low, plain): (Vec<_>, Vec<_>) = params
         .iter()
         .cloned()
         .partition(|param| projected(tape, param));
     let mut names: [Option<Tensor>; 3] = [None, None, None];
     tape.each(&plain, |param| {
+        if step.first {
+            step.states.push(kept(decomposed_states(tape, param)));
+        }
         drop(names[0].replace(like(param)));
         drop(names[1].replace(like(param)));
     });
     tape.each(&low, |param| {
         let dtype = param.data.dtype();
         let [layout, _] = low_rank(param, RANK);
+        if step.first {
+            decomposed(tape, param);
+            step.states.push(kept(decomposed_states(tape, param)));
+        }
         drop(names[2].replace(tape.empty_as("matmul", layout, dtype)));
         drop(names[0].replace(tape.empty_as("sqrt", layout, dtype)));
         drop(names[1].replace(tape.empty_as("div", layout, dtype)));
@@ -86,4 +146,153 @@ pub fn apollo(tape: &Tape, params: &[Rc<Param>], rank: u64) {
         drop(names[3].replace(limited.clone()));
         drop(names[1].replace(limited));
     });
+}
+
+/// The states of `GaLoreAdamW8bit`: bytes like the projected gradient, and a scale for each 256 of them.
+pub fn states_8bit(tape: &Tape, param: &Param) -> Vec<Tensor> {
+    const SMALLEST: u64 = 4096;
+    const BLOCK: u64 = 256;
+    let full = *param.data.layout();
+    let is_projected = projected(tape, param);
+    let layout = if is_projected {
+        low_rank(param, RANK)[0]
+    } else {
+        full
+    };
+    let numel = layout.numel();
+    let eight_bits = numel >= SMALLEST;
+    let dtype = if eight_bits { DType::U8 } else { DType::F32 };
+    let mut states = Vec::new();
+    if is_projected {
+        states.push(decomposed_projector(tape, param, param.data.dtype()));
+    }
+    for _ in 0..2 {
+        states.push(tape.empty_as("state", layout, dtype));
+        if eight_bits {
+            states.push(tape.empty("absmax", [numel.div_ceil(BLOCK)], DType::F32));
+        }
+    }
+    states
+}
+
+/// `AdamW8bit.step` of GaLore: a projected parameter's weight is copied and a low one put in its place, as is its gradient.
+pub fn step_8bit(step: &mut Step) {
+    let (tape, params) = (step.tape, step.params);
+    let (low, plain): (Vec<_>, Vec<_>) = params
+        .iter()
+        .cloned()
+        .partition(|param| projected(tape, param));
+    let mut gradient: Option<Tensor> = None;
+    if step.first {
+        step.states.push(kept(bitsandbytes::tables(tape)));
+    }
+    tape.each(&plain, |param| {
+        if step.first {
+            step.states.push(kept(states_8bit(tape, param)));
+        }
+    });
+    tape.each(&low, |param| {
+        let dtype = param.data.dtype();
+        if step.first {
+            decomposed(tape, param);
+            step.states.push(kept(states_8bit(tape, param)));
+        }
+        let [layout, _] = low_rank(param, RANK);
+        let made = |op| tape.empty_as(op, layout, dtype);
+        // `p.grad = grad` lets the whole gradient go, `p.data = grad.clone()` the weight whose copy takes its place.
+        drop(gradient.replace(made("matmul")));
+        let copy = like(param);
+        let data = made("clone");
+        drop(copy);
+        drop(param.grad.take());
+        param.grad.replace(gradient.clone());
+        let product = like(param);
+        let scaled = like(param);
+        drop((product, scaled, data));
+    });
+}
+
+/// The states of `GaLoreAdafactor` in fp32: the projector, a row and a column of the projected gradient, or everything.
+pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
+    let mut states = Vec::new();
+    let mut layout = *param.data.layout();
+    if projected(tape, param) {
+        states.push(decomposed_projector(tape, param, DType::F32));
+        layout = low_rank(param, RANK)[0];
+    }
+    let ends = layout.shape.len();
+    if ends >= 2 {
+        let sizes = [ends - 1, ends - 2].map(|dim| layout.shape.removed(dim));
+        states.extend(sizes.map(|size| tape.empty("exp_avg_sq", size, DType::F32)));
+    } else {
+        states.push(tape.empty_as("exp_avg_sq", layout, DType::F32));
+    }
+    states.push(tape.empty("RMS", [0; 0], DType::F32));
+    states
+}
+
+/// `Adafactor.step` of GaLore, which is that of transformers around a projection. Plain tensors come first.
+pub fn adafactor(step: &mut Step) {
+    let (tape, params) = (step.tape, step.params);
+    let (low, plain): (Vec<_>, Vec<_>) = params
+        .iter()
+        .cloned()
+        .partition(|param| projected(tape, param));
+    // `grad`, `p_data_fp32` and `update` live until they are bound again.
+    let mut names: [Option<Tensor>; 3] = [None, None, None];
+    for (group, is_projected) in [(plain, false), (low, true)] {
+        tape.each(&group, |param| {
+            let data = &param.data;
+            let half = data.dtype().is_half();
+            let whole = |op| data.empty_like(op, DType::F32);
+            // An fp32 gradient is the parameter's own.
+            drop(names[0].take());
+            if half {
+                names[0] = Some(whole("to"));
+            }
+            if step.first && is_projected {
+                // The gradient is in fp32 already.
+                let (m, n) = (data.size(0), data.size(1));
+                let left = tape.empty("svd", [m, m.min(n)], DType::F32);
+                let right = tape.empty("svd", [m.min(n), n], DType::F32);
+                unused_half(tape, param);
+                drop((left, right));
+            }
+            let [layout, _] = low_rank_of(param, is_projected);
+            let part = |op| tape.empty_as(op, layout, DType::F32);
+            if step.first {
+                step.states.push(kept(factors(tape, param)));
+            }
+            if is_projected {
+                drop(names[0].replace(part("matmul")));
+            }
+            drop(names[1].take());
+            if half {
+                names[1] = Some(whole("to"));
+            }
+            let square = part("pow");
+            let shifted = part("add");
+            drop(square);
+            drop(names[2].replace(shifted));
+            let product = part("mul");
+            drop(names[2].replace(product));
+            if is_projected {
+                let back = whole("matmul");
+                let scaled = whole("mul");
+                drop(back);
+                drop(names[2].replace(scaled));
+            }
+            // `-update`.
+            drop(whole("neg"));
+        });
+    }
+}
+
+/// The layout that a parameter is stepped in, and its projector's.
+fn low_rank_of(param: &Param, is_projected: bool) -> [Layout; 2] {
+    if is_projected {
+        low_rank(param, RANK)
+    } else {
+        [*param.data.layout(); 2]
+    }
 }

@@ -272,10 +272,40 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
             folds: false,
             ..Rule::stateless(LOOP)
         },
+        Optimizer::Apollo128 => Rule {
+            states: |tape, param| galore::states(tape, param, galore::RANK),
+            step: |step| galore::apollo(step.tape, step.params, galore::RANK),
+            folds: false,
+            ..Rule::stateless(LOOP)
+        },
+        // galore_torch/adamw8bit.py.
+        Optimizer::GaLore8bit => Rule {
+            made: Made::InLoop,
+            shared: bitsandbytes::tables,
+            states: galore::states_8bit,
+            step: galore::step_8bit,
+            folds: false,
+            ..Rule::stateless(LOOP)
+        },
+        // galore_torch/adafactor.py.
+        Optimizer::GaLoreAdafactor => Rule {
+            made: Made::InLoop,
+            states: galore::factors,
+            step: galore::adafactor,
+            folds: false,
+            ..Rule::stateless(LOOP)
+        },
+        // torchdistx/optimizers/anyprecision_optimizer.py.
+        Optimizer::AnyPrecision => Rule {
+            states: adam::fp32_states,
+            step: |step| adam::any_precision(step.tape, step.params),
+            ..Rule::stateless(LOOP)
+        },
         // galore_torch/adamw.py.
         Optimizer::GaLore => Rule {
-            states: |tape, param| galore::states(tape, param, galore::RANK),
-            step: |step| galore::step(step.tape, step.params),
+            made: Made::InLoop,
+            states: galore::decomposed_states,
+            step: galore::step,
             folds: false,
             ..Rule::stateless(LOOP)
         },

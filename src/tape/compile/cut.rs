@@ -1,10 +1,10 @@
 //! What a compiled graph saves for its backward: a minimum cut between what cannot be computed again and what backward needs.
 //!
-//! Follows torch/_functorch/partitioners.py (`solve_min_cut` with `activation_memory_budget=1`): a node costs its bytes, more
+//! Follows torch/_functorch/partitioners.py (`solve_min_cut`, with the options of `activation_memory_budget=1`): a node costs its bytes, more
 //! the further backward is away, twice as much where every use of it is fused; products, attention, random numbers, reductions
 //! and what a product of backward reads are never computed again.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// A value of the forward graph, by the order in which values are made.
 #[derive(Clone, Debug, Default)]
@@ -26,12 +26,45 @@ pub(super) struct Value {
     pub saved: bool,
     /// A kernel that is not generated reads it in backward, so that it has to lie in memory.
     pub read_whole: bool,
+    /// A library computes it, or chance: not computed again under any options (`is_compute_intensive`, `is_random`).
+    pub heavy: bool,
+    /// The operation that makes it, and its work.
+    pub operation: usize,
+    pub flops: f64,
 }
 
-/// Marks the values to keep, in their order.
-pub(super) fn kept(values: &[Value]) -> Vec<bool> {
+/// What is not computed again besides (`MinCutOptions`).
+#[derive(Clone, Copy)]
+pub(super) struct Bans {
+    /// What is used far apart.
+    far: bool,
+    /// What a library's kernel reads in backward.
+    materialised: bool,
+    /// What is missing in the list of operations that may be.
+    unlisted: bool,
+}
+
+impl Bans {
+    pub(super) const DEFAULT: Self = Self {
+        far: true,
+        materialised: true,
+        unlisted: true,
+    };
+    pub(super) const MORE: Self = Self {
+        far: false,
+        materialised: false,
+        unlisted: true,
+    };
+    pub(super) const AGGRESSIVE: Self = Self {
+        unlisted: false,
+        ..Self::MORE
+    };
+}
+
+/// Marks the values to keep, in their order. Operations that are `spared` may be computed again whatever they are.
+pub(super) fn kept(values: &[Value], bans: Bans, spared: &BTreeSet<usize>) -> Vec<bool> {
     let users = users(values);
-    let banned = banned(values, &users);
+    let banned = banned(values, &users, bans, spared);
     let distances = distances(values, &users);
     let count = values.len();
     let (source, sink) = (2 * count, 2 * count + 1);
@@ -68,6 +101,19 @@ pub(super) fn kept(values: &[Value]) -> Vec<bool> {
         .collect()
 }
 
+/// What the most aggressive cut does not compute again though backward needs it.
+pub(super) fn banned_for_good(values: &[Value]) -> Vec<bool> {
+    let users = users(values);
+    let distances = distances(values, &users);
+    let banned = banned(values, &users, Bans::AGGRESSIVE, &BTreeSet::new());
+    let needed = distances.iter().map(|&distance| distance < FAR);
+    banned
+        .iter()
+        .zip(needed)
+        .map(|(banned, needed)| *banned && needed)
+        .collect()
+}
+
 fn users(values: &[Value]) -> Vec<Vec<usize>> {
     let mut users = vec![Vec::new(); values.len()];
     for (i, value) in values.iter().enumerate() {
@@ -85,18 +131,32 @@ fn fusible(made: &Value, used: &Value) -> bool {
 }
 
 /// Which values are not computed again (`should_ban_recomputation`, `ban_if_used_far_apart`).
-fn banned(values: &[Value], users: &[Vec<usize>]) -> Vec<bool> {
+fn banned(
+    values: &[Value],
+    users: &[Vec<usize>],
+    bans: Bans,
+    spared: &BTreeSet<usize>,
+) -> Vec<bool> {
     let mut banned: Vec<bool> = values
         .iter()
         .map(|value| {
             let read = value.inputs.iter().filter_map(|&input| values.get(input));
             let input_bytes: u64 = read.map(|input| input.bytes).fold(0, u64::saturating_add);
+            let by_kind = if bans.unlisted {
+                !value.recomputable
+            } else {
+                value.heavy
+            };
             !value.outside
-                && (!value.recomputable
-                    || value.read_whole
+                && !spared.contains(&value.operation)
+                && (by_kind
+                    || (bans.materialised && value.read_whole)
                     || value.bytes.saturating_mul(4) < input_bytes)
         })
         .collect();
+    if !bans.far {
+        return banned;
+    }
     for (i, value) in values.iter().enumerate() {
         let Some(&last) = users[i].iter().max() else {
             continue;
@@ -129,9 +189,11 @@ fn first_unfusible(values: &[Value], users: &[Vec<usize>], from: &[usize], last:
     last
 }
 
+/// The distance of what backward does not need.
+const FAR: i32 = 1_000_000_000;
+
 /// How many values lie between each and backward.
 fn distances(values: &[Value], users: &[Vec<usize>]) -> Vec<i32> {
-    const FAR: i32 = 1_000_000_000;
     let mut distances = vec![FAR; values.len()];
     for i in (0..values.len()).rev() {
         let by_users = users[i]
@@ -249,7 +311,7 @@ mod tests {
 
     #[track_caller]
     fn check(values: Vec<Value>, expected: &[usize]) {
-        let kept = kept(&values);
+        let kept = kept(&values, Bans::DEFAULT, &BTreeSet::new());
         let found: Vec<usize> = (0..kept.len()).filter(|&place| kept[place]).collect();
         assert_eq!(found, expected);
     }

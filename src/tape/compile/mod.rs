@@ -6,6 +6,7 @@
 //! computed from until then. Inductor writes such a value over an input of the same size that nothing else needs
 //! (`buf = input; del input  # reuse` in its code).
 
+mod budget;
 mod cut;
 
 use std::cell::Cell;
@@ -87,6 +88,10 @@ pub(in crate::tape) struct Region {
     casts: VecDeque<(u32, Tensor)>,
     /// The storages of kept values.
     kept_storages: BTreeMap<usize, u32>,
+    /// The work of the operation under way.
+    flops: f64,
+    /// The share of what the cut for speed keeps that may be kept.
+    budget: f64,
 }
 
 #[derive(Clone, Copy)]
@@ -126,6 +131,8 @@ struct Graph {
     ordinals: BTreeMap<usize, usize>,
     /// What was saved, in order.
     saves: Vec<u32>,
+    /// How many operations there were.
+    operations: usize,
 }
 
 /// What a region keeps.
@@ -151,6 +158,12 @@ const KEPT_OPS: [&str; 6] = [
     "cat",
     "inputs",
 ];
+
+/// Those of chance.
+const RANDOM_OPS: [&str; 2] = ["dropout_mask", "bernoulli"];
+
+/// Numbers of generated operations, each of which makes one value, are beyond those of a library's.
+const GENERATED_FROM: usize = 1 << 24;
 
 /// Operations that Inductor generates, besides those that announce themselves; all others are taken for a library's.
 const GENERATED: [&str; 22] = [
@@ -195,7 +208,15 @@ impl Graph {
     }
 
     /// An operation is complete: reductions first, which its larger results are computed from.
-    fn complete(&mut self, core: &Core, made: &[Made], reads: &[u32], external: bool) {
+    fn complete(
+        &mut self,
+        core: &Core,
+        made: &[Made],
+        reads: &[u32],
+        (external, flops): (bool, f64),
+    ) {
+        self.operations += 1;
+        let operation = self.operations;
         let again = core.checkpoints();
         let inputs: Vec<usize> = reads.iter().map(|&read| self.place(core, read)).collect();
         let largest = made.iter().map(|made| made.bytes).max().unwrap_or(0);
@@ -221,13 +242,21 @@ impl Graph {
                 inputs,
                 again,
                 recomputable: !external && !KEPT_OPS.contains(&made.op),
+                heavy: external || RANDOM_OPS.contains(&made.op),
+                // Values of one kernel of a library go together; a generated one can be divided.
+                operation: if external {
+                    operation
+                } else {
+                    GENERATED_FROM + self.values.len()
+                },
+                flops,
                 ..Value::default()
             });
         }
     }
 
-    fn plan(self, made: usize) -> Plan {
-        let cut = cut::kept(&self.values);
+    fn plan(self, made: usize, budget: f64) -> Plan {
+        let cut = budget::kept(&self.values, budget);
         let is_kept = |place: usize| cut.get(place).copied().unwrap_or(false);
         let mut kept = vec![false; made];
         let mut origins: Vec<Option<Origin>> = vec![None; self.values.len()];
@@ -371,6 +400,13 @@ impl Core {
         waits
     }
 
+    /// A kernel of the operation under way does so much.
+    pub(in crate::tape) fn works(&self, flops: f64) {
+        if let Some(region) = &mut *self.region.borrow_mut() {
+            region.flops += flops;
+        }
+    }
+
     /// The storage made next is that of an element-wise kernel or a reduction.
     pub(in crate::tape) fn generates(&self) {
         if let Some(region) = &mut *self.region.borrow_mut() {
@@ -482,8 +518,9 @@ impl Core {
         let made = std::mem::take(&mut region.open);
         let reads = std::mem::take(&mut region.reads);
         let external = std::mem::take(&mut region.external);
+        let flops = std::mem::take(&mut region.flops);
         match &mut region.run {
-            Pass::Trace(graph) => graph.complete(self, &made, &reads, external),
+            Pass::Trace(graph) => graph.complete(self, &made, &reads, (external, flops)),
             Pass::Run {
                 plan, live, again, ..
             } => {
@@ -548,7 +585,8 @@ impl Core {
                 let made = std::mem::take(&mut region.open);
                 let known = graph.places.contains_key(&storage);
                 if !known && made.iter().any(|made| made.storage == storage) {
-                    graph.complete(self, &made, &region.reads, region.external);
+                    let kind = (region.external, region.flops);
+                    graph.complete(self, &made, &region.reads, kind);
                 } else {
                     region.open = made;
                 }
@@ -734,7 +772,12 @@ impl Tape {
 
     /// Runs a region as `torch.compile` does: the outputs of a traced graph, without what is between its kernels.
     pub fn compiled(&self, body: &dyn Fn() -> Vec<Tensor>) -> Vec<Tensor> {
-        self.compiled_with(body, false)
+        self.compiled_with(body, false, 1.0)
+    }
+
+    /// The same with an `activation_memory_budget` between 0 and 1.
+    pub fn compiled_within(&self, body: &dyn Fn() -> Vec<Tensor>, budget: f64) -> Vec<Tensor> {
+        self.compiled_with(body, false, budget)
     }
 
     /// Runs `body` in the pool of CUDA graphs, which shares nothing with the others.
@@ -750,16 +793,24 @@ impl Tape {
 
     /// The same with an `activation_memory_budget` of zero: only inputs are saved.
     pub fn compiled_to_recompute(&self, body: &dyn Fn() -> Vec<Tensor>) -> Vec<Tensor> {
-        self.compiled_with(body, true)
+        self.compiled_with(body, true, 1.0)
     }
 
-    fn compiled_with(&self, body: &dyn Fn() -> Vec<Tensor>, again: bool) -> Vec<Tensor> {
+    fn compiled_with(
+        &self,
+        body: &dyn Fn() -> Vec<Tensor>,
+        again: bool,
+        budget: f64,
+    ) -> Vec<Tensor> {
         let idle = self.0.left_out.get() || self.0.stopped.get() || self.declaring();
         if idle || self.compiles() {
             return body();
         }
-        let mut plans: VecDeque<Rc<Plan>> =
-            self.trace_region(body).into_iter().map(Rc::new).collect();
+        let mut plans: VecDeque<Rc<Plan>> = self
+            .trace_region(body, budget)
+            .into_iter()
+            .map(Rc::new)
+            .collect();
         let outside = plans.iter().flat_map(|plan| &plan.sources).flatten();
         let outside = outside.filter_map(|origin| match origin {
             Origin::Outside(storage) => Some(*storage),
@@ -809,9 +860,12 @@ impl Tape {
     }
 
     /// The region as graphs, and what of them is kept.
-    fn trace_region(&self, body: &dyn Fn() -> Vec<Tensor>) -> Vec<Plan> {
+    fn trace_region(&self, body: &dyn Fn() -> Vec<Tensor>, budget: f64) -> Vec<Plan> {
         let core = &self.0;
-        let outer = core.region.replace(Some(Region::default()));
+        let outer = core.region.replace(Some(Region {
+            budget,
+            ..Region::default()
+        }));
         let kernels = core.kernels_left_out.replace(true);
         let sequence = core.sequence.get();
         let hooks = core.hooks.take();
@@ -822,7 +876,7 @@ impl Tape {
         let traced = core.region.replace(outer).unwrap_or_default();
         let mut plans = traced.traced;
         if let Pass::Trace(graph) = traced.run {
-            plans.push(graph.plan(traced.made));
+            plans.push(graph.plan(traced.made, budget));
         }
         plans
     }
@@ -846,7 +900,10 @@ impl Tape {
         region.kept_storages.clear();
         let mut over = None;
         match &mut region.run {
-            Pass::Trace(graph) => region.traced.push(std::mem::take(graph).plan(made)),
+            Pass::Trace(graph) => {
+                let budget = region.budget;
+                region.traced.push(std::mem::take(graph).plan(made, budget));
+            }
             Pass::Run {
                 plan, next, live, ..
             } => {

@@ -1,7 +1,7 @@
 //! `scaled_dot_product_attention` with PyTorch's own choice of kernel.
 
 use super::super::checkpoint::SelectableOp;
-use super::super::{Category, DType, Grads, Layout, Saved, Tape, Tensor, borrowing, grads};
+use super::super::{Category, Core, DType, Grads, Layout, Saved, Tape, Tensor, borrowing, grads};
 use crate::units::RoundUp;
 
 /// What stands between queries and keys.
@@ -98,6 +98,15 @@ fn attention_flops(query: &Tensor, key: &Tensor, mask: &AttentionMask) -> f64 {
     }
 }
 
+impl Core {
+    /// `torch.utils.flop_counter` counts what a causal mask leaves out.
+    fn counts_whole(&self, mask: &AttentionMask, flops: f64) {
+        if matches!(mask, AttentionMask::Causal) {
+            self.works(flops);
+        }
+    }
+}
+
 fn flash(
     query: &Tensor,
     key: &Tensor,
@@ -122,6 +131,7 @@ fn flash(
             flops,
             2.0 * query.bytes() as f64 + key.bytes() as f64 + value.bytes() as f64,
         );
+        query.core().counts_whole(mask, flops);
         // `empty_like` of the query: the result's heads lie as the query's do (mha_fwd in flash_api.cpp).
         let layout = query.layout().preserved();
         let out = tape.empty_as("flash_attention", layout, query.dtype());
@@ -282,6 +292,7 @@ fn efficient(
             flops,
             2.0 * query.bytes() as f64 + key.bytes() as f64 + value.bytes() as f64,
         );
+        query.core().counts_whole(mask, flops);
         let out = heads_inside(&tape, "efficient_attention", b, h, s, value_dim, dtype);
         let rows = if asked { s.round_up(32) } else { 0 };
         let sums = tape.empty("efficient_attention", [b, h, rows], DType::F32);
