@@ -201,7 +201,7 @@ fn a_long_run_is_still_told_whether_it_runs_on_its_card() {
         .peak;
     for percent in [50, 90, 97, 98, 99, 100] {
         let room = Bytes::mib((all.get() / 100 * percent) >> 20);
-        let found = smallest_card(requests.iter().copied(), &settings, Some(room)).unwrap();
+        let found = smallest_card(&requests[..], &settings, Some(room)).unwrap();
         let runs = replay(&requests, &settings, Card::usable(room));
         assert_eq!(found <= room, runs.failure.is_none(), "{room} {found}");
     }

@@ -16,6 +16,7 @@ mod expandable;
 #[cfg(feature = "cli")]
 pub mod file;
 mod freelist;
+mod layout;
 mod release;
 mod replay;
 mod search;
@@ -26,7 +27,8 @@ mod tests;
 pub use card::{Card, Oom};
 pub use counters::{Counters, Stat};
 pub use driver::DriverCall;
-pub use replay::{Report, Request, replay, smallest_card, smallest_card_between};
+pub use layout::Repeats;
+pub use replay::{Report, Request, Requests, replay, smallest_card, smallest_card_between};
 pub use settings::{Divisions, Settings, SettingsProblem};
 
 use freelist::FreeList;
@@ -91,7 +93,7 @@ struct Block {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum State {
     Allocated,
     /// Freed, but another stream uses it.
@@ -99,6 +101,8 @@ enum State {
     Free,
     /// Address space of an expandable segment without memory behind it.
     Unmapped,
+    /// No block any more: its place is for another.
+    Gone,
 }
 
 /// The small or the large blocks of one stream.

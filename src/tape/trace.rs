@@ -151,6 +151,8 @@ pub struct Trace {
     /// Shapes, dtypes and saving operations of tensors, where recorded.
     pub tensors: Vec<super::TensorInfo>,
     pub(super) repeating: Option<super::repeat::Repeating>,
+    /// Phases that were copied, in the order in which they begin; of those that begin together the longest first.
+    pub copied: Vec<super::Copied>,
     pub(super) scopes: Vec<ScopeEntry>,
     /// Names of modules that come from outside the program.
     pub(super) names: Vec<String>,
