@@ -136,16 +136,20 @@ pub fn fullest(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
         return Ok(fullest);
     }
     // The stages that are followed share what one answer may take.
-    let mut extent = Extent::Usual;
+    let all = later_stages(count, u32::MAX).count() + 1;
     let affordable = |steps: &FirstSteps| work::MOST_OF_STAGES / work::of(&steps.run.trace).max(1);
-    if affordable(&fullest) < later_stages(count, u32::MAX).count() + 1
-        && let Some(fewer) = followed(case, detail, Extent::Fewest)?
-    {
-        extent = Extent::Fewest;
-        fullest = fewer;
+    let mut extent = Extent::Usual;
+    let mut at_an_end = u32::MAX;
+    if affordable(&fullest) < all {
+        if let Some(fewer) = followed(case, detail, Extent::Fewest)? {
+            extent = Extent::Fewest;
+            fullest = fewer;
+        }
+        let most = affordable(&fullest);
+        if most < all {
+            at_an_end = u32::try_from(most / 2).unwrap_or(u32::MAX);
+        }
     }
-    let at_an_end = (affordable(&fullest) / 2).max(1);
-    let at_an_end = u32::try_from(at_an_end).unwrap_or(u32::MAX);
     let mut stages = vec![RankMemory::of(fullest.rank, &fullest.estimate(case)?)];
     for stage in later_stages(count, at_an_end) {
         let next = followed(&case.on(of_stage(stage)), detail, extent)?;
