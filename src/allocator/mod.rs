@@ -93,7 +93,7 @@ struct Block {
     state: State,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Allocated,
     /// Freed, but another stream uses it.

@@ -82,6 +82,23 @@ fn runs_on(room: Bytes, trace: &Trace, settings: &Settings) -> bool {
     runs
 }
 
+/// Where each phase begins among all requests, and where the last ends; none where no phase was copied.
+fn places(trace: &Trace, expansion: &Expansion, setup: usize) -> Vec<usize> {
+    if trace.copied.is_empty() {
+        return Vec::new();
+    }
+    let begin = trace.phase_starts.iter().map(|mark| mark.at);
+    let (mut before, mut place) = (0, setup);
+    begin
+        .chain([trace.events.len()])
+        .map(|at| {
+            place += expansion.count(before, at);
+            before = at;
+            place
+        })
+        .collect()
+}
+
 /// The run's events, to be replayed again and again. A run of many small steps has hundreds of thousands, so they are small, and
 /// where no storage has copies they are the trace's own.
 struct Events<'a> {
@@ -113,11 +130,8 @@ impl<'a> Events<'a> {
             expansion.events(0, trace.events.len(), &mut add);
             all
         });
-        let begins = |phase: usize| {
-            let mark = trace.phase_starts.get(phase);
-            mark.map_or(trace.events.len(), |mark| mark.at)
-        };
-        let place = |phase: usize| setup + expansion.count(0, begins(phase));
+        let places = places(trace, &expansion, setup);
+        let place = |phase: usize| places.get(phase).copied().unwrap_or(usize::MAX);
         let copied = trace.copied.iter();
         let repeats = copied.map(|copied| place(copied.from)..place(copied.from + copied.count));
         Self {

@@ -8,7 +8,7 @@ use crate::tape::Trace;
 pub const MOST_REQUESTS: usize = 1_200_000;
 
 /// Work of all stages of a pipeline together.
-pub const MOST_OF_STAGES: usize = 2_000_000;
+pub const MOST_OF_STAGES: usize = 1_000_000;
 
 /// What the allocator is asked in a replay. What was copied is asked once, if it leaves the allocator as it found it, which it does
 /// from the second micro-batch or step on.
