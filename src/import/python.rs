@@ -677,11 +677,14 @@ mod tests {
     #[test]
     fn unsloth_trains_for_tasks_with_vllm_beside_it() {
         let script = |trainer: &str, arguments: &str| {
+            let beside = match trainer {
+                "GRPO" => "fast_inference = True, max_lora_rank = 32, gpu_memory_utilization = 0.7",
+                _ => "",
+            };
             format!(
                 "from unsloth import FastLanguageModel\nlength = 2048\nprompt = 202\n\
                  model, tokenizer = FastLanguageModel.from_pretrained(model_name = \"unsloth/Qwen3-4B-Base\",\n    \
-                 max_seq_length = length, load_in_4bit = False, fast_inference = True, max_lora_rank = 32,\n    \
-                 gpu_memory_utilization = 0.7)\n\
+                 max_seq_length = length, load_in_4bit = False, {beside})\n\
                  model = FastLanguageModel.get_peft_model(model, r = 32, target_modules = [\"q_proj\"],\n    \
                  use_gradient_checkpointing = \"unsloth\")\n\
                  args = {trainer}Config(per_device_train_batch_size = 1, optim = \"adamw_8bit\", {arguments})\n\
