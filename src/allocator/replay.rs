@@ -123,7 +123,7 @@ pub fn smallest_card_between(
 
 const MIB: u64 = 1 << 20;
 /// Requests that are replayed to narrow a card down.
-const MOST_REQUESTS: usize = 1_500_000;
+const MOST_REQUESTS: usize = 2_500_000;
 /// What giving back the whole cache counts for: it looks at every free block.
 const RETRY: u64 = 300;
 
