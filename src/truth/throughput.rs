@@ -1,5 +1,7 @@
 //! Published training speeds: a run in settings, and how many samples, tokens or steps it made in a second.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::score::{Report, Row, summary};
@@ -277,14 +279,12 @@ fn layout(given: &Value, set: &mut Set) -> Result<(), String> {
 /// Adds the sums by architecture of the GPU, by kind of model and by precision, and with sources left out.
 pub fn broken_down(report: &mut Report, records: &[Value]) {
     let without = left_out(records);
+    let mut groups: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
     for row in &without {
-        let alike: Vec<&Row> = without
-            .iter()
-            .filter(|other| other.group == row.group)
-            .collect();
-        if !report.by.contains_key(&row.group) {
-            report.by.insert(row.group.clone(), summary(&alike));
-        }
+        groups.entry(&row.group).or_default().push(row);
+    }
+    for (group, rows) in groups {
+        report.by.insert(group.into(), summary(&rows));
     }
     for key in ["architecture", "family", "precision"] {
         let word = |record: &Value| match key {
