@@ -160,7 +160,7 @@ impl Allocator {
             }
         }
         self.take_from_list(other, &gone);
-        self.unused.push(other);
+        self.discard(other);
         gone.size
     }
 
@@ -189,6 +189,13 @@ impl Allocator {
                 block: number,
             });
         }
+    }
+
+    /// Its place is free for another block.
+    #[inline]
+    pub(super) fn discard(&mut self, block: u32) {
+        self.blocks[block as usize].state = State::Gone;
+        self.unused.push(block);
     }
 
     #[inline]

@@ -159,7 +159,7 @@ impl Allocator {
         let Block { previous, next, .. } = self.blocks[block as usize];
         if previous == NONE && next == NONE {
             // Nothing of the segment is mapped: its addresses go back too.
-            self.unused.push(block);
+            self.discard(block);
         } else {
             self.insert_unmapped(block);
         }

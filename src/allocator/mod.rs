@@ -16,6 +16,7 @@ mod expandable;
 #[cfg(feature = "cli")]
 pub mod file;
 mod freelist;
+mod layout;
 mod release;
 mod replay;
 mod search;
@@ -26,7 +27,8 @@ mod tests;
 pub use card::{Card, Oom};
 pub use counters::{Counters, Stat};
 pub use driver::DriverCall;
-pub use replay::{Report, Request, replay, smallest_card, smallest_card_between};
+pub use layout::Repeats;
+pub use replay::{Report, Request, Requests, replay, smallest_card, smallest_card_between};
 pub use settings::{Divisions, Settings, SettingsProblem};
 
 use freelist::FreeList;
@@ -99,6 +101,8 @@ enum State {
     Free,
     /// Address space of an expandable segment without memory behind it.
     Unmapped,
+    /// No block any more: its place is for another.
+    Gone,
 }
 
 /// The small or the large blocks of one stream.
@@ -203,6 +207,8 @@ impl Allocator {
 
     /// Allocates; a handle still alive is freed first, and a request for no bytes allocates nothing.
     pub fn malloc_on(&mut self, handle: u32, bytes: Bytes, stream: Stream) -> Result<(), Oom> {
+        #[cfg(test)]
+        counting::count();
         self.free(handle);
         let requested = bytes.get();
         if requested == 0 {
@@ -251,6 +257,8 @@ impl Allocator {
     /// Allocates and frees at once; returns how much is allocated in between.
     pub fn malloc_and_free(&mut self, handle: u32, bytes: Bytes) -> Result<u64, Oom> {
         if let Some(taken) = self.size_if_transient(bytes.get()) {
+            #[cfg(test)]
+            counting::count();
             return Ok(self.counters.malloc_and_free(taken, bytes.get()));
         }
         self.malloc(handle, bytes)?;
@@ -278,5 +286,24 @@ impl Allocator {
             .allocated
             .decrease(self.blocks[block as usize].size);
         Some(block)
+    }
+}
+
+/// How often memory is asked for, so that tests can show that work is bounded.
+#[cfg(test)]
+pub(crate) mod counting {
+    use std::cell::Cell;
+
+    thread_local! {
+        static ASKED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count() {
+        ASKED.with(|asked| asked.set(asked.get() + 1));
+    }
+
+    /// The requests since this was last asked.
+    pub(crate) fn take_asked() -> usize {
+        ASKED.with(Cell::take)
     }
 }

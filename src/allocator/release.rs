@@ -111,7 +111,7 @@ impl Allocator {
     fn release_segment(&mut self, block: u32) {
         let gone = self.blocks[block as usize];
         self.take_from_list(block, &gone);
-        self.unused.push(block);
+        self.discard(block);
         self.counters.reserved.decrease(gone.size);
         self.counters.segments = self.counters.segments.saturating_sub(1);
         if let Some(calls) = &mut self.calls {

@@ -1,8 +1,10 @@
 //! A list of requests, replayed, and the smallest card on which it runs.
 
+use std::ops::Range;
+
 use serde::Serialize;
 
-use super::{Allocator, Card, Counters, Oom, Settings, Stream};
+use super::{Allocator, Card, Counters, Oom, Repeats, Settings, Stream};
 use crate::units::Bytes;
 
 /// One thing a program asks of the allocator.
@@ -24,6 +26,26 @@ pub enum Request {
     ResetPeaks,
 }
 
+/// A program's requests, to be replayed again and again.
+pub trait Requests {
+    fn count(&self) -> usize;
+    fn get(&self, at: usize) -> Option<Request>;
+
+    /// Stretches with the same requests as those just before them (see `Repeats`).
+    fn repeats(&self) -> &[Range<usize>] {
+        &[]
+    }
+}
+
+impl Requests for [Request] {
+    fn count(&self) -> usize {
+        self.len()
+    }
+    fn get(&self, at: usize) -> Option<Request> {
+        <[Request]>::get(self, at).copied()
+    }
+}
+
 /// How a replay ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Report {
@@ -34,8 +56,7 @@ pub struct Report {
 
 /// Runs requests on a fresh allocator, up to the first request that fails.
 pub fn replay(requests: &[Request], settings: &Settings, card: Card) -> Report {
-    let requests = requests.iter().copied();
-    run(&mut Allocator::new(settings.clone(), card), requests)
+    run(&mut Allocator::new(settings.clone(), card), requests).0
 }
 
 /// The smallest card, to the MiB, on which the requests succeed: its free memory before the first request.
@@ -47,11 +68,11 @@ pub fn replay(requests: &[Request], settings: &Settings, card: Card) -> Report {
 /// Of a run of many requests, the card is one that is a little larger; whether they succeed with the room of one's own card
 /// is still told exactly.
 pub fn smallest_card(
-    requests: impl ExactSizeIterator<Item = Request> + Clone,
+    requests: &(impl Requests + ?Sized),
     settings: &Settings,
     room: Option<Bytes>,
 ) -> Option<Bytes> {
-    let (allocated, reserved) = peak_over_all(requests.clone(), settings)?;
+    let (allocated, reserved) = peak_over_all(requests, settings)?;
     smallest_card_between(
         requests,
         settings,
@@ -63,7 +84,7 @@ pub fn smallest_card(
 
 /// The same, where it is known how much the requests allocate and reserve on a card without a limit.
 pub fn smallest_card_between(
-    requests: impl ExactSizeIterator<Item = Request> + Clone,
+    requests: &(impl Requests + ?Sized),
     settings: &Settings,
     room: Option<Bytes>,
     allocated: Bytes,
@@ -102,25 +123,24 @@ pub fn smallest_card_between(
 
 const MIB: u64 = 1 << 20;
 /// Requests that are replayed to narrow a card down.
-const MOST_REQUESTS: usize = 4_000_000;
+const MOST_REQUESTS: usize = 2_500_000;
 /// What giving back the whole cache counts for: it looks at every free block.
 const RETRY: u64 = 300;
 
 /// Replays of the same requests on different cards.
-struct Cards<R> {
+struct Cards<'a, R: ?Sized> {
     allocator: Allocator,
-    requests: R,
+    requests: &'a R,
     /// How many more requests may be replayed before the search ends.
     left: usize,
 }
 
-impl<R: ExactSizeIterator<Item = Request> + Clone> Cards<R> {
+impl<R: Requests + ?Sized> Cards<'_, R> {
     /// Whether the requests succeed on a card of so many MiB.
     fn run_on(&mut self, mib: u64) -> bool {
         self.allocator.set_card(Card::usable(Bytes::mib(mib)));
         self.allocator.reset();
-        let report = run(&mut self.allocator, self.requests.clone());
-        let replayed = report.failure.map_or(self.requests.len(), |(at, _)| at);
+        let (report, replayed) = run(&mut self.allocator, self.requests);
         let retries = report.counters.retries.saturating_mul(RETRY);
         let work = replayed.saturating_add(usize::try_from(retries).unwrap_or(usize::MAX));
         self.left = self.left.saturating_sub(work);
@@ -128,19 +148,32 @@ impl<R: ExactSizeIterator<Item = Request> + Clone> Cards<R> {
     }
 }
 
-pub(super) fn run(allocator: &mut Allocator, requests: impl Iterator<Item = Request>) -> Report {
-    for (place, request) in requests.enumerate() {
-        if let Err(oom) = apply(allocator, request) {
-            return Report {
-                counters: *allocator.counters(),
-                failure: Some((place, oom)),
-            };
+/// Replays the requests, up to the first that fails, and says how many were worth it: repeats that change nothing are not.
+pub(super) fn run(
+    allocator: &mut Allocator,
+    requests: &(impl Requests + ?Sized),
+) -> (Report, usize) {
+    let count = requests.count();
+    let mut repeats = Repeats::new(requests.repeats());
+    let (mut at, mut replayed) = (0, 0);
+    let mut failure = None;
+    while at < count && failure.is_none() {
+        if let Some(to) = repeats.skip(at, allocator) {
+            at = to;
+            continue;
         }
+        let until = repeats.next_border(at).min(count);
+        let failed = (at..until).find_map(|place| {
+            let request = requests.get(place)?;
+            Some((place, apply(allocator, request).err()?))
+        });
+        failure = failed;
+        let end = failure.map_or(until, |(place, _)| place);
+        replayed += end - at;
+        at = until;
     }
-    Report {
-        counters: *allocator.counters(),
-        failure: None,
-    }
+    let counters = *allocator.counters();
+    (Report { counters, failure }, replayed)
 }
 
 #[inline]
@@ -160,12 +193,10 @@ fn apply(allocator: &mut Allocator, request: Request) -> Result<(), Oom> {
 }
 
 /// Allocated and reserved peaks whatever resets lie between; `None` where a request fails on a card without a limit.
-fn peak_over_all(
-    requests: impl Iterator<Item = Request>,
-    settings: &Settings,
-) -> Option<(u64, u64)> {
+fn peak_over_all(requests: &(impl Requests + ?Sized), settings: &Settings) -> Option<(u64, u64)> {
     let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
-    for request in requests.filter(|request| *request != Request::ResetPeaks) {
+    let all = (0..requests.count()).filter_map(|at| requests.get(at));
+    for request in all.filter(|request| *request != Request::ResetPeaks) {
         apply(&mut allocator, request).ok()?;
     }
     let Counters {

@@ -273,7 +273,7 @@ fn a_used_allocator_replays_as_a_fresh_one() {
             }
         }
         used.reset();
-        assert_eq!(replay::run(&mut used, events.iter().copied()), fresh);
+        assert_eq!(replay::run(&mut used, &events[..]).0, fresh);
     }
 }
 
@@ -282,7 +282,7 @@ fn the_smallest_card_runs_and_lies_between_the_peaks() {
     let events: Vec<Request> = program(9, 1);
     for text in ["", "expandable_segments:True", "max_split_size_mb:32"] {
         let (settings, _) = Settings::parse(text);
-        let card = smallest_card(events.iter().copied(), &settings, None).unwrap();
+        let card = smallest_card(&events[..], &settings, None).unwrap();
         let boundless = replay(&events, &settings, Card::UNLIMITED).counters;
         assert!(boundless.allocated.peak <= card);
         assert!(card <= boundless.reserved.peak + Bytes::mib(1));

@@ -129,7 +129,15 @@ fn without_tuning(name: &str) -> String {
         .split('-')
         .filter(|word| !TUNED.contains(word))
         .collect();
-    words.join("-")
+    // The base of a release bears its date: `Mistral-Nemo-Base-2407`, of which there is an `Instruct-2407`.
+    let dated = |at: usize| {
+        let next: Option<&&str> = words.get(at + 1);
+        next.is_some_and(|next| next.len() == 4 && next.bytes().all(|b| b.is_ascii_digit()))
+    };
+    let kept = words.iter().enumerate();
+    let kept = kept.filter(|(at, word)| **word != "base" || !dated(*at));
+    let kept: Vec<&str> = kept.map(|(_, word)| *word).collect();
+    kept.join("-")
 }
 
 #[cfg(test)]
@@ -143,6 +151,14 @@ mod tests {
             assert_eq!(model_named(name).map(|model| model.id), expected, "{name}");
         }
         check("llama-3.1-8b", Some("llama-3.1-8b"));
+        check(
+            "mistralai/Mistral-Nemo-Instruct-2407",
+            Some("mistral-nemo-12b"),
+        );
+        check(
+            "unsloth/Mistral-Small-24B-Instruct-2501-bnb-4bit",
+            Some("mistral-small-24b"),
+        );
         check("meta-llama/Meta-Llama-3-8B-Instruct", Some("llama-3-8b"));
         check("NousResearch/Llama-3.2-1B", Some("llama-3.2-1b"));
         check(

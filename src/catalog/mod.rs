@@ -22,5 +22,5 @@ pub use overhead::{
     overheads,
 };
 pub use sourced::{Confidence, Sourced};
-pub use speed::{Rate, Speeds, reached, speeds};
+pub use speed::{Rate, Speeds, reached, speeds, speeds_without};
 pub use stack::{Fact, Stack, stack, stacks};

@@ -70,6 +70,11 @@ pub struct Speeds {
 
 /// The card's speeds; `None` where its data sheet lacks the rates or the bandwidth.
 pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
+    speeds_without(gpu, &|_| false)
+}
+
+/// The same where no row counts that some of these sources went into: what is said of a source without having read it.
+pub fn speeds_without(gpu: &Gpu, left_out: &dyn Fn(&str) -> bool) -> Option<Speeds> {
     const TERA: f64 = 1e12;
     let sheet = gpu.data_sheet()?;
     let tera = |number: Sourced| number.get().map(|number| number * TERA);
@@ -78,10 +83,13 @@ pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
     let peak_half = half.or(fp32)?;
     let peak_fp32 = fp32.or(half.map(|rate| rate / 8.0))?;
     let tf32 = tera(sheet.tflops.tf32).unwrap_or(peak_fp32);
-    let of = |rows: &'static [RateRow]| rate(rows, gpu);
+    let of = |rows: &'static [RateRow]| rate(rows, gpu, left_out);
     let products = of(table::PRODUCTS);
     let convolutions = of(table::CONVOLUTIONS).times(peak_half);
-    let channels_first = of(table::CHANNELS_FIRST).expected;
+    // Where nothing is known of these they are like the rest.
+    let known = |rate: Rate| (rate != NOTHING).then_some(rate);
+    let channels_first = known(of(table::CHANNELS_FIRST)).map_or(1.0, |rate| rate.expected);
+    let depthwise = known(of(table::DEPTHWISE)).unwrap_or_else(|| of(table::BANDWIDTH));
     // A GPU's links are counted both ways; PCIe serves where there are none.
     let sheet_bandwidth = sheet.bandwidth.get()? * 1e9;
     let pcie = of(table::HOST_GBS).times(1e9);
@@ -94,7 +102,7 @@ pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
         convolutions_fp32: of(table::CONVOLUTIONS_FP32).times(tf32),
         convolutions_half: convolutions,
         convolutions_half_channels_first: convolutions.times(channels_first),
-        depthwise: of(table::DEPTHWISE).times(sheet_bandwidth),
+        depthwise: depthwise.times(sheet_bandwidth),
         arithmetic: peak_fp32,
         bandwidth: of(table::BANDWIDTH).times(sheet_bandwidth),
         sheet_bandwidth,
@@ -196,10 +204,12 @@ struct RateRow {
     rate: Rate,
 }
 
-fn rate(rows: &[RateRow], gpu: &Gpu) -> Rate {
+fn rate(rows: &[RateRow], gpu: &Gpu, left_out: &dyn Fn(&str) -> bool) -> Rate {
+    let applies =
+        |row: &RateRow| gpu.architecture.contains(row.architecture) && gpu.id.contains(row.gpu);
     let row = rows
         .iter()
-        .find(|row| gpu.architecture.contains(row.architecture) && gpu.id.contains(row.gpu));
+        .find(|row| applies(row) && !row.rate.sources().any(left_out));
     row.map_or(NOTHING, |row| row.rate)
 }
 
@@ -252,6 +262,21 @@ mod tests {
             assert!(speeds.products_half.expected <= speeds.peak_half);
         }
         assert!(known > 130, "{known}");
+    }
+
+    #[test]
+    fn without_a_source_the_next_row_serves() {
+        let gpu = crate::catalog::gpu("rtx-3090-24gb").unwrap();
+        let all = speeds(gpu).unwrap();
+        let fewer = speeds_without(gpu, &|source| source.contains("pytorch-image-models")).unwrap();
+        let used = |rate: Rate| {
+            rate.sources()
+                .any(|source| source.contains("pytorch-image-models"))
+        };
+        assert!(used(all.convolutions_half) && !used(fewer.convolutions_half));
+        assert!(used(all.depthwise) && !used(fewer.depthwise));
+        assert!(fewer.depthwise.expected > 0.0);
+        assert_eq!(all.products_half, fewer.products_half);
     }
 
     #[test]

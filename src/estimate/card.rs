@@ -1,8 +1,10 @@
 //! The smallest card on which a run completes its steps.
 
+use std::ops::Range;
+
 use super::expand::{ExpandedEvent, Expansion};
 use super::{Peaks, alloc_conf, device};
-use crate::allocator::{Allocator, Card, Request, Settings, smallest_card_between};
+use crate::allocator::{Allocator, Card, Request, Requests, Settings, smallest_card_between};
 use crate::list::push;
 use crate::scenario::Case;
 use crate::tape::Trace;
@@ -36,7 +38,7 @@ pub(super) fn smallest(case: &Case, trace: &Trace, peaks: &Peaks) -> Option<Smal
         let allocated = Bytes::new(peaks.highest().map_or(0, |peak| peak.bytes));
         let reserved = Bytes::new(peaks.reserved);
         let requests = Events::of(trace);
-        smallest_card_between(requests.requests(), &settings, room, allocated, reserved)?
+        smallest_card_between(&requests, &settings, room, allocated, reserved)?
     };
     let usable = allocator + overhead;
     Some(SmallestCard {
@@ -80,12 +82,31 @@ fn runs_on(room: Bytes, trace: &Trace, settings: &Settings) -> bool {
     runs
 }
 
+/// Where each phase begins among all requests, and where the last ends; none where no phase was copied.
+fn places(trace: &Trace, expansion: &Expansion, setup: usize) -> Vec<usize> {
+    if trace.copied.is_empty() {
+        return Vec::new();
+    }
+    let begin = trace.phase_starts.iter().map(|mark| mark.at);
+    let (mut before, mut place) = (0, setup);
+    begin
+        .chain([trace.events.len()])
+        .map(|at| {
+            place += expansion.count(before, at);
+            before = at;
+            place
+        })
+        .collect()
+}
+
 /// The run's events, to be replayed again and again. A run of many small steps has hundreds of thousands, so they are small, and
 /// where no storage has copies they are the trace's own.
 struct Events<'a> {
     trace: &'a Trace,
     /// Otherwise in eight bytes each: the handle, and the storage with a bit that says whether it is freed.
     expanded: Option<Vec<(u32, u32)>>,
+    /// Of steps and micro-batches that were copied.
+    repeats: Vec<Range<usize>>,
 }
 
 impl<'a> Events<'a> {
@@ -93,6 +114,7 @@ impl<'a> Events<'a> {
 
     fn of(trace: &'a Trace) -> Self {
         let expansion = Expansion::new(trace);
+        let mut setup = trace.setup.len();
         let expanded = (!expansion.is_the_trace()).then(|| {
             let mut all = Vec::new();
             let mut add = |event: ExpandedEvent| {
@@ -100,21 +122,27 @@ impl<'a> Events<'a> {
                 push(&mut all, (event.handle, event.storage | free));
             };
             expansion.setup(&mut add);
+            setup = all.len();
+            let mut add = |event: ExpandedEvent| {
+                let free = if event.is_free { Self::FREE } else { 0 };
+                push(&mut all, (event.handle, event.storage | free));
+            };
             expansion.events(0, trace.events.len(), &mut add);
             all
         });
-        Self { trace, expanded }
-    }
-
-    fn len(&self) -> usize {
-        match &self.expanded {
-            Some(all) => all.len(),
-            None => self.trace.setup.len() + self.trace.events.len(),
+        let places = places(trace, &expansion, setup);
+        let place = |phase: usize| places.get(phase).copied().unwrap_or(usize::MAX);
+        let copied = trace.copied.iter();
+        let repeats = copied.map(|copied| place(copied.from)..place(copied.from + copied.count));
+        Self {
+            repeats: repeats.collect(),
+            trace,
+            expanded,
         }
     }
 
     /// The handle of an event, and the storage that it allocates, if it does.
-    fn get(&self, at: usize) -> Option<(u32, Option<u32>)> {
+    fn event(&self, at: usize) -> Option<(u32, Option<u32>)> {
         if let Some(all) = &self.expanded {
             let (handle, storage) = *all.get(at)?;
             return Some((handle, (storage & Self::FREE == 0).then_some(storage)));
@@ -127,21 +155,31 @@ impl<'a> Events<'a> {
         let storage = event.storage();
         Some((storage, (!event.is_free()).then_some(storage)))
     }
+}
 
-    /// What the run requests of the allocator.
-    fn requests(&self) -> impl ExactSizeIterator<Item = Request> + Clone {
-        (0..self.len()).map(|at| {
-            let (handle, allocated) = self.get(at).unwrap_or((u32::MAX, None));
-            let known = allocated.and_then(|storage| self.trace.storages.get(storage as usize));
-            match known {
-                Some(known) => Request::Malloc {
-                    handle,
-                    bytes: Bytes::new(known.bytes),
-                    stream: known.stream.number().into(),
-                },
-                None => Request::Free { handle },
-            }
+impl Requests for Events<'_> {
+    fn count(&self) -> usize {
+        match &self.expanded {
+            Some(all) => all.len(),
+            None => self.trace.setup.len() + self.trace.events.len(),
+        }
+    }
+
+    fn get(&self, at: usize) -> Option<Request> {
+        let (handle, allocated) = self.event(at)?;
+        let known = allocated.and_then(|storage| self.trace.storages.get(storage as usize));
+        Some(match known {
+            Some(known) => Request::Malloc {
+                handle,
+                bytes: Bytes::new(known.bytes),
+                stream: known.stream.number().into(),
+            },
+            None => Request::Free { handle },
         })
+    }
+
+    fn repeats(&self) -> &[Range<usize>] {
+        &self.repeats
     }
 }
 
@@ -157,7 +195,7 @@ mod tests {
         let prediction = Prediction::new(Scenario::default());
         let steps = prediction.first_steps().unwrap();
         let (trace, settings) = (&steps.run.trace, Settings::default());
-        let smallest = smallest_card(Events::of(trace).requests(), &settings, None).unwrap();
+        let smallest = smallest_card(&Events::of(trace), &settings, None).unwrap();
         let all = Bytes::new(steps.peaks.reserved).round_up(1 << 20);
         assert!(smallest < all, "{smallest} {all}");
         for (room, expected) in [

@@ -107,6 +107,8 @@ impl<'a> Engine<'a> {
             ..plan
         };
         let run = step::run(&*self.net, data, training, self.machine, plan);
+        #[cfg(test)]
+        counting::count_made(&run.trace);
         if run.trace.spent {
             return Err(Unsupported::TooMuchWork);
         }
@@ -201,8 +203,24 @@ fn machine(case: &Case) -> Machine {
 pub(crate) mod counting {
     use std::cell::Cell;
 
+    use crate::tape::Trace;
+
     thread_local! {
         static RUNS: Cell<u32> = const { Cell::new(0) };
+        static MADE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
+    }
+
+    pub(super) fn count_made(trace: &Trace) {
+        MADE.with(|made| {
+            let (tensors, most) = made.get();
+            let (storages, bytes) = (trace.storages.len(), trace.bytes());
+            made.set((tensors + storages, most.max(bytes)));
+        });
+    }
+
+    /// The storages of all runs since this was last asked, and the bytes of the largest trace.
+    pub(crate) fn take_made() -> (usize, usize) {
+        MADE.with(Cell::take)
     }
 
     pub(super) fn count() {

@@ -8,7 +8,7 @@ use crate::parallel::World;
 use crate::scenario::{
     Case, Checkpointing, Offload, Optimizer, Parallelism, Precision, Scenario, Trainer,
 };
-use crate::step::Run;
+use crate::step::{MOST_PASSES, Run};
 use crate::tape::{PhaseStart, Trace};
 use crate::units::Bytes;
 
@@ -144,7 +144,7 @@ struct Sizes {
 
 /// What the run takes beside the GPU.
 pub fn beside(run: &Run, end: Option<&PhasePeak>, scenario: &Scenario) -> (Host, Disk) {
-    let (batch, pinned) = batch(&run.trace);
+    let (batch, pinned) = batch(run, scenario.training.accumulation);
     let trained = whole(run.trainable, run.trainable_bytes, scenario);
     let weights = whole(run.parameters, run.bytes, scenario);
     let sizes = Sizes {
@@ -327,13 +327,19 @@ fn disk(sizes: &Sizes, scenario: &Scenario) -> Disk {
     }
 }
 
-/// The batch that a step begins with: as it is, and each tensor rounded up to a power of two.
-fn batch(trace: &Trace) -> (Bytes, Bytes) {
-    let micro = trace
+/// One of the batches that a step begins with: as it is, and each tensor rounded up to a power of two.
+fn batch(run: &Run, accumulation: u64) -> (Bytes, Bytes) {
+    let trace = &run.trace;
+    let passes = trace
         .phase_starts
         .iter()
-        .filter(|mark| mark.step == 0 && mark.phase == Phase::Forward)
-        .count();
+        .filter(|mark| mark.step == 0 && mark.phase == Phase::Forward);
+    // Those that are not run are made all the same.
+    let made = match run.pipeline_parallel {
+        0 | 1 => accumulation.min(MOST_PASSES) as usize,
+        _ => 0,
+    };
+    let micro = passes.count().max(made);
     let end = trace.phase_starts.get(1).map_or(0, |mark| mark.at);
     let tensors = end / micro.max(1);
     let mut sums = (Bytes::ZERO, Bytes::ZERO);

@@ -34,6 +34,7 @@ pub mod time;
 mod uncertainty;
 mod unsupported;
 mod vllm;
+mod work;
 
 pub use crate::tape::{Category, Phase};
 pub use alive::{AliveTensors, TensorKind};

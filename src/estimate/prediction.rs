@@ -9,7 +9,7 @@ use super::card::{self, SmallestCard};
 use super::engine::Engine;
 use super::explain::{self, TensorDetail, TensorGroup};
 use super::ranks::{self, FirstSteps, RankMemory};
-use super::time::{self, StepTime, Timetable};
+use super::time::{self, Span, StepTime, Timetable};
 use super::{
     Category, Estimate, Part, StepSequence, Unsupported, batch_sizes, category_timeline, estimate,
     names,
@@ -204,6 +204,12 @@ impl Prediction {
             Ok(time::of_run(&self.case(), run, plain.as_ref(), &speeds))
         });
         found.copied()
+    }
+
+    /// How long a step takes where nothing is known from these sources.
+    pub fn step_without(&self, left_out: &dyn Fn(&str) -> bool) -> Result<Span, Unsupported> {
+        let speeds = time::known_without(&self.case(), left_out)?;
+        Ok(time::pace(self.steady_step()?, &self.case(), &speeds).step())
     }
 
     /// When the GPUs of a pipeline compute what, of so many micro-batches at most; none where the tape follows no pipeline.

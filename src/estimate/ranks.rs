@@ -3,11 +3,10 @@
 use serde::Serialize;
 
 use super::engine::Engine;
-use super::expand::Expansion;
 use super::time::{self, Span};
 use super::{
     Band, Category, Estimate, Part, Peaks, Phase, Unsupported, alloc_conf, assess, deciding,
-    divided, quick,
+    divided, quick, work,
 };
 use crate::mesh::Rank;
 use crate::parallel::World;
@@ -85,28 +84,47 @@ impl FirstSteps {
     }
 }
 
+/// How much is run of a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    /// As many micro-batches as the allocator's blocks take to settle.
+    Usual,
+    /// As few as show every state of the memory.
+    Fewest,
+}
+
 /// The first steps of this case's rank.
 pub fn first_steps(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
-    /// Events of all steps, each layer's told: a replay takes a second for some five million.
-    const MOST_EVENTS: usize = 4_000_000;
-    let replayable =
-        |run: &Run| Expansion::new(&run.trace).count(0, run.trace.events.len()) <= MOST_EVENTS;
+    let usual = followed(case, detail, Extent::Usual)?;
+    let steps = match usual {
+        Some(steps) => Some(steps),
+        None => followed(case, detail, Extent::Fewest)?,
+    };
+    steps.ok_or(Unsupported::TooMuchWork)
+}
+
+/// The first steps, followed so far; none where the allocator would be asked too often.
+fn followed(
+    case: &Case,
+    detail: Detail,
+    extent: Extent,
+) -> Result<Option<FirstSteps>, Unsupported> {
     let engine = Engine::of(case)?;
-    let mut run = engine.first_steps(detail)?;
-    if !replayable(&run) {
-        run = engine.fewest_first_steps(detail)?;
-    }
-    if !replayable(&run) {
-        return Err(Unsupported::TooMuchWork);
+    let run = match extent {
+        Extent::Usual => engine.first_steps(detail)?,
+        Extent::Fewest => engine.fewest_first_steps(detail)?,
+    };
+    if work::requests(&run.trace) > work::MOST_REQUESTS {
+        return Ok(None);
     }
     let settings = alloc_conf::settings(&case.scenario.runtime);
     let peaks = Peaks::replayed(&run.trace, &settings);
-    Ok(FirstSteps {
+    Ok(Some(FirstSteps {
         rank: case.rank,
         run,
         peaks,
         stages: Vec::new(),
-    })
+    }))
 }
 
 /// The first steps of the rank that holds most: of a pipeline's stages the fullest. Of shards the first is never smaller than
@@ -117,9 +135,25 @@ pub fn fullest(case: &Case, detail: Detail) -> Result<FirstSteps, Unsupported> {
     if count < 2 {
         return Ok(fullest);
     }
+    // The stages that are followed share what one answer may take.
+    let all = later_stages(count, u32::MAX).count() + 1;
+    let affordable = |steps: &FirstSteps| work::MOST_OF_STAGES / work::of(&steps.run.trace).max(1);
+    let mut extent = Extent::Usual;
+    let mut at_an_end = u32::MAX;
+    if affordable(&fullest) < all {
+        if let Some(fewer) = followed(case, detail, Extent::Fewest)? {
+            extent = Extent::Fewest;
+            fullest = fewer;
+        }
+        let most = affordable(&fullest);
+        if most < all {
+            at_an_end = u32::try_from(most / 2).unwrap_or(u32::MAX);
+        }
+    }
     let mut stages = vec![RankMemory::of(fullest.rank, &fullest.estimate(case)?)];
-    for stage in later_stages(count) {
-        let next = first_steps(&case.on(of_stage(stage)), detail)?;
+    for stage in later_stages(count, at_an_end) {
+        let next = followed(&case.on(of_stage(stage)), detail, extent)?;
+        let next = next.ok_or(Unsupported::TooMuchWork)?;
         stages.push(RankMemory::of(next.rank, &next.estimate(case)?));
         if next.is_fuller_than(&fullest) {
             fullest = next;
@@ -165,7 +199,7 @@ pub fn all(
 /// The allocated peak of the fullest rank in a steady step.
 pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
     let (mut most, count) = quick_peak_of(case)?;
-    for stage in later_stages(count) {
+    for stage in later_stages(count, u32::MAX) {
         most = most.max(quick_peak_of(&case.on(of_stage(stage)))?.0);
     }
     Ok(most)
@@ -230,10 +264,12 @@ const fn of_stage(stage: u32) -> Rank {
 }
 
 /// The stages after the first that are followed. Of very many those in the middle are left out: they have the layers of
-/// their neighbours, and no more micro-batches in flight than the stages before them.
-fn later_stages(count: u32) -> impl Iterator<Item = u32> {
+/// their neighbours, and no more micro-batches in flight than the stages before them. So are they where fewer at each end are
+/// affordable.
+fn later_stages(count: u32, affordable: u32) -> impl Iterator<Item = u32> {
     const AT_AN_END: u32 = 16;
-    (1..count).filter(move |stage| *stage < AT_AN_END || stage + AT_AN_END >= count)
+    let at_an_end = affordable.clamp(1, AT_AN_END);
+    (1..count).filter(move |stage| *stage < at_an_end || stage + at_an_end >= count)
 }
 
 #[cfg(test)]
@@ -297,8 +333,11 @@ mod tests {
 
     #[test]
     fn only_the_ends_of_a_long_pipeline_are_followed() {
-        assert_eq!(later_stages(4).collect::<Vec<_>>(), [1, 2, 3]);
-        assert_eq!(later_stages(100).count(), 31);
-        assert_eq!(later_stages(1).count(), 0);
+        let all = |count| later_stages(count, u32::MAX);
+        assert_eq!(all(4).collect::<Vec<_>>(), [1, 2, 3]);
+        assert_eq!(all(100).count(), 31);
+        assert_eq!(all(1).count(), 0);
+        assert_eq!(later_stages(16, 2).collect::<Vec<_>>(), [1, 14, 15]);
+        assert_eq!(later_stages(16, 0).collect::<Vec<_>>(), [15]);
     }
 }

@@ -2,7 +2,9 @@
 
 use super::expand::{EventRange, ExpandedEvent, Expansion};
 use super::{Category, Instant, Phase};
-use crate::allocator::{Allocator, Card, Settings};
+use std::ops::Range;
+
+use crate::allocator::{Allocator, Card, Repeats, Settings};
 use crate::order::Map;
 use crate::tape::{PhaseStart, Scope, Storage, Trace};
 use crate::units::Bytes;
@@ -62,17 +64,52 @@ impl Peaks {
             .max();
         let ends = trace.phase_starts.iter().skip(1).map(|next| next.at);
         let ends: Vec<usize> = ends.chain([trace.events.len()]).collect();
-        let drawn = |mark: &PhaseStart| Some(mark.step) == last_step;
+        let in_last = |mark: &PhaseStart| Some(mark.step) == last_step;
         let last = trace
             .phase_starts
             .iter()
             .zip(&ends)
-            .filter(|(mark, _)| drawn(mark));
+            .filter(|(mark, _)| in_last(mark));
         let events: usize = last.map(|(mark, end)| expansion.count(mark.at, *end)).sum();
         watch.interval = events.div_ceil(INSTANTS).max(1);
         watch.points.reserve_exact(INSTANTS + 8);
-        let mut phases = Vec::with_capacity(trace.phase_starts.len());
-        for (phase, (mark, &until)) in trace.phase_starts.iter().zip(&ends).enumerate() {
+        let copied = trace.copied.iter();
+        let copied: Vec<Range<usize>> = copied.map(|it| it.from..it.from + it.count).collect();
+        let mut repeats = Repeats::new(&copied);
+        // What the last step may be a copy of is drawn as well.
+        let of_copy = |phases: &Range<usize>| {
+            let copy = trace.phase_starts.get(phases.start)?;
+            let original = trace.phase_starts.get(phases.start - phases.len())?;
+            (in_last(copy) && !in_last(original)).then_some(original.step)
+        };
+        let shown_too = copied.iter().find_map(of_copy);
+        let drawn = |mark: &PhaseStart| in_last(mark) || Some(mark.step) == shown_too;
+        let mut phases: Vec<PhasePeak> = Vec::with_capacity(trace.phase_starts.len());
+        while let Some((mark, &until)) = trace
+            .phase_starts
+            .get(phases.len())
+            .zip(ends.get(phases.len()))
+        {
+            let phase = phases.len();
+            if let Some(to) = repeats.skip(phase, &watch.allocator) {
+                let count = to - phase;
+                watch.again(phase - count..phase);
+                let alike = (phase..to).filter_map(|phase| {
+                    let (mark, until) = (*trace.phase_starts.get(phase)?, *ends.get(phase)?);
+                    Some((mark, until, *phases.get(phase - count)?))
+                });
+                let alike: Vec<PhasePeak> = alike
+                    .map(|(mark, until, peak)| PhasePeak {
+                        mark,
+                        until,
+                        ..peak
+                    })
+                    .collect();
+                phases.extend(alike);
+                if phases.len() == to {
+                    continue;
+                }
+            }
             let drawn = drawn(mark);
             watch.begin(phase, drawn);
             follow(&mut watch, &expansion.between(mark.at, until));
@@ -85,6 +122,9 @@ impl Peaks {
                 until,
             });
         }
+        watch
+            .points
+            .retain(|point| phases.get(point.phase).is_some_and(|it| in_last(&it.mark)));
         Self {
             setup,
             phases,
@@ -185,6 +225,19 @@ impl Watch {
         if drawn && self.closes != self.happened + self.interval {
             self.points.push(self.point);
         }
+    }
+
+    /// The next phases draw the same points as these.
+    fn again(&mut self, phases: Range<usize>) {
+        let drawn = self.points.iter();
+        let drawn = drawn.filter(|point| phases.contains(&point.phase));
+        let again: Vec<Point> = drawn
+            .map(|point| Point {
+                phase: point.phase + phases.len(),
+                ..*point
+            })
+            .collect();
+        self.points.extend(again);
     }
 
     /// A card without a limit never refuses.

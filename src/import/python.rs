@@ -3,7 +3,7 @@
 use super::{Imported, tools, unsloth};
 use crate::document::Document;
 use crate::order::Map;
-use crate::scenario::Scenario;
+use crate::scenario::{Objective, Scenario};
 
 /// The longest script that is read.
 const LONGEST: usize = 1 << 20;
@@ -54,8 +54,10 @@ pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
         }
     };
     let task = trainer.map(Call::last_name);
+    let taken = imported.scenario.training.task.objective != Objective::Pretraining;
     if let Some(task) = task.filter(|task| *task != "SFTTrainer" && *task != "Trainer")
         && model.is_some()
+        && !taken
     {
         imported.not_taken.push(task.into());
     }
@@ -137,6 +139,34 @@ fn of_unsloth(
     let mut document = Document::new();
     let name = said(Some(model), "model_name").or_else(|| model.positional.first().cloned());
     document = document.with("model", name.unwrap_or_else(|| "".into()));
+    if let Some(task) = trainer.and_then(Call::task) {
+        document = document.with("task", task);
+        for key in [
+            "num_generations",
+            "max_completion_length",
+            "max_prompt_length",
+            "num_iterations",
+            "steps_per_generation",
+            "generation_batch_size",
+            "beta",
+            "precompute_ref_log_probs",
+        ] {
+            if let Some(value) = said(config, key) {
+                document = document.with(key, value);
+            }
+        }
+        if said(Some(model), "fast_inference") == Some(Document::Bool(true)) {
+            // vLLM in the same process, with half of the card where nothing is said (unsloth/models/loader.py).
+            let share = said(Some(model), "gpu_memory_utilization");
+            document = document
+                .with("use_vllm", true)
+                .with("vllm_mode", "colocate")
+                .with(
+                    "vllm_gpu_memory_utilization",
+                    share.unwrap_or(Document::Number(0.5)),
+                );
+        }
+    }
     document = document.with("training", training);
     if full {
         return document;
@@ -241,6 +271,18 @@ impl Call {
     fn get(&self, key: &str) -> Option<&Document> {
         let (_, value) = self.named.iter().find(|(name, _)| name == key)?;
         Some(value)
+    }
+
+    /// What one of TRL's trainers trains for, as scenarios call it.
+    fn task(&self) -> Option<&'static str> {
+        Some(match self.last_name() {
+            "GRPOTrainer" => "grpo",
+            "DPOTrainer" => "dpo",
+            "KTOTrainer" => "kto",
+            "ORPOTrainer" => "orpo",
+            "CPOTrainer" => "cpo",
+            _ => return None,
+        })
     }
 
     fn last_name(&self) -> &str {
@@ -630,6 +672,56 @@ mod tests {
             assert_eq!(setting.get(&imported.scenario), *value, "{key}");
         }
         assert_eq!(imported.not_taken, not_taken);
+    }
+
+    #[test]
+    fn unsloth_trains_for_tasks_with_vllm_beside_it() {
+        let script = |trainer: &str, arguments: &str| {
+            let beside = match trainer {
+                "GRPO" => "fast_inference = True, max_lora_rank = 32, gpu_memory_utilization = 0.7",
+                _ => "",
+            };
+            format!(
+                "from unsloth import FastLanguageModel\nlength = 2048\nprompt = 202\n\
+                 model, tokenizer = FastLanguageModel.from_pretrained(model_name = \"unsloth/Qwen3-4B-Base\",\n    \
+                 max_seq_length = length, load_in_4bit = False, {beside})\n\
+                 model = FastLanguageModel.get_peft_model(model, r = 32, target_modules = [\"q_proj\"],\n    \
+                 use_gradient_checkpointing = \"unsloth\")\n\
+                 args = {trainer}Config(per_device_train_batch_size = 1, optim = \"adamw_8bit\", {arguments})\n\
+                 trainer = {trainer}Trainer(model = model, args = args, train_dataset = data)\ntrainer.train()"
+            )
+        };
+        let grpo = "gradient_accumulation_steps = 2, num_generations = 4, max_prompt_length = prompt,\n    \
+                    max_completion_length = 1846";
+        check(
+            &script("GRPO", grpo),
+            &[
+                ("model", "qwen3-4b"),
+                ("trainer", "unsloth"),
+                ("task", "grpo"),
+                ("sampler", "vllm"),
+                ("vllm_share", "0.7"),
+                ("generations", "4"),
+                ("prompt", "202"),
+                ("completion", "1846"),
+                // A group is kept together.
+                ("mb", "4"),
+                ("accum", "2"),
+                ("quant", "none"),
+                ("lora_rank", "32"),
+            ],
+            &[],
+        );
+        check(
+            &script("DPO", "gradient_accumulation_steps = 2"),
+            &[("task", "dpo"), ("mb", "1")],
+            &[],
+        );
+        check(
+            &script("Nash", "beta = 0.1"),
+            &[("task", "pretraining")],
+            &["NashTrainer"],
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::take::Take;
 use super::tools;
 use crate::catalog;
 use crate::document::Document;
+use crate::scenario::Scenario;
 
 /// Whether the document is such a file.
 pub fn recognises(document: &Document) -> bool {
@@ -61,6 +62,7 @@ pub fn read(document: &Document) -> Imported {
         _ => take.leave("training.gradient_checkpointing"),
     }
     if take.text("training.training_type") == Some("full") {
+        task(&mut take);
         return take.finish(WITHOUT_EFFECT);
     }
     take.lora();
@@ -73,7 +75,25 @@ pub fn read(document: &Document) -> Imported {
         "training.quantization",
         if four { "nf4-double" } else { "none" },
     );
+    task(&mut take);
     take.finish(WITHOUT_EFFECT)
+}
+
+/// What a script trains for with one of TRL's trainers, which Unsloth patches; files of `unsloth train` name none.
+fn task(take: &mut Take) {
+    let Some(word) = take.text("task") else {
+        return;
+    };
+    tools::patched(take, "task", word);
+    let rounds = ["steps_per_generation", "generation_batch_size"];
+    let said = rounds.iter().any(|key| take.seen(key).is_some());
+    let Scenario { data, training, .. } = &take.imported.scenario;
+    let generations = training.task.generations.max(1);
+    let at_once = data.micro_batch.saturating_mul(training.accumulation);
+    if word == "grpo" && !said && !at_once.is_multiple_of(generations) {
+        // "We will change the batch size of .. to the `num_generations` of ..": it keeps a group together (unsloth/models/rl.py).
+        take.set("data.micro_batch", &generations.to_string());
+    }
 }
 
 const WITHOUT_EFFECT: &[&str] = &[

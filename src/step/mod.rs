@@ -27,7 +27,7 @@ mod laws;
 use crate::nets::Net;
 use crate::scenario::{Data, Training};
 use crate::tape::{Machine, Trace};
-pub use plan::{Detail, FEWEST_PASSES, ModelMode, RunPlan, foldable};
+pub use plan::{Detail, FEWEST_PASSES, MOST_PASSES, ModelMode, RunPlan, foldable};
 use training::TrainingLoop;
 pub use turns::{Turn, one_by_one};
 

@@ -97,7 +97,7 @@ impl<'a> TrainingLoop<'a> {
             reentrant: plan.libraries.reentrant || megatrons,
             ..plan.libraries
         };
-        let pipeline = pipeline_of(net, training, &plan.world);
+        let pipeline = pipeline_of(net, training, &plan);
         let splits = pipeline.is_some_and(|pipeline| pipeline.splits_backward());
         let alike = wrapper.folds() && !splits && !redundancy::is_partitioned(&plan.world);
         let folding = if alike {
@@ -169,6 +169,17 @@ impl<'a> TrainingLoop<'a> {
         step > 1 && !followed && alike && self.tape.repeat_step(step)
     }
 
+    /// Whether nothing around the model does at one micro-batch what it does not at another between the first and the last.
+    fn passes_are_alike(&self) -> bool {
+        self.cx.env.wrapper.repeats() && self.wrappers.iter().all(|wrapper| wrapper.repeats())
+    }
+
+    /// Records a micro-batch that does what the one before it did, which began with this phase, without running it. The first
+    /// makes the gradients and the last completes them; what is in between adds to them.
+    fn repeats_pass(&self, began: usize) -> bool {
+        self.passes_are_alike() && self.tape.repeat_phases(began)
+    }
+
     /// One step: the passes of its micro-batches, and the update of the weights.
     pub fn step(&mut self, step: u32) {
         self.tape.mark(step, Phase::Setup);
@@ -196,6 +207,7 @@ impl<'a> TrainingLoop<'a> {
         }
         let mut flights: Vec<Option<Flight>> = batches.iter().map(|_| None).collect();
         let mut before_second = 0;
+        let mut pass_began = 0;
         for turn in one_by_one(batches.len()) {
             if self.exceeds_budget() {
                 return;
@@ -203,7 +215,13 @@ impl<'a> TrainingLoop<'a> {
             match turn {
                 Turn::Forward(place) | Turn::Backward(place)
                     if !self.is_run(place, batches.len()) => {}
+                Turn::Forward(place)
+                    if place > 1 && place + 1 < batches.len() && self.repeats_pass(pass_began) =>
+                {
+                    pass_began = self.tape.phases() - (self.tape.phases() - pass_began) / 2;
+                }
                 Turn::Forward(place) => {
+                    pass_began = self.tape.phases();
                     if place == 1 {
                         before_second = self.tape.made();
                     }
@@ -216,7 +234,8 @@ impl<'a> TrainingLoop<'a> {
                         self.backward(Pass::of(step, place, batches.len()), flight);
                     }
                     if (step, place) == (0, 1) {
-                        self.run_what_is_affordable(self.tape.made() - before_second);
+                        let further = self.tape.made() - before_second;
+                        self.run_what_is_affordable(further, pass_began);
                     }
                 }
             }
@@ -234,7 +253,11 @@ impl<'a> TrainingLoop<'a> {
 
     /// After two micro-batches of the first step: leaves out what the budget does not allow, where a further one makes so many
     /// tensors. From the second on they are equal, but for what the last one completes.
-    fn run_what_is_affordable(&mut self, further: u64) {
+    fn run_what_is_affordable(&mut self, further: u64, second: usize) {
+        if self.passes_are_alike() && self.tape.could_repeat(second) {
+            // Those in between are copied, which makes none.
+            return;
+        }
         let steps = u64::from(self.plan.steps.max(1));
         let all = self.tape.may_make().saturating_add(2 * further);
         // A tenth of it is for the optimizer.
@@ -418,10 +441,13 @@ fn context_group(net: &dyn Net, training: &Training, world: &World) -> Context {
 }
 
 /// The pipeline of which this is one rank, where the network can be cut into stages and the schedule is modelled.
-fn pipeline_of(net: &dyn Net, training: &Training, world: &World) -> Option<Pipeline> {
-    /// So many micro-batches a rank show every state of a schedule that keeps no more in flight; so many in all are run.
+fn pipeline_of(net: &dyn Net, training: &Training, plan: &RunPlan) -> Option<Pipeline> {
+    /// So many micro-batches a rank show every state of a schedule that keeps no more in flight, and so few where more would be
+    /// too much work; so many in all are run.
     const IN_TURNS: usize = 4;
+    const FEWEST_IN_TURNS: usize = 2;
     const MOST: usize = 256;
+    let world = &plan.world;
     let ranks = usize::try_from(world.mesh.stages).ok()?;
     let fully_sharded = matches!(
         world.parallel.strategy,
@@ -437,6 +463,7 @@ fn pipeline_of(net: &dyn Net, training: &Training, world: &World) -> Option<Pipe
         .max(1);
     let most = match schedule {
         Schedule::GPipe | Schedule::LoopedBfs => MOST,
+        _ if plan.passes <= FEWEST_PASSES => FEWEST_IN_TURNS * ranks,
         _ => IN_TURNS * ranks,
     };
     let pipeline = world.pipeline(asked.min(most).min(MOST))?;

@@ -40,6 +40,7 @@ pub use mode::{Mode, Stream};
 pub use param::{ConstructionPoint, Param, PostAccumulateGradHook};
 pub use phase::Phase;
 pub use relay::Relay;
+pub use repeat::Copied;
 pub use split_backward::{KeptGraph, WeightGradients};
 pub(in crate::tape) use tensor::Kept;
 pub use tensor::Tensor;

@@ -1,4 +1,4 @@
-//! Steps that do exactly what the one before did: their events are copied instead of run.
+//! Steps and micro-batches that do exactly what the one before did: their events are copied instead of run.
 
 use std::ops::Range;
 
@@ -15,6 +15,34 @@ impl Tape {
         }
         repeated
     }
+
+    /// How many phases have begun.
+    pub fn phases(&self) -> usize {
+        self.0.trace.borrow().phase_starts.len()
+    }
+
+    /// Whether the phases from this one on freed exactly what they allocated.
+    pub fn could_repeat(&self, from: usize) -> bool {
+        let trace = self.0.trace.borrow();
+        let first = trace.phase_starts.get(from);
+        self.0.records_tensors.get().is_none()
+            && first.is_some_and(|first| trace.balances(first.at))
+    }
+
+    /// Copies the phases from this one on, those of a micro-batch, if they freed exactly what they allocated: the next does
+    /// the same. Returns whether it did.
+    pub fn repeat_phases(&self, from: usize) -> bool {
+        let mut trace = self.0.trace.borrow_mut();
+        self.0.records_tensors.get().is_none() && trace.repeat_phases(from)
+    }
+}
+
+/// Phases with the same events, of the same storages, as those just before them, which are as many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copied {
+    /// The first of them.
+    pub from: usize,
+    pub count: usize,
 }
 
 /// Equal steps in the event list: where the first begins, and how many events each has.
@@ -50,14 +78,45 @@ impl Trace {
         if !self.balances(first.at) {
             return false;
         }
-        let kernels = self.kernels.len();
-        let later = self.events.len() - first.at;
         self.repeating.get_or_insert(Repeating {
             from: first.at,
-            length: later,
+            length: self.events.len() - first.at,
         });
-        let marks: Vec<PhaseStart> = self.phase_starts.drain(from..).collect();
-        self.phase_starts.extend_from_slice(&marks);
+        self.copy_phases(from, step);
+        true
+    }
+
+    fn repeat_phases(&mut self, from: usize) -> bool {
+        let first = self.phase_starts.get(from).copied();
+        let Some(first) = first.filter(|first| self.balances(first.at)) else {
+            return false;
+        };
+        self.copy_phases(from, first.step);
+        true
+    }
+
+    /// Appends what was recorded since a phase began once more, as part of this step.
+    fn copy_phases(&mut self, from: usize, step: u32) {
+        let Some(&first) = self.phase_starts.get(from) else {
+            return;
+        };
+        let kernels = self.kernels.len();
+        let later = self.events.len() - first.at;
+        let count = self.phase_starts.len() - from;
+        let inside = self.copied.iter().filter(|copied| copied.from >= from);
+        let inside: Vec<Copied> = inside
+            .map(|copied| Copied {
+                from: copied.from + count,
+                ..*copied
+            })
+            .collect();
+        let from_here = Copied {
+            from: from + count,
+            count,
+        };
+        self.copied.push(from_here);
+        self.copied.extend(inside);
+        let marks: Vec<PhaseStart> = self.phase_starts[from..].to_vec();
         self.phase_starts
             .extend(marks.into_iter().map(|start| PhaseStart {
                 at: start.at + later,
@@ -76,7 +135,6 @@ impl Trace {
         self.events.extend_from_within(first.at..);
         self.kernels.reserve_exact(kernels - first.kernels);
         self.kernels.extend_from_within(first.kernels..);
-        true
     }
 
     /// Whether the events from here on free exactly what they allocate.
@@ -172,6 +230,21 @@ mod tests {
         });
         check("llama-3.2-1b", Some(true), |t| {
             t.lora = Some(Lora::default());
+        });
+        // Micro-batches between the second and the last are copied too.
+        for model in ["gpt2", "llama-3.2-1b", "resnet-18"] {
+            for precision in [Precision::AmpBf16, Precision::AmpFp16, Precision::Bf16] {
+                check(model, Some(true), |t| {
+                    (t.accumulation, t.precision) = (6, precision);
+                });
+            }
+        }
+        check("gpt2", None, |t| {
+            (t.accumulation, t.keep_outputs) = (6, true)
+        });
+        check("gpt2", None, |t| (t.accumulation, t.zero_late) = (6, true));
+        check("gpt2", None, |t| {
+            (t.accumulation, t.checkpointing) = (7, Checkpointing::Offload);
         });
         for &optimizer in Optimizer::ALL {
             check("gpt2", None, |t| t.optimizer = optimizer);

@@ -151,6 +151,8 @@ pub struct Trace {
     /// Shapes, dtypes and saving operations of tensors, where recorded.
     pub tensors: Vec<super::TensorInfo>,
     pub(super) repeating: Option<super::repeat::Repeating>,
+    /// Phases that were copied, in the order in which they begin; of those that begin together the longest first.
+    pub copied: Vec<super::Copied>,
     pub(super) scopes: Vec<ScopeEntry>,
     /// Names of modules that come from outside the program.
     pub(super) names: Vec<String>,
@@ -197,6 +199,15 @@ impl Default for Launched {
 }
 
 impl Trace {
+    /// What it takes of the memory of the program that predicts.
+    pub fn bytes(&self) -> usize {
+        let events = self.setup.len() + self.events.len();
+        events * size_of::<Event>()
+            + self.storages.len() * size_of::<Storage>()
+            + self.kernels.len() * size_of::<Kernel>()
+            + self.tensors.len() * size_of::<super::TensorInfo>()
+    }
+
     /// The operation that allocated a storage, and its module.
     pub fn source(&self, storage: &Storage) -> Source {
         let known = self.sources.get(storage.source as usize);

@@ -22,7 +22,13 @@ pub struct Row {
     /// Whether the truth lies in the stated band.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inside: Option<bool>,
+    /// The errors where the figure is what is allocated, what is reserved and what the driver shows: of a metric that is not named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<[f64; 3]>,
 }
+
+/// The class of figures whose metric is not named.
+pub const UNNAMED: &str = "not named";
 
 impl Row {
     pub fn unsupported(id: &str, group: &str, reason: String) -> Self {
@@ -35,6 +41,7 @@ impl Row {
             unsupported: Some(reason),
             class: None,
             inside: None,
+            against: None,
         }
     }
 
@@ -49,6 +56,7 @@ impl Row {
             unsupported: None,
             class: None,
             inside: None,
+            against: None,
         }
     }
 }
@@ -115,12 +123,34 @@ fn selected(rows: &[Row]) -> Vec<(&'static str, Selected)> {
     if classes.is_empty() {
         return Vec::new();
     }
-    let every: Vec<&Row> = classes.values().flatten().copied().collect();
+    let named = classes.iter().filter(|(class, _)| **class != UNNAMED);
+    let every: Vec<&Row> = named.flat_map(|(_, rows)| rows).copied().collect();
     let first = ("selected", of_selected(&every));
     let each = classes
         .iter()
         .map(|(class, rows)| (*class, of_selected(rows)));
-    std::iter::once(first).chain(each).collect()
+    let against = classes
+        .get(UNNAMED)
+        .map_or_else(Vec::new, |rows| against(rows));
+    std::iter::once(first).chain(each).chain(against).collect()
+}
+
+/// Figures whose metric is not named, held against each.
+fn against(rows: &[&Row]) -> Vec<(&'static str, Selected)> {
+    const EACH: [&str; 3] = [
+        "not named, as allocated",
+        "not named, as reserved",
+        "not named, as nvidia-smi",
+    ];
+    let of = |(place, name): (usize, &'static str)| {
+        let held = rows.iter().map(|row| Row {
+            error: row.against.and_then(|each| each.get(place).copied()),
+            ..(*row).clone()
+        });
+        let held: Vec<Row> = held.collect();
+        (name, of_selected(&held.iter().collect::<Vec<_>>()))
+    };
+    EACH.into_iter().enumerate().map(of).collect()
 }
 
 fn of_selected(rows: &[&Row]) -> Selected {

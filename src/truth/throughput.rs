@@ -1,5 +1,7 @@
 //! Published training speeds: a run in settings, and how many samples, tokens or steps it made in a second.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::score::{Report, Row, summary};
@@ -45,18 +47,52 @@ struct StepSeconds {
 }
 
 fn step(record: &Value) -> Result<StepSeconds, String> {
+    step_without(record, &|_| false)
+}
+
+/// The same where nothing is known from these sources.
+fn step_without(record: &Value, left_out: &dyn Fn(&str) -> bool) -> Result<StepSeconds, String> {
     let scenario = scenario(record)?;
     let truth = published(record, &scenario)?;
     let prediction = Prediction::new(scenario);
-    let time = prediction
-        .step_time()
+    let step = prediction
+        .step_without(left_out)
         .map_err(|reason| reason.to_string())?;
     Ok(StepSeconds {
         truth,
-        low: time.step.low.get(),
-        expected: time.step.expected.get(),
-        high: time.step.high.get(),
+        low: step.low.get(),
+        expected: step.expected.get(),
+        high: step.high.get(),
     })
+}
+
+/// Whether a source of the catalogue's rates is where a record was published: both name the project.
+fn is_source(record: &Value, source: &str) -> bool {
+    let published = record["source"].as_str().unwrap_or_default();
+    let repository = published.strip_prefix("github:");
+    let repository = repository.and_then(|rest| rest.split('@').next());
+    let project = repository.and_then(|repository| repository.rsplit('/').next());
+    let mut words = source.split([' ', '/', ':', ',', '\'']);
+    project.is_some_and(|project| words.any(|word| word == project))
+}
+
+/// Each record scored without what its own source said of rates.
+fn left_out(records: &[Value]) -> Vec<Row> {
+    let rows = records.iter().map(|record| {
+        let group = match record["gpus"].as_u64() {
+            Some(1) => "one GPU, its source left out",
+            _ => "several GPUs, their source left out",
+        };
+        let id = record["id"].as_str().unwrap_or_default();
+        match step_without(record, &|source| is_source(record, source)) {
+            Err(reason) => Row::unsupported(id, group, reason),
+            Ok(step) => Row {
+                inside: Some(step.low <= step.truth && step.truth <= step.high),
+                ..Row::scored(id, group, micros(step.truth), micros(step.expected))
+            },
+        }
+    });
+    rows.collect()
 }
 
 /// The published figure as seconds of an optimizer step.
@@ -240,8 +276,16 @@ fn layout(given: &Value, set: &mut Set) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds the sums by architecture of the GPU, by kind of model and by precision.
+/// Adds the sums by architecture of the GPU, by kind of model and by precision, and with sources left out.
 pub fn broken_down(report: &mut Report, records: &[Value]) {
+    let without = left_out(records);
+    let mut groups: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+    for row in &without {
+        groups.entry(&row.group).or_default().push(row);
+    }
+    for (group, rows) in groups {
+        report.by.insert(group.into(), summary(&rows));
+    }
     for key in ["architecture", "family", "precision"] {
         let word = |record: &Value| match key {
             "architecture" => architecture(record),

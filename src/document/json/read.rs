@@ -142,19 +142,19 @@ impl Reader<'_> {
         self.at += 1;
         let mut out = String::new();
         loop {
-            let Some(c) = self
-                .text
-                .get(self.at..)
-                .and_then(|rest| rest.chars().next())
-            else {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let special = |b: u8| b == b'"' || b == b'\\' || b < 0x20;
+            let plain = rest.bytes().position(special).unwrap_or(rest.len());
+            out.push_str(rest.get(..plain).unwrap_or_default());
+            self.at += plain;
+            let Some(end) = self.peek() else {
                 return Err(self.expected("a closing quote"));
             };
-            self.at += c.len_utf8();
-            match c {
-                '"' => return Ok(out),
-                '\\' => out.push(self.escape()?),
-                c if u32::from(c) < 0x20 => return Err(self.expected("no control characters")),
-                c => out.push(c),
+            self.at += 1;
+            match end {
+                b'"' => return Ok(out),
+                b'\\' => out.push(self.escape()?),
+                _ => return Err(self.expected("no control characters")),
             }
         }
     }

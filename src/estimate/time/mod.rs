@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::quick::outline;
 use super::{Phase, Unsupported};
-use crate::catalog::{self, Speeds, speeds};
+use crate::catalog::{self, Speeds, speeds_without};
 use crate::scenario::{Case, Precision, Scenario};
 use crate::step::Run;
 use crate::tape::Kernel;
@@ -113,10 +113,15 @@ pub(super) fn of_run(case: &Case, run: &Run, plain: Option<&Run>, speeds: &Speed
 
 /// The card's speeds, or why nothing can be said of time.
 pub fn known(case: &Case) -> Result<Speeds, Unsupported> {
+    known_without(case, &|_| false)
+}
+
+/// The same without what these sources say.
+pub fn known_without(case: &Case, left_out: &dyn Fn(&str) -> bool) -> Result<Speeds, Unsupported> {
     let hardware = &case.scenario.hardware;
     let tflops = (hardware.tflops > 0).then_some(hardware.tflops as f64 * 1e12);
     let bandwidth = (hardware.bandwidth > 0).then_some(hardware.bandwidth as f64 * 1e9);
-    let listed = case.gpu.and_then(speeds);
+    let listed = case.gpu.and_then(|gpu| speeds_without(gpu, left_out));
     let complete = listed.is_some() || (tflops.is_some() && bandwidth.is_some());
     let speeds = listed.or_else(|| complete.then(Speeds::a100));
     let speeds = speeds.ok_or_else(|| Unsupported::UnknownSpeed(hardware.gpu.clone()))?;

@@ -11,7 +11,7 @@ use super::Imported;
 use super::take::Take;
 use crate::document::Document;
 use crate::scenario::Scenario;
-pub(super) use parts::every_linear;
+pub(super) use parts::{every_linear, patched};
 
 use keys::{ADAPTERS, COPIES, PRECISION, SWITCHES, WITHOUT_EFFECT};
 use parts::{

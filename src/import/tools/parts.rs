@@ -213,6 +213,11 @@ pub fn objective(take: &mut Take) {
     }
 }
 
+/// What one of TRL's trainers does where Unsloth patches it, which makes no logits.
+pub fn patched(take: &mut Take, key: &str, found: &str) {
+    trained_for(take, key, found, "fused");
+}
+
 /// The task that TRL's keys are of, and the key that says so.
 fn by_keys(take: &Take) -> Option<(&'static str, &'static str)> {
     if take.seen("desirable_weight").is_some() {

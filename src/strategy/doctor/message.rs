@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::scan::{first_number, size_after, size_before};
+use super::vocabulary::Found;
 use crate::units::Bytes;
 
 /// The numbers of one error; those not in its text are absent.
@@ -234,7 +235,8 @@ const SOURCES: &[(&str, Source)] = &[
 ];
 
 fn without_numbers(text: &str) -> Option<Failure> {
-    let (_, source) = SOURCES.iter().find(|(words, _)| text.contains(words))?;
+    let found = Found::in_text(text, SOURCES.iter().map(|(words, _)| *words));
+    let (_, source) = SOURCES.iter().find(|(words, _)| found.has(words))?;
     Some(Failure {
         source: *source,
         ..Failure::default()

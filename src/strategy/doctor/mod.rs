@@ -17,6 +17,7 @@ mod signs;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod vocabulary;
 
 pub use advice::Change;
 pub use calibration::{Calibration, uncorrected};

@@ -15,9 +15,13 @@ pub struct RankFailure {
 impl RankFailure {
     /// The errors with numbers, by rank.
     pub fn parse(text: &str) -> Vec<Self> {
+        /// Ranks that are told apart.
+        const MOST: usize = 1_024;
         let mut of_rank: Map<u64, String> = Map::new();
         for line in text.lines() {
-            if let Some((rank, line)) = labelled(line) {
+            if let Some((rank, line)) = labelled(line)
+                && (of_rank.len() < MOST || of_rank.contains_key(&rank))
+            {
                 let text = of_rank.or_default(rank);
                 text.push_str(line);
                 text.push('\n');

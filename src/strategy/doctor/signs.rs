@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::vocabulary::Found;
+
 /// What the program did, by the last words of a log or a traceback that say so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -126,8 +128,10 @@ const NCCL: &[&str] = &[
     "ncclinternalerror",
     "ncclremoteerror",
     "ncclinvalidusage",
-    "duplicate gpu detected",
+    ONE_CARD,
 ];
+const ONE_CARD: &str = "duplicate gpu detected";
+const OUT_OF_MEMORY: &str = "out of memory";
 const DEVICE: &[&str] = &[
     "cuda_visible_devices",
     "set_device",
@@ -231,40 +235,54 @@ const ACTIVITIES: &[(Activity, &[&str])] = &[
     ),
 ];
 
+/// Every word that is looked for.
+fn vocabulary() -> impl Iterator<Item = &'static str> {
+    let foreign = FOREIGN.iter().map(|(mark, _)| *mark);
+    let lists = [
+        SHARED_MEMORY,
+        HOST,
+        INDEX,
+        DRIVER,
+        NCCL,
+        DEVICE,
+        LOADING,
+        ATTENTION,
+    ];
+    let activities = ACTIVITIES.iter().map(|(_, words)| *words);
+    let listed = lists.into_iter().chain(activities).flatten().copied();
+    foreign.chain(listed).chain([OUT_OF_MEMORY])
+}
+
 impl Signs {
     pub fn parse(text: &str) -> Self {
-        let lower = text.to_ascii_lowercase();
-        let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let found = Found::in_text(&text.to_ascii_lowercase(), vocabulary());
         let killed = text.lines().any(|line| line.trim() == "Killed");
         let mut activities: Vec<(usize, Activity)> = ACTIVITIES
             .iter()
-            .filter_map(|(activity, words)| {
-                let last = words.iter().filter_map(|word| lower.rfind(word)).max()?;
-                Some((last, *activity))
-            })
+            .filter_map(|(activity, words)| Some((found.last_of(words)?, *activity)))
             .collect();
         activities.sort_unstable_by_key(|(at, _)| std::cmp::Reverse(*at));
         Self {
             foreign: FOREIGN
                 .iter()
-                .find(|(mark, _)| lower.contains(mark))
+                .find(|(mark, _)| found.has(mark))
                 .map(|(_, name)| *name),
-            shared_memory: has(SHARED_MEMORY),
-            host: killed || has(HOST),
-            index: has(INDEX),
-            driver: has(DRIVER),
-            nccl: has(NCCL).then(|| {
-                if lower.contains("duplicate gpu detected") {
+            shared_memory: found.has_any(SHARED_MEMORY),
+            host: killed || found.has_any(HOST),
+            index: found.has_any(INDEX),
+            driver: found.has_any(DRIVER),
+            nccl: found.has_any(NCCL).then(|| {
+                if found.has(ONE_CARD) {
                     NcclError::OneCard
-                } else if lower.contains("out of memory") {
+                } else if found.has(OUT_OF_MEMORY) {
                     NcclError::OutOfMemory
                 } else {
                     NcclError::Other
                 }
             }),
-            device_chosen: has(DEVICE),
-            loading: has(LOADING),
-            attention: has(ATTENTION),
+            device_chosen: found.has_any(DEVICE),
+            loading: found.has_any(LOADING),
+            attention: found.has_any(ATTENTION),
             activities: activities
                 .into_iter()
                 .map(|(_, activity)| activity)

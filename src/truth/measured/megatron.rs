@@ -160,7 +160,7 @@ mod tests {
             "optimizer": "Megatron distributed Adam", "activation_checkpointing": "none", "micro_batch": 1,
             "seq_len": sequence, "grad_accum": 4, "metric": "max_allocated", "measured_gib": 1.0,
         });
-        let predicted = predict(&record).unwrap() as f64 / 1024.0 / 1024.0;
+        let predicted = predict(&record).unwrap().allocated as f64 / 1024.0 / 1024.0;
         let error = 100.0 * (predicted / mib - 1.0);
         assert!(
             error.abs() < 0.25,

@@ -9,10 +9,10 @@ mod words;
 
 use serde_json::Value;
 
-use super::Row;
+use super::{Row, score};
 use crate::allocator::Settings;
 use crate::catalog::{self, ModelEntry};
-use crate::estimate::{Doubts, Peaks, software};
+use crate::estimate::{Band, Doubts, Peaks, software};
 use crate::mesh::Rank;
 use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
@@ -31,6 +31,43 @@ pub enum Counts {
     Reserved,
     /// What the driver shows: reserved and the context.
     Device,
+    /// One of these, which the source does not say.
+    Unnamed,
+}
+
+/// What is predicted of a run, by what may be counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Predicted {
+    allocated: u64,
+    reserved: u64,
+    device: u64,
+}
+
+impl Predicted {
+    /// The figure that is counted; of a metric that is not named the middle one.
+    const fn counted(self, counts: Counts) -> u64 {
+        match counts {
+            Counts::Allocated => self.allocated,
+            Counts::Reserved | Counts::Unnamed => self.reserved,
+            Counts::Device => self.device,
+        }
+    }
+
+    /// The range of the figure; where the metric is not named, from the least of them to the most.
+    fn band(self, counts: Counts, record: &Value) -> Band {
+        let of = |counts: Counts| {
+            let uncertainty = doubts(record, counts).uncertainty();
+            uncertainty.band(Bytes::new(self.counted(counts)))
+        };
+        match counts {
+            Counts::Unnamed => Band {
+                low: of(Counts::Allocated).low,
+                high: of(Counts::Device).high,
+                ..of(Counts::Reserved)
+            },
+            named => of(named),
+        }
+    }
 }
 
 const GIB: f64 = (1_u64 << 30) as f64;
@@ -48,15 +85,26 @@ pub fn is_record(record: &Value) -> bool {
 /// The score of a record.
 pub fn row(record: &Value, id: &str) -> Row {
     let group = record["category"].as_str().unwrap_or("none");
-    let row = match (predict(record), truth(record)) {
+    let counts = counts(&text(record, "metric"));
+    let predicted = counts.and_then(|counts| Ok((counts, predict(record)?)));
+    let row = match (predicted, truth(record)) {
         (Err(reason), _) => Row::unsupported(id, group, reason),
         (Ok(_), None) => Row::unsupported(id, group, "the record lacks the metric".into()),
-        (Ok(predicted), Some(truth)) => {
-            let band = doubts(record).uncertainty().band(Bytes::new(predicted));
+        (Ok((counts, predicted)), Some(truth)) => {
+            let band = predicted.band(counts, record);
             let truth_bytes = Bytes::new(truth);
+            let error = |predicted: u64| Row::scored(id, group, truth, predicted).error;
+            let Predicted {
+                allocated,
+                reserved,
+                device,
+            } = predicted;
+            let each = (counts == Counts::Unnamed)
+                .then(|| [allocated, reserved, device].map(|figure| error(figure).unwrap_or(0.0)));
             Row {
                 inside: Some(band.low <= truth_bytes && truth_bytes <= band.high),
-                ..Row::scored(id, group, truth, predicted)
+                against: each,
+                ..Row::scored(id, group, truth, predicted.counted(counts))
             }
         }
     };
@@ -66,23 +114,24 @@ pub fn row(record: &Value, id: &str) -> Row {
     }
 }
 
-/// The metric of a record that is held to the targets: one GPU, a named metric, confidence 4 or 5.
+/// The metric of a record that is held to the targets: one GPU, a named metric, confidence 4 or 5; and of those whose metric is not
+/// named, on however many GPUs.
 fn class(record: &Value) -> Option<&'static str> {
-    let held =
-        record["n_gpus"].as_u64() == Some(1) && record["confidence"].as_u64().unwrap_or(0) >= 4;
-    let counts = counts(&text(record, "metric")).ok().filter(|_| held)?;
-    Some(match counts {
+    let counts = counts(&text(record, "metric")).ok()?;
+    let sure = record["confidence"].as_u64().unwrap_or(0) >= 4;
+    let alone = record["n_gpus"].as_u64() == Some(1);
+    (sure && (alone || counts == Counts::Unnamed)).then_some(match counts {
         Counts::Allocated => "allocated",
         Counts::Reserved => "reserved",
         Counts::Device => "nvidia-smi",
+        Counts::Unnamed => score::UNNAMED,
     })
 }
 
 /// What a record leaves open.
-fn doubts(record: &Value) -> Doubts {
+fn doubts(record: &Value, counts: Counts) -> Doubts {
     let framework = text(record, "framework");
     let task = text(record, "task");
-    let counts = counts(&text(record, "metric"));
     let torch = sources::stack(record).torch;
     let pinned = ["fms", "litgpt", "lit-gpt"];
     // Automodel trains models of transformers, whose version its guide does not name.
@@ -94,8 +143,8 @@ fn doubts(record: &Value) -> Doubts {
     Doubts {
         unruled: false,
         convolutions: vision && !text(record, "model").contains("vit"),
-        reserved: matches!(counts, Ok(Counts::Reserved | Counts::Device)),
-        driver: counts == Ok(Counts::Device),
+        reserved: matches!(counts, Counts::Reserved | Counts::Device),
+        driver: counts == Counts::Device,
         unnamed_software: !named,
         older_torch: torch < (2, 4),
         compiled: record["compile"].as_bool() == Some(true),
@@ -104,7 +153,9 @@ fn doubts(record: &Value) -> Doubts {
             || task.contains("gptq")
             || text(record, "other").contains("-foak") && task.contains("nf4")
             || text(record, "attention_impl").contains("flex")
-            || text(record, "model").contains("mixtral"),
+            || text(record, "model").contains("mixtral")
+            || first_qwen(&text(record, "model"))
+            || text(record, "model").starts_with("dit-"),
         longest: ["<=512", "variable", "maximum"].iter().any(|word| {
             text(record, "notes").contains(word) || text(record, "other").contains(word)
         }),
@@ -113,8 +164,7 @@ fn doubts(record: &Value) -> Doubts {
 }
 
 /// Predicts from the description of a run.
-fn predict(record: &Value) -> Result<u64, String> {
-    let counts = counts(&text(record, "metric"))?;
+fn predict(record: &Value) -> Result<Predicted, String> {
     let settings = Settings {
         expandable_segments: sources::expandable_segments(record),
         ..Settings::default()
@@ -122,11 +172,10 @@ fn predict(record: &Value) -> Result<u64, String> {
     let first = job::world(record)?;
     let needs = |world: World| {
         let peaks = Peaks::replayed(&run_on(record, world)?.trace, &settings);
-        let allocated = peaks.highest().map_or(0, |peak| peak.bytes);
-        Ok(match counts {
-            Counts::Allocated => allocated,
-            Counts::Reserved => peaks.reserved,
-            Counts::Device => peaks.reserved + context(record),
+        Ok(Predicted {
+            allocated: peaks.highest().map_or(0, |peak| peak.bytes),
+            reserved: peaks.reserved,
+            device: peaks.reserved + context(record),
         })
     };
     // Of a pipeline the fullest stage is the one that is told.
@@ -138,8 +187,15 @@ fn predict(record: &Value) -> Result<u64, String> {
         ..first
     });
     stages.map(needs).try_fold(
-        0,
-        |most: u64, next: Result<u64, String>| Ok(most.max(next?)),
+        Predicted::default(),
+        |most: Predicted, next: Result<Predicted, String>| {
+            let next = next?;
+            Ok(Predicted {
+                allocated: most.allocated.max(next.allocated),
+                reserved: most.reserved.max(next.reserved),
+                device: most.device.max(next.device),
+            })
+        },
     )
 }
 
@@ -190,6 +246,7 @@ fn counts(metric: &str) -> Result<Counts, String> {
         "max_allocated" | "max_active" => Counts::Allocated,
         "max_reserved" => Counts::Reserved,
         _ if metric.starts_with("nvidia-smi") => Counts::Device,
+        _ if metric.starts_with("unspecified") => Counts::Unnamed,
         other => return Err(format!("the metric `{other}` is not a named one")),
     })
 }
@@ -262,6 +319,23 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         }
         return built("bert", &sizes);
     }
+    if first_qwen(&lower) {
+        // Qwen of 2023 is what Qwen2 became, with a head for each head of keys (modeling_qwen.py): one product makes all three.
+        let mut sizes = Sizes::default();
+        for (key, from) in [
+            ("hidden", "hidden"),
+            ("layers", "layers"),
+            ("heads", "heads"),
+            ("kv", "heads"),
+            ("ffn", "ffn"),
+            ("vocab", "vocab"),
+        ] {
+            if let Some(size) = dims(from) {
+                sizes.set(key, size);
+            }
+        }
+        return built("qwen2", &sizes);
+    }
     if let Some(entry) = listed(&lower) {
         let sizes = Sizes::from_entry(entry);
         if megatron::is_record(record) {
@@ -302,6 +376,12 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
     built(family, &sizes)
 }
 
+/// Qwen-1.8B to Qwen-72B of 2023, without those that see.
+fn first_qwen(name: &str) -> bool {
+    name.strip_prefix("qwen/qwen-")
+        .is_some_and(|size| size.starts_with(|c: char| c.is_ascii_digit()))
+}
+
 fn built(architecture: &str, sizes: &Sizes) -> Result<(Box<dyn Net>, bool), String> {
     let net = nets::build(architecture, sizes).map_err(|error| error.to_string())?;
     Ok((net, true))
@@ -324,6 +404,15 @@ fn listed(name: &str) -> Option<&'static ModelEntry> {
         (
             "mistralai/mixtral-8x7b-instruct-v0.1",
             "mistralai/mixtral-8x7b-v0.1",
+        ),
+        // Tuned further from Mistral Small 3.1, by their model cards.
+        (
+            "mistralai/devstral-small-2507",
+            "mistralai/mistral-small-24b-base-2501",
+        ),
+        (
+            "mistralai/magistral-small-2507",
+            "mistralai/mistral-small-24b-base-2501",
         ),
     ];
     let name = COPIES
@@ -386,6 +475,7 @@ fn training(record: &Value) -> Result<Training, String> {
         accumulation: record["grad_accum"].as_u64().unwrap_or(1).max(1),
         loss: loss(&loss_text),
         optimizer_in_backward: in_backward,
+        ema: other.contains("ema copy"),
         kernels: if framework.contains("automodel") {
             // `use_liger_kernel=True` of components/_transformers/auto_model.py is its default.
             Kernels::Liger
@@ -446,7 +536,7 @@ mod tests {
             "optimizer": "adamw_torch", "activation_checkpointing": "full", "micro_batch": micro_batch, "seq_len": 4096,
             "metric": "max_allocated", "measured_gib": gib,
         });
-        let predicted = predict(&record).unwrap() as f64 / GIB;
+        let predicted = predict(&record).unwrap().allocated as f64 / GIB;
         assert!((predicted / gib - 1.0).abs() < 0.001, "{predicted} {gib}");
     }
 

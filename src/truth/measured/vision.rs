@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::text;
+use crate::catalog;
 use crate::nets::{self, Net, Sizes};
 
 /// torchvision's with ten classes and timm's with forty-five, as the records' scripts set; mmaction2's TSN, a ResNet-50 over
@@ -15,6 +16,11 @@ pub(super) fn network(record: &Value, name: &str) -> Option<Result<Box<dyn Net>,
         ("ucf101", 101),
         ("activitynet", 200),
     ];
+    if name.starts_with("dit-xl/2") {
+        let entry = catalog::model("dit-xl-2-256")?;
+        let net = nets::build(entry.arch, &Sizes::from_entry(entry));
+        return Some(net.map_err(|error| error.to_string()));
+    }
     let (architecture, classes) = if name.contains("vit_huge") {
         ("timm:vit_huge_patch14_224", 45)
     } else if name.contains("vit_l_16") {

@@ -68,6 +68,9 @@ pub(super) fn optimizer(text: &str) -> Result<Optimizer, String> {
 /// The adapters that a task names, in words or as PEFT's settings.
 pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
     let lower = task.to_lowercase();
+    if lower.contains("+ trainable") {
+        return Err("layers that are trained whole beside adapters are not modelled here".into());
+    }
     let kind = lower.split([' ', '{']).next().unwrap_or_default();
     match kind {
         "full" | "full," | "pretrain" | "pretrain/full" | "llama-adapter" | "adapter"
@@ -121,6 +124,11 @@ pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
             "projection" | "o" => &["o_proj"],
             "mlp" => &["gate_proj", "up_proj", "down_proj"],
             "head" => &["lm_head"],
+            // Qwen of 2023: `c_proj` is the last product of attention and of the feed-forward part.
+            "c_attn" => &["q_proj", "k_proj", "v_proj"],
+            "c_proj" => &["o_proj", "down_proj"],
+            "w1" => &["up_proj"],
+            "w2" => &["gate_proj"],
             "base" | "quantized" => break,
             _ if word.ends_with("_proj") => {
                 targets.push(word.to_string());
