@@ -7,9 +7,10 @@ use std::io::Read;
 
 use headroom::truth::{Metric, are_posts, posts, score};
 
-/// Scores a compressed file of records (inputs and true peaks only) and compares with the most that each figure may be, in percent.
+/// Scores a compressed file of so many records (inputs and true peaks only) and compares with the most that each figure may be, in
+/// percent.
 #[track_caller]
-fn check(file: &str, metric: Metric, unsupported: usize, median: f64, p90: f64) {
+fn check(file: &str, cases: usize, metric: Metric, unsupported: usize, median: f64, p90: f64) {
     let packed = std::fs::read(format!("tests/data/{file}.jsonl.gz")).unwrap();
     let mut text = String::new();
     flate2::read::GzDecoder::new(&packed[..])
@@ -17,20 +18,27 @@ fn check(file: &str, metric: Metric, unsupported: usize, median: f64, p90: f64) 
         .unwrap();
     let all = score(&text, metric).all;
     assert!(
-        all.cases > 40 && all.unsupported <= unsupported && all.median <= median && all.p90 <= p90,
+        all.cases == cases && all.unsupported <= unsupported && all.median <= median && all.p90 <= p90,
         "{all}"
     );
 }
 
 #[test]
 fn training_steps() {
-    check("truth_simulated", Metric::Allocated, 13, 0.1, 0.5);
-    check("truth_simulated", Metric::Reserved, 13, 1.0, 5.0);
+    check("truth_simulated", 200, Metric::Allocated, 13, 0.1, 0.5);
+    check("truth_simulated", 200, Metric::Reserved, 13, 1.0, 5.0);
 }
 
 #[test]
 fn further_methods() {
-    check("truth_extra", Metric::Allocated, 9, 0.5, 2.0);
+    check("truth_extra", 48, Metric::Allocated, 9, 0.5, 2.0);
+}
+
+#[test]
+fn both_ranks_of_data_parallel() {
+    // Real `torch.nn.DataParallel` with its real allocators, on 2 and 4 GPUs that only count what they are asked for.
+    check("truth_data_parallel", 18, Metric::Allocated, 0, 0.001, 0.002);
+    check("truth_data_parallel", 18, Metric::Reserved, 0, 0.001, 0.002);
 }
 
 #[test]
