@@ -342,7 +342,8 @@ for path in pathlib.Path(sys.argv[1]).rglob("*"):
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What bash says of every script below a folder, read and then run where every program but `touch` does nothing.
+/// What bash says of every script below a folder, read and then run where every program but `touch` does nothing; some watch
+/// without end.
 fn run_by_bash(folder: &Path) -> String {
     const SCRIPT: &str = r#"
 shopt -s globstar nullglob
@@ -351,8 +352,7 @@ mkdir programs && ln -s "$(command -v touch)" programs/touch
 for script in "$PWD"/**/*.sh "$PWD"/**/*.sbatch; do
     bash -n "$script" || echo "$script"
     cd "${script%/*}"
-    timeout 20 env -i PATH="$OLDPWD/programs" BASH_ENV="$OLDPWD/nothing" "$BASH" "$script" </dev/null >/dev/null 2>&1
-    test $? != 124 || echo "$script does not end"
+    timeout 1 env -i PATH="$OLDPWD/programs" BASH_ENV="$OLDPWD/nothing" "$BASH" "$script" </dev/null >/dev/null 2>&1
     cd "$OLDPWD"
 done
 "#;

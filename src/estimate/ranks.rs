@@ -176,7 +176,8 @@ pub fn all(
         shard: world.unlike().saturating_sub(1),
         ..fullest.rank
     };
-    let other = if last == fullest.rank {
+    let is_affordable = work::of(&fullest.run.trace) <= work::MOST_OF_SHARDS;
+    let other = if last == fullest.rank || !is_affordable {
         None
     } else {
         let steps = first_steps(&case.on(last), Detail::Memory)?;

@@ -10,6 +10,9 @@ pub const MOST_REQUESTS: usize = 1_200_000;
 /// Work of all stages of a pipeline together.
 pub const MOST_OF_STAGES: usize = 1_000_000;
 
+/// Work of a rank beside which another shard's is told, which holds no more.
+pub const MOST_OF_SHARDS: usize = 1_500_000;
+
 /// What the allocator is asked in a replay. What was copied is asked once, if it leaves the allocator as it found it, which it does
 /// from the second micro-batch or step on.
 pub fn requests(trace: &Trace) -> usize {

@@ -518,12 +518,20 @@ impl Reader {
                 None | Some(Token::Line | Token::Sign(',' | ')' | ']' | '}' | ':' | '=')) => {
                     return value;
                 }
-                Some(Token::Sign('*')) => {
+                Some(Token::Sign('*')) => value = self.times(value, depth),
+                Some(Token::Sign(sign @ ('+' | '-'))) => {
+                    let minus = *sign == '-';
                     self.at += 1;
-                    let other = self.operand(depth);
+                    let mut other = self.operand(depth);
+                    while self.peek() == Some(&Token::Sign('*')) {
+                        other = self.times(other, depth);
+                    }
                     value = match (value, other) {
+                        (Some(Document::Int(a)), Some(Document::Int(b))) if minus => {
+                            a.checked_sub(b).map(Document::Int)
+                        }
                         (Some(Document::Int(a)), Some(Document::Int(b))) => {
-                            a.checked_mul(b).map(Document::Int)
+                            a.checked_add(b).map(Document::Int)
                         }
                         _ => None,
                     };
@@ -537,6 +545,15 @@ impl Reader {
                     value = None;
                 }
             }
+        }
+    }
+
+    /// A product of whole numbers, from its sign on.
+    fn times(&mut self, value: Option<Document>, depth: usize) -> Option<Document> {
+        self.at += 1;
+        match (value, self.operand(depth)) {
+            (Some(Document::Int(a)), Some(Document::Int(b))) => a.checked_mul(b).map(Document::Int),
+            _ => None,
         }
     }
 
@@ -692,7 +709,7 @@ mod tests {
             )
         };
         let grpo = "gradient_accumulation_steps = 2, num_generations = 4, max_prompt_length = prompt,\n    \
-                    max_completion_length = 1846";
+                    max_completion_length = length - prompt * 1";
         check(
             &script("GRPO", grpo),
             &[

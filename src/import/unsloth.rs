@@ -5,7 +5,7 @@ use super::take::Take;
 use super::tools;
 use crate::catalog;
 use crate::document::Document;
-use crate::scenario::Scenario;
+use crate::scenario::{Scenario, Task};
 
 /// Whether the document is such a file.
 pub fn recognises(document: &Document) -> bool {
@@ -84,16 +84,19 @@ fn task(take: &mut Take) {
     let Some(word) = take.text("task") else {
         return;
     };
-    tools::patched(take, "task", word);
     let rounds = ["steps_per_generation", "generation_batch_size"];
     let said = rounds.iter().any(|key| take.seen(key).is_some());
+    let generations = match take.seen("num_generations") {
+        Some(Document::Int(count)) => u64::try_from(*count).unwrap_or(1).max(1),
+        _ => Task::default().generations,
+    };
     let Scenario { data, training, .. } = &take.imported.scenario;
-    let generations = training.task.generations.max(1);
     let at_once = data.micro_batch.saturating_mul(training.accumulation);
     if word == "grpo" && !said && !at_once.is_multiple_of(generations) {
         // "We will change the batch size of .. to the `num_generations` of ..": it keeps a group together (unsloth/models/rl.py).
         take.set("data.micro_batch", &generations.to_string());
     }
+    tools::patched(take, "task", word);
 }
 
 const WITHOUT_EFFECT: &[&str] = &[
