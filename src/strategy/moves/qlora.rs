@@ -1,7 +1,9 @@
 //! QLoRA: adapters over a 4-bit base.
 
 use super::{Cost, Group, Move, with};
-use super::{adapted, attention_layers, by_trl, has_bf16, language_model, nvidia, own_loss};
+use super::{
+    adapted, attention_layers, by_trl, has_bf16, language_model, nvidia, own_loss, quantisable,
+};
 use crate::scenario::{Precision, Quantization};
 
 pub const MOVE: Move = Move {
@@ -21,6 +23,7 @@ pub const MOVE: Move = Move {
         let possible = run.training.quantization == Quantization::None
             && language_model(run)
             && !run.training.qat
+            && quantisable(run)
             && has_bf16(run)
             && nvidia(run);
         if !possible {
