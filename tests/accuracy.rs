@@ -18,7 +18,10 @@ fn check(file: &str, cases: usize, metric: Metric, unsupported: usize, median: f
         .unwrap();
     let all = score(&text, metric).all;
     assert!(
-        all.cases == cases && all.unsupported <= unsupported && all.median <= median && all.p90 <= p90,
+        all.cases == cases
+            && all.unsupported <= unsupported
+            && all.median <= median
+            && all.p90 <= p90,
         "{all}"
     );
 }
@@ -37,7 +40,14 @@ fn further_methods() {
 #[test]
 fn both_ranks_of_data_parallel() {
     // Real `torch.nn.DataParallel` with its real allocators, on 2 and 4 GPUs that only count what they are asked for.
-    check("truth_data_parallel", 18, Metric::Allocated, 0, 0.001, 0.002);
+    check(
+        "truth_data_parallel",
+        18,
+        Metric::Allocated,
+        0,
+        0.001,
+        0.002,
+    );
     check("truth_data_parallel", 18, Metric::Reserved, 0, 0.001, 0.002);
 }
 

@@ -502,6 +502,13 @@ choice! {
     }
 }
 
+impl AdapterMethod {
+    /// Whether it is modelled over weights of few bits: not where it makes the weight's sum, or turns what goes in or comes out.
+    pub const fn over_quantised(self) -> bool {
+        !matches!(self, Self::Shira | Self::Boft | Self::C3a)
+    }
+}
+
 impl Optimizer {
     /// Whether it uses each gradient up while backward runs.
     pub const fn uses_gradients_up(self) -> bool {

@@ -147,6 +147,9 @@ fn apply(feature: &str, given: &Object, training: &mut Training) -> Result<(), S
                     ("bnb" | "", None | Some(4)) if flag("dq", true) => Quantization::Nf4Double,
                     ("bnb" | "", None | Some(4)) => Quantization::Nf4,
                     ("", Some(8)) => Quantization::Int8,
+                    ("gptq", None) => Quantization::Gptq,
+                    ("awq", None) => Quantization::Awq,
+                    ("aqlm", None) => Quantization::Aqlm,
                     (other, _) => {
                         return Err(format!("quantisation by `{other}` is not modelled"));
                     }

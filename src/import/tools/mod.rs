@@ -273,7 +273,7 @@ mod tests {
         );
         check(
             r#"{"per_device_train_batch_size": 4, "lora_r": 8, "use_peft": false, "fp16": true, "deepspeed": "x.json",
-                "optim": "adamw_anyprecision", "fsdp_config": {"odd": 1}}"#,
+                "optim": "adamw_torch_xla", "fsdp_config": {"odd": 1}}"#,
             &[("trainer", "trl"), ("mb", "4"), ("precision", "amp-fp16")],
             &["deepspeed", "optim", "fsdp_config.odd"],
         );

@@ -28,20 +28,15 @@ fn adapters(case: &Case, problems: &mut Problems) {
             "none: PEFT refuses prefix tuning beside checkpointing",
         );
     }
-    if method == Some(AdapterMethod::Shira) && training.quantization != Quantization::None {
+    let quantised = training.quantization != Quantization::None;
+    if quantised && method.is_some_and(|method| !method.over_quantised()) {
         problems.refuse(
             "training.lora.method",
-            "another method: SHiRA over quantised weights is not modelled",
+            "another method: this one over quantised weights is not modelled",
         );
     }
-    let unquantised = [AdapterMethod::Boft, AdapterMethod::C3a];
-    if method.is_some_and(|method| unquantised.contains(&method)) {
-        if training.quantization != Quantization::None {
-            problems.refuse(
-                "training.lora.method",
-                "another method: this one over quantised weights is not modelled",
-            );
-        }
+    let in_blocks = [AdapterMethod::Boft, AdapterMethod::C3a];
+    if method.is_some_and(|method| in_blocks.contains(&method)) {
         // `block_size` of C3A, and `boft_block_size`.
         let (block, expected) = if method == Some(AdapterMethod::C3a) {
             (

@@ -1,6 +1,6 @@
 //! A base of four bits under adapters that are there already.
 
-use super::{Cost, Group, Move, copies, nvidia, with};
+use super::{Cost, Group, Move, copies, nvidia, quantisable, with};
 use crate::scenario::{Precision, Quantization};
 
 pub const MOVE: Move = Move {
@@ -20,6 +20,7 @@ pub const MOVE: Move = Move {
         let training = &run.training;
         let possible = training.quantization == Quantization::None
             && training.lora.is_some()
+            && quantisable(run)
             && training.precision == Precision::AmpFp16
             && nvidia(run)
             && !copies(run);

@@ -2,6 +2,7 @@
 
 use super::{Cost, Group, Move, with};
 use super::{adapted, attention_layers, has_bf16};
+use crate::scenario::LowPrecision;
 
 pub const MOVE: Move = Move {
     id: "lora",
@@ -18,7 +19,8 @@ pub const MOVE: Move = Move {
     code: "peft.get_peft_model(model, LoraConfig(...))",
     apply: |run| {
         let targets = attention_layers(run)?;
-        (run.training.lora.is_none() && !run.training.qat && has_bf16(run))
+        let plain = !run.training.qat && run.training.low_precision == LowPrecision::None;
+        (run.training.lora.is_none() && plain && has_bf16(run))
             .then(|| with(run, |changed| adapted(changed, targets)))
     },
 };

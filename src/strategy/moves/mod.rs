@@ -69,7 +69,7 @@ pub use folklore::{FOLKLORE, Folklore};
 
 use serde::Serialize;
 
-use crate::scenario::{Compile, Scenario, systems};
+use crate::scenario::{Compile, LowPrecision, Scenario, systems};
 use conditions::{
     adamw, adapted, attention_layers, autocasts, by_trl, copies, embeddings, encoder, has_bf16,
     has_liger, has_words, is_frozen, language_model, less, nvidia, own_loss, reads_sequences,
@@ -275,6 +275,13 @@ pub const MOVES: &[Move] = &[
 /// The move with this id.
 pub fn find(id: &str) -> Option<&'static Move> {
     MOVES.iter().find(|known| known.id == id)
+}
+
+/// Whether the base's weights can be stored in few bits, whatever adapts them.
+fn quantisable(run: &Scenario) -> bool {
+    let lora = run.training.lora.as_ref();
+    run.training.low_precision == LowPrecision::None
+        && lora.is_none_or(|lora| lora.method.over_quantised())
 }
 
 #[cfg(test)]

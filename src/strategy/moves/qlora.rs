@@ -3,6 +3,7 @@
 use super::{Cost, Group, Move, with};
 use super::{
     adapted, attention_layers, by_trl, copies, has_bf16, language_model, nvidia, own_loss,
+    quantisable,
 };
 use crate::scenario::{Precision, Quantization};
 
@@ -23,6 +24,7 @@ pub const MOVE: Move = Move {
         let possible = run.training.quantization == Quantization::None
             && language_model(run)
             && !run.training.qat
+            && quantisable(run)
             && has_bf16(run)
             && nvidia(run)
             && !copies(run);

@@ -84,7 +84,7 @@ fn recomputed(items: &[Item], budget: f64, whole: f64) -> BTreeSet<usize> {
     let mut left = room;
     let mut again = BTreeSet::new();
     for (place, item) in items.iter().enumerate().rev() {
-        let changed = rows[place + 1][left] != rows[place][left];
+        let changed = rows[place + 1][left] > rows[place][left];
         if changed {
             left = left.saturating_sub(weights[place]);
         } else {
