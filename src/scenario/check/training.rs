@@ -353,6 +353,10 @@ fn compiled(case: &Case, problems: &mut Problems) {
             "nothing, or checkpointing of whole layers or none beside it",
         ),
         (
+            training.memory_budget > 0.0 && training.memory_budget < 1.0,
+            "nothing, or training.memory_budget 0 or 1: what is kept between them was not compared with PyTorch's own",
+        ),
+        (
             training.memory_budget < 1.0 && training.checkpointing != Checkpointing::None,
             "nothing, or no checkpointing beside a memory budget: what both keep is not known",
         ),
