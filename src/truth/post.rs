@@ -564,6 +564,56 @@ mod tests {
     }
 
     #[test]
+    fn bases_of_other_libraries_keep_what_their_layers_save() {
+        let small = LLAMA
+            .replace("\"layers\": 16", "\"layers\": 4")
+            .replace("\"vocab\": 128256", "\"vocab\": 8192");
+        let check_with = |further: &str, expected: [u64; 2]| {
+            let knobs = format!(
+                r#"{{"wdtype": "bf16", "mb": 2, "seq": 1024, "attn": "sdpa", "optim": "adamw", "steps": 3, {further}}}"#
+            );
+            check(&knobs, &small, expected.map(Some));
+        };
+        // Their layers, with the libraries' own kernels left out.
+        let packed = |lib: &str, checkpointed: bool, expected| {
+            let further =
+                format!(r#""ckpt": {checkpointed}, "feature": "qlora", "fk": {{"lib": "{lib}"}}"#);
+            check_with(&further, expected);
+        };
+        packed("gptq", false, [2_166_364_160, 2_032_162_816]);
+        packed("gptq", true, [774_597_632, 311_920_640]);
+        packed("awq", false, [1_884_989_440, 1_750_788_096]);
+        packed("awq", true, [728_628_224, 311_564_288]);
+        packed("aqlm", false, [1_848_969_216, 1_714_767_872]);
+        packed("aqlm", true, [659_184_640, 275_544_064]);
+        let peft = |kind: &str| format!(r#""feature": "peft", "fk": {{"kind": "{kind}"}}"#);
+        check_with(&peft("c3a"), [2_311_981_056, 1_891_919_872]);
+        check_with(&peft("boft"), [1_605_498_880, 1_471_297_536]);
+    }
+
+    #[test]
+    fn a_compiled_graph_keeps_what_its_budget_allows() {
+        let llama = LLAMA.replace("\"layers\": 16", "\"layers\": 4");
+        let cases: [(&str, &str, u64, u64, f64, u64); 3] = [
+            (&llama, "bf16", 4, 1024, 0.3, 3_736_291_328),
+            (&llama, "bf16", 4, 1024, 0.5, 4_201_854_976),
+            (&llama, "bf16", 4, 1024, 0.8, 4_899_162_112),
+        ];
+        let read = |text: &str| serde_json::from_str::<Object>(text).unwrap();
+        let mut errors = Vec::new();
+        for (dims, precision, batch, sequence, budget, expected) in cases {
+            let knobs = format!(
+                r#"{{"precision": "{precision}", "optim": "adamw", "mb": {batch}, "seq": {sequence}, "compile": "whole",
+                    "budget": {budget}, "attn": "sdpa", "dropout": true, "steps": 4}}"#
+            );
+            let run = simulated::run(&read(&knobs), &read(dims)).unwrap();
+            let found = simulated::measured(&run, Metric::Forward).unwrap();
+            errors.push((100.0 * (found as f64 / expected as f64 - 1.0)).round());
+        }
+        assert!(errors.iter().all(|error| error.abs() <= 1.0), "{errors:?}");
+    }
+
+    #[test]
     fn pairs_are_trained_on_all_logits() {
         check(
             r#"{"trainer": "simpo", "wdtype": "bf16", "mb": 2, "seq": 1024, "prompt": 256, "ckpt": true,

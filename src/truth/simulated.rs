@@ -252,16 +252,16 @@ fn machine(knobs: &Object) -> Machine {
 const REPLAYED: &str = "reduce-overhead";
 
 /// What a record compiles.
-fn compile(knobs: &Object) -> Result<Compile, String> {
+fn compile(knobs: &Object) -> Compile {
     let text = |name: &str| knobs.get(name).and_then(Value::as_str).unwrap_or_default();
     let how = match text("compile") {
         "whole" => Compile::Model,
         "block" => Compile::Layers,
-        _ => return Ok(Compile::Nothing),
+        _ => return Compile::Nothing,
     };
     match knobs.get("budget").and_then(Value::as_f64) {
-        Some(budget) if budget <= 0.0 && how == Compile::Model => Ok(Compile::ModelAgain),
-        _ => Ok(how),
+        Some(budget) if budget <= 0.0 && how == Compile::Model => Compile::ModelAgain,
+        _ => how,
     }
 }
 
@@ -344,7 +344,7 @@ pub fn settings(knobs: &Object) -> Result<(Data, Training), String> {
         });
     let training = Training {
         precision,
-        compile: compile(knobs)?,
+        compile: compile(knobs),
         memory_budget: knobs
             .get("budget")
             .and_then(Value::as_f64)

@@ -107,16 +107,18 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
         every_linear(&mut take, "lora_target_linear");
     }
     for key in ["optim", "optimizer"] {
-        match take.text(key).map(optimizer) {
-            Some(Some(known)) => take.set("training.optimizer", known),
-            Some(None) => take.leave(key),
-            None => {}
-        }
-        if take
+        let named = take
             .text(key)
-            .is_some_and(|name| name.ends_with("_layerwise"))
-        {
-            take.set("training.optimizer_in_backward", "on");
+            .map(|name| (optimizer(name), name.ends_with("_layerwise")));
+        match named {
+            Some((Some(known), by_layer)) => {
+                take.set("training.optimizer", known);
+                if by_layer {
+                    take.set("training.optimizer_in_backward", "on");
+                }
+            }
+            Some((None, _)) => take.leave(key),
+            None => {}
         }
     }
     attention(&mut take);

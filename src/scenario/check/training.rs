@@ -324,6 +324,11 @@ fn compiled(case: &Case, problems: &mut Problems) {
     let known = case
         .listed_model()
         .is_some_and(|model| COMPARED.contains(&model.arch));
+    // Under autocast, and with dropout, what PyTorch keeps between the two is less than the cuts here.
+    let within = training.precision == Precision::Bf16
+        && case
+            .listed_model()
+            .is_some_and(|model| model.arch == "llama");
     let unknown = [
         (
             !known,
@@ -351,6 +356,10 @@ fn compiled(case: &Case, problems: &mut Problems) {
                 Checkpointing::None | Checkpointing::Layers
             ),
             "nothing, or checkpointing of whole layers or none beside it",
+        ),
+        (
+            training.memory_budget > 0.0 && training.memory_budget < 1.0 && !within,
+            "nothing, or training.memory_budget 0 or 1: what is kept between them is known of Llama in bf16",
         ),
         (
             training.memory_budget < 1.0 && training.checkpointing != Checkpointing::None,
