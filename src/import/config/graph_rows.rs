@@ -121,7 +121,7 @@ pub(super) const ROWS: &[Row] = &[
     row(
         "mobilenet_v2",
         "mobilenet-v2-hf",
-        "image_size?=224 depth_divisible_by?=8 finegrained_output?=true",
+        "image_size?=224 depth_multiplier?=1 expand_ratio?=6 output_stride?=32 depth_divisible_by?=8 finegrained_output?=true",
     ),
     row(
         "mobilevit",
