@@ -42,7 +42,7 @@ fn reading(text: &str) -> Duration {
         }
         start.elapsed()
     };
-    (0..3).map(|_| read()).min().unwrap()
+    (0..3).map(|_| read()).fold(Duration::MAX, Duration::min)
 }
 
 #[test]

@@ -150,6 +150,15 @@ pub struct Training {
     pub channels_last: bool,
 }
 
+impl Training {
+    /// Whether what a compiled graph of this architecture keeps is known. Within a budget it is of Llama in bf16: under autocast, and
+    /// with dropout, PyTorch keeps less than the cuts here.
+    pub fn budget_is_known(&self, architecture: &str) -> bool {
+        let within = self.memory_budget > 0.0 && self.memory_budget < 1.0;
+        !within || self.precision == Precision::Bf16 && architecture == "llama"
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lora {
     pub method: AdapterMethod,

@@ -240,7 +240,7 @@ mod tests {
             }
         }
         check("gpt2", None, |t| {
-            (t.accumulation, t.keep_outputs) = (6, true)
+            (t.accumulation, t.keep_outputs) = (6, true);
         });
         check("gpt2", None, |t| (t.accumulation, t.zero_late) = (6, true));
         check("gpt2", None, |t| {

@@ -143,6 +143,9 @@ pub fn run_with(
         .get("family")
         .and_then(Value::as_str)
         .ok_or("the record names no family")?;
+    if !training.budget_is_known(family) {
+        return Err("what a compiled graph keeps within this memory budget is not known".into());
+    }
     let mut sizes = Sizes::default();
     for (name, value) in dims {
         match value {

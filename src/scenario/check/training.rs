@@ -324,11 +324,7 @@ fn compiled(case: &Case, problems: &mut Problems) {
     let known = case
         .listed_model()
         .is_some_and(|model| COMPARED.contains(&model.arch));
-    // Under autocast, and with dropout, what PyTorch keeps between the two is less than the cuts here.
-    let within = training.precision == Precision::Bf16
-        && case
-            .listed_model()
-            .is_some_and(|model| model.arch == "llama");
+    let arch = case.listed_model().map_or("", |model| model.arch);
     let unknown = [
         (
             !known,
@@ -358,7 +354,7 @@ fn compiled(case: &Case, problems: &mut Problems) {
             "nothing, or checkpointing of whole layers or none beside it",
         ),
         (
-            training.memory_budget > 0.0 && training.memory_budget < 1.0 && !within,
+            !training.budget_is_known(arch),
             "nothing, or training.memory_budget 0 or 1: what is kept between them is known of Llama in bf16",
         ),
         (
