@@ -317,7 +317,7 @@ try:
 except ImportError:
     tomllib = None
 for path in pathlib.Path(sys.argv[1]).rglob("*"):
-    if not path.is_file():
+    if path.suffix not in (".json", ".toml", ".py"):
         continue
     text = path.read_bytes().decode()
     try:

@@ -93,8 +93,9 @@ mod tests {
         };
         // At half a microsecond and at 50 nanoseconds each this is a quarter of a second.
         let work = made * 8 + asked;
-        assert!(work < 4_500_000, "{made} made, {asked} asked: {link}");
-        assert!(bytes < 16 << 20, "{bytes} bytes: {link}");
+        assert!(work < 5_000_000, "{made} made, {asked} asked: {link}");
+        // Beside it are the tensors that are alive and the allocator's blocks.
+        assert!(bytes < 32 << 20, "{bytes} bytes: {link}");
         true
     }
 
