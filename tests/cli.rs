@@ -210,7 +210,7 @@ fn lists_are_for_people_and_for_programs() {
     check(&["schema"], 0, "{\n  \"type\": \"object\"", "");
     check(&["catalog", "--json"], 0, "{\n  \"gpus\": [", "");
     check(&["catalog", "stacks"], 0, "Axolotl 0.21", "");
-    check(&["catalog", "methods"], 0, "adapter    lora", "");
+    check(&["catalog", "methods"], 0, "adapter    aqlm", "");
 }
 
 #[test]
