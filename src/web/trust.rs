@@ -13,6 +13,7 @@ use crate::units::{Bytes, UnitStyle};
 /// A recorded run: its name in the accuracy data, what it needed and what is predicted for it, in MiB.
 type Recorded = (&'static str, u32, u32);
 
+#[allow(clippy::unreadable_literal)] // written by the build script
 const RECORDED: &[Recorded] = include!(concat!(env!("OUT_DIR"), "/accuracy.rs"));
 
 /// How many runs are shown.

@@ -139,13 +139,13 @@ test("a file of ours opens as the run it was written for", async ({ visit }) => 
 });
 
 test("a recorded model is dropped, answers as on the command line, and travels in its link", async ({ visit }) => {
-  const file = readFileSync(new URL("../../src/nets/graph/fixtures/conv_vae.json", import.meta.url), "utf8");
+  const file = readFileSync(new URL("../../src/nets/graph/fixtures/lasting.json", import.meta.url), "utf8");
   await visit.open();
   const before = await visit.bytes();
   // As a person drops it: the file itself, not a choice in a dialogue.
   await visit.page.evaluate((text) => {
     const carried = new DataTransfer();
-    carried.items.add(new File([text], "model.json", { type: "application/json" }));
+    carried.items.add(new File([text], "model.json", { type: "application/json" })); // in the browser
     document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: carried, bubbles: true, cancelable: true }));
   }, file);
   await until("the answer for the model", async () => (await visit.bytes()) !== before);

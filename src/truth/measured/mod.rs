@@ -436,6 +436,7 @@ fn training(record: &Value) -> Result<Training, String> {
     let checkpoints = text(record, "activation_checkpointing");
     let optimizer_text = text(record, "optimizer");
     let other = text(record, "other");
+    words::unsaid(&task, &other)?;
     let loss_text = text(record, "fused_or_chunked_ce");
     let in_backward =
         optimizer_text.contains("optimizer_in_bwd=true") || other.contains("optimizer_in_bwd=true");

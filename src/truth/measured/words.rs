@@ -65,6 +65,17 @@ pub(super) fn optimizer(text: &str) -> Result<Optimizer, String> {
     )
 }
 
+/// What ran beside the training of the named model, or was done to it, that no scenario says.
+pub(super) fn unsaid(task: &str, other: &str) -> Result<(), String> {
+    if task.contains("quantized moe experts") {
+        return Err("experts that the trainer itself quantises are not modelled".into());
+    }
+    if other.contains("vae") && (other.contains("online") || other.contains("encode")) {
+        return Err("an autoencoder that runs in the same loop is not modelled".into());
+    }
+    Ok(())
+}
+
 /// The adapters that a task names, in words or as PEFT's settings.
 pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
     let lower = task.to_lowercase();
