@@ -151,10 +151,10 @@ test("a recorded model is dropped, answers as on the command line, and travels i
   await until("the answer for the model", async () => (await visit.bytes()) !== before);
   const bytes = await visit.bytes();
   assert.equal(bytes, allocated(file));
+  const link = await visit.address("rec=");
   await visit.set("data.micro_batch", "3");
   await visit.page.$$eval(".tools button", (all) => all.find((it) => it.textContent === "Undo").click());
   await until("the run before", async () => (await visit.bytes()) === bytes);
-  const link = await visit.address("rec=");
   // Another window, which knows of no file.
   const other = await visit.newPage();
   await other.goto(link, { waitUntil: "load" });
