@@ -13,6 +13,7 @@ import copy
 import io
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -102,15 +103,20 @@ def axolotl(document, path):
 
     config = DictDefault(document)
     prepare_plugins(config)
-    gpu = {"bf16": True, "fp8": False, "n_gpu": 2, "n_node": 1, "compute_capability": "sm_90", "tf32": True}
+    with open(os.path.join(os.path.dirname(path), "launch.sh"), encoding="utf-8") as script:
+        processes = re.search(r"--nproc[-_]per[-_]node[= ](\d+)|--num[-_]processes[= ](\d+)", script.read())
+    gpus = int(next(filter(None, processes.groups()))) if processes else 1
+    gpu = {"bf16": True, "fp8": False, "n_gpu": gpus, "n_node": 1, "compute_capability": "sm_90", "tf32": True}
     read = validate_config(config, capabilities=gpu, env_capabilities={"torch_version": "2.14.1"})
     refuse({key for key in document if key not in read})
 
 
 def llama_factory(document, path):
-    from llamafactory.hparams.parser import get_train_args
+    from llamafactory.hparams import parser
 
-    get_train_args(dict(document, use_cpu=True))
+    # Asked of the GPU that is not here.
+    parser.is_torch_bf16_gpu_available = lambda: True
+    parser.get_train_args(dict(document, use_cpu=True))
 
 
 def swift(document, path):
@@ -147,7 +153,8 @@ def verl(document, path):
         for key, value in ours.items():
             if key != "defaults" or at:
                 place = f"{at}{key}"
-                if key not in theirs:
+                # `in` denies keys that only lack a value.
+                if key not in theirs.keys():
                     refuse({place})
                 if isinstance(value, dict) and OmegaConf.is_config(theirs[key]):
                     compare(value, theirs[key], f"{place}.")
