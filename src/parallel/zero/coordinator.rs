@@ -48,6 +48,41 @@ enum Trace {
     Complete,
 }
 
+/// The order of modules, and what it takes to tell at once how far away the next use of one is.
+#[derive(Debug, Default)]
+struct Order<M> {
+    modules: Vec<M>,
+    /// Where each module comes.
+    places: Map<M, Vec<usize>>,
+    /// How many elements the modules up to each place have.
+    elements: Vec<u128>,
+}
+
+impl<M: Ord + Copy> Order<M> {
+    fn push(&mut self, module: M, elements: u64) {
+        let before = self.elements.last().copied().unwrap_or_default();
+        self.places.or_default(module).push(self.modules.len());
+        self.modules.push(module);
+        self.elements.push(before + u128::from(elements));
+    }
+
+    /// Whether a module comes again from this place on, before modules of so many elements have come.
+    fn comes_within(&self, limit: u64, module: M, from: usize) -> bool {
+        let places = self.places.get(&module).map(Vec::as_slice);
+        let places = places.unwrap_or_default();
+        let next = places.partition_point(|place| *place < from);
+        let up_to = |place: usize| {
+            let last = place
+                .checked_sub(1)
+                .and_then(|last| self.elements.get(last));
+            last.copied().unwrap_or_default()
+        };
+        places
+            .get(next)
+            .is_some_and(|place| up_to(*place) - up_to(from) < u128::from(limit))
+    }
+}
+
 /// `PartitionedParameterCoordinator`.
 #[derive(Debug)]
 pub(super) struct Coordinator {
@@ -60,7 +95,7 @@ pub(super) struct Coordinator {
     members: Map<Scope, Vec<usize>>,
     trace: Trace,
     /// The modules in the order in which they are fetched.
-    order: Vec<Scope>,
+    order: Order<Scope>,
     /// Parameters to come, with the step in which each is used.
     queue: VecDeque<(usize, usize)>,
     /// The step for which each parameter was fetched last.
@@ -88,7 +123,7 @@ impl Coordinator {
                 .map(|param| (param, Status::NotAvailable))
                 .collect(),
             trace: Trace::Invalid,
-            order: Vec::new(),
+            order: Order::default(),
             queue: VecDeque::new(),
             step: 0,
             available: 0,
@@ -132,7 +167,9 @@ impl Coordinator {
     /// `fetch_sub_module`: what the module needs, and ahead what comes after it.
     fn fetch(&mut self, module: Scope) {
         if self.trace == Trace::Recording {
-            self.order.push(module);
+            let numels = self.of(module).into_iter().map(|at| self.numel(at));
+            let elements = numels.fold(0, u64::saturating_add);
+            self.order.push(module, elements);
         }
         let needed = self.of(module);
         self.gather(&needed);
@@ -263,16 +300,11 @@ impl Coordinator {
                 let fetched = self.fetched_for.get(*at).copied().flatten();
                 fetched <= Some(self.step)
             });
-            let mut traversed: u64 = 0;
-            let to_come = self.order.get(self.step..).unwrap_or_default().to_vec();
-            for module in to_come {
-                if traversed >= self.limits.reuse {
-                    break;
-                }
-                for at in self.of(module) {
-                    leaving.retain(|leaving| *leaving != at);
-                    traversed = traversed.saturating_add(self.numel(at));
-                }
+            if self
+                .order
+                .comes_within(self.limits.reuse, module, self.step)
+            {
+                leaving.clear();
             }
         }
         for at in leaving {
@@ -295,12 +327,11 @@ impl Coordinator {
             Trace::Invalid => Trace::Recording,
             Trace::Recording | Trace::Complete => Trace::Complete,
         };
-        let order = self.order.clone();
         self.queue.clear();
-        for (step, module) in order.into_iter().enumerate() {
-            for at in self.of(module) {
-                self.queue.push_back((at, step));
-            }
+        for (step, module) in self.order.modules.iter().enumerate() {
+            let members = self.members.get(module).map(Vec::as_slice);
+            let steps = members.unwrap_or_default().iter().map(|at| (*at, step));
+            self.queue.extend(steps);
         }
         self.fetched_for.fill(None);
         self.step = 0;
@@ -329,4 +360,35 @@ pub(super) fn storage(param: &Param) -> DType {
 /// Its elements in that type.
 pub(super) fn stored(param: &Param) -> u64 {
     param.data.bytes().div_ceil(storage(param).bytes().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_module_that_comes_again_soon_is_told_as_by_walking_the_order() {
+        let (mut order, mut walked) = (Order::default(), Vec::new());
+        for place in 0..60_u32 {
+            let (module, elements) = (place * place % 11, u64::from(place % 7));
+            order.push(module, elements);
+            walked.push((module, elements));
+        }
+        for from in 0..=61 {
+            for limit in [0, 1, 5, 20, 1_000] {
+                for module in 0..12 {
+                    let mut traversed = 0;
+                    let to_come = walked.get(from..).unwrap_or_default().iter();
+                    let near = to_come.take_while(|(_, elements)| {
+                        let is_near = traversed < limit;
+                        traversed += elements;
+                        is_near
+                    });
+                    let expected = near.map(|(module, _)| *module).any(|other| other == module);
+                    let found = order.comes_within(limit, module, from);
+                    assert_eq!(found, expected, "{module} from {from} within {limit}");
+                }
+            }
+        }
+    }
 }
