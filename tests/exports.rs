@@ -719,6 +719,11 @@ fn a_task_is_refused_where_a_program_does_it_otherwise() {
     check("axolotl", "task=reward", "task.objective");
     check("axolotl", "task=dpo task_head=logits", "task.head");
     check("axolotl", "task=kto", "training.lora");
+    check(
+        "axolotl",
+        "task=grpo generations=16 gpus=2 par=ddp lora=on precision=amp-bf16-on-bf16 completion=64",
+        "task.generations",
+    );
     check("llama-factory", "task=dpo", "task.head");
     check("llama-factory", "task=reward", "task.objective");
     check("llama-factory", "task=ppo", "task.objective");

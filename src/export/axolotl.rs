@@ -259,7 +259,10 @@ fn task(scenario: &Scenario) -> Result<Task, Problem> {
             } else {
                 task::head(task, fused).or_else(|| task::generations(task))
             };
-            (problem.or(reference), known)
+            (
+                problem.or_else(|| group_of_each(scenario)).or(reference),
+                known,
+            )
         }
         other => {
             let expected = "pretraining, sft, dpo, kto, orpo, simpo or grpo for this target";
@@ -275,6 +278,16 @@ fn task(scenario: &Scenario) -> Result<Task, Problem> {
         return Err(Problem::new("training.lora", "off", expected));
     }
     problem.map_or(Ok(known), Err)
+}
+
+/// A problem where several processes sample less than a group each, which `check_grpo_batch_size_divisibility` of
+/// utils/schemas/validation.py refuses.
+fn group_of_each(scenario: &Scenario) -> Option<Problem> {
+    let generations = scenario.training.task.generations;
+    let rows = task::batches(scenario).saturating_mul(scenario.data.micro_batch);
+    let expected = format!("at most {rows}, which each GPU samples at a time, for this target");
+    (processes(scenario) > 1 && rows < generations)
+        .then(|| Problem::new("task.generations", generations.to_string(), expected))
 }
 
 /// What the file says of completions that are sampled.
