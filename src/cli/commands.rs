@@ -50,7 +50,7 @@ const METRIC: Opt = Opt {
 const AS: Opt = Opt {
     name: "as",
     value: "FORM",
-    about: "markdown: tables of all cases, the worst first; plot: predicted against true, as SVG",
+    about: "markdown: tables of all cases, the worst first; plot: predicted against true, as SVG; coverage: how many lay in the band that was stated",
 };
 
 const TITLE: Opt = Opt {

@@ -45,7 +45,8 @@ pub(super) fn truth(args: &Args) -> Result<Answer, Refusal> {
             truth::markdown(&report, title, &format!("accuracy/{}.svg", words.join("-")))
         }
         Some("plot") => truth::plot(&report, title),
-        Some(other) => Err(Problem::new("--as", other, "markdown or plot"))?,
+        Some("coverage") => truth::coverage(&report, title),
+        Some(other) => Err(Problem::new("--as", other, "markdown, plot or coverage"))?,
     };
     let json = serde_json::to_string(&report)
         .map_err(|error| Refusal(vec![format!("the report cannot be written: {error}")]))?;

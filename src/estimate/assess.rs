@@ -47,16 +47,11 @@ pub(super) fn estimate(case: &Case, run: &Run, peaks: &Peaks) -> Result<Estimate
         ..listed
     };
     let uncertainty = doubts.uncertainty();
-    let allocated = uncertainty.band(Bytes::new(highest.bytes));
     let of_reserved = Doubts {
         reserved: true,
         ..doubts
     };
-    let reserved = of_reserved
-        .uncertainty()
-        .band(Bytes::new(peaks.reserved))
-        // More is in doubt of what is reserved, yet it is never less than what is allocated.
-        .at_least(allocated);
+    let [allocated, reserved] = doubts.bands(Bytes::new(highest.bytes), Bytes::new(peaks.reserved));
     let device = device::band(case, reserved);
     let usable = device::usable(case);
     let growth = Growth::of(scenario);

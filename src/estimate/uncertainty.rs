@@ -189,6 +189,18 @@ impl Doubts {
         .into_iter()
     }
 
+    /// The ranges of what is allocated and of what is reserved.
+    pub fn bands(self, allocated: Bytes, reserved: Bytes) -> [Band; 2] {
+        let of_reserved = Self {
+            reserved: true,
+            ..self
+        };
+        let allocated = self.uncertainty().band(allocated);
+        // More is in doubt of what is reserved, yet it is never less than what is allocated.
+        let reserved = of_reserved.uncertainty().band(reserved);
+        [allocated, reserved.at_least(allocated)]
+    }
+
     /// The widths that apply, added up. Published runs re-run with the software matched differ by 0.05 % in the median and
     /// by 0.5 % at most (docs/accuracy.md); the other widths are from the same comparisons:
     /// convolutions -0..+12 %, reserved with a script not known ±4 %, the driver's figure ±10 % at most of which reserved

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::simulated::{self, Metric};
+use super::simulated::{self, Figure, Metric};
 use crate::scenario::{
     AdapterMethod, Checkpointing, Compile, Kernels, Lora, LossKernel, LowPrecision, Optimizer,
     Precision, Quantization, Training,
@@ -11,8 +11,8 @@ use crate::step;
 
 type Object = Map<String, Value>;
 
-pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<u64, String> {
-    simulated::measured(&run(knobs, dims)?, metric)
+pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<Figure, String> {
+    simulated::figure(&run(knobs, dims)?, metric, simulated::doubts(knobs, dims))
 }
 
 /// Runs three steps of a recorded case, as the recording did.

@@ -17,7 +17,7 @@ mod throughput;
 mod world;
 
 pub use diagnoses::{Diagnoses, are_failures, diagnoses};
-pub use page::{markdown, plot};
+pub use page::{coverage, markdown, plot};
 pub use posts::{Posts, are_posts, posts};
 pub use recorded::{run_recorded, score_recorded};
 pub use score::{Report, Row, report};
@@ -73,17 +73,19 @@ fn row(line: &str, metric: Metric) -> Row {
     let predicted = kind(&record).and_then(|kind| match kind {
         RecordKind::Simulated(knobs, dims) => simulated::predict(knobs, dims, metric),
         RecordKind::Distributed(knobs, dims) => {
-            simulated::measured(&distributed::run(knobs, dims)?, metric)
+            let run = distributed::run(knobs, dims);
+            run.and_then(|run| simulated::figure(&run, metric, simulated::doubts(knobs, dims)))
         }
         RecordKind::Extra(knobs, dims) => extra::predict(knobs, dims, metric),
         RecordKind::Post(knobs, dims) => {
-            post::run(knobs, dims).and_then(|run| simulated::measured(&run, metric))
+            let run = post::run(knobs, dims);
+            run.and_then(|run| simulated::figure(&run, metric, simulated::doubts(knobs, dims)))
         }
     });
     match predicted {
         Err(reason) => Row::unsupported(id, group, reason),
         Ok(predicted) => match metric.truth(&record) {
-            Some(truth) => Row::scored(id, group, truth, predicted),
+            Some(truth) => Row::scored(id, group, truth, predicted.bytes).within(predicted.band),
             None => Row::unsupported(id, group, "the record lacks the metric".into()),
         },
     }

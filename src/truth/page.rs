@@ -4,6 +4,9 @@ use super::score::{Report, Row, Summary};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 
+/// The share of truths that a band is to hold, in percent.
+const MEANT_TO_HOLD: u32 = 95;
+
 /// The report in Markdown under a heading; `plot` is the file that `plot` was written to.
 pub fn markdown(report: &Report, title: &str, plot: &str) -> String {
     let mut page = format!(
@@ -45,6 +48,19 @@ pub fn markdown(report: &Report, title: &str, plot: &str) -> String {
     }
     page.push('\n');
     page
+}
+
+/// Rows of a table: what a figure is of, the share of truths that its band is meant to hold, the share that it held, and of how many.
+pub fn coverage(report: &Report, title: &str) -> String {
+    let rows = report.coverage().into_iter().map(|(kind, of)| {
+        let comma = if kind.is_empty() { "" } else { ", " };
+        let held = 100.0 * of.inside as f64 / of.cases.max(1) as f64;
+        format!(
+            "| {title}{comma}{kind} | {MEANT_TO_HOLD} % | {held:.1} % | {} |\n",
+            of.cases
+        )
+    });
+    rows.collect()
 }
 
 /// Cells of a table's row, with a space before each sign of percent.
@@ -141,6 +157,8 @@ pub fn plot(report: &Report, title: &str) -> String {
 mod tests {
     use super::super::score::report;
     use super::*;
+    use crate::estimate::Band;
+    use crate::units::Bytes;
 
     #[test]
     fn a_page_shows_every_case_and_the_worst_first() {
@@ -156,6 +174,31 @@ mod tests {
         assert!(page.contains("- `none`: why"));
         assert!(page.contains("| g | 3 | 1 | 50.000 % | 50.000 % | 50.000 % | 0.000 % |"));
         assert!(page.contains("| none | 1 | 1 | – | – | – | – |"), "{page}");
+    }
+
+    #[test]
+    fn bands_are_counted_kind_by_kind() {
+        let of = |kind, truth, high| {
+            let [low, expected, high] = [90, 100, high].map(Bytes::new);
+            let band = Band {
+                low,
+                expected,
+                high,
+            };
+            Row {
+                kind,
+                ..Row::scored("a", "g", truth, 100).within(Some(band))
+            }
+        };
+        let (apart, none) = (Some("apart"), None);
+        let none_stated = Row::scored("b", "g", 1, 1);
+        let rows = vec![of(none, 90, 100), of(none, 101, 100), none_stated.clone()];
+        let expected = "| Runs | 95 % | 50.0 % | 2 |\n";
+        assert_eq!(coverage(&report(rows), "Runs"), expected);
+        let rows = vec![of(apart, 110, 110), of(none, 1, 100), none_stated];
+        let expected = "| Runs, apart | 95 % | 100.0 % | 1 |\n";
+        assert_eq!(coverage(&report(rows), "Runs"), expected);
+        assert_eq!(coverage(&report(Vec::new()), "Runs"), "");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::simulated::{self, Metric};
 use super::{Report, Row, report};
+use crate::estimate::Doubts;
 use crate::nets::graph::{self, Graph};
 use crate::scenario::{Data, Optimizer, Precision, Training};
 use crate::step;
@@ -39,12 +40,23 @@ fn row(record: &Value, metric: Metric, model: Result<Rc<Graph>, String>) -> Row 
     let id = record["id"].as_str().unwrap_or("?");
     let group = record["precision"].as_str().unwrap_or("none");
     let predicted = model
-        .and_then(|model| run_recorded(record, model))
-        .and_then(|run| simulated::measured(&run, metric));
+        .and_then(|model| Ok((run_recorded(record, model.clone())?, doubts(&model))))
+        .and_then(|(run, doubts)| simulated::figure(&run, metric, doubts));
     match (predicted, truth(record, metric)) {
         (Err(reason), _) => Row::unsupported(id, group, reason),
         (Ok(_), None) => Row::unsupported(id, group, "the record lacks the metric".into()),
-        (Ok(predicted), Some(truth)) => Row::scored(id, group, truth, predicted),
+        (Ok(predicted), Some(truth)) => {
+            Row::scored(id, group, truth, predicted.bytes).within(predicted.band)
+        }
+    }
+}
+
+/// What is in doubt of a recorded model, as of a scenario's.
+fn doubts(model: &Graph) -> Doubts {
+    Doubts {
+        unruled: !model.unruled().is_empty(),
+        convolutions: model.convolves(),
+        ..Doubts::default()
     }
 }
 

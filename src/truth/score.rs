@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use crate::estimate::Band;
+use crate::units::Bytes;
+
 /// One case.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
@@ -22,6 +25,9 @@ pub struct Row {
     /// Whether the truth lies in the stated band.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inside: Option<bool>,
+    /// Which of the kinds it is that are counted apart where the bands' shares are told; cases of none are then left out.
+    #[serde(skip)]
+    pub kind: Option<&'static str>,
     /// The errors where the figure is what is allocated, what is reserved and what the driver shows: of a metric that is not named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<[f64; 3]>,
@@ -41,6 +47,7 @@ impl Row {
             unsupported: Some(reason),
             class: None,
             inside: None,
+            kind: None,
             against: None,
         }
     }
@@ -56,9 +63,27 @@ impl Row {
             unsupported: None,
             class: None,
             inside: None,
+            kind: None,
             against: None,
         }
     }
+
+    /// The same, compared with the range that is stated.
+    pub fn within(self, band: Option<Band>) -> Self {
+        let truth = self.truth.map(Bytes::new);
+        let pair = band.zip(truth);
+        Self {
+            inside: pair.map(|(band, truth)| band.low <= truth && truth <= band.high),
+            ..self
+        }
+    }
+}
+
+/// How many truths had a range stated for them, and how many lay in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Coverage {
+    pub cases: usize,
+    pub inside: usize,
 }
 
 /// What a set of cases comes to, in percent.
@@ -92,6 +117,22 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub selected: Vec<(&'static str, Selected)>,
     pub rows: Vec<Row>,
+}
+
+impl Report {
+    /// The bands' coverage, kind by kind where there are kinds.
+    pub fn coverage(&self) -> Vec<(&'static str, Coverage)> {
+        let mut kinds: BTreeMap<&'static str, Coverage> = BTreeMap::new();
+        let apart = self.rows.iter().any(|row| row.kind.is_some());
+        for row in self.rows.iter().filter(|row| row.kind.is_some() == apart) {
+            if let Some(inside) = row.inside {
+                let coverage = kinds.entry(row.kind.unwrap_or_default()).or_default();
+                coverage.cases += 1;
+                coverage.inside += usize::from(inside);
+            }
+        }
+        kinds.into_iter().collect()
+    }
 }
 
 pub fn report(rows: Vec<Row>) -> Report {

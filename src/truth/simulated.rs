@@ -5,13 +5,14 @@ use serde_json::{Map, Value};
 use super::auxiliary::WithAuxiliary;
 use super::world::world;
 use crate::allocator::Settings;
-use crate::estimate::{Peaks, Phase};
+use crate::estimate::{Band, Doubts, Peaks, Phase};
 use crate::nets::{self, Sizes};
 use crate::scenario::{
     Attention, Checkpointing, Compile, CompileMode, Data, Lora, Optimizer, Precision, Training,
 };
 use crate::step;
 use crate::tape::Machine;
+use crate::units::Bytes;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,22 +78,45 @@ impl Metric {
 
 type Object = Map<String, Value>;
 
-pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<u64, String> {
+/// What a metric reads of a run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Figure {
+    pub bytes: u64,
+    /// The range that is stated for it; none but of what is allocated and reserved.
+    pub band: Option<Band>,
+}
+
+/// What is in doubt of a recorded network, as of a scenario's.
+pub fn doubts(knobs: &Object, dims: &Object) -> Doubts {
+    let family = dims.get("family").or_else(|| knobs.get("model"));
+    let family = family.and_then(Value::as_str).unwrap_or_default();
+    Doubts::of(&architecture(family, knobs))
+}
+
+pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<Figure, String> {
     let replayed = knobs.get("mode").and_then(Value::as_str) == Some(REPLAYED);
     let of_last_step = matches!(metric, Metric::Forward | Metric::Phase(_) | Metric::Static);
     if replayed && of_last_step {
         return Err("the last step replays CUDA graphs, which count as not allocated".into());
     }
-    measured(&run(knobs, dims)?, metric)
+    figure(&run(knobs, dims)?, metric, doubts(knobs, dims))
 }
 
-/// What a metric reads of a run.
-pub fn measured(run: &step::Run, metric: Metric) -> Result<u64, String> {
+/// What a metric reads of a run, of which this is in doubt.
+pub fn figure(run: &step::Run, metric: Metric, doubts: Doubts) -> Result<Figure, String> {
     let settings = match metric {
         Metric::Expandable => Settings::expandable(),
         _ => Settings::default(),
     };
     let peaks = Peaks::replayed(&run.trace, &settings);
+    let allocated = peaks.highest().map_or(0, |peak| peak.bytes);
+    let [of_allocated, of_reserved] =
+        doubts.bands(Bytes::new(allocated), Bytes::new(peaks.reserved));
+    let band = match metric {
+        Metric::Allocated => Some(of_allocated),
+        Metric::Reserved | Metric::Expandable => Some(of_reserved),
+        _ => None,
+    };
     let predicted = match metric {
         Metric::Allocated => peaks.highest().map(|peak| peak.bytes),
         Metric::Forward => peaks
@@ -113,7 +137,14 @@ pub fn measured(run: &step::Run, metric: Metric) -> Result<u64, String> {
         Metric::Pinned => Some(run.pinned).filter(|pinned| *pinned > 0),
         Metric::Reserved | Metric::Expandable => Some(peaks.reserved),
     };
-    predicted.ok_or_else(|| "nothing was run".to_string())
+    let bytes = predicted.ok_or_else(|| "nothing was run".to_string())?;
+    Ok(Figure { bytes, band })
+}
+
+/// The same without its range.
+#[cfg(test)]
+pub fn measured(run: &step::Run, metric: Metric) -> Result<u64, String> {
+    figure(run, metric, Doubts::default()).map(|figure| figure.bytes)
 }
 
 /// Runs three steps of a recorded case, as the recording did.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::score::Row;
 use super::simulated::{self, Metric};
 use crate::allocator::{Card, Settings};
-use crate::estimate::{LoopOptions, ManySteps, Retained, STEPS, StepSequence};
+use crate::estimate::{Doubts, LoopOptions, ManySteps, Retained, STEPS, StepSequence};
 use crate::step::{self, RunPlan};
 use crate::units::Bytes;
 
@@ -34,16 +34,17 @@ pub fn row(record: &Value, id: &str, metric: Metric) -> Row {
         };
         return Row::scored(id, group, truth, found.steps.len() as u64);
     }
-    let (name, predicted) = match metric {
-        Metric::Allocated => ("peak_allocated", found.allocated()),
-        Metric::Reserved | Metric::Expandable => ("peak_reserved", found.reserved()),
+    let [allocated, reserved] = Doubts::default().bands(found.allocated(), found.reserved());
+    let (name, band) = match metric {
+        Metric::Allocated => ("peak_allocated", allocated),
+        Metric::Reserved | Metric::Expandable => ("peak_reserved", reserved),
         Metric::Forward | Metric::Phase(_) | Metric::Static | Metric::Pinned => {
             let reason = "the record lacks the metric".into();
             return Row::unsupported(id, group, reason);
         }
     };
     match summary[name].as_u64() {
-        Some(truth) => Row::scored(id, group, truth, predicted.get()),
+        Some(truth) => Row::scored(id, group, truth, band.expected.get()).within(Some(band)),
         None => Row::unsupported(id, group, "the record lacks the metric".into()),
     }
 }

@@ -92,7 +92,6 @@ pub fn row(record: &Value, id: &str) -> Row {
         (Ok(_), None) => Row::unsupported(id, group, "the record lacks the metric".into()),
         (Ok((counts, predicted)), Some(truth)) => {
             let band = predicted.band(counts, record);
-            let truth_bytes = Bytes::new(truth);
             let error = |predicted: u64| Row::scored(id, group, truth, predicted).error;
             let Predicted {
                 allocated,
@@ -102,9 +101,9 @@ pub fn row(record: &Value, id: &str) -> Row {
             let each = (counts == Counts::Unnamed)
                 .then(|| [allocated, reserved, device].map(|figure| error(figure).unwrap_or(0.0)));
             Row {
-                inside: Some(band.low <= truth_bytes && truth_bytes <= band.high),
                 against: each,
-                ..Row::scored(id, group, truth, predicted.counted(counts))
+                kind: kind(record, counts),
+                ..Row::scored(id, group, truth, predicted.counted(counts)).within(Some(band))
             }
         }
     };
@@ -118,7 +117,7 @@ pub fn row(record: &Value, id: &str) -> Row {
 /// named, on however many GPUs.
 fn class(record: &Value) -> Option<&'static str> {
     let counts = counts(&text(record, "metric")).ok()?;
-    let sure = record["confidence"].as_u64().unwrap_or(0) >= 4;
+    let sure = is_sure(record);
     let alone = record["n_gpus"].as_u64() == Some(1);
     (sure && (alone || counts == Counts::Unnamed)).then_some(match counts {
         Counts::Allocated => "allocated",
@@ -126,6 +125,27 @@ fn class(record: &Value) -> Option<&'static str> {
         Counts::Device => "nvidia-smi",
         Counts::Unnamed => score::UNNAMED,
     })
+}
+
+/// Where a record's band is counted: by its metric, and apart for one GPU and several. Of those in whose figures confidence is low,
+/// nowhere.
+fn kind(record: &Value, counts: Counts) -> Option<&'static str> {
+    let alone = record["n_gpus"].as_u64() == Some(1);
+    is_sure(record).then_some(match (counts, alone) {
+        (Counts::Allocated, true) => "allocated, one GPU",
+        (Counts::Allocated, false) => "allocated, several GPUs",
+        (Counts::Reserved, true) => "reserved, one GPU",
+        (Counts::Reserved, false) => "reserved, several GPUs",
+        (Counts::Device, true) => "nvidia-smi, one GPU",
+        (Counts::Device, false) => "nvidia-smi, several GPUs",
+        (Counts::Unnamed, true) => "metric not named, one GPU",
+        (Counts::Unnamed, false) => "metric not named, several GPUs",
+    })
+}
+
+/// A confidence of 4 or 5.
+fn is_sure(record: &Value) -> bool {
+    record["confidence"].as_u64().unwrap_or(0) >= 4
 }
 
 /// What a record leaves open.
@@ -320,7 +340,7 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         return built("bert", &sizes);
     }
     if first_qwen(&lower) {
-        // Qwen of 2023 is what Qwen2 became, with a head for each head of keys (modeling_qwen.py): one product makes all three.
+        // Every head of queries has one of keys.
         let mut sizes = Sizes::default();
         for (key, from) in [
             ("hidden", "hidden"),
@@ -334,7 +354,7 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
                 sizes.set(key, size);
             }
         }
-        return built("qwen2", &sizes);
+        return built("qwen", &sizes);
     }
     if let Some(entry) = listed(&lower) {
         let sizes = Sizes::from_entry(entry);
@@ -430,6 +450,8 @@ fn training(record: &Value) -> Result<Training, String> {
     let precision = match precision(&text(record, "precision"))? {
         // DeepSpeed casts the model itself.
         Precision::AmpFp16 if sharded => Precision::Fp16,
+        // `--bf16 True` of transformers' Trainer is autocast; the model's own file loads it in the type of its configuration.
+        Precision::Bf16 if first_qwen(&text(record, "model")) => Precision::AmpBf16OnBf16,
         other => other,
     };
     let low_rank = adapters(record["task"].as_str().unwrap_or_default())?;
@@ -441,8 +463,9 @@ fn training(record: &Value) -> Result<Training, String> {
     let in_backward =
         optimizer_text.contains("optimizer_in_bwd=true") || other.contains("optimizer_in_bwd=true");
     let framework = text(record, "framework");
-    // transformers of 2022 had no SDPA.
-    let old = framework.contains("2022");
+    // transformers of 2022 had no SDPA, nor had timm when torch 2.0 was new.
+    let old =
+        framework.contains("2022") || text(record, "attention_impl").contains("eager in timm");
     // The records of fms-acceleration quantise twice; GPTQ's scales, 16 bits for each 128 weights, take about as much.
     let twice = framework.contains("fms") || task.contains("nf4-dq");
     let mut training = Training {
@@ -496,9 +519,7 @@ fn training(record: &Value) -> Result<Training, String> {
         fp32_norms: other.contains("prepare_model_for_kbit_training"),
         prompt_tokens: words::prompt_tokens(record["task"].as_str().unwrap_or_default()),
         lora: low_rank,
-        // rasbt's scripts call `zero_grad()` between forward and backward, but where they accumulate.
-        zero_late: text(record, "source_repo_or_url").starts_with("rasbt/")
-            && record["grad_accum"].as_u64() == Some(1),
+        zero_late: sources::zeroes_late(record),
         ..Training::default()
     };
     if litgpt::is_record(record) {

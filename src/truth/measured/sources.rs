@@ -35,6 +35,12 @@ pub(super) fn stack(record: &Value) -> Stack {
         // transformers' text of January 2022; torch 1.10 was the newest.
         stack.torch = (1, 10);
         stack.transformers = (4, 36);
+    } else if text(record, "source_repo_or_url") == "qwenlm/qwen" {
+        // Its requirements.txt: transformers==4.32.0.
+        stack.transformers = (4, 32);
+    } else if framework.contains("1.13-2.0") {
+        // fast-DiT's environment.yml asks for 1.13 or newer; 2.0 was the newest release then.
+        stack.torch = (2, 0);
     } else if framework.contains("nightly") {
         // Nightly builds of June 2023 step as torch 2.0 does: 2.1 came in October.
         stack.torch = (2, 0);
@@ -48,6 +54,14 @@ pub(super) fn stack(record: &Value) -> Stack {
         stack.liger = (0, 4);
     }
     stack
+}
+
+/// Whether a record's script calls `zero_grad()` between forward and backward: rasbt's do, but where they accumulate, and fast-DiT's
+/// train.py.
+pub(super) fn zeroes_late(record: &Value) -> bool {
+    let source = text(record, "source_repo_or_url");
+    let by_source = source.starts_with("rasbt/") || source.ends_with("/fast-dit");
+    by_source && record["grad_accum"].as_u64() == Some(1)
 }
 
 /// Whether a record's script asked for segments that grow: torchtitan's run_train.sh does. Its tables of many GPUs were run with

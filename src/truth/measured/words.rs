@@ -136,7 +136,7 @@ pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
             "mlp" => &["gate_proj", "up_proj", "down_proj"],
             "head" => &["lm_head"],
             // Qwen of 2023: `c_proj` is the last product of attention and of the feed-forward part.
-            "c_attn" => &["q_proj", "k_proj", "v_proj"],
+            "c_attn" => &["c_attn"],
             "c_proj" => &["o_proj", "down_proj"],
             "w1" => &["up_proj"],
             "w2" => &["gate_proj"],

@@ -34,6 +34,7 @@ pub const FAMILIES: &[(&str, Build)] = &[
     ("llama", |sizes| build(sizes, llama::LLAMA)),
     ("mistral", |sizes| build(sizes, mistral::MISTRAL)),
     ("mixtral", |sizes| build(sizes, mixtral::MIXTRAL)),
+    ("qwen", |sizes| build(sizes, qwen::QWEN)),
     ("qwen2", |sizes| build(sizes, qwen::QWEN2)),
     ("qwen2_moe", |sizes| build(sizes, qwen::QWEN2_MOE)),
     ("qwen3", |sizes| build(sizes, qwen::QWEN3)),

@@ -1,9 +1,27 @@
 //! Qwen2, Qwen3, their mixtures of experts, and the language models of Qwen2-VL and Qwen2.5-VL
 //! (transformers/models/{qwen2,qwen3,qwen2_moe,qwen3_moe,qwen2_vl,qwen2_5_vl}/modeling_*.py).
 
-use super::llama::{INSIDE_VISION_MODEL, LLAMA};
+use super::llama::{INSIDE_VISION_MODEL, LLAMA, NAMES};
 use crate::nets::decoder::experts::{Experts, SharedExpert};
-use crate::nets::decoder::family::{Attention, Family, Mlp, Projection, QkNorm};
+use crate::nets::decoder::family::{Attention, Family, Head, Mlp, Names, Projection, QkNorm};
+
+/// Qwen of 2023, by the file in its repository (modeling_qwen.py): one product makes queries, keys and values, and the loss casts
+/// no logits up.
+pub const QWEN: Family = Family {
+    names: &Names {
+        qkv_proj: "c_attn",
+        ..NAMES
+    },
+    attention: Attention {
+        projection: Projection::Fused,
+        ..QWEN2.attention
+    },
+    head: Head {
+        loss_in_model_dtype: true,
+        ..LLAMA.head
+    },
+    ..LLAMA
+};
 
 pub const QWEN2: Family = Family {
     attention: Attention {
