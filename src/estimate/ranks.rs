@@ -316,6 +316,36 @@ mod tests {
     }
 
     #[test]
+    fn few_micro_batches_show_the_peak_of_all() {
+        let check = |run: &str| {
+            let prediction = prediction(run);
+            let case = Case::of(prediction.scenario());
+            let (_, stages) = quick_peak_of(&case).unwrap();
+            assert!(stages > 1, "{run}");
+            for stage in 0..stages {
+                let rank = case.on(of_stage(stage));
+                let brief = quick_peak_of(&rank).unwrap().0;
+                let whole = Engine::of(&rank).unwrap().steady_step(Detail::Memory);
+                let whole = Bytes::new(quick::peak(&whole.unwrap().trace));
+                assert_eq!(brief, whole, "{run}, stage {stage}");
+            }
+        };
+        let job = "mb=1 seq=256 model=llama-3.1-8b precision=bf16 gpus=8 pp=4";
+        for accumulation in [1, 3, 4, 5, 9] {
+            for strategy in ["ddp", "fsdp2"] {
+                for checkpointing in ["none", "layers"] {
+                    check(&format!(
+                        "{job} accum={accumulation} par={strategy} ckpt={checkpointing}"
+                    ));
+                }
+            }
+        }
+        check(&format!("{job} accum=9 par=fsdp2 tp=2 sp=on ckpt=layers"));
+        check(&format!("{job} accum=9 par=fsdp2 trainer=torchtitan"));
+        check(&format!("{job} accum=9 par=fsdp2 trainer=megatron"));
+    }
+
+    #[test]
     fn the_headline_is_that_of_the_fullest_stage() {
         let check = |checkpointing: &str, fullest: usize| {
             let prediction = prediction(&format!(
