@@ -208,7 +208,7 @@ pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
 
 /// The same of this case's rank alone, and how many stages its pipeline has.
 pub fn quick_peak_of(case: &Case) -> Result<(Bytes, u32), Unsupported> {
-    let run = Engine::of(case)?.steady_peak()?;
+    let run = Engine::of(case)?.brief_step(Detail::Memory)?;
     Ok((Bytes::new(quick::peak(&run.trace)), run.pipeline_parallel))
 }
 
@@ -237,7 +237,7 @@ pub fn quick_step(scenario: &Scenario, allowance: Bytes) -> Result<QuickStep, Un
     short.training.accumulation = short.training.accumulation.min(enough);
     let of_rank = |rank: Rank| {
         let case = case.on(rank);
-        let run = Engine::of(&Case::of(&short).on(rank))?.steady_step(Detail::Kernels)?;
+        let run = Engine::of(&Case::of(&short).on(rank))?.brief_step(Detail::Kernels)?;
         let step = time::pace(&run, &case, &speeds).step();
         let quick = QuickStep {
             peak: Bytes::new(quick::peak(&run.trace)),
