@@ -62,11 +62,11 @@ impl<'a> Engine<'a> {
         self.run(RunPlan::first_steps(STEPS))
     }
 
-    /// The peak of one step like all later ones, of as few passes as decide it.
-    pub fn steady_peak(&self) -> Result<Run, Unsupported> {
+    /// One step like all later ones, of as few passes as decide its peak.
+    pub fn brief_step(&self, detail: Detail) -> Result<Run, Unsupported> {
         self.run(RunPlan {
             brief: true,
-            ..self.steady(Detail::Memory)
+            ..self.steady(detail)
         })
     }
 

@@ -208,7 +208,7 @@ pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
 
 /// The same of this case's rank alone, and how many stages its pipeline has.
 pub fn quick_peak_of(case: &Case) -> Result<(Bytes, u32), Unsupported> {
-    let run = Engine::of(case)?.steady_peak()?;
+    let run = Engine::of(case)?.brief_step(Detail::Memory)?;
     Ok((Bytes::new(quick::peak(&run.trace)), run.pipeline_parallel))
 }
 
@@ -237,7 +237,7 @@ pub fn quick_step(scenario: &Scenario, allowance: Bytes) -> Result<QuickStep, Un
     short.training.accumulation = short.training.accumulation.min(enough);
     let of_rank = |rank: Rank| {
         let case = case.on(rank);
-        let run = Engine::of(&Case::of(&short).on(rank))?.steady_step(Detail::Kernels)?;
+        let run = Engine::of(&Case::of(&short).on(rank))?.brief_step(Detail::Kernels)?;
         let step = time::pace(&run, &case, &speeds).step();
         let quick = QuickStep {
             peak: Bytes::new(quick::peak(&run.trace)),
@@ -313,6 +313,36 @@ mod tests {
         // Four stages of a decoder whose head has weights of its own.
         let pipeline = "mb=1 seq=64 model=llama-3.1-8b precision=bf16 gpus=4 par=ddp pp=4 accum=4";
         check(pipeline, &[(0, 0), (1, 0), (2, 0), (3, 0)]);
+    }
+
+    #[test]
+    fn few_micro_batches_show_the_peak_of_all() {
+        let check = |run: &str| {
+            let prediction = prediction(run);
+            let case = Case::of(prediction.scenario());
+            let (_, stages) = quick_peak_of(&case).unwrap();
+            assert!(stages > 1, "{run}");
+            for stage in 0..stages {
+                let rank = case.on(of_stage(stage));
+                let brief = quick_peak_of(&rank).unwrap().0;
+                let whole = Engine::of(&rank).unwrap().steady_step(Detail::Memory);
+                let whole = Bytes::new(quick::peak(&whole.unwrap().trace));
+                assert_eq!(brief, whole, "{run}, stage {stage}");
+            }
+        };
+        let job = "mb=1 seq=256 model=llama-3.1-8b precision=bf16 gpus=8 pp=4";
+        for accumulation in [1, 3, 4, 5, 9] {
+            for strategy in ["ddp", "fsdp2"] {
+                for checkpointing in ["none", "layers"] {
+                    check(&format!(
+                        "{job} accum={accumulation} par={strategy} ckpt={checkpointing}"
+                    ));
+                }
+            }
+        }
+        check(&format!("{job} accum=9 par=fsdp2 tp=2 sp=on ckpt=layers"));
+        check(&format!("{job} accum=9 par=fsdp2 trainer=torchtitan"));
+        check(&format!("{job} accum=9 par=fsdp2 trainer=megatron"));
     }
 
     #[test]

@@ -169,6 +169,17 @@ fn shared(change: impl FnOnce(&mut Mesh, &mut Parallel)) -> World {
     world
 }
 
+/// One of two stages, each sharded over four.
+fn sharded_stage(stage: u32, schedule: Schedule, reduce: PolicyType) -> World {
+    let mut world = World::of(Parallelism::Fsdp2, 4);
+    world.rank.stage = stage;
+    world.mesh.stages = 2;
+    world.parallel.schedule = schedule;
+    world.parallel.param_dtype = PolicyType::Bf16;
+    world.parallel.reduce_dtype = reduce;
+    world
+}
+
 #[test]
 fn so_they_are_in_stages_and_on_parts_of_tensors_and_of_sequences() {
     let worlds = [
@@ -184,6 +195,9 @@ fn so_they_are_in_stages_and_on_parts_of_tensors_and_of_sequences() {
             parallel.schedule = Schedule::Interleaved;
             parallel.virtual_stages = 2;
         }),
+        sharded_stage(0, Schedule::OneForwardOneBackward, PolicyType::Own),
+        sharded_stage(1, Schedule::OneForwardOneBackward, PolicyType::Fp32),
+        sharded_stage(0, Schedule::GPipe, PolicyType::Fp32),
     ];
     for training in trainings() {
         for world in worlds {

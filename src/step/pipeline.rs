@@ -5,7 +5,7 @@ use std::rc::Rc;
 use crate::nets::{Cx, Net, Output, Stage};
 use crate::order::Map;
 use crate::parallel::schedule::{Action, Chunk, Pipeline};
-use crate::tape::{KeptGraph, Param, Phase, Tensor, WeightGradients};
+use crate::tape::{DType, KeptGraph, Param, Phase, Tensor, WeightGradients};
 
 /// A micro-batch between its passes through a stage.
 #[derive(Default)]
@@ -49,7 +49,17 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
     let mut outputs: Vec<Tensor> = Vec::new();
     let count = pipeline.all_stages() as u64;
     let wrapper = &passes.cx.env.wrapper;
-    for action in pipeline.actions() {
+    let tape = &passes.cx.tape;
+    // What the micro-batches hold that are not run.
+    let mut stands: Option<Tensor> = None;
+    let mut measured = 0;
+    let alike = wrapper.repeats() && !passes.keeps_outputs;
+    let actions = if passes.cx.env.brief && alike {
+        pipeline.brief_actions()
+    } else {
+        pipeline.actions()
+    };
+    for action in actions {
         match action {
             Action::ReceiveInput(chunk) => {
                 let received = received(passes.cx);
@@ -135,6 +145,12 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
             Action::ReleaseInputGradient(chunk) => {
                 drop(std::mem::take(flights.or_default(chunk)));
             }
+            Action::Measure => measured = tape.events(),
+            Action::Stand(count) => {
+                let bytes = tape.grown_since(measured).saturating_mul(count as u64);
+                stands = Some(tape.empty("in_flight", [bytes], DType::U8));
+            }
+            Action::LetGo => drop(stands.take()),
         }
     }
     // `merge_chunks`, where `schedule.step` returns what the model does.

@@ -4,7 +4,7 @@ use super::ddp::Ddp;
 use super::optimizer;
 use crate::nets::Libraries;
 use crate::parallel::World;
-use crate::scenario::{Kernels, Training};
+use crate::scenario::{Kernels, Parallelism, Training};
 use crate::tape::{Folding, Machine};
 
 /// So many micro-batches show every state that the memory can be in, and how the allocator's blocks settle.
@@ -98,11 +98,21 @@ impl RunPlan {
         }
     }
 
+    /// Whether each layer's reduction lets go of the input of the one before: of the last layer there is none.
+    const fn shards_in_turn(&self) -> bool {
+        matches!(
+            self.world.parallel.strategy,
+            Parallelism::Fsdp2 | Parallelism::Hsdp
+        )
+    }
+
     /// The folding to try first.
     pub(super) fn folding_for(&self, training: &Training) -> Folding {
         if !foldable(training) || Ddp::of(&self.world).is_some_and(|ddp| ddp.acts_in_backward()) {
             Folding::Nothing
-        } else if self.folding == Folding::FromSecond && training.kernels != Kernels::Library {
+        } else if self.folding == Folding::FromSecond
+            && (training.kernels != Kernels::Library || self.shards_in_turn())
+        {
             // The fused norms write over the gradient that comes in, and the last norm's is no layer's.
             Folding::Between
         } else {

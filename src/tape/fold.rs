@@ -152,6 +152,34 @@ impl Tape {
         state
     }
 
+    /// Runs `body` for each of what layers have; what those of one folded row have forms a group. `reversed` says that the last
+    /// layer comes first.
+    pub fn in_rows<T>(
+        &self,
+        items: impl IntoIterator<Item = T>,
+        row: impl Fn(&T) -> Option<Fold>,
+        reversed: bool,
+        mut body: impl FnMut(T),
+    ) {
+        for item in items {
+            let row = row(&item);
+            if self.fold() != row {
+                self.leave_row(reversed);
+                if let Some(row) = row {
+                    self.open(row);
+                }
+            }
+            body(item);
+        }
+        self.leave_row(reversed);
+    }
+
+    fn leave_row(&self, reversed: bool) {
+        if self.fold().is_some() {
+            self.close(Vec::new(), None, reversed);
+        }
+    }
+
     /// The row of equal layers that is being recorded, if any.
     pub fn fold(&self) -> Option<Fold> {
         self.0.open.get().fold()

@@ -151,22 +151,7 @@ impl Tape {
         params: impl IntoIterator<Item = &'a Rc<Param>>,
         mut body: impl FnMut(&Rc<Param>),
     ) {
-        for param in params {
-            if self.0.open.get().fold() != param.fold {
-                self.close_params();
-                if let Some(fold) = param.fold {
-                    self.open(fold);
-                }
-            }
-            body(param);
-        }
-        self.close_params();
-    }
-
-    fn close_params(&self) {
-        if self.0.open.get().fold().is_some() {
-            self.close(Vec::new(), None, false);
-        }
+        self.in_rows(params, |param| param.fold, false, |param| body(param));
     }
 
     /// A parameter in the current scope; it exists before the first step.

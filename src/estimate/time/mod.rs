@@ -17,7 +17,7 @@ use super::{Phase, Unsupported};
 use crate::catalog::{self, Speeds, speeds_without};
 use crate::scenario::{Case, Precision, Scenario};
 use crate::step::Run;
-use crate::tape::Kernel;
+use crate::tape::{Kernel, PhaseStart};
 use crate::units::{Flops, Seconds};
 
 /// A duration and its uncertainty; `low` is the shortest.
@@ -153,8 +153,16 @@ pub(super) fn flops(run: &Run, scenario: &Scenario) -> Flops {
 /// last of these stands for the rest.
 fn weighted<'a>(run: &'a Run, scenario: &Scenario) -> impl Iterator<Item = (&'a Kernel, f64)> {
     let trace = &run.trace;
+    let accumulation = scenario.training.accumulation;
     let ran = outline(&run.trace).micro_batches.max(1);
-    let rest = scenario.training.accumulation.saturating_sub(ran.into()) as f64;
+    let rest = accumulation.saturating_sub(ran.into()) as f64;
+    // A pipeline's passes come in its schedule's order: each stands for as many.
+    let in_pipeline = (run.pipeline_parallel > 1).then(|| {
+        let is_forward = |mark: &&PhaseStart| mark.step == 0 && mark.phase == Phase::Forward;
+        let forwards = trace.phase_starts.iter().filter(is_forward).count().max(1);
+        let stages = f64::from(scenario.parallel.virtual_stages.max(1));
+        accumulation.max(1) as f64 * stages / forwards as f64
+    });
     let mut batch = 0;
     let stretches = trace
         .phase_starts
@@ -165,8 +173,12 @@ fn weighted<'a>(run: &'a Run, scenario: &Scenario) -> impl Iterator<Item = (&'a 
                 batch = 0;
             }
             batch += u32::from(mark.phase == Phase::Forward);
-            let stands_for_rest = batch == ran && mark.phase != Phase::Optimizer;
-            let weight = if stands_for_rest { 1.0 + rest } else { 1.0 };
+            let is_pass = matches!(mark.phase, Phase::Forward | Phase::Backward);
+            let weight = match in_pipeline {
+                Some(each) if is_pass => each,
+                None if batch == ran && mark.phase != Phase::Optimizer => 1.0 + rest,
+                _ => 1.0,
+            };
             let next = trace.phase_starts.get(i + 1);
             let end = next.map_or(trace.kernels.len(), |next| next.kernels);
             let kernels = trace.kernels.get(mark.kernels..end).unwrap_or_default();

@@ -116,6 +116,29 @@ mod tests {
     }
 
     #[test]
+    fn each_micro_batch_takes_as_long_however_many_come() {
+        let each = |accumulation: u32, more: &str| {
+            let run = format!(
+                "model=llama-3.1-8b gpu=h100-sxm5-80gb precision=bf16 mb=1 seq=256 gpus=8 nodes=1 pp=4 accum={accumulation} {more}"
+            );
+            let time = Prediction::new(scenario(&run)).step_time().unwrap();
+            let passes = [time.forward, time.backward].map(|span| span.expected.get());
+            passes.map(|seconds| seconds / f64::from(accumulation))
+        };
+        for more in [
+            "par=ddp",
+            "par=fsdp2",
+            "par=ddp vpp=2 schedule=interleaved",
+            "par=ddp schedule=zero-bubble",
+        ] {
+            let (few, many) = (each(16, more), each(128, more));
+            for (few, many) in few.into_iter().zip(many) {
+                assert!((many / few - 1.0).abs() < 0.002, "{more}: {few} {many}");
+            }
+        }
+    }
+
+    #[test]
     fn a_timetable_takes_as_long_as_the_step_says() {
         let run = "model=llama-3.1-8b gpu=h100-sxm5-80gb precision=bf16 mb=1 seq=256 gpus=4 par=ddp pp=4 accum=6";
         let prediction = Prediction::new(scenario(run));

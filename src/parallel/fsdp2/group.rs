@@ -23,6 +23,8 @@ pub(super) struct Unit {
 #[derive(Debug)]
 pub(super) struct ParamGroup {
     pub scopes: Vec<Scope>,
+    /// The row of equal layers that it stands for.
+    pub fold: Option<Fold>,
     pub params: Vec<ShardedParam>,
     /// `reshard_after_forward`.
     pub reshards: bool,
@@ -43,6 +45,7 @@ impl ParamGroup {
     pub fn new(unit: Unit, params: Vec<ShardedParam>) -> Self {
         Self {
             scopes: unit.scopes,
+            fold: unit.fold,
             accumulated: RefCell::new(params.iter().map(|_| None).collect()),
             params,
             reshards: unit.reshards,

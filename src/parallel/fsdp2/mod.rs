@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::{Role, World, Wrapper, pinned};
-use crate::scenario::{Offload, PolicyType, Training, Wrap};
+use crate::scenario::{Offload, PolicyType, Schedule, Training, Wrap};
 use crate::tape::fold::Fold;
 use crate::tape::{Category, DType, Param, Relay, Scope, Stream, Tape, Tensor};
 use group::{ParamGroup, Unit};
@@ -291,9 +291,10 @@ impl Wrapper for FullyShard {
     fn reduce_stage(&self, stage: Scope) {
         let fsdp = &self.0;
         fsdp.reduces.set(true);
-        for group in fsdp.groups_of(stage).iter().rev() {
-            fsdp.post_backward(group);
-        }
+        let groups = fsdp.groups_of(stage);
+        let row = |group: &&Rc<ParamGroup>| group.fold;
+        let reduce = |group: &Rc<ParamGroup>| fsdp.post_backward(group);
+        fsdp.tape.in_rows(groups.iter().rev(), row, true, reduce);
         fsdp.reduces.set(false);
         fsdp.order.borrow_mut().clear();
         fsdp.reducing.clear();
@@ -301,9 +302,12 @@ impl Wrapper for FullyShard {
     }
 
     fn folds(&self) -> bool {
-        let parallel = &self.0.world.parallel;
-        let alone = self.0.world.mesh.stages <= 1;
-        alone && parallel.prefetch_forward == 0 && parallel.prefetch_backward <= 1
+        let fsdp = &self.0;
+        let parallel = &fsdp.world.parallel;
+        // Several stages on a rank are gathered and let go one by one, all layers of each together.
+        let one_each = [Schedule::GPipe, Schedule::OneForwardOneBackward];
+        let several = fsdp.is_pipelined() && !one_each.contains(&parallel.schedule);
+        !several && parallel.prefetch_forward == 0 && parallel.prefetch_backward <= 1
     }
 }
 

@@ -41,6 +41,12 @@ pub enum Action {
     ReleaseOutput(Chunk),
     /// The gradient of the input has been sent.
     ReleaseInputGradient(Chunk),
+    /// What is allocated from here on to `Stand` is what each micro-batch adds that is not run.
+    Measure,
+    /// So many micro-batches are not run: what they hold is held from here on.
+    Stand(usize),
+    /// It is let go.
+    LetGo,
 }
 
 /// A rank's place in a pipeline of `ranks`, of which each has `stages` stages.
@@ -113,6 +119,14 @@ impl Pipeline {
             Schedule::GPipe => self.gpipe(),
             Schedule::OneForwardOneBackward => self.one_forward_one_backward(),
             _ => self.lowered(),
+        }
+    }
+
+    /// The same with as few micro-batches as show every state that memory comes to: the others do what their neighbours do.
+    pub fn brief_actions(&self) -> Vec<Action> {
+        match self.schedule {
+            Schedule::OneForwardOneBackward => self.brief_one_forward_one_backward(),
+            _ => self.actions(),
         }
     }
 

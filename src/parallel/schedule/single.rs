@@ -42,10 +42,56 @@ impl Pipeline {
     /// `Schedule1F1B`: an output goes after the next forward, or as the next backward begins; the gradient of an input after
     /// the next backward.
     pub(super) fn one_forward_one_backward(&self) -> Vec<Action> {
+        self.alternating(self.most_in_flight(), self.micro_batches)
+    }
+
+    /// Two micro-batches in flight stand for more: of these the first makes the gradients, the second adds to them, and a third
+    /// shows a forward beside gradients. The last stage has one in flight, and keeps something of each.
+    pub(super) fn brief_one_forward_one_backward(&self) -> Vec<Action> {
+        let in_flight = self.most_in_flight();
+        let together = in_flight.min(2);
+        let all = match in_flight {
+            1 => self.micro_batches.min(3),
+            _ => together + usize::from(self.micro_batches > in_flight),
+        };
+        let mut actions = self.alternating(together, all);
+        let (first, second) = (self.chunk(0), self.chunk(1));
+        let (measured, left_out, last) = match in_flight {
+            1 => (
+                (Action::Backward(first), Action::ReleaseInputGradient(first)),
+                self.micro_batches - all,
+                Action::ReduceGradients(self.rank),
+            ),
+            _ => (
+                (Action::Forward(first), Action::ReleaseOutput(first)),
+                in_flight - together,
+                Action::Backward(second),
+            ),
+        };
+        if left_out == 0 {
+            return actions;
+        }
+        for (action, next) in [
+            (measured.0, Action::Measure),
+            (measured.1, Action::Stand(left_out)),
+            (last, Action::LetGo),
+        ] {
+            if let Some(at) = actions.iter().position(|other| *other == action) {
+                actions.insert(at + 1, next);
+            }
+        }
+        actions
+    }
+
+    /// Micro-batches whose backward is to come, once the pipeline is full.
+    fn most_in_flight(&self) -> usize {
+        self.micro_batches
+            .min(self.ranks - self.rank.min(self.ranks))
+    }
+
+    /// Forwards of so many to begin with, then a backward and a forward in turns.
+    fn alternating(&self, warm_up: usize, micro_batches: usize) -> Vec<Action> {
         let mut all = Vec::new();
-        let warm_up = self
-            .micro_batches
-            .min(self.ranks - self.rank.min(self.ranks));
         let (mut forward, mut backward) = (0, 0);
         let first = self.rank == 0;
         let last = self.rank + 1 == self.ranks;
@@ -68,16 +114,16 @@ impl Pipeline {
             }
             forward += 1;
         }
-        while backward < self.micro_batches {
+        while backward < micro_batches {
             if !last {
                 all.push(Action::ReceiveGradient(self.chunk(backward)));
-                if backward + warm_up <= self.micro_batches && forward > 0 {
+                if backward + warm_up <= micro_batches && forward > 0 {
                     all.push(Action::ReleaseOutput(self.chunk(forward - 1)));
                 }
             }
             push_backward(&mut all, backward);
             backward += 1;
-            if forward < self.micro_batches {
+            if forward < micro_batches {
                 push_forward(&mut all, forward);
                 forward += 1;
             }
