@@ -149,9 +149,9 @@ impl Tape {
     pub fn each<'a>(
         &self,
         params: impl IntoIterator<Item = &'a Rc<Param>>,
-        mut body: impl FnMut(&Rc<Param>),
+        body: impl FnMut(&'a Rc<Param>),
     ) {
-        self.in_rows(params, |param| param.fold, false, |param| body(param));
+        self.in_rows(params, |param| param.fold, false, body);
     }
 
     /// A parameter in the current scope; it exists before the first step.
