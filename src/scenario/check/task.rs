@@ -160,7 +160,8 @@ fn divided(case: &Case, problems: &mut Problems) {
         return;
     }
     let adapters = case.scenario.training.lora.is_some();
-    let twice = adapters && task.objective.refers() && task.reference != Reference::None;
+    let off = matches!(task.reference, Reference::Auto | Reference::AdaptersOff);
+    let twice = adapters && task.objective.refers() && off;
     let groups = matches!(task.objective, Objective::Grpo | Objective::Rloo);
     if groups && matches!(strategy, Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3) {
         sampled_apart(case, problems);
