@@ -52,6 +52,12 @@ fn both_ranks_of_data_parallel() {
 }
 
 #[test]
+fn tasks_whose_models_are_divided() {
+    // Real trainers of TRL 1.16 under `fully_shard` and DeepSpeed 0.19.8, on a rank of eight GPUs that only count.
+    check("truth_tasks_divided", 19, Metric::Allocated, 0, 0.05, 0.45);
+}
+
+#[test]
 fn posts_that_no_rule_was_written_for_are_told_right() {
     // Records of issue trackers, with the cause that their thread verified; the texts are what the programs printed.
     let text = std::fs::read_to_string("tests/data/oom_posts.jsonl").unwrap();

@@ -14,6 +14,10 @@ pub trait Net {
     fn computes_loss_outside(&self) -> bool {
         false
     }
+    /// Whether it calls a model, perhaps several, by itself: wrappers are around each of those calls.
+    fn calls_its_models(&self) -> bool {
+        false
+    }
     /// How tensor parallelism splits its modules; `None` where its library has no plan for it.
     fn tensor_plan(&self) -> Option<Plan> {
         None

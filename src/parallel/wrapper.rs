@@ -34,6 +34,11 @@ pub trait Wrapper: fmt::Debug {
         state
     }
 
+    /// What is put around a model beside the trained one, which is never trained; where nothing is said, it is like a part of it.
+    fn beside(&self) -> Option<Rc<dyn Wrapper>> {
+        None
+    }
+
     /// A module that may be a unit of the wrapper's runs: its inputs to its outputs. The construction calls it too.
     fn module(
         &self,
@@ -54,9 +59,12 @@ pub trait Wrapper: fmt::Debug {
     fn uses(&self, _param: &Param) {}
 
     /// A head's weight for code outside of the head's own forward, gathered where it is a shard (`DTensor.full_tensor`).
-    fn full_tensor(&self, weight: &Rc<Param>) -> Tensor {
-        weight.tensor()
+    fn full_tensor(&self, weight: &dyn Fn() -> Rc<Param>) -> Tensor {
+        weight().tensor()
     }
+
+    /// A program copies the weights elsewhere: each that is divided is gathered whole, and the one before it goes once it is there.
+    fn read_whole(&self) {}
 
     /// Whether this rank has the parameters that an optimizer steps.
     fn trains(&self) -> bool {

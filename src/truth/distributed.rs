@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::simulated;
 use super::world::world;
-use crate::scenario::{Checkpointing, Objective, Precision, Quantization};
+use crate::scenario::{Checkpointing, Objective, Precision, Quantization, Reference};
 use crate::step::{self, RunPlan};
 
 type Object = Map<String, Value>;
@@ -45,8 +45,20 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         return Err(format!("not modelled: {}", missing.join(", ")));
     }
     let (mut data, mut training) = simulated::settings(knobs)?;
-    let is_trl = is(knobs, "trainer", "sft");
-    if is_trl {
+    let task = task_of(knobs);
+    let is_trl = task.is_some() || is(knobs, "trainer", "sft");
+    if let Some(objective) = task {
+        let number = |name: &str| knobs.get(name).and_then(Value::as_u64).unwrap_or(0);
+        let task = &mut training.task;
+        task.objective = objective;
+        task.labelled = 1.0 - number("prompt") as f64 / number("seq").max(1) as f64;
+        task.reference = if training.lora.is_some() {
+            Reference::AdaptersOff
+        } else {
+            Reference::Copy
+        };
+        data.padding_mask = false;
+    } else if is_trl {
         // Its loop projects rows of a label alone, and what the recorder's device returns to the host is zeros: it counts none.
         training.task.objective = Objective::Sft;
         training.task.labelled = 0.0;
@@ -106,9 +118,22 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
     }
     let plan = RunPlan {
         world: world(knobs, dims)?,
+        // These recordings answer what trainers read of their data through a `TorchDispatchMode`.
+        dispatched: task.is_some(),
         ..RunPlan::first_steps(3)
     };
     simulated::run_with(knobs, dims, &data, &training, plan)
+}
+
+/// What a trainer of TRL trains for, where it is not supervised fine-tuning.
+fn task_of(knobs: &Object) -> Option<Objective> {
+    Some(match knobs.get("trainer").and_then(Value::as_str)? {
+        "dpo" => Objective::Dpo,
+        "kto" => Objective::Kto,
+        "orpo" => Objective::Orpo,
+        "reward" => Objective::Reward,
+        _ => return None,
+    })
 }
 
 fn is_zero(knobs: &Object, stage: u64) -> bool {

@@ -160,6 +160,15 @@ impl Cx {
         }
     }
 
+    /// The same place with something else around its modules.
+    pub fn around(&self, wrapper: Rc<dyn Wrapper>) -> Self {
+        let mut inner = self.part(self.env.weights, |_| ());
+        if let Some(env) = Rc::get_mut(&mut inner.env) {
+            env.wrapper = wrapper;
+        }
+        inner
+    }
+
     /// Binds the script's names to what the model has returned, where it keeps them: what they stood for a step before
     /// goes now, before the loss.
     pub fn bind(&self, outputs: &[Tensor]) {
@@ -178,7 +187,13 @@ impl Cx {
             let Output { loss, held } = net.forward(self, &batch);
             std::iter::once(loss).chain(held).collect()
         };
-        let whole = || self.as_model(batch.to_vec(), &run);
+        let whole = || {
+            if net.calls_its_models() {
+                run(batch.to_vec())
+            } else {
+                self.as_model(batch.to_vec(), &run)
+            }
+        };
         let outputs = self.autocast(|| match self.env.training.compile {
             Compile::Model => self.compiled(&whole),
             Compile::ModelAgain => self.tape.compiled_to_recompute(&whole),

@@ -228,7 +228,7 @@ impl LanguageModel for Decoder {
                 drop(cx.tied_later([self.vocab, self.embedding_dim]));
             });
         }
-        cx.env.wrapper.full_tensor(&self.head_weight(cx))
+        cx.env.wrapper.full_tensor(&|| self.head_weight(cx))
     }
 
     fn vocabulary(&self) -> u64 {

@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::group::ParamGroup;
-use super::{ALL_GATHER, REDUCE_SCATTER, State};
+use super::{REDUCE_SCATTER, State};
 use crate::tape::{DType, Scope, Stream, Tensor};
 
 impl State {
@@ -53,7 +53,7 @@ impl State {
                 && self.gathered.len() < ahead
                 && let Some(next) = self.group(at + ahead)
             {
-                self.gather(&next, ALL_GATHER);
+                self.gather(&next, self.gathers_on);
             }
         }
     }
@@ -88,7 +88,7 @@ impl State {
     /// Gathers what is not gathered ahead.
     pub(super) fn unshard(&self, group: &ParamGroup) {
         if !group.is_unsharded() && self.gathered.is_empty() {
-            self.gather(group, ALL_GATHER);
+            self.gather(group, self.gathers_on);
         }
     }
 
@@ -144,7 +144,7 @@ impl State {
                 break;
             };
             if !target.is_unsharded() && self.gathered.len() < ahead {
-                self.gather(&target, ALL_GATHER);
+                self.gather(&target, self.gathers_on);
             }
         }
     }

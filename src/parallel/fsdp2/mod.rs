@@ -9,6 +9,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::{Role, World, Wrapper, pinned};
+use crate::order;
 use crate::scenario::{Offload, PolicyType, Schedule, Training, Wrap};
 use crate::tape::fold::Fold;
 use crate::tape::{Category, DType, Param, Relay, Scope, Stream, Tape, Tensor};
@@ -18,10 +19,15 @@ use param::ShardedParam;
 /// The streams of `FSDPCommContext`.
 const ALL_GATHER: Stream = Stream::side(1);
 const REDUCE_SCATTER: Stream = Stream::side(2);
+/// Where a model beside the trained one gathers: as a root of its own it has a context of its own.
+const GATHER_BESIDE: Stream = Stream::side(3);
 
 /// `fully_shard` on the modules of a wrap policy and on the root.
 #[derive(Debug)]
-pub struct FullyShard(Rc<State>);
+pub struct FullyShard {
+    state: Rc<State>,
+    beside: Option<Rc<Self>>,
+}
 
 /// What all groups share: the policy and `FSDPCommContext`.
 #[derive(Debug)]
@@ -32,6 +38,8 @@ struct State {
     wrap: Wrap,
     /// Adapters stand around the model, so that its final norm is not found.
     adapters: bool,
+    /// The stream of its all-gathers.
+    gathers_on: Stream,
     /// Modules that the policy wraps, in the order in which they run.
     modules: RefCell<Vec<Module>>,
     groups: RefCell<Vec<Rc<ParamGroup>>>,
@@ -90,9 +98,27 @@ fn dtype(policy: PolicyType) -> Option<DType> {
 
 impl FullyShard {
     pub fn new(tape: &Tape, world: World, training: &Training) -> Self {
-        Self(Rc::new(State {
+        // `prepare_fsdp` of TRL calls `fully_shard` on a reference once, as a whole (trl/models/utils.py).
+        let mut whole = world;
+        whole.parallel.wrap = Wrap::Root;
+        whole.parallel.reshard_root = true;
+        let beside = Self {
+            state: State::new(tape, whole, false, GATHER_BESIDE),
+            beside: None,
+        };
+        Self {
+            state: State::new(tape, world, training.lora.is_some(), ALL_GATHER),
+            beside: Some(Rc::new(beside)),
+        }
+    }
+}
+
+impl State {
+    fn new(tape: &Tape, world: World, adapters: bool, gathers_on: Stream) -> Rc<Self> {
+        Rc::new(Self {
             wrap: world.wrap(),
-            adapters: training.lora.is_some(),
+            adapters,
+            gathers_on,
             tape: tape.clone(),
             world,
             policy: MixedPrecision::of(&world),
@@ -107,7 +133,7 @@ impl FullyShard {
             depth: Cell::new(0),
             roots: RefCell::default(),
             unsharding: RefCell::default(),
-        }))
+        })
     }
 }
 
@@ -118,11 +144,21 @@ impl Wrapper for FullyShard {
 
     fn casts(&self) -> Option<DType> {
         // accelerate leaves autocast out with `fully_shard` too (`_prepare_fsdp2`).
-        self.0.policy.param
+        self.state.policy.param
+    }
+
+    fn beside(&self) -> Option<Rc<dyn Wrapper>> {
+        let beside = self.beside.clone()?;
+        Some(beside)
     }
 
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
-        let fsdp = &self.0;
+        let fsdp = &self.state;
+        let is_beside = |param: &Rc<Param>| {
+            let beside = self.beside.as_ref();
+            beside.is_some_and(|beside| beside.state.has(param.scope))
+        };
+        let (others, state): (Vec<_>, Vec<_>) = state.into_iter().partition(is_beside);
         let plan = fsdp.plan(tape, &state);
         let mut members: Vec<Vec<ShardedParam>> = plan.iter().map(|_| Vec::new()).collect();
         let mut sharded = Vec::with_capacity(state.len());
@@ -167,6 +203,9 @@ impl Wrapper for FullyShard {
         let groups = plan.into_iter().zip(members);
         let groups = groups.map(|(unit, params)| Rc::new(ParamGroup::new(unit, params)));
         fsdp.groups.replace(groups.collect());
+        if let Some(beside) = self.beside.as_ref().filter(|_| !others.is_empty()) {
+            sharded.extend(beside.wrap(tape, others));
+        }
         sharded
     }
 
@@ -177,7 +216,7 @@ impl Wrapper for FullyShard {
         given: Vec<Tensor>,
         run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
-        let fsdp = &self.0;
+        let fsdp = &self.state;
         let is_root = role == Role::Model;
         let within = !is_root && role != Role::Experts && fsdp.depth.get() > 1;
         if !fsdp.wraps(role) || within {
@@ -214,8 +253,9 @@ impl Wrapper for FullyShard {
         }
     }
 
-    fn full_tensor(&self, weight: &Rc<Param>) -> Tensor {
-        let fsdp = &self.0;
+    fn full_tensor(&self, weight: &dyn Fn() -> Rc<Param>) -> Tensor {
+        let fsdp = &self.state;
+        let weight = &weight();
         if fsdp.tape.declaring() {
             // The policy wraps the head all the same.
             if fsdp.wraps(Role::Head) {
@@ -243,20 +283,39 @@ impl Wrapper for FullyShard {
         whole.then(|whole| whole.narrow(0, rows))
     }
 
+    /// `DTensor.full_tensor` of each parameter.
+    fn read_whole(&self) {
+        let groups = self.state.groups.borrow();
+        let params = groups
+            .iter()
+            .flat_map(|group| group.params.iter().map(|param| (param, group.ranks)));
+        let params = order::sorted(params, |(a, _), (b, _)| {
+            a.module.storage().cmp(&b.module.storage())
+        });
+        let mut before = None;
+        for (param, ranks) in params {
+            let whole = param.sharded.tensor().detach();
+            drop(before.replace(whole.all_gather_replicated(ranks, 0)));
+        }
+        drop(before);
+    }
+
     fn before_pass(&self, last: bool) {
-        self.0.reduces.set(last || self.0.world.parallel.sync_each);
+        self.state
+            .reduces
+            .set(last || self.state.world.parallel.sync_each);
     }
 
     fn after_backward(&self) {
-        self.0.root_post_backward();
+        self.state.root_post_backward();
     }
 
     /// `CPUOffloadPolicy`: each shard, and its gradient.
     fn pinned(&self) -> u64 {
-        if !self.0.offloads() {
+        if !self.state.offloads() {
             return 0;
         }
-        let groups = self.0.groups.borrow();
+        let groups = self.state.groups.borrow();
         let params = groups.iter().flat_map(|group| &group.params);
         let each = params.map(|param| {
             let bytes = param
@@ -271,7 +330,7 @@ impl Wrapper for FullyShard {
     }
 
     fn unshard_stage(&self, stage: Scope) {
-        let fsdp = &self.0;
+        let fsdp = &self.state;
         for group in fsdp.groups_of(stage) {
             if !group.is_unsharded() {
                 // Asked for from outside, it is done where the program computes.
@@ -282,14 +341,14 @@ impl Wrapper for FullyShard {
     }
 
     fn reshard_stage(&self, stage: Scope) {
-        for group in self.0.groups_of(stage) {
+        for group in self.state.groups_of(stage) {
             group.reshard();
         }
     }
 
     /// `FSDPState.finalize_backward`: what backward kept whole is reduced, from the last module to the root.
     fn reduce_stage(&self, stage: Scope) {
-        let fsdp = &self.0;
+        let fsdp = &self.state;
         fsdp.reduces.set(true);
         let groups = fsdp.groups_of(stage);
         let row = |group: &&Rc<ParamGroup>| group.fold;
@@ -302,7 +361,7 @@ impl Wrapper for FullyShard {
     }
 
     fn folds(&self) -> bool {
-        let fsdp = &self.0;
+        let fsdp = &self.state;
         let parallel = &fsdp.world.parallel;
         // Several stages on a rank are gathered and let go one by one, all layers of each together.
         let one_each = [Schedule::GPipe, Schedule::OneForwardOneBackward];
@@ -312,6 +371,12 @@ impl Wrapper for FullyShard {
 }
 
 impl State {
+    /// Whether a module is in one of the roots.
+    fn has(&self, scope: Scope) -> bool {
+        let roots = self.roots.borrow();
+        roots.iter().any(|root| self.tape.is_inside(scope, *root))
+    }
+
     fn deeper<T>(&self, body: impl FnOnce() -> T) -> T {
         self.depth.set(self.depth.get() + 1);
         let result = body();

@@ -102,6 +102,8 @@ pub(super) struct Coordinator {
     fetched_for: Vec<Option<usize>>,
     step: usize,
     available: u64,
+    /// Parameters that were gathered for code outside of their module, until the model is through.
+    held: Vec<usize>,
     /// The module under way.
     current: Option<(Scope, Pass)>,
 }
@@ -127,6 +129,7 @@ impl Coordinator {
             queue: VecDeque::new(),
             step: 0,
             available: 0,
+            held: Vec::new(),
             current: None,
         }
     }
@@ -148,6 +151,47 @@ impl Coordinator {
         }
     }
 
+    /// Gathers what a module outside of its own forward needs, where it is not there already, and holds it (an external parameter of
+    /// the module that is under way).
+    pub fn hold(&mut self, module: Scope) {
+        for at in self.of(module) {
+            if self.is_missing(at) {
+                self.gather(&[at]);
+                self.wait(at);
+                self.held.push(at);
+            }
+        }
+    }
+
+    /// Lets go what is held.
+    pub fn give_back(&mut self) {
+        for at in std::mem::take(&mut self.held) {
+            self.put(at, Status::NotAvailable);
+            self.available = self.available.saturating_sub(self.numel(at));
+        }
+    }
+
+    /// Whether something of a module is held.
+    pub fn holds(&self, module: Scope) -> bool {
+        self.of(module).iter().any(|at| self.held.contains(at))
+    }
+
+    /// Whether the recorded pass goes on: with a backward after the forward that is through.
+    pub fn goes_on(&self) -> bool {
+        self.trace == Trace::Complete && self.step < self.order.len()
+    }
+
+    /// Gathers each parameter by itself; the one before goes once the next is there.
+    pub fn read_whole(&self) {
+        let mut before = None;
+        for (at, (param, _)) in self.params.iter().enumerate() {
+            let numel = self.numel(at).round_up(self.ranks.max(1));
+            let gather = || self.tape.empty("all_gather", [numel], storage(param));
+            drop(before.replace(self.tape.on(ALL_GATHER, gather)));
+        }
+        drop(before);
+    }
+
     fn persists(&self, at: usize) -> bool {
         self.numel(at) <= self.limits.persistence
     }
@@ -166,6 +210,9 @@ impl Coordinator {
 
     /// `fetch_sub_module`: what the module needs, and ahead what comes after it.
     fn fetch(&mut self, module: Scope) {
+        if self.trace == Trace::Complete && self.order.get(self.step) != Some(&module) {
+            self.invalidate();
+        }
         if self.trace == Trace::Recording {
             let numels = self.of(module).into_iter().map(|at| self.numel(at));
             let elements = numels.fold(0, u64::saturating_add);
@@ -315,14 +362,29 @@ impl Coordinator {
         }
     }
 
-    /// `reset_step`: forward and backward of a micro-batch are through.
-    pub fn reset(&mut self) {
+    /// `_invalidate_trace`: modules come in another order than the one that was recorded.
+    fn invalidate(&mut self) {
+        self.trace = Trace::Invalid;
+        self.order.clear();
+        self.queue.clear();
+        self.fetched_for.fill(None);
+    }
+
+    /// The end of a backward: what was gathered ahead and not used goes.
+    pub fn end(&mut self) {
         self.leave();
+        self.give_back();
         for at in 0..self.params.len() {
             if matches!(self.params.get(at), Some((_, Status::Inflight(_)))) {
                 self.put(at, Status::NotAvailable);
             }
         }
+        self.available = 0;
+    }
+
+    /// `reset_step`: a model begins its forward, and the pass before, which may have had a backward, is through.
+    pub fn reset(&mut self) {
+        self.end();
         self.trace = match self.trace {
             Trace::Invalid => Trace::Recording,
             Trace::Recording | Trace::Complete => Trace::Complete,

@@ -1,19 +1,26 @@
 //! Stage 3 (deepspeed/runtime/zero/stage3.py): weights are divided too, and gathered module by module.
 
 use crate::units::RoundUp;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use super::bucket::Bucket;
 use super::config::Config;
 use super::coordinator::{Coordinator, Limits, Pass, storage, stored};
 use crate::parallel::{Role, World, Wrapper, pinned};
-use crate::scenario::Offload;
+use crate::scenario::{Offload, Trainer};
 use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Scope, Tape, Tensor};
 
 /// `DeepSpeedZeroOptimizer_Stage3` and its hooks on modules.
 #[derive(Debug)]
-pub struct ZeroParameters(Rc<State>);
+pub struct ZeroParameters {
+    state: Rc<State>,
+    beside: Option<Rc<ModelBeside>>,
+}
+
+/// An engine of its own around a model that is never trained (`prepare_deepspeed` in trl/models/utils.py).
+#[derive(Debug)]
+struct ModelBeside(Rc<State>);
 
 #[derive(Debug)]
 struct State {
@@ -22,6 +29,12 @@ struct State {
     config: Config,
     params: RefCell<Vec<Rc<Param>>>,
     coordinator: RefCell<Option<Coordinator>>,
+    /// Where the models stand that it is around.
+    roots: RefCell<Vec<Scope>>,
+    /// The head whose weight code in the model's own forward takes: from then on an external parameter of the model, which is there
+    /// from its beginning (`register_external_parameter`).
+    external: Cell<Option<Scope>>,
+    taking: Cell<bool>,
     master: RefCell<Option<Rc<Param>>>,
     /// Shards, gradients of shards and the bucket: there from the start.
     kept: RefCell<Vec<Tensor>>,
@@ -30,16 +43,31 @@ struct State {
 
 impl ZeroParameters {
     pub fn new(tape: &Tape, world: World) -> Self {
-        Self(Rc::new(State {
+        // What is `auto` in its settings has not been worked out when it is prepared, and is left at DeepSpeed's defaults.
+        let mut plain = world;
+        plain.trainer = Trainer::Torch;
+        Self {
+            state: State::new(tape, world),
+            beside: Some(Rc::new(ModelBeside(State::new(tape, plain)))),
+        }
+    }
+}
+
+impl State {
+    fn new(tape: &Tape, world: World) -> Rc<Self> {
+        Rc::new(Self {
             tape: tape.clone(),
             world,
             config: Config::of(&world, 3),
             params: RefCell::default(),
             coordinator: RefCell::default(),
+            roots: RefCell::default(),
+            external: Cell::new(None),
+            taking: Cell::new(false),
             master: RefCell::default(),
             kept: RefCell::default(),
             bucket: RefCell::default(),
-        }))
+        })
     }
 }
 
@@ -60,8 +88,18 @@ impl Wrapper for ZeroParameters {
         false
     }
 
+    fn beside(&self) -> Option<Rc<dyn Wrapper>> {
+        let beside = self.beside.clone()?;
+        Some(beside)
+    }
+
     fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
-        let zero = &self.0;
+        let zero = &self.state;
+        let is_beside = |param: &Rc<Param>| {
+            let beside = self.beside.as_ref();
+            beside.is_some_and(|beside| beside.0.has(param.scope))
+        };
+        let (others, state): (Vec<_>, Vec<_>) = state.into_iter().partition(is_beside);
         let mut after: Vec<Rc<Param>> = state
             .iter()
             .filter(|param| param.is_buffer())
@@ -89,7 +127,14 @@ impl Wrapper for ZeroParameters {
             param.post_accumulate_grad.replace(Some(hook));
         }
         zero.params.replace(params);
+        if let Some(beside) = self.beside.as_ref().filter(|_| !others.is_empty()) {
+            after.extend(beside.wrap(tape, others));
+        }
         after
+    }
+
+    fn full_tensor(&self, weight: &dyn Fn() -> Rc<Param>) -> Tensor {
+        self.state.take(weight)
     }
 
     /// The gradient that comes to a trained weight shows where its module's backward begins; that of frozen ends has to be
@@ -101,8 +146,11 @@ impl Wrapper for ZeroParameters {
         given: Vec<Tensor>,
         run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
+        let zero = &self.state;
+        if role == Role::Model {
+            return zero.called(scope, given, run);
+        }
         let outputs = run(given);
-        let zero = &self.0;
         let frozen = |param: &Rc<Param>| param.scope == scope && !param.trainable;
         let hooked = matches!(role, Role::Head | Role::InputEmbedding);
         let hooks = hooked && !zero.tape.declaring();
@@ -120,40 +168,158 @@ impl Wrapper for ZeroParameters {
     }
 
     fn uses(&self, param: &Param) {
-        if param.is_buffer() || self.0.tape.declaring() || self.0.tape.stopped() {
-            return;
-        }
-        if let Some(coordinator) = self.0.coordinator.borrow_mut().as_mut() {
-            coordinator.enter(param.scope, Pass::Forward);
+        self.state.uses(param);
+    }
+
+    /// `GatheredParameters` of each parameter.
+    fn read_whole(&self) {
+        if let Some(coordinator) = self.state.coordinator.borrow().as_ref() {
+            coordinator.read_whole();
         }
     }
 
     fn after_backward(&self) {
-        self.0.reduce_bucket();
-        if let Some(coordinator) = self.0.coordinator.borrow_mut().as_mut() {
-            coordinator.reset();
+        self.state.reduce_bucket();
+        if let Some(coordinator) = self.state.coordinator.borrow_mut().as_mut() {
+            coordinator.end();
         }
     }
 
     fn pinned(&self) -> u64 {
-        self.0.pinned()
+        self.state.pinned()
     }
 
     fn before_step(&self) {
-        self.0.before_step();
+        self.state.before_step();
     }
 
     fn after_step(&self) {
-        if let Some(master) = self.0.master.borrow().as_ref() {
+        if let Some(master) = self.state.master.borrow().as_ref() {
             master.grad.take();
         }
-        if let Some(coordinator) = self.0.coordinator.borrow_mut().as_mut() {
+        if let Some(coordinator) = self.state.coordinator.borrow_mut().as_mut() {
             coordinator.gather_persistent();
         }
     }
 }
 
+impl Wrapper for ModelBeside {
+    fn divides(&self) -> bool {
+        true
+    }
+
+    fn wrap(&self, tape: &Tape, state: Vec<Rc<Param>>) -> Vec<Rc<Param>> {
+        let zero = &self.0;
+        let params = state.iter().filter(|param| !param.is_buffer());
+        let params: Vec<Rc<Param>> = params.cloned().collect();
+        tape.setting_up(|| zero.divide_frozen(&params));
+        let coordinator = Coordinator::new(tape, zero.limits(), zero.ranks(), params.clone());
+        zero.coordinator.replace(Some(coordinator));
+        zero.params.replace(params);
+        state
+    }
+
+    fn module(
+        &self,
+        role: Role,
+        scope: Scope,
+        given: Vec<Tensor>,
+        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        if role == Role::Model {
+            self.0.called(scope, given, run)
+        } else {
+            run(given)
+        }
+    }
+
+    fn full_tensor(&self, weight: &dyn Fn() -> Rc<Param>) -> Tensor {
+        self.0.take(weight)
+    }
+
+    fn uses(&self, param: &Param) {
+        self.0.uses(param);
+    }
+}
+
 impl State {
+    /// Whether a module is in a model that it is around.
+    fn has(&self, scope: Scope) -> bool {
+        let roots = self.roots.borrow();
+        roots.iter().any(|root| self.tape.is_inside(scope, *root))
+    }
+
+    fn uses(&self, param: &Param) {
+        let quiet = self.tape.declaring() || self.tape.stopped() || self.taking.get();
+        if param.is_buffer() || quiet {
+            return;
+        }
+        if let Some(coordinator) = self.coordinator.borrow_mut().as_mut() {
+            coordinator.enter(param.scope, Pass::Forward);
+        }
+    }
+
+    /// A whole model runs forward, with which a pass begins (`_start_of_forward_hook`). What is external to its modules stays to its
+    /// end, and to that of the backward where one is known to come.
+    fn called(
+        self: &Rc<Self>,
+        scope: Scope,
+        given: Vec<Tensor>,
+        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        if self.tape.declaring() {
+            self.roots.borrow_mut().push(scope);
+            return run(given);
+        }
+        self.coordinate(|coordinator| {
+            coordinator.reset();
+            if let Some(head) = self.external.get() {
+                coordinator.hold(head);
+            }
+        });
+        let outputs = run(given);
+        let Some(head) = self.external.get() else {
+            return outputs;
+        };
+        let trains = outputs.iter().any(Tensor::requires_grad);
+        self.coordinate(|coordinator| {
+            coordinator.leave();
+            if !(trains && coordinator.goes_on()) {
+                coordinator.give_back();
+            }
+        });
+        if !trains {
+            return outputs;
+        }
+        let zero = Rc::downgrade(self);
+        Tensor::hooked(outputs, move || {
+            if let Some(zero) = zero.upgrade() {
+                zero.coordinate(|coordinator| coordinator.hold(head));
+            }
+        })
+    }
+
+    /// A weight for code outside of its module's forward, whose module is then not entered.
+    fn take(&self, weight: &dyn Fn() -> Rc<Param>) -> Tensor {
+        self.taking.set(true);
+        let weight = weight();
+        self.taking.set(false);
+        if !self.tape.declaring() {
+            self.external.set(Some(weight.scope));
+            self.coordinate(|coordinator| {
+                coordinator.leave();
+                coordinator.hold(weight.scope);
+            });
+        }
+        weight.tensor()
+    }
+
+    fn coordinate(&self, body: impl FnOnce(&mut Coordinator)) {
+        if let Some(coordinator) = self.coordinator.borrow_mut().as_mut() {
+            body(coordinator);
+        }
+    }
+
     fn ranks(&self) -> u64 {
         u64::from(self.world.mesh.shard).max(1)
     }
@@ -187,17 +353,23 @@ impl State {
         first.map_or(DType::F32, |param| param.data.dtype())
     }
 
+    /// Shards of the parameters that are not trained.
+    fn divide_frozen(&self, params: &[Rc<Param>]) {
+        let ranks = self.ranks();
+        for param in params.iter().filter(|param| !param.trainable) {
+            let numel = stored(param).div_ceil(ranks);
+            let shard = self.tape.empty(param.name, [numel], storage(param));
+            shard.set_category(Category::Parameters);
+            self.kept.borrow_mut().push(shard);
+        }
+    }
+
     /// Shards of all parameters, their master weights and gradients, and the bucket.
     fn divide(&self, params: &[Rc<Param>]) -> Rc<Param> {
         let tape = &self.tape;
         let ranks = self.ranks();
         // Those that are not trained are divided too, but nothing is kept for them beside.
-        let frozen = params.iter().filter(|param| !param.trainable);
-        for param in frozen {
-            let shard = tape.empty(param.name, [stored(param).div_ceil(ranks)], storage(param));
-            shard.set_category(Category::Parameters);
-            self.kept.borrow_mut().push(shard);
-        }
+        self.divide_frozen(params);
         let trained = || params.iter().filter(|param| param.trainable);
         let shards = trained().map(|param| param.data.numel().div_ceil(ranks));
         let part = shards.fold(0, u64::saturating_add);
@@ -280,9 +452,11 @@ impl State {
 
     /// A gradient has come: backward is through its module, and it waits in the bucket.
     fn reduce(&self, place: usize, param: &Rc<Param>) {
-        if let Some(coordinator) = self.coordinator.borrow_mut().as_mut() {
-            coordinator.enter(param.scope, Pass::Backward);
-        }
+        self.coordinate(|coordinator| {
+            if !coordinator.holds(param.scope) {
+                coordinator.enter(param.scope, Pass::Backward);
+            }
+        });
         let numel = param.data.numel();
         let limit = self.config.reduce_bucket;
         if !self.bucket.borrow().takes(numel, limit) {

@@ -7,6 +7,19 @@ use crate::scenario::{
     Reference, Sampler,
 };
 
+/// Tasks whose models wrappers divide as their trainers have them do.
+const DIVIDED: [Objective; 9] = [
+    Objective::Sft,
+    Objective::Dpo,
+    Objective::Kto,
+    Objective::Orpo,
+    Objective::Cpo,
+    Objective::SimPo,
+    Objective::Reward,
+    Objective::Grpo,
+    Objective::Rloo,
+];
+
 pub(super) fn check(case: &Case, problems: &mut Problems) {
     adapters(case, problems);
     let objective = case.scenario.training.task.objective;
@@ -99,14 +112,7 @@ fn trained(case: &Case, problems: &mut Problems) {
             "fused or logits: losses over a log-softmax are of DPO, KTO, ORPO and SimPO",
         );
     }
-    let strategy = case.scenario.parallel.strategy;
-    let divided = !matches!(strategy, Parallelism::None | Parallelism::Ddp);
-    if divided && case.scenario.hardware.gpus > 1 {
-        problems.refuse(
-            "parallel.strategy",
-            "none or ddp: how a task's models are divided among GPUs is not modelled",
-        );
-    }
+    divided(case, problems);
     let layout = &case.scenario.parallel;
     for (path, ways) in [
         ("parallel.tp", layout.tp),
@@ -141,6 +147,65 @@ fn trained(case: &Case, problems: &mut Problems) {
         problems.refuse(
             "training.prompt_tokens",
             "0: a learned prompt beside a reference is not modelled",
+        );
+    }
+}
+
+/// A task's models under the wrappers that divide them.
+fn divided(case: &Case, problems: &mut Problems) {
+    use Parallelism::{Ddp, Fsdp2, Hsdp, None, Zero1, Zero2, Zero3};
+    let task = &case.scenario.training.task;
+    let strategy = case.scenario.parallel.strategy;
+    if matches!(strategy, None | Ddp) || case.scenario.hardware.gpus < 2 {
+        return;
+    }
+    let adapters = case.scenario.training.lora.is_some();
+    let off = matches!(task.reference, Reference::Auto | Reference::AdaptersOff);
+    let twice = adapters && task.objective.refers() && off;
+    let groups = matches!(task.objective, Objective::Grpo | Objective::Rloo);
+    if groups && matches!(strategy, Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3) {
+        sampled_apart(case, problems);
+    }
+    let expected = match (strategy, task.objective) {
+        // Modules without their adapters are called in another order than the one DeepSpeed has recorded.
+        (Zero3, _) if twice => {
+            "fsdp2, zero2, ddp or none: a pass without the adapters under ZeRO-3 is not modelled"
+        }
+        (Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3, _) if task.head == LmHead::Liger => {
+            "none or ddp: how Liger's loss takes the weight of a divided head is not modelled"
+        }
+        (Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3, objective) if DIVIDED.contains(&objective) => return,
+        (Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3, _) => {
+            "none or ddp: how this task's models are divided among GPUs is not modelled"
+        }
+        _ => {
+            "fsdp2, zero1, zero2, zero3, ddp or none: how others divide a task's models is not modelled"
+        }
+    };
+    problems.refuse("parallel.strategy", expected);
+}
+
+/// Completions for a model that is divided: what samples them is vLLM, which is given its weights.
+fn sampled_apart(case: &Case, problems: &mut Problems) {
+    let task = &case.scenario.training.task;
+    if !matches!(task.sampler, Sampler::Vllm | Sampler::VllmElsewhere) {
+        problems.refuse(
+            "task.sampler",
+            "vllm or vllm-elsewhere: how a divided model samples is not modelled",
+        );
+    }
+    if case.scenario.training.lora.is_some() {
+        problems.refuse(
+            "training.lora",
+            "off: how a divided model merges its adapters for vLLM is not modelled",
+        );
+    }
+    if !matches!(task.reference, Reference::None | Reference::Auto)
+        || task.objective == Objective::Rloo
+    {
+        problems.refuse(
+            "task.reference",
+            "none, with GRPO: its reference beside a divided model is not modelled",
         );
     }
 }

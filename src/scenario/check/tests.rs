@@ -397,3 +397,39 @@ fn one_process_for_all_gpus_takes_what_it_can_copy() {
     let plain = [&two[..], &[("precision", "amp-fp16")]].concat();
     assert!(changed(&plain).check().is_empty());
 }
+
+#[test]
+fn tasks_are_divided_where_their_trainers_passes_are_followed() {
+    let base = [
+        ("gpus", "8"),
+        ("model", "llama-3.2-1b"),
+        ("training.loss", "library"),
+        ("task.head", "fused"),
+    ];
+    let with = |more: &[(&'static str, &'static str)]| [&base[..], more].concat();
+    let fsdp2 = ("parallel.strategy", "fsdp2");
+    check(&with(&[fsdp2, ("task.objective", "dpo")]), &[]);
+    check(
+        &with(&[fsdp2, ("task.objective", "dpo"), ("task.head", "liger")]),
+        &[
+            "parallel.strategy is `fsdp2`; expected none or ddp: how Liger's loss takes the weight of a divided head is not modelled",
+        ],
+    );
+    check(
+        &with(&[fsdp2, ("task.objective", "grpo")]),
+        &[
+            "task.sampler is `generate`; expected vllm or vllm-elsewhere: how a divided model samples is not modelled",
+        ],
+    );
+    check(
+        &with(&[
+            ("parallel.strategy", "zero3"),
+            ("precision", "bf16"),
+            ("task.objective", "dpo"),
+            ("lora", "on"),
+        ]),
+        &[
+            "parallel.strategy is `zero3`; expected fsdp2, zero2, ddp or none: a pass without the adapters under ZeRO-3 is not modelled",
+        ],
+    );
+}

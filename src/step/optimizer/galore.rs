@@ -1,7 +1,5 @@
 //! GaLore and APOLLO: matrices projected to a low rank.
 
-use std::rc::Rc;
-
 use super::lists::like;
 use super::rule::Step;
 use super::{bitsandbytes, kept};
@@ -110,6 +108,8 @@ pub fn step(step: &mut Step) {
     tape.each(&low, |param| {
         let dtype = param.data.dtype();
         let [layout, _] = low_rank(param, RANK);
+        // `grad` is the whole one again.
+        drop(names[2].take());
         if step.first {
             decomposed(tape, param);
             step.states.push(kept(decomposed_states(tape, param)));
@@ -123,28 +123,60 @@ pub fn step(step: &mut Step) {
     });
 }
 
+/// `get_orthogonal_matrix` of APOLLO: what is projected is copied in fp32, for its shape alone, and the projector drawn and scaled
+/// in that type (apollo_torch/random_projector.py).
+fn drawn(tape: &Tape, param: &Param, rank: u64) -> Tensor {
+    let dtype = param.data.dtype();
+    if !dtype.is_half() {
+        drop(projector(tape, param, rank, dtype));
+        return projector(tape, param, rank, dtype);
+    }
+    let whole = param.data.empty_like("to", DType::F32);
+    let random = projector(tape, param, rank, DType::F32);
+    let scaled = projector(tape, param, rank, DType::F32);
+    drop(random);
+    let projector = projector(tape, param, rank, dtype);
+    drop((whole, scaled));
+    projector
+}
+
 /// `AdamW.step` of APOLLO: the gradient's scale is found in the low rank, and the whole gradient scaled by it.
-pub fn apollo(tape: &Tape, params: &[Rc<Param>], rank: u64) {
+pub fn apollo(step: &mut Step, rank: u64) {
+    let (tape, params) = (step.tape, step.params);
     let (low, plain): (Vec<_>, Vec<_>) = params
         .iter()
         .cloned()
         .partition(|param| projected(tape, param));
     let mut names: [Option<Tensor>; 4] = [None, None, None, None];
     tape.each(&plain, |param| {
+        if step.first {
+            step.states.push(kept(vec![like(param), like(param)]));
+        }
         drop(names[0].replace(like(param)));
         drop(names[1].replace(like(param)));
     });
     tape.each(&low, |param| {
         let dtype = param.data.dtype();
         let [layout, _] = low_rank(param, rank);
-        drop(names[2].replace(tape.empty_as("matmul", layout, dtype)));
-        drop(names[0].replace(tape.empty_as("sqrt", layout, dtype)));
-        drop(names[1].replace(tape.empty_as("div", layout, dtype)));
-        // The limiter divides into a new tensor; the first is let go with its name.
-        drop(names[3].replace(like(param)));
-        let limited = like(param);
-        drop(names[3].replace(limited.clone()));
-        drop(names[1].replace(limited));
+        let part = |op| tape.empty_as(op, layout, dtype);
+        // `grad` is the whole one again.
+        drop(names[2].take());
+        let projector = step.first.then(|| drawn(tape, param, rank));
+        drop(names[2].replace(part("matmul")));
+        if let Some(projector) = projector {
+            let states = vec![projector, part("exp_avg"), part("exp_avg_sq")];
+            step.states.push(kept(states));
+        }
+        drop(names[0].replace(part("sqrt")));
+        drop(names[1].replace(part("div")));
+        let mut scaled = like(param);
+        drop(names[3].replace(scaled.clone()));
+        if !step.first {
+            // The limiter divides into a new tensor; the first is let go with its name.
+            scaled = like(param);
+            drop(names[3].replace(scaled.clone()));
+        }
+        drop(names[1].replace(scaled));
     });
 }
 

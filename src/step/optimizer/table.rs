@@ -261,20 +261,23 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
         },
         // apollo_torch/apollo.py.
         Optimizer::Apollo => Rule {
+            made: Made::InLoop,
             states: |tape, param| galore::states(tape, param, galore::APOLLO),
-            step: |step| galore::apollo(step.tape, step.params, galore::APOLLO),
+            step: |step| galore::apollo(step, galore::APOLLO),
             folds: false,
             ..Rule::stateless(LOOP)
         },
         Optimizer::ApolloMini => Rule {
+            made: Made::InLoop,
             states: |tape, param| galore::states(tape, param, galore::APOLLO_MINI),
-            step: |step| galore::apollo(step.tape, step.params, galore::APOLLO_MINI),
+            step: |step| galore::apollo(step, galore::APOLLO_MINI),
             folds: false,
             ..Rule::stateless(LOOP)
         },
         Optimizer::Apollo128 => Rule {
+            made: Made::InLoop,
             states: |tape, param| galore::states(tape, param, galore::RANK),
-            step: |step| galore::apollo(step.tape, step.params, galore::RANK),
+            step: |step| galore::apollo(step, galore::RANK),
             folds: false,
             ..Rule::stateless(LOOP)
         },

@@ -40,7 +40,10 @@ pub fn frozen<T>(cx: &Cx, name: &'static str, dtype: BesideType, body: impl FnOn
                 training.task.fp32_head = false;
             })
             .freezing();
-        body(&cx)
+        match cx.env.wrapper.beside() {
+            Some(wrapper) => body(&cx.around(wrapper)),
+            None => body(&cx),
+        }
     })
 }
 

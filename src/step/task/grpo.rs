@@ -5,7 +5,7 @@ use super::rows::{self, Rows};
 use super::sampling::sample;
 use crate::nets::{Cx, Net, Output};
 use crate::scenario::{Data, LmHead, Objective, Training};
-use crate::tape::{DType, Tensor};
+use crate::tape::{DType, Phase, Tensor};
 
 pub struct Grpo<'a> {
     policy: Policy<'a>,
@@ -34,6 +34,10 @@ impl<'a> Grpo<'a> {
 }
 
 impl Net for Grpo<'_> {
+    fn calls_its_models(&self) -> bool {
+        true
+    }
+
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         rows::tokens(cx, [data.micro_batch, self.policy.sampled_length()])
     }
@@ -72,6 +76,10 @@ impl Net for Grpo<'_> {
         if self.policy.samples_itself() {
             let what = self.policy.sampled(data.micro_batch, self.batches);
             drop(sample(cx, self.policy.model, what));
+        } else if cx.env.wrapper.divides() {
+            // vLLM is given the weights, one after the other (`sync_weights`).
+            let wrapper = &cx.env.wrapper;
+            cx.tape.during(Phase::Generation, || wrapper.read_whole());
         }
         let ids = |cx: &Cx| rows::tokens(cx, [data.micro_batch, self.policy.sampled_length()]);
         let slices = |cx: &Cx| {

@@ -11,19 +11,42 @@ pub fn prepared<T>(cx: &Cx, forward: impl FnOnce() -> T) -> T {
     cx.autocast(forward)
 }
 
+/// The same of a forward that is the call of a whole model, within what stands around it.
+pub fn called(cx: &Cx, rows: Rows, forward: &dyn Fn() -> Tensor) -> Tensor {
+    let run = |given: Vec<Tensor>| {
+        drop(given);
+        vec![prepared(cx, forward)]
+    };
+    let outputs = cx.as_model(vec![rows.ids.clone()], &run);
+    outputs
+        .into_iter()
+        .next()
+        .unwrap_or_else(|| rows.ids.clone())
+}
+
+/// What a prepared model returns: in fp32 where accelerate wraps its forward (`convert_outputs_to_fp32`), which it does not where
+/// `fully_shard` or DeepSpeed does the casting.
+pub fn returned(cx: &Cx, output: Tensor) -> Tensor {
+    if cx.env.wrapper.divides() {
+        output
+    } else {
+        output.then(|output| output.to(DType::F32))
+    }
+}
+
 /// Logits of all tokens as a prepared model returns them.
 pub fn fp32_logits(cx: &Cx, model: &dyn LanguageModel, rows: Rows) -> Tensor {
-    let logits = prepared(cx, || {
+    let logits = called(cx, rows, &|| {
         let hidden = model.hidden(cx, rows.ids, rows.mask, None);
         model.logits(cx, &hidden)
     });
-    logits.then(|logits| logits.to(DType::F32))
+    returned(cx, logits)
 }
 
 /// `_fused_forward` of TRL (trl/trainer/utils.py): log-probabilities `[B, S - 1]` of the next tokens. Only rows with a label, of
 /// which there are so many, are projected, in tiles.
 fn fused(cx: &Cx, model: &dyn LanguageModel, rows: Rows, labelled: u64) -> Tensor {
-    prepared(cx, || {
+    called(cx, rows, &|| {
         let last_hidden_state = model.hidden(cx, rows.ids, rows.mask, None);
         let (b, s) = (rows.ids.size(0), rows.ids.size(1).saturating_sub(1));
         let mut hidden = last_hidden_state.narrow(1, s);
@@ -146,13 +169,13 @@ impl Policy<'_> {
             }
             LmHead::Logits | LmHead::LogSoftmax => cx.autocast(|| {
                 // `logits_to_keep` counts the token before the completion; the temperature makes a second copy.
-                let logits = prepared(cx, || {
+                let logits = called(cx, rows, &|| {
                     let hidden = self.model.hidden(cx, rows.ids, rows.mask, None);
                     let kept = hidden.narrow(1, completion.saturating_add(1).min(tokens));
                     drop(hidden);
                     self.model.logits(cx, &kept)
                 });
-                let mut logits = logits.then(|logits| logits.to(DType::F32));
+                let mut logits = returned(cx, logits);
                 logits = logits.narrow(1, completion.min(tokens));
                 logits = logits.scale();
                 let index = rows.ids.narrow(1, logits.size(1));

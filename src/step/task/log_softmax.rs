@@ -20,6 +20,10 @@ struct Pass {
 }
 
 impl Net for LogSoftmax<'_> {
+    fn calls_its_models(&self) -> bool {
+        true
+    }
+
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let policy = self.policy;
         Preference { policy }.batch(cx, data)

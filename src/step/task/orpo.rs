@@ -12,6 +12,10 @@ pub struct Orpo<'a> {
 }
 
 impl Net for Orpo<'_> {
+    fn calls_its_models(&self) -> bool {
+        true
+    }
+
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         rows::batch(cx, data, data.micro_batch.saturating_mul(2))
     }

@@ -11,6 +11,10 @@ pub struct Preference<'a> {
 }
 
 impl Net for Preference<'_> {
+    fn calls_its_models(&self) -> bool {
+        true
+    }
+
     /// DPO's batch holds what was chosen and then what was rejected; KTO's its own rows and others that do not match.
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         let mut all = rows::batch(cx, data, self.rows(data.micro_batch));

@@ -1,17 +1,21 @@
 //! A reward model (trl/trainer/reward_trainer.py): a number for each row, from a head that replaces the language model's.
 
 use super::Policy;
-use super::head::prepared;
+use super::head::{called, returned};
 use super::rows::{self, Rows};
 use crate::nets::{Cx, LanguageModel, Net, Output};
 use crate::scenario::Data;
-use crate::tape::{DType, Tensor};
+use crate::tape::Tensor;
 
 pub struct Reward<'a> {
     pub policy: Policy<'a>,
 }
 
 impl Net for Reward<'_> {
+    fn calls_its_models(&self) -> bool {
+        true
+    }
+
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         rows::batch(cx, data, data.micro_batch.saturating_mul(2))
     }
@@ -21,11 +25,11 @@ impl Net for Reward<'_> {
             return Output::empty(cx);
         };
         cx.tape.without_autocast(|| {
-            let rewards = prepared(cx, || {
+            let rewards = called(cx, rows, &|| {
                 let scores = scores(cx, self.policy.model, rows);
                 scores.narrow(1, 1)
             });
-            let rewards = rewards.then(|rewards| rewards.to(DType::F32));
+            let rewards = returned(cx, rewards);
             let rewards = rewards.reshape(&[rewards.size(0)]);
             let parts = rewards.chunk(2, 0);
             let margin = match &parts[..] {

@@ -11,6 +11,10 @@ pub struct Sft<'a> {
 }
 
 impl Net for Sft<'_> {
+    fn calls_its_models(&self) -> bool {
+        true
+    }
+
     fn batch(&self, cx: &Cx, data: &Data) -> Vec<Tensor> {
         rows::batch(cx, data, data.micro_batch)
     }
