@@ -338,9 +338,7 @@ schnetpack("painn-128-3", 3, "painn", 20)
 
 def of_atoms(identity):
     library, build, batch = graphs_atoms.MODELS[identity]
-    # NequIP's einsums are ordered by their sizes: small molecules run otherwise.
-    sizes = [(8, 28), (8, 32), (8, 40), (8, 48)] if library == "nequip" else [(8, 16), (8, 24)]
-    model(identity, library, sizes, batch, graphs_atoms.of_energy_and_forces, graphs_atoms.SCRIPTED)(build)
+    model(identity, library, [(8, 16), (8, 24)], batch, graphs_atoms.of_energy_and_forces, graphs_atoms.SCRIPTED)(build)
 
 
 for known in graphs_atoms.MODELS:

@@ -22,7 +22,9 @@ pub fn read(document: &Document) -> Imported {
                 scenario.data.micro_batch = batch;
                 scenario.data.sequence = length;
             }
-            scenario.model.network = Some(Network::recorded(Recording::new(document.clone())));
+            let recording = Recording::new(document.clone());
+            graph::keep(&recording, graph.into());
+            scenario.model.network = Some(Network::recorded(recording));
         }
         Err(problem) => problems.push(Problem::new(FIELD, problem, "a recorded model")),
     }

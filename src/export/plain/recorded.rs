@@ -54,7 +54,7 @@ fn function(recording: &Recording, of: &str) -> Option<String> {
 
 /// What `train.yaml` says of the model, before what it says of any run.
 pub(super) fn opening(recording: &Recording) -> Document {
-    let graph = graph::from_document(recording.document());
+    let graph = graph::opened(recording);
     let classes = graph.iter().flat_map(|graph| graph.layer_classes());
     // As Python prints them: the module's name stands before.
     let layers = classes.filter_map(|class| class.rsplit('.').next());

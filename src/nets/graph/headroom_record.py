@@ -661,6 +661,9 @@ class Tape(TorchDispatchMode):
         if name == "equal" and on_device:
             self.values.assumed += value is None
             return False if value is None else value
+        if name.startswith("grid_sampler") and given[0].dtype != given[1].dtype:
+            # Its shape function does not ask; its kernel does.
+            raise RuntimeError(f"expected scalar type {given[0].dtype} but found {given[1].dtype}")
         sequence = torch.autograd._get_sequence_nr() - self.first
         ins, unseen = [], []
         for tensor in given:
@@ -1044,6 +1047,8 @@ def step(model, batch, loss, precision, tape):
     on_device = mapped(to_device, batch)
     with contextlib.ExitStack() as stack:
         stack.enter_context(as_on_cuda(autocast))
+        # TorchScript joins operations from a function's third call on: recordings would differ by their order.
+        stack.enter_context(torch.jit.optimized_execution(False))
         stack.enter_context(torch.autograd.graph.saved_tensors_hooks(tape.pack, tape.unpack))
         stack.enter_context(tape)
         if precision == "amp":

@@ -21,7 +21,7 @@ use std::rc::Rc;
 
 pub use program::Graph;
 pub use read::{from_document, is_recorded, read};
-pub use store::{bring, opened, shipped};
+pub use store::{bring, keep, opened, shipped};
 
 use super::{Cx, ModelError, Net, Output};
 use crate::scenario::{
@@ -198,17 +198,17 @@ fn unplayed(training: &Training, plan: Option<&Plan>) -> [(&'static str, bool); 
         training.checkpointing,
         Checkpointing::KeepAttention | Checkpointing::KeepHalf | Checkpointing::KeepMatmuls
     );
-    let lacks_layers = plan.is_some_and(|plan| plan.layers.is_empty());
-    let lacks_linears = plan.is_some_and(|plan| plan.linears.is_empty());
+    let lacks_layers = || plan.is_some_and(|plan| plan.layers().is_empty());
+    let lacks_linears = || plan.is_some_and(|plan| plan.linears().is_empty());
     [
         (
             "training.checkpointing",
-            selective || (!computed && lacks_layers),
+            selective || (!computed && lacks_layers()),
         ),
-        ("training.lora", training.lora.is_some() && lacks_linears),
+        ("training.lora", training.lora.is_some() && lacks_linears()),
         (
             "training.quantization",
-            training.quantization != Quantization::None && lacks_linears,
+            training.quantization != Quantization::None && lacks_linears(),
         ),
         ("training.prompt_tokens", training.prompt_tokens > 0),
         ("training.channels_last", training.channels_last),
@@ -260,7 +260,7 @@ impl Replayed {
             let weight = self.graph.params.get(linear.param);
             weight.is_some_and(|weight| weight.slot == param.slot)
         };
-        if let Some(linear) = self.plan.linears.iter().find(is_weight) {
+        if let Some(linear) = self.plan.linears().iter().find(is_weight) {
             let inner = param.shape.get(usize::from(!linear.turned));
             let width = inner.copied().unwrap_or(1);
             let x = cx.tape.empty("recorded", [1, width], cx.env.weights);

@@ -1,19 +1,29 @@
 //! Which stretches of a recorded forward pass are layers and linear modules, which a run may change.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use super::program::{Declared, Graph, Instruction, Lies, Program, Role, Value};
+use super::program::{Graph, Instruction, Lies, Program, Role, Value};
 use super::region::{Region, Survey};
 
-/// What a recorded program consists of, as far as methods of training know it.
-#[derive(Debug, Default)]
+/// What a recorded program consists of, as far as methods of training know it: each part is looked for when a run asks, for a
+/// plain run needs neither.
+#[derive(Debug)]
 pub(super) struct Plan {
-    /// In the order of their steps, apart from one another.
-    pub layers: Vec<Layer>,
-    pub linears: Vec<Linear>,
+    graph: Rc<Graph>,
+    program: Rc<Program>,
+    survey: OnceCell<Survey>,
+    layers: OnceCell<Vec<Layer>>,
+    linears: OnceCell<Linears>,
     /// The places of parameters and buffers, by their memory.
     pub params: BTreeMap<u32, usize>,
-    /// The memory of linear modules' parameters, and the nodes that the modules make.
+}
+
+#[derive(Debug)]
+struct Linears {
+    all: Vec<Linear>,
+    /// The memory of their parameters, and the nodes that they make.
     held: BTreeSet<u32>,
     nodes: BTreeSet<u32>,
 }
@@ -43,53 +53,79 @@ pub(super) struct Linear {
 const MOST: usize = 1 << 14;
 
 impl Plan {
-    pub fn of(graph: &Graph, program: &Program) -> Self {
-        let survey = Survey::of(&program.steps);
-        let mut linears = linears(graph, program, &survey);
-        let elsewhere = used_outside(program, &linears);
-        let slots_of = |linear: &Linear| {
-            let weight = graph.params.get(linear.param);
-            let own = move |param: &&Declared| weight.is_some_and(|w| w.modules == param.modules);
-            graph.params.iter().filter(own).map(|param| param.slot)
-        };
-        linears.retain(|linear| slots_of(linear).all(|slot| !elsewhere.contains(&slot)));
+    pub fn of(graph: &Rc<Graph>, program: &Rc<Program>) -> Self {
         Self {
-            layers: layers(graph, program, &survey),
             params: (0..)
                 .zip(&graph.params)
                 .map(|(place, param)| (param.slot, place))
                 .collect(),
-            held: linears.iter().flat_map(slots_of).collect(),
-            nodes: linears
-                .iter()
-                .flat_map(|linear| linear.region.nodes.iter().copied())
-                .collect(),
-            linears,
+            graph: graph.clone(),
+            program: program.clone(),
+            survey: OnceCell::new(),
+            layers: OnceCell::new(),
+            linears: OnceCell::new(),
         }
+    }
+
+    fn survey(&self) -> &Survey {
+        self.survey.get_or_init(|| Survey::of(&self.program.steps))
+    }
+
+    /// In the order of their steps, apart from one another.
+    pub fn layers(&self) -> &[Layer] {
+        self.layers
+            .get_or_init(|| layers(&self.graph, &self.program, self.survey()))
+    }
+
+    /// The same of linear modules.
+    pub fn linears(&self) -> &[Linear] {
+        &self.found().all
+    }
+
+    fn found(&self) -> &Linears {
+        self.linears.get_or_init(|| {
+            let graph = &*self.graph;
+            let mut all = linears(graph, &self.program, self.survey());
+            let elsewhere = used_outside(&self.program, &all);
+            let mut slots: BTreeMap<&[String], Vec<u32>> = BTreeMap::new();
+            for param in &graph.params {
+                slots.entry(&param.modules).or_default().push(param.slot);
+            }
+            let slots_of = |linear: &Linear| {
+                let weight = graph.params.get(linear.param);
+                let own = weight.and_then(|weight| slots.get(weight.modules.as_slice()));
+                own.into_iter().flatten().copied()
+            };
+            all.retain(|linear| slots_of(linear).all(|slot| !elsewhere.contains(&slot)));
+            let nodes = all.iter().flat_map(|linear| &linear.region.nodes);
+            Linears {
+                held: all.iter().flat_map(slots_of).collect(),
+                nodes: nodes.copied().collect(),
+                all,
+            }
+        })
     }
 
     /// Whether memory is a linear module's parameter.
     pub fn holds(&self, slot: u32) -> bool {
-        self.held.contains(&slot)
+        self.found().held.contains(&slot)
     }
 
     /// Whether a node is a linear module's.
     pub fn replaces(&self, node: u32) -> bool {
-        self.nodes.contains(&node)
+        self.found().nodes.contains(&node)
     }
 
     pub fn layer_at(&self, step: usize) -> Option<&Layer> {
-        let place = self
-            .layers
-            .binary_search_by_key(&step, |layer| layer.region.steps.start);
-        place.ok().and_then(|place| self.layers.get(place))
+        let layers = self.layers();
+        let place = layers.binary_search_by_key(&step, |layer| layer.region.steps.start);
+        place.ok().and_then(|place| layers.get(place))
     }
 
     pub fn linear_at(&self, step: usize) -> Option<&Linear> {
-        let place = self
-            .linears
-            .binary_search_by_key(&step, |linear| linear.region.steps.start);
-        place.ok().and_then(|place| self.linears.get(place))
+        let linears = self.linears();
+        let place = linears.binary_search_by_key(&step, |linear| linear.region.steps.start);
+        place.ok().and_then(|place| linears.get(place))
     }
 }
 

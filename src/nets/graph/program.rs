@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use smallvec::SmallVec;
+
 use super::size::Size;
 use crate::tape::DType;
 use crate::tape::ops::Call;
@@ -203,13 +205,17 @@ pub(super) struct Value {
     pub looks: u32,
 }
 
+/// The tensors of a call, of which most have few: a graph has so many calls that a piece of memory for each list would be
+/// most of the work of reading it.
+pub(super) type Values = SmallVec<[Value; 2]>;
+
 #[derive(Clone, Debug)]
 pub(super) enum Instruction {
     Call {
         call: u32,
         scope: u32,
-        given: Vec<Value>,
-        made: Vec<Value>,
+        given: Values,
+        made: Values,
     },
     /// The last Python reference to this memory goes.
     Free(u32),
@@ -230,12 +236,12 @@ pub(super) enum Instruction {
 /// A node of the graph that the loss leads to.
 #[derive(Debug)]
 pub(super) struct Node {
-    pub edges: Vec<Edge>,
-    pub saves: Vec<u32>,
+    pub edges: SmallVec<[Edge; 2]>,
+    pub saves: SmallVec<[u32; 4]>,
     /// The memory its incoming gradients lie in.
-    pub incoming: Vec<Option<u32>>,
+    pub incoming: SmallVec<[Option<u32>; 2]>,
     pub steps: Vec<Instruction>,
-    pub outgoing: Vec<Option<Gradient>>,
+    pub outgoing: SmallVec<[Option<Gradient>; 2]>,
 }
 
 #[derive(Clone, Copy, Debug)]

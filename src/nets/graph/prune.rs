@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::program::{Edge, Instruction, Node, Program, Value};
+use smallvec::SmallVec;
+
+use super::program::{Edge, Instruction, Node, Program, Value, Values};
 use crate::tape::ops::Call;
 
 /// The nodes that do less than was recorded, and the saved tensors that nobody asks for.
@@ -68,7 +70,7 @@ impl Pruned {
 
     /// A node that makes the gradients that are needed alone.
     fn less(&mut self, program: &Program, node: &Node, needs: &[Option<bool>]) -> Node {
-        let outgoing: Vec<_> = node
+        let outgoing: SmallVec<[_; 2]> = node
             .outgoing
             .iter()
             .enumerate()
@@ -101,7 +103,7 @@ impl Pruned {
                     }
                     used.extend(given.iter().map(|value| value.slot));
                     let goes = |value: &&Value| !dropped.contains(&value.slot);
-                    let left: Vec<Value> = made.iter().filter(goes).copied().collect();
+                    let left: Values = made.iter().filter(goes).copied().collect();
                     let call = if left.len() == made.len() {
                         *call
                     } else {

@@ -31,6 +31,7 @@ pub(super) struct Region {
 const MOST_PASSED: usize = 256;
 
 /// What a pass over all steps knows of each slot, saved tensor and node.
+#[derive(Debug)]
 pub(super) struct Survey {
     /// The steps in which a piece of memory is made, and last used.
     made: Vec<Option<usize>>,

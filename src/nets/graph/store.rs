@@ -29,13 +29,19 @@ pub fn opened(recording: &Recording) -> Result<Rc<Graph>, String> {
         return Ok(graph);
     }
     let graph = Rc::new(from_document(recording.document())?);
+    keep(recording, graph.clone());
+    Ok(graph)
+}
+
+/// Keeps the graph of a file that has been read, for those who ask for it next.
+pub fn keep(recording: &Recording, graph: Rc<Graph>) {
     OPENED.with_borrow_mut(|opened| {
+        opened.retain(|(file, _)| file != recording);
         if opened.len() == FILES {
             opened.remove(0);
         }
-        opened.push((recording.clone(), graph.clone()));
+        opened.push((recording.clone(), graph));
     });
-    Ok(graph)
 }
 
 /// The graph of a catalogue's model; `None` where it is not here yet.

@@ -1,7 +1,7 @@
 //! The steps of a program as a file writes them: one list of numbers, in which what has stood there before is written as how
 //! far back and how many.
 
-use super::program::{Edge, Gradient, Instruction, Instructions, Node, Value};
+use super::program::{Edge, Gradient, Instruction, Instructions, Node, Value, Values};
 use crate::document::Document;
 use crate::list::push;
 
@@ -50,8 +50,10 @@ impl Stream {
                     if numbers.len().checked_add(count)? > MOST {
                         return None;
                     }
-                    // One by one: a run may repeat itself.
-                    for at in start..start + count {
+                    // A run may repeat itself.
+                    let whole = count.min(numbers.len() - start);
+                    numbers.extend_from_within(start..start + whole);
+                    for at in start + whole..start + count {
                         numbers.push(*numbers.get(at)?);
                     }
                 }
@@ -155,8 +157,8 @@ impl Stream {
         })
     }
 
-    fn values(&mut self) -> Option<Vec<Value>> {
-        self.list(Self::value)
+    fn values(&mut self) -> Option<Values> {
+        (0..self.count()?).map(|_| self.value()).collect()
     }
 
     fn steps(&mut self) -> Option<Vec<Instruction>> {

@@ -26,6 +26,23 @@ pub(super) struct Replayed {
     pub by_layer: bool,
 }
 
+/// The scopes of modules by their paths. Neighbours in a list mostly stand in the same modules.
+fn scopes(tape: &Tape, outer: Scope, paths: &[Vec<String>]) -> Vec<Scope> {
+    let mut inside: Vec<(&String, Scope)> = Vec::new();
+    let mut all = Vec::with_capacity(paths.len());
+    for names in paths {
+        let known = inside.iter().zip(names);
+        let shared = known.take_while(|((known, _), name)| known == name).count();
+        inside.truncate(shared);
+        for name in names.iter().skip(shared) {
+            let parent = inside.last().map_or(outer, |(_, scope)| *scope);
+            inside.push((name, tape.named_scope_in(parent, name)));
+        }
+        all.push(inside.last().map_or(outer, |(_, scope)| *scope));
+    }
+    all
+}
+
 /// A recorded step while it runs.
 pub(super) struct Replay {
     tape: Tape,
@@ -54,13 +71,9 @@ impl Replay {
         } = replayed;
         let tape = cx.tape.clone();
         let outer = tape.scope();
-        let scopes = program.scopes.iter().map(|path| {
-            path.iter()
-                .fold(outer, |scope, name| tape.named_scope_in(scope, name))
-        });
         let mut replay = Self {
             types: Types::at(&program, sizes),
-            scopes: scopes.collect(),
+            scopes: scopes(&tape, outer, &program.scopes),
             slots: RefCell::default(),
             forward: RefCell::new(Forward {
                 slots: vec![None; program.steps.slots],
@@ -134,9 +147,11 @@ impl Replay {
     fn used(&self, range: &std::ops::Range<usize>, outside: bool) -> Vec<usize> {
         let mut found = Vec::new();
         let by_slot = &self.plan.params;
+        let mut known = vec![false; self.graph.params.len()];
         let mut note = |slot: u32| {
             if let Some(place) = by_slot.get(&slot)
-                && !found.contains(place)
+                && let Some(known) = known.get_mut(*place)
+                && !std::mem::replace(known, true)
             {
                 found.push(*place);
             }
