@@ -1,6 +1,8 @@
 //! The steps of a program as a file writes them: one list of numbers, in which what has stood there before is written as how
 //! far back and how many.
 
+use smallvec::{Array, SmallVec};
+
 use super::program::{Edge, Gradient, Instruction, Instructions, Node, Value, Values};
 use crate::document::Document;
 use crate::list::push;
@@ -108,6 +110,19 @@ impl Stream {
         Some(all)
     }
 
+    /// The same of lists that mostly have a few.
+    fn few<A: Array>(
+        &mut self,
+        item: impl Fn(&mut Self) -> Option<A::Item>,
+    ) -> Option<SmallVec<A>> {
+        let mut all = SmallVec::new();
+        for _ in 0..self.count()? {
+            all.push(item(self)?);
+        }
+        all.shrink_to_fit();
+        Some(all)
+    }
+
     fn below(&mut self, limit: usize) -> Option<u32> {
         self.numbers.next().filter(|n| (*n as usize) < limit)
     }
@@ -158,7 +173,7 @@ impl Stream {
     }
 
     fn values(&mut self) -> Option<Values> {
-        (0..self.count()?).map(|_| self.value()).collect()
+        self.few(Self::value)
     }
 
     fn steps(&mut self) -> Option<Vec<Instruction>> {
@@ -190,14 +205,14 @@ impl Stream {
     }
 
     fn node(&mut self, place: usize) -> Option<Node> {
-        let edges = self.list(|stream| stream.edge(place))?;
-        let saves = self.list(|stream| stream.counted(Counted::Save))?;
-        let incoming = self.list(|stream| match stream.numbers.next()? {
+        let edges = self.few(|stream| stream.edge(place))?;
+        let saves = self.few(|stream| stream.counted(Counted::Save))?;
+        let incoming = self.few(|stream| match stream.numbers.next()? {
             0 => Some(None),
             _ => stream.counted(Counted::Slot).map(Some),
         })?;
         let steps = self.steps()?;
-        let outgoing = self.list(|stream| match stream.numbers.next()? {
+        let outgoing = self.few(|stream| match stream.numbers.next()? {
             0 => Some(None),
             kind => Some(Some(Gradient {
                 value: stream.value()?,
@@ -252,8 +267,12 @@ mod tests {
             );
             for node in &program.steps.nodes {
                 check(node.steps.len(), node.steps.capacity());
-                check(node.edges.len(), node.edges.capacity());
-                check(node.outgoing.len(), node.outgoing.capacity());
+                if node.edges.spilled() {
+                    check(node.edges.len(), node.edges.capacity());
+                }
+                if node.outgoing.spilled() {
+                    check(node.outgoing.len(), node.outgoing.capacity());
+                }
             }
         }
         assert!(lists > 1_000, "{lists}");

@@ -178,7 +178,7 @@ impl Coordinator {
 
     /// Whether the recorded pass goes on: with a backward after the forward that is through.
     pub fn goes_on(&self) -> bool {
-        self.trace == Trace::Complete && self.step < self.order.len()
+        self.trace == Trace::Complete && self.step < self.order.modules.len()
     }
 
     /// Gathers each parameter by itself; the one before goes once the next is there.
@@ -210,7 +210,7 @@ impl Coordinator {
 
     /// `fetch_sub_module`: what the module needs, and ahead what comes after it.
     fn fetch(&mut self, module: Scope) {
-        if self.trace == Trace::Complete && self.order.get(self.step) != Some(&module) {
+        if self.trace == Trace::Complete && self.order.modules.get(self.step) != Some(&module) {
             self.invalidate();
         }
         if self.trace == Trace::Recording {
@@ -365,7 +365,7 @@ impl Coordinator {
     /// `_invalidate_trace`: modules come in another order than the one that was recorded.
     fn invalidate(&mut self) {
         self.trace = Trace::Invalid;
-        self.order.clear();
+        self.order = Order::default();
         self.queue.clear();
         self.fetched_for.fill(None);
     }
