@@ -7,9 +7,10 @@ import { brotliCompressSync } from "node:zlib";
 // 4.5 s. The module's second part comes behind it. The raw sizes are for information. Reading YAML, so that every trainer's own
 // file opens on the page, is 13,000 and 31,000 of these bytes; twelve architectures with their models, the optimizers of
 // transformers' names and the comparison of snapshots came to about 18,000 and 47,000; training in low precision, DataParallel and
-// the rows of 26 recorded models to 13,000 and 17,000. Where Rust comes from rustup both parts
+// the rows of 26 recorded models to 13,000 and 17,000; trainers' tasks under the sharders, Qwen's first own file and stages that
+// fold to 1,500 and 7,000. Where Rust comes from rustup both parts
 // weigh 2 % more than with Debian's compiler, which builds the standard library for size as well: the budgets are for the heavier.
-const BUDGET = { "first answer": 528_000, "second part": 740_000 };
+const BUDGET = { "first answer": 528_000, "second part": 748_000 };
 // Kept by the browser for the home screen, and asked for by nobody before the first answer.
 const BESIDE = /^(icon|manifest|sw|worker)\b/;
 
