@@ -1,5 +1,7 @@
 //! GaLore and APOLLO: matrices projected to a low rank.
 
+use std::rc::Rc;
+
 use super::lists::like;
 use super::rule::Step;
 use super::{bitsandbytes, kept};
@@ -42,18 +44,46 @@ fn projector(tape: &Tape, param: &Param, rank: u64, dtype: DType) -> Tensor {
     tape.empty_as("ortho_matrix", layout, dtype)
 }
 
-/// The states of APOLLO, whose projector is drawn by chance.
-pub fn states(tape: &Tape, param: &Param, rank: u64) -> Vec<Tensor> {
+/// Parameters that are projected, and the others, which their groups have first.
+fn groups(step: &Step) -> [Vec<Rc<Param>>; 2] {
+    let params = step.params.iter().cloned();
+    let (low, plain) = params.partition(|param| projected(step.tape, param));
+    [low, plain]
+}
+
+/// The layout that a parameter is stepped in.
+fn stepped_in(tape: &Tape, param: &Param) -> Layout {
+    if projected(tape, param) {
+        low_rank(param, RANK)[0]
+    } else {
+        *param.data.layout()
+    }
+}
+
+/// Two moments; those of a projected parameter are of low rank, and stand behind its projector.
+fn moments(
+    tape: &Tape,
+    param: &Param,
+    rank: u64,
+    projector: impl FnOnce(DType) -> Tensor,
+) -> Vec<Tensor> {
     if !projected(tape, param) {
         return vec![like(param), like(param)];
     }
     let dtype = param.data.dtype();
     let [low, _] = low_rank(param, rank);
     vec![
-        projector(tape, param, rank, dtype),
+        projector(dtype),
         tape.empty_as("exp_avg", low, dtype),
         tape.empty_as("exp_avg_sq", low, dtype),
     ]
+}
+
+/// The states of APOLLO, whose projector is drawn by chance.
+pub fn states(tape: &Tape, param: &Param, rank: u64) -> Vec<Tensor> {
+    moments(tape, param, rank, |dtype| {
+        projector(tape, param, rank, dtype)
+    })
 }
 
 /// `get_orthogonal_matrix` in the first step: what it decomposes in fp32, and the parts; what cuSOLVER takes is not counted.
@@ -78,25 +108,15 @@ fn unused_half(tape: &Tape, param: &Param) {
 
 /// The states of `GaLoreAdamW`.
 pub fn decomposed_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
-    if !projected(tape, param) {
-        return vec![like(param), like(param)];
-    }
-    let dtype = param.data.dtype();
-    let [low, _] = low_rank(param, RANK);
-    vec![
-        decomposed_projector(tape, param, dtype),
-        tape.empty_as("exp_avg", low, dtype),
-        tape.empty_as("exp_avg_sq", low, dtype),
-    ]
+    moments(tape, param, RANK, |dtype| {
+        decomposed_projector(tape, param, dtype)
+    })
 }
 
 /// `GaLoreAdamW.step`: plain tensors first, as its parameter groups stand.
 pub fn step(step: &mut Step) {
-    let (tape, params) = (step.tape, step.params);
-    let (low, plain): (Vec<_>, Vec<_>) = params
-        .iter()
-        .cloned()
-        .partition(|param| projected(tape, param));
+    let tape = step.tape;
+    let [low, plain] = groups(step);
     let mut names: [Option<Tensor>; 3] = [None, None, None];
     tape.each(&plain, |param| {
         if step.first {
@@ -142,11 +162,8 @@ fn drawn(tape: &Tape, param: &Param, rank: u64) -> Tensor {
 
 /// `AdamW.step` of APOLLO: the gradient's scale is found in the low rank, and the whole gradient scaled by it.
 pub fn apollo(step: &mut Step, rank: u64) {
-    let (tape, params) = (step.tape, step.params);
-    let (low, plain): (Vec<_>, Vec<_>) = params
-        .iter()
-        .cloned()
-        .partition(|param| projected(tape, param));
+    let tape = step.tape;
+    let [low, plain] = groups(step);
     let mut names: [Option<Tensor>; 4] = [None, None, None, None];
     tape.each(&plain, |param| {
         if step.first {
@@ -184,18 +201,12 @@ pub fn apollo(step: &mut Step, rank: u64) {
 pub fn states_8bit(tape: &Tape, param: &Param) -> Vec<Tensor> {
     const SMALLEST: u64 = 4096;
     const BLOCK: u64 = 256;
-    let full = *param.data.layout();
-    let is_projected = projected(tape, param);
-    let layout = if is_projected {
-        low_rank(param, RANK)[0]
-    } else {
-        full
-    };
+    let layout = stepped_in(tape, param);
     let numel = layout.numel();
     let eight_bits = numel >= SMALLEST;
     let dtype = if eight_bits { DType::U8 } else { DType::F32 };
     let mut states = Vec::new();
-    if is_projected {
+    if projected(tape, param) {
         states.push(decomposed_projector(tape, param, param.data.dtype()));
     }
     for _ in 0..2 {
@@ -209,11 +220,8 @@ pub fn states_8bit(tape: &Tape, param: &Param) -> Vec<Tensor> {
 
 /// `AdamW8bit.step` of GaLore: a projected parameter's weight is copied and a low one put in its place, as is its gradient.
 pub fn step_8bit(step: &mut Step) {
-    let (tape, params) = (step.tape, step.params);
-    let (low, plain): (Vec<_>, Vec<_>) = params
-        .iter()
-        .cloned()
-        .partition(|param| projected(tape, param));
+    let tape = step.tape;
+    let [low, plain] = groups(step);
     let mut gradient: Option<Tensor> = None;
     if step.first {
         step.states.push(kept(bitsandbytes::tables(tape)));
@@ -247,10 +255,9 @@ pub fn step_8bit(step: &mut Step) {
 /// The states of `GaLoreAdafactor` in fp32: the projector, a row and a column of the projected gradient, or everything.
 pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
     let mut states = Vec::new();
-    let mut layout = *param.data.layout();
+    let layout = stepped_in(tape, param);
     if projected(tape, param) {
         states.push(decomposed_projector(tape, param, DType::F32));
-        layout = low_rank(param, RANK)[0];
     }
     let ends = layout.shape.len();
     if ends >= 2 {
@@ -265,11 +272,8 @@ pub fn factors(tape: &Tape, param: &Param) -> Vec<Tensor> {
 
 /// `Adafactor.step` of GaLore, which is that of transformers around a projection. Plain tensors come first.
 pub fn adafactor(step: &mut Step) {
-    let (tape, params) = (step.tape, step.params);
-    let (low, plain): (Vec<_>, Vec<_>) = params
-        .iter()
-        .cloned()
-        .partition(|param| projected(tape, param));
+    let tape = step.tape;
+    let [low, plain] = groups(step);
     // `grad`, `p_data_fp32` and `update` live until they are bound again.
     let mut names: [Option<Tensor>; 3] = [None, None, None];
     for (group, is_projected) in [(plain, false), (low, true)] {
@@ -290,7 +294,7 @@ pub fn adafactor(step: &mut Step) {
                 unused_half(tape, param);
                 drop((left, right));
             }
-            let [layout, _] = low_rank_of(param, is_projected);
+            let layout = stepped_in(tape, param);
             let part = |op| tape.empty_as(op, layout, DType::F32);
             if step.first {
                 step.states.push(kept(factors(tape, param)));
@@ -317,14 +321,5 @@ pub fn adafactor(step: &mut Step) {
             // `-update`.
             drop(whole("neg"));
         });
-    }
-}
-
-/// The layout that a parameter is stepped in, and its projector's.
-fn low_rank_of(param: &Param, is_projected: bool) -> [Layout; 2] {
-    if is_projected {
-        low_rank(param, RANK)
-    } else {
-        [*param.data.layout(); 2]
     }
 }
