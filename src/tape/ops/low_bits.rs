@@ -1,7 +1,29 @@
 //! Linear layers that torchao trains with products of eight and four bits (torchao/prototype/quantized_training,
 //! torchao/prototype/moe_training).
 
-use super::super::{DType, Layout, Saved, Tape, Tensor, borrowing, grads};
+use super::super::{DType, Dims, Layout, Saved, Tape, Tensor, borrowing, grads};
+
+/// Sizes of a linear layer's product.
+#[derive(Clone, Copy)]
+struct Sizes {
+    /// Of the input.
+    dims: Dims,
+    rows: u64,
+    width: u64,
+    out: u64,
+}
+
+impl Sizes {
+    fn of(input: &Tensor, weight: &Tensor) -> Self {
+        let width = weight.size(1);
+        Self {
+            dims: *input.shape(),
+            rows: input.numel() / width.max(1),
+            width,
+            out: weight.size(0),
+        }
+    }
+}
 
 impl Tensor {
     /// The input as these layers take it under autocast, which casts the weight too, each time anew.
@@ -15,9 +37,12 @@ impl Tensor {
     /// `_Int8MixedPrecisionTrainingLinearFunction`: every product is of bytes, what is saved is not.
     pub fn linear_int8_mixed(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
         let (input, weight) = (self.for_low_bits(), weight.for_low_bits());
-        let dims = *input.shape();
-        let (width, out) = (weight.size(1), weight.size(0));
-        let rows = input.numel() / width.max(1);
+        let Sizes {
+            dims,
+            rows,
+            width,
+            out,
+        } = Sizes::of(&input, &weight);
         let tape = input.tape();
         let product = tape.no_grad(|| {
             let factors = [input.detach().by_rows(rows), weight.detach().by_rows(out)];
@@ -53,9 +78,12 @@ impl Tensor {
     /// `_BitNetTrainingLinear`: what is saved are bytes, of the weight as of the input.
     pub fn linear_bitnet(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
         let (input, weight) = (self.for_low_bits(), weight.for_low_bits());
-        let dims = *input.shape();
-        let (width, out) = (weight.size(1), weight.size(0));
-        let rows = input.numel() / width.max(1);
+        let Sizes {
+            dims,
+            rows,
+            width,
+            out,
+        } = Sizes::of(&input, &weight);
         let tape = input.tape();
         let (product, kept) = tape.no_grad(|| {
             let [bytes, scales] = input.detach().by_rows(rows);
@@ -91,9 +119,12 @@ impl Tensor {
     /// `mx_mm`: blocks of 32 share a scale of a byte; input and weight are saved as they are, and cast again in backward.
     pub fn linear_mxfp8(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
         let (input, weight) = (self.for_low_bits(), weight.for_low_bits());
-        let dims = *input.shape();
-        let (width, out) = (weight.size(1), weight.size(0));
-        let rows = input.numel() / width.max(1);
+        let Sizes {
+            dims,
+            rows,
+            width,
+            out,
+        } = Sizes::of(&input, &weight);
         let tape = input.tape();
         let product = tape.no_grad(|| {
             let factors = [input.in_blocks(), weight.in_blocks()];
@@ -119,9 +150,12 @@ impl Tensor {
 
     /// `nvfp4_mm_triton`: what is saved are four bits, of the transposed input and of the transposed weight.
     pub fn linear_nvfp4(&self, weight: &Tensor, bias: Option<&Tensor>) -> Tensor {
-        let dims = *self.shape();
-        let (width, out) = (weight.size(1), weight.size(0));
-        let rows = self.numel() / width.max(1);
+        let Sizes {
+            dims,
+            rows,
+            width,
+            out,
+        } = Sizes::of(self, weight);
         let tape = self.tape();
         let (product, kept) = tape.no_grad(|| {
             let input = self.detach().to(DType::BF16);
@@ -137,13 +171,10 @@ impl Tensor {
             drop(wide);
             let largest = amax(&tape);
             drop(size);
-            let [codes, scales, turned, turned_scales] = {
-                let [codes, scales] = halves(&tape, width * out);
-                let [turned, turned_scales] = halves(&tape, width * out);
-                [codes, scales, turned, turned_scales]
-            };
+            let codes = halves(&tape, width * out);
+            let [turned, turned_scales] = halves(&tape, width * out);
             let product = input.block_product([rows, width, out]);
-            drop((codes, scales, along_rows, input, lowered));
+            drop((codes, along_rows, input, lowered));
             let [first, second] = columns;
             let [amax, _] = amaxes;
             let product = product.view(&dims.with(dims.len().saturating_sub(1), out));
