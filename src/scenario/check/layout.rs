@@ -204,12 +204,7 @@ fn one_process(case: &Case, problems: &mut Problems) {
         let expected = "1 under DataParallel: one process has the GPUs of its own machine";
         problems.refuse("hardware.nodes", expected);
     }
-    for (path, ways) in [
-        ("parallel.tp", layout.tp),
-        ("parallel.pp", layout.pp),
-        ("parallel.cp", layout.cp),
-        ("parallel.ep", layout.ep),
-    ] {
+    for (path, ways) in case.within_a_model() {
         if ways > 1 {
             problems.refuse(path, "1: DataParallel copies whole models (ddp takes it)");
         }

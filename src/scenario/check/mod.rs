@@ -55,6 +55,17 @@ impl Case<'_> {
         self.gpu.is_none_or(listed)
     }
 
+    /// The degrees by which one copy of a model is divided, each with its field.
+    fn within_a_model(&self) -> [(&'static str, u32); 4] {
+        let layout = &self.scenario.parallel;
+        [
+            ("parallel.tp", layout.tp),
+            ("parallel.pp", layout.pp),
+            ("parallel.cp", layout.cp),
+            ("parallel.ep", layout.ep),
+        ]
+    }
+
     fn card(&self) -> String {
         let capability = self
             .capability()

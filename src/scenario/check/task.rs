@@ -8,7 +8,7 @@ use crate::scenario::{
 };
 
 /// Tasks whose models wrappers divide as their trainers have them do.
-const DIVIDED: [Objective; 9] = [
+const DIVIDED: [Objective; 8] = [
     Objective::Sft,
     Objective::Dpo,
     Objective::Kto,
@@ -17,7 +17,6 @@ const DIVIDED: [Objective; 9] = [
     Objective::SimPo,
     Objective::Reward,
     Objective::Grpo,
-    Objective::Rloo,
 ];
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
@@ -113,13 +112,7 @@ fn trained(case: &Case, problems: &mut Problems) {
         );
     }
     divided(case, problems);
-    let layout = &case.scenario.parallel;
-    for (path, ways) in [
-        ("parallel.tp", layout.tp),
-        ("parallel.pp", layout.pp),
-        ("parallel.cp", layout.cp),
-        ("parallel.ep", layout.ep),
-    ] {
+    for (path, ways) in case.within_a_model() {
         if ways > 1 {
             problems.refuse(path, "1: how a task's models are divided is not modelled");
         }
@@ -162,8 +155,8 @@ fn divided(case: &Case, problems: &mut Problems) {
     let adapters = case.scenario.training.lora.is_some();
     let off = matches!(task.reference, Reference::Auto | Reference::AdaptersOff);
     let twice = adapters && task.objective.refers() && off;
-    let groups = matches!(task.objective, Objective::Grpo | Objective::Rloo);
-    if groups && matches!(strategy, Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3) {
+    let samples = task.objective == Objective::Grpo;
+    if samples && matches!(strategy, Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3) {
         sampled_apart(case, problems);
     }
     let expected = match (strategy, task.objective) {
@@ -200,12 +193,10 @@ fn sampled_apart(case: &Case, problems: &mut Problems) {
             "off: how a divided model merges its adapters for vLLM is not modelled",
         );
     }
-    if !matches!(task.reference, Reference::None | Reference::Auto)
-        || task.objective == Objective::Rloo
-    {
+    if !matches!(task.reference, Reference::None | Reference::Auto) {
         problems.refuse(
             "task.reference",
-            "none, with GRPO: its reference beside a divided model is not modelled",
+            "none: GRPO's reference beside a divided model is not modelled",
         );
     }
 }
