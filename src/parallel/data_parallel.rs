@@ -230,8 +230,7 @@ impl State {
 
     fn is_in_layer(&self, param: &Param) -> bool {
         let layers = self.layers.borrow();
-        let mut inside = layers.iter();
-        inside.any(|&layer| self.tape.is_inside(param.scope, layer))
+        self.tape.is_inside_any(param.scope, &layers)
     }
 
     /// A layer's input, whose gradient comes once the layer has been recomputed for the last time: its copy then goes.

@@ -323,6 +323,11 @@ impl Tape {
         self.scope_in(parent, "", Some(index as u32))
     }
 
+    /// Whether a module is one of these or inside one.
+    pub fn is_inside_any(&self, scope: Scope, outer: &[Scope]) -> bool {
+        outer.iter().any(|outer| self.is_inside(scope, *outer))
+    }
+
     /// Whether a module is `outer` or inside it.
     pub fn is_inside(&self, scope: Scope, outer: Scope) -> bool {
         let trace = self.0.trace.borrow();

@@ -373,8 +373,7 @@ impl Wrapper for FullyShard {
 impl State {
     /// Whether a module is in one of the roots.
     fn has(&self, scope: Scope) -> bool {
-        let roots = self.roots.borrow();
-        roots.iter().any(|root| self.tape.is_inside(scope, *root))
+        self.tape.is_inside_any(scope, &self.roots.borrow())
     }
 
     fn deeper<T>(&self, body: impl FnOnce() -> T) -> T {

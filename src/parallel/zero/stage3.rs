@@ -245,8 +245,7 @@ impl Wrapper for ModelBeside {
 impl State {
     /// Whether a module is in a model that it is around.
     fn has(&self, scope: Scope) -> bool {
-        let roots = self.roots.borrow();
-        roots.iter().any(|root| self.tape.is_inside(scope, *root))
+        self.tape.is_inside_any(scope, &self.roots.borrow())
     }
 
     fn uses(&self, param: &Param) {
