@@ -117,17 +117,14 @@ impl<'a> Events<'a> {
         let mut setup = trace.setup.len();
         let expanded = (!expansion.is_the_trace()).then(|| {
             let mut all = Vec::new();
-            let mut add = |event: ExpandedEvent| {
+            let small = |event: ExpandedEvent| {
                 let free = if event.is_free { Self::FREE } else { 0 };
-                push(&mut all, (event.handle, event.storage | free));
+                (event.handle, event.storage | free)
             };
-            expansion.setup(&mut add);
+            expansion.setup(&mut |event| push(&mut all, small(event)));
             setup = all.len();
-            let mut add = |event: ExpandedEvent| {
-                let free = if event.is_free { Self::FREE } else { 0 };
-                push(&mut all, (event.handle, event.storage | free));
-            };
-            expansion.events(0, trace.events.len(), &mut add);
+            let end = trace.events.len();
+            expansion.events(0, end, &mut |event| push(&mut all, small(event)));
             all
         });
         let places = places(trace, &expansion, setup);

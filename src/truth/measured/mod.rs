@@ -319,7 +319,16 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
     if litgpt::is_record(record) {
         return litgpt::network(record).map(|net| (net, true));
     }
-    let dims = |key: &str| record["model_dims"][key].as_u64();
+    // What the record says of sizes, by our names and by its own.
+    let given = |names: &[(&str, &str)]| {
+        let mut sizes = Sizes::default();
+        for (name, from) in names {
+            if let Some(size) = record["model_dims"][*from].as_u64() {
+                sizes.set(name, size);
+            }
+        }
+        sizes
+    };
     if let Some(net) = vision::network(record, &lower) {
         return net.map(|net| (net, false));
     }
@@ -341,19 +350,14 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
     }
     if first_qwen(&lower) {
         // Every head of queries has one of keys.
-        let mut sizes = Sizes::default();
-        for (key, from) in [
+        let sizes = given(&[
             ("hidden", "hidden"),
             ("layers", "layers"),
             ("heads", "heads"),
             ("kv", "heads"),
             ("ffn", "ffn"),
             ("vocab", "vocab"),
-        ] {
-            if let Some(size) = dims(from) {
-                sizes.set(key, size);
-            }
-        }
+        ]);
         return built("qwen", &sizes);
     }
     if let Some(entry) = listed(&lower) {
@@ -373,8 +377,7 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         .into_iter()
         .find(|family| lower.replace(['-', '.'], "").contains(family))
         .ok_or_else(|| format!("the model `{name}` is not in the catalogue"))?;
-    let mut sizes = Sizes::default();
-    for (key, from) in [
+    let mut sizes = given(&[
         ("hidden", "hidden"),
         ("layers", "layers"),
         ("heads", "heads"),
@@ -382,11 +385,7 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         ("ffn", "ffn"),
         ("vocab", "vocab"),
         ("head_dim", "head_dim"),
-    ] {
-        if let Some(size) = dims(from) {
-            sizes.set(key, size);
-        }
-    }
+    ]);
     if record["model_dims"]["tied"].as_bool() == Some(true) {
         sizes.set("tied", 1);
     }
