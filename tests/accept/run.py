@@ -52,6 +52,8 @@ RUNS = [
     ("core", "trl", "gpus=2 precision=fp32 optim=sgd"),
     ("core", "trl", "task=dpo precision=amp-bf16 ckpt=layers mask=on"),
     ("core", "trl", "task=dpo precision=amp-bf16-on-bf16 lora=on lora_targets=q_proj,v_proj reference=precomputed-by-itself"),
+    ("core", "trl", "gpus=2 par=fsdp2 task=dpo precision=amp-bf16 mask=on"),
+    ("core", "trl", "gpus=2 par=zero3 task=dpo precision=bf16 mask=on reference=copy"),
     ("core", "trl", "task=kto precision=fp32"),
     ("core", "trl", "task=reward precision=amp-bf16-on-bf16 lora=on lora_targets=q_proj,v_proj mask=on"),
     ("core", "trl", "task=grpo precision=amp-bf16 reference=copy generations=2 prompt=8 completion=8"),
