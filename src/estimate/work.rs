@@ -1,5 +1,5 @@
 //! How much work an answer is: counted, for a clock says something else on every machine, and refused or left out where it is too
-//! much. With these limits no answer takes more than a quarter of a second or 64 MiB.
+//! much. The limits are set for a quarter of a second and 64 MiB an answer; a slow machine takes longer for the same count.
 
 use super::Expansion;
 use crate::tape::Trace;

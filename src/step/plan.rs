@@ -98,22 +98,20 @@ impl RunPlan {
         }
     }
 
-    /// Whether each layer's reduction lets go of the input of the one before: of the last layer there is none.
-    const fn shards_in_turn(&self) -> bool {
-        matches!(
-            self.world.parallel.strategy,
-            Parallelism::Fsdp2 | Parallelism::Hsdp
-        )
+    /// Whether backward does something else in the last layer than in those before it.
+    fn last_differs(&self, training: &Training) -> bool {
+        // The fused norms write over the gradient that comes in, and the last norm's is no layer's.
+        let fused = training.kernels != Kernels::Library;
+        // A reduction lets go of the input of the one before it, and before the last layer's there is none.
+        let strategy = self.world.parallel.strategy;
+        fused || matches!(strategy, Parallelism::Fsdp2 | Parallelism::Hsdp)
     }
 
     /// The folding to try first.
     pub(super) fn folding_for(&self, training: &Training) -> Folding {
         if !foldable(training) || Ddp::of(&self.world).is_some_and(|ddp| ddp.acts_in_backward()) {
             Folding::Nothing
-        } else if self.folding == Folding::FromSecond
-            && (training.kernels != Kernels::Library || self.shards_in_turn())
-        {
-            // The fused norms write over the gradient that comes in, and the last norm's is no layer's.
+        } else if self.folding == Folding::FromSecond && self.last_differs(training) {
             Folding::Between
         } else {
             self.folding

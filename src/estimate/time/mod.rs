@@ -156,7 +156,8 @@ fn weighted<'a>(run: &'a Run, scenario: &Scenario) -> impl Iterator<Item = (&'a 
     let accumulation = scenario.training.accumulation;
     let ran = outline(&run.trace).micro_batches.max(1);
     let rest = accumulation.saturating_sub(ran.into()) as f64;
-    // A pipeline's passes come in its schedule's order: each stands for as many.
+    // After a pipeline's last forward come the backwards of several micro-batches, so that none stands for the rest: each of its
+    // passes stands for as many.
     let in_pipeline = (run.pipeline_parallel > 1).then(|| {
         let is_forward = |mark: &&PhaseStart| mark.step == 0 && mark.phase == Phase::Forward;
         let forwards = trace.phase_starts.iter().filter(is_forward).count().max(1);
