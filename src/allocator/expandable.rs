@@ -28,25 +28,32 @@ impl Allocator {
     /// The lowest unmapped addresses, with the free block before them, where there is room for `size`;
     /// else a new segment.
     fn growing_block(&mut self, pool: u16, size: u64) -> Option<u32> {
-        let usable = |block: u32| {
+        let mut looked_at = 0;
+        let mut usable = |block: u32| {
+            looked_at += 1;
             self.blocks
                 .get(block as usize)
                 .filter(|block| matches!(block.state, State::Free | State::Unmapped))
         };
-        for &(_, unmapped) in &self.pools[usize::from(pool)].unmapped {
-            let before = self.blocks[unmapped as usize].previous;
-            let start = usable(before).map_or(unmapped, |_| before);
-            let mut room = 0;
-            let mut at = start;
-            while room < size
-                && let Some(block) = usable(at)
-            {
-                room += block.size;
-                at = block.next;
-            }
-            if room >= size {
-                return Some(start);
-            }
+        let found = self.pools[usize::from(pool)]
+            .unmapped
+            .iter()
+            .find_map(|&(_, unmapped)| {
+                let before = self.blocks[unmapped as usize].previous;
+                let start = usable(before).map_or(unmapped, |_| before);
+                let mut room = 0;
+                let mut at = start;
+                while room < size
+                    && let Some(block) = usable(at)
+                {
+                    room += block.size;
+                    at = block.next;
+                }
+                (room >= size).then_some(start)
+            });
+        self.looked_at += looked_at;
+        if found.is_some() {
+            return found;
         }
         let page = self.page(pool);
         let total = self.card.total_bytes();

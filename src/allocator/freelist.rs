@@ -1,22 +1,20 @@
 //! The free blocks of one pool and stream, ordered by size and then by address.
 
+use super::bin::{Bin, Key, NEAR, Place};
+
 /// A set of free blocks that answers "the smallest block of at least this size" in a few nanoseconds.
 ///
-/// PyTorch keeps a red-black tree. Here the sizes are cut into bins, four to every power of two, each a short sorted
-/// vector, with a bitmap of the bins in use: the same order, without pointers to chase. A bin runs from its largest
-/// entry to its smallest, because the smallest is the one that is taken.
+/// PyTorch keeps a red-black tree. Here the sizes are cut into bins, four to every power of two, with a bitmap of the bins in use:
+/// the same order, without pointers to chase.
 ///
 /// What came last waits outside the bins, for it often leaves next: to be handed out again, or merged with a neighbour.
 #[derive(Clone, Debug)]
 pub(super) struct FreeList {
     in_use: [u64; WORDS],
-    bins: [Vec<Key>; BINS],
+    bins: [Bin; BINS],
     /// Without size where nothing does.
     waiting: Entry,
 }
-
-/// Size, address and block in one number, so that an entry is found with one comparison a step.
-type Key = u128;
 
 /// A free block as the list sees it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,7 +28,7 @@ pub(super) struct Entry {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Cursor {
     bin: usize,
-    index: usize,
+    place: Place,
 }
 
 const WORDS: usize = 4;
@@ -52,7 +50,7 @@ impl FreeList {
     pub fn new() -> Self {
         Self {
             in_use: [0; WORDS],
-            bins: [const { Vec::new() }; BINS],
+            bins: [const { Bin::EMPTY }; BINS],
             waiting: Entry::default(),
         }
     }
@@ -62,14 +60,17 @@ impl FreeList {
         self.waiting.size = 0;
         for (number, word) in self.in_use.iter_mut().enumerate() {
             while *word != 0 {
-                self.bins[number * 64 + word.trailing_zeros() as usize].clear();
+                let bin = &mut self.bins[number * 64 + word.trailing_zeros() as usize];
+                bin.near.clear();
+                bin.far.clear();
                 *word &= *word - 1;
             }
         }
     }
 
     pub fn len(&self) -> usize {
-        self.bins.iter().map(Vec::len).sum::<usize>() + usize::from(self.waiting.size > 0)
+        let filed = self.bins.iter().flat_map(Bin::pieces).map(Vec::len);
+        filed.sum::<usize>() + usize::from(self.waiting.size > 0)
     }
 
     #[inline]
@@ -90,10 +91,7 @@ impl FreeList {
     #[inline(never)]
     fn file(&mut self, entry: Entry) {
         let bin = bin_of(entry.size);
-        let key = key(entry);
-        let keys = &mut self.bins[bin];
-        let at = at_or_above(keys, key);
-        keys.insert(at, key);
+        self.bins[bin].insert(key(entry));
         self.in_use[bin / 64] |= 1 << (bin % 64);
     }
 
@@ -110,11 +108,8 @@ impl FreeList {
     #[inline(never)]
     fn unfile(&mut self, entry: Entry) {
         let bin = bin_of(entry.size);
-        let key = key(entry);
-        if let Some(index) = at_or_above(&self.bins[bin], key).checked_sub(1)
-            && self.bins[bin][index] == key
-        {
-            self.remove_at(Cursor { bin, index });
+        if let Some(place) = self.bins[bin].find(key(entry)) {
+            self.take_filed(bin, place);
         }
     }
 
@@ -123,21 +118,15 @@ impl FreeList {
         if at.bin == WAITING {
             self.waiting.size = 0;
         } else {
-            self.take_filed(at);
+            self.take_filed(at.bin, at.place);
         }
     }
 
     #[inline]
-    fn take_filed(&mut self, at: Cursor) -> Key {
-        let keys = &mut self.bins[at.bin];
-        // Most often it is the last, which goes without moving others.
-        let key = if at.index + 1 == keys.len() {
-            keys.pop().unwrap_or_default()
-        } else {
-            keys.remove(at.index)
-        };
-        if keys.is_empty() {
-            self.in_use[at.bin / 64] &= !(1 << (at.bin % 64));
+    fn take_filed(&mut self, bin: usize, place: Place) -> Key {
+        let key = self.bins[bin].take(place);
+        if self.bins[bin].near.is_empty() {
+            self.in_use[bin / 64] &= !(1 << (bin % 64));
         }
         key
     }
@@ -150,7 +139,7 @@ impl FreeList {
                 self.waiting.size = 0;
                 Some(self.waiting.block)
             }
-            at => Some(self.take_filed(at) as u32),
+            Cursor { bin, place } => Some(self.take_filed(bin, place) as u32),
         }
     }
 
@@ -158,7 +147,7 @@ impl FreeList {
     pub fn get(&self, at: Cursor) -> Entry {
         match at.bin {
             WAITING => self.waiting,
-            bin => entry(self.bins[bin][at.index]),
+            bin => entry(self.bins[bin].get(at.place)),
         }
     }
 
@@ -167,10 +156,13 @@ impl FreeList {
     pub fn at_least(&self, size: u64) -> Option<Cursor> {
         let found = self.filed(size);
         let waits = self.waiting.size >= size.max(1)
-            && found.is_none_or(|at| key(self.waiting) < self.bins[at.bin][at.index]);
+            && found.is_none_or(|at| key(self.waiting) < self.bins[at.bin].get(at.place));
         if waits {
-            let (bin, index) = (WAITING, 0);
-            return Some(Cursor { bin, index });
+            let (piece, index) = (NEAR, 0);
+            return Some(Cursor {
+                bin: WAITING,
+                place: Place { piece, index },
+            });
         }
         found
     }
@@ -180,24 +172,16 @@ impl FreeList {
     fn filed(&self, size: u64) -> Option<Cursor> {
         let bin = bin_of(size);
         let least = (size >> UNIT_BITS) << SIZE_SHIFT;
-        let will_do = |key: &Key| (key >> 64) as u64 >= least;
-        let keys = &self.bins[bin];
-        // Mostly the smallest of a bin will do, or none is there.
-        let many = match keys.last() {
-            Some(smallest) if will_do(smallest) => keys.len(),
-            Some(_) => keys.partition_point(will_do),
-            None => 0,
-        };
-        match many.checked_sub(1) {
-            Some(index) => Some(Cursor { bin, index }),
+        match self.bins[bin].smallest_where(|key| (key >> 64) as u64 >= least) {
+            Some(place) => Some(Cursor { bin, place }),
             None => self.smallest_from(bin + 1),
         }
     }
 
     /// The next larger entry, where none waits.
     pub fn next(&self, at: Cursor) -> Option<Cursor> {
-        match at.index.checked_sub(1) {
-            Some(index) => Some(Cursor { index, ..at }),
+        match self.bins[at.bin].next(at.place) {
+            Some(place) => Some(Cursor { place, ..at }),
             None => self.smallest_from(at.bin + 1),
         }
     }
@@ -211,7 +195,7 @@ impl FreeList {
             .rfind(|(_, word)| **word != 0);
         let largest = used.and_then(|(number, word)| {
             let bin = number * 64 + 63 - word.leading_zeros() as usize;
-            self.bins[bin].first()
+            self.bins[bin].pieces().next()?.first()
         });
         let waiting = (self.waiting.size > 0).then_some(self.waiting);
         let largest = largest.map(|key| entry(*key));
@@ -221,7 +205,8 @@ impl FreeList {
     /// All entries, smallest first.
     pub fn iter(&mut self) -> impl Iterator<Item = Entry> + '_ {
         self.settle();
-        let keys = self.bins.iter().flat_map(|bin| bin.iter().rev());
+        let pieces = self.bins.iter().flat_map(|bin| bin.pieces().rev());
+        let keys = pieces.flat_map(|piece| piece.iter().rev());
         keys.map(|key| entry(*key))
     }
 
@@ -234,17 +219,11 @@ impl FreeList {
             word = *self.in_use.get(number)?;
         }
         let bin = number * 64 + word.trailing_zeros() as usize;
-        let index = self.bins[bin].len().checked_sub(1)?;
-        Some(Cursor { bin, index })
-    }
-}
-
-/// The number of keys from this one upwards.
-#[inline]
-fn at_or_above(keys: &[Key], key: Key) -> usize {
-    match keys.last() {
-        Some(smallest) if *smallest < key => keys.partition_point(|other| *other >= key),
-        _ => keys.len(),
+        let (piece, index) = (NEAR, self.bins[bin].near.len().checked_sub(1)?);
+        Some(Cursor {
+            bin,
+            place: Place { piece, index },
+        })
     }
 }
 
@@ -301,7 +280,11 @@ mod tests {
             state >> 33
         };
         for step in 0..20_000_u64 {
-            let size = (1 + random() % 4096) << (UNIT_BITS + (random() % 14) as u32);
+            // A third are of few sizes, so that a bin holds thousands of them.
+            let size = match random() % 3 {
+                0 => (4096 + random() % 2) << UNIT_BITS,
+                _ => (1 + random() % 4096) << (UNIT_BITS + (random() % 14) as u32),
+            };
             if random() % 3 == 0 {
                 let found = truth.range((size, 0, 0)..).next().copied();
                 let cursor = list.at_least(size);
@@ -328,12 +311,14 @@ mod tests {
                     truth.remove(&taken);
                 }
             } else {
+                // Addresses in no order, each once.
+                let place = step * 7919 % 20_011;
                 list.insert(Entry {
                     size,
-                    address: step << 9,
+                    address: place << 9,
                     block: step as u32,
                 });
-                truth.insert((size, step << 9, step as u32));
+                truth.insert((size, place << 9, step as u32));
             }
             assert_eq!(list.len(), truth.len());
         }

@@ -8,6 +8,7 @@
 //! Addresses are handed out upwards, segment after segment; the real driver may reuse an address, which matters only
 //! where two free blocks have the same size. CUDA graphs' private pools and `backend:cudaMallocAsync` are not modelled.
 
+mod bin;
 mod blocks;
 mod card;
 mod counters;
@@ -73,6 +74,8 @@ pub struct Allocator {
     pending: Vec<u32>,
     /// How often the small and the large pools were searched: the clock by which free blocks age.
     searches: [u64; 2],
+    /// Free blocks that were looked at one by one: work beside the requests.
+    looked_at: usize,
     next_address: u64,
     segments: Vec<Segment>,
     calls: Option<Vec<DriverCall>>,
@@ -135,6 +138,7 @@ impl Allocator {
             handles: Vec::new(),
             pending: Vec::new(),
             searches: [0; 2],
+            looked_at: 0,
             next_address: ROUND_LARGE,
             segments: Vec::new(),
             calls: None,
@@ -155,6 +159,7 @@ impl Allocator {
         self.handles.clear();
         self.pending.clear();
         self.searches = [0; 2];
+        self.looked_at = 0;
         self.next_address = ROUND_LARGE;
         self.segments.clear();
         if let Some(calls) = &mut self.calls {

@@ -28,6 +28,7 @@ impl Allocator {
             .iter()
             .map(|entry| entry.block)
             .collect();
+        self.looked_at += free.len();
         for block in free {
             if self.settings.expandable_segments {
                 self.unmap(block);
@@ -52,13 +53,12 @@ impl Allocator {
             return;
         };
         let clock = self.searches[1];
-        let mut candidates: Vec<(u32, u64)> = self
-            .pools
-            .iter_mut()
-            .skip(1)
-            .step_by(2)
-            .flat_map(|pool| pool.free.iter())
-            .map(|entry| entry.block)
+        let large = self.pools.iter_mut().skip(1).step_by(2);
+        let free = large.flat_map(|pool| pool.free.iter());
+        let free: Vec<u32> = free.map(|entry| entry.block).collect();
+        self.looked_at += free.len();
+        let mut candidates: Vec<(u32, u64)> = free
+            .into_iter()
             .filter(|block| is_whole(&self.blocks[*block as usize]))
             .map(|block| (block, clock - self.blocks[block as usize].freed_at))
             .collect();
@@ -68,6 +68,7 @@ impl Allocator {
         while reclaimed < target && freed_one && !candidates.is_empty() {
             let average = total_age as f64 / candidates.len() as f64;
             freed_one = false;
+            self.looked_at += candidates.len();
             for (block, age) in std::mem::take(&mut candidates) {
                 if age as f64 >= average {
                     freed_one = true;

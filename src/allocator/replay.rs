@@ -124,8 +124,6 @@ pub fn smallest_card_between(
 const MIB: u64 = 1 << 20;
 /// Requests that are replayed to narrow a card down.
 const MOST_REQUESTS: usize = 2_500_000;
-/// What giving back the whole cache counts for: it looks at every free block.
-const RETRY: u64 = 300;
 
 /// Replays of the same requests on different cards.
 struct Cards<'a, R: ?Sized> {
@@ -141,8 +139,8 @@ impl<R: Requests + ?Sized> Cards<'_, R> {
         self.allocator.set_card(Card::usable(Bytes::mib(mib)));
         self.allocator.reset();
         let (report, replayed) = run(&mut self.allocator, self.requests);
-        let retries = report.counters.retries.saturating_mul(RETRY);
-        let work = replayed.saturating_add(usize::try_from(retries).unwrap_or(usize::MAX));
+        // Giving back the cache looks at every free block.
+        let work = replayed.saturating_add(self.allocator.looked_at);
         self.left = self.left.saturating_sub(work);
         report.failure.is_none()
     }
