@@ -82,7 +82,8 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
     ])
 }
 
-fn precision(value: &Document) -> Option<&'static str> {
+/// What Lightning calls a format, and Fabric with it.
+pub(super) fn precision(value: &Document) -> Option<&'static str> {
     let name = match value {
         Document::Int(value) => value.to_string(),
         Document::Text(value) => value.clone(),

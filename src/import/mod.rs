@@ -5,6 +5,7 @@ mod command;
 pub mod config;
 pub mod deepspeed;
 pub mod lightning;
+pub mod litgpt;
 mod pattern;
 pub mod python;
 pub mod recorded;
@@ -214,6 +215,7 @@ const READERS: &[Reader] = &[
     (torchtune::recognises, Says::Run(torchtune::read)),
     (torchtitan::recognises, Says::Run(torchtitan::read)),
     (verl::recognises, Says::Run(verl::read)),
+    (litgpt::recognises, Says::Run(litgpt::read)),
     (lightning::recognises, Says::Part(lightning::read)),
     (deepspeed::recognises, Says::Part(deepspeed::read)),
     (unsloth::recognises, Says::Run(unsloth::read)),

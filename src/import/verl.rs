@@ -74,17 +74,17 @@ pub fn read(document: &Document) -> Imported {
     let of_actor = |key: &str| format!("{actor}{key}");
     name(&mut take, &[of_model("partial_pretrain"), of_model("path")]);
     gpus(&mut take);
-    // Where nothing is said (verl/trainer/config/sft_trainer.yaml, actor/dp_actor.yaml, model/hf_model.yaml, optim/fsdp.yaml):
-    // float32 weights, of which FSDP gathers bfloat16 ones; every layer is checkpointed; gradients are clipped at 1.
-    take.set("training.precision", "amp-bf16");
-    take.set("training.checkpointing", "layers");
-    take.set("training.clip", "on");
     strategy(
         &mut take,
         &of_actor("strategy"),
         &of_model("strategy"),
         tuned,
     );
+    // Where nothing is said (verl/trainer/config/sft_trainer.yaml, actor/dp_actor.yaml, model/hf_model.yaml, optim/fsdp.yaml):
+    // float32 weights, of which FSDP gathers bfloat16 ones; every layer is checkpointed; gradients are clipped at 1.
+    take.set("training.precision", "amp-bf16");
+    take.set("training.checkpointing", "layers");
+    take.set("training.clip", "on");
     for key in ["fsdp_config.model_dtype", "fsdp_config.dtype"] {
         for key in [of_actor(key), of_model(key)] {
             match take.text(&key) {
@@ -109,6 +109,20 @@ pub fn read(document: &Document) -> Imported {
         &of_model("lora_rank"),
         &of_model("target_modules"),
     );
+    let trained_before = of_model("lora_adapter_path");
+    if take
+        .seen(&trained_before)
+        .is_some_and(|path| matches!(path, Document::Text(_)))
+    {
+        take.value(&trained_before);
+        if take.imported.scenario.training.lora.is_none() {
+            take.lora();
+            every_linear(&mut take, &of_model("target_modules"));
+            let note =
+                "the adapters are those of lora_adapter_path, whose rank the file does not say";
+            take.imported.notes.push(note.into());
+        }
+    }
     if tuned {
         take.set("data.micro_batch", "4");
         take.set("data.sequence", "1024");

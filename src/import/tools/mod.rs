@@ -3,6 +3,7 @@
 //!
 //! Their keys overlap and do not contradict each other, so one reader serves them all.
 
+mod factory;
 mod keys;
 mod parts;
 mod words;
@@ -37,7 +38,9 @@ pub fn recognises(document: &Document) -> bool {
     ];
     let copies = COPIES.iter().chain(ADAPTERS).map(|(key, _)| key);
     let known = copies.chain(SWITCHES).chain(PRECISION).chain(MARKS);
-    known.filter(|key| document.get(key).is_some()).count() >= 2
+    let said = known.filter(|key| document.get(key).is_some()).count();
+    // A short file may leave all else to its command.
+    said >= 2 || document.get("model_name_or_path").is_some() && names_data(document)
 }
 
 /// The default scenario with what the file says, or the run where it names no model; what it says besides is listed.
@@ -140,6 +143,10 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
         let steps = 16_u64.div_ceil(at_once.max(1));
         take.set("training.accumulation", &steps.to_string());
     }
+    // Below zero, as without it, all are kept.
+    if !matches!(take.value("save_total_limit"), Some(Document::Int(..=0))) {
+        take.copy("save_total_limit", "runtime.save_keep");
+    }
     match take.text("save_strategy") {
         // A fraction of all steps says no number of them.
         Some("steps") | None => match take.value("save_steps") {
@@ -156,7 +163,22 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
     if let Some(precision) = precision(document, has_adapters) {
         take.imported.scenario.training.precision = precision;
     }
+    if factory::recognises(document) {
+        factory::plugins(&mut take, document);
+    }
     take.finish(WITHOUT_EFFECT)
+}
+
+/// Whether it says what is trained on, in TRL's words.
+fn names_data(document: &Document) -> bool {
+    let mut keys = [
+        "dataset_name",
+        "dataset_mixture",
+        "dataset_mixer",
+        "datasets",
+    ]
+    .iter();
+    keys.any(|key| document.get(key).is_some())
 }
 
 /// The tool that a file is written for, by the keys that only it has; accelerate's own file leaves it open.
@@ -170,7 +192,7 @@ fn trainer(document: &Document) -> Option<&'static str> {
         Some("llama-factory")
     } else if has("tuner_type") || has("train_type") {
         Some("ms-swift")
-    } else if has("use_peft") || (has("model_name_or_path") && has("dataset_name")) {
+    } else if has("use_peft") || (has("model_name_or_path") && names_data(document)) {
         Some("trl")
     } else {
         has("per_device_train_batch_size").then_some("transformers")

@@ -5,7 +5,7 @@ use super::super::take::Take;
 use crate::catalog::{self, ModelCategory, ModelEntry};
 use crate::document::Document;
 use crate::estimate;
-use crate::scenario::{Case, LossKernel, Parallelism};
+use crate::scenario::{Case, LossKernel, Parallelism, Trainer};
 
 /// Where a file names its model.
 pub const MODEL: &[&str] = &["model_name_or_path", "base_model", "model"];
@@ -80,6 +80,18 @@ pub fn checkpointing(take: &mut Take, document: &Document) {
     // LLaMA-Factory and ms-swift checkpoint every layer unless they are told not to.
     let checkpoints = document.get("finetuning_type").is_some()
         || document.get("tuner_type").is_some() && document.get("gradient_checkpointing").is_none();
+    if document.get("trainer") == Some(&"megatron".into()) {
+        // ms-swift on Megatron-Core recomputes attention alone unless it is told to recompute all, and FlashAttention keeps nothing
+        // that would be recomputed.
+        return match take.text("recompute_granularity") {
+            Some("full") => {
+                take.value("recompute_method");
+                take.value("recompute_num_layers");
+                take.set("training.checkpointing", "layers");
+            }
+            _ => take.set("training.checkpointing", "none"),
+        };
+    }
     let off = take.switch("disable_gradient_checkpointing");
     if off.is_some() || checkpoints {
         let layers = off != Some(true);
@@ -104,11 +116,10 @@ pub fn four_bits(take: &mut Take) {
         take.leave("quantization_method");
         return take.leave("quant_method");
     }
-    let mut kind = "nf4";
-    // Axolotl quantises scales unless it is told not to.
-    if take.value("base_model").is_some() {
-        kind = "nf4-double";
-    }
+    // These quantise scales unless they are told not to; TRL and transformers do where they are told to.
+    let doubles = ["base_model", "finetuning_type", "tuner_type", "train_type"];
+    let doubles = doubles.iter().any(|key| take.seen(key).is_some());
+    let mut kind = if doubles { "nf4-double" } else { "nf4" };
     for key in [
         "bnb_4bit_use_double_quant",
         "use_bnb_nested_quant",
@@ -204,11 +215,20 @@ pub fn objective(take: &mut Take) {
             None => take.leave(key),
         }
     }
+    if !said && language && take.seen("reward_model") == Some(&Document::Bool(true)) {
+        // Axolotl's switch.
+        take.value("reward_model");
+        return trained_for(take, "reward_model", "reward", "fused");
+    }
     if !said
         && language
         && let Some((key, found)) = by_keys(take)
     {
         take.value(key);
+        if key == "beta" {
+            let note = "beta is DPO's weight, or that of ORPO, CPO or KTO: the file does not say which, and DPO is taken";
+            take.imported.notes.push(note.into());
+        }
         trained_for(take, key, found, "fused");
     }
 }
@@ -218,17 +238,43 @@ pub fn patched(take: &mut Take, key: &str, found: &str) {
     trained_for(take, key, found, "fused");
 }
 
+/// Losses that only TRL's DPO has (trl/trainer/dpo_config.py).
+const DPO_LOSSES: &[&str] = &[
+    "sigmoid",
+    "hinge",
+    "ipo",
+    "exo_pair",
+    "nca_pair",
+    "robust",
+    "bco_pair",
+    "sppo_hard",
+    "aot",
+    "aot_pair",
+    "discopop",
+    "apo_zero",
+    "apo_down",
+    "sigmoid_norm",
+];
+
 /// The task that TRL's keys are of, and the key that says so.
 fn by_keys(take: &Take) -> Option<(&'static str, &'static str)> {
     if take.seen("desirable_weight").is_some() {
         return Some(("desirable_weight", "kto"));
     }
-    if let Some(Document::List(_)) = take.seen("loss_type") {
-        return Some(("loss_type", "dpo"));
+    match take.seen("loss_type") {
+        Some(Document::List(_)) => return Some(("loss_type", "dpo")),
+        Some(Document::Text(name)) if DPO_LOSSES.contains(&name.as_str()) => {
+            return Some(("loss_type", "dpo"));
+        }
+        _ => {}
     }
     let of_rloo = take.seen("normalize_advantages").is_some();
-    let samples = take.seen("num_generations").is_some();
-    samples.then_some(("num_generations", if of_rloo { "rloo" } else { "grpo" }))
+    if take.seen("num_generations").is_some() {
+        return Some(("num_generations", if of_rloo { "rloo" } else { "grpo" }));
+    }
+    let by_trl = take.imported.scenario.stack.trainer == Trainer::Trl;
+    let weighs = matches!(take.seen("beta"), Some(Document::Number(_)));
+    (by_trl && weighs).then_some(("beta", "dpo"))
 }
 
 /// Takes the task, with the head of its loss, where all that goes with it is modelled.
@@ -398,7 +444,12 @@ fn deepspeed_by_name(take: &mut Take) {
         "deepspeed.zero_optimization.offload_optimizer.device",
         "deepspeed.zero_optimization.offload_param.device",
     );
-    let Some(path) = take.text("deepspeed") else {
+    deepspeed_by_path(take, "deepspeed");
+}
+
+/// The same of the path that stands at a key.
+pub fn deepspeed_by_path(take: &mut Take, key: &str) {
+    let Some(path) = take.text(key) else {
         return;
     };
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
@@ -411,7 +462,7 @@ fn deepspeed_by_name(take: &mut Take) {
         Some('1') => "zero1",
         Some('2') => "zero2",
         Some('3') => "zero3",
-        _ => return take.leave("deepspeed"),
+        _ => return take.leave(key),
     };
     take.set("parallel.strategy", strategy);
     if name.contains("offload") {
@@ -422,6 +473,21 @@ fn deepspeed_by_name(take: &mut Take) {
     let note =
         format!("deepspeed: {strategy} is taken from the name {name}; the file was not read");
     take.imported.notes.push(note);
+}
+
+/// ms-swift's Ulysses, where all that goes with it is modelled.
+fn sequence_parallel(take: &mut Take) {
+    let key = "sequence_parallel_size";
+    let problems = take.imported.scenario.check().len();
+    let before = take.imported.scenario.parallel.clone();
+    take.copy(key, "parallel.cp");
+    if take.imported.scenario.parallel.cp > 1 {
+        take.set("parallel.context", "ulysses");
+    }
+    if take.imported.scenario.check().len() > problems {
+        take.imported.scenario.parallel = before;
+        take.leave(key);
+    }
 }
 
 /// How the GPUs share the work.
@@ -480,6 +546,7 @@ pub fn layout(take: &mut Take) {
         }
     }
     deepspeed_by_name(take);
+    sequence_parallel(take);
     enough_gpus(take);
     if kind == Some("DEEPSPEED") && take.imported.scenario.parallel.strategy == Parallelism::Ddp {
         take.copy(
