@@ -95,7 +95,7 @@ const fn fixes(change: Change) -> &'static [&'static str] {
         Change::Checkpointing => &["ckpt"],
         Change::SmallerOptimizer => &["optim"],
         Change::Offload => &["offload"],
-        Change::RaiseLimit => &["fraction"],
+        Change::RaiseLimit | Change::SamplerShare => &["fraction"],
         Change::LongestFirst => &["longest"],
         Change::Detach => &["detach"],
         Change::ExpandableSegments => &["expandable"],

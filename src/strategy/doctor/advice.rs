@@ -30,6 +30,7 @@ pub enum Change {
     BalanceStages,
     LeaveRoom,
     FirstError,
+    SamplerShare,
 }
 
 impl Change {
@@ -117,6 +118,10 @@ impl Change {
                 "Leave NCCL room outside PyTorch's allocator: a lower set_per_process_memory_fraction or a smaller batch, \
                  torch.cuda.empty_cache() before a new group of ranks, a smaller NCCL_BUFFSIZE."
             }
+            Self::SamplerShare => {
+                "Give vLLM less of the GPU (gpu_memory_utilization; max_num_seqs and max_model_len bound its trial run), put it to \
+                 sleep between rounds (vllm_enable_sleep_mode), or run it on a GPU of its own."
+            }
             Self::FirstError => {
                 "Look for the first error of any rank: the others fail in NCCL once one has died. NCCL_DEBUG=INFO says more."
             }
@@ -130,7 +135,8 @@ fn of_cause(cause: Cause, findings: &Findings, uneven: bool) -> Vec<Change> {
         BalanceStages, CheckOnHost, CheckShapes, Checkpointing, ChooseDevice, Detach,
         ExpandableSegments, FirstError, HostMemory, LeaveRoom, LoadOnHost, LongestFirst,
         MetalLimit, NewEvent, NoGradient, Offload, OtherFramework, OtherVersion, RaiseLimit,
-        SharedMemory, ShorterLength, SmallerBatch, SmallerOptimizer, StopOthers, WholeError,
+        SamplerShare, SharedMemory, ShorterLength, SmallerBatch, SmallerOptimizer, StopOthers,
+        WholeError,
     };
     let failure = findings.failure.as_ref();
     let on_mps = failure.is_some_and(|failure| failure.source == Source::Mps);
@@ -140,6 +146,7 @@ fn of_cause(cause: Cause, findings: &Findings, uneven: bool) -> Vec<Change> {
         findings.signs.nccl.is_some() && failure.is_none_or(|failure| failure.tried.is_none());
     let mut changes = match cause {
         Cause::Capacity if limited => vec![RaiseLimit, SmallerBatch],
+        Cause::Capacity if findings.signs.sampler => vec![SamplerShare, SmallerBatch],
         Cause::Capacity if in_nccl => vec![LeaveRoom, SmallerBatch, ChooseDevice],
         Cause::Capacity if uneven => vec![BalanceStages, SmallerBatch, Checkpointing],
         Cause::Capacity => vec![SmallerBatch, ShorterLength, Checkpointing, SmallerOptimizer],

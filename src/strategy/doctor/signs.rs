@@ -45,6 +45,10 @@ pub struct Signs {
     pub loading: bool,
     /// Attention was being computed.
     pub attention: bool,
+    /// Memory is said to have grown while the program ran.
+    pub growing: bool,
+    /// The program that samples completions beside the training failed.
+    pub sampler: bool,
     /// The activities that the text names, the last one first.
     pub activities: Vec<Activity>,
 }
@@ -73,6 +77,8 @@ const SHARED_MEMORY: &[&str] = &[
     "/dev/shm",
     "unable to open shared memory",
     "unable to mmap",
+    // The files that batches are passed in.
+    "file </torch_",
     "torch_shm_manager",
 ];
 const HOST: &[&str] = &[
@@ -155,6 +161,38 @@ const ATTENTION: &[&str] = &[
     "softmax",
     "max_position",
 ];
+const GROWTH: &[&str] = &[
+    "increas",
+    "growing",
+    "grows",
+    "grew ",
+    "grow ",
+    "rising",
+    "rises",
+    "climb",
+    "creep",
+    "went from",
+    "goes up",
+    "went up",
+    "going up",
+    "leak",
+];
+/// What one says to have grown, in the same sentence.
+const MEMORY: &[&str] = &["memory", "vram", "gpu usage", "gpu mem"];
+/// Advice and settings that speak of more without growth.
+const NO_GROWTH: &[&str] = &[
+    "try ",
+    "increase the",
+    "increasing the",
+    "allow_growth",
+    "memory_growth",
+    "please",
+    "avoid ",
+    "resource_tracker",
+    "leaked shared_memory",
+];
+/// Frames of vLLM, and its errors.
+const SAMPLER: &[&str] = &["vllm/", "cache blocks", "`gpu_memory_utilization`"];
 /// Frames and log lines by activity, in PyTorch, Transformers, Lightning, Accelerate, DeepSpeed, MMEngine and plain scripts.
 const ACTIVITIES: &[(Activity, &[&str])] = &[
     (
@@ -247,6 +285,8 @@ fn vocabulary() -> impl Iterator<Item = &'static str> {
         DEVICE,
         LOADING,
         ATTENTION,
+        GROWTH,
+        SAMPLER,
     ];
     let activities = ACTIVITIES.iter().map(|(_, words)| *words);
     let listed = lists.into_iter().chain(activities).flatten().copied();
@@ -255,7 +295,8 @@ fn vocabulary() -> impl Iterator<Item = &'static str> {
 
 impl Signs {
     pub fn parse(text: &str) -> Self {
-        let found = Found::in_text(&text.to_ascii_lowercase(), vocabulary());
+        let lowered = text.to_ascii_lowercase();
+        let found = Found::in_text(&lowered, vocabulary());
         let killed = text.lines().any(|line| line.trim() == "Killed");
         let mut activities: Vec<(usize, Activity)> = ACTIVITIES
             .iter()
@@ -283,6 +324,8 @@ impl Signs {
             device_chosen: found.has_any(DEVICE),
             loading: found.has_any(LOADING),
             attention: found.has_any(ATTENTION),
+            growing: found.has_any(GROWTH) && lowered.split(['\n', ';']).any(says_growth),
+            sampler: found.has_any(SAMPLER),
             activities: activities
                 .into_iter()
                 .map(|(_, activity)| activity)
@@ -299,6 +342,12 @@ impl Signs {
         let errors = [self.shared_memory, self.host, self.index, self.driver];
         self.foreign.is_some() || self.nccl.is_some() || errors.contains(&true)
     }
+}
+
+/// Whether a line says that memory grew.
+fn says_growth(line: &str) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| line.contains(word));
+    has(MEMORY) && has(GROWTH) && !has(NO_GROWTH)
 }
 
 #[cfg(test)]
@@ -321,6 +370,24 @@ mod tests {
             "state['exp_avg'] = torch.zeros_like(p)",
             Some(Activity::OptimizerStep),
         );
+    }
+
+    #[test]
+    fn growth_is_said_in_one_sentence() {
+        #[track_caller]
+        fn check(text: &str, growing: bool) {
+            assert_eq!(Signs::parse(text).growing, growing, "{text}");
+        }
+        check(
+            "nvidia-smi shows a slow and steady increase of GPU memory",
+            true,
+        );
+        check(
+            "GPU memory went from 9 GB at step 2k to 20 GB at step 15k",
+            true,
+        );
+        check("the loss is increasing\nCUDA out of memory", false);
+        check("Try increasing the memory of the container", false);
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl Smi {
                 index = words.first().and_then(|word| word.parse().ok());
             }
         }
-        (!found.cards.is_empty()).then_some(found)
+        (!found.cards.is_empty() || !found.processes.is_empty()).then_some(found)
     }
 
     fn process(&mut self, process: SmiProcess) {

@@ -19,7 +19,8 @@ pub(super) fn read(
     if failure.source == Source::Mps {
         return Some(on_mps(failure));
     }
-    wrong_card(failure, findings)
+    astray(failure, findings)
+        .or_else(|| wrong_card(failure, findings))
         .or_else(|| listed(failure, expected))
         // A log knows itself what lay outside when it began.
         .or_else(|| hidden(failure).filter(|_| findings.log.is_none()))
@@ -123,6 +124,32 @@ fn hidden(failure: &Failure) -> Option<Reading> {
                  one."
             ),
             &[(Cause::OtherProcess, 0.7), (Cause::Unknown, 0.15), (Cause::WrongDevice, 0.1)],
+        )
+    })
+}
+
+/// Processes with a GPU of their own that hold memory on this one too.
+fn astray(failure: &Failure, findings: &Findings) -> Option<Reading> {
+    let processes = &findings.smi.as_ref()?.processes;
+    let device = failure.device.unwrap_or(0);
+    let here = processes.iter().filter(|process| process.card == device);
+    let elsewhere = |pid: u64| {
+        processes
+            .iter()
+            .any(|other| other.card != device && other.pid == pid)
+    };
+    let strays = here
+        .clone()
+        .filter(|process| elsewhere(process.pid))
+        .count();
+    // One process on several GPUs is meant to be.
+    (strays > 0 && here.count() > 1).then(|| {
+        Reading::new(
+            format!(
+                "{strays} processes that run on other GPUs hold memory on GPU {device} too: a checkpoint was loaded without \
+                 map_location, or CUDA was used before the GPU was chosen."
+            ),
+            &[(Cause::WrongDevice, 0.8), (Cause::OtherProcess, 0.1)],
         )
     })
 }

@@ -1,8 +1,10 @@
 //! What the program did when the error came, by its own words.
 
 use super::Reading;
+use crate::catalog;
 use crate::strategy::doctor::signs::Activity;
 use crate::strategy::doctor::{Cause, Failure, Findings, Source};
+use crate::units::Bytes;
 
 pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
     let signs = &findings.signs;
@@ -12,7 +14,35 @@ pub(super) fn read(failure: &Failure, findings: &Findings) -> Option<Reading> {
             &[(Cause::Capacity, 0.8), (Cause::OtherProcess, 0.1)],
         ));
     }
-    if let (Some(tried), Some(total)) = (failure.tried, failure.total)
+    if signs.growing && findings.log.is_none() {
+        return Some(Reading::new(
+            "The text says that memory grew while the program ran.",
+            &[
+                (Cause::Leak, 0.65),
+                (Cause::Outlier, 0.15),
+                (Cause::Evaluation, 0.08),
+            ],
+        ));
+    }
+    if signs.sampler {
+        return Some(Reading::new(
+            "vLLM failed as it took its share of the GPU beside the training: its weights, its cache and its trial run must fit into \
+             gpu_memory_utilization, and the training into the rest.",
+            &[
+                (Cause::Capacity, 0.65),
+                (Cause::OtherProcess, 0.2),
+                (Cause::Fragmentation, 0.05),
+            ],
+        ));
+    }
+    // Where the text does not say how large the GPU is, none is larger than the largest.
+    let largest = || {
+        catalog::gpus()
+            .iter()
+            .map(|gpu| Bytes::gib(f64::from(gpu.memory.marketing_gb)))
+            .max()
+    };
+    if let (Some(tried), Some(total)) = (failure.tried, failure.total.or_else(largest))
         && tried > total
         && failure.source == Source::Allocator
     {
