@@ -80,6 +80,16 @@ fn axolotl() {
           liger_fused_linear_cross_entropy: true\nfsdp_config: {reshard_after_forward: true, activation_checkpointing: true}",
             "model=qwen2.5-72b mb=8 seq=4096 par=fsdp2 ckpt=layers loss=liger-linear",
         ),
+        (
+            "base_model: Qwen/Qwen3-8B\nload_in_4bit: false\nsequence_len: 4096\nadapter: lora\nlora_r: 32\nlora_dropout: 0.0\n\
+          lora_target_linear: true\nfused_attn_kernel: true\ngradient_accumulation_steps: 4\nmicro_batch_size: 1\nbf16: auto",
+            "model=qwen3-8b mb=1 accum=4 seq=4096 lora_rank=32 quant=none",
+        ),
+        (
+            "base_model: mhenrichsen/gemma-7b\nload_in_4bit: true\nadapter: qlora\nlora_r: 32\nlora_target_linear: true\n\
+          sequence_len: 4096\ngradient_accumulation_steps: 3\nmicro_batch_size: 2\noptimizer: adamw_bnb_8bit\nbf16: auto",
+            "model=gemma-7b mb=2 accum=3 seq=4096 lora_rank=32 quant=nf4-double optim=adamw-8bit",
+        ),
     ] {
         check(text, &format!("{bf16} {expected}"));
     }
@@ -122,6 +132,16 @@ fn llama_factory() {
             "model: Qwen/Qwen3-0.6B\nmodel_class: llm\nkernel_config: {name: auto}\n\
           dist_config: {name: deepspeed, config_file: examples/deepspeed/ds_z3_config.json}\nmicro_batch_size: 2\ncutoff_len: 2048",
             "model=qwen3-0.6b mb=2 precision=bf16 lora=off par=zero3",
+        ),
+        (
+            "model_name_or_path: Qwen/Qwen3-235B-A22B-Instruct-2507\nstage: sft\nfinetuning_type: lora\nlora_rank: 8\nlora_target: all\n\
+          cutoff_len: 2048\nper_device_train_batch_size: 1\ngradient_accumulation_steps: 8\nbf16: true",
+            "model=qwen3-235b-a22b mb=1 accum=8 seq=2048 lora_rank=8 precision=amp-bf16-on-bf16",
+        ),
+        (
+            "model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct\nstage: sft\nfinetuning_type: lora\nlora_rank: 8\n\
+          lora_target: all\npissa_init: true\ncutoff_len: 2048\nper_device_train_batch_size: 1\nbf16: true",
+            "model=llama-3-8b mb=1 seq=2048 lora_rank=8",
         ),
     ] {
         check(text, &format!("trainer=llama-factory {expected}"));
@@ -242,6 +262,16 @@ fn ms_swift() {
           --save_total_limit -1 --max_length 1024 --deepspeed zero2",
             "model=qwen2.5-7b gpus=2 par=zero2 save_keep=0",
         ),
+        (
+            "MAX_PIXELS=1003520 swift sft --model Qwen/Qwen2-VL-7B-Instruct --tuner_type lora --torch_dtype bfloat16 \
+          --per_device_train_batch_size 1 --lora_rank 8 --gradient_accumulation_steps 16 --max_length 2048",
+            "model=qwen2-vl-7b mb=1 accum=16 seq=2048 lora_rank=8",
+        ),
+        (
+            "NPROC_PER_NODE=4 swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-VL-3B-Instruct --tuner_type full --torch_dtype bfloat16 \
+          --per_device_train_batch_size 1 --gradient_accumulation_steps 8 --deepspeed zero3 --attn_impl flash_attn",
+            "model=qwen2.5-vl-3b mb=1 accum=8 gpus=4 par=zero3 lora=off attn=flash_attention_2",
+        ),
     ] {
         check(text, &format!("trainer=ms-swift {expected}"));
     }
@@ -330,6 +360,12 @@ fn verl() {
           actor_rollout_ref.model.path=Qwen/Qwen2.5-3B-Instruct actor_rollout_ref.model.lora_adapter_path=adapters/one \
           actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=40 trainer.n_gpus_per_node=8 trainer.nnodes=1",
             "model=qwen2.5-3b mb=40 seq=1536 lora=on gpus=8 par=fsdp1",
+        ),
+        (
+            "NNODES=${NNODES:-2}\npython3 -m verl.trainer.main_ppo data.max_prompt_length=2048 data.max_response_length=8192 \
+          actor_rollout_ref.model.path=Qwen/Qwen2.5-32B actor_rollout_ref.actor.ppo_micro_batch_size_per_gpu=1 \
+          actor_rollout_ref.actor.fsdp_config.param_offload=True trainer.n_gpus_per_node=8 trainer.nnodes=\"${NNODES}\"",
+            "model=qwen2.5-32b mb=1 seq=10240 gpus=16 nodes=2 par=fsdp1 offload=none",
         ),
     ] {
         check(text, expected);

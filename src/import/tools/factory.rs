@@ -76,11 +76,14 @@ fn adapters(take: &mut Take) {
     take.copy("peft_config.r", "training.lora.rank");
     take.copy("peft_config.lora_dropout", "training.lora.dropout");
     let targets = "peft_config.target_modules";
-    match take.value(targets) {
-        Some(Document::Text(word)) if word != "all" => {
-            take.targets(targets, "training.lora.targets")
-        }
-        Some(Document::List(_)) => take.targets(targets, "training.lora.targets"),
-        _ => every_linear(take, targets),
+    let named = match take.value(targets) {
+        Some(Document::Text(word)) => word != "all",
+        Some(Document::List(_)) => true,
+        _ => false,
+    };
+    if named {
+        take.targets(targets, "training.lora.targets");
+    } else {
+        every_linear(take, targets);
     }
 }

@@ -479,7 +479,7 @@ pub fn deepspeed_by_path(take: &mut Take, key: &str) {
 fn sequence_parallel(take: &mut Take) {
     let key = "sequence_parallel_size";
     let problems = take.imported.scenario.check().len();
-    let before = take.imported.scenario.parallel.clone();
+    let before = take.imported.scenario.parallel;
     take.copy(key, "parallel.cp");
     if take.imported.scenario.parallel.cp > 1 {
         take.set("parallel.context", "ulysses");
