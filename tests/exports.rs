@@ -305,7 +305,9 @@ fn hostile(dice: &mut impl FnMut(usize) -> usize) -> String {
         0 => HOSTILE[dice(HOSTILE.len())],
         _ => PIECES[dice(PIECES.len())],
     });
-    pieces.collect()
+    // Longer names are refused before anything is written.
+    let name: String = pieces.collect();
+    name.chars().take(settings::LONGEST_NAME).collect()
 }
 
 /// What the parsers of other programs say of every file below a folder; empty where nothing is wrong.
