@@ -32,7 +32,7 @@ import torch
 import torch.utils.checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
 
-FORMAT = 2
+FORMAT = 3
 META = torch.device("meta")
 A = torch.ops.aten
 HALF = torch.bfloat16
@@ -1678,10 +1678,10 @@ class Program:
 
 
 class Stream:
-    """Steps as numbers. What is counted up is written as its distance from the last of its kind, so that equal layers are
-    equal numbers; what is far away is written as it is."""
+    """Steps as numbers. What is counted up is written as its distance from the nearest of the last places of its kind, so that
+    equal layers are equal numbers, also where they refer to what was made long before."""
 
-    FAR = 400
+    PLACES, NEAR = 8, 100
 
     def __init__(self):
         self.all, self.last = [], {}
@@ -1690,14 +1690,17 @@ class Stream:
         self.all.append(n)
 
     def counted(self, kind, n):
-        away = n - self.last.get(kind, 0)
-        if abs(away) < self.FAR:
-            self.number(4 * abs(away) + 2 * (away < 0))
-            self.last[kind] = n
-        else:
-            self.number(2 * n + 1)
-            if kind != "slot" or kind not in self.last or away > 0:
-                self.last[kind] = n
+        places = self.last.setdefault(kind, [0])
+        at = min(range(len(places)), key=lambda i: (abs(n - places[i]), i))
+        if abs(n - places[at]) >= self.NEAR:
+            at = 0
+        away = n - places[at]
+        self.number((2 * abs(away) + (away < 0)) * self.PLACES + at)
+        # A place follows what is near it; what is far from all begins another.
+        if abs(away) < self.NEAR:
+            del places[at]
+        places.insert(0, n)
+        del places[self.PLACES :]
 
     def value(self, value):
         self.counted("slot", value[0])

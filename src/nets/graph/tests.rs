@@ -210,6 +210,13 @@ fn shipped_graphs_of_transformers_and_of_atoms_take_what_the_real_models_take() 
         384,
         [4_676_068_864, 3_916_964_864],
     );
+    check("evoformer-48", 1, 256, [8_654_122_496, 7_109_281_280]);
+    check(
+        "qwen3-next-80b-a3b",
+        2,
+        1024,
+        [1_593_498_483_712, 1_593_498_483_712],
+    );
     check("nequip-l1-32", 2, 48, [214_146_048, 122_838_528]);
     check("nequip-l2-32", 8, 20, [541_398_528, 299_960_320]);
     check("resnet-50-hf", 4, 256, [819_259_392, 637_710_848]);
@@ -227,7 +234,7 @@ fn shipped_graphs_of_transformers_and_of_atoms_take_what_the_real_models_take() 
 /// Equal layers are written once.
 #[cfg(feature = "cli")]
 #[test]
-fn a_model_of_32_layers_is_a_file_of_less_than_100_kilobytes() {
+fn a_model_of_many_layers_is_a_small_file() {
     use std::io::Read;
     let files: [&[u8]; 2] = [
         include_bytes!("../../../catalog/graphs/command-r7b.json.gz"),
@@ -384,7 +391,30 @@ fn what_was_not_recorded_is_refused() {
     let llama = net(Rc::new(read(LLAMA).unwrap()));
     assert_eq!(peak_of(llama, 3, 320, selective), None);
     assert!(read("{}").is_err());
-    assert!(read(&FIXTURE.replace("\"headroom\":2", "\"headroom\":3")).is_err());
+    assert!(read(&FIXTURE.replace("\"headroom\":2", "\"headroom\":4")).is_err());
+}
+
+/// Each program may stand for a million numbers; a file of many, squeezed to a few bytes each, is refused before they are read.
+#[test]
+fn programs_together_have_a_limit() {
+    let long = r#"{"precision":"fp32","batches":[1],"lengths":[1],"ops":[],"types":[["float32",[]]],
+        "steps":[1,1000000,1,8,[2,1999998],0,0,0,0,0,0,0,0]}"#;
+    let file = |count: usize| {
+        let programs = vec![long; count].join(",");
+        format!(
+            r#"{{"headroom":3,"name":"","source":"","torch":"","params":[],"scopes":[],"programs":[{programs}]}}"#
+        )
+    };
+    assert!(read(&file(1)).is_err());
+    let half = |text: String| {
+        text.replace("1000000", "600000")
+            .replace("1999998", "1199998")
+    };
+    assert_eq!(read(&half(file(6))).map(|_| ()), Ok(()));
+    let start = Instant::now();
+    assert!(read(&half(file(20_000))).is_err());
+    let took = start.elapsed();
+    assert!(took < LONGEST, "{took:?}");
 }
 
 /// Files that someone altered: refused, or run in bounded time; never a panic. `HEADROOM_ALTERED=100000` tries so many.
