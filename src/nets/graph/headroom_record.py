@@ -438,6 +438,26 @@ def meta_ctc_backward(grad, log_probs, *rest, **named):
     return torch.empty_like(log_probs)
 
 
+def cuda_ctc_loss(general):
+    """`ctc_loss` with lengths on the host, which goes through lists of numbers; on the meta device it would mix devices."""
+
+    def on_host(lengths):
+        return not isinstance(lengths, torch.Tensor) or lengths.device.type == "cpu"
+
+    def run(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+        if not (log_probs.device.type == "meta" and on_host(input_lengths) and on_host(target_lengths)):
+            return general(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+        frames, lengths = (torch.as_tensor(part, dtype=torch.long, device="cpu") for part in (input_lengths, target_lengths))
+        loss = torch._ctc_loss(log_probs, targets, frames, lengths, blank, zero_infinity)[0]
+        if zero_infinity:
+            loss = torch.where(loss == math.inf, torch.zeros((), dtype=loss.dtype, device=META), loss)
+        if reduction == 1:
+            return (loss / torch.tensor(lengths.tolist(), dtype=loss.dtype, device=META).clamp_min(1)).mean()
+        return loss.sum() if reduction == 2 else loss
+
+    return run
+
+
 def install_stand_ins(library):
     for name, body in (
         ("dropout", cuda_dropout),
@@ -867,6 +887,7 @@ def as_on_cuda(autocast):
     for place in (torch.amp, torch.amp.autocast_mode):
         if hasattr(place, "is_autocast_available"):
             patches.set(place, "is_autocast_available", lambda device: True)
+    patches.set(torch, "ctc_loss", cuda_ctc_loss(torch.ctc_loss))
     patches.set(torch, "tensor", keeping_values(torch.tensor))
     try:
         with torch._C._IncludeDispatchKeyGuard(KEY):
@@ -1853,8 +1874,10 @@ PRECISIONS = ("fp32", "amp", "half")
 class Subject:
     """A model, what makes its batches and its loss, and sizes that are known to work."""
 
-    def __init__(self, model, batch, loss, sizes, name, source="", calls=None):
+    def __init__(self, model, batch, loss, sizes, name, source="", calls=None, asked=()):
         self.model, self.batch, self.loss, self.sizes = model, batch, loss, sizes
+        # Sizes that the recording is to answer, which matter where it answers none but its own.
+        self.asked = list(sizes) + list(asked)
         self.name, self.source, self.calls = name, source, calls or {}
         self.left_out = []
         self.taken, self.problems = {}, {}
@@ -1924,8 +1947,12 @@ class Subject:
         loops = self.loops(b1, lengths, groups)
         if loops:
             # A program holds for its own length alone: other lengths than those that are asked for are of no use.
-            lengths = sorted({s for _, s in self.sizes})
+            lengths = sorted({s for _, s in self.asked})
             groups = [[s] for s in lengths if self.take("fp32", b1, s)]
+        elif len(groups) > 1:
+            for s in sorted({s for _, s in self.asked} - set(lengths)):
+                lengths.append(s)
+                place(s)
         # What runs at the greatest length is what runs beyond it.
         known = sorted(lengths)
         for more in range(1, 1 if loops else 4):
@@ -1949,7 +1976,7 @@ class Subject:
         if not done:
             # What depends on the batch holds for single batches alone: the known ones and likely others.
             most = max(b for b, _ in self.sizes)
-            for b in sorted({b for b, _ in self.sizes} | {1, 2, 4, 2 * most}):
+            for b in sorted({b for b, _ in self.asked} | {1, 2, 4, 2 * most}):
                 for precision in PRECISIONS:
                     try:
                         done.append(self.program(precision, lengths[:4], (b,), None))
@@ -2148,10 +2175,11 @@ def file_subject(path):
     seed()
     with NoInit():
         model = module.build()
-    sizes = list(module.SIZES)
-    sizes = sizes[:-1] or sizes
+    # The last is for comparing what follows from the others with a real run.
+    asked = list(module.SIZES)
+    sizes = asked[:-1] or asked
     calls = {called: f"{name}:{called}" for called in ("build", "batch", "loss")}
-    return Subject(model, module.batch, module.loss, sizes, name, os.path.basename(path), calls)
+    return Subject(model, module.batch, module.loss, sizes, name, os.path.basename(path), calls, asked)
 
 
 def record(model, example_batch, path, loss=None, sizes=None):
