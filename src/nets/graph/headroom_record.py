@@ -438,6 +438,29 @@ def meta_ctc_backward(grad, log_probs, *rest, **named):
     return torch.empty_like(log_probs)
 
 
+def suggests_last(tensor):
+    """`Tensor::suggest_memory_format`: whether the strides are those of channels last."""
+    shape, stride = tensor.shape, tensor.stride()
+    if len(shape) not in (4, 5) or stride[1] == 0:
+        return False
+    least = 0
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[d] == 0 or stride[d] < least or d == 0 and least == stride[1]:
+            return False
+        least = stride[d] * shape[d]
+    return True
+
+
+def as_cudnn_lies(name, args, result):
+    """`cudnn_conv_suggest_memory_format`: a convolution lies as its input or its weight; on the meta device it lies in row-major order."""
+    images, weight = args[1:3] if name == "convolution_backward" else args[:2]
+    dims = weight.dim()
+    if dims not in (4, 5) or weight.dtype == torch.float64 or not (suggests_last(images) or suggests_last(weight)):
+        return result
+    order = torch.channels_last if dims == 4 else torch.channels_last_3d
+    return mapped(lambda t: torch.empty_like(t, memory_format=order) if t.dim() == dims else t, result)
+
+
 def cuda_ctc_loss(general):
     """`ctc_loss` with lengths on the host, which goes through lists of numbers; on the meta device it would mix devices."""
 
@@ -706,6 +729,8 @@ class Tape(TorchDispatchMode):
             result = func(args[0], self.without_masks(args[1]), *args[2:], **kwargs)
         else:
             result = RESULTS.run(func, args, kwargs)
+        if name in ("convolution", "convolution_backward") and on_device:
+            result = as_cudnn_lies(name, args, result)
         produced = tensors_of(result)
         if value is not None:
             for tensor, known in zip(produced, tensors_of(value)):
@@ -1057,7 +1082,8 @@ def step(model, batch, loss, precision, tape):
     def to_device(tensor):
         if tensor.is_floating_point() and half:
             tensor = tensor.to(HALF)
-        data = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=META) if tensor.numel() else torch.empty(tensor.shape, dtype=tensor.dtype, device=META)
+        # As `.to("cuda")` lays it: a part of another tensor becomes dense.
+        data = torch.empty_like(tensor, device=META, requires_grad=False)
         if tensor.device.type != "meta" and Values.small(tensor):
             values.put(data, tensor)
         tape.adopt(data, "batch", "")
@@ -1977,12 +2003,13 @@ class Subject:
             # What depends on the batch holds for single batches alone: the known ones and likely others.
             most = max(b for b, _ in self.sizes)
             for b in sorted({b for b, _ in self.asked} | {1, 2, 4, 2 * most}):
+                own = lengths[:4] + sorted({s for known, s in self.asked if known == b} - set(lengths[:4]))
                 for precision in PRECISIONS:
                     try:
-                        done.append(self.program(precision, lengths[:4], (b,), None))
+                        done.append(self.program(precision, own, (b,), None))
                     except (Differs, Unsolved) as problem:
                         self.problems[(precision, b)] = f"{type(problem).__name__}: {problem}"
-                        done += self.each(precision, lengths[:4], (b,))
+                        done += self.each(precision, own, (b,))
         if not done:
             raise Unrecordable(f"{self.name}: " + "; ".join(sorted(set(self.problems.values())))[:600])
         return [program for program, _ in self.alone(lengths, done) + done]

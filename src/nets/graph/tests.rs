@@ -14,6 +14,9 @@ const FIXTURE: &str = include_str!("fixtures/conv_vae.json");
 const NESTED: &str = include_str!("fixtures/nested.json");
 /// Weights with `torch.nn.utils.spectral_norm`, and a table that the first call makes: attributes that outlive a step.
 const LASTING: &str = include_str!("fixtures/lasting.json");
+/// A GRU and an LSTM cell over many rows, a convolution over features that lie last, a part of a longer batch, CTC with lengths on
+/// the host.
+const CELLS: &str = include_str!("fixtures/cells.json");
 
 fn peak(graph: Graph, batch: u64, length: u64, precision: Precision) -> Option<u64> {
     let training = Training {
@@ -67,6 +70,9 @@ fn a_recorded_model_takes_what_the_real_one_takes() {
     check(LASTING, 32, 128, Precision::Fp32, 34_292_224);
     check(LASTING, 32, 128, Precision::AmpBf16, 23_281_664);
     check(LASTING, 32, 128, Precision::Bf16, 21_932_544);
+    check(CELLS, 64, 512, Precision::Fp32, 363_833_856);
+    check(CELLS, 64, 512, Precision::AmpBf16, 218_140_672);
+    check(CELLS, 64, 512, Precision::Bf16, 215_478_272);
 }
 
 /// A shipped graph's peaks in fp32, under autocast and in bf16, as far as they are given, to such a part of them.
@@ -454,7 +460,7 @@ fn altered_files_do_no_harm() {
     let pieces = [&numbers[..], &rest[..]].concat();
     let asked = std::env::var("HEADROOM_ALTERED").ok();
     let count: usize = asked.map_or(400, |count| count.parse().unwrap());
-    let files = [FIXTURE, NESTED, LLAMA, LASTING];
+    let files = [FIXTURE, NESTED, LLAMA, LASTING, CELLS];
     let mut ran = 0;
     for n in 0..count {
         let mut text = files[n % files.len()].to_string();
