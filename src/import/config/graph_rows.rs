@@ -144,6 +144,11 @@ pub(super) const ROWS: &[Row] = &[
         "vocab_size?=32064 hidden_size?=4096 intermediate_size?=6400 num_hidden_layers?=32 num_attention_heads?=32 num_key_value_heads?=8 sliding_window=131072 num_experts_per_tok?=2 num_local_experts?=16 attention_bias=true lm_head_bias=true",
     ),
     row(
+        "qwen3_next",
+        "qwen3-next-80b-a3b",
+        "vocab_size?=151936 hidden_size?=2048 num_hidden_layers?=48 num_attention_heads?=16 num_key_value_heads?=2 head_dim?=256 linear_conv_kernel_dim?=4 linear_key_head_dim?=128 linear_value_head_dim?=128 linear_num_key_heads?=16 linear_num_value_heads?=32 full_attention_interval?=4 decoder_sparse_step?=1 mlp_only_layers?= moe_intermediate_size?=512 shared_expert_intermediate_size?=512 num_experts_per_tok?=10 num_experts?=512 tie_word_embeddings?=false",
+    ),
+    row(
         "regnet",
         "regnet-y-040",
         "embedding_size?=32 hidden_sizes?=128,192,512,1088 depths?=2,6,12,2 groups_width?=64 layer_type?=y downsample_in_first_stage?=true",

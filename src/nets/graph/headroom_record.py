@@ -32,7 +32,7 @@ import torch
 import torch.utils.checkpoint
 from torch.utils._python_dispatch import TorchDispatchMode
 
-FORMAT = 2
+FORMAT = 3
 META = torch.device("meta")
 A = torch.ops.aten
 HALF = torch.bfloat16
@@ -438,6 +438,49 @@ def meta_ctc_backward(grad, log_probs, *rest, **named):
     return torch.empty_like(log_probs)
 
 
+def suggests_last(tensor):
+    """`Tensor::suggest_memory_format`: whether the strides are those of channels last."""
+    shape, stride = tensor.shape, tensor.stride()
+    if len(shape) not in (4, 5) or stride[1] == 0:
+        return False
+    least = 0
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[d] == 0 or stride[d] < least or d == 0 and least == stride[1]:
+            return False
+        least = stride[d] * shape[d]
+    return True
+
+
+def as_cudnn_lies(name, args, result):
+    """`cudnn_conv_suggest_memory_format`: a convolution lies as its input or its weight; on the meta device it lies in row-major order."""
+    images, weight = args[1:3] if name == "convolution_backward" else args[:2]
+    dims = weight.dim()
+    if dims not in (4, 5) or weight.dtype == torch.float64 or not (suggests_last(images) or suggests_last(weight)):
+        return result
+    order = torch.channels_last if dims == 4 else torch.channels_last_3d
+    return mapped(lambda t: torch.empty_like(t, memory_format=order) if t.dim() == dims else t, result)
+
+
+def cuda_ctc_loss(general):
+    """`ctc_loss` with lengths on the host, which goes through lists of numbers; on the meta device it would mix devices."""
+
+    def on_host(lengths):
+        return not isinstance(lengths, torch.Tensor) or lengths.device.type == "cpu"
+
+    def run(log_probs, targets, input_lengths, target_lengths, blank=0, reduction=1, zero_infinity=False):
+        if not (log_probs.device.type == "meta" and on_host(input_lengths) and on_host(target_lengths)):
+            return general(log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity)
+        frames, lengths = (torch.as_tensor(part, dtype=torch.long, device="cpu") for part in (input_lengths, target_lengths))
+        loss = torch._ctc_loss(log_probs, targets, frames, lengths, blank, zero_infinity)[0]
+        if zero_infinity:
+            loss = torch.where(loss == math.inf, torch.zeros((), dtype=loss.dtype, device=META), loss)
+        if reduction == 1:
+            return (loss / torch.tensor(lengths.tolist(), dtype=loss.dtype, device=META).clamp_min(1)).mean()
+        return loss.sum() if reduction == 2 else loss
+
+    return run
+
+
 def install_stand_ins(library):
     for name, body in (
         ("dropout", cuda_dropout),
@@ -686,6 +729,8 @@ class Tape(TorchDispatchMode):
             result = func(args[0], self.without_masks(args[1]), *args[2:], **kwargs)
         else:
             result = RESULTS.run(func, args, kwargs)
+        if name in ("convolution", "convolution_backward") and on_device:
+            result = as_cudnn_lies(name, args, result)
         produced = tensors_of(result)
         if value is not None:
             for tensor, known in zip(produced, tensors_of(value)):
@@ -867,6 +912,7 @@ def as_on_cuda(autocast):
     for place in (torch.amp, torch.amp.autocast_mode):
         if hasattr(place, "is_autocast_available"):
             patches.set(place, "is_autocast_available", lambda device: True)
+    patches.set(torch, "ctc_loss", cuda_ctc_loss(torch.ctc_loss))
     patches.set(torch, "tensor", keeping_values(torch.tensor))
     try:
         with torch._C._IncludeDispatchKeyGuard(KEY):
@@ -1036,7 +1082,8 @@ def step(model, batch, loss, precision, tape):
     def to_device(tensor):
         if tensor.is_floating_point() and half:
             tensor = tensor.to(HALF)
-        data = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=META) if tensor.numel() else torch.empty(tensor.shape, dtype=tensor.dtype, device=META)
+        # As `.to("cuda")` lays it: a part of another tensor becomes dense.
+        data = torch.empty_like(tensor, device=META, requires_grad=False)
         if tensor.device.type != "meta" and Values.small(tensor):
             values.put(data, tensor)
         tape.adopt(data, "batch", "")
@@ -1678,10 +1725,10 @@ class Program:
 
 
 class Stream:
-    """Steps as numbers. What is counted up is written as its distance from the last of its kind, so that equal layers are
-    equal numbers; what is far away is written as it is."""
+    """Steps as numbers. What is counted up is written as its distance from the nearest of the last places of its kind, so that
+    equal layers are equal numbers, also where they refer to what was made long before."""
 
-    FAR = 400
+    PLACES, NEAR = 8, 100
 
     def __init__(self):
         self.all, self.last = [], {}
@@ -1690,14 +1737,17 @@ class Stream:
         self.all.append(n)
 
     def counted(self, kind, n):
-        away = n - self.last.get(kind, 0)
-        if abs(away) < self.FAR:
-            self.number(4 * abs(away) + 2 * (away < 0))
-            self.last[kind] = n
-        else:
-            self.number(2 * n + 1)
-            if kind != "slot" or kind not in self.last or away > 0:
-                self.last[kind] = n
+        places = self.last.setdefault(kind, [0])
+        at = min(range(len(places)), key=lambda i: (abs(n - places[i]), i))
+        if abs(n - places[at]) >= self.NEAR:
+            at = 0
+        away = n - places[at]
+        self.number((2 * abs(away) + (away < 0)) * self.PLACES + at)
+        # A place follows what is near it; what is far from all begins another.
+        if abs(away) < self.NEAR:
+            del places[at]
+        places.insert(0, n)
+        del places[self.PLACES :]
 
     def value(self, value):
         self.counted("slot", value[0])
@@ -1850,8 +1900,10 @@ PRECISIONS = ("fp32", "amp", "half")
 class Subject:
     """A model, what makes its batches and its loss, and sizes that are known to work."""
 
-    def __init__(self, model, batch, loss, sizes, name, source="", calls=None):
+    def __init__(self, model, batch, loss, sizes, name, source="", calls=None, asked=()):
         self.model, self.batch, self.loss, self.sizes = model, batch, loss, sizes
+        # Sizes that the recording is to answer, which matter where it answers none but its own.
+        self.asked = list(sizes) + list(asked)
         self.name, self.source, self.calls = name, source, calls or {}
         self.left_out = []
         self.taken, self.problems = {}, {}
@@ -1921,8 +1973,12 @@ class Subject:
         loops = self.loops(b1, lengths, groups)
         if loops:
             # A program holds for its own length alone: other lengths than those that are asked for are of no use.
-            lengths = sorted({s for _, s in self.sizes})
+            lengths = sorted({s for _, s in self.asked})
             groups = [[s] for s in lengths if self.take("fp32", b1, s)]
+        elif len(groups) > 1:
+            for s in sorted({s for _, s in self.asked} - set(lengths)):
+                lengths.append(s)
+                place(s)
         # What runs at the greatest length is what runs beyond it.
         known = sorted(lengths)
         for more in range(1, 1 if loops else 4):
@@ -1946,13 +2002,14 @@ class Subject:
         if not done:
             # What depends on the batch holds for single batches alone: the known ones and likely others.
             most = max(b for b, _ in self.sizes)
-            for b in sorted({b for b, _ in self.sizes} | {1, 2, 4, 2 * most}):
+            for b in sorted({b for b, _ in self.asked} | {1, 2, 4, 2 * most}):
+                own = lengths[:4] + sorted({s for known, s in self.asked if known == b} - set(lengths[:4]))
                 for precision in PRECISIONS:
                     try:
-                        done.append(self.program(precision, lengths[:4], (b,), None))
+                        done.append(self.program(precision, own, (b,), None))
                     except (Differs, Unsolved) as problem:
                         self.problems[(precision, b)] = f"{type(problem).__name__}: {problem}"
-                        done += self.each(precision, lengths[:4], (b,))
+                        done += self.each(precision, own, (b,))
         if not done:
             raise Unrecordable(f"{self.name}: " + "; ".join(sorted(set(self.problems.values())))[:600])
         return [program for program, _ in self.alone(lengths, done) + done]
@@ -2145,10 +2202,11 @@ def file_subject(path):
     seed()
     with NoInit():
         model = module.build()
-    sizes = list(module.SIZES)
-    sizes = sizes[:-1] or sizes
+    # The last is for comparing what follows from the others with a real run.
+    asked = list(module.SIZES)
+    sizes = asked[:-1] or asked
     calls = {called: f"{name}:{called}" for called in ("build", "batch", "loss")}
-    return Subject(model, module.batch, module.loss, sizes, name, os.path.basename(path), calls)
+    return Subject(model, module.batch, module.loss, sizes, name, os.path.basename(path), calls, asked)
 
 
 def record(model, example_batch, path, loss=None, sizes=None):

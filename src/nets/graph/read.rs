@@ -6,15 +6,16 @@ use super::program::{
     Declared, Graph, Lies, Program, RecordedPrecision, Role, Row, Spans, Type, Value,
 };
 use super::size::Size;
-use super::stream::{Limits, Stream};
+use super::stream::{Distances, Limits, Stream};
 use crate::document::{Document, json};
 use crate::tape::DType;
 use crate::tape::ops::Call;
 
 /// The longest file that is read.
 const LONGEST: usize = 16 << 20;
-const FORMAT: i128 = 2;
 const MOST_DIMS: usize = 16;
+/// The most numbers that the programs of a file may stand for together: Qwen3-Next's six stand for 6.4 million.
+const MOST_NUMBERS: usize = 8 << 20;
 /// The most modules that stand one inside another.
 const DEEPEST: usize = 64;
 
@@ -28,16 +29,17 @@ pub fn read(text: &str) -> Result<Graph, String> {
 
 /// Reads the document of a recorded file.
 pub fn from_document(document: &Document) -> Result<Graph, String> {
-    match document.get("headroom") {
-        Some(Document::Int(FORMAT)) => {}
+    let distances = match document.get("headroom") {
+        Some(Document::Int(2)) => Distances::FromLast,
+        Some(Document::Int(3)) => Distances::FromPlaces,
         Some(Document::Int(other)) => {
             return Err(format!(
                 "format {other} is not known; record the model anew"
             ));
         }
         _ => return Err("not a recorded model: it lacks `headroom`".into()),
-    }
-    graph(document).ok_or_else(|| "the recording is damaged".to_string())
+    };
+    graph(document, distances).ok_or_else(|| "the recording is damaged".to_string())
 }
 
 /// Whether a document claims to be a recorded model.
@@ -45,7 +47,7 @@ pub fn is_recorded(document: &Document) -> bool {
     document.get("headroom").is_some() && document.get("programs").is_some()
 }
 
-fn graph(document: &Document) -> Option<Graph> {
+fn graph(document: &Document, distances: Distances) -> Option<Graph> {
     let params = counted_up(list(document.get("params")?)?)?;
     let scopes = counted_up(list(document.get("scopes")?)?)?;
     let scopes: Vec<Vec<String>> = scopes
@@ -57,6 +59,7 @@ fn graph(document: &Document) -> Option<Graph> {
         .collect::<Option<_>>()?;
     let scopes = Rc::new(scopes);
     let programs = list(document.get("programs")?)?;
+    let mut room = MOST_NUMBERS;
     Some(Graph {
         name: text(document.get("name")?)?.to_string(),
         leaves_out: match document.get("leaves_out") {
@@ -74,7 +77,7 @@ fn graph(document: &Document) -> Option<Graph> {
         },
         programs: programs
             .iter()
-            .map(|value| program(value, &scopes).map(Rc::new))
+            .map(|value| program(value, &scopes, distances, &mut room).map(Rc::new))
             .collect::<Option<_>>()?,
     })
 }
@@ -197,7 +200,12 @@ fn declared(row: &Counted) -> Option<Declared> {
     })
 }
 
-fn program(document: &Document, scopes: &Rc<Vec<Vec<String>>>) -> Option<Program> {
+fn program(
+    document: &Document,
+    scopes: &Rc<Vec<Vec<String>>>,
+    distances: Distances,
+    room: &mut usize,
+) -> Option<Program> {
     let field = |name: &str| list(document.get(name)?);
     let types: Vec<Type> = field("types")?.iter().map(looks).collect::<Option<_>>()?;
     let calls: Vec<Call> = field("ops")?
@@ -209,7 +217,7 @@ fn program(document: &Document, scopes: &Rc<Vec<Vec<String>>>) -> Option<Program
         calls: calls.len(),
         scopes: scopes.len(),
     };
-    let steps = Stream::open(field("steps")?, limits)?.program()?;
+    let steps = Stream::open(field("steps")?, limits, distances, room)?.program()?;
     let sizes = |name| -> Option<Vec<u64>> {
         field(name)?
             .iter()

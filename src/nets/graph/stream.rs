@@ -15,7 +15,16 @@ pub(super) struct Limits {
 }
 
 /// The most numbers that a program may stand for.
-const MOST: usize = 1 << 20;
+const MOST: usize = 5 << 18;
+
+/// How distances are written.
+#[derive(Clone, Copy)]
+pub(super) enum Distances {
+    /// From the last of their kind, and what is far from it as it is.
+    FromLast,
+    /// From one of the last places of their kind.
+    FromPlaces,
+}
 
 /// What is counted up, and so written as its distance from the last.
 #[derive(Clone, Copy)]
@@ -30,15 +39,62 @@ enum Counted {
 pub(super) struct Stream {
     numbers: std::vec::IntoIter<u32>,
     limits: Limits,
+    distances: Distances,
     last: [Option<i64>; 5],
+    places: [Places; 5],
     nodes: usize,
     slots: usize,
     saves: usize,
 }
 
+/// Where the last numbers of a kind were, the latest first: layers refer to a few places each, their own activations, weights
+/// and what was made long before, and each of them moves on with the layers.
+struct Places {
+    all: [i64; Self::MOST],
+    count: usize,
+}
+
+impl Default for Places {
+    fn default() -> Self {
+        Self {
+            all: [0; Self::MOST],
+            count: 1,
+        }
+    }
+}
+
+impl Places {
+    const MOST: usize = 8;
+    const NEAR: i64 = 100;
+
+    /// A number that is written as its distance from one of the places, which moves to it; what is far begins another.
+    fn read(&mut self, written: i64) -> Option<i64> {
+        let most = Self::MOST as i64;
+        let at = usize::try_from(written % most).ok()?;
+        let (away, back) = (written / most / 2, written / most % 2 == 1);
+        let place = *self.all.get(..self.count)?.get(at)?;
+        let number = if back { place - away } else { place + away };
+        let moved = if away < Self::NEAR {
+            at
+        } else {
+            self.count = (self.count + 1).min(Self::MOST);
+            self.count - 1
+        };
+        self.all.get_mut(..=moved)?.rotate_right(1);
+        *self.all.first_mut()? = number;
+        Some(number)
+    }
+}
+
 impl Stream {
-    /// The numbers, with what is repeated written out.
-    pub fn open(rows: &[Document], limits: Limits) -> Option<Self> {
+    /// The numbers, with what is repeated written out; they take from the room for all programs of a file.
+    pub fn open(
+        rows: &[Document],
+        limits: Limits,
+        distances: Distances,
+        room: &mut usize,
+    ) -> Option<Self> {
+        let most = MOST.min(*room);
         let mut numbers: Vec<u32> = Vec::new();
         for row in rows {
             match row {
@@ -49,7 +105,7 @@ impl Stream {
                     };
                     let start = numbers.len().checked_sub(usize::try_from(*back).ok()?)?;
                     let count = usize::try_from(*count).ok()?;
-                    if numbers.len().checked_add(count)? > MOST {
+                    if numbers.len().checked_add(count)? > most {
                         return None;
                     }
                     // A run may repeat itself.
@@ -61,14 +117,17 @@ impl Stream {
                 }
                 _ => return None,
             }
-            if numbers.len() > MOST {
+            if numbers.len() > most {
                 return None;
             }
         }
+        *room -= numbers.len();
         Some(Self {
             numbers: numbers.into_iter(),
             limits,
+            distances,
             last: [None; 5],
+            places: Default::default(),
             nodes: 0,
             slots: 0,
             saves: 0,
@@ -127,29 +186,33 @@ impl Stream {
         self.numbers.next().filter(|n| (*n as usize) < limit)
     }
 
-    fn counted(&mut self, kind: Counted) -> Option<u32> {
+    /// A number that is written from the last of its kind.
+    fn from_last(&mut self, kind: Counted, written: i64) -> Option<i64> {
         const FAR: i64 = 400;
-        let written = i64::from(self.numbers.next()?);
         let last = self.last.get_mut(kind as usize)?;
         let before = last.unwrap_or(0);
-        let number = if written % 2 == 1 {
+        if written % 2 == 1 {
             let number = written / 2;
             if !matches!(kind, Counted::Slot) || last.is_none() || number > before {
                 *last = Some(number);
             }
-            number
+            return Some(number);
+        }
+        let away = written / 4;
+        let number = if written % 4 == 2 {
+            before - away
         } else {
-            let away = written / 4;
-            let number = if written % 4 == 2 {
-                before - away
-            } else {
-                before + away
-            };
-            if away >= FAR {
-                return None;
-            }
-            *last = Some(number);
-            number
+            before + away
+        };
+        *last = Some(number);
+        (away < FAR).then_some(number)
+    }
+
+    fn counted(&mut self, kind: Counted) -> Option<u32> {
+        let written = i64::from(self.numbers.next()?);
+        let number = match self.distances {
+            Distances::FromLast => self.from_last(kind, written)?,
+            Distances::FromPlaces => self.places.get_mut(kind as usize)?.read(written)?,
         };
         let number = u32::try_from(number)
             .ok()

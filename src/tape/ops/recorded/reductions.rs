@@ -10,6 +10,9 @@ impl Ran<'_> {
             "sum" | "mean" | "amax" | "amin" | "prod" | "nansum" | "any" | "all" | "var"
             | "std" | "var_mean" | "std_mean" | "norm" | "linalg_vector_norm" => {}
             "mse_loss" | "smooth_l1_loss" => return self.mean_of_pairs(),
+            "_thnn_fused_gru_cell_backward" | "_thnn_fused_lstm_cell_backward_impl" => {
+                return self.sums_of_gates();
+            }
             _ => return None,
         }
         let results = self.plainly();
@@ -60,5 +63,24 @@ impl Ran<'_> {
         });
         drop(difference);
         Some(vec![loss])
+    }
+
+    /// The backward pass of a recurrent cell: its biases' gradients are `grad_gates.sum(0)`.
+    fn sums_of_gates(&self) -> Option<Vec<Tensor>> {
+        let gates = self.made.first()?;
+        let results = self.plainly();
+        for bias in self.made.iter().filter(|out| out.layout.shape.len() == 1) {
+            let outputs = bias.numel().max(1);
+            self.tape.reduce_workspace(Reduction {
+                outputs,
+                inputs_per_output: gates.numel() / outputs,
+                innermost: false,
+                flat: false,
+                dtype: bias.dtype,
+                carries: Carries::Value,
+                aligned: aligned(&gates.layout),
+            });
+        }
+        Some(results)
     }
 }
