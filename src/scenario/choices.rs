@@ -490,11 +490,13 @@ choice! {
         /// Some entries of each weight are learned: as many as LoRA of that rank has.
         Shira = "shira", "SHiRA";
         Oft = "oft", "OFT";
-        /// Blocks of four inputs are turned, by a matrix as large as the layer is wide.
+        /// Blocks of inputs are turned, by a matrix as large as the layer is wide.
         Boft = "boft", "BOFT";
-        /// Circulant blocks of 256, multiplied by Fourier transforms.
+        /// Circulant blocks, multiplied by Fourier transforms.
         C3a = "c3a", "C3A";
         Ia3 = "ia3", "IA3";
+        /// Norms alone are trained, in a copy of each.
+        LnTuning = "ln", "LN tuning";
         /// Learned keys and values before each sample's own, in every layer: as many as the rank says.
         Prefix = "prefix", "prefix tuning";
         /// Rows of the embedding: as many as the rank says.

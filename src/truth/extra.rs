@@ -258,6 +258,7 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
         "eh",
         "kind",
         "lora_dropout",
+        "modules_to_save",
         "n",
         "r",
         "targets",
@@ -273,6 +274,12 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
     lora.fp32_adapters = on("autocast_adapter_dtype").unwrap_or(true);
     let names =
         |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).into()).collect() };
+    if let Some(listed) = given.get("modules_to_save").and_then(Value::as_array) {
+        lora.modules_to_save = listed
+            .iter()
+            .filter_map(|name| name.as_str().map(String::from))
+            .collect();
+    }
     lora.method = match given
         .get("kind")
         .and_then(Value::as_str)
@@ -294,7 +301,10 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
             lora.targets = names(&["k_proj", "v_proj", "down_proj"]);
             AdapterMethod::Ia3
         }
-        "oft" if number("bs", 32) == 32 => AdapterMethod::Oft,
+        "oft" => {
+            lora.block = number("bs", 32);
+            AdapterMethod::Oft
+        }
         "randlora" => {
             lora.rank = 32;
             AdapterMethod::RandLora
@@ -330,10 +340,7 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
             lora.rank = number("r", 32);
             AdapterMethod::Shira
         }
-        "ln" => {
-            training.train_only = names(&["norm"]);
-            return Ok(());
-        }
+        "ln" => AdapterMethod::LnTuning,
         other => return Err(format!("adapters of the kind `{other}` are not modelled")),
     };
     training.lora = Some(lora);
