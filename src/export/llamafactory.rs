@@ -86,7 +86,11 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("lora_rank", lora.rank)
             .with("lora_alpha", lora.rank.saturating_mul(2))
             .with("lora_dropout", lora.dropout)
-            .with("lora_target", lora.targets.join(",")),
+            .with("lora_target", lora.targets.join(","))
+            .with(
+                "additional_target",
+                trainer::trained_whole(lora).map(|names| names.join(",")),
+            ),
     };
     if let Some(double) = trainer::four_bits(scenario) {
         document = document

@@ -62,7 +62,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("lora_rank", lora.rank)
             .with("lora_alpha", lora.rank.saturating_mul(2))
             .with("lora_dropout", lora.dropout)
-            .with("target_modules", lora.targets.clone()),
+            .with("target_modules", lora.targets.clone())
+            .with("modules_to_save", trainer::trained_whole(lora)),
     };
     if let Some(double) = trainer::four_bits(scenario) {
         document = document

@@ -28,6 +28,9 @@ pub(super) const FIXED: &[&str] = &[
 /// What tools that make the adapters themselves leave no word for.
 pub(super) const ADAPTERS: &[&str] = &["training.lora.exclude", "training.lora.fp32_adapters"];
 
+/// What tools train whole beside adapters, for those that have no word for it or train it in their own way.
+pub(super) const TRAINED_WHOLE: &[&str] = &["training.lora.modules_to_save"];
+
 /// Settings of Liger, for tools that have no word for it.
 pub(super) const LIGER: &[&str] = &["training.kernels", "training.loss"];
 
@@ -221,6 +224,12 @@ pub(super) fn peft(lora: &Lora) -> Document {
         .with("lora_alpha", lora.rank.saturating_mul(2))
         .with("lora_dropout", lora.dropout)
         .with("lora_target_modules", lora.targets.clone())
+        .with("lora_modules_to_save", trained_whole(lora))
+}
+
+/// What is trained whole beside the adapters, where anything is.
+pub(super) fn trained_whole(lora: &Lora) -> Option<Vec<String>> {
+    (!lora.modules_to_save.is_empty()).then(|| lora.modules_to_save.clone())
 }
 
 /// Whether frozen weights are in four bits, and whether their scales are quantised too.

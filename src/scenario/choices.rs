@@ -489,6 +489,16 @@ choice! {
         Road = "road", "RoAd";
         /// Some entries of each weight are learned: as many as LoRA of that rank has.
         Shira = "shira", "SHiRA";
+        DeLora = "delora", "DeLoRA";
+        HiRa = "hira", "HiRA";
+        GraLora = "gralora", "GraLoRA";
+        PVera = "pvera", "PVeRA";
+        VbLora = "vblora", "VB-LoRA";
+        /// The low part of each weight's decomposition: the rank says how much of it is not trained.
+        Osf = "osf", "OSF";
+        /// As many frequencies of a whole matrix as the rank says.
+        FourierFt = "fourierft", "FourierFT";
+        WaveFt = "waveft", "WaveFT";
         Oft = "oft", "OFT";
         /// Blocks of inputs are turned, by a matrix as large as the layer is wide.
         Boft = "boft", "BOFT";
@@ -507,7 +517,10 @@ choice! {
 impl AdapterMethod {
     /// Whether it is modelled over weights of few bits: not where it makes the weight's sum, or turns what goes in or comes out.
     pub const fn over_quantised(self) -> bool {
-        !matches!(self, Self::Shira | Self::Boft | Self::C3a)
+        !matches!(
+            self,
+            Self::Shira | Self::Boft | Self::C3a | Self::HiRa | Self::DeLora | Self::Osf
+        )
     }
 }
 

@@ -341,6 +341,21 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
             AdapterMethod::Shira
         }
         "ln" => AdapterMethod::LnTuning,
+        "delora" => AdapterMethod::DeLora,
+        "hira" => AdapterMethod::HiRa,
+        "gralora" => AdapterMethod::GraLora,
+        "pvera" => AdapterMethod::PVera,
+        "vblora" => AdapterMethod::VbLora,
+        "osf" => AdapterMethod::Osf,
+        "fourier" => {
+            lora.rank = 1000;
+            lora.targets = names(&["q_proj", "v_proj"]);
+            AdapterMethod::FourierFt
+        }
+        "waveft" => {
+            lora.rank = number("n", 2592);
+            AdapterMethod::WaveFt
+        }
         other => return Err(format!("adapters of the kind `{other}` are not modelled")),
     };
     training.lora = Some(lora);

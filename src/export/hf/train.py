@@ -27,6 +27,7 @@ class Ours:
     lora_dropout: float = 0.0
     lora_target_modules: list[str] = field(default_factory=list)
     lora_exclude_modules: list[str] = field(default_factory=list)
+    lora_modules_to_save: list[str] = field(default_factory=list)
     lora_fp32: bool = True
     load_in_4bit: bool = False
     bnb_4bit_use_double_quant: bool = False
@@ -83,6 +84,7 @@ def main():
         adapters = LoraConfig(
             r=ours.lora_r, lora_alpha=ours.lora_alpha, lora_dropout=ours.lora_dropout, task_type="CAUSAL_LM",
             target_modules=ours.lora_target_modules, exclude_modules=ours.lora_exclude_modules or None,
+            modules_to_save=ours.lora_modules_to_save or None,
         )
         model.enable_input_require_grads()
         model = get_peft_model(model, adapters, autocast_adapter_dtype=ours.lora_fp32)

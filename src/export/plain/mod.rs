@@ -340,6 +340,7 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
             .with("rank", lora.rank)
             .with("targets", lora.targets.clone())
             .with("exclude", lora.exclude.clone())
+            .with("modules_to_save", lora.modules_to_save.clone())
             .with("dropout", lora.dropout)
             .with("fp32_adapters", lora.fp32_adapters)
     });

@@ -51,6 +51,7 @@ def adapted(cfg, model):
         r=lora["rank"], lora_alpha=2 * lora["rank"], lora_dropout=lora["dropout"],
         task_type="CAUSAL_LM" if cfg["kind"] == "causal" else None,
         target_modules=lora["targets"], exclude_modules=lora["exclude"] or None,
+        modules_to_save=lora["modules_to_save"] or None,
     )
     if hasattr(model, "enable_input_require_grads"):
         model.enable_input_require_grads()

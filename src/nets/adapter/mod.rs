@@ -3,11 +3,13 @@
 mod bases;
 mod butterfly;
 mod dora;
+mod entries;
 mod kronecker;
 mod rotation;
 mod sparse;
 mod tokens;
 mod turned;
+mod variants;
 mod vectors;
 
 use std::rc::Rc;
@@ -49,6 +51,14 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
         AdapterMethod::Boft => butterfly::scaled(cx, y, lora),
         AdapterMethod::C3a => butterfly::circulant(cx, x, y, lora).to(x.dtype()),
         AdapterMethod::Shira => sparse::entries(cx, x, y, lora),
+        AdapterMethod::FourierFt => entries::frequencies(cx, x, y, lora),
+        AdapterMethod::WaveFt => entries::wavelets(cx, x, y, lora),
+        AdapterMethod::DeLora => variants::decoupled(cx, x, y, lora),
+        AdapterMethod::HiRa => variants::entrywise(cx, x, y, lora),
+        AdapterMethod::GraLora => variants::by_blocks(cx, x, y, lora),
+        AdapterMethod::PVera => variants::drawn(cx, x, y, lora),
+        AdapterMethod::Osf => variants::decomposed(cx, x, y, lora),
+        AdapterMethod::VbLora => variants::from_bank(cx, x, y, lora),
         // It changed the input, and gives back what it was given.
         AdapterMethod::Oft => y.to(x.dtype()),
         // They stand elsewhere in the model.
