@@ -1,12 +1,13 @@
 //! What the tools built on transformers' `Trainer` share: what it always does, and its `TrainingArguments`.
 
+use super::adapters;
 use super::common::machines;
 use super::refuse::{self, Layout};
 use crate::catalog;
 use crate::document::Document;
 use crate::scenario::{
-    Case, Checkpointing, Kernels, Lora, LossKernel, Optimizer, Parallelism, Precision, Problem,
-    Quantization, Scenario,
+    AdapterMethod, Case, Checkpointing, Kernels, Lora, LossKernel, Optimizer, Parallelism,
+    Precision, Problem, Quantization, Scenario,
 };
 
 /// What a `Trainer` always does in one way.
@@ -96,7 +97,8 @@ pub(super) fn asked(
     precisions: &[Precision],
     layouts: &Layouts,
 ) -> Result<Asked, Vec<Problem>> {
-    let task = refuse::task(scenario);
+    let mut task = refuse::objective(scenario);
+    task.extend(adapters::problems(scenario));
     match asked_for_task(scenario, fixed, precisions, layouts) {
         Ok(asked) if task.is_empty() => Ok(asked),
         asked => Err([task, asked.err().unwrap_or_default()].concat()),
@@ -224,12 +226,18 @@ pub(super) fn peft(lora: &Lora) -> Document {
         .with("lora_alpha", lora.rank.saturating_mul(2))
         .with("lora_dropout", lora.dropout)
         .with("lora_target_modules", lora.targets.clone())
-        .with("lora_modules_to_save", trained_whole(lora))
 }
 
-/// What is trained whole beside the adapters, where anything is.
-pub(super) fn trained_whole(lora: &Lora) -> Option<Vec<String>> {
-    (!lora.modules_to_save.is_empty()).then(|| lora.modules_to_save.clone())
+/// What else a tool is asked for, in its own words: what is trained whole beside the adapters, and DoRA's magnitudes.
+pub(super) fn beside(lora: &Lora, whole: &'static str, dora: &'static str) -> Document {
+    let mut document = Document::new();
+    if !lora.modules_to_save.is_empty() {
+        document = document.with(whole, lora.modules_to_save.clone());
+    }
+    if lora.method == AdapterMethod::Dora {
+        document = document.with(dora, true);
+    }
+    document
 }
 
 /// Whether frozen weights are in four bits, and whether their scales are quantised too.

@@ -106,6 +106,8 @@ choice! {
         PagedLion8bit = "lion-paged-8bit", "Paged Lion 8-bit (bitsandbytes)";
         RmsPropBnb = "rmsprop-bnb", "RMSprop 32-bit (bitsandbytes)";
         RmsProp8bit = "rmsprop-8bit", "RMSprop 8-bit (bitsandbytes)";
+        AdagradBnb = "adagrad-bnb", "Adagrad 32-bit (bitsandbytes)";
+        Adagrad8bit = "adagrad-8bit", "Adagrad 8-bit (bitsandbytes)";
         ScheduleFreeRAdam = "schedule-free-radam", "Schedule-free RAdam";
         ScheduleFreeSgd = "schedule-free-sgd", "Schedule-free SGD";
         /// By Triton's kernels, which it takes where it can.
@@ -548,6 +550,8 @@ impl Optimizer {
                 | Self::PagedLion8bit
                 | Self::RmsPropBnb
                 | Self::RmsProp8bit
+                | Self::AdagradBnb
+                | Self::Adagrad8bit
         )
     }
 }

@@ -98,6 +98,10 @@ fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
         "bnb_AdamW8bit" | "bnb_Adam8bit" => Optimizer::AdamW8bit,
         "bnb_PagedAdamW" | "bnb_PagedAdamW32bit" => Optimizer::PagedAdamW,
         "bnb_PagedAdamW8bit" => Optimizer::PagedAdamW8bit,
+        // Compiled, it makes nothing between its kernels either.
+        "ao_adamw" => Optimizer::AdamWFused,
+        "bnb_Adagrad" | "bnb_Adagrad32bit" => Optimizer::AdagradBnb,
+        "bnb_Adagrad8bit" => Optimizer::Adagrad8bit,
         "ao_adamw8bit" => Optimizer::AdamW8bitAo,
         "ao_adamw4bit" => Optimizer::AdamW4bitAo,
         "ao_adamwfp8" => Optimizer::AdamWFp8Ao,
@@ -344,8 +348,14 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
         "delora" => AdapterMethod::DeLora,
         "hira" => AdapterMethod::HiRa,
         "gralora" => AdapterMethod::GraLora,
-        "pvera" => AdapterMethod::PVera,
-        "vblora" => AdapterMethod::VbLora,
+        "pvera" => {
+            lora.rank = number("r", 64);
+            AdapterMethod::PVera
+        }
+        "vblora" => {
+            lora.rank = 4;
+            AdapterMethod::VbLora
+        }
         "osf" => AdapterMethod::Osf,
         "fourier" => {
             lora.rank = 1000;

@@ -18,13 +18,32 @@ pub fn frequencies(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     product(x, y, &delta)
 }
 
-/// `WaveFTLinear.forward`: the inverse wavelet transform is four quarters of the matrix, taken together.
+/// `WaveFTLinear.forward`: four quarters of the matrix are stacked, and a transposed convolution puts them together.
 pub fn wavelets(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let spectrum = vector(cx, "waveft_spectrum", &[lora.rank], lora);
     let shape = [y.size(-1), x.size(-1)];
     let dense = spectrum.scattered_into("index_put", &shape);
-    let delta = dense.then(|dense| dense.scale()).then(Tensor::scale);
+    // A stack is as large as what it is of, and saves as little.
+    let stacked = dense.then(Tensor::scale);
+    let delta = put_together(&stacked).then(Tensor::scale);
+    drop(stacked);
     product(x, y, &delta)
+}
+
+/// `conv_transpose2d` of the four quarters with fixed filters: convolutions save their input whatever is trained.
+fn put_together(stacked: &Tensor) -> Tensor {
+    let tape = stacked.tape();
+    let (shape, dtype) = (*stacked.shape(), stacked.dtype());
+    let out = tape.no_grad(|| tape.empty("conv_transpose2d", shape, dtype));
+    out.from_op(&[stacked], |_| {
+        let kept = stacked.save();
+        borrowing(move |g| {
+            let unpacked = kept.unpack();
+            let gradient = g.tape().empty("convolution_backward", shape, dtype);
+            drop(unpacked);
+            grads([Some(gradient)])
+        })
+    })
 }
 
 /// `F.linear(x, delta_w)`, added.
