@@ -39,6 +39,11 @@ pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
             .exclude
             .iter()
             .map(|part| ("training.lora.exclude", part));
+        let copied = lora
+            .modules_to_save
+            .iter()
+            .map(|part| ("training.lora.modules_to_save", part));
+        let excluded = excluded.chain(copied);
         found.extend(excluded.filter_map(|(field, part)| missing(field, part, &paths)));
     }
     let frozen = freeze.iter().map(|part| ("training.freeze", part));

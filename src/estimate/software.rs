@@ -2,7 +2,7 @@
 
 use crate::catalog;
 use crate::nets::{Libraries, Logits};
-use crate::scenario::Stack;
+use crate::scenario::{Stack, Trainer};
 use crate::tape::{AdamStep, Torch};
 
 /// The rules of PyTorch in its version, by the catalogue's table of stacks.
@@ -43,6 +43,7 @@ pub fn libraries(stack: &Stack) -> Libraries {
         bigcode_keeps_caches: transformers("bigcode-keeps-caches") == "true",
         four_bit_keeps_input: bitsandbytes("four-bit-keeps-input") == "true",
         linear_loss_upcasts: value("liger", stack.liger, "linear-loss-upcasts") == "true",
+        trains_in_fp32: stack.trainer == Trainer::LlamaFactory,
     }
 }
 

@@ -44,7 +44,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         fixed.extend(trainer::LIGER);
     }
     let asked = trainer::asked_for_task(scenario, &fixed, PRECISIONS, &LAYOUTS);
-    let problems = refuse::adapters(scenario);
+    let problems = refuse::low_rank(scenario);
     let (asked, task) = match (asked, task(scenario)) {
         (Ok(asked), Ok(task)) if problems.is_empty() => (asked, task),
         (asked, task) => {
@@ -131,6 +131,11 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         };
         document = document
             .and(trainer::peft(lora))
+            .and(trainer::beside(
+                lora,
+                "lora_modules_to_save",
+                "peft_use_dora",
+            ))
             .with_note(
                 "lora_mlp_kernel",
                 false,

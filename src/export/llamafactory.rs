@@ -35,7 +35,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         trainer::with_one_switch(scenario, asked)
     };
     let stage = Stage::of(scenario);
-    let mut problems = refuse::adapters(scenario);
+    let mut problems = refuse::low_rank(scenario);
     problems.extend(precision(scenario));
     let (asked, stage) = match (asked, stage) {
         (Ok(asked), Ok(stage)) if problems.is_empty() => (asked, stage),
@@ -86,7 +86,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("lora_rank", lora.rank)
             .with("lora_alpha", lora.rank.saturating_mul(2))
             .with("lora_dropout", lora.dropout)
-            .with("lora_target", lora.targets.join(",")),
+            .with("lora_target", lora.targets.join(","))
+            .and(trainer::beside(lora, "additional_target", "use_dora")),
     };
     if let Some(double) = trainer::four_bits(scenario) {
         document = document

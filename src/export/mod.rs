@@ -3,6 +3,7 @@
 pub mod shell;
 
 mod accelerate;
+mod adapters;
 mod axolotl;
 mod change;
 mod command;

@@ -4,8 +4,8 @@ use super::common::processes;
 use crate::catalog;
 use crate::scenario::network;
 use crate::scenario::{
-    Case, Checkpointing, CommHook, Offload, Parallelism, Precision, Problem, Quantization,
-    Scenario, settings,
+    AdapterMethod, Case, Checkpointing, CommHook, Lora, Offload, Parallelism, Precision, Problem,
+    Quantization, Scenario, settings,
 };
 
 /// What few targets have a word for.
@@ -226,6 +226,20 @@ pub(super) fn fixed_fields(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> 
 /// no words for it.
 pub(super) fn task(scenario: &Scenario) -> Vec<Problem> {
     fixed_fields(scenario, &["task.objective", "training.lora.method"])
+}
+
+/// A problem where something else is trained for than the model's own loss.
+pub(super) fn objective(scenario: &Scenario) -> Vec<Problem> {
+    fixed_fields(scenario, &["task.objective"])
+}
+
+/// A problem where there are other adapters than LoRA and DoRA, which tools have one word for.
+pub(super) fn low_rank(scenario: &Scenario) -> Vec<Problem> {
+    let dora = |lora: &Lora| lora.method == AdapterMethod::Dora;
+    if scenario.training.lora.as_ref().is_some_and(dora) {
+        return Vec::new();
+    }
+    adapters(scenario)
 }
 
 /// A problem where a target that has words for tasks makes no such adapters.

@@ -32,7 +32,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         trainer::with_one_switch(scenario, asked)
     };
     let command = command(scenario);
-    let problems = refuse::adapters(scenario);
+    let problems = refuse::low_rank(scenario);
     let (asked, command) = match (asked, command) {
         (Ok(asked), Ok(command)) if problems.is_empty() => (asked, command),
         (asked, command) => {
@@ -62,7 +62,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("lora_rank", lora.rank)
             .with("lora_alpha", lora.rank.saturating_mul(2))
             .with("lora_dropout", lora.dropout)
-            .with("target_modules", lora.targets.clone()),
+            .with("target_modules", lora.targets.clone())
+            .and(trainer::beside(lora, "modules_to_save", "use_dora")),
     };
     if let Some(double) = trainer::four_bits(scenario) {
         document = document

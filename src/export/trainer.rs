@@ -1,12 +1,13 @@
 //! What the tools built on transformers' `Trainer` share: what it always does, and its `TrainingArguments`.
 
+use super::adapters;
 use super::common::machines;
 use super::refuse::{self, Layout};
 use crate::catalog;
 use crate::document::Document;
 use crate::scenario::{
-    Case, Checkpointing, Kernels, Lora, LossKernel, Optimizer, Parallelism, Precision, Problem,
-    Quantization, Scenario,
+    AdapterMethod, Case, Checkpointing, Kernels, Lora, LossKernel, Optimizer, Parallelism,
+    Precision, Problem, Quantization, Scenario,
 };
 
 /// What a `Trainer` always does in one way.
@@ -27,6 +28,9 @@ pub(super) const FIXED: &[&str] = &[
 
 /// What tools that make the adapters themselves leave no word for.
 pub(super) const ADAPTERS: &[&str] = &["training.lora.exclude", "training.lora.fp32_adapters"];
+
+/// What tools train whole beside adapters, for those that have no word for it or train it in their own way.
+pub(super) const TRAINED_WHOLE: &[&str] = &["training.lora.modules_to_save"];
 
 /// Settings of Liger, for tools that have no word for it.
 pub(super) const LIGER: &[&str] = &["training.kernels", "training.loss"];
@@ -93,7 +97,8 @@ pub(super) fn asked(
     precisions: &[Precision],
     layouts: &Layouts,
 ) -> Result<Asked, Vec<Problem>> {
-    let task = refuse::task(scenario);
+    let mut task = refuse::objective(scenario);
+    task.extend(adapters::problems(scenario));
     match asked_for_task(scenario, fixed, precisions, layouts) {
         Ok(asked) if task.is_empty() => Ok(asked),
         asked => Err([task, asked.err().unwrap_or_default()].concat()),
@@ -221,6 +226,18 @@ pub(super) fn peft(lora: &Lora) -> Document {
         .with("lora_alpha", lora.rank.saturating_mul(2))
         .with("lora_dropout", lora.dropout)
         .with("lora_target_modules", lora.targets.clone())
+}
+
+/// What else a tool is asked for, in its own words: what is trained whole beside the adapters, and DoRA's magnitudes.
+pub(super) fn beside(lora: &Lora, whole: &'static str, dora: &'static str) -> Document {
+    let mut document = Document::new();
+    if !lora.modules_to_save.is_empty() {
+        document = document.with(whole, lora.modules_to_save.clone());
+    }
+    if lora.method == AdapterMethod::Dora {
+        document = document.with(dora, true);
+    }
+    document
 }
 
 /// Whether frozen weights are in four bits, and whether their scales are quantised too.

@@ -58,7 +58,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         asked?
     };
     let command = command(scenario).map_err(|problem| vec![problem])?;
-    let problems = refuse::adapters(scenario);
+    let problems = refuse::low_rank(scenario);
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -97,7 +97,10 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         }
     }
     if let Some(lora) = &training.lora {
-        document = document.with("use_peft", true).and(trainer::peft(lora));
+        document = document
+            .with("use_peft", true)
+            .and(trainer::peft(lora))
+            .and(trainer::beside(lora, "lora_modules_to_save", "use_dora"));
     }
     if let Some(double) = four_bits {
         document = document

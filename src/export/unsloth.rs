@@ -26,6 +26,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         &[
             trainer::FIXED,
             trainer::ADAPTERS,
+            trainer::TRAINED_WHOLE,
             refuse::RARE,
             &["hardware.nodes"],
         ],

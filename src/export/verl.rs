@@ -33,7 +33,13 @@ const FIXED: &[&str] = &[
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
     let goal = &training.task;
-    let fixed = [trainer::FIXED, refuse::RARE, trainer::ADAPTERS, FIXED];
+    let fixed = [
+        trainer::FIXED,
+        refuse::RARE,
+        trainer::ADAPTERS,
+        trainer::TRAINED_WHOLE,
+        FIXED,
+    ];
     let mut problems = refuse::fixed(scenario, &fixed);
     problems.extend(refuse::causal(scenario));
     problems.extend(refuse::adapters(scenario));

@@ -234,6 +234,7 @@ fn of_trainer(
             ("lora_dropout", "lora_dropout"),
             ("lora_target_modules", "target_modules"),
             ("lora_exclude_modules", "exclude_modules"),
+            ("lora_modules_to_save", "modules_to_save"),
         ] {
             if let Some(value) = lora.get(from) {
                 add(to, value);

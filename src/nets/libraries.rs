@@ -24,6 +24,8 @@ pub struct Libraries {
     pub four_bit_keeps_input: bool,
     /// Liger's fused linear loss casts each chunk of logits up (liger-kernel before 0.5).
     pub linear_loss_upcasts: bool,
+    /// All that is trained beside frozen weights is cast to fp32 (LLaMA-Factory, `model/adapter.py`, but for pure bf16).
+    pub trains_in_fp32: bool,
 }
 
 impl Libraries {
@@ -37,6 +39,7 @@ impl Libraries {
         bigcode_keeps_caches: false,
         four_bit_keeps_input: false,
         linear_loss_upcasts: false,
+        trains_in_fp32: false,
     };
 }
 

@@ -107,7 +107,17 @@ impl Cx {
     /// A linear layer without bias whose weight is another module's.
     pub fn tied_linear(&self, name: &'static str, x: &Tensor, weight: &Tensor) -> Tensor {
         self.module(name, |cx| {
-            let weight = with_trained_rows(cx, weight.clone());
+            let weight = if cx.is_copied() {
+                // The copy is the head's own; what it is a copy of is the embedding's.
+                let shape = [weight.size(0), weight.size(1)];
+                let dtype = cx.env.copies_of(weight.dtype());
+                cx.param_as("weight", shape, dtype, |_| true).tensor()
+            } else if cx.env.trains_copies() {
+                // The embedding may be a copy: the head stays with the frozen original, which is as large.
+                weight.detach()
+            } else {
+                with_trained_rows(cx, weight.clone())
+            };
             adapted(cx, name, x, x.linear(&weight, None))
         })
     }

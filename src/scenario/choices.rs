@@ -106,6 +106,8 @@ choice! {
         PagedLion8bit = "lion-paged-8bit", "Paged Lion 8-bit (bitsandbytes)";
         RmsPropBnb = "rmsprop-bnb", "RMSprop 32-bit (bitsandbytes)";
         RmsProp8bit = "rmsprop-8bit", "RMSprop 8-bit (bitsandbytes)";
+        AdagradBnb = "adagrad-bnb", "Adagrad 32-bit (bitsandbytes)";
+        Adagrad8bit = "adagrad-8bit", "Adagrad 8-bit (bitsandbytes)";
         ScheduleFreeRAdam = "schedule-free-radam", "Schedule-free RAdam";
         ScheduleFreeSgd = "schedule-free-sgd", "Schedule-free SGD";
         /// By Triton's kernels, which it takes where it can.
@@ -489,12 +491,24 @@ choice! {
         Road = "road", "RoAd";
         /// Some entries of each weight are learned: as many as LoRA of that rank has.
         Shira = "shira", "SHiRA";
+        DeLora = "delora", "DeLoRA";
+        HiRa = "hira", "HiRA";
+        GraLora = "gralora", "GraLoRA";
+        PVera = "pvera", "PVeRA";
+        VbLora = "vblora", "VB-LoRA";
+        /// The low part of each weight's decomposition: the rank says how much of it is not trained.
+        Osf = "osf", "OSF";
+        /// As many frequencies of a whole matrix as the rank says.
+        FourierFt = "fourierft", "FourierFT";
+        WaveFt = "waveft", "WaveFT";
         Oft = "oft", "OFT";
-        /// Blocks of four inputs are turned, by a matrix as large as the layer is wide.
+        /// Blocks of inputs are turned, by a matrix as large as the layer is wide.
         Boft = "boft", "BOFT";
-        /// Circulant blocks of 256, multiplied by Fourier transforms.
+        /// Circulant blocks, multiplied by Fourier transforms.
         C3a = "c3a", "C3A";
         Ia3 = "ia3", "IA3";
+        /// Norms alone are trained, in a copy of each.
+        LnTuning = "ln", "LN tuning";
         /// Learned keys and values before each sample's own, in every layer: as many as the rank says.
         Prefix = "prefix", "prefix tuning";
         /// Rows of the embedding: as many as the rank says.
@@ -505,7 +519,10 @@ choice! {
 impl AdapterMethod {
     /// Whether it is modelled over weights of few bits: not where it makes the weight's sum, or turns what goes in or comes out.
     pub const fn over_quantised(self) -> bool {
-        !matches!(self, Self::Shira | Self::Boft | Self::C3a)
+        !matches!(
+            self,
+            Self::Shira | Self::Boft | Self::C3a | Self::HiRa | Self::DeLora | Self::Osf
+        )
     }
 }
 
@@ -533,6 +550,8 @@ impl Optimizer {
                 | Self::PagedLion8bit
                 | Self::RmsPropBnb
                 | Self::RmsProp8bit
+                | Self::AdagradBnb
+                | Self::Adagrad8bit
         )
     }
 }

@@ -167,6 +167,10 @@ pub struct Lora {
     pub targets: Vec<String>,
     /// Layers whose path contains one of these get none.
     pub exclude: Vec<String>,
+    /// The blocks of OFT, BOFT and C3A; 0 for the method's own size.
+    pub block: u64,
+    /// Modules whose path ends in one of these are kept, and a copy of each is trained whole.
+    pub modules_to_save: Vec<String>,
     pub dropout: f64,
     /// PEFT keeps adapters in fp32 unless told otherwise.
     pub fp32_adapters: bool,
@@ -417,6 +421,19 @@ impl Default for Training {
         }
     }
 }
+impl Lora {
+    /// How large the blocks are that it turns or multiplies by.
+    pub fn block(&self) -> u64 {
+        match (self.block, self.method) {
+            // `boft_block_size`, C3A's `block_size` and `oft_block_size` where nothing else is asked for.
+            (0, AdapterMethod::Boft) => 4,
+            (0, AdapterMethod::C3a) => 256,
+            (0, _) => 32,
+            (asked, _) => asked,
+        }
+    }
+}
+
 impl Default for Lora {
     fn default() -> Self {
         Self {
@@ -426,6 +443,8 @@ impl Default for Lora {
                 .map(String::from)
                 .to_vec(),
             exclude: Vec::new(),
+            block: 0,
+            modules_to_save: Vec::new(),
             dropout: 0.0,
             fp32_adapters: true,
         }

@@ -98,6 +98,10 @@ fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
         "bnb_AdamW8bit" | "bnb_Adam8bit" => Optimizer::AdamW8bit,
         "bnb_PagedAdamW" | "bnb_PagedAdamW32bit" => Optimizer::PagedAdamW,
         "bnb_PagedAdamW8bit" => Optimizer::PagedAdamW8bit,
+        // Compiled, it makes nothing between its kernels either.
+        "ao_adamw" => Optimizer::AdamWFused,
+        "bnb_Adagrad" | "bnb_Adagrad32bit" => Optimizer::AdagradBnb,
+        "bnb_Adagrad8bit" => Optimizer::Adagrad8bit,
         "ao_adamw8bit" => Optimizer::AdamW8bitAo,
         "ao_adamw4bit" => Optimizer::AdamW4bitAo,
         "ao_adamwfp8" => Optimizer::AdamWFp8Ao,
@@ -258,6 +262,7 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
         "eh",
         "kind",
         "lora_dropout",
+        "modules_to_save",
         "n",
         "r",
         "targets",
@@ -273,6 +278,12 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
     lora.fp32_adapters = on("autocast_adapter_dtype").unwrap_or(true);
     let names =
         |names: &[&str]| -> Vec<String> { names.iter().map(|name| (*name).into()).collect() };
+    if let Some(listed) = given.get("modules_to_save").and_then(Value::as_array) {
+        lora.modules_to_save = listed
+            .iter()
+            .filter_map(|name| name.as_str().map(String::from))
+            .collect();
+    }
     lora.method = match given
         .get("kind")
         .and_then(Value::as_str)
@@ -294,7 +305,10 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
             lora.targets = names(&["k_proj", "v_proj", "down_proj"]);
             AdapterMethod::Ia3
         }
-        "oft" if number("bs", 32) == 32 => AdapterMethod::Oft,
+        "oft" => {
+            lora.block = number("bs", 32);
+            AdapterMethod::Oft
+        }
         "randlora" => {
             lora.rank = 32;
             AdapterMethod::RandLora
@@ -330,9 +344,27 @@ fn peft(given: &Object, training: &mut Training) -> Result<(), String> {
             lora.rank = number("r", 32);
             AdapterMethod::Shira
         }
-        "ln" => {
-            training.train_only = names(&["norm"]);
-            return Ok(());
+        "ln" => AdapterMethod::LnTuning,
+        "delora" => AdapterMethod::DeLora,
+        "hira" => AdapterMethod::HiRa,
+        "gralora" => AdapterMethod::GraLora,
+        "pvera" => {
+            lora.rank = number("r", 64);
+            AdapterMethod::PVera
+        }
+        "vblora" => {
+            lora.rank = 4;
+            AdapterMethod::VbLora
+        }
+        "osf" => AdapterMethod::Osf,
+        "fourier" => {
+            lora.rank = 1000;
+            lora.targets = names(&["q_proj", "v_proj"]);
+            AdapterMethod::FourierFt
+        }
+        "waveft" => {
+            lora.rank = number("n", 2592);
+            AdapterMethod::WaveFt
         }
         other => return Err(format!("adapters of the kind `{other}` are not modelled")),
     };

@@ -4,7 +4,7 @@ use super::common::{file, hub_name, launch_alone, launch_torchrun, machines};
 use super::header::header;
 use super::refuse::Layout;
 use super::trainer::Layouts;
-use super::{File, Files, Target, trainer as words};
+use super::{File, Files, Target, adapters, trainer as words};
 use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
@@ -62,7 +62,12 @@ pub(super) fn trainer(
         .with("attn_implementation", scenario.training.attention.id());
     if let Some(lora) = &scenario.training.lora {
         document = document
-            .and(words::peft(lora))
+            .with("lora_method", lora.method.id())
+            .with("lora_r", lora.rank)
+            .with("lora_block", lora.block())
+            .with("lora_dropout", lora.dropout)
+            .with("lora_target_modules", lora.targets.clone())
+            .with("lora_modules_to_save", lora.modules_to_save.clone())
             .with("lora_exclude_modules", lora.exclude.clone())
             .with("lora_fp32", lora.fp32_adapters);
     }
@@ -72,9 +77,10 @@ pub(super) fn trainer(
             .with("bnb_4bit_use_double_quant", double);
     }
     let config = yaml::write(&document.and(words::arguments(scenario, &asked)));
-    let files = vec![
+    let mut files = vec![
         file("train.yaml", format!("{header}{config}")),
         file("train.py", include_str!("train.py").into()),
     ];
+    files.extend(adapters::beside(scenario));
     Ok((files, asked.layout))
 }

@@ -22,11 +22,13 @@ class Ours:
     join_texts: bool = True
     dtype: str = "float32"
     attn_implementation: str = "sdpa"
+    lora_method: str = "lora"
     lora_r: int = 0
-    lora_alpha: int = 16
+    lora_block: int = 0
     lora_dropout: float = 0.0
     lora_target_modules: list[str] = field(default_factory=list)
     lora_exclude_modules: list[str] = field(default_factory=list)
+    lora_modules_to_save: list[str] = field(default_factory=list)
     lora_fp32: bool = True
     load_in_4bit: bool = False
     bnb_4bit_use_double_quant: bool = False
@@ -78,11 +80,12 @@ def main():
     )
     model.config.use_cache = False
     if ours.lora_r:
-        from peft import LoraConfig, get_peft_model
+        from adapters import configuration
+        from peft import get_peft_model
 
-        adapters = LoraConfig(
-            r=ours.lora_r, lora_alpha=ours.lora_alpha, lora_dropout=ours.lora_dropout, task_type="CAUSAL_LM",
-            target_modules=ours.lora_target_modules, exclude_modules=ours.lora_exclude_modules or None,
+        adapters = configuration(
+            ours.lora_method, ours.lora_r, ours.lora_dropout, ours.lora_block, ours.lora_target_modules, "CAUSAL_LM",
+            model.config.vocab_size, exclude_modules=ours.lora_exclude_modules, modules_to_save=ours.lora_modules_to_save,
         )
         model.enable_input_require_grads()
         model = get_peft_model(model, adapters, autocast_adapter_dtype=ours.lora_fp32)

@@ -8,7 +8,7 @@ mod recorded;
 use super::common::{file, hub_name, launch_alone, launch_torchrun, machines, processes};
 use super::header::header;
 use super::refuse::{self, Layout};
-use super::{Files, Target, layout};
+use super::{Files, Target, adapters, layout};
 use crate::catalog;
 use crate::document::Document;
 use crate::document::yaml;
@@ -72,12 +72,14 @@ fn program(scenario: &Scenario, estimate: &Estimate, header: &str) -> Files {
         (None, None) => (causal(scenario), include_str!("causal.py")),
     };
     let config = yaml::write(&opening.and(config(scenario, estimate)));
-    Ok(vec![
+    let mut files = vec![
         file("train.yaml", format!("{header}{config}")),
         file("train.py", include_str!("train.py").into()),
         file("model.py", model.into()),
         file("prepare.py", include_str!("prepare.py").into()),
-    ])
+    ];
+    files.extend(adapters::beside(scenario));
+    Ok(files)
 }
 
 /// What pip must install for the model's constructor, beside transformers.
@@ -129,7 +131,8 @@ fn problems(scenario: &Scenario) -> Vec<Problem> {
         Some(_) => refuse::fixed_fields(scenario, FIXED),
         None => refuse::fixed(scenario, &[FIXED]),
     };
-    problems.extend(refuse::task(scenario));
+    problems.extend(refuse::objective(scenario));
+    problems.extend(adapters::problems(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
     if let Some(recording) = recording {
         problems.extend(recorded::problems(scenario, recording));
@@ -337,9 +340,12 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
         .with("train_only", training.train_only.clone());
     let lora = training.lora.as_ref().map(|lora| {
         Document::new()
+            .with("method", lora.method.id())
             .with("rank", lora.rank)
+            .with("block", lora.block())
             .with("targets", lora.targets.clone())
             .with("exclude", lora.exclude.clone())
+            .with("modules_to_save", lora.modules_to_save.clone())
             .with("dropout", lora.dropout)
             .with("fp32_adapters", lora.fp32_adapters)
     });

@@ -43,14 +43,15 @@ def drop_nothing(model):
 
 
 def adapted(cfg, model):
-    """LoRA by PEFT, over a base that is frozen."""
-    from peft import LoraConfig, get_peft_model
+    """PEFT's adapters, over a base that is frozen."""
+    from adapters import configuration
+    from peft import get_peft_model
 
     lora = cfg["lora"]
-    adapters = LoraConfig(
-        r=lora["rank"], lora_alpha=2 * lora["rank"], lora_dropout=lora["dropout"],
-        task_type="CAUSAL_LM" if cfg["kind"] == "causal" else None,
-        target_modules=lora["targets"], exclude_modules=lora["exclude"] or None,
+    adapters = configuration(
+        lora["method"], lora["rank"], lora["dropout"], lora["block"], lora["targets"],
+        "CAUSAL_LM" if cfg["kind"] == "causal" else None, getattr(getattr(model, "config", None), "vocab_size", 0),
+        exclude_modules=lora["exclude"], modules_to_save=lora["modules_to_save"],
     )
     if hasattr(model, "enable_input_require_grads"):
         model.enable_input_require_grads()

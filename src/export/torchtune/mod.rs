@@ -39,6 +39,7 @@ const FIXED: &[&str] = &[
     "training.use_cache",
     "training.channels_last",
     "training.lora.exclude",
+    "training.lora.modules_to_save",
     "data.padding_mask",
 ];
 

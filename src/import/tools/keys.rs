@@ -35,6 +35,9 @@ pub const ADAPTERS: &[(&str, &str)] = &[
     ("lora_target", "training.lora.targets"),
     ("target_modules", "training.lora.targets"),
     ("lora_exclude_modules", "training.lora.exclude"),
+    ("lora_modules_to_save", "training.lora.modules_to_save"),
+    ("modules_to_save", "training.lora.modules_to_save"),
+    ("additional_target", "training.lora.modules_to_save"),
     ("lora_fp32", "training.lora.fp32_adapters"),
 ];
 

@@ -27,13 +27,14 @@ pub fn random(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     } else {
         (fixed.transpose(0, 1), scaled.transpose(0, 1))
     };
+    let given = x.dtype();
     let x = x.to(dtype).dropout(cx.rate(lora.dropout));
     let update = x
         .linear(&first, None)
         .then(|low| low.linear(&second, None))
         .then(Tensor::scale);
     drop((x, first, second));
-    updated(y, update)
+    updated(y, update, given)
 }
 
 /// `UniqueBaseGrad`: saves what it multiplies, not what comes out.

@@ -5,17 +5,15 @@ use crate::nets::Cx;
 use crate::scenario::Lora;
 use crate::tape::{DType, Tensor};
 
-/// `boft_block_size` where nothing else is asked for, with one factor: without its own CUDA extension PEFT takes one.
-const BLOCK: u64 = 4;
-
-/// `x @ boft_rotation`.
+/// `x @ boft_rotation`, with one factor: without its own CUDA extension PEFT takes one.
 pub fn turned(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
     let (inputs, dtype) = (x.size(-1), x.dtype());
-    let blocks = (inputs / BLOCK).max(1);
-    let vectors = vector(cx, "boft_R", &[1, blocks, BLOCK, BLOCK], lora);
+    let size = lora.block().max(1);
+    let blocks = (inputs / size).max(1);
+    let vectors = vector(cx, "boft_R", &[1, blocks, size, size], lora);
     let identity = cx.tape.empty("eye", [inputs, inputs], dtype);
     // `cayley_batch`: the factors that solving saves are as large as what it is given.
-    let data = vectors.view(&[blocks, BLOCK, BLOCK]);
+    let data = vectors.view(&[blocks, size, size]);
     let skew = data.sub(&data.transpose(1, 2)).then(Tensor::scale);
     let (plus, minus) = (skew.shift(), skew.shift());
     let rotations = plus.mul(&minus);
@@ -48,10 +46,11 @@ pub fn scaled(cx: &Cx, y: Tensor, lora: &Lora) -> Tensor {
 }
 
 /// C3A (peft/tuners/c3a): the product with a matrix of circulant blocks, by Fourier transforms of 64-bit complex numbers.
-pub fn circulant(cx: &Cx, x: &Tensor, y: Tensor) -> Tensor {
+pub fn circulant(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let (inputs, outputs) = (x.size(-1), y.size(-1));
-    let [across, down] = [inputs, outputs].map(|size| (size / CIRCLE).max(1));
-    let shape = [down, across, CIRCLE];
+    let circle = lora.block();
+    let [across, down] = [inputs, outputs].map(|size| (size / circle.max(1)).max(1));
+    let shape = [down, across, circle];
     let kernel = cx
         .param_as("c3a_kernel", shape, DType::F32, |_| true)
         .tensor();
@@ -64,6 +63,3 @@ pub fn circulant(cx: &Cx, x: &Tensor, y: Tensor) -> Tensor {
     drop(update);
     y.add_(&added)
 }
-
-/// `block_size` where nothing else is asked for.
-pub const CIRCLE: u64 = 256;

@@ -4,7 +4,7 @@
 use super::{adapter_weight, updated, vector};
 use crate::nets::Cx;
 use crate::scenario::Lora;
-use crate::tape::{DType, Tensor};
+use crate::tape::Tensor;
 
 /// `DoraLinearLayer.forward`: the norm of base and update together is taken anew in each forward, from whole matrices.
 pub fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
@@ -12,7 +12,7 @@ pub fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Ten
     let a = adapter_weight(cx, name, "lora_A", [lora.rank, inputs], lora);
     let b = adapter_weight(cx, name, "lora_B", [outputs, lora.rank], lora);
     let magnitude = vector(cx, "lora_magnitude_vector", &[outputs], lora);
-    let dtype = a.dtype();
+    let (dtype, result) = (a.dtype(), y.dtype());
     let mut x = x.to(dtype);
     let drops = cx.rate(lora.dropout) > 0.0;
     if drops {
@@ -53,7 +53,7 @@ pub fn magnified(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Ten
         weight,
         lora_weight,
     ));
-    updated(y, update)
+    updated(y, update, result)
 }
 
 /// `SVDLinear.forward` of AdaLoRA: the update is added in place.
@@ -67,7 +67,8 @@ pub fn adaptive(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tens
     drop(scaled);
     let wide = low.matmul_by(&b.tensor().transpose(0, 1));
     drop(low);
-    let rank = cx.tape.empty("ranknum", [0; 0], DType::F32);
+    // It is made frozen; moving it to the layer's device or type makes it a new parameter, which is trained.
+    let rank = vector(cx, "ranknum", &[1], lora).shift();
     let update = wide.then(Tensor::scale).then(|update| update.div(&rank));
     y.add_(&update)
 }

@@ -94,10 +94,10 @@ fn factors(dimension: u64) -> (u64, u64) {
 
 /// `F.linear(input, delta_weight)`, added to the layer's result.
 fn activated(x: &Tensor, y: Tensor, delta: &Tensor) -> Tensor {
-    let x = x.to(delta.dtype());
-    let update = x.linear(delta, None);
-    drop(x);
-    updated(y, update)
+    let wide = x.to(delta.dtype());
+    let update = wide.linear(delta, None);
+    drop(wide);
+    updated(y, update, x.dtype())
 }
 
 #[cfg(test)]

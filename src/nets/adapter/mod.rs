@@ -3,11 +3,13 @@
 mod bases;
 mod butterfly;
 mod dora;
+mod entries;
 mod kronecker;
 mod rotation;
 mod sparse;
 mod tokens;
 mod turned;
+mod variants;
 mod vectors;
 
 use std::rc::Rc;
@@ -47,10 +49,20 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
         AdapterMethod::Miss => vectors::shards(cx, x, y, lora),
         AdapterMethod::Road => turned::pairs(cx, y, lora),
         AdapterMethod::Boft => butterfly::scaled(cx, y, lora),
-        AdapterMethod::C3a => butterfly::circulant(cx, x, y),
+        AdapterMethod::C3a => butterfly::circulant(cx, x, y, lora).to(x.dtype()),
         AdapterMethod::Shira => sparse::entries(cx, x, y, lora),
-        // They change the input, or stand elsewhere in the model.
-        AdapterMethod::Oft | AdapterMethod::Prefix | AdapterMethod::TrainedTokens => y,
+        AdapterMethod::FourierFt => entries::frequencies(cx, x, y, lora),
+        AdapterMethod::WaveFt => entries::wavelets(cx, x, y, lora),
+        AdapterMethod::DeLora => variants::decoupled(cx, x, y, lora),
+        AdapterMethod::HiRa => variants::entrywise(cx, x, y, lora),
+        AdapterMethod::GraLora => variants::by_blocks(cx, x, y, lora),
+        AdapterMethod::PVera => variants::drawn(cx, x, y, lora),
+        AdapterMethod::Osf => variants::decomposed(cx, x, y, lora),
+        AdapterMethod::VbLora => variants::from_bank(cx, x, y, lora),
+        // It changed the input, and gives back what it was given.
+        AdapterMethod::Oft => y.to(x.dtype()),
+        // They stand elsewhere in the model.
+        AdapterMethod::Prefix | AdapterMethod::TrainedTokens | AdapterMethod::LnTuning => y,
     }
 }
 
@@ -206,9 +218,9 @@ fn adapter_type(cx: &Cx, lora: &Lora) -> DType {
     }
 }
 
-/// The result with an update added, in the type that the layer gives.
-fn updated(y: Tensor, update: Tensor) -> Tensor {
-    let dtype = y.dtype();
+/// The result with an update added, in the type that the method gives back: its input's (`previous_dtype`) in most, the base
+/// layer's (`torch_result_dtype`) in LoRA's family. Under autocast the two differ.
+fn updated(y: Tensor, update: Tensor, dtype: DType) -> Tensor {
     let sum = y.then(|y| y.add(&update));
     drop(update);
     sum.to(dtype)

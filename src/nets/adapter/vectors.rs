@@ -42,6 +42,7 @@ pub fn vera(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let b = vector(cx, "vera_lambda_b", &[outputs], lora);
     let d = vector(cx, "vera_lambda_d", &[lora.rank], lora);
     let _ = name;
+    let given = x.dtype();
     let x = x.to(dtype).dropout(cx.rate(lora.dropout));
     let low = x.linear(&shared_a.narrow(1, inputs), None);
     drop(x);
@@ -51,13 +52,14 @@ pub fn vera(cx: &Cx, name: &str, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     drop(scaled);
     let update = b.mul(&wide);
     drop(wide);
-    updated(y, update)
+    updated(y, update, given)
 }
 
 /// `MissLinear.forward`.
 pub fn shards(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let block = vector(cx, "miss_block", &[lora.rank, y.size(-1)], lora);
     let inputs = x.size(-1).round_up(lora.rank.max(1));
+    let given = x.dtype();
     let dims = x.shape();
     let last = dims.len().saturating_sub(1);
     let mut x = if inputs == x.size(-1) {
@@ -70,9 +72,10 @@ pub fn shards(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let sum = x
         .dropout(cx.rate(lora.dropout))
         .then(|x| x.reshape(&shape))
-        .then(|x| x.sum(&[-2]));
+        .then(|x| x.sum(&[-2]))
+        .then(|sum| sum.squeeze(-2));
     drop(x);
     let update = sum.matmul_by(&block);
     drop(sum);
-    updated(y, update)
+    updated(y, update, given)
 }

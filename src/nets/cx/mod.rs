@@ -56,6 +56,22 @@ pub struct Env {
 }
 
 impl Env {
+    /// Whether copies of modules are trained beside adapters.
+    pub fn trains_copies(&self) -> bool {
+        let lora = self.training.lora.as_ref();
+        lora.is_some_and(|lora| !lora.modules_to_save.is_empty())
+    }
+
+    /// The type that such a copy is kept in.
+    pub fn copies_of(&self, dtype: DType) -> DType {
+        let whole = self.libraries.trains_in_fp32 && self.training.precision != Precision::Bf16;
+        if whole && dtype.is_half() {
+            DType::F32
+        } else {
+            dtype
+        }
+    }
+
     pub fn new(training: Training, libraries: Libraries, folding: Folding) -> Self {
         let (weights, autocast) = dtypes(training.precision);
         // A pattern with a number may single out one layer of a row.
@@ -69,7 +85,7 @@ impl Env {
             || training
                 .lora
                 .as_ref()
-                .is_some_and(|lora| numbered(&lora.exclude));
+                .is_some_and(|lora| numbered(&lora.exclude) || numbered(&lora.modules_to_save));
         Self {
             folding: if singled || training.compile != Compile::Nothing {
                 Folding::Nothing

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use smallvec::SmallVec;
 
 use super::Cx;
-use crate::scenario::{Quantization, Training};
+use crate::scenario::{AdapterMethod, Quantization, Training};
 use crate::tape::{Category, DType, Dims, Layout, Param, Tape, Tensor};
 
 /// What a module holds, by name.
@@ -77,9 +77,18 @@ impl Cx {
         if let Some(found) = self.made(name) {
             return found;
         }
-        let trainable =
-            trains.map_or_else(|| self.trains(name), |trains| trains(&self.path_of(name)));
+        let copied = trains.is_none() && self.is_copied();
+        let trainable = copied
+            || trains.map_or_else(|| self.trains(name), |trains| trains(&self.path_of(name)));
         let outer = self.tape.enter(self.scope);
+        if copied {
+            self.tape.param("original_module", shape, dtype, false);
+        }
+        let dtype = if copied {
+            self.env.copies_of(dtype)
+        } else {
+            dtype
+        };
         let param = if self.env.training.channels_last && shape.len() == 4 {
             // `model.to(memory_format=torch.channels_last)` lays out every four-dimensional parameter.
             self.tape
@@ -144,6 +153,23 @@ impl Cx {
         if let Some(mine) = all.get_mut(place) {
             mine.push((name, param));
         }
+    }
+
+    /// Whether PEFT keeps this module and trains a copy of it (`ModulesToSaveWrapper`, `LNTuningLayer`).
+    pub fn is_copied(&self) -> bool {
+        let Some(lora) = self.env.training.lora.as_ref().filter(|_| !self.frozen) else {
+            return false;
+        };
+        let norms = lora.method == AdapterMethod::LnTuning;
+        if lora.modules_to_save.is_empty() && !norms {
+            return false;
+        }
+        let path = self.path();
+        let last = path.rsplit('.').next().unwrap_or_default();
+        lora.modules_to_save
+            .iter()
+            .any(|end| path.ends_with(end.as_str()))
+            || norms && (last.contains("norm") || last.starts_with("ln_"))
     }
 
     fn path_of(&self, name: &str) -> String {

@@ -48,25 +48,19 @@ fn adapters(case: &Case, problems: &mut Problems) {
         );
     }
     let in_blocks = [AdapterMethod::Boft, AdapterMethod::C3a];
-    if method.is_some_and(|method| in_blocks.contains(&method)) {
-        // `block_size` of C3A, and `boft_block_size`.
-        let (block, expected) = if method == Some(AdapterMethod::C3a) {
-            (
-                256,
-                "another method: C3A's blocks of 256 do not divide this model's widths",
-            )
-        } else {
-            (
-                4,
-                "another method: BOFT's blocks of four do not divide this model's widths",
-            )
-        };
+    if let Some(lora) = training
+        .lora
+        .as_ref()
+        .filter(|lora| in_blocks.contains(&lora.method))
+    {
+        let block = lora.block();
+        let expected = "a size that divides this model's widths";
         let divided = |name| {
             case.size(name)
                 .is_none_or(|size: u64| size.is_multiple_of(block))
         };
         if !(divided("hidden") && divided("ffn")) {
-            problems.refuse("training.lora.method", expected);
+            problems.refuse("training.lora.block", expected);
         }
     }
     let elsewhere = [AdapterMethod::Prefix, AdapterMethod::TrainedTokens];

@@ -198,12 +198,12 @@ pub const fn rule(optimizer: Optimizer) -> Rule {
             host: |param| bitsandbytes::paged(param, Storage::PAGED_EIGHT_BITS, 3),
             ..Rule::stateless(Work::each(0.0, 1).with_bytes(6.0).on_host())
         },
-        // bitsandbytes/optim/lion.py and rmsprop.py: one moment.
-        Optimizer::LionBnb | Optimizer::RmsPropBnb => Rule {
+        // bitsandbytes/optim/lion.py, rmsprop.py and adagrad.py: one moment.
+        Optimizer::LionBnb | Optimizer::RmsPropBnb | Optimizer::AdagradBnb => Rule {
             states: |tape, param| bitsandbytes::moments(tape, param, Storage::FULL, &[1]),
             ..Rule::stateless(Work::each(3.0, 1).with_bytes(8.0))
         },
-        Optimizer::RmsProp8bit => rule(Optimizer::Lion8bit),
+        Optimizer::RmsProp8bit | Optimizer::Adagrad8bit => rule(Optimizer::Lion8bit),
         Optimizer::PagedLion => Rule {
             states: |tape, param| bitsandbytes::moments(tape, param, Storage::PAGED, &[1]),
             host: |param| bitsandbytes::paged(param, Storage::PAGED, 1),

@@ -61,15 +61,17 @@ pub fn states(tape: &Tape, param: &Param, format: Format) -> Vec<Tensor> {
     states
 }
 
-/// What the compiled `single_param_adam` writes between its kernels: the new moments in fp32 for fp8, whose scales need them
-/// whole; for four bits also their codes before they are packed.
+/// What the compiled `single_param_adam` writes between its kernels: new scales; for four bits also the moments in fp32 and their
+/// codes before they are packed.
 pub fn step(tape: &Tape, params: &[Rc<Param>], format: Format) {
     tape.each(params, |param| {
         let numel = param.data.numel();
         if !format.quantises(numel) {
             return;
         }
-        let moments = [(); 2].map(|()| tape.empty("moment", [numel], DType::F32));
+        let moments = format
+            .unpacked
+            .map(|_| [(); 2].map(|()| tape.empty("moment", [numel], DType::F32)));
         let scales = [(); 2].map(|()| tape.empty("scale", [numel / format.block], DType::F32));
         let codes = format
             .unpacked

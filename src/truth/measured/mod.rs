@@ -3,6 +3,7 @@
 mod job;
 mod litgpt;
 mod megatron;
+mod peft;
 mod sources;
 mod vision;
 mod words;

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::peft;
 use crate::scenario::{Lora, Optimizer, Precision};
 
 pub(super) fn precision(text: &str) -> Result<Precision, String> {
@@ -79,39 +80,18 @@ pub(super) fn unsaid(task: &str, other: &str) -> Result<(), String> {
 /// The adapters that a task names, in words or as PEFT's settings.
 pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
     let lower = task.to_lowercase();
-    if lower.contains("+ trainable") {
-        return Err("layers that are trained whole beside adapters are not modelled here".into());
-    }
     let kind = lower.split([' ', '{']).next().unwrap_or_default();
-    match kind {
-        "full" | "full," | "pretrain" | "pretrain/full" | "llama-adapter" | "adapter"
-        | "prompt_tuning" | "ptuning" | "prefixtuning" | "adaptionprompt" => {
-            return Ok(None);
-        }
-        // The last seven adapt the same layers and are about as large: what they keep of activations is taken to be LoRA's.
-        "lora" | "qlora" | "gptq-lora" | "loha" | "lokr" | "fourierft" | "randlora" | "vera"
-        | "adalora" | "dora" => {}
-        other => return Err(format!("`{other}` is not modelled")),
-    }
     if let Some(json) = task.find('{').and_then(|at| task.get(at..)) {
         let given: Value = serde_json::from_str(json)
             .map_err(|_| "the adapter's settings cannot be read".to_string())?;
-        if given["use_bdlora"].is_object() && given["r"].is_null() {
-            return Err("this variant of LoRA is not modelled".into());
+        return peft::adapters(kind, &given);
+    }
+    match kind {
+        "full" | "full," | "pretrain" | "pretrain/full" | "llama-adapter" | "adapter" => {
+            return Ok(None);
         }
-        let targets = given["target_modules"].as_array();
-        return Ok(Some(Lora {
-            rank: given["r"].as_u64().unwrap_or(8),
-            targets: targets
-                .map(|all| {
-                    all.iter()
-                        .filter_map(|name| name.as_str().map(String::from))
-                        .collect()
-                })
-                .unwrap_or_default(),
-            dropout: given["lora_dropout"].as_f64().unwrap_or(0.0),
-            ..Lora::default()
-        }));
+        "lora" | "qlora" | "gptq-lora" => {}
+        other => return Err(format!("`{other}` is not modelled")),
     }
     let after = |mark: &str| lower.split_once(mark).map(|(_, rest)| rest);
     let number = |mark: &str| {
@@ -149,19 +129,24 @@ pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
         };
         targets.extend(names.iter().map(|name| (*name).to_string()));
     }
+    // "... + trainable wte & lm_head (modules_to_save)"
+    let whole = after("+ trainable ").unwrap_or_default();
+    let whole = whole.split(" (").next().unwrap_or_default();
+    let modules_to_save = whole.split(" & ").filter(|name| !name.is_empty());
     // litgpt keeps its adapters in the base's type; PEFT keeps them in fp32.
     let by_words = lower.contains("query");
     Ok(Some(Lora {
         rank: number("r=").map_or(8, |r| r as u64),
         targets,
+        modules_to_save: modules_to_save.map(String::from).collect(),
         dropout: number("dropout=").unwrap_or(0.0),
         fp32_adapters: !by_words,
         ..Lora::default()
     }))
 }
 
-/// Learned tokens before each sample. Prefixes of keys and values and gated prompts lengthen no sample: a single learned
-/// token stands in, from which on activations are kept as theirs are.
+/// Learned tokens before each sample. Gated prompts lengthen no sample: a single learned token stands in, from which on
+/// activations are kept as theirs are.
 pub(super) fn prompt_tokens(task: &str) -> u64 {
     let kind = task.split([' ', '{']).next().unwrap_or_default();
     let given: Value = task
@@ -171,7 +156,7 @@ pub(super) fn prompt_tokens(task: &str) -> u64 {
         .unwrap_or_default();
     match kind {
         "prompt_tuning" | "ptuning" => given["num_virtual_tokens"].as_u64().unwrap_or(20),
-        "prefixtuning" | "adaptionprompt" => 1,
+        "adaptionprompt" => 1,
         _ => 0,
     }
 }
