@@ -26,11 +26,13 @@ impl Cx {
                         y.cloned()
                     }
                 };
+                let y = cx.computed(y);
                 return adapted(cx, name, x, y);
             }
             let weight = cx.param("weight", [out, x.size(-1)]);
             let bias = bias.then(|| cx.param("bias", [out]).tensor());
             let y = cx.product(name, x, &weight.tensor(), bias.as_ref());
+            let y = cx.computed(y);
             adapted(cx, name, x, y)
         })
     }
