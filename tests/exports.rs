@@ -488,7 +488,7 @@ fn what_a_target_cannot_express_is_refused_by_name() {
     let ddp = shared(&[("par", "ddp"), ("attn", "eager")]);
     let paths = ["parallel.strategy", "training.attention"];
     check("accelerate", &ddp, &paths);
-    for target in ["trl", "axolotl", "llama-factory"] {
+    for target in ["trl", "axolotl"] {
         let run = shared(&[("par", "zero2"), ("precision", "amp-bf16-on-bf16")]);
         check(target, &run, &["parallel.cp"]);
     }

@@ -136,7 +136,9 @@ pub(super) fn asked_for_task(
         .filter(|path| !known.contains(path))
         .collect();
     let mut problems = refuse::fixed(scenario, &[FIXED, &rare, fixed]);
-    problems.extend(context(scenario));
+    if known.contains(&"parallel.cp") {
+        problems.extend(context(scenario));
+    }
     problems.extend(refuse::causal(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));
     problems.extend(refuse::quantized(scenario));

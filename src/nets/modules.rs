@@ -341,9 +341,14 @@ impl Cx {
         rows: u64,
         width: u64,
     ) -> Tensor {
+        let split = self.split(name);
         self.as_role(Role::InputEmbedding, name, ids, |ids| {
             self.module(name, |cx| {
-                let found = cx.asks_for_gradient(cx.table(ids, rows, width));
+                let found = match split {
+                    Some(split) => cx.split_table(ids, rows, width, split),
+                    None => cx.table(ids, rows, width),
+                };
+                let found = cx.asks_for_gradient(found);
                 adapted_embedding(cx, name, [ids, &found], rows, None)
             })
         })
