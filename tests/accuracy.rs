@@ -54,7 +54,7 @@ fn both_ranks_of_data_parallel() {
 #[test]
 fn tasks_whose_models_are_divided() {
     // Real trainers of TRL 1.16 under `fully_shard` and DeepSpeed 0.19.8, on a rank of eight GPUs that only count.
-    check("truth_tasks_divided", 19, Metric::Allocated, 0, 0.05, 0.45);
+    check("truth_tasks_divided", 30, Metric::Allocated, 0, 0.1, 0.8);
 }
 
 #[test]

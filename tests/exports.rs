@@ -483,6 +483,17 @@ fn what_a_target_cannot_express_is_refused_by_name() {
         ];
         check(target, &changes, &paths);
     }
+    let shared = [("gpus", "8"), ("cp", "2")];
+    let shared = |more: &[(&'static str, &'static str)]| [&shared[..], more].concat();
+    check("accelerate", &shared(&[("par", "fsdp2")]), &[]);
+    check("accelerate", &shared(&[("par", "hsdp")]), &[]);
+    let ddp = shared(&[("par", "ddp"), ("attn", "eager")]);
+    let paths = ["parallel.strategy", "training.attention"];
+    check("accelerate", &ddp, &paths);
+    for target in ["trl", "axolotl"] {
+        let run = shared(&[("par", "zero2"), ("precision", "amp-bf16-on-bf16")]);
+        check(target, &run, &["parallel.cp"]);
+    }
     check("axolotl", &[], &["training.precision"]);
     check("axolotl", &[("precision", "bf16")], &[]);
     check("llama-factory", &[("lora", "on")], &["training.precision"]);

@@ -5,7 +5,7 @@ use crate::step::Run;
 
 /// Mechanisms of the wrappers that are counted otherwise than they are.
 pub(super) fn not_modelled(scenario: &Scenario) -> Vec<String> {
-    let (layout, training) = (&scenario.parallel, &scenario.training);
+    let layout = &scenario.parallel;
     let mut notes = Vec::new();
     let several = scenario.replicas() > 1;
     let divides_weights = match layout.strategy {
@@ -18,12 +18,6 @@ pub(super) fn not_modelled(scenario: &Scenario) -> Vec<String> {
     };
     if !several || !divides_weights {
         return notes;
-    }
-    if layout.strategy == Parallelism::Zero3 && training.lora.is_some() {
-        notes.push(
-            "training.lora with parallel.strategy zero3: when frozen weights are let go in backward"
-                .into(),
-        );
     }
     if layout.strategy == Parallelism::Zero3 && layout.zero_subgroup > 0 {
         notes.push(format!(
@@ -111,10 +105,6 @@ mod tests {
     fn a_shared_run_says_what_is_left_out() {
         let run = |more: &str| format!("gpus=4 mb=1 seq=64 {more}");
         check(&run("par=fsdp1 reshard_to=2"), "parallel.reshard_to 2: ");
-        check(
-            &run("model=llama-3.2-1b par=zero3 lora=on"),
-            "training.lora with ",
-        );
         check(&run("tp=2 pp=2"), "parallel.tp 2, parallel.pp 2: ");
     }
 }

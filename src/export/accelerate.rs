@@ -20,7 +20,7 @@ pub(super) const TARGET: Target = Target {
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let header = header(&TARGET, scenario, estimate);
-    let (mut files, layout) = hf::trainer(scenario, &header, &LAYOUTS)?;
+    let (mut files, layout) = hf::trainer(scenario, &header, &OWN)?;
     let config = config(scenario, layout);
     files.push(file("accelerate.yaml", format!("{header}{config}")));
     files.push(start(&header, scenario));
@@ -37,7 +37,15 @@ pub(super) const LAYOUTS: Layouts = Layouts {
         Parallelism::Zero2,
         Parallelism::Zero3,
     ],
-    details: &[&["parallel.reshard", "parallel.sync_each"]],
+    details: &[DETAILS],
+};
+
+const DETAILS: &[&str] = &["parallel.reshard", "parallel.sync_each"];
+
+/// The same with the script of the `Trainer`, which shares sequences too.
+const OWN: Layouts = Layouts {
+    strategies: LAYOUTS.strategies,
+    details: &[DETAILS, &["parallel.cp"]],
 };
 
 /// `launch.sh` that starts the script of the `Trainer` with a launch file.
@@ -61,8 +69,10 @@ pub(super) fn config(scenario: &Scenario, layout: Layout) -> String {
     let opening = |kind| opening(scenario, kind).with("mixed_precision", mixed(scenario));
     let document = match layout {
         Layout::Ddp => opening("MULTI_GPU"),
-        Layout::Fsdp2 => opening("FSDP").with("fsdp_config", fsdp(scenario)),
-        Layout::Hsdp => opening("FSDP")
+        Layout::Fsdp2 if scenario.parallel.cp <= 1 => {
+            opening("FSDP").with("fsdp_config", fsdp(scenario))
+        }
+        Layout::Fsdp2 | Layout::Hsdp => opening("FSDP")
             .with("fsdp_config", fsdp(scenario))
             .with("parallelism_config", groups(scenario)),
         Layout::Zero(stage) => opening("DEEPSPEED").with("deepspeed_config", zero(scenario, stage)),
@@ -115,13 +125,21 @@ fn fsdp(scenario: &Scenario) -> Document {
         .with("fsdp_state_dict_type", "SHARDED_STATE_DICT")
 }
 
-/// The groups of a mesh in which copies of all shards lie side by side.
+/// The groups of a mesh in which copies of all shards lie side by side, or GPUs share sequences. Weights are sharded over these too;
+/// keys and values of all are gathered at once, as `context_parallel` of PyTorch does by itself.
 fn groups(scenario: &Scenario) -> Document {
     let replicas = layout::replicas(scenario);
-    let shards = processes(scenario) / replicas.max(1);
-    Document::new()
+    let context = scenario.parallel.cp.max(1);
+    let shards = processes(scenario) / replicas.max(1) / context;
+    let document = Document::new()
         .with("parallelism_config_dp_replicate_size", replicas)
-        .with("parallelism_config_dp_shard_size", shards)
+        .with("parallelism_config_dp_shard_size", shards.max(1));
+    if context == 1 {
+        return document;
+    }
+    document
+        .with("parallelism_config_cp_size", context)
+        .with("parallelism_config_cp_comm_strategy", "allgather")
 }
 
 fn zero(scenario: &Scenario, stage: u8) -> Document {

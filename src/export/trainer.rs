@@ -6,8 +6,8 @@ use super::refuse::{self, Layout};
 use crate::catalog;
 use crate::document::Document;
 use crate::scenario::{
-    AdapterMethod, Case, Checkpointing, Kernels, Lora, LossKernel, Optimizer, Parallelism,
-    Precision, Problem, Quantization, Scenario,
+    AdapterMethod, Attention, Case, Checkpointing, Kernels, Lora, LossKernel, Optimizer,
+    Parallelism, Precision, Problem, Quantization, Scenario,
 };
 
 /// What a `Trainer` always does in one way.
@@ -105,6 +105,28 @@ pub(super) fn asked(
     }
 }
 
+/// What GPUs that share sequences need: the launcher's mesh is one of FSDP 2, and the `Trainer` raises for any other attention
+/// (`_prepare_context_parallel_inputs`).
+fn context(scenario: &Scenario) -> Vec<Problem> {
+    if scenario.parallel.cp <= 1 {
+        return Vec::new();
+    }
+    let (strategy, attention) = (scenario.parallel.strategy, scenario.training.attention);
+    let divides = matches!(strategy, Parallelism::Fsdp2 | Parallelism::Hsdp);
+    let expected = "fsdp2 or hsdp: this target shares sequences under FSDP 2 alone";
+    let strategy = Problem::new("parallel.strategy", strategy.id(), expected);
+    let expected = "sdpa: this target shares sequences with no other attention";
+    let known = attention == Attention::Sdpa;
+    let attention = Problem::new("training.attention", attention.id(), expected);
+    [
+        (!divides).then_some(strategy),
+        (!known).then_some(attention),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
 /// The same for a tool that has words for what the model is trained to do.
 pub(super) fn asked_for_task(
     scenario: &Scenario,
@@ -112,7 +134,16 @@ pub(super) fn asked_for_task(
     precisions: &[Precision],
     layouts: &Layouts,
 ) -> Result<Asked, Vec<Problem>> {
-    let mut problems = refuse::fixed(scenario, &[FIXED, refuse::RARE, fixed]);
+    let known = layouts.details.concat();
+    let rare: Vec<&str> = refuse::RARE
+        .iter()
+        .copied()
+        .filter(|path| !known.contains(path))
+        .collect();
+    let mut problems = refuse::fixed(scenario, &[FIXED, &rare, fixed]);
+    if known.contains(&"parallel.cp") {
+        problems.extend(context(scenario));
+    }
     problems.extend(refuse::causal(scenario));
     problems.extend(refuse::plain_checkpointing(scenario));
     problems.extend(refuse::quantized(scenario));
@@ -122,7 +153,7 @@ pub(super) fn asked_for_task(
     } else {
         liger(scenario)
     };
-    problems.extend(refuse::details(scenario, &layouts.details.concat()));
+    problems.extend(refuse::details(scenario, &known));
     problems.extend(machines(scenario).err());
     let layout = refuse::layout(scenario, layouts.strategies);
     if let Ok(layout) = layout {

@@ -26,11 +26,13 @@ impl Cx {
                         y.cloned()
                     }
                 };
+                let y = cx.computed(y);
                 return adapted(cx, name, x, y);
             }
             let weight = cx.param("weight", [out, x.size(-1)]);
             let bias = bias.then(|| cx.param("bias", [out]).tensor());
             let y = cx.product(name, x, &weight.tensor(), bias.as_ref());
+            let y = cx.computed(y);
             adapted(cx, name, x, y)
         })
     }
@@ -349,9 +351,14 @@ impl Cx {
         rows: u64,
         width: u64,
     ) -> Tensor {
+        let split = self.split(name);
         self.as_role(Role::InputEmbedding, name, ids, |ids| {
             self.module(name, |cx| {
-                let found = cx.asks_for_gradient(cx.table(ids, rows, width));
+                let found = match split {
+                    Some(split) => cx.split_table(ids, rows, width, split),
+                    None => cx.table(ids, rows, width),
+                };
+                let found = cx.asks_for_gradient(found);
                 adapted_embedding(cx, name, [ids, &found], rows, None)
             })
         })

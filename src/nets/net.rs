@@ -18,8 +18,8 @@ pub trait Net {
     fn calls_its_models(&self) -> bool {
         false
     }
-    /// How tensor parallelism splits its modules; `None` where its library has no plan for it.
-    fn tensor_plan(&self) -> Option<Plan> {
+    /// How tensor parallelism splits its modules, beside experts that are divided or not; `None` where its library has no plan for it.
+    fn tensor_plan(&self, _divides_experts: bool) -> Option<Plan> {
         None
     }
     /// The model in the parts that trainers after pre-training call, where it is a language model.

@@ -58,6 +58,11 @@ pub trait Wrapper: fmt::Debug {
     /// Forward code takes a parameter of the module that it is in.
     fn uses(&self, _param: &Param) {}
 
+    /// A linear layer has computed its output, before an adapter adds to it.
+    fn computed(&self, _scope: Scope, output: Tensor) -> Tensor {
+        output
+    }
+
     /// A head's weight for code outside of the head's own forward, gathered where it is a shard (`DTensor.full_tensor`).
     fn full_tensor(&self, weight: &dyn Fn() -> Rc<Param>) -> Tensor {
         weight().tensor()

@@ -20,8 +20,8 @@ use crate::nets::{
 use crate::parallel::schedule::Pipeline;
 use crate::parallel::{self, MegatronDdp, World};
 use crate::scenario::{
-    Attention, Checkpointing, Compile, CompileMode, Data, LowPrecision, Optimizer, Parallelism,
-    Precision, Quantization, Schedule, Training,
+    Attention, Checkpointing, Compile, CompileMode, Data, LowPrecision, Objective, Optimizer,
+    Parallelism, Precision, Quantization, Schedule, Training,
 };
 use crate::tape::{Category, DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
@@ -55,6 +55,13 @@ struct Variables {
     outputs: Vec<Tensor>,
     loss: Option<Tensor>,
     graph: Vec<Tensor>,
+}
+
+/// Under ZeRO-3, TRL's trainers have checkpoints of a model with adapters re-enter (`use_reentrant` in dpo_trainer.py).
+fn reenters(training: &Training, world: &World) -> bool {
+    world.parallel.strategy == Parallelism::Zero3
+        && training.lora.is_some()
+        && training.task.objective != Objective::Pretraining
 }
 
 /// A micro-batch between its forward and its backward.
@@ -94,7 +101,7 @@ impl<'a> TrainingLoop<'a> {
         };
         let libraries = Libraries {
             // Megatron-Core recomputes by a function of its own, as `CheckpointFunction` does.
-            reentrant: plan.libraries.reentrant || megatrons,
+            reentrant: plan.libraries.reentrant || megatrons || reenters(training, &plan.world),
             ..plan.libraries
         };
         let pipeline = pipeline_of(net, training, &plan);
@@ -480,7 +487,8 @@ fn tensor_group(net: &dyn Net, training: &Training, world: &World) -> TensorPara
     // Adapters and packed weights lie otherwise than the matrices a plan names.
     let plain = training.lora.is_none() && training.quantization == Quantization::None;
     let splits = plain && world.mesh.tensor > 1;
-    match net.tensor_plan().filter(|_| splits) {
+    let divides_experts = world.mesh.expert > 1;
+    match net.tensor_plan(divides_experts).filter(|_| splits) {
         None => TensorParallel::ALONE,
         Some(plan) => TensorParallel {
             plan,

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::simulated;
 use super::world::world;
-use crate::scenario::{Checkpointing, Objective, Precision, Quantization, Reference};
+use crate::scenario::{Checkpointing, Objective, Precision, Quantization, Reference, Sampler};
 use crate::step::{self, RunPlan};
 
 type Object = Map<String, Value>;
@@ -24,9 +24,6 @@ const NOT_MODELLED: &[Feature] = &[
             splits && (is(knobs, "ckpt", "sac_op") || is(knobs, "ckpt", "sac_2"))
         },
     ),
-    ("experts under tensor parallel", |knobs| {
-        beyond(knobs, "ep") && beyond(knobs, "tp") && !is(knobs, "engine", "mg")
-    }),
     ("recomputation of so many layers", |knobs| {
         let method = knobs.get("mg").and_then(|settings| settings.get("method"));
         let in_blocks = method.and_then(Value::as_str) == Some("block");
@@ -52,7 +49,11 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         let task = &mut training.task;
         task.objective = objective;
         task.labelled = 1.0 - number("prompt") as f64 / number("seq").max(1) as f64;
-        task.reference = if training.lora.is_some() {
+        task.sampler = Sampler::VllmElsewhere;
+        (task.prompt, task.completion) = (number("prompt"), number("completion"));
+        task.reference = if objective == Objective::Grpo {
+            Reference::None
+        } else if training.lora.is_some() {
             Reference::AdaptersOff
         } else {
             Reference::Copy
@@ -132,6 +133,7 @@ fn task_of(knobs: &Object) -> Option<Objective> {
         "kto" => Objective::Kto,
         "orpo" => Objective::Orpo,
         "reward" => Objective::Reward,
+        "grpo" => Objective::Grpo,
         _ => return None,
     })
 }

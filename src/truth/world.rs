@@ -164,7 +164,7 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
         parallel,
         trainer: match text("trainer") {
             Some("hf") => Trainer::Transformers,
-            Some("sft" | "dpo" | "kto" | "orpo" | "reward") => Trainer::Trl,
+            Some("sft" | "dpo" | "kto" | "orpo" | "reward" | "grpo") => Trainer::Trl,
             _ if is_megatron => Trainer::Megatron,
             _ => Trainer::Torch,
         },

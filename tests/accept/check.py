@@ -43,7 +43,7 @@ def accelerate(document, path):
 
     config = load_config_from_file(path)
     known = {action.dest for action in launch_command_parser()._actions}
-    refuse({*config.fsdp_config, *config.deepspeed_config} - known)
+    refuse({*config.fsdp_config, *config.deepspeed_config, *config.parallelism_config} - known)
 
 
 def deepspeed(document, path):

@@ -74,6 +74,7 @@ MORE_RUNS = [
 PARSES = [
     ("core", "accelerate", "accelerate.yaml", "accelerate", "gpus=4 par=fsdp2 ckpt=layers"),
     ("core", "accelerate", "accelerate.yaml", "accelerate", "gpus=4 par=zero3 offload=parameters clip=on"),
+    ("core", "accelerate", "accelerate.yaml", "accelerate", "gpus=8 par=fsdp2 cp=2"),
     ("core", "accelerate", "accelerate.yaml", "trl", "gpus=2 par=fsdp2 reshard=off"),
     ("core", "trainer", "train.yaml", "accelerate", "gpus=4 par=fsdp2 kernels=liger loss=liger-linear workers=2 save_every=5 save_keep=2"),
     ("core", "trainer", "train.yaml", "hf", "kernels=liger loss=library"),

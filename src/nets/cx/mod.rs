@@ -266,6 +266,11 @@ impl Cx {
             .module(Role::Experts, self.scope, inputs, body)
     }
 
+    /// What this linear layer has computed from its weight, as the wrapper around it hands it on.
+    pub(in crate::nets) fn computed(&self, output: Tensor) -> Tensor {
+        self.env.wrapper.computed(self.scope, output)
+    }
+
     /// Runs `body` under the autocast of the run, where it has one.
     pub fn autocast<T>(&self, body: impl FnOnce() -> T) -> T {
         self.tape.autocast(self.env.autocast, body)

@@ -72,7 +72,7 @@ impl Decoder {
             hidden = x.view(hidden.shape());
         }
         let mut out = cx.module("experts", |cx| {
-            if cx.env.experts > 1 && cx.env.tensor.group <= 1 && !experts.bias {
+            if cx.env.experts > 1 && !experts.bias {
                 return self.dispatched_experts(cx, [&hidden, &weights, &chosen]);
             }
             if cx.env.libraries.looped_experts && !experts.bias {
@@ -123,7 +123,28 @@ impl Decoder {
         }
     }
 
-    fn dispatched(&self, cx: &Cx, [hidden, weights, chosen]: [&Tensor; 3]) -> Tensor {
+    fn dispatched(&self, cx: &Cx, given: [&Tensor; 3]) -> Tensor {
+        // GPUs that share the matrices have the same tokens: each sends a part of them, and gathers what the others got back.
+        let group = cx.env.tensor.group;
+        let [hidden, weights, chosen] = given;
+        let own = |x: &Tensor| {
+            if group > 1 {
+                x.own_rows(group)
+            } else {
+                x.clone()
+            }
+        };
+        let (hidden, chosen) = (own(hidden), own(chosen));
+        let weights = own(weights);
+        let sum = self.sent_and_returned(cx, [&hidden, &weights, &chosen]);
+        if group > 1 {
+            sum.then(|sum| sum.all_gather_replicated(group, 0))
+        } else {
+            sum
+        }
+    }
+
+    fn sent_and_returned(&self, cx: &Cx, [hidden, weights, chosen]: [&Tensor; 3]) -> Tensor {
         let (tokens, k) = (hidden.size(0), chosen.size(-1));
         let pairs = tokens * k;
         let index = |op, n: u64| hidden.constant(op, &[n], DType::I64);

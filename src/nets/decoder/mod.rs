@@ -149,8 +149,8 @@ impl Decoder {
 }
 
 impl Net for Decoder {
-    fn tensor_plan(&self) -> Option<Plan> {
-        self.family.tensor_plan()
+    fn tensor_plan(&self, divides_experts: bool) -> Option<Plan> {
+        self.family.tensor_plan(divides_experts)
     }
 
     fn has_stages(&self) -> bool {

@@ -1,5 +1,6 @@
 //! How tensor parallelism splits a decoder: `base_model_tp_plan` of transformers' configurations.
 
+use super::experts::SharedExpert;
 use super::family::{Family, MlpForm, Positions, Projection, QkNorm};
 use crate::nets::{Plan, Split};
 
@@ -19,10 +20,21 @@ const BASE_MODEL_TP_PLAN: Plan = &[
     ("c_proj", Split::Rows),
 ];
 
+/// The same beside experts that are divided (`_resolve_parallel_plans` of transformers 5): what is an expert's is left out, and the
+/// embedding and the head are split by the vocabulary.
+const BESIDE_EXPERTS: Plan = &[
+    ("q_proj", Split::Columns),
+    ("k_proj", Split::Columns),
+    ("v_proj", Split::Columns),
+    ("o_proj", Split::Rows),
+    ("embed_tokens", Split::Vocabulary),
+    ("lm_head", Split::Head),
+];
+
 impl Family {
     /// The plan, where the library has one that splits matrices alone: fused projections are gathered whole again, and experts
-    /// are split otherwise.
-    pub(super) fn tensor_plan(&self) -> Option<Plan> {
+    /// are split otherwise, unless each GPU has some of them.
+    pub(super) fn tensor_plan(&self, divides_experts: bool) -> Option<Plan> {
         let attention = &self.attention;
         let separate = matches!(
             attention.projection,
@@ -33,8 +45,15 @@ impl Family {
             QkNorm::None | QkNorm::PerHead | QkNorm::PerHeadTransposed
         );
         let rotary = matches!(self.embeddings.positions, Positions::Rotary(_));
-        let whole = self.mlp.form == MlpForm::FusedGated || self.mlp.experts.is_some();
-        let planned = separate && heads_alone && rotary && !whole;
-        planned.then_some(BASE_MODEL_TP_PLAN)
+        let plan = match self.mlp.experts {
+            None => Some(BASE_MODEL_TP_PLAN),
+            Some(experts) if divides_experts && !experts.bias => {
+                let alone = experts.shared == SharedExpert::None;
+                alone.then_some(BESIDE_EXPERTS)
+            }
+            Some(_) => None,
+        };
+        let planned = separate && heads_alone && rotary && self.mlp.form != MlpForm::FusedGated;
+        plan.filter(|_| planned)
     }
 }

@@ -91,7 +91,7 @@ impl Net for GptModel {
     }
 
     /// Modules split their own weights.
-    fn tensor_plan(&self) -> Option<Plan> {
+    fn tensor_plan(&self, _divides_experts: bool) -> Option<Plan> {
         Some(&[])
     }
 

@@ -60,7 +60,7 @@ impl Net for Transformer {
         super::inputs::token_ids_and_labels(cx, data)
     }
 
-    fn tensor_plan(&self) -> Option<Plan> {
+    fn tensor_plan(&self, _divides_experts: bool) -> Option<Plan> {
         Some(TENSOR_PLAN)
     }
 

@@ -5,10 +5,9 @@ use crate::units::RoundUp;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
+use super::order::Order;
 use crate::order::Map;
 use crate::tape::{Category, DType, Param, Scope, Stream, Tape, Tensor};
-
-const ALL_GATHER: Stream = Stream::side(1);
 
 /// The limits of `zero_optimization`, in elements.
 #[derive(Clone, Copy, Debug)]
@@ -18,6 +17,10 @@ pub(super) struct Limits {
     pub reuse: u64,
     /// Parameters no larger are never divided.
     pub persistence: u64,
+    /// Where parameters are gathered: beside the computation, if communication overlaps with it (`overlap_comm`).
+    pub stream: Stream,
+    /// Shards are on the host, and sent to the device to be gathered.
+    pub from_host: bool,
 }
 
 /// `ZeroParamStatus`.
@@ -26,6 +29,8 @@ enum Status {
     NotAvailable,
     /// Gathered in a buffer with others, out of which all are copied when the first is waited for.
     Inflight(Rc<Tensor>),
+    /// Gathered straight into its place, and nobody has waited for it.
+    InflightAlone(Tensor),
     /// Its memory, and the buffer as long as nobody has waited for it.
     Available {
         _memory: Tensor,
@@ -46,41 +51,6 @@ enum Trace {
     Invalid,
     Recording,
     Complete,
-}
-
-/// The order of modules, and what it takes to tell at once how far away the next use of one is.
-#[derive(Debug, Default)]
-struct Order<M> {
-    modules: Vec<M>,
-    /// Where each module comes.
-    places: Map<M, Vec<usize>>,
-    /// How many elements the modules up to each place have.
-    elements: Vec<u128>,
-}
-
-impl<M: Ord + Copy> Order<M> {
-    fn push(&mut self, module: M, elements: u64) {
-        let before = self.elements.last().copied().unwrap_or_default();
-        self.places.or_default(module).push(self.modules.len());
-        self.modules.push(module);
-        self.elements.push(before + u128::from(elements));
-    }
-
-    /// Whether a module comes again from this place on, before modules of so many elements have come.
-    fn comes_within(&self, limit: u64, module: M, from: usize) -> bool {
-        let places = self.places.get(&module).map(Vec::as_slice);
-        let places = places.unwrap_or_default();
-        let next = places.partition_point(|place| *place < from);
-        let up_to = |place: usize| {
-            let last = place
-                .checked_sub(1)
-                .and_then(|last| self.elements.get(last));
-            last.copied().unwrap_or_default()
-        };
-        places
-            .get(next)
-            .is_some_and(|place| up_to(*place) - up_to(from) < u128::from(limit))
-    }
 }
 
 /// `PartitionedParameterCoordinator`.
@@ -106,6 +76,14 @@ pub(super) struct Coordinator {
     held: Vec<usize>,
     /// The module under way.
     current: Option<(Scope, Pass)>,
+    /// Whether the end of a module's backward is told: its last forward counted inputs that ask for a gradient (`ds_grads_remaining`).
+    counted: Map<Scope, bool>,
+    /// The layer whose backward runs, and whose forward may run again in it.
+    layer: Option<Scope>,
+    /// Frozen parameters that the layer's second forward has fetched: they stay to the end of its backward (`ds_recompute_parameters`).
+    of_layer: Vec<usize>,
+    /// Parameters of a module that is taken to be under way (`ds_active_sub_modules`): no other module's end lets them go.
+    active: Vec<bool>,
 }
 
 impl Coordinator {
@@ -120,6 +98,7 @@ impl Coordinator {
             limits,
             ranks,
             fetched_for: vec![None; params.len()],
+            active: vec![false; params.len()],
             params: params
                 .into_iter()
                 .map(|param| (param, Status::NotAvailable))
@@ -131,6 +110,9 @@ impl Coordinator {
             available: 0,
             held: Vec::new(),
             current: None,
+            counted: Map::new(),
+            layer: None,
+            of_layer: Vec::new(),
         }
     }
 
@@ -140,15 +122,100 @@ impl Coordinator {
             return;
         }
         self.leave();
+        match pass {
+            Pass::Forward => {
+                self.counted.insert(module, self.tape.grad_enabled());
+            }
+            Pass::Backward => {
+                let layer = self.layer;
+                if layer.is_some_and(|layer| !self.tape.is_inside(module, layer)) {
+                    self.leave_layer();
+                }
+            }
+        }
         self.current = Some((module, pass));
         self.fetch(module);
+        if pass == Pass::Forward && self.layer.is_some() {
+            for at in self.of(module) {
+                if !self.trains(at) && self.activate(at) {
+                    self.of_layer.push(at);
+                }
+            }
+        }
     }
 
-    /// The module under way is through.
+    /// The module under way is through. The end of its backward is not told where its last forward was without gradients.
     pub fn leave(&mut self) {
-        if let Some((module, _)) = self.current.take() {
-            self.release(module);
+        let Some((module, pass)) = self.current.take() else {
+            return;
+        };
+        if pass == Pass::Backward && !self.is_counted(module) {
+            for at in self.of(module) {
+                self.activate(at);
+            }
         }
+        self.release(module);
+    }
+
+    /// The same, if it is this module's forward.
+    pub fn leave_forward(&mut self, module: Scope) {
+        if self.current == Some((module, Pass::Forward)) {
+            self.leave();
+        }
+    }
+
+    /// A layer runs forward, on inputs of which some may ask for a gradient.
+    pub fn enter_layer(&mut self, layer: Scope, asks: bool) {
+        self.counted.insert(layer, asks);
+    }
+
+    /// A layer's backward begins.
+    pub fn enter_layer_backward(&mut self, layer: Scope) {
+        self.leave();
+        self.leave_layer();
+        self.layer = Some(layer);
+    }
+
+    /// A layer's backward is through: what its second forward has fetched goes, if its end is told.
+    fn leave_layer(&mut self) {
+        let Some(layer) = self.layer.take() else {
+            return;
+        };
+        let of_layer = std::mem::take(&mut self.of_layer);
+        if !self.is_counted(layer) {
+            return;
+        }
+        for at in of_layer {
+            if let Some(active) = self.active.get_mut(at) {
+                *active = false;
+            }
+            if !self.persists(at) {
+                self.release_param(at);
+            }
+        }
+    }
+
+    fn is_counted(&self, module: Scope) -> bool {
+        self.counted.get(&module).copied().unwrap_or(true)
+    }
+
+    /// Takes a parameter's module to be under way; whether it was not before.
+    fn activate(&mut self, at: usize) -> bool {
+        match self.active.get_mut(at) {
+            Some(active) => !std::mem::replace(active, true),
+            None => false,
+        }
+    }
+
+    /// Whether a module has parameters that are not trained.
+    pub fn freezes(&self, module: Scope) -> bool {
+        self.of(module).iter().any(|at| !self.trains(*at))
+    }
+
+    fn trains(&self, at: usize) -> bool {
+        self.params
+            .get(at)
+            .is_some_and(|(param, _)| param.trainable)
     }
 
     /// Gathers what a module outside of its own forward needs, where it is not there already, and holds it (an external parameter of
@@ -187,7 +254,7 @@ impl Coordinator {
         for (at, (param, _)) in self.params.iter().enumerate() {
             let numel = self.numel(at).round_up(self.ranks.max(1));
             let gather = || self.tape.empty("all_gather", [numel], storage(param));
-            drop(before.replace(self.tape.on(ALL_GATHER, gather)));
+            drop(before.replace(self.tape.on(self.limits.stream, gather)));
         }
         drop(before);
     }
@@ -277,21 +344,22 @@ impl Coordinator {
             .and_then(|at| self.params.get(*at))
             .map_or(DType::F32, |(param, _)| storage(param));
         let buffer = || {
-            self.tape
-                .on(ALL_GATHER, || self.tape.empty("all_gather", [whole], dtype))
+            self.tape.on(self.limits.stream, || {
+                let buffer = self.tape.empty("all_gather", [whole], dtype);
+                if self.limits.from_host {
+                    let sizes = missing.iter().map(|at| padded(*at) / self.ranks.max(1));
+                    let sent = sizes.map(|numel| self.tape.empty("to", [numel], dtype));
+                    drop(sent.collect::<Vec<Tensor>>());
+                }
+                buffer
+            })
         };
         match missing[..] {
             [] => {}
             [at] => {
                 let buffer = buffer();
                 buffer.set_category(Category::Parameters);
-                self.put(
-                    at,
-                    Status::Available {
-                        _memory: buffer,
-                        buffer: None,
-                    },
-                );
+                self.put(at, Status::InflightAlone(buffer));
             }
             _ => {
                 let buffer = Rc::new(buffer());
@@ -310,22 +378,34 @@ impl Coordinator {
 
     /// A buffer's parameters are copied out together; it goes once the last of them has been waited for.
     fn wait(&mut self, at: usize) {
-        let buffer = match self.params.get_mut(at) {
-            Some((_, Status::Available { buffer, .. })) => {
-                buffer.take();
+        let Some((_, status)) = self.params.get_mut(at) else {
+            return;
+        };
+        let buffer = match std::mem::replace(status, Status::NotAvailable) {
+            Status::NotAvailable => return,
+            Status::InflightAlone(memory)
+            | Status::Available {
+                _memory: memory, ..
+            } => {
+                *status = Status::Available {
+                    _memory: memory,
+                    buffer: None,
+                };
                 return;
             }
-            Some((_, Status::Inflight(buffer))) => buffer.clone(),
-            _ => return,
+            Status::Inflight(buffer) => {
+                *status = Status::Inflight(buffer.clone());
+                buffer
+            }
         };
-        let tape = self.tape.clone();
+        let (tape, stream) = (self.tape.clone(), self.limits.stream);
         for (param, status) in &mut self.params {
             let is_in = |other: &Rc<Tensor>| Rc::ptr_eq(other, &buffer);
             if !matches!(status, Status::Inflight(other) if is_in(other)) {
                 continue;
             }
             let (numel, dtype) = (stored(param), buffer.dtype());
-            let whole = tape.on(ALL_GATHER, || tape.empty("cat", [numel], dtype));
+            let whole = tape.on(stream, || tape.empty("cat", [numel], dtype));
             whole.set_category(Category::Parameters);
             *status = Status::Available {
                 _memory: whole,
@@ -355,7 +435,24 @@ impl Coordinator {
             }
         }
         for at in leaving {
-            if matches!(self.params.get(at), Some((_, Status::Available { .. }))) {
+            self.release_param(at);
+        }
+    }
+
+    /// `__release_param`.
+    fn release_param(&mut self, at: usize) {
+        let active = self.active.get(at).copied().unwrap_or_default();
+        if !active && matches!(self.params.get(at), Some((_, Status::Available { .. }))) {
+            self.put(at, Status::NotAvailable);
+            self.available = self.available.saturating_sub(self.numel(at));
+        }
+    }
+
+    /// `_clean_inflight_param_registry`: what was gathered ahead and not used goes.
+    fn release_in_flight(&mut self) {
+        for at in 0..self.params.len() {
+            let status = self.params.get(at).map(|(_, status)| status);
+            if let Some(Status::Inflight(_) | Status::InflightAlone(_)) = status {
                 self.put(at, Status::NotAvailable);
                 self.available = self.available.saturating_sub(self.numel(at));
             }
@@ -368,14 +465,17 @@ impl Coordinator {
         self.order = Order::default();
         self.queue.clear();
         self.fetched_for.fill(None);
+        self.release_in_flight();
     }
 
-    /// The end of a backward: what was gathered ahead and not used goes.
+    /// The end of a backward: whatever is there goes (`release_backward_leftovers`, `partition_all_parameters`).
     pub fn end(&mut self) {
         self.leave();
+        self.leave_layer();
         self.give_back();
+        self.active.fill(false);
         for at in 0..self.params.len() {
-            if matches!(self.params.get(at), Some((_, Status::Inflight(_)))) {
+            if !self.persists(at) {
                 self.put(at, Status::NotAvailable);
             }
         }
@@ -384,7 +484,9 @@ impl Coordinator {
 
     /// `reset_step`: a model begins its forward, and the pass before, which may have had a backward, is through.
     pub fn reset(&mut self) {
-        self.end();
+        self.leave();
+        self.give_back();
+        self.release_in_flight();
         self.trace = match self.trace {
             Trace::Invalid => Trace::Recording,
             Trace::Recording | Trace::Complete => Trace::Complete,
@@ -405,6 +507,7 @@ impl Coordinator {
         for at in 0..self.params.len() {
             if self.persists(at) && self.is_missing(at) {
                 self.gather(&[at]);
+                self.wait(at);
             }
         }
         self.available = 0;
@@ -422,35 +525,4 @@ pub(super) fn storage(param: &Param) -> DType {
 /// Its elements in that type.
 pub(super) fn stored(param: &Param) -> u64 {
     param.data.bytes().div_ceil(storage(param).bytes().max(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_module_that_comes_again_soon_is_told_as_by_walking_the_order() {
-        let (mut order, mut walked) = (Order::default(), Vec::new());
-        for place in 0..60_u32 {
-            let (module, elements) = (place * place % 11, u64::from(place % 7));
-            order.push(module, elements);
-            walked.push((module, elements));
-        }
-        for from in 0..=61 {
-            for limit in [0, 1, 5, 20, 1_000] {
-                for module in 0..12 {
-                    let mut traversed = 0;
-                    let to_come = walked.get(from..).unwrap_or_default().iter();
-                    let near = to_come.take_while(|(_, elements)| {
-                        let is_near = traversed < limit;
-                        traversed += elements;
-                        is_near
-                    });
-                    let expected = near.map(|(module, _)| *module).any(|other| other == module);
-                    let found = order.comes_within(limit, module, from);
-                    assert_eq!(found, expected, "{module} from {from} within {limit}");
-                }
-            }
-        }
-    }
 }

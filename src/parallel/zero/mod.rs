@@ -3,6 +3,7 @@
 mod bucket;
 mod config;
 mod coordinator;
+mod order;
 mod partition;
 mod stage12;
 mod stage3;

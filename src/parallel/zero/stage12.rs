@@ -9,11 +9,14 @@ use super::bucket::Bucket;
 use super::config::Config;
 use super::partition::Flat;
 use crate::parallel::{World, Wrapper, is_accelerate, pinned};
-use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Tape, Tensor};
+use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Stream, Tape, Tensor};
 
 /// `DeepSpeedZeroOptimizer`.
 #[derive(Debug)]
 pub struct ZeroOptimizer(Rc<State>);
+
+/// How many elements of each gradient this rank steps, and the gradient.
+type Pieces = Vec<(u64, Tensor)>;
 
 #[derive(Debug)]
 struct State {
@@ -29,7 +32,9 @@ struct State {
     /// The gradients of this rank's parameters, one behind another.
     in_partition: RefCell<Option<Tensor>>,
     /// Gradients of this rank's parameters, whole, by their groups: summed over micro-batches (`all_grad_tensors`).
-    averaged: RefCell<Vec<Vec<(u64, Tensor)>>>,
+    averaged: RefCell<Vec<Pieces>>,
+    /// Those of later groups while the first is stepped: groups go one after the other, and share the memory behind their gradients.
+    stepping: RefCell<Vec<Pieces>>,
     /// The micro-batch under way is the last of its step.
     boundary: Cell<bool>,
     /// A step has several.
@@ -48,6 +53,7 @@ impl ZeroOptimizer {
             bucket: RefCell::default(),
             in_partition: RefCell::default(),
             averaged: RefCell::default(),
+            stepping: RefCell::default(),
             boundary: Cell::new(true),
             accumulates: Cell::new(false),
         }))
@@ -113,6 +119,7 @@ impl Wrapper for ZeroOptimizer {
         for group in self.0.groups.borrow().iter() {
             group.master.grad.take();
         }
+        self.0.stepping.take();
     }
 }
 
@@ -275,8 +282,18 @@ impl State {
         bucket.push(member, numel);
     }
 
-    /// `reduce_ipg_grads`: what is in the bucket is averaged; this rank keeps its part.
+    /// `reduce_ipg_grads`: what is in the bucket is averaged; this rank keeps its part. All of it is on a stream of its own, where
+    /// communication overlaps with the computation (`reduction_stream`).
     fn reduce_bucket(&self) {
+        let stream = if self.config.overlaps {
+            Stream::side(1)
+        } else {
+            Stream::COMPUTE
+        };
+        self.tape.on(stream, || self.reduce_members());
+    }
+
+    fn reduce_members(&self) {
         let members = self.bucket.borrow_mut().drain();
         if members.is_empty() {
             return;
@@ -418,7 +435,7 @@ impl State {
                 let gradient = group.params.get(at)?.grad.take()?;
                 Some((group.elements_here(at), gradient))
             });
-            let new: Vec<(u64, Tensor)> = new.collect();
+            let new: Pieces = new.collect();
             if averaged.is_empty() {
                 *averaged = new;
             }
@@ -435,7 +452,8 @@ impl State {
                 drop(tape.empty("get_grad_norm_direct", [*numel], DType::F64));
             }
         }
-        for (group, pieces) in groups.iter().zip(averaged) {
+        let mut stepping = self.stepping.borrow_mut();
+        for (at, (group, pieces)) in groups.iter().zip(averaged).enumerate() {
             if self.config.offloads_optimizer {
                 continue;
             }
@@ -452,12 +470,15 @@ impl State {
                 Some(flat) if self.dtype() == self.config.master => flat,
                 flat => {
                     let gradient = tape.empty("to", [group.part], self.config.master);
-                    drop((flat, pieces));
+                    drop(flat);
                     gradient
                 }
             };
             gradient.set_category(Category::Gradients);
             group.master.grad.replace(Some(gradient));
+            if at > 0 {
+                stepping.push(pieces);
+            }
         }
     }
 }

@@ -9,7 +9,9 @@ use super::config::Config;
 use super::coordinator::{Coordinator, Limits, Pass, storage, stored};
 use crate::parallel::{Role, World, Wrapper, pinned};
 use crate::scenario::{Offload, Trainer};
-use crate::tape::{Category, DType, Layout, Param, PostAccumulateGradHook, Scope, Tape, Tensor};
+use crate::tape::{
+    Category, DType, Layout, Param, PostAccumulateGradHook, Scope, Stream, Tape, Tensor,
+};
 
 /// `DeepSpeedZeroOptimizer_Stage3` and its hooks on modules.
 #[derive(Debug)]
@@ -35,6 +37,12 @@ struct State {
     /// from its beginning (`register_external_parameter`).
     external: Cell<Option<Scope>>,
     taking: Cell<bool>,
+    /// The micro-batch under way is the last of its step.
+    boundary: Cell<bool>,
+    /// Some parameters are not trained.
+    freezes: Cell<bool>,
+    /// The model under way has run its first layer.
+    past_first: Cell<bool>,
     master: RefCell<Option<Rc<Param>>>,
     /// Shards, gradients of shards and the bucket: there from the start.
     kept: RefCell<Vec<Tensor>>,
@@ -64,6 +72,9 @@ impl State {
             roots: RefCell::default(),
             external: Cell::new(None),
             taking: Cell::new(false),
+            boundary: Cell::new(true),
+            freezes: Cell::new(false),
+            past_first: Cell::new(false),
             master: RefCell::default(),
             kept: RefCell::default(),
             bucket: RefCell::default(),
@@ -126,6 +137,8 @@ impl Wrapper for ZeroParameters {
             });
             param.post_accumulate_grad.replace(Some(hook));
         }
+        zero.freezes
+            .set(params.iter().any(|param| !param.trainable));
         zero.params.replace(params);
         if let Some(beside) = self.beside.as_ref().filter(|_| !others.is_empty()) {
             after.extend(beside.wrap(tape, others));
@@ -147,8 +160,10 @@ impl Wrapper for ZeroParameters {
         run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
         let zero = &self.state;
-        if role == Role::Model {
-            return zero.called(scope, given, run);
+        match role {
+            Role::Model => return zero.called(scope, given, run),
+            Role::Layer => return zero.layer(scope, given, run),
+            _ => {}
         }
         let outputs = run(given);
         let frozen = |param: &Rc<Param>| param.scope == scope && !param.trainable;
@@ -171,11 +186,19 @@ impl Wrapper for ZeroParameters {
         self.state.uses(param);
     }
 
+    fn computed(&self, scope: Scope, output: Tensor) -> Tensor {
+        self.state.computed(scope, output)
+    }
+
     /// `GatheredParameters` of each parameter.
     fn read_whole(&self) {
         if let Some(coordinator) = self.state.coordinator.borrow().as_ref() {
             coordinator.read_whole();
         }
+    }
+
+    fn before_pass(&self, last: bool) {
+        self.state.boundary.set(last);
     }
 
     fn after_backward(&self) {
@@ -270,6 +293,7 @@ impl State {
             self.roots.borrow_mut().push(scope);
             return run(given);
         }
+        self.past_first.set(false);
         self.coordinate(|coordinator| {
             coordinator.reset();
             if let Some(head) = self.external.get() {
@@ -313,6 +337,56 @@ impl State {
         weight.tensor()
     }
 
+    /// A layer runs forward. Where weights are frozen, its backward has to be told for them: of what its second forward fetches for a
+    /// checkpoint, the frozen stay as long as it lasts. The first layer's input asks for a gradient where a checkpoint needs one, even
+    /// in a pass without gradients (`enable_input_require_grads`).
+    fn layer(
+        self: &Rc<Self>,
+        scope: Scope,
+        given: Vec<Tensor>,
+        run: &dyn Fn(Vec<Tensor>) -> Vec<Tensor>,
+    ) -> Vec<Tensor> {
+        if self.tape.declaring() || !self.freezes.get() {
+            return run(given);
+        }
+        let first = !self.past_first.replace(true);
+        let asks = first || self.tape.grad_enabled() && given.iter().any(Tensor::requires_grad);
+        self.coordinate(|coordinator| coordinator.enter_layer(scope, asks));
+        let outputs = run(given);
+        if !outputs.iter().any(Tensor::requires_grad) {
+            return outputs;
+        }
+        let zero = Rc::downgrade(self);
+        Tensor::hooked(outputs, move || {
+            if let Some(zero) = zero.upgrade() {
+                zero.coordinate(|coordinator| coordinator.enter_layer_backward(scope));
+            }
+        })
+    }
+
+    /// A linear layer is through; the beginning of its backward is told where its weight is frozen.
+    fn computed(self: &Rc<Self>, scope: Scope, output: Tensor) -> Tensor {
+        if self.tape.declaring() || self.tape.stopped() || self.taking.get() {
+            return output;
+        }
+        let mut freezes = false;
+        self.coordinate(|coordinator| {
+            coordinator.leave_forward(scope);
+            freezes = coordinator.freezes(scope);
+        });
+        if !(freezes && output.requires_grad()) {
+            return output;
+        }
+        let zero = Rc::downgrade(self);
+        let hook = move || {
+            if let Some(zero) = zero.upgrade() {
+                zero.coordinate(|coordinator| coordinator.enter(scope, Pass::Backward));
+            }
+        };
+        let mut outputs = Tensor::hooked(vec![output.clone()], hook);
+        outputs.pop().unwrap_or(output)
+    }
+
     fn coordinate(&self, body: impl FnOnce(&mut Coordinator)) {
         if let Some(coordinator) = self.coordinator.borrow_mut().as_mut() {
             body(coordinator);
@@ -336,12 +410,23 @@ impl State {
                 1 => 0,
                 given => given,
             },
+            stream: self.stream(1),
+            from_host: parallel.offload == Offload::Parameters,
             live: or(parallel.zero_live, 1_000_000_000),
             reuse: or(parallel.zero_reuse, 1_000_000_000),
             persistence: or(
                 parallel.zero_persistence,
                 hidden.map_or(100_000, |hidden| hidden.saturating_mul(10)),
             ),
+        }
+    }
+
+    /// A stream of its own, if communication overlaps with the computation (`overlap_comm`).
+    const fn stream(&self, number: u8) -> Stream {
+        if self.config.overlaps {
+            Stream::side(number)
+        } else {
+            Stream::COMPUTE
         }
     }
 
@@ -483,11 +568,33 @@ impl State {
         if found.len() > 1 || !whole {
             let padded = sizes.map(|numel| numel.round_up(ranks));
             let numel = padded.fold(0, u64::saturating_add);
-            drop(self.tape.empty("reduce_scatter", [numel], self.dtype()));
+            let reduced = || self.tape.empty("reduce_scatter", [numel], self.dtype());
+            drop(self.tape.on(self.stream(2), reduced));
         }
         for param in found {
+            self.send_to_host(param);
             param.grad.take();
         }
+    }
+
+    /// `partition_grads` where the optimizer is on the host: a part of a gradient comes back from there, and its norm is taken in
+    /// double precision once it is complete (`_constant_buffered_norm2`).
+    fn send_to_host(&self, param: &Param) {
+        const PIECE: u64 = 250_000_000;
+        if self.world.parallel.offload == Offload::None {
+            return;
+        }
+        let part = param.data.numel().div_ceil(self.ranks());
+        self.tape.on(self.stream(2), || {
+            let gradient = self.tape.empty("to", [part], self.dtype());
+            if self.boundary.get() {
+                let norm =
+                    self.tape
+                        .empty("_constant_buffered_norm2", [part.min(PIECE)], DType::F64);
+                drop(norm);
+            }
+            drop(gradient);
+        });
     }
 
     /// The norm in double precision, a shard at a time; then the flat gradient in the master weights' type.

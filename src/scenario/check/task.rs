@@ -146,18 +146,11 @@ fn divided(case: &Case, problems: &mut Problems) {
     if matches!(strategy, None | Ddp) || case.scenario.hardware.gpus < 2 {
         return;
     }
-    let adapters = case.scenario.training.lora.is_some();
-    let off = matches!(task.reference, Reference::Auto | Reference::AdaptersOff);
-    let twice = adapters && task.objective.refers() && off;
     let samples = task.objective == Objective::Grpo;
     if samples && matches!(strategy, Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3) {
         sampled_apart(case, problems);
     }
     let expected = match (strategy, task.objective) {
-        // Modules without their adapters are called in another order than the one DeepSpeed has recorded.
-        (Zero3, _) if twice => {
-            "fsdp2, zero2, ddp or none: a pass without the adapters under ZeRO-3 is not modelled"
-        }
         (Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3, _) if task.head == LmHead::Liger => {
             "none or ddp: how Liger's loss takes the weight of a divided head is not modelled"
         }
@@ -178,7 +171,7 @@ fn sampled_apart(case: &Case, problems: &mut Problems) {
     if !matches!(task.sampler, Sampler::Vllm | Sampler::VllmElsewhere) {
         problems.refuse(
             "task.sampler",
-            "vllm or vllm-elsewhere: how a divided model samples is not modelled",
+            "vllm or vllm-server: how a divided model samples is not modelled",
         );
     }
     if case.scenario.training.lora.is_some() {

@@ -43,6 +43,15 @@ impl Tensor {
         })
     }
 
+    /// `Replicate` to `Shard(0)`: each GPU copies its rows. The gradient is gathered.
+    pub fn own_rows(&self, group: u64) -> Tensor {
+        let part = self.shape().with(0, self.size(0) / group.max(1));
+        self.copied_part(Layout::contiguous(part))
+            .from_op(&[self], |_| {
+                borrowing(move |g| grads([Some(g.gathered_from_group(group, 0))]))
+            })
+    }
+
     fn summed_over_group(&self) -> Tensor {
         let out = self.copied("all_reduce", Layout::contiguous(*self.shape()));
         self.tape().kernel("all_reduce", self.dtype(), 0.0, 0.0);
