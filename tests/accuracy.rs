@@ -52,6 +52,13 @@ fn both_ranks_of_data_parallel() {
 }
 
 #[test]
+fn methods_of_adapters_and_optimizers() {
+    // Real PEFT 0.21, bitsandbytes, torchao, GaLore, APOLLO and LOMO on four layers of Llama 3.2, on a GPU that only counts.
+    check("truth_methods", 104, Metric::Allocated, 0, 0.001, 0.02);
+    check("truth_methods", 104, Metric::Reserved, 0, 0.3, 1.0);
+}
+
+#[test]
 fn tasks_whose_models_are_divided() {
     // Real trainers of TRL 1.16 under `fully_shard` and DeepSpeed 0.19.8, on a rank of eight GPUs that only count.
     check("truth_tasks_divided", 30, Metric::Allocated, 0, 0.1, 0.8);

@@ -132,7 +132,12 @@ pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
     // "... + trainable wte & lm_head (modules_to_save)"
     let whole = after("+ trainable ").unwrap_or_default();
     let whole = whole.split(" (").next().unwrap_or_default();
-    let modules_to_save = whole.split(" & ").filter(|name| !name.is_empty());
+    let modules_to_save = whole.split(" & ").filter_map(|name| match name {
+        "" => None,
+        // Qwen of 2023 again.
+        "wte" => Some("embed_tokens"),
+        other => Some(other),
+    });
     // litgpt keeps its adapters in the base's type; PEFT keeps them in fp32.
     let by_words = lower.contains("query");
     Ok(Some(Lora {
