@@ -81,7 +81,8 @@ fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
     let with_gradients = given.get("og").and_then(Value::as_bool).unwrap_or(false);
     Ok(match name {
         "adamw" | "adam" => Optimizer::AdamW,
-        "adamw_fused" => Optimizer::AdamWFused,
+        // torchao's, compiled, makes nothing between its kernels either.
+        "adamw_fused" | "ao_adamw" => Optimizer::AdamWFused,
         // LoRA-FA keeps Adam's states for each second matrix (peft/optimizers/lorafa.py).
         "adamw_loop" | "lorafa" => Optimizer::AdamWLoop,
         "sgd" => Optimizer::Sgd,
@@ -98,8 +99,6 @@ fn optimizer(name: &str, given: &Object) -> Result<Optimizer, String> {
         "bnb_AdamW8bit" | "bnb_Adam8bit" => Optimizer::AdamW8bit,
         "bnb_PagedAdamW" | "bnb_PagedAdamW32bit" => Optimizer::PagedAdamW,
         "bnb_PagedAdamW8bit" => Optimizer::PagedAdamW8bit,
-        // Compiled, it makes nothing between its kernels either.
-        "ao_adamw" => Optimizer::AdamWFused,
         "bnb_Adagrad" | "bnb_Adagrad32bit" => Optimizer::AdagradBnb,
         "bnb_Adagrad8bit" => Optimizer::Adagrad8bit,
         "ao_adamw8bit" => Optimizer::AdamW8bitAo,

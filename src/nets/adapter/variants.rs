@@ -96,9 +96,9 @@ pub fn drawn(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let [mean, variance] = &halves[..] else {
         return y;
     };
-    let deviation = variance.scale().then(|half| half.exp());
+    let deviation = variance.scale().then(Tensor::exp);
     let noise = deviation.empty_like("randn_like", dtype);
-    let sample = noise.mul(&deviation).then(|spread| mean.add(&spread));
+    let sample = noise.mul(&deviation).then(|spread| mean.add(spread));
     drop((noise, deviation, scaled));
     let wide = sample.then(|low| low.linear(&shared_b.narrow(0, outputs), None));
     drop(halves);
@@ -120,7 +120,7 @@ pub fn decomposed(cx: &Cx, x: &Tensor, y: Tensor, lora: &Lora) -> Tensor {
     let s_first = cx.buffer("S_low_init", [low], dtype);
     let v_first = cx.buffer("V_low_init", [low, inputs], dtype);
     let now = u.mul(&s.unsqueeze(0));
-    let first = u_first.mul(&s_first.unsqueeze(0)).then(|first| first.neg());
+    let first = u_first.mul(&s_first.unsqueeze(0)).then(Tensor::neg);
     let a = Tensor::cat(&now, &[&first], 1);
     drop((now, first));
     let b = Tensor::cat(&v, &[&v_first], 0);
