@@ -259,7 +259,7 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     left.sort();
-    let files = "launch.sh model.py prepare.py torchrun train.py train.yaml";
+    let files = "adapters.py launch.sh model.py prepare.py torchrun train.py train.yaml";
     assert_eq!(left.join(" "), files);
     fs::remove_dir_all(&folder).unwrap();
 }

@@ -143,8 +143,8 @@ impl Drop for Law {
 
 #[test]
 fn more_of_anything_needs_no_less() {
-    let tried = cases(6);
-    let mut law = Law::compared_at_least(4 * tried);
+    let tried = cases(9);
+    let mut law = Law::compared_at_least(3 * tried);
     let mut dice = Dice(1);
     for _ in 0..tried {
         let scenario = small(&mut dice);

@@ -39,9 +39,11 @@ pub fn unmatched(case: &Case) -> Result<Vec<Problem>, Unsupported> {
             .exclude
             .iter()
             .map(|part| ("training.lora.exclude", part));
+        // A head that is tied has no parameter of its own, until it is copied.
         let copied = lora
             .modules_to_save
             .iter()
+            .filter(|name| *name != "lm_head")
             .map(|part| ("training.lora.modules_to_save", part));
         let excluded = excluded.chain(copied);
         found.extend(excluded.filter_map(|(field, part)| missing(field, part, &paths)));

@@ -131,6 +131,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         };
         document = document
             .and(trainer::peft(lora))
+            .with("lora_target_modules", lora.targets.clone())
             .and(trainer::beside(
                 lora,
                 "lora_modules_to_save",

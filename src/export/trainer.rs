@@ -250,13 +250,12 @@ fn liger(scenario: &Scenario) -> Result<Liger, Problem> {
     Ok(asked)
 }
 
-/// Keys of the adapters, as PEFT's own are called.
+/// Keys of the adapters but for their targets, as PEFT's own are called.
 pub(super) fn peft(lora: &Lora) -> Document {
     Document::new()
         .with("lora_r", lora.rank)
         .with("lora_alpha", lora.rank.saturating_mul(2))
         .with("lora_dropout", lora.dropout)
-        .with("lora_target_modules", lora.targets.clone())
 }
 
 /// What else a tool is asked for, in its own words: what is trained whole beside the adapters, and DoRA's magnitudes.

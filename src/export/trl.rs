@@ -9,8 +9,8 @@ use crate::document::Document;
 use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::scenario::{
-    BesideType, Kernels, LmHead, LossKernel, Objective, Precision, Problem, Reference, Sampler,
-    Scenario,
+    BesideType, Kernels, LmHead, Lora, LossKernel, Objective, Precision, Problem, Reference,
+    Sampler, Scenario,
 };
 
 pub(super) const TARGET: Target = Target {
@@ -100,6 +100,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         document = document
             .with("use_peft", true)
             .and(trainer::peft(lora))
+            .with("lora_target_modules", targets(lora))
             .and(trainer::beside(lora, "lora_modules_to_save", "use_dora"));
     }
     if let Some(double) = four_bits {
@@ -132,6 +133,14 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
 fn is_sft(scenario: &Scenario) -> bool {
     let objective = scenario.training.task.objective;
     matches!(objective, Objective::Pretraining | Objective::Sft)
+}
+
+/// The adapted layers. TRL makes a plain text of a list of one, and PEFT takes a text for a pattern of whole paths.
+fn targets(lora: &Lora) -> Vec<String> {
+    match &lora.targets[..] {
+        [only] => vec![format!(r".*\.{}", only.replace('.', r"\."))],
+        all => all.to_vec(),
+    }
 }
 
 /// What `trl sft` calls the loss, where it computes that itself: all logits at once, or those of a part of the tokens at a

@@ -301,10 +301,9 @@ mod tests {
              --gradient_accumulation_steps $(expr 16 / $nproc_per_node) --tuner_type full",
             &[("gpus", "2"), ("accum", "8"), ("mb", "1"), ("lora", "off")],
         );
-        // How the models of such a task are divided is not modelled: it is left, and listed.
         check(
             "NPROC_PER_NODE=2 swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B-Instruct --deepspeed zero3",
-            &[("task", "pretraining"), ("par", "zero3")],
+            &[("task", "dpo"), ("par", "zero3")],
         );
         check(
             "swift rlhf --rlhf_type dpo --model Qwen/Qwen2.5-7B-Instruct --tuner_type full",

@@ -74,6 +74,8 @@ const VERSIONS: &[&[(&str, &str)]] = &[&[
     ("lora_rank", "16"),
     ("lora_targets", "q_proj,k_proj,v_proj,o_proj"),
     ("lora_exclude", ""),
+    ("lora_block", "0"),
+    ("lora_save", ""),
     ("lora_dropout", "0"),
     ("lora_fp32", "on"),
     ("freeze", ""),

@@ -71,7 +71,8 @@ mod tests {
     fn a_block_divides_the_width() {
         check(2048, 32, 32);
         check(2048, 48, 32);
-        check(896, 60, 64);
+        check(896, 60, 56);
+        check(896, 62, 64);
         check(24, 32, 24);
         check(13, 4, 1);
     }
