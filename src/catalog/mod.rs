@@ -11,10 +11,11 @@ mod overhead;
 mod sourced;
 mod speed;
 mod stack;
+mod typed;
 
 pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
 pub use kernels::{has_liger, scales_logits};
-pub use lookup::{gpu_named, model_named, models_near};
+pub use lookup::{gpu_named, gpus_near, model_named, models_near};
 pub use method::{Method, MethodKind, Over, method, methods};
 pub use model::{ModelCategory, ModelEntry, model, models};
 pub use overhead::{
@@ -24,3 +25,4 @@ pub use overhead::{
 pub use sourced::{Confidence, Sourced};
 pub use speed::{Rate, Speeds, reached, speeds, speeds_without};
 pub use stack::{Fact, Stack, stack, stacks};
+pub use typed::Typed;

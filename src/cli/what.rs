@@ -9,7 +9,7 @@ use crate::document::{Document, json, toml, yaml};
 use crate::estimate::Prediction;
 use crate::import::recorded;
 use crate::order::sorted;
-use crate::scenario::{Problem, Scenario, document, nearest, presets, settings, stack};
+use crate::scenario::{Problem, Scenario, document, nearest, one_of, presets, settings, stack};
 use crate::share;
 
 /// The largest scenario file that is read, in bytes.
@@ -117,8 +117,8 @@ pub(super) fn text(what: &str) -> Result<String, Refusal> {
 
 fn missing(what: &str, error: &std::io::Error) -> Problem {
     let presets = presets::all().iter().map(|preset| preset.id);
-    let models = catalog::models().iter().map(|model| model.id);
-    let expected = match nearest(what, presets.chain(models)) {
+    let near = nearest(what, presets).map(String::from);
+    let expected = match near.or_else(|| one_of(&catalog::models_near(what))) {
         Some(near) => format!("a preset, a model, a file or -; did you mean {near}?"),
         None => format!(
             "a preset (`headroom presets` lists them), a model (`headroom catalog models`), a file or - ({error})"

@@ -48,6 +48,21 @@ pub(super) fn smallest(case: &Case, trace: &Trace, peaks: &Peaks) -> Option<Smal
     })
 }
 
+/// Whether the run completes on the scenario's card although it would reserve more than that has: refused, the allocator gives
+/// back what it does not use. `None` where that takes too long to find out at once.
+pub(super) fn runs_when_refused(case: &Case, trace: &Trace, peaks: &Peaks) -> Option<bool> {
+    const MOST_AT_ONCE: usize = 200_000;
+    let room = device::usable(case)?
+        .get()
+        .checked_sub(device::overhead(case).get())?;
+    if peaks.highest().is_some_and(|peak| peak.bytes > room) {
+        return Some(false);
+    }
+    let count = Expansion::new(trace).count(0, trace.events.len());
+    let settings = alloc_conf::settings(&case.scenario.runtime);
+    (count <= MOST_AT_ONCE).then(|| runs_on(Bytes::new(room), trace, &settings))
+}
+
 /// A card that is not the smallest, and is told from one replay: one's own if the run completes on it, else one with as much as
 /// the run reserves where nothing limits it.
 fn sufficient(trace: &Trace, peaks: &Peaks, settings: &Settings, room: Option<Bytes>) -> Bytes {
@@ -232,5 +247,25 @@ mod tests {
             assert!(card.usable > card.allocator);
             assert!(card.runs == Some(true) || all.fits == Some(false));
         }
+    }
+
+    #[test]
+    fn a_refused_allocator_gives_back_what_it_does_not_use() {
+        #[track_caller]
+        fn check(changes: &[(&str, &str)], expected: Option<bool>) {
+            let mut scenario = Scenario::default();
+            for (name, value) in changes {
+                settings::set(&mut scenario, name, value).unwrap();
+            }
+            let prediction = Prediction::new(scenario);
+            assert_eq!(prediction.runs_when_refused(), expected);
+            let card = prediction.smallest_card().unwrap().unwrap();
+            assert_eq!(card.runs, expected.or(Some(true)));
+        }
+        let sharded = [("model", "llama-3.1-8b"), ("gpus", "8"), ("par", "fsdp2")];
+        let on = |gpu| [&sharded[..], &[("gpu", gpu)]].concat();
+        check(&on("h100-sxm5"), Some(true));
+        check(&on("rtx-4090"), Some(false));
+        check(&on("h200-sxm"), None);
     }
 }

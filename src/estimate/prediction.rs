@@ -18,6 +18,7 @@ use crate::catalog::{Gpu, ModelEntry};
 use crate::mesh::Rank;
 use crate::scenario::{Case, Checkpointing, Problem, Scenario};
 use crate::step::{Detail, Run};
+use crate::units::Bytes;
 
 /// What a run of one scenario needs. Nothing is computed before it is asked for, and nothing twice.
 #[derive(Debug)]
@@ -176,6 +177,15 @@ impl Prediction {
             Ok(card::smallest(&self.deciding(), &run.trace, peaks))
         });
         found.copied()
+    }
+
+    /// Whether the steps run on a card that is too small for what they would reserve; `None` where they fit, where memory grows
+    /// afterwards, and where it takes too long to find out at once.
+    pub fn runs_when_refused(&self) -> Option<bool> {
+        let estimate = self.estimate().ok()?;
+        let short = estimate.fits == Some(false) && estimate.growth == Bytes::ZERO;
+        let FirstSteps { run, peaks, .. } = self.first_steps().ok().filter(|_| short)?;
+        card::runs_when_refused(&self.deciding(), &run.trace, peaks)
     }
 
     /// Many steps with batches of varying size.

@@ -24,6 +24,13 @@ pub(super) const RARE: &[&str] = &[
     "runtime.eval_batch",
 ];
 
+/// The targets whose files carry what is rare and often asked for.
+const CARRIED: &[(&str, &[&str])] = &[
+    ("parallel.tp", &["torchtitan", "megatron"]),
+    ("parallel.pp", &["torchtitan", "megatron"]),
+    ("parallel.cp", &["accelerate", "torchtitan", "megatron"]),
+];
+
 /// What frameworks of pre-training leave no word for.
 pub(super) const BEYOND_PRETRAINING: &[&str] = &[
     "training.freeze",
@@ -216,7 +223,12 @@ pub(super) fn fixed_fields(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> 
         let fixed = setting.get(&defaults);
         let asked = setting.applies(scenario) && value != fixed;
         let shown = if fixed.is_empty() { "nothing" } else { &fixed };
-        let expected = format!("{shown}, which is all that this target can do");
+        let expected = match CARRIED.iter().find(|(carried, _)| carried == path) {
+            Some((_, targets)) => {
+                format!("{shown} for this target; {} carry it", targets.join(", "))
+            }
+            None => format!("{shown}, the only value that is written for this target"),
+        };
         asked.then(|| Problem::new(*path, value, expected))
     };
     paths.iter().filter_map(differs).collect()
@@ -310,4 +322,39 @@ pub(super) fn nvidia(scenario: &Scenario) -> Option<Problem> {
     let expected = "a card of NVIDIA's for this target, which installs PyTorch for CUDA";
     let other = gpu.vendor != catalog::Vendor::Nvidia;
     other.then(|| Problem::new("hardware.gpu", gpu.short_id(), expected))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::estimate::estimate;
+    use crate::export;
+
+    #[test]
+    fn what_is_rare_is_carried_by_those_that_are_named() {
+        for (path, targets) in CARRIED {
+            let mut scenario = Scenario::default();
+            for (name, value) in [
+                ("hardware.gpus", "4"),
+                ("parallel.strategy", "fsdp2"),
+                (path, "2"),
+            ] {
+                settings::set(&mut scenario, name, value).unwrap();
+            }
+            let all = export::all(&scenario, &estimate(&scenario).unwrap());
+            let refuses = |files: &export::Files| {
+                let problems = files.as_ref().err();
+                problems.is_some_and(|all| all.iter().any(|problem| problem.field == *path))
+            };
+            for (target, files) in all {
+                let named = targets.contains(&target.id);
+                let right = if named {
+                    !refuses(&files)
+                } else {
+                    files.is_err()
+                };
+                assert!(right, "{path} {}", target.id);
+            }
+        }
+    }
 }

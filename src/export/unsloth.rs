@@ -67,7 +67,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let expected = "on for this target; it trains all weights only by other rules";
     expect("training.lora", "off", lora.is_some(), expected);
     let optimizer = training.optimizer;
-    let expected = "adamw-8bit, which is all that this target can do";
+    let expected = "adamw-8bit, the only optimizer that this target has";
     expect(
         "training.optimizer",
         optimizer.id(),

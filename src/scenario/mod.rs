@@ -34,7 +34,7 @@ pub use choices::*;
 pub(crate) use fill::filled;
 pub use irreps::{Irrep, Irreps, Path};
 pub use problem::Problem;
-pub(crate) use problem::nearest;
+pub(crate) use problem::{nearest, one_of};
 pub use task::Task;
 pub use types::*;
 pub use usual::{Usual, usual};

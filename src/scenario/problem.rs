@@ -61,6 +61,15 @@ pub(crate) fn nearest<'a>(
         .map(|(_, candidate)| candidate)
 }
 
+/// Names to choose from, as a sentence has them: `a, b or c`.
+pub(crate) fn one_of(names: &[&str]) -> Option<String> {
+    let (last, others) = names.split_last()?;
+    Some(match others {
+        [] => (*last).to_string(),
+        others => format!("{} or {last}", others.join(", ")),
+    })
+}
+
 /// The number of single-character edits between two words (Levenshtein).
 fn edits(word: &[char], other: &str) -> usize {
     let mut row: Vec<usize> = (0..=word.len()).collect();

@@ -5,6 +5,7 @@ use super::values::{
     LARGEST_SIZE, LONGEST_LIST, is_key, name, sizes, switch, version, whole, words,
 };
 use super::{Choice, Problem, Scenario, quantity};
+use crate::catalog;
 use crate::decimal::decimal;
 use crate::order::Map;
 
@@ -145,13 +146,27 @@ impl Setting {
             }
             Access::Switch(_, write) => write(scenario, switch(text)?),
             Access::Choice(_, write) => return write(scenario, text).then_some(()),
-            Access::Text(_, write) => write(scenario, name(text)?),
+            Access::Text(_, write) => write(scenario, self.meant(name(text)?)),
             Access::Version(_, write) => write(scenario, version(text)?),
             Access::Words(_, write) => write(scenario, words(text)?),
             Access::Sizes(_, write) => write(scenario, sizes(text)?),
             Access::Network(_, write) => write(scenario, Some(Network::parse(text).ok()?)),
         }
         Some(())
+    }
+
+    /// The catalogue's id where a text is another name of what stands there, such as a driver's of its card; else the text.
+    fn meant(&self, text: String) -> String {
+        let id = match self.value_type {
+            ValueType::Gpu if catalog::gpu(&text).is_none() => {
+                catalog::gpu_named(&text).map(|gpu| gpu.id)
+            }
+            ValueType::Model if catalog::model(&text).is_none() => {
+                catalog::model_named(&text).map(|model| model.id)
+            }
+            _ => None,
+        };
+        id.map_or(text, String::from)
     }
 
     /// The value with its type.
@@ -182,6 +197,11 @@ impl Setting {
         self.path.split('.').next().unwrap_or(self.path)
     }
 
+    /// The last part of the path.
+    pub fn name(&self) -> &'static str {
+        self.path.rsplit('.').next().unwrap_or(self.path)
+    }
+
     /// What the setting accepts, as the end of "expected ...".
     pub fn expected(&self) -> String {
         match self.value_type {
@@ -192,8 +212,8 @@ impl Setting {
                 let ids: Vec<&str> = choices.iter().map(|choice| choice.id).collect();
                 format!("one of {}", ids.join(", "))
             }
-            ValueType::Gpu => "a GPU's id; `headroom catalog` lists them".into(),
-            ValueType::Model => "a model's id; `headroom catalog` lists them".into(),
+            ValueType::Gpu => "a GPU's id or name; `headroom catalog` lists them".into(),
+            ValueType::Model => "a model's id or name; `headroom catalog` lists them".into(),
             ValueType::Version { low, high } => format!(
                 "a version from \"{}.{}\" to \"{}.{}\" in quotes",
                 low.0, low.1, high.0, high.1

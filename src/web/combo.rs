@@ -69,15 +69,8 @@ pub struct Found {
 /// Entries whose names hold every typed word, in the catalogue's order; where there are none, those with the most similar
 /// names. What names an entry, such as a Hugging Face id of a tuned variant, finds it first.
 pub fn found(setting: &Setting, all: &[Entry], typed: &str) -> Found {
-    let words: Vec<String> = typed
-        .split(|c: char| c.is_whitespace() || matches!(c, '/' | '-' | '_' | ','))
-        .map(squeezed)
-        .collect();
-    let name = |entry: &Entry| squeezed(&format!("{}{}", entry.id, entry.name));
-    let fits = |entry: &&Entry| {
-        let name = name(entry);
-        words.iter().all(|word| name.contains(word.as_str()))
-    };
+    let wanted = catalog::Typed::new(typed);
+    let fits = |entry: &&Entry| wanted.is_in(&format!("{}{}", entry.id, entry.name));
     let named = named(setting, typed);
     let is_named = |entry: &&Entry| Some(entry.id) == named;
     let others = all.iter().filter(|entry| fits(entry) && !is_named(entry));
@@ -88,10 +81,7 @@ pub fn found(setting: &Setting, all: &[Entry], typed: &str) -> Found {
             nearest: false,
         };
     }
-    let typed = pairs(&squeezed(typed));
-    let ranked = all
-        .iter()
-        .map(|entry| (similarity(&typed, &pairs(&squeezed(entry.id))), entry));
+    let ranked = all.iter().map(|entry| (wanted.likeness(entry.id), entry));
     let ranked = sorted(ranked, |(one, _), (other, _)| other.cmp(one));
     Found {
         entries: ranked
@@ -114,41 +104,6 @@ pub fn nearest(setting: &Setting, typed: &str) -> Vec<Entry> {
 
 /// How many entries are offered where none has what was typed.
 const NEAREST: usize = 6;
-
-/// Longest text that is compared with all names.
-const LONGEST: usize = 64;
-
-/// Only letters and digits: people disagree about what stands between them.
-fn squeezed(text: &str) -> String {
-    let plain = text.chars().filter(char::is_ascii_alphanumeric);
-    plain
-        .take(2 * LONGEST)
-        .collect::<String>()
-        .to_ascii_lowercase()
-}
-
-/// Neighbouring characters, which survive a typo elsewhere.
-fn pairs(text: &str) -> Vec<[u8; 2]> {
-    let bytes = text.as_bytes().iter().take(LONGEST);
-    let bytes: Vec<u8> = bytes.copied().collect();
-    bytes
-        .windows(2)
-        .filter_map(|pair| pair.try_into().ok())
-        .collect()
-}
-
-/// How many of a thousand pairs two texts share (the Dice coefficient).
-fn similarity(one: &[[u8; 2]], other: &[[u8; 2]]) -> usize {
-    let mut left = other.to_vec();
-    let mut shared = 0;
-    for pair in one {
-        if let Some(at) = left.iter().position(|other| other == pair) {
-            left.swap_remove(at);
-            shared += 1;
-        }
-    }
-    2000 * shared / (one.len() + other.len()).max(1)
-}
 
 /// The id of what a typed text names. A part of a name that only one entry has is no name: `resnet50` must not become
 /// Wide ResNet.

@@ -169,6 +169,7 @@ fn Problems() -> impl IntoView {
     let session = Session::current();
     let problems = Signal::derive(move || session.answer.with(|answer| answer.problems.clone()));
     let warned = Signal::derive(move || session.answer.with(warnings));
+    let refused = memo(move || session.answer.with(runs_when_refused));
     let back = move |_| {
         if let Some(yours) = session.yours.get_untracked() {
             session.yours.set(None);
@@ -182,10 +183,19 @@ fn Problems() -> impl IntoView {
                 {text::BACK_TO_YOURS}
             </button>
         </p>
+        <p class="quiet" data-testid="all-the-same" hidden=move || !refused.get()>
+            {text::RUNS_WHEN_REFUSED}
+        </p>
         <Lines class="problems" lines=problems/>
         <Lines class="problems link-notes" lines=warned/>
         <Lines class="problems link-notes" lines=session.link_notes.into()/>
     }
+}
+
+/// Whether the steps run although the card is too small for what they would reserve.
+fn runs_when_refused(answer: &Answer) -> bool {
+    let prediction = answer.prediction.iter().find(|_| !answer.stale);
+    prediction.and_then(|prediction| prediction.runs_when_refused()) == Some(true)
 }
 
 /// A list that is there while it has lines. Its room is announced, and its lines are those of a list.

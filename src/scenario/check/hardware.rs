@@ -2,7 +2,7 @@
 
 use super::{Case, Problems};
 use crate::catalog::{self, MethodKind, Os, Vendor};
-use crate::scenario::problem::nearest;
+use crate::scenario::problem::one_of;
 use crate::scenario::{Attention, LowPrecision, Precision, Quantization};
 
 pub(super) fn check(case: &Case, problems: &mut Problems) {
@@ -15,10 +15,7 @@ pub(super) fn check(case: &Case, problems: &mut Problems) {
 fn card(case: &Case, problems: &mut Problems) {
     let hardware = &case.scenario.hardware;
     if case.gpu.is_none() && hardware.memory_mib == 0 {
-        let ids = catalog::gpus()
-            .iter()
-            .flat_map(|gpu| [gpu.short_id(), gpu.id]);
-        let expected = match nearest(&hardware.gpu, ids) {
+        let expected = match one_of(&catalog::gpus_near(&hardware.gpu)) {
             Some(near) => format!("a known GPU; did you mean {near}?"),
             None => "a GPU of `headroom catalog`, or hardware.memory_mib beside it".into(),
         };

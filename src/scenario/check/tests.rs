@@ -58,7 +58,7 @@ fn names_that_are_not_known_say_what_is_near() {
     );
     check(
         &[("model", "gpt")],
-        &["model.id is `gpt`; expected a known model; did you mean gpt2?"],
+        &["model.id is `gpt`; expected a known model; did you mean gpt2, gpt2-xl or gpt-j-6b?"],
     );
     check(
         &[("model", "mamba2-2.7b")],

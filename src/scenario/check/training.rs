@@ -2,7 +2,7 @@
 
 use super::{Case, Problems};
 use crate::catalog::{self, ModelCategory};
-use crate::scenario::problem::nearest;
+use crate::scenario::problem::{nearest, one_of};
 use crate::scenario::{
     Attention, Checkpointing, Compile, Distribution, Kernels, LossKernel, LowPrecision, Objective,
     Precision, Quantization, Trainer,
@@ -69,8 +69,7 @@ fn model(case: &Case, problems: &mut Problems) {
     }
     match case.listed_model() {
         None => {
-            let ids = catalog::models().iter().map(|model| model.id);
-            let expected = match nearest(id, ids) {
+            let expected = match one_of(&catalog::models_near(id)) {
                 Some(near) => format!("a known model; did you mean {near}?"),
                 None => "a model of `headroom catalog`".into(),
             };

@@ -1,9 +1,10 @@
 //! The settings themselves, a file for each section, in the order of the form, and the ways to look one up.
 
-use super::problem::nearest;
+use super::problem::{nearest, one_of};
 pub use super::setting::{Setting, Value, ValueType};
 pub use super::values::{LARGEST_SIZE, LONGEST_LIST, LONGEST_NAME};
 use super::{Problem, Scenario};
+use crate::order::sorted;
 
 /// All settings, in the order in which people meet them.
 pub fn all() -> &'static [Setting] {
@@ -37,14 +38,31 @@ pub fn set(scenario: &mut Scenario, name: &str, text: &str) -> Result<(), Proble
 pub fn unknown(name: &str, value: &str) -> Problem {
     let names = all().iter().flat_map(|setting| [setting.path, setting.key]);
     let sections = SECTIONS.iter().map(|(id, _)| *id);
-    // `data.seq` means the field whose link key is `seq`.
+    // `data.seq` means the field whose link key is `seq`, and `strategy` the one whose path ends so.
     let by_key = name.rsplit_once('.').and_then(|(_, key)| by_key(key));
-    let near = by_key.map(|setting| setting.path);
-    let expected = match near.or_else(|| nearest(name, names.chain(sections))) {
+    let ends = || all().iter().map(Setting::name);
+    let by_end = |end: &str| all().iter().find(|setting| setting.name() == end);
+    let near = by_key.or_else(|| by_end(name)).map(|setting| setting.path);
+    let near = near
+        .or_else(|| nearest(name, names.chain(sections)))
+        .or_else(|| Some(by_end(nearest(name, ends())?)?.path));
+    let expected = match near.map(String::from).or_else(|| one_of(&holding(name))) {
         Some(near) => format!("a known field; did you mean {near}?"),
         None => "a known field; `headroom schema` lists them".into(),
     };
     Problem::new(name, value, expected)
+}
+
+/// The fields whose names hold a word, such as `data.micro_batch` for `batch`, the shortest first.
+fn holding(word: &str) -> Vec<&'static str> {
+    const MOST: usize = 3;
+    let named = |setting: &&Setting| {
+        let mut words = setting.name().split('_');
+        words.any(|own| own == word)
+    };
+    let fields = all().iter().filter(named).map(|setting| setting.path);
+    let fields = sorted(fields, |one, other| one.len().cmp(&other.len()));
+    fields.into_iter().take(MOST).collect()
 }
 
 /// Sections of the form, of files and of the documentation, in order: the first part of a path and its title.

@@ -1,6 +1,45 @@
 use super::*;
 
 #[test]
+fn an_unknown_field_is_asked_about() {
+    #[track_caller]
+    fn check(name: &str, expected: &str) {
+        assert_eq!(
+            unknown(name, "2").to_string(),
+            format!("{name} is `2`; expected {expected}")
+        );
+    }
+    check("strategy", "a known field; did you mean parallel.strategy?");
+    check("data.seq", "a known field; did you mean data.sequence?");
+    check(
+        "batch",
+        "a known field; did you mean data.batch_max, data.micro_batch or data.global_batch?",
+    );
+    check("seqence", "a known field; did you mean data.sequence?");
+    check("colour", "a known field; `headroom schema` lists them");
+}
+
+#[test]
+fn a_name_becomes_the_catalogues_id() {
+    #[track_caller]
+    fn check(setting: &str, given: &str, expected: &str) {
+        let mut scenario = Scenario::default();
+        set(&mut scenario, setting, given).unwrap();
+        assert_eq!(find(setting).unwrap().get(&scenario), expected);
+    }
+    check("hardware.gpu", "NVIDIA H100 80GB HBM3", "h100-sxm5-80gb");
+    check("hardware.gpu", "4090", "rtx-4090-24gb");
+    check("hardware.gpu", "rtx-4090", "rtx-4090");
+    check("hardware.gpu", "a card of my own", "a card of my own");
+    check(
+        "model.id",
+        "meta-llama/Llama-3.1-8B-Instruct",
+        "llama-3.1-8b",
+    );
+    check("model.id", "my own", "my own");
+}
+
+#[test]
 fn every_setting_reads_what_it_writes() {
     let scenario = Scenario::default();
     for setting in all() {

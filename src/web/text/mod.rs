@@ -80,6 +80,7 @@ pub const TRUST_LIKE: &str = "No run of this model was recorded. These are the m
 pub const TRUST_ALL: &str = "All recorded runs are in docs/accuracy.md of the source code.";
 pub const SKIP: &str = "Skip to the answer";
 pub const VERDICT: &str = "Verdict";
+pub const RUNS_WHEN_REFUSED: &str = "The steps run on this card all the same: the allocator, refused, gives back what it does not use and asks again, which stops the card each time.";
 pub const STALE: &str = "(from the last valid input)";
 pub const ALLOCATED: &str = "allocated";
 pub const RESERVED: &str = "reserved";
