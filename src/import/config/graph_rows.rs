@@ -94,6 +94,11 @@ pub(super) const ROWS: &[Row] = &[
         "text_config.vocab_size?=262400 text_config.hidden_size?=2048 text_config.num_hidden_layers?=35 text_config.num_attention_heads?=8 text_config.num_key_value_heads?=2 text_config.hidden_size_per_layer_input?=256 text_config.num_kv_shared_layers?=15 text_config.laurel_rank?=64 text_config.altup_num_inputs?=4 vision_config.architecture?=mobilenetv5_300m_enc vision_config.hidden_size?=2048 audio_config.hidden_size?=1536 audio_config.conf_num_hidden_layers?=12",
     ),
     row(
+        "gemma4",
+        "gemma-4-e2b",
+        "text_config.vocab_size?=262144 text_config.hidden_size=1536 text_config.intermediate_size=6144 text_config.num_hidden_layers=35 text_config.num_attention_heads?=8 text_config.num_key_value_heads=1 text_config.hidden_size_per_layer_input?=256 text_config.num_kv_shared_layers=20 text_config.use_double_wide_mlp=true text_config.enable_moe_block?=false vision_config.hidden_size?=768 vision_config.num_hidden_layers?=16 audio_config.hidden_size?=1024 audio_config.num_hidden_layers?=12",
+    ),
+    row(
         "granitemoe",
         "granite-3.0-1b-a400m",
         "vocab_size=49155 hidden_size=1024 intermediate_size=512 num_hidden_layers=24 num_attention_heads=16 num_key_value_heads=8 attention_bias?=false num_local_experts=32 num_experts_per_tok=8",
@@ -154,6 +159,11 @@ pub(super) const ROWS: &[Row] = &[
         "vocab_size?=131072 hidden_size?=4096 intermediate_size?=14336 num_hidden_layers?=34 num_attention_heads?=32 num_key_value_heads?=8 head_dim?=128",
     ),
     row(
+        "mistral3",
+        "mistral-small-3.1-24b",
+        "vision_config.hidden_size?=1024 vision_config.intermediate_size?=4096 vision_config.num_hidden_layers?=24 vision_config.num_attention_heads?=16 vision_config.image_size=1540 vision_config.patch_size=14 text_config.vocab_size=131072 text_config.hidden_size=5120 text_config.intermediate_size=32768 text_config.num_hidden_layers=40 text_config.num_attention_heads?=32 text_config.num_key_value_heads?=8 text_config.head_dim?=128 spatial_merge_size?=2 multimodal_projector_bias?=false",
+    ),
+    row(
         "mllama",
         "llama-3.2-11b-vision",
         "vision_config.hidden_size?=1280 vision_config.num_hidden_layers?=32 vision_config.num_global_layers?=8 vision_config.attention_heads?=16 vision_config.intermediate_size?=5120 vision_config.image_size=560 vision_config.patch_size?=14 vision_config.max_num_tiles?=4 vision_config.intermediate_layers_indices?=3,7,15,23,30 text_config.vocab_size?=128256 text_config.hidden_size?=4096 text_config.num_hidden_layers?=40 text_config.num_attention_heads?=32 text_config.num_key_value_heads?=8 text_config.intermediate_size?=14336 text_config.cross_attention_layers?=3,8,13,18,23,28,33,38",
@@ -167,6 +177,11 @@ pub(super) const ROWS: &[Row] = &[
         "mobilevit",
         "mobilevit-small",
         "image_size?=256 patch_size?=2 hidden_sizes?=144,192,240 neck_hidden_sizes?=16,32,64,96,128,160,640 num_attention_heads?=4 conv_kernel_size?=3",
+    ),
+    row(
+        "musicgen",
+        "musicgen-small",
+        "decoder.vocab_size?=2048 decoder.hidden_size?=1024 decoder.ffn_dim?=4096 decoder.num_hidden_layers?=24 decoder.num_attention_heads?=16 decoder.num_codebooks?=4 text_encoder.d_model=768 text_encoder.d_ff=3072 text_encoder.num_layers=12 audio_encoder.num_filters=64 audio_encoder.codebook_size=2048",
     ),
     row(
         "nomic_bert",
@@ -192,6 +207,11 @@ pub(super) const ROWS: &[Row] = &[
         "qwen3_next",
         "qwen3-next-80b-a3b",
         "vocab_size?=151936 hidden_size?=2048 num_hidden_layers?=48 num_attention_heads?=16 num_key_value_heads?=2 head_dim?=256 linear_conv_kernel_dim?=4 linear_key_head_dim?=128 linear_value_head_dim?=128 linear_num_key_heads?=16 linear_num_value_heads?=32 full_attention_interval?=4 decoder_sparse_step?=1 mlp_only_layers?= moe_intermediate_size?=512 shared_expert_intermediate_size?=512 num_experts_per_tok?=10 num_experts?=512 tie_word_embeddings?=false",
+    ),
+    row(
+        "qwen3_vl",
+        "qwen3-vl-4b",
+        "vision_config.depth=24 vision_config.hidden_size=1024 vision_config.intermediate_size=4096 vision_config.num_heads?=16 vision_config.out_hidden_size=2560 vision_config.patch_size?=16 vision_config.deepstack_visual_indexes=5,11,17 text_config.vocab_size?=151936 text_config.hidden_size=2560 text_config.intermediate_size=9728 text_config.num_hidden_layers=36 text_config.num_attention_heads?=32 text_config.num_key_value_heads=8 text_config.head_dim?=128 tie_word_embeddings=true",
     ),
     row(
         "regnet",

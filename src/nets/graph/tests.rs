@@ -237,6 +237,32 @@ fn shipped_graphs_of_transformers_and_of_atoms_take_what_the_real_models_take() 
     );
 }
 
+/// Models that see, hear and read, in fp32 and under autocast, within a thousandth.
+#[test]
+fn shipped_graphs_of_pictures_and_speech_take_what_the_real_models_take() {
+    #[track_caller]
+    fn check(id: &str, batch: u64, length: u64, expected: [u64; 2]) {
+        takes(id, [batch, length], &expected, 1000);
+    }
+    check(
+        "depth-anything-small",
+        4,
+        518,
+        [3_109_547_008, 2_043_652_608],
+    );
+    check("dpt-large", 2, 384, [6_897_512_448, 6_883_491_840]);
+    check(
+        "owlv2-base-patch16-ensemble",
+        3,
+        960,
+        [10_572_488_704, 7_590_204_416],
+    );
+    check("lfm2-1.2b", 3, 1024, [27_968_657_408, 25_841_973_248]);
+    check("trocr-base", 3, 128, [6_746_068_992, 6_751_492_608]);
+    check("clap-htsat-unfused", 3, 128, [3_091_468_288, 3_099_332_608]);
+    check("blip2-opt-2.7b", 3, 128, [76_048_119_296, 75_875_742_208]);
+}
+
 /// Equal layers are written once.
 #[cfg(feature = "cli")]
 #[test]
