@@ -109,6 +109,11 @@ pub(super) const ROWS: &[Row] = &[
         "vocab_size?=32 hidden_size?=768 num_hidden_layers?=12 num_attention_heads?=12 intermediate_size?=3072 conv_dim?=512,512,512,512,512,512,512 conv_stride?=5,2,2,2,2,2,2 conv_kernel?=10,3,3,3,3,2,2 conv_bias?=false conv_pos_batch_norm?=false",
     ),
     row(
+        "idefics3",
+        "idefics3-8b-llama3",
+        "vision_config.hidden_size?=1152 vision_config.intermediate_size=4304 vision_config.num_hidden_layers=27 vision_config.num_attention_heads?=16 vision_config.image_size=364 vision_config.patch_size=14 text_config.vocab_size=128259 text_config.hidden_size?=4096 text_config.intermediate_size=14336 text_config.num_hidden_layers?=32 text_config.num_attention_heads?=32 text_config.num_key_value_heads=8 scale_factor?=2",
+    ),
+    row(
         "internvl",
         "internvl3-1b",
         "vision_config.hidden_size?=1024 vision_config.intermediate_size?=4096 vision_config.num_hidden_layers?=24 vision_config.num_attention_heads?=16 vision_config.image_size?=448,448 vision_config.patch_size?=14,14 text_config.vocab_size=151674 text_config.hidden_size=896 text_config.intermediate_size=4864 text_config.num_hidden_layers=24 text_config.num_attention_heads=14 text_config.num_key_value_heads=2 vision_config.use_qk_norm?=false vision_config.attention_bias=true downsample_ratio?=0.5",
@@ -137,6 +142,16 @@ pub(super) const ROWS: &[Row] = &[
         "llama4",
         "llama-4-scout",
         "vision_config.hidden_size=1408 vision_config.num_hidden_layers?=34 vision_config.num_attention_heads?=16 vision_config.intermediate_size?=5632 vision_config.image_size=336 vision_config.patch_size?=14 vision_config.projector_input_dim?=4096 vision_config.multi_modal_projector_bias?=false text_config.vocab_size?=202048 text_config.hidden_size?=5120 text_config.intermediate_size?=8192 text_config.intermediate_size_mlp?=16384 text_config.num_hidden_layers?=48 text_config.num_attention_heads?=40 text_config.num_key_value_heads?=8 text_config.head_dim?=128 text_config.num_experts_per_tok?=1 text_config.num_local_experts?=16 text_config.interleave_moe_layer_step?=1 text_config.use_qk_norm?=true text_config.attention_bias?=false",
+    ),
+    row(
+        "llava_next",
+        "llava-v1.6-mistral-7b",
+        "vision_config.hidden_size=1024 vision_config.intermediate_size=4096 vision_config.num_hidden_layers=24 vision_config.num_attention_heads=16 vision_config.image_size=336 vision_config.patch_size=14 text_config.vocab_size=32064 text_config.hidden_size?=4096 text_config.intermediate_size?=14336 text_config.num_hidden_layers?=32 text_config.num_attention_heads?=32 text_config.num_key_value_heads?=8 text_config.model_type?=mistral vision_feature_layer?=-2 multimodal_projector_bias?=true",
+    ),
+    row(
+        "llava_onevision",
+        "llava-onevision-0.5b",
+        "vision_config.hidden_size=1152 vision_config.intermediate_size=4304 vision_config.num_hidden_layers=26 vision_config.num_attention_heads=16 vision_config.image_size=384 vision_config.patch_size=14 text_config.vocab_size=152000 text_config.hidden_size=896 text_config.intermediate_size=4864 text_config.num_hidden_layers=24 text_config.num_attention_heads=14 text_config.num_key_value_heads=2 text_config.model_type?=qwen2 vision_feature_layer?=-1 tie_word_embeddings=true",
     ),
     row(
         "longformer",

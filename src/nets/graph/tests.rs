@@ -261,6 +261,14 @@ fn shipped_graphs_of_pictures_and_speech_take_what_the_real_models_take() {
     check("trocr-base", 3, 128, [6_746_068_992, 6_751_492_608]);
     check("clap-htsat-unfused", 3, 128, [3_091_468_288, 3_099_332_608]);
     check("blip2-opt-2.7b", 3, 128, [76_048_119_296, 75_875_742_208]);
+    check("yolos-tiny", 2, 512, [439_002_112, 323_611_136]);
+    check(
+        "siglip2-base-naflex",
+        2,
+        256,
+        [7_520_156_160, 7_516_879_360],
+    );
+    check("speecht5-tts", 2, 256, [2_927_362_048, 2_921_201_664]);
 }
 
 /// Equal layers are written once.
