@@ -101,7 +101,8 @@ class Values:
         if size <= self.MOST * (4 if tensor.element_size() == 1 else 1):
             flat = torch.zeros(size, dtype=tensor.dtype)
             if tensor.numel():
-                flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset()).copy_(value)
+                once = tuple(slice(0, None if stride else 1) for stride in tensor.stride())  # of expanded dimensions
+                flat.as_strided(tensor.shape, tensor.stride(), tensor.storage_offset())[once].copy_(value[once])
             self.known[storage._cdata] = flat
 
     def drop(self, key):
@@ -118,6 +119,8 @@ class Values:
     def run(self, func, args, kwargs, given):
         """The operation on known values; None where some value is not known."""
         name = func._schema.name[6:]
+        if name in ("zeros_like", "ones_like") and kwargs.get("dtype") in (torch.bool, torch.int64) and self.small(given[0]):
+            return torch.full(given[0].shape, name == "ones_like", dtype=kwargs["dtype"])
         if given and name not in ("isfinite", "isinf", "isnan") and not func._schema.is_mutable and not name.startswith("new_"):
             for tensor in given:
                 if tensor.device.type == "meta" and tensor.untyped_storage()._cdata not in self.known:
@@ -513,7 +516,7 @@ def install_stand_ins(library):
 class Pack:
     """Stands for a saved tensor: the memory itself is not held, so that Python's own lifetimes show."""
 
-    __slots__ = ("number", "storage", "shape", "stride", "dtype", "__weakref__")
+    __slots__ = ("number", "storage", "shape", "stride", "dtype", "mask", "__weakref__")
 
 
 LAYOUTS = {}
@@ -717,8 +720,12 @@ class Tape(TorchDispatchMode):
                     # Made where the mode does not see it, as `torch.tensor` does.
                     self.events.append(("call", "tensor", [], [operand], [operand[0]], self.place(), sequence))
                     unseen.clear()
-        dynamic = value is not None and on_device and name in ("nonzero", "masked_select", "unique_dim", "_unique2", "unique_consecutive", "bincount", "repeat_interleave")
-        if dynamic:
+        dynamic = value is not None and on_device and name in ("nonzero", "unique_dim", "_unique2", "unique_consecutive", "bincount", "repeat_interleave")
+        if name == "masked_select" and on_device:
+            # CUDA's kernel is an index by the mask's positions; only these have to be known.
+            places = self.without_masks([args[1].expand(torch.broadcast_shapes(args[0].shape, args[1].shape))])
+            result = torch.empty(places[0].shape, dtype=args[0].dtype, device=META)
+        elif dynamic:
             result = mapped(lambda t: torch.empty_like(t, device=META), value)
         elif name in IN_PLACE and self.makes_here(args[0]):
             if name == "index_put":
@@ -798,6 +805,10 @@ class Tape(TorchDispatchMode):
         self.quiet = quiet
         self.events.append(("save", pack.number, operand))
         weakref.finalize(pack, self.events.append, ("unsave", pack.number))
+        try:  # a mask decides sizes in backward too
+            pack.mask = self.values.of(tensor) if tensor.dtype == torch.bool else None
+        except KeyError:
+            pack.mask = None
         return pack
 
     def unpack(self, pack):
@@ -806,6 +817,8 @@ class Tape(TorchDispatchMode):
         quiet, self.quiet = self.quiet, True
         tensor = torch.empty_strided(pack.shape, pack.stride, dtype=pack.dtype, device=META)
         operand = self.operand(tensor)
+        if pack.mask is not None:
+            self.values.put(tensor, pack.mask)
         self.quiet = quiet
         self.events.append(("unpack", operand[0], pack.number))
         return tensor
@@ -935,9 +948,11 @@ def keeping_values(make):
             tape = TAPES[-1]
             quiet, tape.quiet = tape.quiet, True
             try:
-                on_host = make(data, dtype=result.dtype)
+                on_host = make(mapped(tape.values.of, data), dtype=result.dtype)
                 tape.quiet = quiet
                 tape.values.put(result, on_host)
+            except KeyError:  # of tensors whose values are not known
+                pass
             finally:
                 tape.quiet = quiet
         return result

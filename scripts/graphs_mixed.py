@@ -1,0 +1,260 @@
+"""The models of transformers that see, hear and read at once, or whose classes leave the loss to others: as scripts/graphs_hf.py."""
+import torch
+import torch.nn.functional as F
+from graphs_hf import LONG, NO_AUGMENT, NO_PATHS, hf, masked, padded, seen, words
+
+# --- images ----------------------------------------------------------------------------------------------------------
+
+OF_DEPTH = "the loss, which transformers' class has not: this is the mean distance to a map of depths"
+
+
+def depths(b, s, device):
+    return dict(seen(b, s, device), depth=torch.rand(b, s, s, device=device))
+
+
+def of_depth(model, batch):
+    return F.l1_loss(model(pixel_values=batch["pixel_values"]).predicted_depth.float(), batch["depth"].float())
+
+
+DINOV2_S = dict(model_type="dinov2", hidden_size=384, num_attention_heads=6, num_hidden_layers=12, image_size=518, patch_size=14,
+                out_indices=[9, 10, 11, 12], apply_layernorm=True, reshape_hidden_states=False)
+hf("depth-anything-small", "DepthAnythingForDepthEstimation", [(2, 518)], depths, OF_DEPTH, of_depth, backbone_config=DINOV2_S)
+hf("dpt-large", "DPTForDepthEstimation", [(2, 384)], depths, OF_DEPTH, of_depth, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16,
+   intermediate_size=4096, backbone_out_indices=[5, 11, 17, 23], neck_hidden_sizes=[256, 512, 1024, 1024])
+
+
+def scenes(objects):
+    def batch(b, s, device):
+        boxes = torch.full((objects, 4), 0.4, device=device)
+        one = dict(class_labels=torch.zeros(objects, dtype=torch.long, device=device), boxes=boxes)
+        return dict(seen(b, s, device), labels=[{key: part.clone() for key, part in one.items()} for _ in range(b)])
+
+    return batch
+
+
+hf("yolos-tiny", "YolosForObjectDetection", [(2, 512), (2, 800)], scenes(7), hidden_size=192, num_hidden_layers=12, num_attention_heads=3,
+   intermediate_size=768, image_size=[800, 1333], use_mid_position_embeddings=False, num_labels=91)
+RESNET_18 = dict(model_type="timm_backbone", backbone="resnet18", num_channels=3, features_only=True, use_pretrained_backbone=False, out_indices=[1, 2, 3, 4])
+hf("table-transformer-detection", "TableTransformerForObjectDetection", [(2, 640), (2, 800)], scenes(1), backbone_config=RESNET_18, num_queries=15, num_labels=2)
+hf("rtdetr-r50vd", "RTDetrForObjectDetection", [(2, 640)], scenes(7), num_labels=80)
+
+
+def asked(queries, length):
+    """Names of things to look for in each picture."""
+
+    def batch(b, s, device):
+        return dict(seen(b, s, device), input_ids=torch.randint(3, 49000, (b * queries, length), device=device))
+
+    return batch
+
+
+def of_boxes(model, batch):
+    """The scores and boxes of every place, which a loss would match with things."""
+    out = model(**batch)
+    return F.binary_cross_entropy_with_logits(out.logits.float(), torch.zeros_like(out.logits, dtype=torch.float32)) + out.pred_boxes.float().abs().mean()
+
+
+OF_BOXES = "the matching of boxes with things, which transformers' class has not: the loss is the mean over all places, with eight names for each picture"
+hf("owlv2-base-patch16-ensemble", "Owlv2ForObjectDetection", [(2, 960)], asked(8, 16), OF_BOXES, of_boxes, vision_config=dict(image_size=960))
+
+# --- speech and sound ------------------------------------------------------------------------------------------------
+
+
+def frames(b, s, device):
+    """Fifty frames a second, and sixteen letters."""
+    return dict(input_features=torch.randn(b, s, 160, device=device), labels=torch.ones(b, s // 4, dtype=torch.long, device=device))
+
+
+hf("w2v-bert-2.0", "Wav2Vec2BertForCTC", [(2, 256), (2, 512)], frames, NO_AUGMENT, vocab_size=32, layerdrop=0.0, apply_spec_augment=False)
+
+
+def read_out(b, s, device):
+    """Letters and the frames in which they are read out, of which there are 62 a second."""
+    return dict(input_ids=torch.randint(4, 80, (b, s // 4), device=device), attention_mask=padded(torch.ones(b, s // 4, dtype=torch.long, device=device)),
+                labels=torch.randn(b, s, 80, device=device), speaker_embeddings=torch.randn(b, 512, device=device))
+
+
+hf("speecht5-tts", "SpeechT5ForTextToSpeech", [(2, 256), (2, 512)], read_out, "layers that are left out by chance (`encoder_layerdrop`)", encoder_layerdrop=0.0,
+   decoder_layerdrop=0.0)
+
+
+def compared(model, batch):
+    return model(**batch, return_loss=True).loss
+
+
+def captioned(b, s, device):
+    """Ten seconds of sound, with a caption."""
+    ids = torch.randint(3, 50000, (b, s), device=device)
+    return dict(input_ids=ids, attention_mask=padded(ids), input_features=torch.randn(b, 1, 1001, 64, device=device))
+
+
+hf("clap-htsat-unfused", "ClapModel", [(2, 64), (2, 128)], captioned, None, compared)
+
+# --- text ------------------------------------------------------------------------------------------------------------
+
+hf("lfm2-1.2b", "Lfm2ForCausalLM", LONG, masked(words(65536)), "the kernels of causal-conv1d: this is transformers' own code", hidden_size=2048,
+   intermediate_size=12288, num_hidden_layers=16, full_attn_idxs=[2, 5, 8, 10, 12, 14], use_cache=False)
+
+# --- images and text -------------------------------------------------------------------------------------------------
+
+
+def patched(b, s, device):
+    """Pictures as 16 by 16 patches, with a caption of 64 tokens."""
+    return dict(input_ids=torch.randint(3, 250000, (b, 64), device=device), pixel_values=torch.randn(b, s, 768, device=device),
+                pixel_attention_mask=torch.ones(b, s, dtype=torch.int32, device=device), spatial_shapes=torch.tensor([[16, s // 16]] * b, device=device))
+
+
+hf("siglip2-base-naflex", "Siglip2Model", [(2, 256)], patched, None, compared, text_config=dict(vocab_size=256000), vision_config=dict(num_patches=256))
+
+
+def written(b, s, device):
+    """A line of handwriting as a picture, and its letters."""
+    return dict(pixel_values=torch.randn(b, 3, 384, 384, device=device), labels=torch.randint(3, 50000, (b, s), device=device))
+
+
+hf("trocr-base", "VisionEncoderDecoderModel", [(2, 64), (2, 128)], written, encoder=dict(model_type="vit", image_size=384, qkv_bias=False),
+   decoder=dict(model_type="trocr", is_decoder=True, add_cross_attention=True, cross_attention_hidden_size=768, use_cache=False), pad_token_id=1,
+   decoder_start_token_id=2, tie_word_embeddings=True)
+
+
+def tokens(image, top, count):
+    """Padded text whose first tokens are a picture's, which are not learnt."""
+
+    def batch(b, s, device):
+        ids = torch.randint(3, top, (b, s), device=device)
+        ids[:, :count] = image
+        labels = ids.clone()
+        labels[:, :count] = -100
+        return dict(input_ids=ids, labels=labels, attention_mask=padded(ids))
+
+    return batch
+
+
+def looked(batch, *shape, **more):
+    """With pixels of this shape for each sample, and further values as they are for each sample."""
+
+    def made(b, s, device):
+        extra = {key: torch.tensor([value] * b, device=device) for key, value in more.items()}
+        return dict(batch(b, s, device), pixel_values=torch.randn(b, *shape, device=device), **extra)
+
+    return made
+
+
+QUIET = dict(use_cache=False)
+hf("blip2-opt-2.7b", "Blip2ForConditionalGeneration", [(2, 64), (2, 128)], looked(tokens(50265, 50000, 32), 3, 224, 224), image_token_index=50265,
+   text_config=dict(model_type="opt", vocab_size=50304, hidden_size=2560, word_embed_proj_dim=2560, ffn_dim=10240, num_hidden_layers=32,
+                    num_attention_heads=32, **QUIET))
+hf("florence2-base", "Florence2ForConditionalGeneration", [(2, 640), (2, 768)], looked(tokens(51289, 51000, 577), 3, 768, 768), NO_PATHS,
+   image_token_id=51289, vision_config=dict(projection_dim=768, drop_path_rate=0.0),
+   text_config=dict(model_type="bart", vocab_size=51328, d_model=768, encoder_layers=6, decoder_layers=6, encoder_attention_heads=12,
+                    decoder_attention_heads=12, encoder_ffn_dim=3072, decoder_ffn_dim=3072, max_position_embeddings=4096, **QUIET))
+
+CLIP_L = dict(model_type="clip_vision_model", hidden_size=1024, intermediate_size=4096, num_hidden_layers=24, num_attention_heads=16, image_size=336,
+              patch_size=14, projection_dim=768, vocab_size=32000)
+SO400M = dict(hidden_size=1152, intermediate_size=4304, num_hidden_layers=27, num_attention_heads=16)
+# A picture of 672 by 672 is five tiles: itself made smaller and four parts, with a token at the end of each row.
+hf("llava-v1.6-mistral-7b", "LlavaNextForConditionalGeneration", [(2, 3072)],
+   looked(tokens(32000, 31000, 576 + 48 * 49), 5, 3, 336, 336, image_sizes=[672, 672]), image_token_index=32000, vision_config=CLIP_L,
+   image_grid_pinpoints=[[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]],
+   text_config=dict(model_type="mistral", vocab_size=32064, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
+                    num_key_value_heads=8, sliding_window=None, **QUIET))
+hf("llava-onevision-0.5b", "LlavaOnevisionForConditionalGeneration", [(2, 2048)],
+   looked(tokens(151646, 151000, 729 + 27 * 28), 2, 3, 384, 384, image_sizes=[384, 384]),
+   image_grid_pinpoints=[[384 * high, 384 * wide] for high in range(1, 7) for wide in range(1, 7)], tie_word_embeddings=True,
+   vision_config=dict(model_type="siglip_vision_model", image_size=384, patch_size=14, vision_use_head=False, **{**SO400M, "num_hidden_layers": 26}),
+   text_config=dict(model_type="qwen2", vocab_size=152000, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
+                    num_key_value_heads=2, tie_word_embeddings=True, **QUIET))
+hf("mistral-small-3.1-24b", "Mistral3ForConditionalGeneration", [(2, 1024)], looked(tokens(10, 131000, 400), 3, 560, 560, image_sizes=[560, 560]),
+   image_token_index=10, tie_word_embeddings=False, vision_config=dict(model_type="pixtral", image_size=1540, patch_size=14),
+   text_config=dict(model_type="mistral", vocab_size=131072, hidden_size=5120, intermediate_size=32768, num_hidden_layers=40, num_attention_heads=32,
+                    num_key_value_heads=8, head_dim=128, sliding_window=None, tie_word_embeddings=False, **QUIET))
+# A picture is five tiles, itself made smaller and four parts.
+hf("idefics3-8b-llama3", "Idefics3ForConditionalGeneration", [(2, 1024)], looked(tokens(128257, 128000, 5 * 169), 5, 3, 364, 364), image_token_id=128257,
+   vision_config=dict(image_size=364, patch_size=14, **SO400M),
+   text_config=dict(model_type="llama", vocab_size=128259, hidden_size=4096, intermediate_size=14336, num_hidden_layers=32, num_attention_heads=32,
+                    num_key_value_heads=8, **QUIET), **QUIET)
+hf("smolvlm2-2.2b", "SmolVLMForConditionalGeneration", LONG, looked(tokens(49190, 49000, 5 * 81), 5, 3, 384, 384), image_token_id=49190, scale_factor=3,
+   vision_config=dict(image_size=384, patch_size=14, **SO400M),
+   text_config=dict(model_type="llama", vocab_size=49280, hidden_size=2048, intermediate_size=8192, num_hidden_layers=24, num_attention_heads=32,
+                    num_key_value_heads=32, head_dim=64, **QUIET), **QUIET)
+hf("internvl3-1b", "InternVLForConditionalGeneration", LONG, looked(tokens(151667, 151000, 256), 3, 448, 448), tie_word_embeddings=False,
+   vision_config=dict(attention_bias=True),
+   text_config=dict(model_type="qwen2", vocab_size=151674, hidden_size=896, intermediate_size=4864, num_hidden_layers=24, num_attention_heads=14,
+                    num_key_value_heads=2, tie_word_embeddings=False, **QUIET))
+hf("gemma-3n-e4b", "Gemma3nForConditionalGeneration", LONG, looked(tokens(262145, 262000, 256), 3, 768, 768), "sound", text_config=QUIET, **QUIET)
+
+
+def patches(rows, columns, values, grid=None):
+    """A picture for each sample as its patches, with their places or with the grid that they fill."""
+
+    def made(batch):
+        def both(b, s, device):
+            found = batch(b, s, device)
+            if grid:
+                kinds = (found["input_ids"] == grid).int()
+                shape = torch.tensor([[1, rows, columns]] * b, device=device)
+                return dict(found, pixel_values=torch.randn(b * rows * columns, values, device=device), image_grid_thw=shape, mm_token_type_ids=kinds)
+            place = torch.arange(rows * columns, device=device)
+            places = torch.stack([place % columns, place // columns], 1).repeat(b, 1, 1)
+            return dict(found, pixel_values=torch.randn(b, rows * columns, values, device=device), image_position_ids=places)
+
+        return both
+
+    return made
+
+
+hf("gemma-4-e2b", "Gemma4ForConditionalGeneration", [(2, 1024)], patches(48, 48, 768)(tokens(258880, 255000, 256)), "sound",
+   text_config=dict(hidden_size=1536, intermediate_size=6144, num_hidden_layers=35, num_key_value_heads=1, num_kv_shared_layers=20,
+                    use_double_wide_mlp=True, final_logit_softcapping=30.0,
+                    layer_types=(["sliding_attention"] * 4 + ["full_attention"]) * 7, **QUIET),
+   vision_config={}, audio_config={})
+# 32 by 32 patches are 256 tokens.
+QWEN_EYE = dict(patch_size=16, spatial_merge_size=2, temporal_patch_size=2)
+hf("qwen3-vl-4b", "Qwen3VLForConditionalGeneration", [(2, 1024)], patches(32, 32, 1536, 151655)(tokens(151655, 151000, 256)), tie_word_embeddings=True,
+   vision_config=dict(depth=24, hidden_size=1024, intermediate_size=4096, num_heads=16, out_hidden_size=2560, deepstack_visual_indexes=[5, 11, 17], **QWEN_EYE),
+   text_config=dict(hidden_size=2560, intermediate_size=9728, num_hidden_layers=36, num_attention_heads=32, num_key_value_heads=8, head_dim=128,
+                    rope_parameters=dict(rope_type="default", rope_theta=5000000, mrope_section=[24, 20, 20], mrope_interleaved=True), tie_word_embeddings=True, **QUIET))
+hf("qwen3.5-27b", "Qwen3_5ForConditionalGeneration", [(2, 1024)], patches(32, 32, 1536, 248056)(tokens(248056, 248000, 256)),
+   "the kernels of flash-linear-attention and causal-conv1d: this is transformers' own code", tie_word_embeddings=False,
+   vision_config=dict(out_hidden_size=5120, **QWEN_EYE),
+   text_config=dict(hidden_size=5120, intermediate_size=17408, num_hidden_layers=64, num_attention_heads=24, num_key_value_heads=4,
+                    linear_num_value_heads=48, **QUIET))
+
+# --- sound and text --------------------------------------------------------------------------------------------------
+
+
+def tune(b, s, device):
+    """A description of 32 tokens, and music of 50 frames a second in four codebooks."""
+    ids = torch.randint(3, 32000, (b, 32), device=device)
+    return dict(input_ids=ids, attention_mask=padded(ids), labels=torch.randint(0, 2048, (b, s, 4), device=device))
+
+
+hf("musicgen-small", "MusicgenForConditionalGeneration", [(2, 256), (2, 512)], tune, decoder_start_token_id=2048, pad_token_id=2048,
+   text_encoder=dict(model_type="t5", vocab_size=32128, d_model=768, d_ff=3072, num_layers=12, num_heads=12, num_decoder_layers=12, **QUIET),
+   audio_encoder=dict(model_type="encodec", sampling_rate=32000, upsampling_ratios=[8, 5, 4, 4], num_filters=64, codebook_size=2048,
+                      target_bandwidths=[2.2], use_causal_conv=False, use_conv_shortcut=False),
+   decoder=dict(model_type="musicgen_decoder", decoder_start_token_id=2048, **QUIET))
+
+
+def translated(b, s, device):
+    """Speech in frames of 20 ms, and what is said in another language."""
+    return dict(input_features=torch.randn(b, s, 160, device=device), labels=torch.randint(3, 250000, (b, s // 8), device=device))
+
+
+hf("seamless-m4t-medium", "SeamlessM4TForSpeechToText", [(2, 256), (2, 512)], translated, "layers that are left out by chance (`speech_encoder_layerdrop`)",
+   vocab_size=256206, encoder_layers=12, decoder_layers=12, encoder_ffn_dim=4096, decoder_ffn_dim=4096, speech_encoder_layers=12, t2u_encoder_layers=4,
+   t2u_decoder_layers=4, max_position_embeddings=4096, encoder_layerdrop=0.0, decoder_layerdrop=0.0, speech_encoder_layerdrop=0.0, **QUIET)
+
+# --- things that are named -------------------------------------------------------------------------------------------
+
+
+def named(b, s, device):
+    """A picture, and four names in it."""
+    ids = torch.tensor([[101, 4937, 1012, 3899, 1012, 2711, 1012, 2482, 1012, 102]] * b, device=device)
+    return dict(scenes(7)(b, s, device), input_ids=ids, attention_mask=torch.ones_like(ids))
+
+
+hf("grounding-dino-base", "GroundingDinoForObjectDetection", [(2, 640)], named, NO_PATHS, fusion_droppath=0.0,
+   backbone_config=dict(model_type="swin", embed_dim=128, depths=[2, 2, 18, 2], num_heads=[4, 8, 16, 32], window_size=12, image_size=384, drop_path_rate=0.0,
+                        out_indices=[2, 3, 4]),
+   text_config=dict(model_type="bert"))
