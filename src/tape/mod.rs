@@ -216,6 +216,10 @@ impl Tape {
         self.0.kernels_left_out.set(true);
     }
 
+    pub fn leaves_kernels_out(&self) -> bool {
+        self.0.kernels_left_out.get()
+    }
+
     /// Marks where a phase of a step begins.
     pub fn mark(&self, step: u32, phase: Phase) {
         self.0.phase.set(phase);
