@@ -211,6 +211,8 @@ mod tests {
         check("4090", Some("rtx-4090"));
         check("RTX 4090", Some("rtx-4090"));
         check("NVIDIA GeForce RTX 4090", Some("rtx-4090"));
+        // One with less power has a name of its own.
+        check("H100 SXM5", Some("h100-sxm5"));
         check("no such card", None);
         check("rtx", None);
         check("", None);

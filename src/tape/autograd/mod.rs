@@ -156,14 +156,11 @@ fn edges_of(inputs: &[&Tensor]) -> Option<Edges> {
     {
         return None;
     }
-    // Filled where it is to lie.
-    let mut edges = Some(Edges::new());
-    if let Some(edges) = &mut edges {
-        for input in inputs {
-            edges.push(input.edge());
-        }
+    let mut edges = Edges::new();
+    for input in inputs {
+        edges.push(input.edge());
     }
-    edges
+    Some(edges)
 }
 
 #[inline(never)]
