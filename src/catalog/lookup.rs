@@ -283,6 +283,8 @@ mod tests {
         check("NVIDIA GeForce RTX 4090", Some("rtx-4090"));
         check("RTX4090", Some("rtx-4090"));
         check("RTX 4090 Laptop GPU", Some("rtx-4090-laptop"));
+        // One with less power has a name of its own.
+        check("H100 SXM5", Some("h100-sxm5"));
         // As drivers name them.
         check("NVIDIA H100 80GB HBM3", Some("h100-sxm5"));
         check("NVIDIA H100 PCIe", Some("h100-pcie"));

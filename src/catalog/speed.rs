@@ -54,6 +54,8 @@ pub struct Speeds {
     pub sheet_bandwidth: f64,
     /// From one launch to the next.
     pub launch: Rate,
+    /// What ZeRO-3's hooks take in the program for each pass of a module.
+    pub zero_hooks: Rate,
     /// To or from the host's memory.
     pub host: Rate,
     /// Between GPUs, one way, in a ring; `None` where nobody has said what the links do.
@@ -107,6 +109,7 @@ pub fn speeds_without(gpu: &Gpu, left_out: &dyn Fn(&str) -> bool) -> Option<Spee
         bandwidth: of(table::BANDWIDTH).times(sheet_bandwidth),
         sheet_bandwidth,
         launch: of(table::LAUNCH_US).times(1e-6),
+        zero_hooks: of(table::ZERO_HOOKS_US).times(1e-6),
         host: pcie,
         links: Some(links.map_or(pcie, |links| of(table::LINKS).times(links))),
         start: of(table::START_US).times(1e-6),
@@ -184,6 +187,7 @@ impl Speeds {
                 bandwidth: NOTHING,
                 sheet_bandwidth: 1.0,
                 launch: NOTHING,
+                zero_hooks: NOTHING,
                 host: NOTHING,
                 links: None,
                 start: NOTHING,
@@ -250,6 +254,7 @@ mod tests {
                 speeds.depthwise,
                 speeds.bandwidth,
                 speeds.launch,
+                speeds.zero_hooks,
                 speeds.host,
                 speeds.start,
                 speeds.start_each,

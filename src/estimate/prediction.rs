@@ -16,6 +16,7 @@ use super::{
 };
 use crate::catalog::{Gpu, ModelEntry};
 use crate::mesh::Rank;
+use crate::parallel::MODULE_HOOKS;
 use crate::scenario::{Case, Checkpointing, Problem, Scenario};
 use crate::step::{Detail, Run};
 use crate::units::Bytes;
@@ -230,11 +231,11 @@ impl Prediction {
         Ok(time::timetable(&self.case(), &self.step_time()?, most))
     }
 
-    /// The names of the kernels of a step, each once.
+    /// The names of the kernels of a step, each once; not what takes the program time alone.
     pub fn kernels(&self) -> Result<Vec<&'static str>, Unsupported> {
         let mut names: Vec<&'static str> = Vec::new();
         for kernel in &self.steady_step()?.trace.kernels {
-            if !names.contains(&kernel.op) {
+            if !names.contains(&kernel.op) && kernel.op != MODULE_HOOKS {
                 names.push(kernel.op);
             }
         }

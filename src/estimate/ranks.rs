@@ -10,7 +10,7 @@ use super::{
 };
 use crate::mesh::Rank;
 use crate::parallel::World;
-use crate::scenario::{Case, Scenario};
+use crate::scenario::{Case, Scenario, Schedule};
 use crate::step::{Detail, Run};
 use crate::units::Bytes;
 
@@ -199,8 +199,14 @@ pub fn all(
 
 /// The allocated peak of the fullest rank in a steady step.
 pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
-    let (mut most, count) = quick_peak_of(case)?;
+    let (first, run) = quick_run_of(case)?;
+    let mut most = first;
+    let count = run.pipeline_parallel;
+    let between = between_that_decide(case.scenario, &run);
     for stage in later_stages(count, u32::MAX) {
+        if stage + 1 < count && stage > between {
+            continue;
+        }
         most = most.max(quick_peak_of(&case.on(of_stage(stage)))?.0);
     }
     Ok(most)
@@ -208,8 +214,27 @@ pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
 
 /// The same of this case's rank alone, and how many stages its pipeline has.
 pub fn quick_peak_of(case: &Case) -> Result<(Bytes, u32), Unsupported> {
+    let (peak, run) = quick_run_of(case)?;
+    Ok((peak, run.pipeline_parallel))
+}
+
+fn quick_run_of(case: &Case) -> Result<(Bytes, Run), Unsupported> {
     let run = Engine::of(case)?.brief_step(Detail::Memory)?;
-    Ok((Bytes::new(quick::peak(&run.trace)), run.pipeline_parallel))
+    Ok((Bytes::new(quick::peak(&run.trace)), run))
+}
+
+/// How many stages between the ends of a pipeline may hold the most. Of like layers none has more of them, or more micro-batches
+/// in flight, than the one before it. The first has an embedding beside what they have, where they have the gradients of what
+/// they were sent; where it has one micro-batch more in flight, that one's layers hold more than these.
+fn between_that_decide(scenario: &Scenario, run: &Run) -> u32 {
+    let (layout, count) = (&scenario.parallel, run.pipeline_parallel);
+    let fills = scenario.training.accumulation >= u64::from(count);
+    match layout.schedule {
+        _ if !run.like_layers || layout.virtual_stages > 1 => u32::MAX,
+        Schedule::OneForwardOneBackward if fills => 0,
+        Schedule::OneForwardOneBackward | Schedule::GPipe => 1,
+        _ => u32::MAX,
+    }
 }
 
 /// What a search over layouts asks of each.
@@ -322,6 +347,7 @@ mod tests {
             let case = Case::of(prediction.scenario());
             let (_, stages) = quick_peak_of(&case).unwrap();
             assert!(stages > 1, "{run}");
+            let mut fullest = 0;
             for stage in 0..stages {
                 let rank = case.on(of_stage(stage));
                 let engine = Engine::of(&rank).unwrap();
@@ -329,10 +355,17 @@ mod tests {
                 let whole = engine.steady_step(Detail::Memory).unwrap().trace;
                 let peaks = [&brief, &whole].map(quick::peak);
                 assert_eq!(peaks[0], peaks[1], "{run}, stage {stage}");
+                fullest = fullest.max(peaks[1]);
                 // Otherwise nothing would have been left out, or folded.
                 assert!(quick::outline(&brief).micro_batches <= 3, "{run}");
                 assert!(!brief.groups.is_empty(), "{run}");
             }
+            // Not every stage is asked.
+            assert_eq!(
+                quick_peak(prediction.scenario()).unwrap().get(),
+                fullest,
+                "{run}"
+            );
         };
         let job = "mb=1 seq=256 model=llama-3.1-8b precision=bf16 gpus=8 pp=4";
         for accumulation in [1, 3, 4, 5, 9] {

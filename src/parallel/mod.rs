@@ -22,7 +22,7 @@ pub use fsdp2::FullyShard;
 pub use megatron::MegatronDdp;
 use schedule::Pipeline;
 pub use wrapper::{Role, Unwrapped, Wrapper};
-pub use zero::{ZeroOptimizer, ZeroParameters};
+pub use zero::{MODULE_HOOKS, ZeroOptimizer, ZeroParameters};
 
 /// The job that a run is one rank of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -50,6 +50,8 @@ pub struct Run {
     pub context_parallel: u64,
     /// Over how many GPUs the layers are split: 1 where the network's layers cannot be, or not in that order.
     pub pipeline_parallel: u32,
+    /// Whether equal layers are all that its stages are cut from, of whatever one of them does.
+    pub like_layers: bool,
     /// Over how many GPUs the experts of a layer are split: 1 where it has none, or not so.
     pub expert_parallel: u64,
 }

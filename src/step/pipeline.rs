@@ -55,7 +55,7 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
     let mut measured = 0;
     let alike = wrapper.repeats() && !passes.keeps_outputs;
     let actions = if passes.cx.env.brief && alike {
-        pipeline.brief_actions()
+        pipeline.brief_actions(tape.leaves_kernels_out())
     } else {
         pipeline.actions()
     };

@@ -430,6 +430,7 @@ impl<'a> TrainingLoop<'a> {
                 1
             },
             pipeline_parallel: pipeline.map_or(1, |pipeline| pipeline.ranks as u32),
+            like_layers: cx.env.folding != Folding::Nothing && cx.env.stages.have_like_layers(),
             trace: tape.finish(),
         }
     }

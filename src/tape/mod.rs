@@ -216,6 +216,10 @@ impl Tape {
         self.0.kernels_left_out.set(true);
     }
 
+    pub fn leaves_kernels_out(&self) -> bool {
+        self.0.kernels_left_out.get()
+    }
+
     /// Marks where a phase of a step begins.
     pub fn mark(&self, step: u32, phase: Phase) {
         self.0.phase.set(phase);
@@ -273,6 +277,13 @@ impl Tape {
         let count = count.max(1);
         let each = work.map(|of_all| of_all / f64::from(count));
         self.0.kernel(op, dtype, each, count);
+    }
+
+    /// Something that takes the program time and the card none.
+    pub fn host_call(&self, op: &'static str) {
+        if !self.0.is_silent() {
+            self.0.record_launches(op, DType::U8, [0.0; 2], 1);
+        }
     }
 
     /// Makes the engine accumulate gradients out of place, as it does for tensor subclasses such as `DTensor` and
@@ -385,11 +396,20 @@ impl Tape {
 
 impl Core {
     fn kernel(&self, op: &'static str, dtype: DType, work: [f64; 2], count: u32) {
-        if self.stopped.get() || self.left_out.get() || self.mode.get().declaring {
+        if self.is_silent() {
             return;
         }
         self.last_op.set(op);
         self.works(work[0] * f64::from(count));
+        self.record_launches(op, dtype, work, count);
+    }
+
+    /// Nothing that happens now is recorded.
+    fn is_silent(&self) -> bool {
+        self.stopped.get() || self.left_out.get() || self.mode.get().declaring
+    }
+
+    fn record_launches(&self, op: &'static str, dtype: DType, work: [f64; 2], count: u32) {
         if self.kernels_left_out.get() {
             return;
         }

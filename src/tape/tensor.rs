@@ -49,17 +49,16 @@ impl Tensor {
     /// Drops the contents and recycles the slot.
     #[inline(never)]
     fn leave(&mut self) {
-        let Some(inner) = Rc::get_mut(&mut self.0).and_then(Option::take) else {
+        let slot = Rc::get_mut(&mut self.0);
+        let Some(inner) = slot.and_then(Option::as_mut) else {
             return;
         };
-        let Inner {
-            core,
-            edge,
-            storage,
-            ..
-        } = inner;
-        core.release(storage);
-        drop(edge);
+        // Where they lie: moving them out costs more than all else that is done here.
+        inner.core.release(inner.storage);
+        drop(inner.edge.take());
+        if let Some(slot) = Rc::get_mut(&mut self.0) {
+            *slot = None;
+        }
         keep(&SLOTS, self.0.clone());
     }
 

@@ -279,6 +279,8 @@ mod tests {
             "gpus=16 nodes=2 par=ddp bucket=100",
         );
         check("gpus=1", "gpus=2 par=none tp=2");
+        // Short passes wait for ZeRO-3's hooks around each module; long ones hide them.
+        check("gpus=2 par=zero3 seq=128", "gpus=2 par=fsdp2 seq=1024");
         // DeepSpeed reduces whole gradients at the end of a step, parts of them after every micro-batch.
         check(
             "gpus=8 nodes=8 par=zero2 accum=8",

@@ -4,6 +4,7 @@ use super::links::{Sending, sending};
 use super::{Span, Spent, steps, weighted};
 use crate::catalog::{Rate, Speeds};
 use crate::estimate::{Phase, device, quick};
+use crate::parallel::MODULE_HOOKS;
 use crate::scenario::{Case, Scenario};
 use crate::step::Run;
 use crate::tape::{DType, Kernel};
@@ -156,6 +157,19 @@ pub fn pace(run: &Run, case: &Case, speeds: &Speeds) -> Pace {
             Phase::Backward => &mut pace.backward,
             Phase::Optimizer => &mut pace.optimizer,
         };
+        if kernel.op == MODULE_HOOKS {
+            // They run in the program alone, whether or not a library's modules lie between.
+            let Rate {
+                low,
+                expected,
+                high,
+                ..
+            } = speeds.zero_hooks;
+            for (launching, hook) in busy.launching.iter_mut().zip([low, expected, high]) {
+                *launching += hook * times;
+            }
+            continue;
+        }
         let (kind, seconds) = if kernel.op == "host_step" && stays {
             (TRAFFIC, over(kernel.bytes_moved, speeds.bandwidth))
         } else {

@@ -22,7 +22,7 @@ impl Cx {
     ) -> Vec<Tensor> {
         let layer = Rc::new(layer);
         let within_budget = |_: &u64| !self.tape.spent();
-        let (range, state) = self.enter_layers(count, state);
+        let (range, state) = self.enter_layers(count, false, state);
         let state = range.take_while(within_budget).fold(state, |state, i| {
             let (layer, i) = (layer.clone(), i as usize);
             self.layer(name, i, state, move |cx, state| layer(cx, state, i))
@@ -63,7 +63,7 @@ impl Cx {
         state: Vec<Tensor>,
         layer: &dyn Fn(Vec<Tensor>, usize) -> Vec<Tensor>,
     ) -> Vec<Tensor> {
-        let (range, state) = self.enter_layers(count, state);
+        let (range, state) = self.enter_layers(count, period == 1, state);
         let (start, count) = (range.start, range.end - range.start);
         let run = |state, from: u64, to: u64| {
             let within_budget = |_: &u64| !self.tape.spent();

@@ -44,6 +44,8 @@ pub struct Stages {
     pub sent: RefCell<Vec<Tensor>>,
     /// What crosses each border.
     pub crossing: RefCell<Vec<(Dims, DType)>>,
+    /// Some layers are not like the others.
+    unlike: Cell<bool>,
 }
 
 impl Stages {
@@ -54,7 +56,13 @@ impl Stages {
             received: RefCell::default(),
             sent: RefCell::default(),
             crossing: RefCell::default(),
+            unlike: Cell::default(),
         }
+    }
+
+    /// Whether all layers were alike so far, so that stages between the ends with as many do the same.
+    pub fn have_like_layers(&self) -> bool {
+        !self.unlike.get()
     }
 
     fn have(&self, wanted: impl Fn(Stage) -> bool) -> bool {
@@ -120,12 +128,17 @@ impl Cx {
     }
 
     /// Comes to the layers: those of the stage that runs, and the state they begin with.
+    /// `alike` says that each does what the others do.
     pub(super) fn enter_layers(
         &self,
         layers: u64,
+        alike: bool,
         state: Vec<Tensor>,
     ) -> (Range<u64>, Vec<Tensor>) {
         let stages = &self.env.stages;
+        if !alike {
+            stages.unlike.set(true);
+        }
         let stage = stages.running.get();
         let range = stage.layers(layers);
         if stage.is_first() {

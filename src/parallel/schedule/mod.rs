@@ -123,9 +123,10 @@ impl Pipeline {
     }
 
     /// The same with as few micro-batches as show every state that memory comes to: the others do what their neighbours do.
-    pub fn brief_actions(&self) -> Vec<Action> {
+    /// `memory_alone` says that nobody asks how long they take: passes are then left out that never hold the most.
+    pub fn brief_actions(&self, memory_alone: bool) -> Vec<Action> {
         match self.schedule {
-            Schedule::OneForwardOneBackward => self.brief_one_forward_one_backward(),
+            Schedule::OneForwardOneBackward => self.brief_one_forward_one_backward(memory_alone),
             _ => self.actions(),
         }
     }

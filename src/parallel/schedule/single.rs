@@ -47,7 +47,9 @@ impl Pipeline {
 
     /// Two micro-batches in flight stand for more: of these the first makes the gradients, the second adds to them, and a third
     /// shows a forward beside gradients. The last stage has one in flight, and keeps something of each.
-    pub(super) fn brief_one_forward_one_backward(&self) -> Vec<Action> {
+    ///
+    /// The third's backward adds to the gradients as the second's does, beside one micro-batch fewer: it never holds the most.
+    pub(super) fn brief_one_forward_one_backward(&self, memory_alone: bool) -> Vec<Action> {
         let in_flight = self.most_in_flight();
         let together = in_flight.min(2);
         let all = match in_flight {
@@ -55,6 +57,9 @@ impl Pipeline {
             _ => together + usize::from(self.micro_batches > in_flight),
         };
         let mut actions = self.alternating(together, all);
+        if memory_alone && together == 2 && all == 3 {
+            self.leave_out_third(&mut actions);
+        }
         let (first, second) = (self.chunk(0), self.chunk(1));
         let (measured, left_out, last) = match in_flight {
             1 => (
@@ -81,6 +86,25 @@ impl Pipeline {
             }
         }
         actions
+    }
+
+    /// Lets the third micro-batch go in place of its backward.
+    fn leave_out_third(&self, actions: &mut Vec<Action>) {
+        let (second, third) = (self.chunk(1), self.chunk(2));
+        actions.retain(|action| {
+            let of_third = [
+                Action::ReceiveGradient(third),
+                Action::ReleaseInputGradient(second),
+            ];
+            !of_third.contains(action)
+        });
+        let backward = actions
+            .iter()
+            .position(|other| *other == Action::Backward(third));
+        if let Some(at) = backward {
+            let released = [second, third].map(Action::ReleaseInputGradient);
+            actions.splice(at..=at, released);
+        }
     }
 
     /// Micro-batches whose backward is to come, once the pipeline is full.

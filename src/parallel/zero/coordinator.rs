@@ -9,6 +9,9 @@ use super::order::Order;
 use crate::order::Map;
 use crate::tape::{Category, DType, Param, Scope, Stream, Tape, Tensor};
 
+/// What stage 3 does in Python around one pass of a module: its hooks, and those of the modules without weights beside it.
+pub const MODULE_HOOKS: &str = "zero_hooks";
+
 /// The limits of `zero_optimization`, in elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
@@ -134,6 +137,7 @@ impl Coordinator {
             }
         }
         self.current = Some((module, pass));
+        self.tape.host_call(MODULE_HOOKS);
         self.fetch(module);
         if pass == Pass::Forward && self.layer.is_some() {
             for at in self.of(module) {

@@ -8,5 +8,6 @@ mod partition;
 mod stage12;
 mod stage3;
 
+pub use coordinator::MODULE_HOOKS;
 pub use stage3::ZeroParameters;
 pub use stage12::ZeroOptimizer;

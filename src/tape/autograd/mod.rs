@@ -116,23 +116,13 @@ impl Drop for Node {
         if self.edges.get_mut().is_empty() {
             return;
         }
-        let mut pending: Vec<Rc<Node>> = self
-            .edges
-            .take()
-            .into_iter()
-            .flatten()
-            .map(|edge| edge.node)
-            .collect();
-        while let Some(node) = pending.pop() {
-            if let Some(node) = Rc::into_inner(node) {
+        let edges = self.edges.get_mut().drain(..).flatten();
+        let mut pending: SmallVec<[Rc<Self>; 4]> = edges.map(|edge| edge.node).collect();
+        while let Some(mut node) = pending.pop() {
+            if let Some(node) = Rc::get_mut(&mut node) {
                 node.work.take();
-                pending.extend(
-                    node.edges
-                        .take()
-                        .into_iter()
-                        .flatten()
-                        .map(|edge| edge.node),
-                );
+                let edges = node.edges.get_mut().drain(..).flatten();
+                pending.extend(edges.map(|edge| edge.node));
             }
         }
     }
