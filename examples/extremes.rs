@@ -125,7 +125,10 @@ fn main() {
         }
     }
     all.sort_by(f64::total_cmp);
-    let at = |share: f64| all[((all.len() - 1) as f64 * share) as usize];
+    let at = |share: f64| {
+        let place = (all.len().saturating_sub(1) as f64 * share) as usize;
+        all.get(place).copied().unwrap_or_default()
+    };
     println!(
         "{admitted} answered, {refused} refused; {long} with a part above 100 ms; answer: median {:.1} p90 {:.1} p99 {:.1} most {:.1} ms",
         at(0.5),

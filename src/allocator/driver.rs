@@ -21,17 +21,23 @@ impl Allocator {
             self.collect_garbage();
         }
         let segment = self.settings.segment_size(size);
-        if let Some(block) = self.ask_driver(pool, size, segment) {
-            return Ok(block);
+        // A replay that is taken up in between has done this already.
+        if !std::mem::take(&mut self.emptied) {
+            if let Some(block) = self.ask_driver(pool, size, segment) {
+                return Ok(block);
+            }
+            if self.release_oversize(pool, size)
+                && let Some(block) = self.ask_driver(pool, size, segment)
+            {
+                return Ok(block);
+            }
+            self.empty_cache();
+            self.counters.retries += 1;
         }
-        if self.release_oversize(pool, size)
-            && let Some(block) = self.ask_driver(pool, size, segment)
-        {
-            return Ok(block);
-        }
-        self.empty_cache();
-        self.counters.retries += 1;
-        if let Some(block) = self.ask_driver(pool, size, segment) {
+        self.emptied = true;
+        let block = self.ask_driver(pool, size, segment);
+        self.emptied = false;
+        if let Some(block) = block {
             return Ok(block);
         }
         self.counters.ooms += 1;
@@ -55,7 +61,11 @@ impl Allocator {
         if self.settings.expandable_segments {
             return self.expand(pool, size);
         }
-        if wanted > self.room {
+        let gives = wanted <= self.room;
+        if self.forks.is_some() {
+            self.note_fork(wanted, gives);
+        }
+        if !gives {
             return None;
         }
         let number = self.reserve_addresses(segment)?;

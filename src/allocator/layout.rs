@@ -2,6 +2,7 @@
 //! as it found it does the same each time, so its repeats need no replay.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use super::{Allocator, NONE, State};
 
@@ -10,8 +11,8 @@ use super::{Allocator, NONE, State};
 /// above all others.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Layout {
-    /// In the order of their addresses.
-    blocks: Vec<Place>,
+    /// In the order of their addresses; shared, as replays that part keep the same.
+    blocks: Rc<[Place]>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +50,7 @@ impl Allocator {
                 at = block.next;
             }
         }
+        let blocks = blocks.into();
         Some(Layout { blocks })
     }
 }
@@ -56,7 +58,7 @@ impl Allocator {
 /// Stretches of a replay, by the positions of its requests or of whatever else it counts in, that repeat what lies just before
 /// them and is as long: each frees exactly what it allocates. In the order in which they begin; of those that begin together the
 /// longest first.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Repeats<'a> {
     stretches: &'a [Range<usize>],
     /// Layouts at the beginnings of what is repeated.
@@ -125,14 +127,14 @@ impl<'a> Repeats<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::allocator::replay::run;
     use crate::allocator::{Card, Request, Requests, Settings};
     use crate::scenario::sample::Dice;
     use crate::units::Bytes;
 
-    struct Program {
+    pub struct Program {
         requests: Vec<Request>,
         repeats: Vec<Range<usize>>,
     }
@@ -150,7 +152,7 @@ mod tests {
     }
 
     /// What lasts, and a stretch that frees what it allocates, six times; the last two as a copy of those before them.
-    fn program(seed: u64) -> Program {
+    pub fn program(seed: u64) -> Program {
         let mut dice = Dice::new(seed);
         let mut size = |most: u64| Bytes::new(512 + dice.below(most << 10));
         let malloc = |handle, bytes| Request::Malloc {

@@ -11,11 +11,13 @@
 mod bin;
 mod blocks;
 mod card;
+mod cards;
 mod counters;
 mod driver;
 mod expandable;
 #[cfg(feature = "cli")]
 pub mod file;
+mod forks;
 mod freelist;
 mod layout;
 mod release;
@@ -26,12 +28,14 @@ mod settings;
 mod tests;
 
 pub use card::{Card, Oom};
+pub use cards::{smallest_card, smallest_card_between};
 pub use counters::{Counters, Stat};
 pub use driver::DriverCall;
 pub use layout::Repeats;
-pub use replay::{Report, Request, Requests, replay, smallest_card, smallest_card_between};
+pub use replay::{Report, Request, Requests, replay};
 pub use settings::{Divisions, Settings, SettingsProblem};
 
+use forks::Forks;
 use freelist::FreeList;
 
 use crate::units::Bytes;
@@ -76,6 +80,12 @@ pub struct Allocator {
     searches: [u64; 2],
     /// Free blocks that were looked at one by one: work beside the requests.
     looked_at: usize,
+    /// The request that is replayed, by its position.
+    place: usize,
+    /// The cache was emptied for the request under way, which has one attempt left.
+    emptied: bool,
+    /// What other cards would do, where that is asked.
+    forks: Option<Box<Forks>>,
     next_address: u64,
     segments: Vec<Segment>,
     calls: Option<Vec<DriverCall>>,
@@ -139,6 +149,9 @@ impl Allocator {
             pending: Vec::new(),
             searches: [0; 2],
             looked_at: 0,
+            place: 0,
+            emptied: false,
+            forks: None,
             next_address: ROUND_LARGE,
             segments: Vec::new(),
             calls: None,
@@ -160,6 +173,7 @@ impl Allocator {
         self.pending.clear();
         self.searches = [0; 2];
         self.looked_at = 0;
+        (self.place, self.emptied, self.forks) = (0, false, None);
         self.next_address = ROUND_LARGE;
         self.segments.clear();
         if let Some(calls) = &mut self.calls {

@@ -59,90 +59,36 @@ pub fn replay(requests: &[Request], settings: &Settings, card: Card) -> Report {
     run(&mut Allocator::new(settings.clone(), card), requests).0
 }
 
-/// The smallest card, to the MiB, on which the requests succeed: its free memory before the first request.
-/// `None` where they run on none.
-///
-/// A little more memory may, in principle, lead the allocator into a worse arrangement; the card named is one on which
-/// they do succeed, found by bisection between what they allocate and what they would reserve without a limit.
-///
-/// Of a run of many requests, the card is one that is a little larger; whether they succeed with the room of one's own card
-/// is still told exactly.
-pub fn smallest_card(
-    requests: &(impl Requests + ?Sized),
-    settings: &Settings,
-    room: Option<Bytes>,
-) -> Option<Bytes> {
-    let (allocated, reserved) = peak_over_all(requests, settings)?;
-    smallest_card_between(
-        requests,
-        settings,
-        room,
-        Bytes::new(allocated),
-        Bytes::new(reserved),
-    )
+/// How far a replay has come, beside its allocator.
+#[derive(Clone, Debug)]
+pub(super) struct Progress<'a> {
+    /// The next request, or the one under way.
+    at: usize,
+    /// How many were worth a replay: repeats that change nothing are not.
+    pub replayed: usize,
+    repeats: Repeats<'a>,
+    /// It begins between two borders of what repeats.
+    is_inside: bool,
 }
 
-/// The same, where it is known how much the requests allocate and reserve on a card without a limit.
-pub fn smallest_card_between(
-    requests: &(impl Requests + ?Sized),
-    settings: &Settings,
-    room: Option<Bytes>,
-    allocated: Bytes,
-    reserved: Bytes,
-) -> Option<Bytes> {
-    let mut cards = Cards {
-        allocator: Allocator::new(settings.clone(), Card::UNLIMITED),
-        requests,
-        left: MOST_REQUESTS,
-    };
-    let mut low = allocated.get() / MIB;
-    let mut high = reserved.get().div_ceil(MIB);
-    // With all that they reserve they succeed, unless a memory fraction makes part of the card unusable or segments that grow
-    // meet their pages in another order.
-    let unsure = settings.memory_fraction.is_some() || settings.expandable_segments;
-    while unsure && !cards.run_on(high) {
-        high = high.checked_mul(2).filter(|mib| *mib < 1 << 41)?;
-    }
-    while low < high && cards.left > 0 {
-        let middle = low + (high - low) / 2;
-        if cards.run_on(middle) {
-            high = middle;
-        } else {
-            low = middle + 1;
+impl<'a> Progress<'a> {
+    pub const fn none(repeats: &'a [Range<usize>]) -> Self {
+        Self {
+            at: 0,
+            replayed: 0,
+            repeats: Repeats::new(repeats),
+            is_inside: false,
         }
     }
-    // Where the search ended early, whether one's own card does is still worth a replay.
-    let own = room.map(|room| room.get() / MIB);
-    if let Some(own) = own.filter(|own| (low..high).contains(own))
-        && cards.run_on(own)
-    {
-        high = own;
-    }
-    Some(Bytes::mib(high))
-}
 
-const MIB: u64 = 1 << 20;
-/// Requests that are replayed to narrow a card down.
-const MOST_REQUESTS: usize = 2_500_000;
-
-/// Replays of the same requests on different cards.
-struct Cards<'a, R: ?Sized> {
-    allocator: Allocator,
-    requests: &'a R,
-    /// How many more requests may be replayed before the search ends.
-    left: usize,
-}
-
-impl<R: Requests + ?Sized> Cards<'_, R> {
-    /// Whether the requests succeed on a card of so many MiB.
-    fn run_on(&mut self, mib: u64) -> bool {
-        self.allocator.set_card(Card::usable(Bytes::mib(mib)));
-        self.allocator.reset();
-        let (report, replayed) = run(&mut self.allocator, self.requests);
-        // Giving back the cache looks at every free block.
-        let work = replayed.saturating_add(self.allocator.looked_at);
-        self.left = self.left.saturating_sub(work);
-        report.failure.is_none()
+    /// The same at a later request before the next border.
+    pub fn inside(&self, at: usize) -> Self {
+        Self {
+            at,
+            replayed: self.replayed + at.saturating_sub(self.at),
+            repeats: self.repeats.clone(),
+            is_inside: true,
+        }
     }
 }
 
@@ -151,27 +97,41 @@ pub(super) fn run(
     allocator: &mut Allocator,
     requests: &(impl Requests + ?Sized),
 ) -> (Report, usize) {
+    let progress = Progress::none(requests.repeats());
+    follow(allocator, requests, progress, &mut |_, _| {})
+}
+
+/// The same from where another replay stood; `each` is told after each stretch how far it had come before it.
+pub(super) fn follow<'a>(
+    allocator: &mut Allocator,
+    requests: &(impl Requests + ?Sized),
+    mut progress: Progress<'a>,
+    each: &mut dyn FnMut(&mut Allocator, &Progress<'a>),
+) -> (Report, usize) {
     let count = requests.count();
-    let mut repeats = Repeats::new(requests.repeats());
-    let (mut at, mut replayed) = (0, 0);
     let mut failure = None;
-    while at < count && failure.is_none() {
-        if let Some(to) = repeats.skip(at, allocator) {
-            at = to;
+    while progress.at < count && failure.is_none() {
+        let at = progress.at;
+        if !std::mem::take(&mut progress.is_inside)
+            && let Some(to) = progress.repeats.skip(at, allocator)
+        {
+            progress.at = to;
             continue;
         }
-        let until = repeats.next_border(at).min(count);
+        let until = progress.repeats.next_border(at).min(count);
         let failed = (at..until).find_map(|place| {
             let request = requests.get(place)?;
+            allocator.place = place;
             Some((place, apply(allocator, request).err()?))
         });
+        each(allocator, &progress);
         failure = failed;
         let end = failure.map_or(until, |(place, _)| place);
-        replayed += end - at;
-        at = until;
+        progress.replayed += end - at;
+        progress.at = until;
     }
     let counters = *allocator.counters();
-    (Report { counters, failure }, replayed)
+    (Report { counters, failure }, progress.replayed)
 }
 
 #[inline]
@@ -191,7 +151,10 @@ fn apply(allocator: &mut Allocator, request: Request) -> Result<(), Oom> {
 }
 
 /// Allocated and reserved peaks whatever resets lie between; `None` where a request fails on a card without a limit.
-fn peak_over_all(requests: &(impl Requests + ?Sized), settings: &Settings) -> Option<(u64, u64)> {
+pub(super) fn peak_over_all(
+    requests: &(impl Requests + ?Sized),
+    settings: &Settings,
+) -> Option<(u64, u64)> {
     let mut allocator = Allocator::new(settings.clone(), Card::UNLIMITED);
     let all = (0..requests.count()).filter_map(|at| requests.get(at));
     for request in all.filter(|request| *request != Request::ResetPeaks) {

@@ -1,0 +1,53 @@
+//! Where replays of the same requests on cards of different sizes part: until the driver gives one what it refuses another, they
+//! are the same.
+
+use super::Allocator;
+
+/// What one replay tells of those on the other cards of a range.
+#[derive(Clone, Debug)]
+pub(super) struct Forks {
+    /// The smallest and the largest card of the range, in bytes.
+    low: u64,
+    high: u64,
+    /// The most that the driver gave in all, and the least that it refused: on every card between them all is the same.
+    pub given: u64,
+    pub refused: u64,
+    /// The allocator before the first request that a smaller card of the range may refuse, and before the first that a larger
+    /// one may give. Until then all of those cards do the same.
+    pub smaller: Option<Box<Allocator>>,
+    pub larger: Option<Box<Allocator>>,
+}
+
+impl Allocator {
+    /// Watches from here on where other cards would do something else.
+    pub(super) fn watch_forks(&mut self, low: u64, high: u64) {
+        let forks = Forks {
+            low,
+            high,
+            given: 0,
+            refused: u64::MAX,
+            smaller: None,
+            larger: None,
+        };
+        self.forks = Some(Box::new(forks));
+    }
+
+    /// The driver is about to give or to refuse so much in all.
+    pub(super) fn note_fork(&mut self, wanted: u64, gives: bool) {
+        let Some(mut forks) = self.forks.take() else {
+            return;
+        };
+        if gives {
+            if wanted > forks.low && forks.given <= forks.low {
+                forks.smaller = Some(Box::new(self.clone()));
+            }
+            forks.given = forks.given.max(wanted);
+        } else {
+            if wanted <= forks.high && forks.refused > forks.high {
+                forks.larger = Some(Box::new(self.clone()));
+            }
+            forks.refused = forks.refused.min(wanted);
+        }
+        self.forks = Some(forks);
+    }
+}
