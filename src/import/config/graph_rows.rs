@@ -104,6 +104,11 @@ pub(super) const ROWS: &[Row] = &[
         "vocab_size=49155 hidden_size=1024 intermediate_size=512 num_hidden_layers=24 num_attention_heads=16 num_key_value_heads=8 attention_bias?=false num_local_experts=32 num_experts_per_tok=8",
     ),
     row(
+        "grounding-dino",
+        "grounding-dino-base",
+        "d_model?=256 encoder_layers?=6 decoder_layers?=6 encoder_ffn_dim?=2048 decoder_ffn_dim?=2048 num_queries?=900 num_feature_levels?=4 two_stage?=true backbone_config.embed_dim=128 backbone_config.depths=2,2,18,2 backbone_config.window_size=12 text_config.hidden_size?=768 text_config.num_hidden_layers?=12",
+    ),
+    row(
         "hubert",
         "hubert-base-ls960",
         "vocab_size?=32 hidden_size?=768 num_hidden_layers?=12 num_attention_heads?=12 intermediate_size?=3072 conv_dim?=512,512,512,512,512,512,512 conv_stride?=5,2,2,2,2,2,2 conv_kernel?=10,3,3,3,3,2,2 conv_bias?=false conv_pos_batch_norm?=false",
