@@ -199,8 +199,7 @@ pub fn all(
 
 /// The allocated peak of the fullest rank in a steady step.
 pub fn quick_peak(case: &Case) -> Result<Bytes, Unsupported> {
-    let (first, run) = quick_run_of(case)?;
-    let mut most = first;
+    let (mut most, run) = quick_run_of(case)?;
     let count = run.pipeline_parallel;
     let between = between_that_decide(case.scenario, &run);
     for stage in later_stages(count, u32::MAX) {
@@ -229,8 +228,10 @@ fn quick_run_of(case: &Case) -> Result<(Bytes, Run), Unsupported> {
 fn between_that_decide(scenario: &Scenario, run: &Run) -> u32 {
     let (layout, count) = (&scenario.parallel, run.pipeline_parallel);
     let fills = scenario.training.accumulation >= u64::from(count);
+    if !run.like_layers || layout.virtual_stages > 1 {
+        return u32::MAX;
+    }
     match layout.schedule {
-        _ if !run.like_layers || layout.virtual_stages > 1 => u32::MAX,
         Schedule::OneForwardOneBackward if fills => 0,
         Schedule::OneForwardOneBackward | Schedule::GPipe => 1,
         _ => u32::MAX,

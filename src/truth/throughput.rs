@@ -206,7 +206,7 @@ fn scenario(record: &Value) -> Result<Scenario, String> {
     }
 }
 
-/// The card of a record. torchtitan's tables are of H100s with HBM2e and a limit of 500 W, as they say; torchao's of products in
+/// The card of a record. torchtitan's tables are of H100s with slower memory and a limit of 500 W, as they say; torchao's of products in
 /// eight bits without compilation were made in torchtitan too (its pull request 778).
 fn card(record: &Value) -> Option<&str> {
     const LIMITED: &str = "h100-hbm2e-96gb";
