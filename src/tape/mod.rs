@@ -141,6 +141,7 @@ pub(in crate::tape) struct Core {
     crossed: RefCell<Vec<Tensor>>,
     /// What values without memory are computed from.
     put_off_values: RefCell<compile::PutOff>,
+    cuts: RefCell<compile::Cuts>,
     /// What the generated kernel of backward that runs reads.
     fused: RefCell<Option<Vec<Rc<compile::Held>>>>,
     /// Storages that a compiled graph shares with what is around it: nothing is written over them.
@@ -202,6 +203,7 @@ impl Tape {
             region: RefCell::default(),
             crossed: RefCell::default(),
             put_off_values: RefCell::default(),
+            cuts: RefCell::default(),
             fused: RefCell::default(),
             leaving: RefCell::default(),
         }))

@@ -7,7 +7,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 /// A value of the forward graph, by the order in which values are made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[expect(
     clippy::struct_excessive_bools,
     reason = "each is a rule of the partitioner, free of the others"

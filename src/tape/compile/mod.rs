@@ -255,8 +255,8 @@ impl Graph {
         }
     }
 
-    fn plan(self, made: usize, budget: f64) -> Plan {
-        let cut = budget::kept(&self.values, budget);
+    fn plan(self, core: &Core, made: usize, budget: f64) -> Plan {
+        let cut = core.cut(&self.values, budget);
         let is_kept = |place: usize| cut.get(place).copied().unwrap_or(false);
         let mut kept = vec![false; made];
         let mut origins: Vec<Option<Origin>> = vec![None; self.values.len()];
@@ -319,6 +319,10 @@ impl Graph {
     }
 }
 
+/// The cuts of recent graphs: layers that are alike, and passes, have the same.
+#[derive(Default)]
+pub(in crate::tape) struct Cuts(VecDeque<(f64, Rc<[Value]>, Rc<[bool]>)>);
+
 /// A tensor saved in a compiled region that backward computes again.
 pub(in crate::tape) struct Remade {
     core: Rc<Core>,
@@ -358,6 +362,28 @@ pub(in crate::tape) enum Packed {
 }
 
 impl Core {
+    /// Which values of a graph are kept.
+    fn cut(&self, values: &[Value], budget: f64) -> Rc<[bool]> {
+        const RECENT: usize = 4;
+        /// Larger graphs are of whole models, and are not kept here for their memory.
+        const MOST_VALUES: usize = 1 << 14;
+        let Cuts(cuts) = &mut *self.cuts.borrow_mut();
+        let mut recent = cuts.iter();
+        let known =
+            recent.find(|(of, graph, _)| of.to_bits() == budget.to_bits() && **graph == *values);
+        if let Some((_, _, kept)) = known {
+            return kept.clone();
+        }
+        let kept: Rc<[bool]> = budget::kept(values, budget).into();
+        if values.len() <= MOST_VALUES {
+            cuts.push_back((budget, values.into(), kept.clone()));
+            if cuts.len() > RECENT {
+                cuts.pop_front();
+            }
+        }
+        kept
+    }
+
     fn bytes_of(&self, storage: u32) -> u64 {
         let trace = self.trace.borrow();
         trace
@@ -876,7 +902,7 @@ impl Tape {
         let traced = core.region.replace(outer).unwrap_or_default();
         let mut plans = traced.traced;
         if let Pass::Trace(graph) = traced.run {
-            plans.push(graph.plan(traced.made, budget));
+            plans.push(graph.plan(core, traced.made, budget));
         }
         plans
     }
@@ -902,7 +928,9 @@ impl Tape {
         match &mut region.run {
             Pass::Trace(graph) => {
                 let budget = region.budget;
-                region.traced.push(std::mem::take(graph).plan(made, budget));
+                region
+                    .traced
+                    .push(std::mem::take(graph).plan(core, made, budget));
             }
             Pass::Run {
                 plan, next, live, ..
