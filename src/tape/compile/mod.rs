@@ -321,7 +321,14 @@ impl Graph {
 
 /// The cuts of recent graphs: layers that are alike, and passes, have the same.
 #[derive(Default)]
-pub(in crate::tape) struct Cuts(VecDeque<(f64, Rc<[Value]>, Rc<[bool]>)>);
+pub(in crate::tape) struct Cuts(VecDeque<Cut>);
+
+/// A graph under a budget, and which of its values are kept.
+struct Cut {
+    budget: f64,
+    values: Rc<[Value]>,
+    kept: Rc<[bool]>,
+}
 
 /// A tensor saved in a compiled region that backward computes again.
 pub(in crate::tape) struct Remade {
@@ -370,13 +377,17 @@ impl Core {
         let Cuts(cuts) = &mut *self.cuts.borrow_mut();
         let mut recent = cuts.iter();
         let known =
-            recent.find(|(of, graph, _)| of.to_bits() == budget.to_bits() && **graph == *values);
-        if let Some((_, _, kept)) = known {
-            return kept.clone();
+            recent.find(|cut| cut.budget.to_bits() == budget.to_bits() && *cut.values == *values);
+        if let Some(known) = known {
+            return known.kept.clone();
         }
         let kept: Rc<[bool]> = budget::kept(values, budget).into();
         if values.len() <= MOST_VALUES {
-            cuts.push_back((budget, values.into(), kept.clone()));
+            cuts.push_back(Cut {
+                budget,
+                values: values.into(),
+                kept: kept.clone(),
+            });
             if cuts.len() > RECENT {
                 cuts.pop_front();
             }
