@@ -49,7 +49,7 @@ impl ImageModel for Eva {
         drop(embedded);
         let this = *self;
         let outer = cx.checkpointing_in_any_mode();
-        x = outer.equal_stack("blocks", self.layers, x, move |cx, x| {
+        x = outer.stack("blocks", self.layers, x, move |cx, x, _| {
             this.block(cx, x, &table)
         });
         let mean = {
