@@ -224,11 +224,6 @@ pub(super) const ROWS: &[Row] = &[
         "vocab_size?=32064 hidden_size?=4096 intermediate_size?=6400 num_hidden_layers?=32 num_attention_heads?=32 num_key_value_heads?=8 sliding_window=131072 num_experts_per_tok?=2 num_local_experts?=16 attention_bias=true lm_head_bias=true",
     ),
     row(
-        "qwen3_5",
-        "qwen3.5-27b",
-        "vision_config.depth?=27 vision_config.hidden_size?=1152 vision_config.intermediate_size?=4304 vision_config.num_heads?=16 vision_config.out_hidden_size=5120 vision_config.patch_size?=16 text_config.vocab_size?=248320 text_config.hidden_size=5120 text_config.intermediate_size=17408 text_config.num_hidden_layers=64 text_config.num_attention_heads=24 text_config.num_key_value_heads?=4 text_config.head_dim?=256 text_config.linear_conv_kernel_dim?=4 text_config.linear_key_head_dim?=128 text_config.linear_value_head_dim?=128 text_config.linear_num_key_heads?=16 text_config.linear_num_value_heads=48 tie_word_embeddings?=false",
-    ),
-    row(
         "qwen3_next",
         "qwen3-next-80b-a3b",
         "vocab_size?=151936 hidden_size?=2048 num_hidden_layers?=48 num_attention_heads?=16 num_key_value_heads?=2 head_dim?=256 linear_conv_kernel_dim?=4 linear_key_head_dim?=128 linear_value_head_dim?=128 linear_num_key_heads?=16 linear_num_value_heads?=32 full_attention_interval?=4 decoder_sparse_step?=1 mlp_only_layers?= moe_intermediate_size?=512 shared_expert_intermediate_size?=512 num_experts_per_tok?=10 num_experts?=512 tie_word_embeddings?=false",
