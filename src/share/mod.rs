@@ -1,6 +1,6 @@
 //! Links: a scenario in the fragment of an address, readable and made of what differs from the defaults.
 //!
-//! `#v=1&data=1&gpu=h100-sxm-80gb&mb=4`: `v` names the format, `data` the catalogue and rules it was made with.
+//! `#v=1&data=1&gpu=h100-sxm5-80gb&mb=4`: `v` names the format, `data` the catalogue and rules it was made with.
 //! Published links keep their meaning: each version's defaults are frozen in `scenario::versions`.
 
 mod percent;
@@ -321,8 +321,8 @@ mod tests {
         }
         check(&[], "v=1&data=1");
         check(
-            &[("mb", "4"), ("gpu", "h100-sxm-80gb")],
-            "v=1&data=1&gpu=h100-sxm-80gb&mb=4",
+            &[("mb", "4"), ("gpu", "h100-sxm5-80gb")],
+            "v=1&data=1&gpu=h100-sxm5-80gb&mb=4",
         );
         check(&[("lora", "on")], "v=1&data=1&lora=on");
         check(

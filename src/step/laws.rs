@@ -115,6 +115,20 @@ fn layers_run_once_for_all_are_layers_run_one_by_one() {
 }
 
 #[test]
+fn layers_run_once_for_all_under_every_wrapper() {
+    for training in trainings() {
+        for strategy in STRATEGIES.into_iter().chain([Parallelism::Ddp]) {
+            for architecture in ["llama", "bert"] {
+                let world = World::of(strategy, 4);
+                let folded = course_of(architecture, world, &training, Folding::FromSecond);
+                let unfolded = course_of(architecture, world, &training, Folding::Nothing);
+                assert_eq!(folded, unfolded, "{architecture} {strategy:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn every_way_counts_the_same_parameters() {
     let sizes = Sizes::from([
         ("layers", 2),
