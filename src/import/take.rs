@@ -3,7 +3,7 @@
 use super::{Imported, pattern};
 use crate::catalog;
 use crate::document::Document;
-use crate::scenario::{Lora, Problem, Scenario, settings, stack};
+use crate::scenario::{Lora, Problem, Scenario, one_of, settings, stack};
 
 /// A document as its leaves by dotted path, the scenario so far, and which leaves it came from.
 pub(super) struct Take<'a> {
@@ -96,14 +96,11 @@ impl<'a> Take<'a> {
         if let Some(id) = found {
             return self.set("model.id", id);
         }
-        let near = catalog::models_near(name);
-        let expected = if near.is_empty() {
-            "a model of the catalogue (`headroom catalog models`): which one is meant?".to_string()
-        } else {
-            format!(
-                "a model of the catalogue: which one is meant? The nearest are {}",
-                near.join(", ")
-            )
+        let expected = match one_of(&catalog::models_near(name)) {
+            Some(near) => format!("a model of the catalogue: which one is meant, {near}?"),
+            None => {
+                "a model of the catalogue (`headroom catalog models`): which one is meant?".into()
+            }
         };
         self.imported.question = Some(Problem::new(key, name, expected));
     }
