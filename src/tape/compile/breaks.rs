@@ -1,0 +1,69 @@
+//! Graph breaks: a region of several graphs, and the frames that they interrupt.
+
+use super::region::Pass;
+use crate::tape::{Tape, Tensor, borrowing, grads};
+
+impl Tape {
+    /// A graph break: one compiled graph ends with this tensor, and another goes on with it. The frame that was interrupted
+    /// holds it until backward reaches this place in the next step.
+    pub fn break_graph(&self, crossing: &Tensor) -> Tensor {
+        let core = &self.0;
+        if core.region.borrow().is_none() {
+            return crossing.clone();
+        }
+        crossing.realise();
+        let Some(mut region) = core.region.take() else {
+            return crossing.clone();
+        };
+        let casts = std::mem::take(&mut region.casts);
+        drop(casts);
+        let made = std::mem::take(&mut region.made);
+        (region.saved, region.external) = (0, false);
+        (region.open, region.reads) = (Vec::new(), Vec::new());
+        region.kept_storages.clear();
+        let mut over = None;
+        match &mut region.run {
+            Pass::Trace(graph) => {
+                let budget = region.budget;
+                region
+                    .traced
+                    .push(std::mem::take(graph).plan(core, made, budget));
+            }
+            Pass::Run {
+                plan, next, live, ..
+            } => {
+                if let Some(next) = next.pop_front() {
+                    *plan = next;
+                }
+                over = Some(std::mem::take(live));
+                core.leaving.borrow_mut().extend(crossing.storage_id());
+                core.crossed.borrow_mut().push(crossing.detach());
+            }
+        }
+        drop(over);
+        let tape = self.clone();
+        let out = crossing.with_edge(None).from_op(&[crossing], move |_| {
+            borrowing(move |g| {
+                tape.forget_crossed();
+                grads([Some(g.clone())])
+            })
+        });
+        core.region.replace(Some(region));
+        out
+    }
+
+    /// All interrupted frames go: what CUDA graphs hold of a step is over with its backward.
+    pub fn forget_interrupted(&self) {
+        drop(self.0.crossed.take());
+    }
+
+    /// Interrupted frames of steps before this one go.
+    fn forget_crossed(&self) {
+        let mut crossed = self.0.crossed.borrow_mut();
+        let last = crossed.pop();
+        let before = std::mem::take(&mut *crossed);
+        crossed.extend(last);
+        drop(crossed);
+        drop(before);
+    }
+}

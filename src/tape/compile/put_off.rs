@@ -1,0 +1,208 @@
+//! Values of generated kernels: put off until a kernel that is not generated reads them, and never made where none does.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use super::region::{Compiled, Made, Pass};
+use crate::tape::{Backward, Core, Event, Grads, Tape, Tensor};
+
+/// Keeps a storage alive.
+pub(in crate::tape) struct Held {
+    core: Rc<Core>,
+    /// None before backward has made it.
+    pub(super) storage: Cell<Option<u32>>,
+}
+
+impl Held {
+    pub(super) fn of(core: &Rc<Core>, storage: u32) -> Rc<Self> {
+        core.hold(Some(storage));
+        Rc::new(Self {
+            core: core.clone(),
+            storage: Cell::new(Some(storage)),
+        })
+    }
+
+    /// Of a value that backward will make.
+    pub(super) fn later(core: &Rc<Core>) -> Rc<Self> {
+        Rc::new(Self {
+            core: core.clone(),
+            storage: Cell::new(None),
+        })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.core.release(self.storage.get());
+    }
+}
+
+/// What values that are put off are computed from, by their storages.
+pub(in crate::tape) type PutOff = BTreeMap<u32, Vec<Rc<Held>>>;
+
+impl Core {
+    /// The last holder of a storage is gone: whether it never had memory.
+    pub(in crate::tape) fn never_made(&self, storage: u32) -> bool {
+        let sources = self.put_off_values.borrow_mut().remove(&storage);
+        sources.is_some()
+    }
+
+    /// What a value is computed from, where it has no memory, or itself.
+    pub(super) fn sources_of(self: &Rc<Self>, storage: u32) -> Vec<Rc<Held>> {
+        let put_off = self.put_off_values.borrow().get(&storage).cloned();
+        put_off.unwrap_or_else(|| vec![Held::of(self, storage)])
+    }
+
+    /// A fused kernel reads these.
+    pub(in crate::tape) fn note_sources(&self, sources: &[Rc<Held>]) {
+        if let Some(reads) = &mut *self.fused.borrow_mut() {
+            reads.extend(sources.iter().cloned());
+        }
+    }
+
+    /// A fused kernel reads a tensor.
+    pub(in crate::tape) fn note_read(self: &Rc<Self>, tensor: &Tensor) {
+        let Some(storage) = tensor.storage_id() else {
+            return;
+        };
+        if self.fused.borrow().is_some() {
+            let sources = self.sources_of(storage);
+            self.note_sources(&sources);
+        }
+    }
+
+    /// Gives a value memory that was put off.
+    fn realise(self: &Rc<Self>, storage: u32) {
+        if matches!(
+            self.region.borrow().as_ref().map(|region| &region.run),
+            Some(Pass::Trace(_))
+        ) {
+            return;
+        }
+        let Some(mut sources) = self.put_off_values.borrow_mut().remove(&storage) else {
+            return;
+        };
+        let bytes = self.bytes_of(storage);
+        let free = |source: &Rc<Held>| {
+            let trace = self.trace.borrow();
+            let Some(storage) = source.storage.get() else {
+                return false;
+            };
+            let of = trace.storages.get(storage as usize);
+            Rc::strong_count(source) == 1
+                && !self.leaving.borrow().contains(&storage)
+                && of.is_some_and(|of| of.holders == 1 && of.bytes == bytes)
+        };
+        if let Some(place) = sources.iter().position(free) {
+            drop(sources.swap_remove(place));
+        }
+        let mut trace = self.trace.borrow_mut();
+        trace.record(Event::alloc(storage), false);
+        drop(trace);
+        self.tune();
+        drop(sources);
+    }
+
+    /// Inductor times a kernel in the first step, each time after it has swept the level-2 cache (`InductorBenchmarker` in
+    /// torch/_inductor/runtime/benchmarking.py).
+    fn tune(self: &Rc<Self>) {
+        let first = self.machine.tunes && self.step.get() == 0;
+        if first && self.region.borrow().is_none() {
+            let tape = Tape(self.clone());
+            tape.apart(|| tape.workspace("benchmark", self.machine.level2_cache()));
+        }
+    }
+
+    /// Values that are put off hold what they are computed from.
+    pub(super) fn computed_from(self: &Rc<Self>, made: &[Made], reads: &[u32]) {
+        let own = |read: &u32| made.iter().any(|made| made.storage == *read);
+        let sources: Vec<Rc<Held>> = reads
+            .iter()
+            .filter(|read| !own(read))
+            .flat_map(|&read| self.sources_of(read))
+            .collect();
+        for made in made {
+            if let Some(of) = self.put_off_values.borrow_mut().get_mut(&made.storage) {
+                of.extend(sources.iter().cloned());
+            }
+        }
+    }
+
+    /// Runs a node of backward: what a generated kernel makes is put off.
+    pub(in crate::tape) fn run_compiled(
+        self: &Rc<Self>,
+        compiled: Compiled,
+        incoming: Grads,
+        backward: Backward,
+    ) -> Grads {
+        if compiled != Compiled::Fused {
+            for gradient in incoming.iter().flatten() {
+                gradient.realise();
+            }
+            return backward(incoming);
+        }
+        let reads = incoming.iter().flatten().filter_map(Tensor::storage_id);
+        let sources = reads.flat_map(|read| self.sources_of(read)).collect();
+        self.fused.replace(Some(sources));
+        let outgoing = backward(incoming);
+        let read = self.fused.take();
+        drop(read);
+        outgoing
+    }
+}
+
+impl Tensor {
+    /// A kernel that is not generated reads these tensors: they need memory, and so does what it makes.
+    pub(in crate::tape) fn read_whole(tensors: &[&Tensor]) {
+        let Some(core) = tensors.first().map(|tensor| tensor.core()) else {
+            return;
+        };
+        if core.region.borrow().is_none() {
+            return;
+        }
+        for tensor in tensors {
+            tensor.realise();
+        }
+        if let Some(region) = &mut *core.region.borrow_mut() {
+            region.external = true;
+        }
+    }
+
+    pub(in crate::tape) fn is_put_off(&self) -> bool {
+        let put_off = self.core().put_off_values.borrow();
+        self.storage_id()
+            .is_some_and(|storage| put_off.contains_key(&storage))
+    }
+
+    /// A sum of gradients in a generated kernel.
+    pub(in crate::tape) fn plus_fused(self, other: Tensor) -> Tensor {
+        let core = self.core().clone();
+        let storages = [self.storage_id(), other.storage_id()];
+        let sources = storages.into_iter().flatten();
+        let sources = sources.flat_map(|read| core.sources_of(read)).collect();
+        let outer = core.fused.replace(Some(sources));
+        let sum = self.plus(&other);
+        drop((self, other));
+        let read = core.fused.replace(outer);
+        drop(read);
+        sum
+    }
+
+    /// Gives it memory, if that was put off.
+    pub(in crate::tape) fn realise(&self) {
+        if let Some(storage) = self.storage_id() {
+            self.core().realise(storage);
+        }
+    }
+}
+
+impl Tape {
+    /// Runs `body`, a part of a node of backward, in a kernel of its own: what it makes has memory at once.
+    pub(in crate::tape) fn apart<T>(&self, body: impl FnOnce() -> T) -> T {
+        let fused = self.0.fused.take();
+        let made = body();
+        self.0.fused.replace(fused);
+        made
+    }
+}

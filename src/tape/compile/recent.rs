@@ -1,0 +1,47 @@
+//! The cuts of recent graphs.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use super::budget;
+use super::cut::Value;
+use crate::tape::Core;
+
+/// The cuts of recent graphs: layers that are alike, and passes, have the same.
+#[derive(Default)]
+pub(in crate::tape) struct Cuts(VecDeque<Cut>);
+
+/// A graph under a budget, and which of its values are kept.
+struct Cut {
+    budget: f64,
+    values: Rc<[Value]>,
+    kept: Rc<[bool]>,
+}
+
+impl Core {
+    /// Which values of a graph are kept.
+    pub(super) fn cut(&self, values: &[Value], budget: f64) -> Rc<[bool]> {
+        const RECENT: usize = 4;
+        /// Larger graphs are of whole models, and are not kept here for their memory.
+        const MOST_VALUES: usize = 1 << 14;
+        let Cuts(cuts) = &mut *self.cuts.borrow_mut();
+        let mut recent = cuts.iter();
+        let known =
+            recent.find(|cut| cut.budget.to_bits() == budget.to_bits() && *cut.values == *values);
+        if let Some(known) = known {
+            return known.kept.clone();
+        }
+        let kept: Rc<[bool]> = budget::kept(values, budget).into();
+        if values.len() <= MOST_VALUES {
+            cuts.push_back(Cut {
+                budget,
+                values: values.into(),
+                kept: kept.clone(),
+            });
+            if cuts.len() > RECENT {
+                cuts.pop_front();
+            }
+        }
+        kept
+    }
+}

@@ -1,0 +1,247 @@
+//! The region that runs: what its operations read and make, in the order in which they do.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use super::graph::{Graph, Plan};
+use super::put_off::Held;
+use crate::tape::{Core, DType, Tensor};
+
+/// The region that runs.
+#[derive(Default)]
+pub(in crate::tape) struct Region {
+    /// How many storages it has made so far.
+    pub(super) made: usize,
+    /// How many tensors it has saved.
+    pub(super) saved: usize,
+    /// Storages made since the last operation was complete.
+    pub(super) open: Vec<Made>,
+    /// What the operation under way reads.
+    pub(super) reads: Vec<u32>,
+    /// A library's kernel runs the operation under way.
+    pub(super) external: bool,
+    /// The next storage is of a generated kernel.
+    pub(super) generated: bool,
+    pub(super) run: Pass,
+    /// Of the graphs before a break.
+    pub(super) traced: Vec<Plan>,
+    /// The latest casts: equal ones are one (`fx_graph_cse`).
+    pub(super) casts: VecDeque<(u32, Tensor)>,
+    /// The storages of kept values.
+    pub(super) kept_storages: BTreeMap<usize, u32>,
+    /// The work of the operation under way.
+    pub(super) flops: f64,
+    /// The share of what the cut for speed keeps that may be kept.
+    pub(super) budget: f64,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct Made {
+    pub storage: u32,
+    pub ordinal: usize,
+    pub bytes: u64,
+    pub op: &'static str,
+}
+
+pub(super) enum Pass {
+    Trace(Graph),
+    Run {
+        plan: Rc<Plan>,
+        /// Of the graphs after a break.
+        next: VecDeque<Rc<Plan>>,
+        /// The kept values so far, by their ordinals.
+        live: BTreeMap<usize, Rc<Held>>,
+        /// Nothing is kept: backward makes all of it again, first of all.
+        again: bool,
+    },
+}
+
+impl Default for Pass {
+    fn default() -> Self {
+        Self::Trace(Graph::default())
+    }
+}
+
+/// What stands for a node of a compiled region's backward.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::tape) enum Compiled {
+    /// It is not compiled.
+    #[default]
+    Not,
+    /// A generated kernel runs it, together with its neighbours.
+    Fused,
+    /// A kernel of a library runs it.
+    External,
+}
+
+/// Operations that Inductor generates, besides those that announce themselves; all others are taken for a library's.
+const GENERATED: [&str; 22] = [
+    "arange",
+    "avg_pool2d",
+    "batch_norm",
+    "bernoulli",
+    "cat",
+    "contiguous",
+    "dropout_mask",
+    "embedding",
+    "group_norm",
+    "layer_norm",
+    "max_pool2d",
+    "mul",
+    "new_zeros",
+    "nll_loss",
+    "pad",
+    "repeat",
+    "rms_norm",
+    "scalar_tensor",
+    "stack",
+    "to",
+    "zeros",
+    "zeros_like",
+];
+
+impl Core {
+    /// Whether the storage that is being made has no memory yet.
+    pub(in crate::tape) fn puts_off(&self, storage: u32, bytes: u64, op: &'static str) -> bool {
+        if let Some(reads) = &*self.fused.borrow() {
+            let sources = reads.clone();
+            self.put_off_values.borrow_mut().insert(storage, sources);
+            return true;
+        }
+        let mut region = self.region.borrow_mut();
+        let Some(region) = region.as_mut() else {
+            return false;
+        };
+        if !std::mem::take(&mut region.generated) && !GENERATED.contains(&op) {
+            region.external = true;
+        }
+        let ordinal = region.made;
+        region.made += 1;
+        region.open.push(Made {
+            storage,
+            ordinal,
+            bytes,
+            op,
+        });
+        let waits = match &region.run {
+            Pass::Trace(_) => true,
+            Pass::Run { plan, again, .. } => {
+                !region.external && (*again || !plan.kept.get(ordinal).copied().unwrap_or(false))
+            }
+        };
+        if waits {
+            self.put_off_values.borrow_mut().insert(storage, Vec::new());
+        }
+        waits
+    }
+
+    /// A kernel of the operation under way does so much.
+    pub(in crate::tape) fn works(&self, flops: f64) {
+        if let Some(region) = &mut *self.region.borrow_mut() {
+            region.flops += flops;
+        }
+    }
+
+    /// The storage made next is that of an element-wise kernel or a reduction.
+    pub(in crate::tape) fn generates(&self) {
+        if let Some(region) = &mut *self.region.borrow_mut() {
+            region.generated = true;
+        }
+    }
+
+    /// The operation under way reads these; returns whether a library's kernel runs it.
+    pub(in crate::tape) fn begin_operation(self: &Rc<Self>, inputs: &[&Tensor]) -> Compiled {
+        let mut region = self.region.borrow_mut();
+        let Some(region) = region.as_mut() else {
+            return Compiled::Not;
+        };
+        region.reads.clear();
+        let storages = inputs.iter().filter_map(|input| input.storage_id());
+        region.reads.extend(storages);
+        if region.external {
+            Compiled::External
+        } else {
+            Compiled::Fused
+        }
+    }
+
+    pub(in crate::tape) fn end_operation(self: &Rc<Self>) {
+        let mut taken = self.region.borrow_mut();
+        let Some(region) = taken.as_mut() else {
+            return;
+        };
+        let made = std::mem::take(&mut region.open);
+        let reads = std::mem::take(&mut region.reads);
+        let external = std::mem::take(&mut region.external);
+        let flops = std::mem::take(&mut region.flops);
+        match &mut region.run {
+            Pass::Trace(graph) => graph.complete(self, &made, &reads, (external, flops)),
+            Pass::Run {
+                plan, live, again, ..
+            } => {
+                for made in &made {
+                    if plan.kept.get(made.ordinal) == Some(&true) {
+                        region.kept_storages.insert(made.ordinal, made.storage);
+                        live.entry(made.ordinal)
+                            .or_insert_with(|| self.held(made, *again));
+                    }
+                }
+                drop(taken);
+                self.computed_from(&made, &reads);
+            }
+        }
+    }
+
+    /// An element-wise kernel makes one value of others, perhaps outside of what has a history.
+    pub(in crate::tape) fn made_of(self: &Rc<Self>, inputs: &[&Tensor]) {
+        if self.region.borrow().is_none() {
+            return;
+        }
+        let external = self
+            .region
+            .borrow()
+            .as_ref()
+            .is_some_and(|region| region.external);
+        if !external {
+            self.begin_operation(inputs);
+            self.end_operation();
+        }
+    }
+
+    /// What a new node of the graph is.
+    pub(in crate::tape) fn compiled_as(&self) -> Compiled {
+        match self.region.borrow().as_ref() {
+            None => Compiled::Not,
+            Some(region) if region.external => Compiled::External,
+            Some(_) => Compiled::Fused,
+        }
+    }
+}
+
+impl Tensor {
+    /// The same cast of this tensor a moment ago: a traced graph has equal ones once.
+    pub(in crate::tape) fn cast_before(&self, dtype: DType) -> Option<Tensor> {
+        let region = self.core().region.borrow();
+        let storage = self.storage_id()?;
+        let casts = &region.as_ref()?.casts;
+        let same = |(of, cast): &&(u32, Tensor)| {
+            *of == storage && cast.dtype() == dtype && cast.shape() == self.shape()
+        };
+        casts.iter().find(same).map(|(_, cast)| cast.clone())
+    }
+
+    pub(in crate::tape) fn remember_cast(&self, cast: &Tensor) {
+        const RECENT: usize = 4;
+        let mut gone = None;
+        if let (Some(region), Some(storage)) =
+            (&mut *self.core().region.borrow_mut(), self.storage_id())
+            && !self.is_leaf_param()
+        {
+            region.casts.push_back((storage, cast.clone()));
+            if region.casts.len() > RECENT {
+                gone = region.casts.pop_front();
+            }
+        }
+        drop(gone);
+    }
+}
