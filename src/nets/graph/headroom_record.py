@@ -749,7 +749,10 @@ class Tape(TorchDispatchMode):
             if operand:
                 outs.append(operand)
         if (outs or ins) and not (not new and is_view(func)):
-            self.events.append(("call", call_name(name, args, kwargs), ins, outs, new, self.place(), sequence))
+            event = ("call", call_name(name, args, kwargs), ins, outs, new, self.place(), sequence)
+            self.events.append(event)
+            if name in WINDOWED and on_device:
+                WINDOWS[shapes_of(event)] = window_of(func, args, kwargs)
         return result
 
     def makes_here(self, tensor):
@@ -868,6 +871,35 @@ def call_name(name, args, kwargs):
         rate = args[3] if "flash" in name and len(args) > 3 else args[5] if "efficient" in name and len(args) > 5 else 0
         return name + (":dropout" if rate else "")
     return name
+
+
+# What moves a window over its input.
+WINDOWED = ("convolution", "max_pool2d_with_indices", "max_pool3d_with_indices", "avg_pool2d", "avg_pool3d")
+
+# What each window leaves of the sides it moves along, by the shapes of its call.
+WINDOWS = {}
+
+
+def shapes_of(event):
+    """What tells the windows of calls apart: the operation and the shapes of what it reads and makes."""
+    return (event[1], *(operand[1][1] for operand in (*event[2], *event[3][:1])))
+
+
+def window_of(func, args, kwargs):
+    """`(stride, add)` of each side that a window moves along: it leaves floor((side + add) / stride)."""
+    given = {argument.name: argument.default_value for argument in func._schema.arguments}
+    given.update(zip(given, args))
+    given.update(kwargs)
+    if given.get("transposed"):
+        return ()
+    kernel = given["kernel_size"] if "kernel_size" in given else given["weight"].shape[2:]
+    sides = []
+    for place, size in enumerate(kernel):
+        padding, dilation = (given.get(key, [usual])[place % len(given.get(key, [usual]))] for key, usual in (("padding", 0), ("dilation", 1)))
+        stride = (given["stride"] or kernel)[place % len(given["stride"] or kernel)]
+        up = stride - 1 if given.get("ceil_mode") else 0
+        sides.append((stride, 2 * padding - dilation * (size - 1) - 1 + stride + up))
+    return tuple(sides)
 
 
 # --- one recording ---------------------------------------------------------------------------------------------------
@@ -1418,17 +1450,18 @@ def summed(expressions):
     return [1] + [[factor, *rest] for rest, factor in parts.items() if factor]
 
 
-def strided(expression, given, made):
-    """What a window with a stride leaves of a length that is itself divided: floor((size + add) / stride)."""
+def strided(expression, given, made, windows=()):
+    """What a window with a stride leaves of a length that is itself divided: floor((size + add) / stride). Of windows that are
+    not known the nearest is found that leaves these sizes; at even sizes several do."""
     if isinstance(expression, int) or not isinstance(expression, list) or len(expression) != 2:
         return None
     den, (factor, i, j, add, div) = expression
     if (den, factor, i, j) != (1, 1, 0, 1):
         return None
-    for stride in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 32):
-        for more in sorted(range(-3 * stride, stride + 1), key=abs):
-            if all((size + more) // stride == out for size, out in zip(given, made)):
-                return [1, [1, 0, 1, add + more * div, div * stride]]
+    likely = ((stride, more) for stride in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 32) for more in sorted(range(-3 * stride, stride + 1), key=abs))
+    for stride, more in itertools.chain(windows, likely):
+        if all((size + more) // stride == out for size, out in zip(given, made)):
+            return [1, [1, 0, 1, add + more * div, div * stride]]
     return None
 
 
@@ -1594,19 +1627,22 @@ class Program:
     def derive(self, rows):
         """Sizes that follow from those of a call's inputs: sums where it joins them, else what a window leaves of one."""
         given = [tuple(row[2][at][1][1] for row in rows) for at in range(len(rows[0][2]))]
+        sides = WINDOWS.get(shapes_of(rows[0]), ())
         for at in range(len(rows[0][3])):
+            first = len(rows[0][3][at][1][1]) - len(sides)
             for place in range(len(rows[0][3][at][1][1])):
                 sizes = tuple(row[3][at][1][1][place] for row in rows)
                 if len(set(sizes)) > 1:
-                    self.solver.suggest(sizes, lambda: self.derived(rows[0][1], given, place, sizes))
+                    window = sides[place - first :][:1] if place >= first else ()
+                    self.solver.suggest(sizes, lambda: self.derived(rows[0][1], given, place, sizes, window))
 
-    def derived(self, name, given, place, sizes):
+    def derived(self, name, given, place, sizes, window):
         parts = [tuple(shape[place] for shape in shapes) for shapes in given if len(shapes[0]) > place]
         try:
             if name == "cat":
                 return summed([self.solver(part) for part in parts])
             for part in parts[:1]:
-                found = strided(self.solver(part), part, sizes) if len(set(part)) > 1 else None
+                found = strided(self.solver(part), part, sizes, window) if len(set(part)) > 1 else None
                 if found:
                     return found
         except Unsolved:
