@@ -48,6 +48,7 @@ pub fn libraries(stack: &Stack) -> Libraries {
         moves_adapters: false,
         fp32_outputs: false,
         compiles_loss: false,
+        offloads_activations: false,
     }
 }
 

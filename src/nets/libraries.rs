@@ -34,6 +34,9 @@ pub struct Libraries {
     pub fp32_outputs: bool,
     /// Where layers are compiled, the loss is too (torchtune).
     pub compiles_loss: bool,
+    /// What is saved of the model below its head waits on the host, inputs of checkpointed layers among it (torchtune's
+    /// `OffloadActivations`).
+    pub offloads_activations: bool,
 }
 
 impl Libraries {
@@ -52,6 +55,7 @@ impl Libraries {
         moves_adapters: false,
         fp32_outputs: false,
         compiles_loss: false,
+        offloads_activations: false,
     };
 }
 

@@ -38,6 +38,7 @@ pub(super) fn libraries(record: &Value, newest: Libraries) -> Libraries {
         mistral_repeats_keys: true,
         // `compile: True` is of the layers and of the loss.
         compiles_loss: true,
+        offloads_activations: text(record, "activation_checkpointing").contains("offload"),
         logits: if early(record) {
             Logits::KeptShifted
         } else {
@@ -48,8 +49,12 @@ pub(super) fn libraries(record: &Value, newest: Libraries) -> Libraries {
 }
 
 pub(super) fn amend(record: &Value, training: &mut Training) -> Result<(), String> {
-    if text(record, "activation_checkpointing").contains("offload") {
-        return Err("checkpoints that wait on the host are not modelled".into());
+    if text(record, "optimizer").contains("bnb/torchao") {
+        return Err("the record does not say whose 8-bit AdamW it is".into());
+    }
+    if let Some(lora) = &mut training.lora {
+        // `LoRALinear` keeps its matrices in the model's type.
+        lora.fp32_adapters = false;
     }
     training.keep_outputs = early(record);
     // Where its configurations name PyTorch's AdamW they ask for `fused: True`.
@@ -83,5 +88,7 @@ mod tests {
         check(true, chunks, "none", "", 42.9);
         check(true, chunks, "full", "", 24.9);
         check(true, chunks, "full", "optimizer_in_bwd=True", 23.1);
+        let offloaded = "full + CPU activation offloading";
+        check(true, chunks, offloaded, "optimizer_in_bwd=True", 21.8);
     }
 }
