@@ -150,7 +150,7 @@ mod tests {
         let published = models()
             .iter()
             .filter(|model| model.category != ModelCategory::Systems);
-        assert_eq!(published.count(), 383);
+        assert_eq!(published.count(), 384);
         for model in models() {
             let word = |part: &str| {
                 !part.is_empty()

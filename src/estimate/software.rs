@@ -42,8 +42,13 @@ pub fn libraries(stack: &Stack) -> Libraries {
         mistral_repeats_keys: transformers("mistral-repeats-keys") == "true",
         bigcode_keeps_caches: transformers("bigcode-keeps-caches") == "true",
         four_bit_keeps_input: bitsandbytes("four-bit-keeps-input") == "true",
+        four_bit_without_groups: false,
         linear_loss_upcasts: value("liger", stack.liger, "linear-loss-upcasts") == "true",
         trains_in_fp32: stack.trainer == Trainer::LlamaFactory,
+        moves_adapters: false,
+        fp32_outputs: false,
+        compiles_loss: false,
+        offloads_activations: false,
     }
 }
 

@@ -50,7 +50,9 @@ pub fn loss(
             let losses = logits.iter().zip(&labels);
             plain(
                 cx,
-                total(losses.map(|(logits, labels)| logits.to(DType::F32).cross_entropy(labels))),
+                total(losses.map(|(logits, labels)| {
+                    cx.compiled_loss(|| logits.to(DType::F32).cross_entropy(labels))
+                })),
             )
         }),
         LossKernel::ChunkedHead => cx.module("loss", |cx| {

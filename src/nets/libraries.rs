@@ -22,10 +22,21 @@ pub struct Libraries {
     pub bigcode_keeps_caches: bool,
     /// A four-bit layer keeps its input for a backward that never reads it (bitsandbytes before 0.43).
     pub four_bit_keeps_input: bool,
+    /// Four-bit weights have one scale for each output (GPTQ without groups).
+    pub four_bit_without_groups: bool,
     /// Liger's fused linear loss casts each chunk of logits up (liger-kernel before 0.5).
     pub linear_loss_upcasts: bool,
     /// All that is trained beside frozen weights is cast to fp32 (LLaMA-Factory, `model/adapter.py`, but for pure bf16).
     pub trains_in_fp32: bool,
+    /// The model is put on the device with its adapters in it, and their buffers go with it.
+    pub moves_adapters: bool,
+    /// What a model returns under autocast is cast to fp32 (`convert_outputs_to_fp32`, which accelerate puts around its forward).
+    pub fp32_outputs: bool,
+    /// Where layers are compiled, the loss is too (torchtune).
+    pub compiles_loss: bool,
+    /// What is saved of the model below its head waits on the host, inputs of checkpointed layers among it (torchtune's
+    /// `OffloadActivations`).
+    pub offloads_activations: bool,
 }
 
 impl Libraries {
@@ -38,8 +49,13 @@ impl Libraries {
         mistral_repeats_keys: false,
         bigcode_keeps_caches: false,
         four_bit_keeps_input: false,
+        four_bit_without_groups: false,
         linear_loss_upcasts: false,
         trains_in_fp32: false,
+        moves_adapters: false,
+        fp32_outputs: false,
+        compiles_loss: false,
+        offloads_activations: false,
     };
 }
 

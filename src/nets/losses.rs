@@ -39,7 +39,7 @@ pub fn causal_lm_loss(cx: &Cx, logits: Tensor, labels: &Tensor, entropy: Entropy
             let wide = logits.to(DType::F32);
             let [_padded, shifted] = shifted_labels(labels);
             let rows = wide.view(&[shifted.numel(), wide.size(-1)]);
-            [entropy.of(&rows, &shifted), logits]
+            [cx.compiled_loss(|| entropy.of(&rows, &shifted)), logits]
         }
         Logits::Shifted => {
             let wide = logits.to(DType::F32);

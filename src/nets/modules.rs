@@ -204,7 +204,11 @@ impl Cx {
         const BLOCK: u64 = 64;
         let count = out.saturating_mul(x.size(-1));
         let weight = self.packed("weight", count, count.div_ceil(2));
-        let blocks = count.div_ceil(BLOCK);
+        let blocks = if self.env.libraries.four_bit_without_groups {
+            out
+        } else {
+            count.div_ceil(BLOCK)
+        };
         let double = self.env.training.quantization == Quantization::Nf4Double;
         self.buffer("code", [16], DType::F32);
         if double {

@@ -224,7 +224,16 @@ impl State {
         } else {
             given
         };
-        let sizes = params.iter().map(|param| param.data.numel());
+        // Four-bit weights are stored in the type of what they are joined with (`bnb_4bit_quant_storage`): so many of its elements.
+        let elements = |param: &Param| {
+            let numel = param.data.numel();
+            if loaded.is_floating() && param.data.dtype() == DType::U8 {
+                numel.div_ceil(given.bytes())
+            } else {
+                numel
+            }
+        };
+        let sizes = params.iter().map(|param| elements(param));
         let numel = sizes.fold(0, u64::saturating_add);
         let chunk = numel.div_ceil(ranks);
         let local = tape.empty("flat_param", [chunk], loaded);
@@ -232,7 +241,7 @@ impl State {
         let (start, mut begin) = (chunk.saturating_mul(rank), 0_u64);
         let end = start.saturating_add(chunk);
         let params = params.into_iter().map(|param| {
-            let until = begin.saturating_add(param.data.numel());
+            let until = begin.saturating_add(elements(&param));
             let here = until.min(end).saturating_sub(begin.max(start));
             begin = until;
             if let Some(cast) = self.policy.param {

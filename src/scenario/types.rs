@@ -171,6 +171,8 @@ pub struct Lora {
     pub block: u64,
     /// Modules whose path ends in one of these are kept, and a copy of each is trained whole.
     pub modules_to_save: Vec<String>,
+    /// The targets whose input IA3 scales; where empty, those that PEFT knows.
+    pub feed_forward: Vec<String>,
     pub dropout: f64,
     /// PEFT keeps adapters in fp32 unless told otherwise.
     pub fp32_adapters: bool,
@@ -445,6 +447,7 @@ impl Default for Lora {
             exclude: Vec::new(),
             block: 0,
             modules_to_save: Vec::new(),
+            feed_forward: Vec::new(),
             dropout: 0.0,
             fp32_adapters: true,
         }

@@ -302,9 +302,12 @@ impl<'a> TrainingLoop<'a> {
             wrapper.before_forward(&self.model, pass);
         }
         let forward = || self.cx.call(self.net, batch);
-        let Output { mut loss, held } = match self.training.checkpointing {
-            Checkpointing::Offload => self.tape.offloading(forward),
-            _ => forward(),
+        let offloads = self.training.checkpointing == Checkpointing::Offload
+            || self.cx.env.libraries.offloads_activations;
+        let Output { mut loss, held } = if offloads {
+            self.tape.offloading(forward)
+        } else {
+            forward()
         };
         drop(self.variables.loss.take());
         if self.training.keep_outputs {

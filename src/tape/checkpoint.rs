@@ -75,8 +75,8 @@ pub(in crate::tape) enum SavedTensorHook {
     Offload,
 }
 
-/// The inputs of a segment, for its recomputation (`save_inputs`). Inside another checkpointed segment they are saved
-/// tensors too, hence placeholders, each with its `requires_grad`.
+/// The inputs of a segment, for its recomputation (`save_inputs`). Under hooks they are saved tensors too, hence placeholders inside
+/// another checkpointed segment and copies on the host where those go, each with its `requires_grad`.
 enum Inputs {
     Held(Vec<Tensor>),
     Saved(Vec<(Saved, bool)>),
@@ -84,16 +84,13 @@ enum Inputs {
 
 impl Inputs {
     fn of(core: &Rc<Core>, inputs: &[Tensor]) -> Self {
-        let hook = core.hooks.borrow().last().cloned();
-        match hook {
-            Some(SavedTensorHook::Checkpoint(_) | SavedTensorHook::Recompute(_)) => Self::Saved(
-                inputs
-                    .iter()
-                    .map(|input| (input.save(), input.requires_grad()))
-                    .collect(),
-            ),
-            _ => Self::Held(inputs.to_vec()),
+        if core.hooks.borrow().is_empty() {
+            return Self::Held(inputs.to_vec());
         }
+        let saved = inputs
+            .iter()
+            .map(|input| (input.save(), input.requires_grad()));
+        Self::Saved(saved.collect())
     }
 
     fn unpack(&self) -> Vec<Tensor> {

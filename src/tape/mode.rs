@@ -211,6 +211,14 @@ impl Tape {
         result
     }
 
+    /// Runs `body` without the hooks around it: what it saves stays where it is (`NoOpManager` of torchtune).
+    pub fn keeping_what_is_saved<T>(&self, body: impl FnOnce() -> T) -> T {
+        let outer = self.0.hooks.take();
+        let result = body();
+        self.0.hooks.replace(outer);
+        result
+    }
+
     /// Runs `body`, which builds a graph and consumes it. What that graph holds is freed with it, weights are cast again, and a
     /// recomputation that stops early inside stops only this.
     pub(in crate::tape) fn in_inner_graph<T>(&self, body: impl FnOnce() -> T) -> T {

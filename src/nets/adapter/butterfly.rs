@@ -22,8 +22,13 @@ pub fn turned(cx: &Cx, x: &Tensor, lora: &Lora) -> Tensor {
     drop(rotations);
     let diagonal = whole.to(dtype);
     drop(whole);
-    // The permutation comes from the host in each forward.
-    let permutation = cx.tape.empty("to", [1, inputs, inputs], dtype);
+    // The permutation comes from the host in each forward, or is cast where it went along with the model.
+    let shape = [1, inputs, inputs];
+    let permutation = if cx.env.libraries.moves_adapters {
+        cx.buffer("boft_P", shape, DType::F32).to(dtype)
+    } else {
+        cx.tape.empty("to", shape, dtype)
+    };
     let first = diagonal.bmm(&permutation.transpose(1, 2));
     let both = permutation.bmm(&first);
     drop(first);

@@ -54,13 +54,15 @@ fn product(x: &Tensor, y: Tensor, delta: &Tensor) -> Tensor {
     updated(y, update, x.dtype())
 }
 
-/// `torch.fft.ifft2(dense).real * scaling`: complex numbers of eight bytes come and go; what cuFFT takes is not counted.
+/// `torch.fft.ifft2(dense).real * scaling`: complex numbers of eight bytes come and go, and the work area of cuFFT, which PyTorch
+/// allocates for the call (`_exec_fft` in native/cuda/SpectralOps.cpp): as much again in two dimensions.
 fn inverse_transform(dense: &Tensor) -> Tensor {
     let tape = dense.tape();
     let shape = *dense.shape();
     let out = tape.no_grad(|| {
         let complex = tape.empty("to", shape, DType::U64);
         let transformed = tape.empty("ifft2", shape, DType::U64);
+        drop(tape.empty("cufft", shape, DType::U64));
         drop(complex);
         let real = tape.empty("mul", shape, dense.dtype());
         drop(transformed);
@@ -73,6 +75,7 @@ fn inverse_transform(dense: &Tensor) -> Tensor {
             let complex = tape.empty("real_backward", shape, DType::U64);
             drop(scaled);
             let transformed = tape.empty("fft2", shape, DType::U64);
+            drop(tape.empty("cufft", shape, DType::U64));
             drop(complex);
             let real = tape.empty("real", shape, g.dtype());
             drop(transformed);

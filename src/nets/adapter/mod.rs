@@ -24,7 +24,7 @@ pub fn input(cx: &Cx, name: &str, x: &Tensor) -> Tensor {
     match target(cx, name) {
         Some(lora) if lora.method == AdapterMethod::Oft => rotation::rotated(cx, name, x, lora),
         Some(lora) if lora.method == AdapterMethod::Boft => butterfly::turned(cx, x, lora),
-        Some(lora) if lora.method == AdapterMethod::Ia3 && vectors::is_feed_forward(name) => {
+        Some(lora) if lora.method == AdapterMethod::Ia3 && vectors::is_feed_forward(name, lora) => {
             vectors::scaled_input(cx, x, lora)
         }
         _ => x.clone(),
@@ -40,7 +40,7 @@ pub fn adapted(cx: &Cx, name: &str, x: &Tensor, y: Tensor) -> Tensor {
         AdapterMethod::Lora | AdapterMethod::LoraFa => low_rank(cx, name, x, y, lora),
         AdapterMethod::Dora => dora::magnified(cx, name, x, y, lora),
         AdapterMethod::Vera => vectors::vera(cx, name, x, y, lora),
-        AdapterMethod::Ia3 if vectors::is_feed_forward(name) => y,
+        AdapterMethod::Ia3 if vectors::is_feed_forward(name, lora) => y,
         AdapterMethod::Ia3 => vectors::scaled_output(cx, y, lora),
         AdapterMethod::LoHa => kronecker::hadamard(cx, x, y, lora),
         AdapterMethod::LoKr => kronecker::kronecker(cx, x, y, lora),

@@ -7,8 +7,13 @@ use crate::scenario::Lora;
 use crate::tape::Tensor;
 use crate::units::RoundUp;
 
-/// Whether IA3 scales what comes to the layer instead of what it gives (`feedforward_modules`).
-pub fn is_feed_forward(name: &str) -> bool {
+/// Whether IA3 scales what comes to the layer instead of what it gives (`feedforward_modules`): where nobody names such layers, the
+/// known ones.
+pub fn is_feed_forward(name: &str, lora: &Lora) -> bool {
+    if !lora.feed_forward.is_empty() {
+        let last = |path: &str| path.rsplit('.').next() == Some(name);
+        return lora.feed_forward.iter().any(|path| last(path));
+    }
     matches!(
         name,
         "down_proj" | "fc2" | "c_proj" | "wo" | "dense_4h_to_h"

@@ -219,9 +219,18 @@ impl Cx {
         match outputs.next() {
             Some(loss) => Output {
                 loss,
-                held: outputs.collect(),
+                held: self.returned(outputs.collect()),
             },
             None => Output::empty(self),
+        }
+    }
+
+    /// What a model returns, as whoever wraps its forward hands it on: all of it is cast before any is dropped.
+    fn returned(&self, held: Vec<Tensor>) -> Vec<Tensor> {
+        if self.env.libraries.fp32_outputs && self.env.autocast.is_some() {
+            held.iter().map(|output| output.to(DType::F32)).collect()
+        } else {
+            held
         }
     }
 
@@ -241,6 +250,16 @@ impl Cx {
             CompileMode::Default => run(),
             CompileMode::ReduceOverhead => self.tape.in_graph_pool(run),
         }
+    }
+
+    /// A loss, compiled where the trainer compiles it beside the layers.
+    pub fn compiled_loss(&self, loss: impl Fn() -> Tensor) -> Tensor {
+        let layers = self.env.training.compile == Compile::Layers;
+        if !layers || !self.env.libraries.compiles_loss {
+            return loss();
+        }
+        let outputs = self.compiled(&|| vec![loss()]);
+        outputs.into_iter().next().unwrap_or_else(loss)
     }
 
     /// Runs `body` as the model that wrappers are put around.

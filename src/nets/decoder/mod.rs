@@ -254,14 +254,21 @@ impl Decoder {
 
     /// The loss of the last hidden states; the output holds the cache too.
     fn output(&self, cx: &Cx, hidden: &Tensor, labels: &Tensor, cache: Cache) -> Output {
-        let mut output = head::loss(
-            cx,
-            hidden,
-            labels,
-            self.family.head.loss_in_model_dtype,
-            || self.head_weight(cx).tensor(),
-            |hidden| self.head(cx, hidden),
-        );
+        let loss = || {
+            head::loss(
+                cx,
+                hidden,
+                labels,
+                self.family.head.loss_in_model_dtype,
+                || self.head_weight(cx).tensor(),
+                |hidden| self.head(cx, hidden),
+            )
+        };
+        let mut output = if cx.env.libraries.offloads_activations {
+            cx.tape.keeping_what_is_saved(loss)
+        } else {
+            loss()
+        };
         output
             .held
             .extend(cache.map(|cache| cache.take()).unwrap_or_default());

@@ -214,7 +214,7 @@ fn rms_norm(cx: &Cx, x: &Tensor) -> Tensor {
 }
 
 /// `apply_rotary_emb`, which rotates pairs of neighbours.
-fn apply_rotary_emb(x: &Tensor, cosines: &Tensor, sines: &Tensor) -> Tensor {
+pub fn apply_rotary_emb(x: &Tensor, cosines: &Tensor, sines: &Tensor) -> Tensor {
     let (b, s, h, d) = (x.size(0), x.size(1), x.size(2), x.size(3));
     let pairs = x.reshape(&[b, s, h, d / 2, 2]).unbind_along(-1);
     let [real, imaginary] = &pairs[..] else {

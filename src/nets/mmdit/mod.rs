@@ -1,7 +1,8 @@
 //! Diffusion transformers in which text and image attend to each other: FLUX and Stable Diffusion 3
-//! (diffusers/models/transformers/transformer_flux.py, transformer_sd3.py).
+//! (diffusers/models/transformers/transformer_flux.py, transformer_flux2.py, transformer_sd3.py).
 
 mod flux;
+mod flux2;
 mod joint;
 mod sd3;
 
@@ -9,7 +10,11 @@ use super::diffusion::{sinusoids, timestep_embedding};
 use super::{Build, Cx};
 use crate::tape::Tensor;
 
-pub(super) const FAMILIES: &[(&str, Build)] = &[("flux", flux::build), ("sd3", sd3::build)];
+pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("flux", flux::build),
+    ("flux2", flux2::build),
+    ("sd3", sd3::build),
+];
 
 /// `CombinedTimestepGuidanceTextProjEmbeddings`: the time step, guidance where there is any, and the pooled text.
 fn conditioning(cx: &Cx, steps: &[(&'static str, &Tensor)], pooled: &Tensor, width: u64) -> Tensor {

@@ -1,10 +1,12 @@
 //! Records of peaks that others measured on real GPUs and published: a run in words, and one number in a named metric.
 
+mod diffusion;
 mod job;
 mod litgpt;
 mod megatron;
 mod peft;
 mod sources;
+mod torchtune;
 mod vision;
 mod words;
 
@@ -226,11 +228,6 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
 }
 
 fn run_on(record: &Value, world: World) -> Result<step::Run, String> {
-    if record["compile"].as_bool() == Some(true) && text(record, "framework").contains("torchtune")
-    {
-        // Its `compile=True` compiles every layer and the loss.
-        return Err("what compiled layers keep is not modelled".into());
-    }
     let (net, language) = network(record)?;
     let data = Data {
         micro_batch: record["micro_batch"]
@@ -252,7 +249,7 @@ fn run_on(record: &Value, world: World) -> Result<step::Run, String> {
     };
     let plan = step::RunPlan {
         world,
-        libraries: software::libraries(&sources::stack(record)),
+        libraries: sources::libraries(record),
         ..step::RunPlan::first_steps(steps)
     };
     Ok(step::run(&*net, &data, &training, machine(record), plan))
@@ -330,7 +327,8 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         }
         sizes
     };
-    if let Some(net) = vision::network(record, &lower) {
+    let without_words = vision::network(record, &lower).or_else(|| diffusion::network(record));
+    if let Some(net) = without_words {
         return net.map(|net| (net, false));
     }
     if lower.contains("bert-large") || lower.contains("bert_large") {
@@ -365,6 +363,9 @@ fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         let sizes = Sizes::from_entry(entry);
         if megatron::is_record(record) {
             return megatron::network(record, entry.arch, &sizes).map(|net| (net, true));
+        }
+        if torchtune::is_record(record) {
+            return torchtune::network(entry.arch, &sizes).map(|net| (net, true));
         }
         let is_titan = text(record, "framework").starts_with("torchtitan");
         let architecture = match entry.arch {
@@ -489,9 +490,10 @@ fn training(record: &Value) -> Result<Training, String> {
             full if full.starts_with("full") => Checkpointing::Layers,
             other => return Err(format!("checkpointing `{other}` is not modelled")),
         },
-        compile: if record["compile"].as_bool() == Some(true) && framework.starts_with("torchtitan")
+        compile: if record["compile"].as_bool() == Some(true)
+            && (framework.starts_with("torchtitan") || torchtune::is_record(record))
         {
-            // `apply_compile` of torchtitan compiles each block.
+            // `apply_compile` of torchtitan compiles each block, as torchtune's `compile_model` does.
             Compile::Layers
         } else {
             Compile::Nothing
@@ -528,6 +530,12 @@ fn training(record: &Value) -> Result<Training, String> {
     if megatron::is_record(record) {
         megatron::amend(record, &mut training)?;
     }
+    if torchtune::is_record(record) {
+        torchtune::amend(record, &mut training)?;
+    }
+    if diffusion::is_record(record) {
+        diffusion::amend(&mut training);
+    }
     Ok(training)
 }
 
@@ -548,14 +556,24 @@ fn loss(text: &str) -> LossKernel {
 mod tests {
     use super::*;
 
-    /// A record of Mistral-7B in fms-acceleration's benchmarks, packed to 4096 tokens, is predicted within 0.1 %.
+    /// A record in fms-acceleration's benchmarks, packed to so many tokens, is predicted within 0.1 %.
     #[track_caller]
-    fn check(task: &str, precision: &str, [gpus, micro_batch]: [u64; 2], gib: f64) {
+    fn check(
+        (model, sequence): (&str, u64),
+        [task, precision, kernels]: [&str; 3],
+        [gpus, micro_batch]: [u64; 2],
+        gib: f64,
+    ) {
+        let how = if gpus == 1 {
+            "none".to_string()
+        } else {
+            format!("FSDP1 FULL_SHARD x{gpus}")
+        };
         let record = serde_json::json!({
-            "framework": "fms-hf-tuning, transformers 4.48, torch 2.4, peft 0.13",
-            "model": "mistralai/Mistral-7B-v0.1", "gpu": "A100", "n_gpus": gpus,
-            "parallelism": format!("FSDP1 FULL_SHARD x{gpus}"), "task": task, "precision": precision,
-            "optimizer": "adamw_torch", "activation_checkpointing": "full", "micro_batch": micro_batch, "seq_len": 4096,
+            "framework": "fms-hf-tuning, transformers 4.48, torch 2.4, peft 0.13, bnb 0.43",
+            "model": model, "gpu": "A100", "n_gpus": gpus,
+            "parallelism": how, "task": task, "precision": precision, "fused_or_chunked_ce": kernels,
+            "optimizer": "adamw_torch", "activation_checkpointing": "full", "micro_batch": micro_batch, "seq_len": sequence,
             "metric": "max_allocated", "measured_gib": gib,
         });
         let predicted = predict(&record).unwrap().allocated as f64 / GIB;
@@ -564,11 +582,27 @@ mod tests {
 
     #[test]
     fn fsdp1_of_accelerate_needs_what_was_measured() {
+        let mistral = ("mistralai/Mistral-7B-v0.1", 4096);
         let lora = "lora r=16 alpha=16 dropout=0.1 targets=q_proj k_proj v_proj o_proj";
         // scripts/benchmarks/refs/a100_80gb.csv and a100_80gb_liger.csv: frozen units keep their inputs and gradients,
-        check(lora, "bfloat16 weights, no autocast", [2, 4], 20.4517);
+        let frozen = [lora, "bfloat16 weights, no autocast", "none"];
+        check(mistral, frozen, [2, 4], 20.4517);
         // and what is trained under autocast is kept in fp32.
-        let autocast = "bfloat16 weights + bf16 autocast";
-        check("full finetune", autocast, [2, 4], 67.4602);
+        let autocast = ["full finetune", "bfloat16 weights + bf16 autocast", "none"];
+        check(mistral, autocast, [2, 4], 67.4602);
+    }
+
+    #[test]
+    fn what_accelerate_returns_in_fp32_is_counted() {
+        let santacoder = ("bigcode/gpt_bigcode-santacoder", 2048);
+        let task = "qlora (bnb nf4 base) r=16 alpha=16 dropout=0.1 targets=c_attn";
+        let run = |kernels| [task, "bfloat16 weights + bf16 autocast", kernels];
+        check(santacoder, run("none"), [1, 8], 16.2858);
+        check(
+            santacoder,
+            run("foak (Unsloth Triton cross-entropy)"),
+            [1, 8],
+            13.2852,
+        );
     }
 }

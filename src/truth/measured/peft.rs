@@ -61,6 +61,7 @@ pub(super) fn adapters(kind: &str, given: &Value) -> Result<Option<Lora>, String
         block,
         targets: names("target_modules"),
         modules_to_save: names("modules_to_save"),
+        feed_forward: names("feedforward_modules"),
         dropout: given["lora_dropout"].as_f64().unwrap_or(0.0),
         ..Lora::default()
     }))

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use super::text;
+use super::{diffusion, text, torchtune};
+use crate::estimate::software;
+use crate::nets::Libraries;
 use crate::scenario::Stack;
 
 /// The versions that a record ran with.
@@ -54,6 +56,18 @@ pub(super) fn stack(record: &Value) -> Stack {
         stack.liger = (0, 4);
     }
     stack
+}
+
+/// What the libraries do that a record ran with.
+pub(super) fn libraries(record: &Value) -> Libraries {
+    Libraries {
+        moves_adapters: diffusion::is_record(record),
+        // transformers' Trainer, which these train with, has accelerate prepare its model.
+        fp32_outputs: text(record, "framework").starts_with("fms"),
+        // By the cards of its GPTQ models: the main branch has no group size.
+        four_bit_without_groups: text(record, "model").starts_with("thebloke/"),
+        ..torchtune::libraries(record, software::libraries(&stack(record)))
+    }
 }
 
 /// Whether a record's script calls `zero_grad()` between forward and backward: rasbt's do, but where they accumulate, and fast-DiT's

@@ -71,7 +71,8 @@ pub(super) fn unsaid(task: &str, other: &str) -> Result<(), String> {
     if task.contains("quantized moe experts") {
         return Err("experts that the trainer itself quantises are not modelled".into());
     }
-    if other.contains("vae") && (other.contains("online") || other.contains("encode")) {
+    let encodes = other.contains("online") || other.contains("encode");
+    if other.contains("vae") && encodes && !other.contains("pre-computed") {
         return Err("an autoencoder that runs in the same loop is not modelled".into());
     }
     Ok(())
