@@ -203,6 +203,7 @@ impl Wrapper for FullyShard {
         let groups = plan.into_iter().zip(members);
         let groups = groups.map(|(unit, params)| Rc::new(ParamGroup::new(unit, params)));
         fsdp.groups.replace(groups.collect());
+        fsdp.hook();
         if let Some(beside) = self.beside.as_ref().filter(|_| !others.is_empty()) {
             sharded.extend(beside.wrap(tape, others));
         }
