@@ -122,6 +122,7 @@ pub(super) const DETAILS: &[&str] = &[
     "parallel.zero_live",
     "parallel.zero_reuse",
     "parallel.zero_subgroup",
+    "parallel.reshard_to",
 ];
 
 /// ZeRO's own section: sizes are written out as they were computed with, because they are buffers on the card.
@@ -144,6 +145,9 @@ fn zero(scenario: &Scenario, stage: u8) -> Document {
             .with("stage3_max_reuse_distance", sizes.reuse)
             .with("sub_group_size", sizes.subgroup)
             .with("stage3_gather_16bit_weights_on_model_save", true);
+        if parallel.reshard_to > 1 {
+            zero = zero.with("zero_hpz_partition_size", u64::from(parallel.reshard_to));
+        }
     }
     let host = || {
         Document::new()
