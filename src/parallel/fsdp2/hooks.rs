@@ -227,8 +227,12 @@ impl State {
         let input = self.tape.empty("reduce_scatter", [whole], dtype);
         drop(gradients);
         self.tape.on(self.reduce_stream(group), || {
-            // Of one GPU the input is the sum, which is copied all the same.
             let output = self.tape.empty("reduce_scatter", [numel], dtype);
+            if ranks <= 1 {
+                // Of one GPU the input is the sum, which is copied all the same: experts that are whole here, which are divided by
+                // the number of all ranks (`set_gradient_divide_factor`).
+                drop(self.tape.empty("div", [numel], dtype));
+            }
             group.accumulate_shards(&members, output, self.offloads());
         });
         input

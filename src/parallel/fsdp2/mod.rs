@@ -162,6 +162,8 @@ impl Wrapper for FullyShard {
         let plan = fsdp.plan(tape, &state);
         let mut members: Vec<Vec<ShardedParam>> = plan.iter().map(|_| Vec::new()).collect();
         let mut sharded = Vec::with_capacity(state.len());
+        // No fused step takes parameters of several meshes: experts are a group of the optimizer behind the others.
+        let mut of_experts = Vec::new();
         tape.each(&state, |param| {
             if param.is_buffer() {
                 sharded.push(param.clone());
@@ -195,11 +197,16 @@ impl Wrapper for FullyShard {
                 tape.break_folds();
             }
             let param = ShardedParam::new(tape, param, ranks, &fsdp.world, fsdp.policy.param);
-            sharded.push(param.sharded.clone());
+            if unit.is_some_and(|unit| fsdp.is_of_experts(unit)) {
+                of_experts.push(param.sharded.clone());
+            } else {
+                sharded.push(param.sharded.clone());
+            }
             if let Some(members) = members.get_mut(at) {
                 members.push(param);
             }
         });
+        sharded.extend(of_experts);
         let groups = plan.into_iter().zip(members);
         let groups = groups.map(|(unit, params)| Rc::new(ParamGroup::new(unit, params)));
         fsdp.groups.replace(groups.collect());
@@ -394,6 +401,13 @@ impl State {
             Role::FinalNorm => self.wrap == Wrap::Ends && !self.adapters,
             Role::Head => self.wrap == Wrap::Ends,
         }
+    }
+
+    /// Whether a unit is experts that are divided over a mesh of their own.
+    fn is_of_experts(&self, unit: &Unit) -> bool {
+        let modules = self.modules.borrow();
+        let mut experts = modules.iter().filter(|module| module.role == Role::Experts);
+        experts.any(|module| unit.scopes.contains(&module.scope))
     }
 
     /// Weights in bytes would not survive as shards: accelerate leaves them out.
