@@ -17,6 +17,8 @@ pub(super) struct Unit {
     pub reshards_to: Option<u64>,
     /// GPUs over which it is sharded.
     pub ranks: u64,
+    /// One of its modules never runs, such as a tied head whose weight a loss takes: its forward is never told to be through.
+    pub is_partial: bool,
 }
 
 /// `FSDPParamGroup`.
@@ -30,6 +32,7 @@ pub(super) struct ParamGroup {
     pub reshards: bool,
     reshards_to: Option<u64>,
     pub ranks: u64,
+    pub is_partial: bool,
     /// It has run forward, and its gradients have not been reduced.
     pub waiting: Cell<bool>,
     /// The memory of the whole parameters, while they are gathered.
@@ -53,6 +56,7 @@ impl ParamGroup {
             reshards: unit.reshards,
             reshards_to: unit.reshards_to,
             ranks: unit.ranks,
+            is_partial: unit.is_partial,
             waiting: Cell::new(false),
             in_backward: Cell::new(false),
             unsharded: RefCell::default(),

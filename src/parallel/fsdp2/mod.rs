@@ -254,7 +254,7 @@ impl Wrapper for FullyShard {
             given
         };
         let outputs = fsdp.deeper(|| run(given));
-        if group.scopes.last() == Some(&scope) {
+        if group.scopes.last() == Some(&scope) && !group.is_partial {
             fsdp.post_forward(at, &group, outputs, is_root)
         } else {
             outputs
@@ -446,6 +446,7 @@ impl State {
             reshards: false,
             reshards_to: None,
             ranks,
+            is_partial: false,
         };
         // A pipeline keeps its stages' parameters from the first pass to the last.
         let reshard = parallel.reshard && !self.is_pipelined();
@@ -456,12 +457,15 @@ impl State {
             reshards: reshard && parallel.reshard_root,
             reshards_to: None,
             ranks,
+            is_partial: false,
         });
         let mut units: Vec<Unit> = roots.collect();
         for module in modules.iter() {
             if in_tail(module.role) {
                 if !tail.scopes.contains(&module.scope) {
                     tail.scopes.push(module.scope);
+                } else if module.role == Role::Head {
+                    tail.is_partial = true;
                 }
             } else {
                 units.push(Unit {
@@ -474,6 +478,7 @@ impl State {
                         Role::Experts => self.expert_ranks(),
                         _ => ranks,
                     },
+                    is_partial: false,
                 });
             }
         }
