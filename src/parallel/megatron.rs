@@ -182,7 +182,9 @@ impl State {
             let numel = numels.fold(0, u64::saturating_add);
             return (numel, grouped(each));
         }
-        let overlaps = self.world.parallel.zero_overlap != Toggle::Off;
+        // Of a pipeline the first stage alone, whose backward comes last, reduces in buckets.
+        let overlaps =
+            self.world.parallel.zero_overlap != Toggle::Off && self.world.rank.stage == 0;
         let limit = if overlaps {
             ranks.saturating_mul(1_000_000).max(40_000_000)
         } else {
