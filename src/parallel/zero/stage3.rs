@@ -413,7 +413,11 @@ impl State {
             },
             stream: self.stream(1),
             from_host: parallel.offload == Offload::Parameters,
-            secondary: parallel.reshard_to.into(),
+            // One is DeepSpeed's default, and means none.
+            secondary: match parallel.reshard_to {
+                1 => 0,
+                gpus => gpus.into(),
+            },
             live: or(parallel.zero_live, 1_000_000_000),
             reuse: or(parallel.zero_reuse, 1_000_000_000),
             persistence: or(
