@@ -165,7 +165,11 @@ impl ParamGroup {
             gradient.then(|gradient| gradient.to(dtype))
         };
         let sum = match kept.take() {
-            Some(sum) => sum.add_in_place(&gradient),
+            Some(sum) => {
+                let sum = sum.add_in_place(&gradient);
+                param.module.data.tape().has_added(gradient);
+                sum
+            }
             None => gradient,
         };
         sum.set_category(Category::Gradients);
