@@ -29,7 +29,7 @@ pub(super) const LAYOUTS: Layouts = Layouts {
         Parallelism::Zero2,
         Parallelism::Zero3,
     ],
-    details: &[DETAILS],
+    details: &[DETAILS, &["parallel.reshard_to"]],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
@@ -122,7 +122,6 @@ pub(super) const DETAILS: &[&str] = &[
     "parallel.zero_live",
     "parallel.zero_reuse",
     "parallel.zero_subgroup",
-    "parallel.reshard_to",
 ];
 
 /// ZeRO's own section: sizes are written out as they were computed with, because they are buffers on the card.
