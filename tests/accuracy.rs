@@ -65,6 +65,14 @@ fn tasks_whose_models_are_divided() {
 }
 
 #[test]
+fn ranks_of_several_gpus() {
+    // One rank of jobs that combine what recordings have singly: hybrid shards, parts of groups, pipelines with a backward in
+    // two parts, experts, Megatron-Core, trainers; on a GPU that only counts.
+    check("truth_several_gpus", 56, Metric::Allocated, 0, 0.02, 0.45);
+    check("truth_several_gpus", 56, Metric::Reserved, 0, 0.25, 3.2);
+}
+
+#[test]
 fn posts_that_no_rule_was_written_for_are_told_right() {
     // Records of issue trackers, with the cause that their thread verified; the texts are what the programs printed.
     let text = std::fs::read_to_string("tests/data/oom_posts.jsonl").unwrap();

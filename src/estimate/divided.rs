@@ -25,10 +25,13 @@ pub(super) fn not_modelled(scenario: &Scenario) -> Vec<String> {
             layout.zero_subgroup
         ));
     }
-    let by_number = matches!(layout.strategy, Parallelism::Fsdp2 | Parallelism::Hsdp);
+    let by_number = matches!(
+        layout.strategy,
+        Parallelism::Fsdp2 | Parallelism::Hsdp | Parallelism::Zero3
+    );
     if layout.reshard_to > 0 && !by_number {
         notes.push(format!(
-            "parallel.reshard_to {}: FSDP 2 alone reshards to fewer GPUs; weights are counted as sharded over all",
+            "parallel.reshard_to {}: FSDP 2 and ZeRO 3 alone reshard to fewer GPUs; weights are counted as sharded over all",
             layout.reshard_to
         ));
     }

@@ -29,7 +29,7 @@ pub(super) const LAYOUTS: Layouts = Layouts {
         Parallelism::Zero2,
         Parallelism::Zero3,
     ],
-    details: &[DETAILS],
+    details: &[DETAILS, &["parallel.reshard_to"]],
 };
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
@@ -144,6 +144,9 @@ fn zero(scenario: &Scenario, stage: u8) -> Document {
             .with("stage3_max_reuse_distance", sizes.reuse)
             .with("sub_group_size", sizes.subgroup)
             .with("stage3_gather_16bit_weights_on_model_save", true);
+        if parallel.reshard_to > 1 {
+            zero = zero.with("zero_hpz_partition_size", u64::from(parallel.reshard_to));
+        }
     }
     let host = || {
         Document::new()

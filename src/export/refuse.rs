@@ -135,7 +135,7 @@ const DETAILS: &[Detail] = &[
         is_ddp(run) && run.parallel.comm_hook == CommHook::PowerSgd
     }),
     ("parallel.reshard", shards),
-    ("parallel.reshard_to", shards),
+    ("parallel.reshard_to", |run| shards(run) || is_zero_3(run)),
     ("parallel.reshard_root", shards),
     ("parallel.wrap", shards),
     ("parallel.param_dtype", shards),

@@ -356,9 +356,13 @@ impl State {
         outputs.collect()
     }
 
-    /// The flat parameter is gathered again, and that of the module before it ahead (`BackwardPrefetch.BACKWARD_PRE`).
+    /// The flat parameter is gathered again, and that of the module before it ahead (`BackwardPrefetch.BACKWARD_PRE`). accelerate
+    /// and transformers turn that off unless they are asked for it (`NO_PREFETCH`).
     fn pre_backward(&self, at: usize, unit: &Unit) {
         self.unshard_unit(unit);
+        if is_accelerate(self.world.trainer) {
+            return;
+        }
         let order = self.order.borrow();
         let place = order.iter().rposition(|other| *other == at);
         let before = place.and_then(|place| place.checked_sub(1));
@@ -393,7 +397,8 @@ impl State {
             return;
         }
         let padded = self.padded(handle);
-        let joined = tape.empty("cat", [padded], handle.computed);
+        // Autograd runs on the stream on which the views were taken of what was gathered.
+        let joined = tape.on(UNSHARD, || tape.empty("cat", [padded], handle.computed));
         drop(gradients);
         let gradient = match handle.accumulated.take() {
             Some(sum) => sum.add_in_place(&joined),

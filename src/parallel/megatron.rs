@@ -27,7 +27,7 @@ struct State {
 struct Buffer {
     _weights: Option<Tensor>,
     gradients: Tensor,
-    master: Rc<Param>,
+    masters: Vec<Rc<Param>>,
 }
 
 impl MegatronDdp {
@@ -62,7 +62,7 @@ impl Wrapper for MegatronDdp {
                 (experts, self.0.expert_replicas()),
             ] {
                 if !params.is_empty() {
-                    after.push(self.0.lay_out(tape, &params, ranks));
+                    after.extend(self.0.lay_out(tape, &params, ranks));
                 }
             }
         });
@@ -78,16 +78,19 @@ impl Wrapper for MegatronDdp {
 
     fn before_step(&self) {
         for buffer in self.0.buffers.borrow().iter() {
-            let part = Layout::contiguous(*buffer.master.data.shape());
-            let gradient = buffer.gradients.as_strided(part);
-            // `shard_model_grad.float()`: nothing where it is so already.
-            buffer.master.grad.replace(Some(gradient.to(MASTER)));
+            for master in &buffer.masters {
+                let part = Layout::contiguous(*master.data.shape());
+                let gradient = buffer.gradients.as_strided(part);
+                // `shard_model_grad.float()`: nothing where it is so already.
+                master.grad.replace(Some(gradient.to(MASTER)));
+            }
         }
     }
 
     fn after_step(&self) {
-        for buffer in self.0.buffers.borrow().iter() {
-            buffer.master.grad.take();
+        let buffers = self.0.buffers.borrow();
+        for master in buffers.iter().flat_map(|buffer| &buffer.masters) {
+            master.grad.take();
         }
     }
 }
@@ -118,11 +121,11 @@ impl State {
         (all / u64::from(mesh.expert.max(1))).max(1)
     }
 
-    fn lay_out(&self, tape: &Tape, params: &[Rc<Param>], ranks: u64) -> Rc<Param> {
+    fn lay_out(&self, tape: &Tape, params: &[Rc<Param>], ranks: u64) -> Vec<Rc<Param>> {
         let dtype = params
             .first()
             .map_or(DType::F32, |param| param.data.dtype());
-        let numel = self.numel(params, ranks);
+        let (numel, parts) = self.place(params, ranks);
         let whole = |name, dtype| tape.empty(name, [numel], dtype);
         let weights = if self.is_distributed() {
             let weights = whole("param_data", dtype);
@@ -139,62 +142,94 @@ impl State {
         let half = self.world.parallel.reduce_dtype == PolicyType::Bf16;
         let gradients = whole("grad_data", if half { dtype } else { DType::F32 });
         gradients.set_category(Category::Gradients);
-        let part = if self.is_distributed() {
-            numel / ranks.max(1)
-        } else {
-            numel
-        };
-        // Weights in fp32 are stepped as they are.
-        let bytes = if dtype == MASTER {
-            0
-        } else {
-            part.saturating_mul(MASTER.bytes())
-        };
-        let count = params.iter().map(|param| param.count);
-        let count = count.fold(0, u64::saturating_add);
-        let layout = Layout::contiguous([part]);
-        let master = tape.master("main_param", layout, MASTER, bytes, count);
+        let counts = params.iter().map(|param| param.count);
+        let mut count = counts.fold(0, u64::saturating_add);
+        let masters = parts.into_iter().map(|part| {
+            // Weights in fp32 are stepped as they are.
+            let bytes = if dtype == MASTER {
+                0
+            } else {
+                part.saturating_mul(MASTER.bytes())
+            };
+            let layout = Layout::contiguous([part]);
+            let count = std::mem::take(&mut count);
+            tape.master("main_param", layout, MASTER, bytes, count)
+        });
+        let masters: Vec<Rc<Param>> = masters.collect();
         self.buffers.borrow_mut().push(Buffer {
             _weights: weights,
             gradients,
-            master: master.clone(),
+            masters: masters.clone(),
         });
-        master
+        masters
     }
 
-    /// The elements of a buffer: with a distributed optimizer each parameter begins at a multiple of 64, and each bucket ends
-    /// where it can be divided over the GPUs.
-    fn numel(&self, params: &[Rc<Param>], ranks: u64) -> u64 {
+    /// The elements of a buffer, and of each parameter those that this rank steps. With a distributed optimizer each parameter
+    /// begins at a multiple of 64, and each bucket ends where it can be divided over the GPUs, of which each has a part of every
+    /// bucket. Norms and biases, which do not decay, are the optimizer's first group.
+    fn place(&self, params: &[Rc<Param>], ranks: u64) -> (u64, Vec<u64>) {
         const PARAM: u64 = 64;
         const BUCKET: u64 = 128;
-        let sizes = params
-            .iter()
-            .rev()
-            .map(|param| (param.data.numel(), param.copies()));
+        let each = one_by_one(params);
+        let grouped = |parts: Vec<(u64, bool)>| {
+            let (decaying, first): (Vec<_>, Vec<_>) =
+                parts.into_iter().partition(|(_, decays)| *decays);
+            let parts = first.into_iter().chain(decaying);
+            parts.map(|(numel, _)| numel).collect::<Vec<u64>>()
+        };
         if !self.is_distributed() {
-            return sizes.fold(0, |all: u64, (numel, copies)| {
-                all.saturating_add(numel.saturating_mul(copies))
-            });
+            let numels = each.iter().map(|(numel, _)| *numel);
+            let numel = numels.fold(0, u64::saturating_add);
+            return (numel, grouped(each));
         }
-        let overlaps = self.world.parallel.zero_overlap != Toggle::Off;
+        // Of a pipeline the first stage alone, whose backward comes last, reduces in buckets.
+        let overlaps =
+            self.world.parallel.zero_overlap != Toggle::Off && self.world.rank.stage == 0;
         let limit = if overlaps {
             ranks.saturating_mul(1_000_000).max(40_000_000)
         } else {
             u64::MAX
         };
-        let divisor = least_common_multiple(ranks.max(1), BUCKET);
+        let ranks = ranks.max(1);
+        let divisor = least_common_multiple(ranks, BUCKET);
+        let rank = u64::from(self.world.rank.shard) % ranks;
+        let (mut parts, mut members) = (Vec::new(), Vec::new());
+        let mut close = |members: &mut Vec<(u64, u64, bool)>, start: u64, end: u64| {
+            let part = (end - start) / ranks;
+            let from = start.saturating_add(part.saturating_mul(rank));
+            let until = from.saturating_add(part);
+            let here = members.drain(..).map(|(first, end, decays)| {
+                let numel = end.min(until).saturating_sub(first.max(from));
+                (numel, decays)
+            });
+            parts.extend(here.filter(|(numel, _)| *numel > 0));
+        };
         let (mut end, mut start) = (0_u64, 0_u64);
-        for (numel, copies) in sizes {
-            for _ in 0..copies {
-                end = end.round_up(PARAM).saturating_add(numel);
-                if end - start >= limit {
-                    end = end.round_up(divisor);
-                    start = end;
-                }
+        for (numel, decays) in each.into_iter().rev() {
+            let first = end.round_up(PARAM);
+            end = first.saturating_add(numel);
+            members.push((first, end, decays));
+            if end - start >= limit {
+                end = end.round_up(divisor);
+                close(&mut members, start, end);
+                start = end;
             }
         }
-        end.round_up(divisor)
+        end = end.round_up(divisor);
+        close(&mut members, start, end);
+        (end, grouped(parts))
     }
+}
+
+/// The elements of each parameter, and whether it decays: layers that stand for several come one after the other.
+fn one_by_one(params: &[Rc<Param>]) -> Vec<(u64, bool)> {
+    let rows = params.chunk_by(|a, b| a.fold.is_some() && a.fold == b.fold);
+    let rows = rows.flat_map(|row| {
+        let copies = row.first().map_or(1, |param| param.copies());
+        (0..copies).flat_map(move |_| row)
+    });
+    let sizes = rows.map(|param| (param.data.numel(), param.data.shape().len() > 1));
+    sizes.collect()
 }
 
 fn least_common_multiple(a: u64, b: u64) -> u64 {

@@ -162,6 +162,19 @@ impl World {
         self.hidden.filter(|_| is_accelerate(self.trainer))
     }
 
+    /// Whether a model's forward returns all it returns in fp32: accelerate puts that around it with autocast
+    /// (`convert_outputs_to_fp32`), which it leaves out with `fully_shard` and DeepSpeed.
+    pub fn returns_fp32(&self, precision: Precision) -> bool {
+        use Parallelism::{Fsdp2, Hsdp, Zero1, Zero2, Zero3};
+        let strategy = self.parallel.strategy;
+        let casts = matches!(strategy, Fsdp2 | Hsdp | Zero1 | Zero2 | Zero3);
+        let autocasts = matches!(
+            precision,
+            Precision::AmpBf16 | Precision::AmpBf16OnBf16 | Precision::AmpFp16
+        );
+        is_accelerate(self.trainer) && autocasts && !(casts && self.mesh.shard > 1)
+    }
+
     /// Over how many ranks something is divided, so that the last may have less than the first.
     pub fn shards(&self) -> u32 {
         let divides_states =

@@ -103,6 +103,8 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                 if last && passes.keeps_outputs {
                     outputs.extend(flight.held.iter().cloned());
                 }
+                // A whole backward retains no graph, even where the schedule takes others apart.
+                flight.kept = KeptGraph::default();
                 backward(passes, last, flight);
                 let held = (
                     std::mem::take(&mut flight.input),

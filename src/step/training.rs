@@ -309,6 +309,17 @@ impl<'a> TrainingLoop<'a> {
         } else {
             forward()
         };
+        let held = if self.plan.world.returns_fp32(self.training.precision) {
+            let in_fp32 = |output: &Tensor| match output.dtype() {
+                DType::BF16 | DType::F16 => output.to(DType::F32),
+                _ => output.clone(),
+            };
+            let cast = held.iter().map(in_fp32).collect();
+            drop(held);
+            cast
+        } else {
+            held
+        };
         drop(self.variables.loss.take());
         if self.training.keep_outputs {
             self.variables.outputs = held;

@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 
 use super::autograd::Edge;
 use super::checkpoint::Retained;
-use super::{Core, Grads, Scope, Tape};
+use super::{Core, Grads, Scope, Tape, Tensor};
 
 /// The gradients of a node's weights, yet to be computed: what it takes for them it holds.
 pub(in crate::tape) type PutOff = Box<dyn FnOnce() -> Grads>;
@@ -22,6 +22,8 @@ pub(in crate::tape) struct Split {
     /// What the node that runs has put off.
     put_off: RefCell<Option<PutOff>>,
     weights: RefCell<Vec<WeightGradient>>,
+    /// While gradients of weights are computed: those of the node before that have been added to sums.
+    added: RefCell<Option<Vec<Tensor>>>,
     /// Backwards that have begun.
     backwards: Cell<u64>,
 }
@@ -69,6 +71,8 @@ impl Tape {
 
     /// `stage_backward_weight`: each node with weights by itself, in the order of the weights.
     pub fn backward_of_weights(&self, WeightGradients(all): WeightGradients) {
+        let added = &self.0.split.added;
+        added.replace(Some(Vec::new()));
         for WeightGradient {
             scope,
             edges,
@@ -86,7 +90,18 @@ impl Tape {
             });
             let roots = roots.collect();
             drop(gradients);
+            // The names of those before (`dweights`, `dw`) are bound again once these are there.
+            let before = added.replace(Some(Vec::new()));
             self.run_backward(roots);
+            drop(before);
+        }
+        added.take();
+    }
+
+    /// A gradient has been added to a sum.
+    pub fn has_added(&self, gradient: Tensor) {
+        if let Some(added) = self.0.split.added.borrow_mut().as_mut() {
+            added.push(gradient);
         }
     }
 

@@ -66,7 +66,8 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         // A mask of zeros is not all ones, so that it is not left out.
         data.padding_mask = true;
     }
-    if (is_trl || is(knobs, "trainer", "hf")) && is(knobs, "strategy", "fsdp2") {
+    let shards_by_fsdp = is(knobs, "strategy", "fsdp2") || is(knobs, "strategy", "fsdp1");
+    if (is_trl || is(knobs, "trainer", "hf")) && shards_by_fsdp {
         // A trainer's label says nothing of the types: the weights are loaded in one, autocast lowers to another.
         let loaded_half = is(knobs, "base_dtype", "bf16");
         training.precision = match (loaded_half, is(knobs, "amp", "bf16")) {
@@ -80,6 +81,7 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         training.quantization = match quant {
             "nf4" => Quantization::Nf4,
             "nf4-dq" => Quantization::Nf4Double,
+            "int8" => Quantization::Int8,
             other => return Err(format!("quantisation to {other} is not modelled")),
         };
         let prepared = knobs

@@ -87,7 +87,12 @@ pub fn world(knobs: &Map<String, Value>, dims: &Map<String, Value>) -> Result<Wo
             (other, _) => return Err(format!("wrap `{other}` is not known")),
         },
         reshard: flag("reshard", true),
-        reshard_to: number("reshard", 0),
+        reshard_to: match config("zero_hpz_partition_size").and_then(Value::as_u64) {
+            // DeepSpeed's own default: no groups.
+            Some(0 | 1) => 0,
+            Some(group) => u32::try_from(group).unwrap_or(u32::MAX),
+            None => number("reshard", 0),
+        },
         reshard_root: text("root_reshard") != Some("default"),
         param_dtype: policy("mp_param")?,
         reduce_dtype: if megatron("grad_fp32") == Some(false) {

@@ -17,6 +17,8 @@ pub(super) struct Unit {
     pub reshards_to: Option<u64>,
     /// GPUs over which it is sharded.
     pub ranks: u64,
+    /// One of its modules never runs, such as a tied head whose weight a loss takes: its forward is never told to be through.
+    pub is_partial: bool,
 }
 
 /// `FSDPParamGroup`.
@@ -30,6 +32,7 @@ pub(super) struct ParamGroup {
     pub reshards: bool,
     reshards_to: Option<u64>,
     pub ranks: u64,
+    pub is_partial: bool,
     /// It has run forward, and its gradients have not been reduced.
     pub waiting: Cell<bool>,
     /// The memory of the whole parameters, while they are gathered.
@@ -37,7 +40,9 @@ pub(super) struct ParamGroup {
     /// This GPU's parts of them between forward and backward, where fewer GPUs than all have the whole together
     /// (`_sharded_post_forward_param_data`).
     post_forward: RefCell<Vec<Tensor>>,
-    /// Gradients of passes that did not reduce, in the type in which they will be (`unsharded_accumulated_grad`).
+    /// Its backward is under way.
+    pub in_backward: Cell<bool>,
+    /// Gradients of passes that did not reduce, in the type in which they will be.
     accumulated: RefCell<Vec<Option<Tensor>>>,
 }
 
@@ -51,7 +56,9 @@ impl ParamGroup {
             reshards: unit.reshards,
             reshards_to: unit.reshards_to,
             ranks: unit.ranks,
+            is_partial: unit.is_partial,
             waiting: Cell::new(false),
+            in_backward: Cell::new(false),
             unsharded: RefCell::default(),
             post_forward: RefCell::default(),
         }
@@ -125,9 +132,8 @@ impl ParamGroup {
         drop(self.unsharded.take());
     }
 
-    /// The gradients to reduce, each with the place of its parameter: those of this backward, added to those kept before.
+    /// The gradients to reduce, each with the place of its parameter: the sums of passes that did not reduce have this one's in them.
     pub fn take_gradients(&self) -> Vec<(usize, Tensor)> {
-        self.add_up();
         let mut accumulated = self.accumulated.borrow_mut();
         let gradients = self.params.iter().zip(accumulated.iter_mut()).enumerate();
         gradients
@@ -138,40 +144,36 @@ impl ParamGroup {
             .collect()
     }
 
-    /// `to_accumulated_grad_if_needed`: gradients that are not reduced are kept in the type in which they will be.
-    pub fn accumulate(&self, reduce: Option<DType>) {
-        self.add_up();
-        let Some(dtype) = reduce else {
+    /// A parameter's gradient has come, which is kept in another type (`grad_dtype`). In the module's backward one that is added
+    /// to a sum, or reduced at once, is left as it is (`_set_unsharded_grad_dtypes`); any other is cast as it comes.
+    pub fn accumulate(&self, at: usize, dtype: DType, reduces: bool) {
+        let mut accumulated = self.accumulated.borrow_mut();
+        let Some((param, kept)) = self.params.get(at).zip(accumulated.get_mut(at)) else {
             return;
         };
-        for (param, kept) in self
-            .params
-            .iter()
-            .zip(self.accumulated.borrow_mut().iter_mut())
-        {
-            let gradient = param.module.grad.take();
-            if let Some(gradient) = gradient {
-                let cast = gradient.to(dtype);
-                cast.set_category(Category::Gradients);
-                *kept = Some(cast);
+        let is_wider = dtype.bytes() > param.module.dtype().bytes();
+        let as_it_is = is_wider && self.in_backward.get() && (reduces || kept.is_some());
+        if as_it_is && kept.is_none() {
+            return;
+        }
+        let Some(gradient) = param.module.grad.take() else {
+            return;
+        };
+        let gradient = if as_it_is {
+            gradient
+        } else {
+            gradient.then(|gradient| gradient.to(dtype))
+        };
+        let sum = match kept.take() {
+            Some(sum) => {
+                let sum = sum.add_in_place(&gradient);
+                param.module.data.tape().has_added(gradient);
+                sum
             }
-        }
-    }
-
-    /// `accumulate_unsharded_grad_if_needed`.
-    fn add_up(&self) {
-        for (param, kept) in self
-            .params
-            .iter()
-            .zip(self.accumulated.borrow_mut().iter_mut())
-        {
-            let Some(sum) = kept.take() else { continue };
-            let gradient = param.module.grad.take();
-            *kept = Some(match gradient {
-                Some(gradient) => sum.add_in_place(&gradient),
-                None => sum,
-            });
-        }
+            None => gradient,
+        };
+        sum.set_category(Category::Gradients);
+        *kept = Some(sum);
     }
 
     /// The reduced gradients become those of the shards, as views of one tensor, or are added to them.

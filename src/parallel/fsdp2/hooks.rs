@@ -5,9 +5,31 @@ use std::rc::Rc;
 
 use super::group::ParamGroup;
 use super::{REDUCE_SCATTER, State};
-use crate::tape::{DType, Scope, Stream, Tensor};
+use crate::tape::{DType, PostAccumulateGradHook, Scope, Stream, Tensor};
 
 impl State {
+    /// Gradients that are reduced in another type than they come in go into their sums as soon as they are there.
+    pub(super) fn hook(self: &Rc<Self>) {
+        let Some(dtype) = self.policy.reduce else {
+            return;
+        };
+        for group in self.groups.borrow().iter() {
+            for (at, param) in group.params.iter().enumerate() {
+                if param.module.dtype() == dtype || !param.module.dtype().is_floating() {
+                    continue;
+                }
+                // The parameter is the group's own: a hook that held that would never go.
+                let (state, group) = (Rc::downgrade(self), Rc::downgrade(group));
+                let hook: Rc<PostAccumulateGradHook> = Rc::new(move |_| {
+                    if let Some((state, group)) = state.upgrade().zip(group.upgrade()) {
+                        group.accumulate(at, dtype, state.reduces.get());
+                    }
+                });
+                param.module.post_accumulate_grad.replace(Some(hook));
+            }
+        }
+    }
+
     /// Inputs are cast, the group is gathered, and its gradients are reduced once those of its inputs are there.
     pub(super) fn pre_forward(
         self: &Rc<Self>,
@@ -131,6 +153,7 @@ impl State {
     pub(super) fn pre_backward(&self, at: usize, group: &ParamGroup) {
         self.unshard(group);
         self.wait_for_unshard(group, false);
+        self.enter_backward(group);
         // Each forward is prefetched once.
         let Some(place) = self.last_of(at) else {
             return;
@@ -149,6 +172,18 @@ impl State {
         }
     }
 
+    /// A module's backward begins, and before it that of the root that it is in.
+    fn enter_backward(&self, group: &ParamGroup) {
+        group.in_backward.set(true);
+        let (groups, roots) = (self.groups.borrow(), self.roots.borrow());
+        for (root, scope) in groups.iter().zip(roots.iter()) {
+            let first = group.scopes.first();
+            if first.is_some_and(|first| self.tape.is_inside(*first, *scope)) {
+                root.in_backward.set(true);
+            }
+        }
+    }
+
     /// Where among the forwards of this pass a group stands.
     pub(super) fn last_of(&self, at: usize) -> Option<usize> {
         self.order.borrow().iter().rposition(|group| *group == at)
@@ -157,11 +192,11 @@ impl State {
     /// Reduces the gradients of a group that has run backward, or keeps them whole.
     pub(super) fn post_backward(&self, group: &ParamGroup) {
         group.waiting.set(false);
+        group.in_backward.set(false);
         if !self.reduces.get() {
             if !self.is_pipelined() {
                 group.reshard();
             }
-            group.accumulate(self.policy.reduce);
             return;
         }
         let gradients = group.take_gradients();
@@ -192,8 +227,12 @@ impl State {
         let input = self.tape.empty("reduce_scatter", [whole], dtype);
         drop(gradients);
         self.tape.on(self.reduce_stream(group), || {
-            // Of one GPU the input is the sum, which is copied all the same.
             let output = self.tape.empty("reduce_scatter", [numel], dtype);
+            if ranks <= 1 {
+                // Of one GPU the input is the sum, which is copied all the same: experts that are whole here, which are divided by
+                // the number of all ranks (`set_gradient_divide_factor`).
+                drop(self.tape.empty("div", [numel], dtype));
+            }
             group.accumulate_shards(&members, output, self.offloads());
         });
         input

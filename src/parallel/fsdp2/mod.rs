@@ -162,6 +162,8 @@ impl Wrapper for FullyShard {
         let plan = fsdp.plan(tape, &state);
         let mut members: Vec<Vec<ShardedParam>> = plan.iter().map(|_| Vec::new()).collect();
         let mut sharded = Vec::with_capacity(state.len());
+        // No fused step takes parameters of several meshes: experts are a group of the optimizer behind the others.
+        let mut of_experts = Vec::new();
         tape.each(&state, |param| {
             if param.is_buffer() {
                 sharded.push(param.clone());
@@ -195,14 +197,20 @@ impl Wrapper for FullyShard {
                 tape.break_folds();
             }
             let param = ShardedParam::new(tape, param, ranks, &fsdp.world, fsdp.policy.param);
-            sharded.push(param.sharded.clone());
+            if unit.is_some_and(|unit| fsdp.is_of_experts(unit)) {
+                of_experts.push(param.sharded.clone());
+            } else {
+                sharded.push(param.sharded.clone());
+            }
             if let Some(members) = members.get_mut(at) {
                 members.push(param);
             }
         });
+        sharded.extend(of_experts);
         let groups = plan.into_iter().zip(members);
         let groups = groups.map(|(unit, params)| Rc::new(ParamGroup::new(unit, params)));
         fsdp.groups.replace(groups.collect());
+        fsdp.hook();
         if let Some(beside) = self.beside.as_ref().filter(|_| !others.is_empty()) {
             sharded.extend(beside.wrap(tape, others));
         }
@@ -246,7 +254,7 @@ impl Wrapper for FullyShard {
             given
         };
         let outputs = fsdp.deeper(|| run(given));
-        if group.scopes.last() == Some(&scope) {
+        if group.scopes.last() == Some(&scope) && !group.is_partial {
             fsdp.post_forward(at, &group, outputs, is_root)
         } else {
             outputs
@@ -395,6 +403,13 @@ impl State {
         }
     }
 
+    /// Whether a unit is experts that are divided over a mesh of their own.
+    fn is_of_experts(&self, unit: &Unit) -> bool {
+        let modules = self.modules.borrow();
+        let mut experts = modules.iter().filter(|module| module.role == Role::Experts);
+        experts.any(|module| unit.scopes.contains(&module.scope))
+    }
+
     /// Weights in bytes would not survive as shards: accelerate leaves them out.
     fn ignores(&self, param: &Param) -> bool {
         param.data.dtype() == DType::U8 && !self.world.parallel.shard_quantized
@@ -431,6 +446,7 @@ impl State {
             reshards: false,
             reshards_to: None,
             ranks,
+            is_partial: false,
         };
         // A pipeline keeps its stages' parameters from the first pass to the last.
         let reshard = parallel.reshard && !self.is_pipelined();
@@ -441,12 +457,15 @@ impl State {
             reshards: reshard && parallel.reshard_root,
             reshards_to: None,
             ranks,
+            is_partial: false,
         });
         let mut units: Vec<Unit> = roots.collect();
         for module in modules.iter() {
             if in_tail(module.role) {
                 if !tail.scopes.contains(&module.scope) {
                     tail.scopes.push(module.scope);
+                } else if module.role == Role::Head {
+                    tail.is_partial = true;
                 }
             } else {
                 units.push(Unit {
@@ -459,6 +478,7 @@ impl State {
                         Role::Experts => self.expert_ranks(),
                         _ => ranks,
                     },
+                    is_partial: false,
                 });
             }
         }

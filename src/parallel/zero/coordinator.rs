@@ -24,6 +24,9 @@ pub(super) struct Limits {
     pub stream: Stream,
     /// Shards are on the host, and sent to the device to be gathered.
     pub from_host: bool,
+    /// What has been gathered once is kept divided over so many GPUs alone, from which it is gathered again
+    /// (`zero_hpz_partition_size`); zero stands for none.
+    pub secondary: u64,
 }
 
 /// `ZeroParamStatus`.
@@ -64,6 +67,8 @@ pub(super) struct Coordinator {
     ranks: u64,
     /// The parameters, the module that each stands in, and whether it is there.
     params: Vec<(Rc<Param>, Status)>,
+    /// This rank's part of each parameter within its group, where there is one (`ds_secondary_tensor`).
+    secondary: Vec<Option<Tensor>>,
     /// The parameters of each module.
     members: Map<Scope, Vec<usize>>,
     trace: Trace,
@@ -95,11 +100,12 @@ impl Coordinator {
         for (at, param) in params.iter().enumerate() {
             members.or_default(param.scope).push(at);
         }
-        Self {
+        let mut new = Self {
             members,
             tape: tape.clone(),
             limits,
             ranks,
+            secondary: vec![None; params.len()],
             fetched_for: vec![None; params.len()],
             active: vec![false; params.len()],
             params: params
@@ -116,7 +122,41 @@ impl Coordinator {
             counted: Map::new(),
             layer: None,
             of_layer: Vec::new(),
+        };
+        tape.setting_up(|| (0..new.params.len()).for_each(|at| new.keep_secondary(at)));
+        new
+    }
+
+    /// `_partition_param_sec`: a parameter that is about to be divided leaves this rank's part of its group's copy.
+    fn keep_secondary(&mut self, at: usize) {
+        let (tape, group) = (&self.tape, self.limits.secondary);
+        let numel = self.numel(at).round_up(self.ranks.max(1));
+        let Some(((param, _), kept)) = self.params.get(at).zip(self.secondary.get_mut(at)) else {
+            return;
+        };
+        if group == 0 || kept.is_some() || self.limits.from_host {
+            return;
         }
+        let part = tape.empty("secondary", [numel / group], storage(param));
+        part.set_category(Category::Parameters);
+        *kept = Some(part);
+    }
+
+    /// `invalidate_secondary_tensor`: the copies of what has been stepped are stale.
+    pub fn drop_secondary(&mut self) {
+        for ((param, _), kept) in self.params.iter().zip(&mut self.secondary) {
+            if param.trainable {
+                kept.take();
+            }
+        }
+    }
+
+    /// `_partition`: a parameter that is whole is divided again.
+    fn partition(&mut self, at: usize) {
+        if matches!(self.params.get(at), Some((_, Status::Available { .. }))) {
+            self.keep_secondary(at);
+        }
+        self.put(at, Status::NotAvailable);
     }
 
     /// A module's parameters are used, in forward or in backward: those of the one before have been.
@@ -237,7 +277,7 @@ impl Coordinator {
     /// Lets go what is held.
     pub fn give_back(&mut self) {
         for at in std::mem::take(&mut self.held) {
-            self.put(at, Status::NotAvailable);
+            self.partition(at);
             self.available = self.available.saturating_sub(self.numel(at));
         }
     }
@@ -331,13 +371,17 @@ impl Coordinator {
         self.gather(&ahead);
     }
 
-    /// `all_gather_coalesced`: one parameter straight into its place, several into one buffer.
+    /// `__all_gather_params_`: those with a copy in the group are gathered from there, the others from all ranks.
     fn gather(&mut self, wanted: &[usize]) {
-        let missing: Vec<usize> = wanted
-            .iter()
-            .copied()
-            .filter(|at| self.is_missing(*at))
-            .collect();
+        let missing = wanted.iter().copied().filter(|at| self.is_missing(*at));
+        let near = |at: &usize| self.secondary.get(*at).is_some_and(Option::is_some);
+        let (near, far) = missing.partition(near);
+        self.gather_together(near);
+        self.gather_together(far);
+    }
+
+    /// `all_gather_coalesced`: one parameter straight into its place, several into one buffer.
+    fn gather_together(&mut self, missing: Vec<usize>) {
         let numels = missing.iter().map(|at| self.numel(*at));
         self.available = numels.fold(self.available, u64::saturating_add);
         let padded = |at: usize| self.numel(at).round_up(self.ranks.max(1));
@@ -447,7 +491,7 @@ impl Coordinator {
     fn release_param(&mut self, at: usize) {
         let active = self.active.get(at).copied().unwrap_or_default();
         if !active && matches!(self.params.get(at), Some((_, Status::Available { .. }))) {
-            self.put(at, Status::NotAvailable);
+            self.partition(at);
             self.available = self.available.saturating_sub(self.numel(at));
         }
     }
@@ -480,7 +524,7 @@ impl Coordinator {
         self.active.fill(false);
         for at in 0..self.params.len() {
             if !self.persists(at) {
-                self.put(at, Status::NotAvailable);
+                self.partition(at);
             }
         }
         self.available = 0;

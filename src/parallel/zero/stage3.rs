@@ -222,6 +222,7 @@ impl Wrapper for ZeroParameters {
         }
         if let Some(coordinator) = self.state.coordinator.borrow_mut().as_mut() {
             coordinator.gather_persistent();
+            coordinator.drop_secondary();
         }
     }
 }
@@ -412,6 +413,11 @@ impl State {
             },
             stream: self.stream(1),
             from_host: parallel.offload == Offload::Parameters,
+            // One is DeepSpeed's default, and means none.
+            secondary: match parallel.reshard_to {
+                1 => 0,
+                gpus => gpus.into(),
+            },
             live: or(parallel.zero_live, 1_000_000_000),
             reuse: or(parallel.zero_reuse, 1_000_000_000),
             persistence: or(

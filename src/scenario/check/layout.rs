@@ -168,7 +168,7 @@ fn sharding(case: &Case, problems: &mut Problems) {
             "off: a bucket's gradients come back from its communication hook after those steps",
         );
     }
-    let fully = matches!(layout.strategy, Fsdp2 | Hsdp) && layout.reshard_to > 0;
+    let fully = matches!(layout.strategy, Fsdp2 | Hsdp | Zero3) && layout.reshard_to > 0;
     let shards = case.scenario.mesh().shard;
     if several && fully && !shards.is_multiple_of(layout.reshard_to) {
         let expected =

@@ -157,7 +157,7 @@ pub(super) const SETTINGS: &[Setting] = &[
             low: 0,
             high: 100_000,
         },
-        help: "An integer for FSDP 2's reshard_after_forward: between forward and backward, weights are sharded over this many GPUs; 0 means all of them.",
+        help: "An integer for FSDP 2's reshard_after_forward, or ZeRO 3's zero_hpz_partition_size: between forward and backward, weights are sharded over this many GPUs; 0 means all of them.",
         memory: "With fewer GPUs, each holds more of the weights until backward and gathers the rest from closer neighbours.",
         access: whole!(parallel.reshard_to),
         parent: None,

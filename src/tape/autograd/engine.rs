@@ -189,7 +189,11 @@ impl Param {
     fn accumulate(&self, gradient: Tensor) {
         let mut slot = self.grad.borrow_mut();
         *slot = Some(match slot.take() {
-            Some(old) => old.add_in_place(&gradient),
+            Some(old) => {
+                let sum = old.add_in_place(&gradient);
+                self.data.tape().has_added(gradient);
+                sum
+            }
             None => {
                 let tape = self.data.tape();
                 if self.fold.is_none() && tape.0.open.get().fold().is_some() {
