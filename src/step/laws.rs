@@ -141,7 +141,25 @@ fn layers_run_once_for_all_under_every_wrapper() {
 /// Of the catalogue's own sizes, whose gradients fill several of DDP's buckets.
 #[test]
 fn so_they_are_in_every_kind_of_network() {
-    for model in ["gpt2", "bert-base-uncased"] {
+    for model in [
+        "gpt2",
+        "bert-base-uncased",
+        "vit-b16",
+        "dinov2-vitb14",
+        "beit-b16",
+        "eva02-l14-448",
+        "clip-vit-b16",
+        "esm2-35m",
+        "distilbert-base",
+        "whisper-base",
+        "opus-mt-en-de",
+        "bart-base",
+        "t5-small",
+        "flux.1-dev",
+        "dit-xl-2-256",
+        "mae-vit-b-pretrain",
+        "dreams",
+    ] {
         let entry = catalog::model(model).unwrap();
         let net = nets::build(entry.arch, &Sizes::from_entry(entry)).unwrap();
         for training in trainings() {
