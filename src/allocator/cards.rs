@@ -24,18 +24,22 @@ pub fn smallest_card(
         room,
         Bytes::new(allocated),
         Bytes::new(reserved),
+        MOST_REQUESTS,
     )
 }
 
-/// The same, where it is known how much the requests allocate and reserve on a card without a limit.
+/// The same, where it is known how much the requests allocate and reserve on a card without a limit, in so many requests
+/// that are replayed.
 pub fn smallest_card_between(
     requests: &(impl Requests + ?Sized),
     settings: &Settings,
     room: Option<Bytes>,
     allocated: Bytes,
     reserved: Bytes,
+    most: usize,
 ) -> Option<Bytes> {
     let mut cards = Cards::new(requests, settings);
+    cards.left = most.min(MOST_REQUESTS);
     let mut low = allocated.get() / MIB;
     let mut high = reserved.get().div_ceil(MIB);
     // With all that they reserve they succeed, unless a memory fraction makes part of the card unusable or segments that grow

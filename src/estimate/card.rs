@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::expand::{ExpandedEvent, Expansion};
-use super::{Peaks, alloc_conf, device};
+use super::{Peaks, alloc_conf, device, work};
 use crate::allocator::{Allocator, Card, Request, Requests, Settings, smallest_card_between};
 use crate::list::push;
 use crate::scenario::Case;
@@ -38,7 +38,9 @@ pub(super) fn smallest(case: &Case, trace: &Trace, peaks: &Peaks) -> Option<Smal
         let allocated = Bytes::new(peaks.highest().map_or(0, |peak| peak.bytes));
         let reserved = Bytes::new(peaks.reserved);
         let requests = Events::of(trace);
-        smallest_card_between(&requests, &settings, room, allocated, reserved)?
+        // The run has had its part of what an answer may take.
+        let left = work::MOST_OF_ANSWER.saturating_sub(work::of(trace));
+        smallest_card_between(&requests, &settings, room, allocated, reserved, left)?
     };
     let usable = allocator + overhead;
     Some(SmallestCard {

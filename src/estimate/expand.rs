@@ -450,6 +450,40 @@ mod tests {
             );
         });
         check("bert-base-uncased", |t| t.precision = Precision::AmpFp16);
+        for model in [
+            "vit-b16",
+            "dinov2-vitb14",
+            "beit-b16",
+            "eva02-l14-448",
+            "esm2-35m",
+            "distilbert-base",
+            "whisper-base",
+            "opus-mt-en-de",
+            "bart-base",
+            "flux.1-dev",
+            "dit-xl-2-256",
+            "mae-vit-b-pretrain",
+            "clip-vit-b16",
+        ] {
+            check(model, |_| {});
+            check(model, |t| t.precision = Precision::Fp32);
+            check(model, |t| {
+                (t.precision, t.checkpointing) = (Precision::Bf16, Checkpointing::Layers);
+            });
+            check(model, |t| {
+                (t.attention, t.accumulation) = (Attention::Eager, 3);
+            });
+        }
+        for model in ["t5-small", "dreams", "whisper-base", "flux.1-dev"] {
+            check(model, |_| {});
+            check(model, |t| t.zero_to_none = false);
+            check(model, |t| {
+                t.lora = Some(Lora {
+                    dropout: 0.1,
+                    ..Lora::default()
+                });
+            });
+        }
         check("llama-3.2-1b", |t| {
             (t.precision, t.kernels) = (Precision::Bf16, Kernels::Liger);
         });

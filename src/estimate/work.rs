@@ -7,6 +7,9 @@ use crate::tape::Trace;
 /// Requests to the allocator in one replay, each layer's told.
 pub const MOST_REQUESTS: usize = 1_200_000;
 
+/// Work of a run and of the search for the smallest card that it completes on.
+pub const MOST_OF_ANSWER: usize = 4_500_000;
+
 /// Work of all stages of a pipeline together.
 pub const MOST_OF_STAGES: usize = 1_000_000;
 

@@ -51,7 +51,7 @@ impl DistilBert {
         let this = *self;
         cx.module("transformer", |cx| {
             let layers = self.config.layers;
-            cx.stack("layer", layers, embedded.clone(), move |cx, hidden, _| {
+            cx.equal_stack("layer", layers, embedded.clone(), move |cx, hidden| {
                 this.layer(cx, hidden, &mask)
             })
         })

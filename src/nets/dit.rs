@@ -72,11 +72,11 @@ impl Dit {
         let side = self.image / self.patch;
         let embedded = cx.module("pos_embed", |cx| self.patch_embed(cx, sample, side));
         let (this, passed) = (*self, condition.clone());
-        let mut hidden = cx.checkpointing_in_any_mode().stack(
+        let mut hidden = cx.checkpointing_in_any_mode().equal_stack(
             "transformer_blocks",
             self.layers,
             embedded,
-            move |cx, hidden, _| this.block(cx, hidden, &passed),
+            move |cx, hidden| this.block(cx, hidden, &passed),
         );
         // The first block's embedding conditions the end as well.
         let conditioning = cx.list_item("transformer_blocks", 0, |cx| {

@@ -59,7 +59,7 @@ impl Esm {
         };
         let this = *self;
         cx.module("encoder", |cx| {
-            let last = cx.stack("layer", layers, embedded.clone(), move |cx, hidden, _| {
+            let last = cx.equal_stack("layer", layers, embedded.clone(), move |cx, hidden| {
                 this.layer(cx, hidden, &inputs)
             });
             cx.layer_norm("emb_layer_norm_after", &last)

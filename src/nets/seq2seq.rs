@@ -144,7 +144,7 @@ impl Seq2Seq {
         let mut hidden = embedded;
         hidden = self.dropout(cx, &hidden);
         let this = *self;
-        let last = cx.stack("layers", self.layers, hidden, move |cx, hidden, _| {
+        let last = cx.equal_stack("layers", self.layers, hidden, move |cx, hidden| {
             this.layer(cx, hidden, &AttentionMask::None, None)
         });
         self.final_norm(cx, last)
@@ -236,12 +236,9 @@ impl Seq2Seq {
         hidden = self.dropout(cx, &hidden);
         let mask = self.decoder_mask(cx, ids, words.dtype());
         let (this, encoded) = (*self, encoded.clone());
-        let last = cx.stack(
-            "layers",
-            self.decoder_layers,
-            hidden,
-            move |cx, hidden, _| this.layer(cx, hidden, &mask, Some(&encoded)),
-        );
+        let last = cx.equal_stack("layers", self.decoder_layers, hidden, move |cx, hidden| {
+            this.layer(cx, hidden, &mask, Some(&encoded))
+        });
         let last = self.final_norm(cx, last);
         drop((words, positions, index));
         last

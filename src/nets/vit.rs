@@ -119,7 +119,7 @@ impl Vit {
         let embedded = cx.module("embeddings", |cx| self.embeddings(cx, image));
         let layer = self.layer;
         let stack = |cx: &Cx, name: &'static str| {
-            cx.stack(name, self.layers, embedded.clone(), move |cx, hidden, _| {
+            cx.equal_stack(name, self.layers, embedded.clone(), move |cx, hidden| {
                 layer.run(cx, hidden)
             })
         };

@@ -90,11 +90,11 @@ impl VitMae {
         let (embedded, mask, restore) =
             cx.module("embeddings", |cx| self.visible_patches(cx, image));
         let layer = self.encoder;
-        let last = cx.stack(
+        let last = cx.equal_stack(
             "layers",
             self.layers,
             embedded.clone(),
-            move |cx, hidden, _| layer.run(cx, hidden),
+            move |cx, hidden| layer.run(cx, hidden),
         );
         Seen {
             latent: cx.layer_norm("layernorm", &last),
@@ -167,11 +167,11 @@ impl VitMae {
         hidden = Tensor::cat(&hidden.narrow(1, 1), &[&all], 1);
         hidden = hidden.add(&positions.tensor());
         let layer = self.decoder;
-        hidden = cx.stack(
+        hidden = cx.equal_stack(
             "decoder_layers",
             self.decoder_layers,
             hidden,
-            move |cx, hidden, _| layer.run(cx, hidden),
+            move |cx, hidden| layer.run(cx, hidden),
         );
         hidden = cx.layer_norm("decoder_norm", &hidden);
         let logits = cx.linear("decoder_pred", &hidden, 3 * self.patch * self.patch, true);

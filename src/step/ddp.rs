@@ -92,15 +92,17 @@ impl Ddp {
         };
         // The last that forward meets is the first whose gradient comes.
         let params = sorted(model.trainable(), |a, b| b.storage().cmp(&a.storage()));
-        for param in params {
-            let bucket = open.or_insert_with(param.data.dtype(), || Open {
-                bytes: 0,
-                limit: first,
-                params: Vec::new(),
-            });
-            for _ in 0..param.copies() {
+        // Layers that were run once for all come one after the other, each with all that it has.
+        for row in params.chunk_by(|a, b| a.fold == b.fold) {
+            let copies = row.first().map_or(1, |param| param.copies());
+            for param in (0..copies).flat_map(|_| row) {
+                let bucket = open.or_insert_with(param.data.dtype(), || Open {
+                    bytes: 0,
+                    limit: first,
+                    params: Vec::new(),
+                });
                 bucket.bytes = bucket.bytes.saturating_add(param.data.bytes());
-                bucket.params.push(param.clone());
+                bucket.params.push((*param).clone());
                 if bucket.bytes >= bucket.limit {
                     closed(bucket, &mut all);
                     bucket.limit = limit;

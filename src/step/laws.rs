@@ -1,9 +1,10 @@
 //! What holds of every way to share the work of one rank.
 
 use crate::allocator::Settings;
+use crate::catalog;
 use crate::estimate::Peaks;
 use crate::mesh::Mesh;
-use crate::nets::{self, Sizes};
+use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
 use crate::scenario::{
     Checkpointing, Data, Lora, Optimizer, Parallel, Parallelism, PolicyType, Schedule, Training,
@@ -27,7 +28,7 @@ fn course(world: World, training: &Training, folding: Folding) -> (Vec<[u64; 2]>
     course_of("llama", world, training, folding)
 }
 
-/// The same of a network of so many GPUs.
+/// The same of another network's small form.
 fn course_of(
     architecture: &str,
     world: World,
@@ -42,6 +43,15 @@ fn course_of(
         ("vocab", 1000),
     ]);
     let net = nets::build(architecture, &sizes).unwrap();
+    course_of_net(&*net, world, training, folding)
+}
+
+fn course_of_net(
+    net: &dyn Net,
+    world: World,
+    training: &Training,
+    folding: Folding,
+) -> (Vec<[u64; 2]>, u64) {
     let data = Data {
         micro_batch: 1,
         sequence: 64,
@@ -54,9 +64,9 @@ fn course_of(
     };
     let machine = Machine::default();
     let run = if folding == Folding::Nothing {
-        run_folded(&*net, &data, training, machine, plan)
+        run_folded(net, &data, training, machine, plan)
     } else {
-        run(&*net, &data, training, machine, plan)
+        run(net, &data, training, machine, plan)
     };
     let peaks = Peaks::replayed(&run.trace, &Settings::default());
     let phases = peaks.phases.iter().map(|peak| [peak.bytes, peak.end]);
@@ -123,6 +133,41 @@ fn layers_run_once_for_all_under_every_wrapper() {
                 let folded = course_of(architecture, world, &training, Folding::FromSecond);
                 let unfolded = course_of(architecture, world, &training, Folding::Nothing);
                 assert_eq!(folded, unfolded, "{architecture} {strategy:?}");
+            }
+        }
+    }
+}
+
+/// Of the catalogue's own sizes, whose gradients fill several of DDP's buckets.
+#[test]
+fn so_they_are_in_every_kind_of_network() {
+    for model in [
+        "gpt2",
+        "bert-base-uncased",
+        "vit-b16",
+        "dinov2-vitb14",
+        "beit-b16",
+        "eva02-l14-448",
+        "clip-vit-b16",
+        "esm2-35m",
+        "distilbert-base",
+        "whisper-base",
+        "opus-mt-en-de",
+        "bart-base",
+        "t5-small",
+        "flux.1-dev",
+        "dit-xl-2-256",
+        "mae-vit-b-pretrain",
+        "dreams",
+    ] {
+        let entry = catalog::model(model).unwrap();
+        let net = nets::build(entry.arch, &Sizes::from_entry(entry)).unwrap();
+        for training in trainings() {
+            for strategy in STRATEGIES.into_iter().chain([Parallelism::Ddp]) {
+                let world = World::of(strategy, 4);
+                let folded = course_of_net(&*net, world, &training, Folding::FromSecond);
+                let unfolded = course_of_net(&*net, world, &training, Folding::Nothing);
+                assert!(folded == unfolded, "{model} {strategy:?} {training:?}");
             }
         }
     }

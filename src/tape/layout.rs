@@ -121,7 +121,8 @@ thread_local! {
 }
 
 impl Recent {
-    const PLACES: usize = 256;
+    /// A run has a hundred: so many places that few of them share one.
+    const PLACES: usize = 1024;
 }
 
 /// The layout, shared with other tensors where it is a recent one.

@@ -133,14 +133,26 @@ impl Tape {
     pub fn allocate_before(&self, from: ConstructionPoint, to: ConstructionPoint) -> usize {
         let events = to.setup.saturating_sub(from.setup);
         let mut trace = self.0.trace.borrow_mut();
+        let trace = &mut *trace;
+        let later = trace.setup.len().saturating_sub(to.setup);
         if let Some(rest) = trace.setup.get_mut(from.setup..) {
             rest.rotate_left(events);
         }
-        for group in &mut trace.setup_groups {
-            if group.start >= to.setup {
-                group.start -= events;
-                group.end -= events;
-            }
+        // Groups move with their events, and stay in order.
+        let groups = &mut trace.setup_groups;
+        let place = |point: usize| groups.partition_point(|group| group.start < point);
+        let (first, next) = (place(from.setup), place(to.setup));
+        for (i, group) in groups.iter_mut().enumerate().skip(first) {
+            let length = group.end - group.start;
+            group.start = if i < next {
+                group.start + later
+            } else {
+                group.start - events
+            };
+            group.end = group.start + length;
+        }
+        if let Some(rest) = groups.get_mut(first..) {
+            rest.rotate_left(next - first);
         }
         events
     }

@@ -44,12 +44,10 @@ impl Tower {
     pub fn encode(self, cx: &Cx, input: &Tensor, mask: &AttentionMask) -> Tensor {
         let mask = mask.clone();
         cx.module("encoder", |cx| {
-            cx.stack(
-                "layers",
-                self.layers,
-                input.clone(),
-                move |cx, hidden, _| self.layer(cx, hidden, &mask),
-            )
+            let layers = self.layers;
+            cx.equal_stack("layers", layers, input.clone(), move |cx, hidden| {
+                self.layer(cx, hidden, &mask)
+            })
         })
     }
 

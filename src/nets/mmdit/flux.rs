@@ -86,7 +86,7 @@ impl Net for Flux {
         ] {
             let (joint, emb) = (joint.clone(), emb.clone());
             let outer = cx.checkpointing_in_any_mode();
-            state = outer.layers(name, count, state, move |cx, state, _| match state {
+            state = outer.equal_layers(name, count, state, move |cx, state| match state {
                 [hidden, text] if single => joint.single(cx, hidden, text, &emb).to_vec(),
                 [hidden, text] => joint.block(cx, hidden, text, &emb).to_vec(),
                 _ => Vec::new(),

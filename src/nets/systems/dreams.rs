@@ -267,7 +267,7 @@ impl Dreams {
     fn encoder(&self, cx: &Cx, x: Tensor, padding: &Tensor, distances: Option<&Tensor>) -> Tensor {
         let x = cx.dropout(&x, DROPOUT);
         let (this, padding, distances) = (*self, padding.clone(), distances.cloned());
-        let state = cx.layers("layers", self.layers, vec![x], move |cx, state, _| {
+        let state = cx.equal_layers("layers", self.layers, vec![x], move |cx, state| {
             vec![this.layer(cx, &state[0], &padding, distances.as_ref())]
         });
         cx.layer_norm("scale", &state[0])

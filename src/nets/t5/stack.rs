@@ -46,7 +46,7 @@ impl Stack {
             self.model.layers
         };
         let (encoded, cache) = (encoded.cloned(), cache.clone());
-        let mut state = cx.layers("block", count, vec![hidden], move |cx, state, _| {
+        let mut state = cx.equal_layers("block", count, vec![hidden], move |cx, state| {
             self.block(cx, state, causal.as_ref(), encoded.as_ref(), &cache)
         });
         // The position biases live to the end of the function; hidden states make room for their successors.

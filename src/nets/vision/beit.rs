@@ -38,7 +38,7 @@ impl ImageModel for Beit {
         let grid = [2, 3].map(|dim| image.size(dim) / self.patch);
         let this = *self;
         let outer = cx.checkpointing_in_any_mode();
-        x = outer.stack("blocks", self.layers, x, move |cx, x, _| {
+        x = outer.equal_stack("blocks", self.layers, x, move |cx, x| {
             this.block(cx, x, grid)
         });
         let mean = {

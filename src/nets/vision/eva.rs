@@ -49,7 +49,7 @@ impl ImageModel for Eva {
         drop(embedded);
         let this = *self;
         let outer = cx.checkpointing_in_any_mode();
-        x = outer.stack("blocks", self.layers, x, move |cx, x, _| {
+        x = outer.equal_stack("blocks", self.layers, x, move |cx, x| {
             this.block(cx, x, &table)
         });
         let mean = {

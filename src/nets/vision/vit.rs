@@ -123,7 +123,7 @@ impl VisionTransformer {
         // `x` stays what it was until `self.blocks(x)` returns.
         let outer = cx.checkpointing_in_any_mode();
         let layers = self.config.layers;
-        x = outer.stack("blocks", layers, x.clone(), move |cx, x, _| {
+        x = outer.equal_stack("blocks", layers, x.clone(), move |cx, x| {
             this.timm_block(cx, x)
         });
         x = cx.layer_norm("norm", &x);

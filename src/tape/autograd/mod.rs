@@ -12,7 +12,7 @@ use super::backward::Backward;
 use super::checkpoint::Holder;
 use super::compile::Compiled;
 use super::fold::{Fold, InRow};
-use super::spare::{Spare, placed};
+use super::spare::{Spare, keep, placed};
 use super::{Core, Param, Scope, Tensor};
 pub use graph_node::{GradientEdge, GraphNode};
 
@@ -119,17 +119,19 @@ impl Drop for Node {
         let edges = self.edges.get_mut().drain(..).flatten();
         let mut pending: SmallVec<[Rc<Self>; 4]> = edges.map(|edge| edge.node).collect();
         while let Some(mut node) = pending.pop() {
-            if let Some(node) = Rc::get_mut(&mut node) {
-                node.work.take();
-                let edges = node.edges.get_mut().drain(..).flatten();
+            if let Some(unused) = Rc::get_mut(&mut node) {
+                unused.work.take();
+                let edges = unused.edges.get_mut().drain(..).flatten();
                 pending.extend(edges.map(|edge| edge.node));
+                unused.buffer.get_mut().clear();
+                keep(&NODES, node);
             }
         }
     }
 }
 
 thread_local! {
-    /// Of nodes that have run.
+    /// Of nodes that have run, or never will.
     static NODES: Spare<Node> = const { Spare::new() };
 }
 
