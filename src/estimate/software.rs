@@ -46,8 +46,7 @@ pub fn libraries(stack: &Stack) -> Libraries {
         linear_loss_upcasts: value("liger", stack.liger, "linear-loss-upcasts") == "true",
         trains_in_fp32: stack.trainer == Trainer::LlamaFactory,
         moves_adapters: false,
-        fp32_outputs: false,
-        compiles_loss: false,
+        compiles_loss: stack.trainer == Trainer::Torchtune,
         offloads_activations: false,
     }
 }

@@ -30,8 +30,6 @@ pub struct Libraries {
     pub trains_in_fp32: bool,
     /// The model is put on the device with its adapters in it, and their buffers go with it.
     pub moves_adapters: bool,
-    /// What a model returns under autocast is cast to fp32 (`convert_outputs_to_fp32`, which accelerate puts around its forward).
-    pub fp32_outputs: bool,
     /// Where layers are compiled, the loss is too (torchtune).
     pub compiles_loss: bool,
     /// What is saved of the model below its head waits on the host, inputs of checkpointed layers among it (torchtune's
@@ -53,7 +51,6 @@ impl Libraries {
         linear_loss_upcasts: false,
         trains_in_fp32: false,
         moves_adapters: false,
-        fp32_outputs: false,
         compiles_loss: false,
         offloads_activations: false,
     };

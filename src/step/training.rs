@@ -309,17 +309,7 @@ impl<'a> TrainingLoop<'a> {
         } else {
             forward()
         };
-        let held = if self.plan.world.returns_fp32(self.training.precision) {
-            let in_fp32 = |output: &Tensor| match output.dtype() {
-                DType::BF16 | DType::F16 => output.to(DType::F32),
-                _ => output.clone(),
-            };
-            let cast = held.iter().map(in_fp32).collect();
-            drop(held);
-            cast
-        } else {
-            held
-        };
+        let held = self.returned(held);
         drop(self.variables.loss.take());
         if self.training.keep_outputs {
             self.variables.outputs = held;
@@ -340,6 +330,18 @@ impl<'a> TrainingLoop<'a> {
             loss,
             graph: self.tape.take_graph(),
         }
+    }
+
+    /// What a prepared model returns: all of it is cast before any is dropped.
+    fn returned(&self, held: Vec<Tensor>) -> Vec<Tensor> {
+        if !self.plan.world.returns_fp32(self.training.precision) {
+            return held;
+        }
+        let in_fp32 = |output: &Tensor| match output.dtype() {
+            DType::BF16 | DType::F16 => output.to(DType::F32),
+            _ => output.clone(),
+        };
+        held.iter().map(in_fp32).collect()
     }
 
     fn backward(&mut self, pass: Pass, flight: Flight) {

@@ -219,18 +219,9 @@ impl Cx {
         match outputs.next() {
             Some(loss) => Output {
                 loss,
-                held: self.returned(outputs.collect()),
+                held: outputs.collect(),
             },
             None => Output::empty(self),
-        }
-    }
-
-    /// What a model returns, as whoever wraps its forward hands it on: all of it is cast before any is dropped.
-    fn returned(&self, held: Vec<Tensor>) -> Vec<Tensor> {
-        if self.env.libraries.fp32_outputs && self.env.autocast.is_some() {
-            held.iter().map(|output| output.to(DType::F32)).collect()
-        } else {
-            held
         }
     }
 

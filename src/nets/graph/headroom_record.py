@@ -381,21 +381,28 @@ def meta_rms_norm_backward(grad, x, shape, rstd, weight):
     return made, x.new_empty(()) if weight is None else torch.empty_like(weight)
 
 
+def meta_mish_backward(grad, x):
+    return torch.empty_like(grad)
+
+
 OWN = []
 
 
-def install_rms_norm(library):
-    """Before PyTorch 2.9, CUDA runs what meta does."""
-    if not hasattr(A, "_fused_rms_norm_backward"):
-        return
+def install_own(library):
+    """Operations of one kernel on CUDA that decompose on the meta device."""
     if not OWN and not hasattr(torch.ops.headroom, "_fused_rms_norm"):
         own = torch.library.Library("headroom", "FRAGMENT")
-        own.define("_fused_rms_norm(Tensor x, int[] shape, Tensor? weight) -> (Tensor, Tensor)")
-        own.define("_fused_rms_norm_backward(Tensor grad, Tensor x, int[] shape, Tensor rstd, Tensor? weight) -> (Tensor, Tensor)")
-        own.impl("_fused_rms_norm", meta_rms_norm, "Meta")
-        own.impl("_fused_rms_norm_backward", meta_rms_norm_backward, "Meta")
+        for name, rest, body in (
+            ("_fused_rms_norm", "(Tensor x, int[] shape, Tensor? weight) -> (Tensor, Tensor)", meta_rms_norm),
+            ("_fused_rms_norm_backward", "(Tensor grad, Tensor x, int[] shape, Tensor rstd, Tensor? weight) -> (Tensor, Tensor)", meta_rms_norm_backward),
+            ("mish_backward", "(Tensor grad, Tensor x) -> Tensor", meta_mish_backward),
+        ):
+            own.define(name + rest)
+            own.impl(name, body, "Meta")
         OWN.append(own)
-    library.impl("rms_norm", cuda_rms_norm, "AutogradMeta")
+    if hasattr(A, "_fused_rms_norm_backward"):  # before PyTorch 2.9, CUDA runs what meta does
+        library.impl("rms_norm", cuda_rms_norm, "AutogradMeta")
+    library.impl("mish_backward", torch.ops.headroom.mish_backward, "AutogradMeta")
 
 
 def cuda_lstm_cell(x, hx, w_ih, w_hh, b_ih=None, b_hh=None):
@@ -484,6 +491,64 @@ def cuda_ctc_loss(general):
     return run
 
 
+def sum_of_products(left, right, sums):
+    """`sumproduct_pair`: a batched product over these dimensions of two tensors, which keep them at size one."""
+    both, only_left, only_right, summed = [], [], [], []
+    for place in range(left.dim()):
+        of_left, of_right = left.shape[place] != 1, right.shape[place] != 1
+        if place not in sums:
+            (both if of_left and of_right else only_left if of_left else only_right).append(place)
+        elif of_left and of_right:
+            summed.append(place)
+        else:
+            left, right = (side.sum(place, True) if own else side for side, own in ((left, of_left), (right, of_right)))
+    empty = [place for place in sums if place not in summed]
+
+    def count(side, places):
+        return math.prod(side.shape[place] for place in places)
+
+    shape = [left.shape[place] for place in both + only_left] + [1] * (len(summed) + len(empty)) + [right.shape[place] for place in only_right]
+    order = both + only_left + summed + empty + only_right
+    batch, inner = count(left, both), count(left, summed)
+    rows = left.permute(both + only_left + summed + empty + only_right).reshape(batch, count(left, only_left), inner)
+    columns = right.permute(both + summed + empty + only_right + only_left).reshape(batch, inner, count(right, only_right))
+    made = torch.bmm(rows, columns).view(shape)
+    return made.permute([order.index(place) for place in range(len(order))])
+
+
+def trilinear(one, two, three, expand1, expand2, expand3, sums, unroll_dim=1):
+    """`_trilinear` in Linear.cpp, which `nn.Bilinear` and its backward call: a slice at a time."""
+    parts, total = [one, two, three], one.dim() + len(expand1)
+    size, inner, outer, unrolled = [], [], [], 1
+    for place in range(total):
+        here = 0
+        for at, expanded in enumerate((expand1, expand2, expand3)):
+            if place in expanded:
+                parts[at] = parts[at].unsqueeze(place)
+            else:
+                here = parts[at].shape[place]
+        if place in sums and place != unroll_dim:
+            (inner if place in expand3 else outer).append(place)
+        size.append(1 if place in sums else here)
+        unrolled = here if place == unroll_dim else unrolled
+    made = torch.zeros(size, dtype=one.dtype, device=META)
+    for step in range(unrolled):
+        left, right, third = (
+            part.narrow(unroll_dim, 0 if unroll_dim in expanded else step, 1) for part, expanded in zip(parts, (expand1, expand2, expand3))
+        )
+        product = sum_of_products(left, right, inner)
+        product = sum_of_products(product, third, outer)
+        (made if unroll_dim in sums else made.narrow(unroll_dim, step, 1)).add_(product)
+    for place in reversed(range(total)):
+        if place in sums:
+            made = made.squeeze(place)
+    return made
+
+
+# Operations that are made of others below autograd, where a mode does not see those.
+MADE_OF_OTHERS = {"_trilinear": trilinear}
+
+
 def install_stand_ins(library):
     for name, body in (
         ("dropout", cuda_dropout),
@@ -493,7 +558,7 @@ def install_stand_ins(library):
         ("gru_cell", cuda_gru_cell),
     ):
         library.impl(name, body, "AutogradMeta")
-    install_rms_norm(library)
+    install_own(library)
     for name, body in (
         ("_thnn_fused_lstm_cell", meta_lstm_cell),
         ("_thnn_fused_lstm_cell_backward_impl", meta_lstm_cell_backward),
@@ -710,6 +775,9 @@ class Tape(TorchDispatchMode):
         if name.startswith("grid_sampler") and given[0].dtype != given[1].dtype:
             # Its shape function does not ask; its kernel does.
             raise RuntimeError(f"expected scalar type {given[0].dtype} but found {given[1].dtype}")
+        if name in MADE_OF_OTHERS and on_device:
+            with self:
+                return MADE_OF_OTHERS[name](*args, **kwargs)
         sequence = torch.autograd._get_sequence_nr() - self.first
         ins, unseen = [], []
         for tensor in given:
@@ -1306,8 +1374,8 @@ class Solver:
         if exact and exact[0] == 1:
             return exact
         # Few points tell how a length is rounded less surely than what is known of other sizes.
-        found = self.scaled(values, whole=len(self.points) > 3) or self.floors(values) or exact
-        return found or self.scaled(values) or self.share(values) or self.rounded(values) or self.times(values)
+        found = self.scaled(values, whole=len(self.points) > 3) or self.rounded(values, self.shares()) or self.floors(values) or exact
+        return found or self.scaled(values) or self.share(values) or self.rounded(values, self.likely()) or self.times(values)
 
     def exact(self, values):
         """A polynomial of batch and length."""
@@ -1375,20 +1443,28 @@ class Solver:
                 return {"times": int(found[0]), "plus": int(found[1]), "of": other}
         return None
 
-    def rounded(self, values):
-        """Another size, rounded up to a multiple."""
+    def shares(self):
+        """Known sizes that are a share of others."""
+        return [other for other in self.known.values() if isinstance(other, list) and other[0] > 1]
+
+    def likely(self):
+        """What may be rounded up: plain products and known sizes."""
         simple = [[1, [k, i, j, 0, 1]] for i, j in ((0, 1), (1, 1), (0, 2), (1, 2)) for k in (1, 2, 3, 4)]
-        others = [other for other in self.known.values() if isinstance(other, list)]
+        return simple + [other for other in self.known.values() if isinstance(other, list)]
+
+    def rounded(self, values, others):
+        """Another size, rounded up to a multiple."""
         for multiple in (8, 16, 32, 64, 128):
             if any(value % multiple for value in values):
                 continue
-            for other in simple + others:
+            for other in others:
                 if all(-(-evaluate(other, b, s) // multiple) * multiple == v for (b, s), v in zip(self.points, values)):
                     return {"up": multiple, "of": other}
         return None
 
     def atoms(self):
-        """Lengths divided and rounded, each as found first: rounded down or up as patches are, then as strides leave them."""
+        """Lengths divided and rounded, each as found first: those that are known, then rounded down or up as patches are, then as
+        strides leave them."""
         if self.divided is None:
             self.divided = {}
             ends = [(div, add) for div in DIVISORS for add in (0, div - 1)]
@@ -1397,7 +1473,13 @@ class Solver:
                 atoms = tuple((s + add) // div for _, s in self.points)
                 if len(set(atoms)) > 1 and min(atoms) > 0:
                     self.divided.setdefault(atoms, (add, div))
-        return self.divided.items()
+        known = {}
+        for expression in self.known.values():
+            if isinstance(expression, list) and len(expression) == 2 and [expression[0], *expression[1][:3]] == [1, 1, 0, 1]:
+                add, div = expression[1][3:]
+                if div > 1:
+                    known.setdefault(tuple((s + add) // div for _, s in self.points), (add, div))
+        return [*known.items(), *self.divided.items()]
 
     def floors(self, values):
         """Lengths divided and rounded: alone, then with a number added, then as a polynomial."""
@@ -1984,16 +2066,17 @@ class Subject:
         return self.taken[key]
 
     def lengths(self, b):
-        """Lengths at which the model runs, the known ones first: up to four."""
+        """Lengths at which the model runs, the known ones first: up to five. One is odd and stays so however often it is halved and
+        rounded up, as what pads odd sides only shows there."""
         known = sorted({s for _, s in self.sizes})
         if self.fixed:
             return known[:1]
         low, high = known[0], known[-1]
         step = high - low if high > low else max(2, low // 2)
-        more = [low + step // 3 | 1, high + step, high + step // 2 | 1, low + step // 2, 2 * low, 2 * high, low + low // 2, 3 * low, low + 32, low + 64, low + 1]
+        more = [(high - 1) // 32 * 32 + 1, low + step // 3 | 1, high + step, high + step // 2 | 1, low + step // 2, 2 * low, 2 * high, low + low // 2, 3 * low, low + 32, low + 64, low + 1]
         found = []
         for s in known + more:
-            if s not in found and s > 1 and len(found) < 4 and self.take("fp32", b, s):
+            if s not in found and s > 1 and len(found) < 5 and self.take("fp32", b, s):
                 found.append(s)
         return found
 

@@ -9,8 +9,18 @@ use crate::scenario::{Parallel, Parallelism, PolicyType, Toggle, Trainer, Wrap};
 
 /// The first rank of a record's job.
 pub(super) fn world(record: &Value) -> Result<World, String> {
+    let trainer = if text(record, "framework").starts_with("fms") {
+        Trainer::Trl
+    } else {
+        Trainer::Torch
+    };
     let gpus = match record["n_gpus"].as_u64() {
-        Some(1) => return Ok(World::ALONE),
+        Some(1) => {
+            return Ok(World {
+                trainer,
+                ..World::ALONE
+            });
+        }
         Some(gpus) => u32::try_from(gpus).unwrap_or(u32::MAX),
         None => return Err("the record does not say how many GPUs it ran on".into()),
     };
@@ -60,11 +70,6 @@ pub(super) fn world(record: &Value) -> Result<World, String> {
         return Err(format!("{how}: what is offloaded is not stated"));
     }
     if how.starts_with("fsdp1") {
-        let trainer = if text(record, "framework").starts_with("fms") {
-            Trainer::Trl
-        } else {
-            Trainer::Torch
-        };
         return Ok(sharded(Parallelism::Fsdp1, trainer));
     }
     Err(format!("the layout `{how}` is not stated in full"))

@@ -62,8 +62,6 @@ pub(super) fn stack(record: &Value) -> Stack {
 pub(super) fn libraries(record: &Value) -> Libraries {
     Libraries {
         moves_adapters: diffusion::is_record(record),
-        // transformers' Trainer, which these train with, has accelerate prepare its model.
-        fp32_outputs: text(record, "framework").starts_with("fms"),
         // By the cards of its GPTQ models: the main branch has no group size.
         four_bit_without_groups: text(record, "model").starts_with("thebloke/"),
         ..torchtune::libraries(record, software::libraries(&stack(record)))
