@@ -8,6 +8,7 @@ mod comm_hook;
 mod ddp;
 mod ema;
 mod evaluation;
+mod groups;
 mod hooks;
 mod optimizer;
 mod pipeline;

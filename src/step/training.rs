@@ -11,17 +11,15 @@ use super::plan::{FEWEST_PASSES, MOST_PASSES};
 use super::scaler::GradScaler;
 use super::wrapper::{Pass, Wrapper};
 use super::{
-    Detail, ModelMode, Run, RunPlan, Turn, batch, clipping, evaluation, one_by_one, plan,
+    Detail, ModelMode, Run, RunPlan, Turn, batch, clipping, evaluation, groups, one_by_one, plan,
     redundancy, resume, tensor_parallel,
 };
-use crate::nets::{
-    self, Context, Cx, Env, Libraries, Model, Net, Output, Stage, Stages, TensorParallel, construct,
-};
+use crate::nets::{self, Cx, Env, Libraries, Model, Net, Output, Stage, Stages, construct};
 use crate::parallel::schedule::Pipeline;
 use crate::parallel::{self, MegatronDdp, World};
 use crate::scenario::{
-    Attention, Checkpointing, Compile, CompileMode, Data, LowPrecision, Objective, Optimizer,
-    Parallelism, Precision, Quantization, Schedule, Training,
+    Checkpointing, Compile, CompileMode, Data, LowPrecision, Objective, Optimizer, Parallelism,
+    Precision, Training,
 };
 use crate::tape::{Category, DType, Folding, Machine, Param, Phase, Tape, Tensor};
 
@@ -104,7 +102,7 @@ impl<'a> TrainingLoop<'a> {
             reentrant: plan.libraries.reentrant || megatrons || reenters(training, &plan.world),
             ..plan.libraries
         };
-        let pipeline = pipeline_of(net, training, &plan);
+        let pipeline = groups::pipeline(net, training, &plan);
         let splits = pipeline.is_some_and(|pipeline| pipeline.splits_backward());
         let alike = wrapper.folds() && !splits && !redundancy::is_partitioned(&plan.world);
         let folding = if alike {
@@ -113,8 +111,8 @@ impl<'a> TrainingLoop<'a> {
             Folding::Nothing
         };
         let mut env = Env::new(training.clone(), libraries, folding).wrapped(wrapper);
-        env.tensor = tensor_group(net, training, &plan.world);
-        env.context = context_group(net, training, &plan.world);
+        env.tensor = groups::tensor(net, training, &plan.world);
+        env.context = groups::context(net, training, &plan.world);
         env.brief = plan.brief;
         env.experts = plan.world.mesh.expert.max(1).into();
         if let Some(pipeline) = &pipeline {
@@ -452,70 +450,6 @@ impl<'a> TrainingLoop<'a> {
     }
 }
 
-/// The group that shares sequences, where the network's attention can reach over it.
-fn context_group(net: &dyn Net, training: &Training, world: &World) -> Context {
-    let written_out = training.attention == Attention::Eager;
-    if world.mesh.context < 2 || written_out || !net.shares_sequences() {
-        return Context::ALONE;
-    }
-    Context {
-        group: world.mesh.context.into(),
-        attention: world.parallel.context,
-    }
-}
-
-/// The pipeline of which this is one rank, where the network can be cut into stages and the schedule is modelled.
-fn pipeline_of(net: &dyn Net, training: &Training, plan: &RunPlan) -> Option<Pipeline> {
-    /// So many micro-batches a rank show every state of a schedule that keeps no more in flight, and so few where more would be
-    /// too much work; so many in all are run.
-    const IN_TURNS: usize = 4;
-    const FEWEST_IN_TURNS: usize = 2;
-    const MOST: usize = 256;
-    let world = &plan.world;
-    let ranks = usize::try_from(world.mesh.stages).ok()?;
-    let fully_sharded = matches!(
-        world.parallel.strategy,
-        Parallelism::Fsdp2 | Parallelism::Hsdp
-    );
-    let sharded = world.mesh.shard > 1 && !net.is_megatrons();
-    if ranks < 2 || sharded && !fully_sharded || !net.has_stages() {
-        return None;
-    }
-    let schedule = world.parallel.schedule;
-    let asked = usize::try_from(training.accumulation)
-        .unwrap_or(MOST)
-        .max(1);
-    let most = match schedule {
-        Schedule::GPipe | Schedule::LoopedBfs => MOST,
-        _ if plan.passes <= FEWEST_PASSES => FEWEST_IN_TURNS * ranks,
-        _ => IN_TURNS * ranks,
-    };
-    let pipeline = world.pipeline(asked.min(most).min(MOST))?;
-    // Selective checkpoints are recomputed once only, which PyTorch says where a backward in two parts asks again.
-    let whole = matches!(
-        training.checkpointing,
-        Checkpointing::None | Checkpointing::Layers
-    );
-    (whole || !pipeline.splits_backward()).then_some(pipeline)
-}
-
-/// The group over which the network's modules are split, where its library has a plan for it.
-fn tensor_group(net: &dyn Net, training: &Training, world: &World) -> TensorParallel {
-    // Adapters and packed weights lie otherwise than the matrices a plan names.
-    let plain = training.lora.is_none() && training.quantization == Quantization::None;
-    let splits = plain && world.mesh.tensor > 1;
-    let divides_experts = world.mesh.expert > 1;
-    match net.tensor_plan(divides_experts).filter(|_| splits) {
-        None => TensorParallel::ALONE,
-        Some(plan) => TensorParallel {
-            plan,
-            group: world.mesh.tensor.into(),
-            sequence: world.parallel.sequence_parallel,
-            loss: world.parallel.loss_parallel,
-        },
-    }
-}
-
 /// The memory that vLLM takes for its weights and its cache.
 fn vllm(tape: &Tape, bytes: u64) -> Tensor {
     let memory = tape.empty("vllm", [bytes], DType::U8);
@@ -555,7 +489,7 @@ mod tests {
     use super::*;
     use crate::catalog;
     use crate::nets::{self, Sizes};
-    use crate::scenario::{Lora, Optimizer, presets};
+    use crate::scenario::{Lora, Optimizer, Quantization, presets};
 
     /// The first step declares no parameter that the constructed model has not.
     #[track_caller]

@@ -4,9 +4,11 @@ mod diffusion;
 mod job;
 mod litgpt;
 mod megatron;
+mod network;
 mod peft;
 mod sources;
 mod torchtune;
+mod training;
 mod vision;
 mod words;
 
@@ -14,18 +16,13 @@ use serde_json::Value;
 
 use super::{Row, score};
 use crate::allocator::Settings;
-use crate::catalog::{self, ModelEntry};
 use crate::estimate::{Band, Doubts, Peaks, software};
 use crate::mesh::Rank;
-use crate::nets::{self, Net, Sizes};
 use crate::parallel::World;
-use crate::scenario::{
-    Attention, Checkpointing, Compile, Data, Kernels, LossKernel, Precision, Quantization, Training,
-};
+use crate::scenario::Data;
 use crate::step;
 use crate::tape::Machine;
 use crate::units::Bytes;
-use words::{adapters, optimizer, precision};
 
 /// The metric of a record: what its number counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -177,7 +174,7 @@ fn doubts(record: &Value, counts: Counts) -> Doubts {
             || text(record, "other").contains("-foak") && task.contains("nf4")
             || text(record, "attention_impl").contains("flex")
             || text(record, "model").contains("mixtral")
-            || first_qwen(&text(record, "model"))
+            || network::first_qwen(&text(record, "model"))
             || text(record, "model").starts_with("dit-"),
         longest: ["<=512", "variable", "maximum"].iter().any(|word| {
             text(record, "notes").contains(word) || text(record, "other").contains(word)
@@ -228,7 +225,7 @@ pub fn run(record: &Value) -> Result<step::Run, String> {
 }
 
 fn run_on(record: &Value, world: World) -> Result<step::Run, String> {
-    let (net, language) = network(record)?;
+    let (net, language) = network::network(record)?;
     let data = Data {
         micro_batch: record["micro_batch"]
             .as_u64()
@@ -241,7 +238,7 @@ fn run_on(record: &Value, world: World) -> Result<step::Run, String> {
     if language && record["seq_len"].as_u64().is_none() {
         return Err("the record does not say the sequence length as a number".into());
     }
-    let training = training(record)?;
+    let training = training::training(record)?;
     let steps = if litgpt::is_record(record) && litgpt::early(record) {
         1
     } else {
@@ -305,250 +302,6 @@ fn machine(record: &Value) -> Machine {
         of((7, 5), 40)
     } else {
         of((8, 0), 108)
-    }
-}
-
-/// The network and whether it reads tokens.
-fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
-    let name = record["model"]
-        .as_str()
-        .ok_or("the record names no model")?;
-    let lower = name.to_lowercase();
-    if litgpt::is_record(record) {
-        return litgpt::network(record).map(|net| (net, true));
-    }
-    // What the record says of sizes, by our names and by its own.
-    let given = |names: &[(&str, &str)]| {
-        let mut sizes = Sizes::default();
-        for (name, from) in names {
-            if let Some(size) = record["model_dims"][*from].as_u64() {
-                sizes.set(name, size);
-            }
-        }
-        sizes
-    };
-    let without_words = vision::network(record, &lower).or_else(|| diffusion::network(record));
-    if let Some(net) = without_words {
-        return net.map(|net| (net, false));
-    }
-    if lower.contains("bert-large") || lower.contains("bert_large") {
-        let mut sizes = Sizes::default();
-        for (key, value) in [
-            ("hidden", 1024),
-            ("layers", 24),
-            ("heads", 16),
-            ("ffn", 4096),
-            ("vocab", 30_522),
-            ("ctx", 512),
-            ("classes", 2),
-            ("head=cls", 1),
-        ] {
-            sizes.set(key, value);
-        }
-        return built("bert", &sizes);
-    }
-    if first_qwen(&lower) {
-        // Every head of queries has one of keys.
-        let sizes = given(&[
-            ("hidden", "hidden"),
-            ("layers", "layers"),
-            ("heads", "heads"),
-            ("kv", "heads"),
-            ("ffn", "ffn"),
-            ("vocab", "vocab"),
-        ]);
-        return built("qwen", &sizes);
-    }
-    if let Some(entry) = listed(&lower) {
-        let sizes = Sizes::from_entry(entry);
-        if megatron::is_record(record) {
-            return megatron::network(record, entry.arch, &sizes).map(|net| (net, true));
-        }
-        if torchtune::is_record(record) {
-            return torchtune::network(entry.arch, &sizes).map(|net| (net, true));
-        }
-        let is_titan = text(record, "framework").starts_with("torchtitan");
-        let architecture = match entry.arch {
-            "llama" if is_titan => "torchtitan_llama3",
-            other => other,
-        };
-        return built(architecture, &sizes);
-    }
-    // Not listed, but a known family whose sizes the record gives.
-    let family = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2"]
-        .into_iter()
-        .find(|family| lower.replace(['-', '.'], "").contains(family))
-        .ok_or_else(|| format!("the model `{name}` is not in the catalogue"))?;
-    let mut sizes = given(&[
-        ("hidden", "hidden"),
-        ("layers", "layers"),
-        ("heads", "heads"),
-        ("kv", "kv_heads"),
-        ("ffn", "ffn"),
-        ("vocab", "vocab"),
-        ("head_dim", "head_dim"),
-    ]);
-    if record["model_dims"]["tied"].as_bool() == Some(true) {
-        sizes.set("tied", 1);
-    }
-    if megatron::is_record(record) {
-        return megatron::network(record, family, &sizes).map(|net| (net, true));
-    }
-    built(family, &sizes)
-}
-
-/// Qwen-1.8B to Qwen-72B of 2023, without those that see.
-fn first_qwen(name: &str) -> bool {
-    name.strip_prefix("qwen/qwen-")
-        .is_some_and(|size| size.starts_with(|c: char| c.is_ascii_digit()))
-}
-
-fn built(architecture: &str, sizes: &Sizes) -> Result<(Box<dyn Net>, bool), String> {
-    let net = nets::build(architecture, sizes).map_err(|error| error.to_string())?;
-    Ok((net, true))
-}
-
-/// The catalogue's entry of a repository, whose copies by other owners and quantised forms have its sizes.
-fn listed(name: &str) -> Option<&'static ModelEntry> {
-    const COPIES: &[(&str, &str)] = &[
-        ("nousresearch/llama-2-70b-hf", "meta-llama/llama-2-70b-hf"),
-        ("thebloke/llama-2-70b-gptq", "meta-llama/llama-2-70b-hf"),
-        (
-            "techxgenus/meta-llama-3-8b-gptq",
-            "meta-llama/meta-llama-3-8b",
-        ),
-        ("unsloth/mistral-7b-v0.2", "mistralai/mistral-7b-v0.1"),
-        (
-            "thebloke/mixtral-8x7b-instruct-v0.1-gptq",
-            "mistralai/mixtral-8x7b-v0.1",
-        ),
-        (
-            "mistralai/mixtral-8x7b-instruct-v0.1",
-            "mistralai/mixtral-8x7b-v0.1",
-        ),
-        // Tuned further from Mistral Small 3.1, by their model cards.
-        (
-            "mistralai/devstral-small-2507",
-            "mistralai/mistral-small-24b-base-2501",
-        ),
-        (
-            "mistralai/magistral-small-2507",
-            "mistralai/mistral-small-24b-base-2501",
-        ),
-    ];
-    let name = COPIES
-        .iter()
-        .find(|(copy, _)| *copy == name)
-        .map_or(name, |(_, of)| of);
-    catalog::models()
-        .iter()
-        .find(|entry| entry.hf_id.eq_ignore_ascii_case(name))
-}
-
-fn training(record: &Value) -> Result<Training, String> {
-    let task = text(record, "task");
-    let sharded = text(record, "parallelism").contains("deepspeed");
-    let precision = match precision(&text(record, "precision"))? {
-        // DeepSpeed casts the model itself.
-        Precision::AmpFp16 if sharded => Precision::Fp16,
-        // `--bf16 True` of transformers' Trainer is autocast; the model's own file loads it in the type of its configuration.
-        Precision::Bf16 if first_qwen(&text(record, "model")) => Precision::AmpBf16OnBf16,
-        other => other,
-    };
-    let low_rank = adapters(record["task"].as_str().unwrap_or_default())?;
-    let checkpoints = text(record, "activation_checkpointing");
-    let optimizer_text = text(record, "optimizer");
-    let other = text(record, "other");
-    words::unsaid(&task, &other)?;
-    let loss_text = text(record, "fused_or_chunked_ce");
-    let in_backward =
-        optimizer_text.contains("optimizer_in_bwd=true") || other.contains("optimizer_in_bwd=true");
-    let framework = text(record, "framework");
-    // transformers of 2022 had no SDPA, nor had timm when torch 2.0 was new.
-    let old =
-        framework.contains("2022") || text(record, "attention_impl").contains("eager in timm");
-    // The records of fms-acceleration quantise twice; GPTQ's scales, 16 bits for each 128 weights, take about as much.
-    let twice = framework.contains("fms") || task.contains("nf4-dq");
-    let mut training = Training {
-        precision,
-        optimizer: optimizer(&optimizer_text)?,
-        attention: if old {
-            Attention::Eager
-        } else {
-            Attention::Sdpa
-        },
-        checkpointing: match checkpoints.as_str() {
-            // Its presets differ in this.
-            "" if framework.starts_with("torchtitan") => {
-                return Err("the record does not say what is checkpointed".into());
-            }
-            "" => Checkpointing::None,
-            none if none.starts_with("none") => Checkpointing::None,
-            // The attention that Transformer Engine fuses keeps nothing that this would spare.
-            "selective: core_attn" | "selective core_attn" => Checkpointing::None,
-            "selective" | "selective (op)" => Checkpointing::KeepHalf,
-            full if full.starts_with("full") => Checkpointing::Layers,
-            other => return Err(format!("checkpointing `{other}` is not modelled")),
-        },
-        compile: if record["compile"].as_bool() == Some(true)
-            && (framework.starts_with("torchtitan") || torchtune::is_record(record))
-        {
-            // `apply_compile` of torchtitan compiles each block, as torchtune's `compile_model` does.
-            Compile::Layers
-        } else {
-            Compile::Nothing
-        },
-        accumulation: record["grad_accum"].as_u64().unwrap_or(1).max(1),
-        loss: loss(&loss_text),
-        optimizer_in_backward: in_backward,
-        ema: other.contains("ema copy"),
-        kernels: if framework.contains("automodel") {
-            // `use_liger_kernel=True` of components/_transformers/auto_model.py is its default.
-            Kernels::Liger
-        } else if other.contains("rmsnorm / rope kernels") {
-            Kernels::FusedNorms
-        } else {
-            Kernels::Library
-        },
-        quantization: match task.contains("nf4") || task.contains("gptq") {
-            true if twice => Quantization::Nf4Double,
-            true => Quantization::Nf4,
-            false => Quantization::None,
-        },
-        // tuning/sft_trainer.py of fms-hf-tuning leaves the models' own setting; most models turn it off where they checkpoint.
-        use_cache: framework.contains("fms"),
-        // `prepare_model_for_kbit_training` of PEFT; the embeddings and the head it casts up TRL casts down again.
-        fp32_norms: other.contains("prepare_model_for_kbit_training"),
-        prompt_tokens: words::prompt_tokens(record["task"].as_str().unwrap_or_default()),
-        lora: low_rank,
-        zero_late: sources::zeroes_late(record),
-        ..Training::default()
-    };
-    if litgpt::is_record(record) {
-        litgpt::amend(record, &mut training);
-    }
-    if megatron::is_record(record) {
-        megatron::amend(record, &mut training)?;
-    }
-    if torchtune::is_record(record) {
-        torchtune::amend(record, &mut training)?;
-    }
-    if diffusion::is_record(record) {
-        diffusion::amend(&mut training);
-    }
-    Ok(training)
-}
-
-fn loss(text: &str) -> LossKernel {
-    if text.contains("liger fused linear") || text.contains("fusedlinearcrossentropy") {
-        LossKernel::LigerLinear
-    } else if text.contains("chunkedoutput") || text.contains("chunked ce") {
-        // torchtune: the head makes all logits, the loss goes through eight chunks of them.
-        LossKernel::ChunkedLoss
-    } else if text.contains("triton cross-entropy") {
-        LossKernel::Liger
-    } else {
-        LossKernel::Library
     }
 }
 
