@@ -70,6 +70,7 @@ fn ranks_of_several_gpus() {
     // two parts, experts, Megatron-Core, trainers; on a GPU that only counts.
     check("truth_several_gpus", 56, Metric::Allocated, 0, 0.02, 0.45);
     check("truth_several_gpus", 56, Metric::Reserved, 0, 0.25, 3.2);
+    check("truth_several_gpus", 56, Metric::Static, 0, 0.1, 1.0);
 }
 
 #[test]

@@ -41,6 +41,9 @@ pub struct RunPlan {
     /// After the last step a checkpoint's weights lie on the device beside the model's own, as when a run is resumed.
     pub resumes: bool,
     pub detail: Detail,
+    /// When the last step ends, the script's variables still hold its batch and the last parameter's gradient, which it has looked
+    /// at: for recorded runs whose script did so.
+    pub looks_at_gradients: bool,
     /// Of many passes alike, as over the tokens that are sampled, only those are run that decide the peak.
     pub brief: bool,
     pub libraries: Libraries,
@@ -80,6 +83,7 @@ impl RunPlan {
             mode: ModelMode::Train,
             resumes: false,
             detail: Detail::Kernels,
+            looks_at_gradients: false,
             brief: false,
             libraries: Libraries::NEWEST,
         }

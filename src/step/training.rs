@@ -53,6 +53,8 @@ struct Variables {
     outputs: Vec<Tensor>,
     loss: Option<Tensor>,
     graph: Vec<Tensor>,
+    batches: Vec<Vec<Tensor>>,
+    gradient: Option<Tensor>,
 }
 
 /// Under ZeRO-3, TRL's trainers have checkpoints of a model with adapters re-enter (`use_reentrant` in dpo_trainer.py).
@@ -168,7 +170,8 @@ impl<'a> TrainingLoop<'a> {
     /// Records a step that does what the one before it did without running it. Never the first two, for the first makes what
     /// stays and DDP lays its buckets out anew in the second, nor where something follows the last step.
     pub fn repeats(&self, step: u32) -> bool {
-        let followed = self.plan.evaluation > 0 || self.plan.resumes;
+        let followed =
+            self.plan.evaluation > 0 || self.plan.resumes || self.plan.looks_at_gradients;
         let alike =
             self.cx.env.wrapper.repeats() && self.wrappers.iter().all(|wrapper| wrapper.repeats());
         step > 1 && !followed && alike && self.tape.repeat_step(step)
@@ -248,6 +251,9 @@ impl<'a> TrainingLoop<'a> {
         self.update(step);
         if step + 1 == self.plan.steps {
             self.after_last(step);
+            if self.plan.looks_at_gradients {
+                self.variables.batches = batches;
+            }
         }
     }
 
@@ -375,6 +381,10 @@ impl<'a> TrainingLoop<'a> {
             scaler.unscale(&self.tape);
         }
         let wrapper = self.cx.env.wrapper.clone();
+        if self.plan.looks_at_gradients && step + 1 == self.plan.steps {
+            let last = self.trainable.last();
+            self.variables.gradient = last.and_then(|param| param.grad.borrow().clone());
+        }
         if self.training.clip && !wrapper.clips() {
             clipping::clip_by_norm(&self.tape, &self.trainable);
         }

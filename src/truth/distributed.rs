@@ -123,6 +123,7 @@ pub fn run(knobs: &Object, dims: &Object) -> Result<step::Run, String> {
         world: world(knobs, dims)?,
         // These recordings answer what trainers read of their data through a `TorchDispatchMode`.
         dispatched: task.is_some(),
+        looks_at_gradients: is_by_hand(knobs),
         ..RunPlan::first_steps(3)
     };
     simulated::run_with(knobs, dims, &data, &training, plan)
@@ -138,6 +139,13 @@ fn task_of(knobs: &Object) -> Option<Objective> {
         "grpo" => Objective::Grpo,
         _ => return None,
     })
+}
+
+/// Whether a record is of the script with a loop of its own, which counts the gradients in its last step and still holds the last
+/// of them when it asks what is allocated.
+fn is_by_hand(knobs: &Object) -> bool {
+    let named = |key: &str| knobs.get(key).is_some_and(Value::is_string);
+    !named("engine") && !named("trainer")
 }
 
 fn is_zero(knobs: &Object, stage: u64) -> bool {

@@ -4,8 +4,15 @@
 use std::collections::BTreeMap;
 
 use super::cut::Value;
-use super::region::Made;
 use crate::tape::Core;
+
+#[derive(Clone, Copy)]
+pub(super) struct Made {
+    pub storage: u32,
+    pub ordinal: usize,
+    pub bytes: u64,
+    pub op: &'static str,
+}
 
 /// The graph of a region as it is traced.
 #[derive(Default)]

@@ -4,8 +4,8 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use super::region::{Compiled, Made, Pass};
-use crate::tape::{Backward, Core, Event, Grads, Tape, Tensor};
+use super::graph::Made;
+use crate::tape::{Core, Event, Tape, Tensor};
 
 /// Keeps a storage alive.
 pub(in crate::tape) struct Held {
@@ -74,10 +74,7 @@ impl Core {
 
     /// Gives a value memory that was put off.
     fn realise(self: &Rc<Self>, storage: u32) {
-        if matches!(
-            self.region.borrow().as_ref().map(|region| &region.run),
-            Some(Pass::Trace(_))
-        ) {
+        if self.traces() {
             return;
         }
         let Some(mut sources) = self.put_off_values.borrow_mut().remove(&storage) else {
@@ -127,28 +124,6 @@ impl Core {
                 of.extend(sources.iter().cloned());
             }
         }
-    }
-
-    /// Runs a node of backward: what a generated kernel makes is put off.
-    pub(in crate::tape) fn run_compiled(
-        self: &Rc<Self>,
-        compiled: Compiled,
-        incoming: Grads,
-        backward: Backward,
-    ) -> Grads {
-        if compiled != Compiled::Fused {
-            for gradient in incoming.iter().flatten() {
-                gradient.realise();
-            }
-            return backward(incoming);
-        }
-        let reads = incoming.iter().flatten().filter_map(Tensor::storage_id);
-        let sources = reads.flat_map(|read| self.sources_of(read)).collect();
-        self.fused.replace(Some(sources));
-        let outgoing = backward(incoming);
-        let read = self.fused.take();
-        drop(read);
-        outgoing
     }
 }
 

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use super::graph::{Graph, Plan};
+use super::graph::{Graph, Made, Plan};
 use super::put_off::Held;
-use crate::tape::{Core, DType, Tensor};
+use crate::tape::{Backward, Core, DType, Grads, Tensor};
 
 /// The region that runs.
 #[derive(Default)]
@@ -33,14 +33,6 @@ pub(in crate::tape) struct Region {
     pub(super) flops: f64,
     /// The share of what the cut for speed keeps that may be kept.
     pub(super) budget: f64,
-}
-
-#[derive(Clone, Copy)]
-pub(super) struct Made {
-    pub storage: u32,
-    pub ordinal: usize,
-    pub bytes: u64,
-    pub op: &'static str,
 }
 
 pub(super) enum Pass {
@@ -206,6 +198,37 @@ impl Core {
             self.begin_operation(inputs);
             self.end_operation();
         }
+    }
+
+    /// Runs a node of backward: what a generated kernel makes is put off.
+    pub(in crate::tape) fn run_compiled(
+        self: &Rc<Self>,
+        compiled: Compiled,
+        incoming: Grads,
+        backward: Backward,
+    ) -> Grads {
+        if compiled != Compiled::Fused {
+            for gradient in incoming.iter().flatten() {
+                gradient.realise();
+            }
+            return backward(incoming);
+        }
+        let reads = incoming.iter().flatten().filter_map(Tensor::storage_id);
+        let sources = reads.flat_map(|read| self.sources_of(read)).collect();
+        self.fused.replace(Some(sources));
+        let outgoing = backward(incoming);
+        let read = self.fused.take();
+        drop(read);
+        outgoing
+    }
+
+    /// Whether the region is traced, so that nothing has memory.
+    pub(super) fn traces(&self) -> bool {
+        let region = self.region.borrow();
+        matches!(
+            region.as_ref().map(|region| &region.run),
+            Some(Pass::Trace(_))
+        )
     }
 
     /// What a new node of the graph is.

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use super::graph::Origin;
+use super::graph::{Made, Origin};
 use super::put_off::Held;
-use super::region::{Made, Pass, Region};
+use super::region::{Pass, Region};
 use crate::tape::layout::Shared;
 use crate::tape::{Core, DType, Tape, Tensor};
 
