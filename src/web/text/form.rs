@@ -23,7 +23,8 @@ pub fn problem(problem: &Problem) -> String {
         (Some(kind), None) => format!("No {kind} is called “{value}”."),
         (None, _) => {
             let label = settings::find(field).map_or(field.as_str(), |setting| setting.label);
-            format!("{label} is “{value}”; expected {expected}.")
+            let end = if expected.ends_with('?') { "" } else { "." };
+            format!("{label} is “{value}”; expected {expected}{end}")
         }
     }
 }
@@ -57,4 +58,22 @@ pub const NO_MATCH: &str = "No match. The nearest are:";
 
 pub fn choices(label: &str) -> String {
     format!("Options: {label}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_problem_ends_once() {
+        let check = |expected: &str, ends: &str| {
+            let told = problem(&Problem::new("strategy", "fsdp2", expected));
+            assert!(told.ends_with(ends), "{told}");
+        };
+        check(
+            "a known field; did you mean parallel.strategy?",
+            "strategy?",
+        );
+        check("a whole number", "number.");
+    }
 }
