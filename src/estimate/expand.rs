@@ -461,6 +461,7 @@ mod tests {
             "opus-mt-en-de",
             "bart-base",
             "flux.1-dev",
+            "flux.2-klein-base-4b",
             "dit-xl-2-256",
             "mae-vit-b-pretrain",
             "clip-vit-b16",

@@ -40,6 +40,7 @@ pub fn libraries(stack: &Stack) -> Libraries {
         checkpoint_calls_wrapper: transformers("checkpoint-calls-wrapper") == "true",
         looped_experts: transformers("experts-loop") == "true",
         mistral_repeats_keys: transformers("mistral-repeats-keys") == "true",
+        repeats_keys: stack.trainer == Trainer::Torchtune,
         bigcode_keeps_caches: transformers("bigcode-keeps-caches") == "true",
         four_bit_keeps_input: bitsandbytes("four-bit-keeps-input") == "true",
         four_bit_without_groups: false,

@@ -17,6 +17,8 @@ pub struct Libraries {
     pub looped_experts: bool,
     /// Mistral copies keys and values to every query head (transformers before 4.48).
     pub mistral_repeats_keys: bool,
+    /// So does every model's (torchtune's `MultiHeadAttention`).
+    pub repeats_keys: bool,
     /// GPT-BigCode caches a view of its joint projection, and checkpointing does not turn that off (transformers before
     /// 4.53).
     pub bigcode_keeps_caches: bool,
@@ -45,6 +47,7 @@ impl Libraries {
         checkpoint_calls_wrapper: false,
         looped_experts: false,
         mistral_repeats_keys: false,
+        repeats_keys: false,
         bigcode_keeps_caches: false,
         four_bit_keeps_input: false,
         four_bit_without_groups: false,

@@ -156,6 +156,7 @@ fn so_they_are_in_every_kind_of_network() {
         "bart-base",
         "t5-small",
         "flux.1-dev",
+        "flux.2-klein-base-4b",
         "dit-xl-2-256",
         "mae-vit-b-pretrain",
         "dreams",

@@ -89,6 +89,7 @@ PARSES = [
      "model=qwen2.5-0.5b task.objective=distillation teacher=qwen2.5-1.5b sampler=generate prompt=16 completion=16 precision=amp-bf16"),
     ("core", "deepspeed", "deepspeed.json", "deepspeed", "gpus=2 par=zero1"),
     ("core", "deepspeed", "deepspeed.json", "deepspeed", "gpus=2 par=zero3 offload=parameters precision=amp-fp16"),
+    ("core", "deepspeed", "deepspeed.json", "deepspeed", "gpus=4 par=zero3 reshard_to=2 precision=amp-bf16"),
     ("core", "lightning", "lightning.yaml", "lightning", "gpus=2 par=zero3 offload=optimizer"),
     ("core", "lightning", "lightning.yaml", "lightning", "gpus=2 par=fsdp1 reshard=off precision=bf16"),
     ("core", "kubernetes", "job.yaml", "kubernetes", "gpus=8 expandable=on"),

@@ -55,7 +55,8 @@ fn product(x: &Tensor, y: Tensor, delta: &Tensor) -> Tensor {
 }
 
 /// `torch.fft.ifft2(dense).real * scaling`: complex numbers of eight bytes come and go, and the work area of cuFFT, which PyTorch
-/// allocates for the call (`_exec_fft` in native/cuda/SpectralOps.cpp): as much again in two dimensions.
+/// allocates for the call (`_exec_fft` in native/cuda/SpectralOps.cpp). cuFFT does not publish its size; published runs of
+/// FourierFT need as much again as the data.
 fn inverse_transform(dense: &Tensor) -> Tensor {
     let tape = dense.tape();
     let shape = *dense.shape();

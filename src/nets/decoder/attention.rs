@@ -52,7 +52,9 @@ impl Decoder {
             (k, v) = cached(&inputs.cache, k, v);
         }
         let mut groups = self.heads / self.key_value_heads;
-        if self.family.attention.repeats_kv && cx.env.libraries.mistral_repeats_keys && groups > 1 {
+        let libraries = &cx.env.libraries;
+        let as_mistral = self.family.attention.repeats_kv && libraries.mistral_repeats_keys;
+        if (libraries.repeats_keys || as_mistral) && groups > 1 {
             k = repeat_heads(&k, groups);
             v = repeat_heads(&v, groups);
             groups = 1;

@@ -74,11 +74,11 @@ impl Net for Flux2 {
         let rows = [1, ids.size(0), 1, self.head_dim];
         let rotary = [(); 2].map(|()| ids.constant("rope", &rows, DType::F32));
         let (this, places) = (*self, rotary.clone());
-        let state = cx.checkpointing_in_any_mode().layers(
+        let state = cx.checkpointing_in_any_mode().equal_layers(
             "transformer_blocks",
             self.layers,
             vec![hidden, text],
-            move |cx, state, _| match state {
+            move |cx, state| match state {
                 [hidden, text] => this
                     .block(cx, [hidden, text], [&image_parts, &text_parts], &places)
                     .to_vec(),
@@ -91,11 +91,11 @@ impl Net for Flux2 {
         let both = Tensor::cat(&words, &[&image], 1);
         drop((image, words));
         let this = *self;
-        let state = cx.checkpointing_in_any_mode().layers(
+        let state = cx.checkpointing_in_any_mode().equal_layers(
             "single_transformer_blocks",
             self.single_layers,
             vec![both],
-            move |cx, state, _| {
+            move |cx, state| {
                 let block = |x| this.single(cx, x, &single_parts, &rotary);
                 state.iter().map(block).collect()
             },

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{diffusion, litgpt, megatron, text, torchtune, vision};
+use super::{diffusion, litgpt, megatron, text, vision};
 use crate::catalog::{self, ModelEntry};
 use crate::nets::{self, Net, Sizes};
 
@@ -61,9 +61,6 @@ pub(super) fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         let sizes = Sizes::from_entry(entry);
         if megatron::is_record(record) {
             return megatron::network(record, entry.arch, &sizes).map(|net| (net, true));
-        }
-        if torchtune::is_record(record) {
-            return torchtune::network(entry.arch, &sizes).map(|net| (net, true));
         }
         let is_titan = text(record, "framework").starts_with("torchtitan");
         let architecture = match entry.arch {

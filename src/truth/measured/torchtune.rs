@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::text;
-use crate::nets::{self, Libraries, Logits, Net, Sizes};
+use crate::nets::{Libraries, Logits};
 use crate::scenario::{Optimizer, Training};
 
 pub(super) fn is_record(record: &Value) -> bool {
@@ -19,23 +19,13 @@ fn early(record: &Value) -> bool {
         .any(|date| framework.contains(date))
 }
 
-/// `TransformerDecoder` of Llama: `MultiHeadAttention` copies keys and values to every head of queries, as Mistral's once did in
-/// transformers.
-pub(super) fn network(architecture: &str, sizes: &Sizes) -> Result<Box<dyn Net>, String> {
-    let architecture = match architecture {
-        "llama" => "mistral",
-        other => other,
-    };
-    nets::build(architecture, sizes).map_err(|error| error.to_string())
-}
-
 /// What its decoder and its recipes do otherwise than transformers' newest release.
 pub(super) fn libraries(record: &Value, newest: Libraries) -> Libraries {
     if !is_record(record) {
         return newest;
     }
     Libraries {
-        mistral_repeats_keys: true,
+        repeats_keys: true,
         // `compile: True` is of the layers and of the loss.
         compiles_loss: true,
         offloads_activations: text(record, "activation_checkpointing").contains("offload"),
