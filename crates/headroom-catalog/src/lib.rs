@@ -3,6 +3,8 @@
 //! The build script turns the files into constant tables; this room gives them types and look-ups.
 
 mod gpu;
+#[cfg(feature = "graphs")]
+mod graphs;
 mod kernels;
 mod lookup;
 mod method;
@@ -14,6 +16,8 @@ mod stack;
 mod typed;
 
 pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
+#[cfg(feature = "graphs")]
+pub use graphs::graph;
 pub use kernels::{has_liger, scales_logits};
 pub use lookup::{gpu_named, gpus_near, model_named, models_near};
 pub use method::{Method, MethodKind, Over, method, methods};

@@ -174,7 +174,6 @@ mod tests {
             let back = read(&json::read(&text).unwrap());
             assert_eq!(back, (scenario.clone(), vec![]), "{text}");
             let text = yaml::write(&write(&scenario));
-            #[cfg(feature = "cli")]
             let back = read(&yaml::read(&text).unwrap());
             assert_eq!(back, (scenario, vec![]), "{text}");
         }

@@ -4,7 +4,7 @@ use super::settings::{self, Setting, Value};
 use super::{Problem, Scenario, Stack, stack, versions};
 
 /// Fills a scenario; `given` says what was asked of a setting, and each refusal is added to the problems.
-pub(crate) fn filled<'a>(
+pub fn filled<'a>(
     version: u32,
     given: impl Fn(&Setting) -> Option<&'a str>,
     problems: &mut Vec<Problem>,

@@ -27,15 +27,15 @@ mod task;
 mod types;
 mod usual;
 mod values;
-pub(crate) mod versions;
+pub mod versions;
 
 pub use batch::Batch;
 pub use case::Case;
 pub use choices::*;
-pub(crate) use fill::filled;
+pub use fill::filled;
 pub use irreps::{Irrep, Irreps, Path};
 pub use problem::Problem;
-pub(crate) use problem::{nearest, one_of};
+pub use problem::{nearest, one_of};
 pub use task::Task;
 pub use types::*;
 pub use usual::{Usual, usual};

@@ -49,10 +49,7 @@ fn shortened(value: &str) -> String {
 }
 
 /// The candidate that a misspelt word most likely means, if one is near.
-pub(crate) fn nearest<'a>(
-    word: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let word: Vec<char> = word.chars().take(64).collect();
     candidates
         .map(|candidate| (edits(&word, candidate), candidate))
@@ -62,7 +59,7 @@ pub(crate) fn nearest<'a>(
 }
 
 /// Names to choose from, as a sentence has them: `a, b or c`.
-pub(crate) fn one_of(names: &[&str]) -> Option<String> {
+pub fn one_of(names: &[&str]) -> Option<String> {
     let (last, others) = names.split_last()?;
     Some(match others {
         [] => (*last).to_string(),

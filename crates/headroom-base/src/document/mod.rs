@@ -86,7 +86,7 @@ impl Document {
     }
 
     /// The map at the end of a path of keys, made where it is missing.
-    pub(crate) fn at<'a>(&mut self, path: impl Iterator<Item = &'a str>) -> &mut Self {
+    pub fn at<'a>(&mut self, path: impl Iterator<Item = &'a str>) -> &mut Self {
         let mut node = self;
         for key in path {
             if !matches!(node, Self::Map(_)) {

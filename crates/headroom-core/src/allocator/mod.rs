@@ -15,7 +15,7 @@ mod cards;
 mod counters;
 mod driver;
 mod expandable;
-#[cfg(feature = "cli")]
+#[cfg(feature = "files")]
 pub mod file;
 mod forks;
 mod freelist;

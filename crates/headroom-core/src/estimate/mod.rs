@@ -29,7 +29,7 @@ mod replay;
 mod resume;
 mod scan;
 mod size_distribution;
-pub(crate) mod software;
+pub mod software;
 pub mod time;
 mod uncertainty;
 mod unsupported;

@@ -9,6 +9,7 @@ mod category;
 mod checkpoint;
 mod compile;
 mod conversion;
+
 pub mod fold;
 mod kernels;
 mod layout;

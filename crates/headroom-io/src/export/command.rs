@@ -17,7 +17,7 @@ pub fn command(target: &Target, files: &[File]) -> String {
     text
 }
 
-#[cfg(all(test, feature = "cli"))]
+#[cfg(test)]
 mod tests {
     use super::super::all;
     use super::*;

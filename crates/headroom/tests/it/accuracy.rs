@@ -1,6 +1,5 @@
 //! Predictions stay as near to recorded runs as they have come.
 
-#![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::io::Read;

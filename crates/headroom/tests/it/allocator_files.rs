@@ -1,5 +1,4 @@
 //! Recorded runs of the real allocator, replayed: every counter after every step must be equal to the byte.
-#![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::path::Path;

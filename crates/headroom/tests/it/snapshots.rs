@@ -2,7 +2,6 @@
 //! transformers 5.23) of a GPT-2 of two layers, on the unmodified CUDA build over a device whose memory is only bookkept: the
 //! allocations and their stacks are the real ones.
 
-#![cfg(feature = "cli")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 use std::io::Read;

@@ -62,22 +62,19 @@ pub fn bring(id: &str, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-#[cfg(all(feature = "cli", not(target_arch = "wasm32")))]
+#[cfg(feature = "files")]
 mod built_in {
     use std::io::Read;
 
-    include!(concat!(env!("OUT_DIR"), "/graphs.rs"));
-
     pub fn text(id: &str) -> Option<String> {
-        let (_, packed) = GRAPHS.iter().find(|(known, _)| *known == id)?;
         let mut text = String::new();
-        let mut unpacked = flate2::read::GzDecoder::new(*packed);
+        let mut unpacked = flate2::read::GzDecoder::new(headroom_catalog::graph(id)?);
         unpacked.read_to_string(&mut text).ok()?;
         Some(text)
     }
 }
 
-#[cfg(not(all(feature = "cli", not(target_arch = "wasm32"))))]
+#[cfg(not(feature = "files"))]
 mod built_in {
     pub fn text(_: &str) -> Option<String> {
         None

@@ -272,7 +272,7 @@ fn shipped_graphs_of_pictures_and_speech_take_what_the_real_models_take() {
 }
 
 /// Equal layers are written once.
-#[cfg(feature = "cli")]
+#[cfg(feature = "files")]
 #[test]
 fn a_model_of_many_layers_is_a_small_file() {
     use std::io::Read;
