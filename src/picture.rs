@@ -154,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_part_has_a_colour() {
-        let sheet = include_str!("../../style/tokens.css");
+        let sheet = include_str!("../style/tokens.css");
         for (id, _) in COLOURS {
             assert!(sheet.contains(&format!("--part-{id}:")), "{id}");
         }

@@ -87,7 +87,7 @@ fn times(size: f64, often: u32, factor: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headroom_scenario::sample::Dice;
+    use headroom_testing::Dice;
 
     #[track_caller]
     fn check(text: &str) {

@@ -78,7 +78,6 @@ mod table {
 mod tests {
     use super::*;
     use crate::{gpu, gpus};
-    use headroom_scenario::{Attention, Optimizer, Precision};
 
     #[test]
     fn methods_are_sorted_unique_and_sourced() {
@@ -93,20 +92,6 @@ mod tests {
             assert!(method.sources().count() > 0, "{}", method.id);
             assert!(method.states <= 2 && method.temporaries <= 4);
             assert!((0.0..=12.0).contains(&method.state_bytes), "{}", method.id);
-        }
-    }
-
-    #[test]
-    fn every_choice_of_a_scenario_is_listed() {
-        let choices = [
-            (MethodKind::Optimizer, Optimizer::CHOICES),
-            (MethodKind::Precision, Precision::CHOICES),
-            (MethodKind::Attention, Attention::CHOICES),
-        ];
-        for (kind, choices) in choices {
-            for choice in choices {
-                assert!(method(kind, choice.id).is_some(), "{}", choice.id);
-            }
         }
     }
 

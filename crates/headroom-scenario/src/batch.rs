@@ -117,7 +117,7 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Dice;
+    use headroom_testing::Dice;
 
     fn batch(micro_batch: u64, accumulation: u64, replicas: u64, wanted: u64) -> Batch {
         Batch {

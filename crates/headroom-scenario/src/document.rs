@@ -162,8 +162,9 @@ fn shown(value: &Document) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::{self, Dice};
+    use crate::sample;
     use headroom_base::document::{json, yaml};
+    use headroom_testing::Dice;
 
     #[test]
     fn scenarios_survive_json_and_yaml() {

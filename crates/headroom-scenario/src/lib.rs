@@ -20,8 +20,8 @@ mod fill;
 mod irreps;
 mod problem;
 mod quantity;
-#[cfg(test)]
-pub(crate) mod sample;
+#[cfg(any(test, feature = "testing"))]
+pub mod sample;
 mod setting;
 mod task;
 mod types;

@@ -1,60 +1,15 @@
 //! Scenarios made up for property tests: valid, varied, the same ones in each run.
 
+use headroom_testing::{Dice, HOSTILE};
+
 use super::Scenario;
 use super::settings::{self, ValueType};
 
-/// A small deterministic generator (`SplitMix64`).
-#[derive(Debug)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-    pub(crate) fn roll(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-    pub(crate) fn below(&mut self, end: u64) -> u64 {
-        self.roll() % end.max(1)
-    }
-    pub(crate) fn one_of<'a>(&mut self, words: &[&'a str]) -> &'a str {
-        words[self.below(words.len() as u64) as usize]
-    }
-}
-
-/// Names that quoting, encoding and YAML must survive.
-pub(crate) const HOSTILE: &[&str] = &[
-    "q_proj",
-    "it's",
-    "$(touch${IFS}canary)",
-    "`touch`",
-    "a;b|c&d",
-    "#v=1&gpu=x",
-    "50%",
-    "\"quoted\"",
-    "no",
-    "null",
-    "1e3",
-    "0x10",
-    "- dash",
-    "key: value",
-    "größe-模型-🦀",
-    "\\back\\slash",
-    "!tag",
-    "*anchor",
-    "~",
-    "{a}",
-    "[b]",
-    "'",
-    "--help",
-];
-
 /// A scenario of acceptable values in which about half of the settings differ from their defaults.
-pub(crate) fn scenario(dice: &mut Dice) -> Scenario {
+/// # Panics
+/// If a setting refuses a value of its own type.
+#[allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+pub fn scenario(dice: &mut Dice) -> Scenario {
     let mut scenario = Scenario::default();
     for setting in settings::all() {
         if dice.below(2) == 0 || !setting.applies(&scenario) {

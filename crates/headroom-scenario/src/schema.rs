@@ -281,7 +281,7 @@ mod tests {
     #[test]
     fn the_schema_allows_what_is_written_and_no_other_name() {
         let schema = schema();
-        let mut dice = crate::sample::Dice::new(4);
+        let mut dice = headroom_testing::Dice::new(4);
         for _ in 0..300 {
             let written = document::write(&crate::sample::scenario(&mut dice));
             assert!(allows(&schema, &written), "{written:?}");

@@ -162,9 +162,10 @@ fn follow(scenario: &mut Scenario, before: &Scenario) {
 mod tests {
     use super::*;
     use crate::document;
-    use crate::sample::{self, Dice};
+    use crate::sample;
     use crate::share;
     use headroom_base::document::json;
+    use headroom_testing::Dice;
 
     #[test]
     fn every_trainer_is_in_the_catalogue() {

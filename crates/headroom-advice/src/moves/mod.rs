@@ -288,8 +288,9 @@ fn quantisable(run: &Scenario) -> bool {
 mod tests {
     use super::*;
     use headroom_core::estimate::{estimate, quick_peak};
-    use headroom_scenario::sample::{self, Dice};
+    use headroom_scenario::sample;
     use headroom_scenario::settings;
+    use headroom_testing::Dice;
 
     /// What can be halved again.
     fn repeats(group: Group) -> bool {

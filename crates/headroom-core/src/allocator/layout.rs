@@ -132,7 +132,7 @@ pub(super) mod tests {
     use crate::allocator::replay::run;
     use crate::allocator::{Card, Request, Requests, Settings};
     use headroom_base::units::Bytes;
-    use headroom_scenario::sample::Dice;
+    use headroom_testing::Dice;
 
     pub struct Program {
         requests: Vec<Request>,

@@ -97,7 +97,7 @@ impl<'a> Engine<'a> {
 
     /// Refused where it would take too long, before it is begun as far as that can be foreseen.
     fn run(&self, plan: RunPlan) -> Result<Run, Unsupported> {
-        #[cfg(test)]
+        #[cfg(any(test, feature = "testing"))]
         counting::count();
         let Scenario { data, training, .. } = self.scenario;
         let plan = RunPlan {
@@ -199,17 +199,20 @@ fn machine(case: &Case) -> Machine {
 }
 
 /// How often networks run, so that tests can show that no question runs one twice.
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
 pub(crate) mod counting {
     use std::cell::Cell;
 
+    #[cfg(test)]
     use crate::tape::Trace;
 
     thread_local! {
         static RUNS: Cell<u32> = const { Cell::new(0) };
+        #[cfg(test)]
         static MADE: Cell<(usize, usize)> = const { Cell::new((0, 0)) };
     }
 
+    #[cfg(test)]
     pub(super) fn count_made(trace: &Trace) {
         MADE.with(|made| {
             let (tensors, most) = made.get();
@@ -219,6 +222,7 @@ pub(crate) mod counting {
     }
 
     /// The storages of all runs since this was last asked, and the bytes of the largest trace.
+    #[cfg(test)]
     pub(crate) fn take_made() -> (usize, usize) {
         MADE.with(Cell::take)
     }
@@ -228,7 +232,7 @@ pub(crate) mod counting {
     }
 
     /// What `work` returns, and how often it ran a network.
-    pub(crate) fn runs_of<T>(work: impl FnOnce() -> T) -> (T, u32) {
+    pub fn runs_of<T>(work: impl FnOnce() -> T) -> (T, u32) {
         let before = RUNS.with(Cell::get);
         let found = work();
         (found, RUNS.with(Cell::get) - before)

@@ -200,8 +200,8 @@ fn known_or_slow(scenario: &Scenario) -> Speeds {
 mod tests {
     use super::*;
     use crate::estimate::quick_peak;
-    use headroom_scenario::sample::Dice;
     use headroom_scenario::{Precision, settings};
+    use headroom_testing::Dice;
 
     #[test]
     fn micro_batches_that_wait_take_their_time() {

@@ -41,8 +41,8 @@ pub use alive::{AliveTensors, TensorKind};
 pub use batch_sizes::{deciding, edges, frequent, own_card, sized};
 pub use card::SmallestCard;
 pub use engine::STEPS;
-#[cfg(test)]
-pub(crate) use engine::counting::runs_of;
+#[cfg(any(test, feature = "testing"))]
+pub use engine::counting::runs_of;
 pub use expand::{ExpandedEvent, Expansion};
 pub use explain::{TensorDetail, TensorGroup};
 pub use growth::Growth;

@@ -50,9 +50,9 @@ mod tests {
     use crate::estimate::Prediction;
     use crate::estimate::engine::counting::take_made;
     use headroom_catalog as catalog;
-    use headroom_scenario::sample::Dice;
     use headroom_scenario::settings::{self, ValueType};
     use headroom_scenario::{Scenario, presets};
+    use headroom_testing::Dice;
 
     fn with(model: &str, changes: &[(&str, &str)]) -> Scenario {
         let mut scenario = Scenario::default();

@@ -228,8 +228,9 @@ mod tests {
     use crate::export;
     use headroom_base::document::yaml;
     use headroom_core::estimate::Estimate;
-    use headroom_scenario::sample::{self, Dice};
+    use headroom_scenario::sample;
     use headroom_scenario::{settings, stack};
+    use headroom_testing::Dice;
 
     fn scenario(changes: &[(&str, &str)]) -> Scenario {
         let mut scenario = Scenario::default();

@@ -342,7 +342,7 @@ fn values_out_of_range_are_found_however_they_got_there() {
 
 #[test]
 fn no_scenario_makes_the_checks_panic_and_presets_pass_them() {
-    let mut dice = crate::sample::Dice::new(77);
+    let mut dice = headroom_testing::Dice::new(77);
     for _ in 0..1000 {
         let scenario = crate::sample::scenario(&mut dice);
         for problem in scenario.check().iter().chain(&scenario.warnings()) {

@@ -217,8 +217,8 @@ const RECORDED: &str = "recorded";
 pub const FIELD: &str = "model.network";
 
 /// Networks for property tests.
-#[cfg(test)]
-pub(crate) const SAMPLES: &[&str] = &[
+#[cfg(any(test, feature = "testing"))]
+pub const SAMPLES: &[&str] = &[
     "",
     "sizes,layers=2,vocab=100;part,name=body,repeat=layers;part,name=table;embedding,rows=vocab,width=8;linear,out=4",
     "sizes,heads=2,hidden=8;input,kind=values,shape=batch:4:hidden;part,name=core,repeat=2,passes=3,gradient=1;attention,heads=heads;mlp,width=4*hidden;tensor,name=grid,shape=batch:8:10,count=2;loss,kind=mse",

@@ -224,8 +224,9 @@ fn version(given: Option<String>, problems: &mut Vec<Problem>) -> u32 {
 mod tests {
     use super::*;
     use crate::network::Recording;
-    use crate::sample::{self, Dice};
+    use crate::sample;
     use headroom_base::document::Document;
+    use headroom_testing::Dice;
 
     #[test]
     fn a_link_restores_the_exact_scenario() {

@@ -129,7 +129,7 @@ fn digit(letter: char) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Dice;
+    use headroom_testing::Dice;
 
     #[test]
     fn text_survives() {

@@ -2,19 +2,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use std::io::Read;
-
 use headroom_truth::{Metric, are_posts, posts, score};
 
 /// Scores a compressed file of so many records (inputs and true peaks only) and compares with the most that each figure may be, in
 /// percent.
 #[track_caller]
 fn check(file: &str, cases: usize, metric: Metric, unsupported: usize, median: f64, p90: f64) {
-    let packed = std::fs::read(format!("tests/data/{file}.jsonl.gz")).unwrap();
-    let mut text = String::new();
-    flate2::read::GzDecoder::new(&packed[..])
-        .read_to_string(&mut text)
-        .unwrap();
+    let text = headroom_testing::unpacked_text(&format!("tests/data/{file}.jsonl.gz"));
     let all = score(&text, metric).all;
     assert!(
         all.cases == cases
@@ -75,7 +69,7 @@ fn ranks_of_several_gpus() {
 #[test]
 fn posts_that_no_rule_was_written_for_are_told_right() {
     // Records of issue trackers, with the cause that their thread verified; the texts are what the programs printed.
-    let text = std::fs::read_to_string("tests/data/oom_posts.jsonl").unwrap();
+    let text = headroom_testing::text("tests/data/oom_posts.jsonl");
     assert!(are_posts(&text));
     let found = posts(&text).to_string();
     let scores = ["first      right 31 of 35", "in three   right 34 of 35"];

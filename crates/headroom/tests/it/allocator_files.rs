@@ -1,14 +1,12 @@
 //! Recorded runs of the real allocator, replayed: every counter after every step must be equal to the byte.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use std::path::Path;
-
 use headroom_core::allocator::file::replay;
 
 /// Steps with counters; calls to the driver, where the recording has them, and failures.
 #[track_caller]
 fn check(name: &str, steps: usize, driver_calls: usize) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+    let path = headroom_testing::root()
         .join("tests/data/allocator")
         .join(name);
     let report = replay(&path).unwrap();

@@ -12,7 +12,7 @@ use headroom_scenario::{Case, document, schema};
 const PATH: &str = "docs/scenario.md";
 
 fn text() -> String {
-    std::fs::read_to_string(PATH).unwrap()
+    headroom_testing::text(PATH)
 }
 
 /// The code blocks of a kind, such as "yaml".
@@ -122,7 +122,7 @@ fn the_tables_are_the_programs() {
 
 #[test]
 fn every_size_of_a_research_system_is_explained() {
-    let text = std::fs::read_to_string("docs/systems.md").unwrap();
+    let text = headroom_testing::text("docs/systems.md");
     for model in catalog::models() {
         if !["dreams", "gsa", "peptrm", "e3-pocket", "prs-med"].contains(&model.arch) {
             continue;
@@ -139,7 +139,7 @@ fn shown_commands(folder: &str) -> Vec<(String, bool)> {
     /// The author's own scripts are not in this repository. The others take long without optimization; what they answer has
     /// tests of its own.
     const LEFT_OUT: [&str; 6] = ["import", "accumulate", "guide", "search", "solve", "tiers"];
-    let text = std::fs::read_to_string("docs/systems.md").unwrap();
+    let text = headroom_testing::text("docs/systems.md");
     let (_, rest) = text.split_once("## What the guides offer").unwrap();
     let (tables, _) = rest.split_once("## Dimensions").unwrap();
     let mut commands = Vec::new();

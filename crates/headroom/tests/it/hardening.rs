@@ -12,6 +12,7 @@ use headroom_core::estimate::{Unsupported, quick_peak};
 use headroom_io::import::{self, snapshot::Snapshot};
 use headroom_scenario::share;
 use headroom_scenario::{Scenario, presets, settings};
+use headroom_testing::cases;
 
 #[test]
 fn a_short_text_cannot_ask_for_endless_work() {
@@ -134,11 +135,6 @@ fn no_size_of_any_network_overflows() {
 }
 
 /// How many are tried of what there is without end: `HEADROOM_CASES` says, where it is set.
-fn cases(usual: usize) -> usize {
-    let asked = std::env::var("HEADROOM_CASES").ok();
-    asked.and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
-
 /// Presets' links, each changed at a few places, read and written again; the longest that one took.
 fn mutate_links(count: usize, seed: u64) -> Duration {
     const LETTERS: &[u8] = b"&=,:;+-.%#0189eEvmxyz_[]{}\"' \xc3\xa9";

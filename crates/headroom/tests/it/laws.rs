@@ -14,27 +14,7 @@ use headroom_core::estimate::{self, Band, Prediction, estimate, quick_peak};
 use headroom_scenario::settings::{self, ValueType};
 use headroom_scenario::share;
 use headroom_scenario::{Distribution, Parallelism, Scenario, presets};
-
-/// A small deterministic generator (`SplitMix64`).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % end.max(1) as u64) as usize
-    }
-    fn one_of<'a>(&mut self, words: &[&'a str]) -> &'a str {
-        words[self.below(words.len())]
-    }
-}
-
-fn cases(usual: usize) -> usize {
-    let asked = std::env::var("HEADROOM_CASES").ok();
-    asked.and_then(|text| text.parse().ok()).unwrap_or(usual)
-}
+use headroom_testing::{Dice, cases};
 
 fn with(scenario: &Scenario, changes: &[(&str, &str)]) -> Scenario {
     let mut scenario = scenario.clone();
@@ -46,11 +26,11 @@ fn with(scenario: &Scenario, changes: &[(&str, &str)]) -> Scenario {
 
 /// A preset, or a model of each architecture in turn, made smaller where that is possible.
 fn small(dice: &mut Dice) -> Scenario {
-    let mut scenario = if dice.below(2) == 0 {
-        presets::all()[dice.below(presets::all().len())].scenario()
+    let mut scenario = if dice.index(2) == 0 {
+        presets::all()[dice.index(presets::all().len())].scenario()
     } else {
         let models = catalog::models();
-        let mut scenario = Scenario::of_model(&models[dice.below(models.len())]);
+        let mut scenario = Scenario::of_model(&models[dice.index(models.len())]);
         scenario.data.micro_batch = 2;
         scenario
     };
@@ -78,7 +58,7 @@ fn small(dice: &mut Dice) -> Scenario {
         ("ema", &["off", "off", "on"]),
     ];
     for (name, values) in choices {
-        if dice.below(3) == 0 {
+        if dice.index(3) == 0 {
             let value = dice.one_of(values);
             set(&mut scenario, name, value);
         }
@@ -145,11 +125,11 @@ impl Drop for Law {
 fn more_of_anything_needs_no_less() {
     let tried = cases(9);
     let mut law = Law::compared_at_least(3 * tried);
-    let mut dice = Dice(1);
+    let mut dice = Dice::new(1);
     for _ in 0..tried {
         let scenario = small(&mut dice);
         let mut larger = scenario.clone();
-        larger.data.micro_batch += 1 + dice.below(3) as u64;
+        larger.data.micro_batch += 1 + dice.index(3) as u64;
         law.no_less(&scenario, &larger, "micro-batch");
         let mut longer = scenario.clone();
         longer.data.sequence += 64;
@@ -178,7 +158,7 @@ fn more_of_anything_needs_no_less() {
 fn fewer_bits_need_no_more() {
     let tried = cases(10);
     let mut law = Law::compared_at_least(2 * tried);
-    let mut dice = Dice(2);
+    let mut dice = Dice::new(2);
     for _ in 0..tried {
         let scenario = small(&mut dice);
         for (less, more) in [
@@ -197,7 +177,7 @@ fn fewer_bits_need_no_more() {
 fn checkpoints_keep_no_more() {
     let tried = cases(5);
     let mut law = Law::compared_at_least(2 * tried);
-    let mut dice = Dice(3);
+    let mut dice = Dice::new(3);
     for _ in 0..tried {
         // Without the native allocator's blocks that are handed out larger than asked for.
         let plain = with(&small(&mut dice), &[("ckpt", "none"), ("expandable", "on")]);
@@ -226,7 +206,7 @@ fn parts_are_the_whole_and_what_stays_is_what_lasts() {
     use estimate::Category::{Buffers, Ema, OptimizerStates, Parameters};
     let tried = cases(10);
     let mut law = Law::compared_at_least(tried);
-    let mut dice = Dice(4);
+    let mut dice = Dice::new(4);
     for _ in 0..tried {
         let scenario = small(&mut dice);
         if !scenario.check().is_empty() {
@@ -279,7 +259,7 @@ fn parts_are_the_whole_and_what_stays_is_what_lasts() {
 fn what_is_allocated_is_reserved_and_what_is_reserved_lies_on_the_device() {
     let tried = cases(40);
     let mut law = Law::compared_at_least(tried / 2);
-    let mut dice = Dice(7);
+    let mut dice = Dice::new(7);
     for case in 0..tried {
         let mut scenario = small(&mut dice);
         // Every strategy in turn, on one GPU and on several.
@@ -296,7 +276,7 @@ fn what_is_allocated_is_reserved_and_what_is_reserved_lies_on_the_device() {
             ];
             scenario = with(&scenario, &several);
         }
-        if dice.below(3) == 0 {
+        if dice.index(3) == 0 {
             scenario = with(&scenario, &[("expandable", "on")]);
         }
         if !scenario.check().is_empty() {
@@ -355,7 +335,7 @@ fn answers(law: &mut Law, scenario: &Scenario, what: &str) {
 fn odd_sizes_of_every_network_are_answered_or_refused() {
     let most = cases(150);
     let mut law = Law::compared_at_least(most / 8);
-    let mut dice = Dice(5);
+    let mut dice = Dice::new(5);
     let mut one_each: BTreeMap<&str, &catalog::ModelEntry> = BTreeMap::new();
     for model in catalog::models() {
         one_each.entry(model.arch).or_insert(model);
@@ -370,7 +350,7 @@ fn odd_sizes_of_every_network_are_answered_or_refused() {
         let at = if most >= all.len() {
             number
         } else {
-            dice.below(all.len())
+            dice.index(all.len())
         };
         let (model, name, size) = all[at];
         let mut scenario = Scenario::of_model(model);
@@ -378,10 +358,10 @@ fn odd_sizes_of_every_network_are_answered_or_refused() {
         scenario.data.sequence = scenario.data.sequence.min(64);
         scenario.model.dims.insert(name.into(), size);
         let mut what = format!("{} {name} = {size}", model.id);
-        if dice.below(3) == 0 {
+        if dice.index(3) == 0 {
             let names = model.sizes();
-            let (second, _) = names[dice.below(names.len())];
-            let size = ODD[dice.below(ODD.len())];
+            let (second, _) = names[dice.index(names.len())];
+            let size = ODD[dice.index(ODD.len())];
             scenario.model.dims.insert(second.into(), size);
             what += &format!(", {second} = {size}");
         }
@@ -393,22 +373,22 @@ fn odd_sizes_of_every_network_are_answered_or_refused() {
 fn odd_values_of_every_field_are_answered_or_refused() {
     let tried = cases(60);
     let mut law = Law::compared_at_least(tried / 4);
-    let mut dice = Dice(6);
+    let mut dice = Dice::new(6);
     for _ in 0..tried {
         let mut scenario = small(&mut dice);
         let mut what = scenario.model.id.clone();
-        for _ in 0..=dice.below(3) {
-            let setting = &settings::all()[dice.below(settings::all().len())];
+        for _ in 0..=dice.index(3) {
+            let setting = &settings::all()[dice.index(settings::all().len())];
             let value = match setting.value_type {
                 ValueType::Whole { low, high } => {
                     let near = [low, low + 1, high / 2, high - 1, high];
-                    near[dice.below(near.len())].to_string()
+                    near[dice.index(near.len())].to_string()
                 }
                 ValueType::Number { low, high } => {
-                    [low, f64::midpoint(low, high), high][dice.below(3)].to_string()
+                    [low, f64::midpoint(low, high), high][dice.index(3)].to_string()
                 }
                 ValueType::Switch => dice.one_of(&["on", "off"]).to_string(),
-                ValueType::Choice(choices) => choices[dice.below(choices.len())].id.to_string(),
+                ValueType::Choice(choices) => choices[dice.index(choices.len())].id.to_string(),
                 _ => continue,
             };
             if setting.set(&mut scenario, &value).is_ok() {
@@ -416,7 +396,7 @@ fn odd_values_of_every_field_are_answered_or_refused() {
             }
         }
         answers(&mut law, &scenario, &what);
-        if scenario.check().is_empty() && dice.below(8) == 0 {
+        if scenario.check().is_empty() && dice.index(8) == 0 {
             // The rest of what is shown, too.
             let _ = estimate(&scenario);
         }

@@ -4,22 +4,13 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use std::io::Read;
-
-use flate2::read::GzDecoder;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::Prediction;
 use headroom_io::import::snapshot::{Comparison, Snapshot};
 use headroom_scenario::{Scenario, settings};
 
 fn compared(name: &str) -> Comparison {
-    let path = format!(
-        "{}/tests/data/snapshots/{name}.pickle.gz",
-        env!("CARGO_MANIFEST_DIR")
-    );
-    let mut bytes = Vec::new();
-    let file = std::fs::File::open(path).unwrap();
-    GzDecoder::new(file).read_to_end(&mut bytes).unwrap();
+    let bytes = headroom_testing::unpacked(&format!("tests/data/snapshots/{name}.pickle.gz"));
     let mut scenario = Scenario::default();
     for (key, value) in [
         ("model", "gpt2"),

@@ -9,22 +9,7 @@ use headroom_base::units::Bytes;
 use headroom_core::estimate::halves::{self, Passes, Turn, Whole};
 use headroom_core::estimate::{Estimate, estimate};
 use headroom_scenario::{Scenario, settings};
-
-/// A small deterministic generator (`SplitMix64`).
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % end
-    }
-    fn one_of<'a>(&mut self, words: &[&'a str]) -> &'a str {
-        words[self.below(words.len() as u64) as usize]
-    }
-}
+use headroom_testing::Dice;
 
 /// A small network that needs a little less or several times as much as there is. Few moves are open to each, so that trying
 /// all of them takes no longer than it must.
@@ -158,7 +143,7 @@ fn count() -> usize {
 
 /// The scenarios, the same in each run.
 fn scenarios(count: usize) -> impl Iterator<Item = Scenario> {
-    let mut dice = Dice(2024);
+    let mut dice = Dice::new(2024);
     std::iter::repeat_with(move || small(&mut dice)).take(count)
 }
 
@@ -486,7 +471,7 @@ fn varied(dice: &mut Dice) -> Scenario {
 
 #[test]
 fn what_is_never_worse_is_never_worse_as_pruning_takes_for_granted() {
-    let mut dice = Dice(77);
+    let mut dice = Dice::new(77);
     let mut seen: Vec<&str> = Vec::new();
     for _ in 0..5 * count() {
         let scenario = varied(&mut dice);

@@ -283,7 +283,7 @@ fn a_large_accumulation_is_followed_in_few_micro_batches() {
 
 #[test]
 fn the_documentations_figures_are_computed_and_within_three_per_cent_of_the_audit() {
-    let text = std::fs::read_to_string("docs/systems.md").unwrap();
+    let text = headroom_testing::text("docs/systems.md");
     let mut rows = 0;
     for line in text.lines() {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();

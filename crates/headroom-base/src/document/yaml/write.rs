@@ -216,7 +216,7 @@ fn is_bare(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headroom_scenario::sample::{Dice, HOSTILE};
+    use headroom_testing::{Dice, HOSTILE};
 
     #[test]
     fn documents_are_written_as_people_write_them() {

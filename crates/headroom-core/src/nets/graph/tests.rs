@@ -277,8 +277,8 @@ fn shipped_graphs_of_pictures_and_speech_take_what_the_real_models_take() {
 fn a_model_of_many_layers_is_a_small_file() {
     use std::io::Read;
     let files: [&[u8]; 2] = [
-        include_bytes!("../../../catalog/graphs/command-r7b.json.gz"),
-        include_bytes!("../../../catalog/graphs/phi-3.5-moe.json.gz"),
+        include_bytes!("../../../../../catalog/graphs/command-r7b.json.gz"),
+        include_bytes!("../../../../../catalog/graphs/phi-3.5-moe.json.gz"),
     ];
     for packed in files {
         let mut text = String::new();

@@ -100,7 +100,7 @@ mod tests {
 
     /// A run of a recorded model whose file names these functions.
     fn run(calls: Document) -> Scenario {
-        let file = include_str!("../../nets/graph/fixtures/llama.json");
+        let file = include_str!("../../../../headroom-core/src/nets/graph/fixtures/llama.json");
         let document = json::read(file).unwrap().with("calls", calls);
         let mut scenario = Scenario::default();
         scenario.model.network = Some(Network::recorded(Recording::new(document)));

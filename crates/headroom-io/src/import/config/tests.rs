@@ -4,7 +4,7 @@ use headroom_core::estimate::quick_peak;
 
 /// Configurations as transformers 5.23's own classes write them (`AutoConfig.for_model(...).to_json_string()`) from the
 /// arguments with which the catalogue's counts were verified; the first key says of which model.
-const CONFIGS: &str = include_str!("../../../tests/data/configs.jsonl");
+const CONFIGS: &str = include_str!("../../../../../tests/data/configs.jsonl");
 
 #[test]
 fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
@@ -49,7 +49,7 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
 }
 
 /// What is downloaded most, and how each type is answered.
-const TYPES: &str = include_str!("../../../docs/model-types.md");
+const TYPES: &str = include_str!("../../../../../docs/model-types.md");
 
 #[test]
 fn the_model_types_that_are_downloaded_most_answer_as_the_table_says() {

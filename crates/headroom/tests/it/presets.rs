@@ -1,0 +1,13 @@
+use headroom_core::estimate::estimate;
+use headroom_scenario::presets;
+
+#[test]
+fn presets_fit_their_gpus() {
+    // Two guides tell of a run that ends: the largest pair, and what metrics keep until epoch 60.
+    const ENDS: &[&str] = &["rna-3e-ffi", "dreams"];
+    for preset in presets::all() {
+        let estimate = estimate(&preset.scenario()).unwrap();
+        let fits = !ENDS.contains(&preset.id);
+        assert_eq!(estimate.fits, Some(fits), "{}", preset.id);
+    }
+}
