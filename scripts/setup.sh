@@ -237,8 +237,7 @@ fetch_binaryen() {
 compile_page() {
   [ -z "$BUILD_STD" ] || export RUSTC_BOOTSTRAP=1 CARGO_UNSTABLE_BUILD_STD=std,panic_abort
   # In place of this shell, so that whoever ends this process ends cargo.
-  exec cargo build --locked --release --target wasm32-unknown-unknown --no-default-features --features web \
-    --bin headroom-web >"$LOGS_OF_TOOLS/page.log" 2>&1
+  exec cargo build --locked --release --target wasm32-unknown-unknown --package headroom-web --bin headroom-web >"$LOGS_OF_TOOLS/page.log" 2>&1
 }
 
 # All that building and serving the page takes.
@@ -301,7 +300,7 @@ page_inputs() {
   local files="Cargo.toml Cargo.lock build.rs docs/accuracy.md rust-toolchain.toml Trunk.toml index.html scripts/precache.mjs scripts/rehearse.mjs scripts/split.mjs scripts/later.js scripts/setup.sh"
   # Names, not paths: word splitting is wanted.
   # shellcheck disable=SC2086
-  find $files build src catalog style public -type f -print0 | LC_ALL=C sort -z | xargs -0 git hash-object |
+  find $files build crates src catalog style public -type f -print0 | LC_ALL=C sort -z | xargs -0 git hash-object |
     git hash-object --stdin
 }
 
