@@ -11,7 +11,6 @@ pub(crate) mod decimal;
 pub mod document;
 pub mod estimate;
 pub mod export;
-pub mod guide;
 pub mod import;
 mod list;
 pub mod mesh;
@@ -22,6 +21,7 @@ pub mod scenario;
 pub mod share;
 pub mod step;
 pub mod strategy;
+pub mod systems;
 pub mod tape;
 #[cfg(feature = "cli")]
 pub mod truth;

@@ -46,6 +46,7 @@ fn with(scenario: &Scenario, changes: &[(&str, &str)]) -> Scenario {
 
 /// A preset, or a model of each architecture in turn, made smaller where that is possible.
 fn small(dice: &mut Dice) -> Scenario {
+    headroom::systems::install();
     let mut scenario = if dice.below(2) == 0 {
         presets::all()[dice.below(presets::all().len())].scenario()
     } else {
@@ -353,6 +354,7 @@ fn answers(law: &mut Law, scenario: &Scenario, what: &str) {
 
 #[test]
 fn odd_sizes_of_every_network_are_answered_or_refused() {
+    headroom::systems::install();
     let most = cases(150);
     let mut law = Law::compared_at_least(most / 8);
     let mut dice = Dice(5);

@@ -66,4 +66,4 @@ impl Output {
 }
 
 /// Builds the network of an architecture from its sizes.
-pub(super) type Build = fn(&Sizes) -> Result<Box<dyn Net>, ModelError>;
+pub type Build = fn(&Sizes) -> Result<Box<dyn Net>, ModelError>;

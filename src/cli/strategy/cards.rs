@@ -10,6 +10,7 @@ use crate::estimate::Estimate;
 use crate::export;
 use crate::scenario::{Problem, Scenario};
 use crate::strategy::{self, CARDS, Card, OnCards};
+use crate::systems::{Tier, tier_script};
 
 /// A table of cards; with `--out` a script for each size, and the program's files for each number of cards below it.
 pub(super) fn cards(args: &Args, sizes: &str) -> Result<Answer, Refusal> {
@@ -166,13 +167,13 @@ fn write(args: &Args, card: &Card, rows: &[OnCards], text: &mut String) -> Resul
             status(row),
             step.unwrap_or_default()
         );
-        cases.push(export::Tier {
+        cases.push(Tier {
             gpus: row.gpus,
             folder,
             about,
         });
     }
-    if let Some(script) = export::tier_script(card.size, &cases) {
+    if let Some(script) = tier_script(card.size, &cases) {
         write_all(args, "", &[script], text)?;
     }
     Ok(())

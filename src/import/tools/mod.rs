@@ -217,7 +217,7 @@ mod tests {
     use super::*;
     use crate::document::json;
     use crate::estimate::Estimate;
-    use crate::export::TARGETS;
+    use crate::export::targets;
     use crate::scenario::{settings, stack};
 
     #[test]
@@ -240,7 +240,7 @@ mod tests {
         for (name, value) in changes {
             settings::set(&mut scenario, name, value).unwrap();
         }
-        for target in TARGETS.iter().filter(|target| {
+        for target in targets().iter().filter(|target| {
             matches!(
                 target.id,
                 "hf" | "trl" | "axolotl" | "llama-factory" | "swift"
