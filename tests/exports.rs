@@ -855,9 +855,9 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
     /// Settings that a file of theirs does not hold: the launch script has the first, rows without padding mean the second.
     const UNREAD: &[&str] = &["runtime.expandable_segments", "data.packing"];
     #[track_caller]
-    fn check(targets: &[&str], moves: &str) {
-        for target in targets {
-            let target = targets().iter().find(|known| known.id == *target).unwrap();
+    fn check(ids: &[&str], moves: &str) {
+        for id in ids {
+            let target = targets().iter().find(|known| known.id == *id).unwrap();
             let mut found: Vec<&str> = Vec::new();
             for (step, variation) in MOVES
                 .iter()

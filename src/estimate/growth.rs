@@ -54,7 +54,7 @@ impl Growth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{presets, settings};
+    use crate::scenario::settings;
 
     #[test]
     fn growth_ends_a_run_in_the_epoch_that_lacks_room() {
