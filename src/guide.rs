@@ -7,16 +7,16 @@ use super::session::Session;
 use super::signals::{memo, whenever};
 use super::worker::{Helper, JobKind, Work};
 use super::{browser, text};
-use headroom_io::guide::{self, Guide, Variants};
 use headroom_scenario::Scenario;
 use headroom_scenario::presets::{self, Preset};
+use headroom_systems::guide::{self, Guide, Variants};
 
 /// How a worker computes a guide's claims, one after the other.
 pub const KIND: JobKind = JobKind {
     id: "guide",
     start: |scenario, _| {
         Box::new(Claims {
-            of: of(scenario).and_then(|guide| Some((guide, Variants::of(guide.preset)?))),
+            of: of(scenario).and_then(|guide| Some((guide, guide.variants()?))),
             computed: Vec::new(),
         })
     },
@@ -24,10 +24,10 @@ pub const KIND: JobKind = JobKind {
 
 /// The guide of the system that a scenario runs, whatever its settings.
 fn of(scenario: &Scenario) -> Option<&'static Guide> {
-    let same = |guide: &&&Guide| {
+    let same = |guide: &&Guide| {
         presets::find(guide.preset).and_then(Preset::model) == Some(&*scenario.model.id)
     };
-    guide::all().iter().find(same).copied()
+    guide::all().iter().find(same)
 }
 
 struct Claims {
@@ -37,7 +37,10 @@ struct Claims {
 
 impl Work for Claims {
     fn is_done(&self) -> bool {
-        let all = self.of.as_ref().map_or(0, |(guide, _)| guide.claims.len());
+        let all = self
+            .of
+            .as_ref()
+            .map_or(0, |(guide, _)| guide.claims().len());
         self.computed.len() >= all
     }
 
@@ -46,9 +49,9 @@ impl Work for Claims {
         let claim = self
             .of
             .as_ref()
-            .and_then(|(guide, variants)| Some((guide.claims.get(next)?, variants)));
+            .and_then(|(guide, variants)| Some((guide.claims().get(next)?, variants)));
         if let Some((claim, variants)) = claim {
-            let line = match claim.examine(variants) {
+            let line = match claim.check(variants) {
                 Ok(finding) => format!("{}\t{}", finding.verdict.label(), finding.computed),
                 Err(problem) => format!("\t{problem}"),
             };
@@ -92,7 +95,7 @@ pub fn GuideSays() -> impl IntoView {
         let guide = guide().filter(|_| open.get())?;
         Some(
             guide
-                .claims
+                .claims()
                 .iter()
                 .enumerate()
                 .map(|(at, claim)| view! { <OneClaim claim helper at/> })
@@ -103,7 +106,7 @@ pub fn GuideSays() -> impl IntoView {
         let guide = guide().filter(|_| open.get())?;
         Some(
             guide
-                .knobs
+                .knobs()
                 .iter()
                 .map(|knob| view! { <OneKnob knob/> })
                 .collect_view(),
@@ -143,10 +146,10 @@ fn OneClaim(claim: &'static guide::Claim, helper: Helper, at: usize) -> impl Int
     };
     view! {
         <tr>
-            <th scope="row">{claim.quote}<span class="quiet">" "{claim.section}</span></th>
+            <th scope="row">{&*claim.quote}<span class="quiet">" "{&*claim.section}</span></th>
             <td>{move || found.get().1}</td>
             <td>{verdict}</td>
-            <td>{claim.why}<span class="quiet">" "{claim.source}</span></td>
+            <td>{&*claim.why}<span class="quiet">" "{&*claim.source}</span></td>
         </tr>
     }
 }
@@ -154,10 +157,10 @@ fn OneClaim(claim: &'static guide::Claim, helper: Helper, at: usize) -> impl Int
 #[component]
 fn OneKnob(knob: &'static guide::Knob) -> impl IntoView {
     let patch = (!knob.patched.is_empty())
-        .then(|| view! { <br/>"With the patch: "<code>{knob.patched}</code> });
+        .then(|| view! { <br/>"With the patch: "<code>{&*knob.patched}</code> });
     view! {
-        <dt><code>{knob.flag}</code>" "<strong class="badge">{knob.wiring.label()}</strong></dt>
-        <dd>{knob.note}<span class="quiet">" "{knob.source}</span>{patch}</dd>
+        <dt><code>{&*knob.flag}</code>" "<strong class="badge">{knob.wiring.label()}</strong></dt>
+        <dd>{&*knob.note}<span class="quiet">" "{&*knob.source}</span>{patch}</dd>
     }
 }
 
@@ -168,7 +171,7 @@ pub fn GuideBanner() -> impl IntoView {
     let guide = memo(move || {
         session
             .scenario
-            .with(|scenario| of(scenario).map(|guide| guide.claims.len()))
+            .with(|scenario| of(scenario).map(|guide| guide.claims().len()))
     });
     move || {
         guide.get().map(|count| {
@@ -189,6 +192,7 @@ mod tests {
 
     #[test]
     fn every_claim_has_its_row_and_fills_in() {
+        headroom_systems::install();
         for guide in guide::all() {
             let preset = presets::find(guide.preset).unwrap().scenario();
             assert_eq!(of(&preset).map(|guide| guide.preset), Some(guide.preset));

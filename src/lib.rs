@@ -82,6 +82,7 @@ use self::timeline::Timeline;
 use self::trust::Trust;
 use self::verdict::Verdict;
 use self::worker::JobKind;
+use headroom_systems as systems;
 
 /// All that the worker can be asked for, what is looked at first before the rest.
 const JOBS: &[JobKind] = &[
@@ -104,6 +105,7 @@ const JOBS: &[JobKind] = &[
 
 /// Draws the page in the place of the static greeting in `index.html`.
 pub fn start() {
+    systems::install();
     if browser::in_worker() {
         worker::serve(JOBS);
         return;

@@ -25,7 +25,7 @@ fn scenario_yaml(answer: &Answer, origin: &str) -> String {
 /// The script of the first program that can run this, plain PyTorch before all others.
 pub fn script(answer: &Answer, origin: &str) -> Option<String> {
     let estimate = answer.estimate.as_ref()?;
-    let mut written = export::TARGETS
+    let mut written = export::targets()
         .iter()
         .filter_map(|target| (target.write)(&answer.scenario, estimate).ok());
     let script = written.find_map(|files| files.into_iter().find(|file| file.executable))?;

@@ -140,7 +140,7 @@ impl Limits {
         let moves = match self.program {
             Some(target) => able(target),
             None => {
-                let runs = export::TARGETS
+                let runs = export::targets()
                     .iter()
                     .filter(|target| problems(target, scenario) == 0);
                 let mut most: Option<Vec<&Move>> = None;

@@ -128,7 +128,7 @@ pub fn seconds(time: Option<&StepTime>) -> Cell {
 /// The programs that can run a scenario.
 pub fn programs(scenario: &Scenario) -> String {
     let estimate = headroom_core::estimate::Estimate::default();
-    let able = export::TARGETS
+    let able = export::targets()
         .iter()
         .filter(|target| (target.write)(scenario, &estimate).is_ok());
     named(able.map(short).collect())

@@ -82,7 +82,7 @@ pub fn Run() -> impl IntoView {
     let session = Session::current();
     let program = Wishes::current().program;
     let starter = RwSignal::new(Starter::default());
-    let target = move || program.get().or(export::TARGETS.first());
+    let target = move || program.get().or(export::targets().first());
     let written = memo_after(move |last: Option<&Option<Written>>| {
         let target = target()?;
         let last = last.and_then(Option::as_ref);
@@ -117,7 +117,7 @@ pub fn Run() -> impl IntoView {
                 <h3 id="run-title" tabindex="-1">{text::RUN}</h3>
                 <label class="quiet" for="export-target">"Written for"</label>
                 <select id="export-target" prop:value=chosen on:change:target=move |event| choose(event.target().value())>
-                    {export::TARGETS.iter().map(option).collect_view()}
+                    {export::targets().iter().map(option).collect_view()}
                 </select>
                 <label class="quiet" for="export-starter">{text::STARTED_BY}</label>
                 <select id="export-starter" prop:value=move || starter.get().id() on:change:target=start>
@@ -283,7 +283,7 @@ mod tests {
             .scenario();
         let answer = answer(&scenario, None);
         let mut last: Option<Written> = None;
-        for target in export::TARGETS {
+        for target in export::targets() {
             let written = Written::of(&answer, target, Starter::Shell, last.as_ref()).unwrap();
             assert_eq!(
                 written.files.is_empty(),

@@ -122,24 +122,6 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_pair_of_pockets_is_what_the_log_tells_of() {
-        let found = of("rna-3e-ffi", &[]).unwrap();
-        assert_eq!((found.unit, found.typical.size), ("edges", 40_000));
-        assert_eq!(found.typical.fits, Some(true));
-        assert_eq!(found.p95.fits, Some(true));
-        let worst = found.worst.unwrap();
-        assert_eq!((worst.size, worst.fits), (364_624, Some(false)));
-        // 40.86 GiB were allocated when 6.52 GiB more were asked for.
-        assert!((worst.allocated.as_gib() / (40.86 + 6.52) - 1.0).abs() < 0.03);
-        let budget = found.budget.unwrap();
-        assert!((280_000..364_624).contains(&budget), "{budget}");
-        // The log: once in 33 epochs.
-        let chance = found.per_epoch.unwrap();
-        assert!((0.01..0.1).contains(&chance), "{chance}");
-        assert!((found.largest_meet.unwrap() - 1.0 / 973.0).abs() < 1e-9);
-    }
-
-    #[test]
     fn sequences_are_padded_to_the_longest() {
         let varying = [
             ("dist", "varying"),

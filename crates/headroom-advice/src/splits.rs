@@ -52,8 +52,7 @@ mod tests {
 
     #[test]
     fn every_split_keeps_the_batch_and_smaller_ones_need_less() {
-        let scenario = presets::find("dreams").map(presets::Preset::scenario);
-        let mut scenario = scenario.unwrap_or_default();
+        let mut scenario = presets::find("gpt2-small").unwrap().scenario();
         scenario.data.micro_batch = 64;
         let found = splits(&scenario).unwrap();
         assert_eq!(found.len(), 7);

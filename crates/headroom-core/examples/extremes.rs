@@ -73,6 +73,7 @@ fn extreme(dice: &mut Dice) -> Scenario {
 }
 
 fn main() {
+    headroom_systems::install();
     let mut arguments = std::env::args().skip(1);
     let mut number = |usual: u64| {
         let given = arguments.next();

@@ -42,6 +42,7 @@ fn predict(case: usize) {
 
 #[cfg(target_arch = "wasm32")]
 fn main() {
+    headroom_systems::install();
     // Nothing in here writes the number, so the compiler must not conclude that it stays what it is.
     let case = black_box(&CASE).load(Ordering::Relaxed);
     predict(usize::try_from(case).unwrap_or(usize::MAX));
@@ -50,6 +51,7 @@ fn main() {
 #[cfg(not(target_arch = "wasm32"))]
 #[allow(clippy::print_stdout)]
 fn main() {
+    headroom_systems::install();
     CASE.store(0, Ordering::Relaxed);
     for case in 0..TIMED.len() {
         // The least of many: whatever else the machine does only adds.

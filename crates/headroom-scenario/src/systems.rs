@@ -1,69 +1,169 @@
-//! What the five research systems' own programs can be told, and what of it takes a change to their code.
+//! Programs of research systems that train only their own models: which settings their flags can express.
+//!
+//! The systems themselves are a plug-in's, which registers them here.
+
+use std::sync::OnceLock;
 
 use super::{Case, Scenario, presets, settings};
 use headroom_catalog::ModelEntry;
 
-/// One system: its preset, its models, and what its flags and keys can say.
+/// One system: its preset, its models, and what its flags and keys can express.
 #[derive(Debug)]
 pub struct System {
     pub preset: &'static str,
+    /// The export target that writes its files.
+    pub target: &'static str,
     /// The models that its program trains.
     pub models: &'static [&'static str],
     pub knobs: &'static [Knob],
-    /// The model's dimensions that a flag or a key carries, or that describe the data.
+    /// The model's dimensions that a flag or a key sets, or that describe the data.
     pub dims: &'static [&'static str],
+    pub code: Checkout,
 }
 
-/// A setting that a system's program follows.
+/// A setting that a system's program can be started with.
 #[derive(Debug)]
 pub struct Knob {
     /// The setting's path, or `model.dims.` and a dimension.
     pub path: &'static str,
-    /// The values that it takes; empty for any.
+    /// The values it accepts; empty for any.
     pub values: &'static [&'static str],
-    /// What of the system's patch it takes; empty where it takes none.
+    /// The part of the system's patch that it needs; empty where it needs none.
     pub patch: &'static str,
 }
 
-/// What a system makes of a scenario.
+/// Where a system's code is, and what pip installs to run it.
+#[derive(Debug)]
+pub struct Checkout {
+    pub repository: &'static str,
+    /// The commit that the system's patch applies to.
+    pub commit: &'static str,
+    /// Arguments of `pip install`, run in the folder of the code.
+    pub install: &'static [&'static str],
+}
+
+/// Which settings of a scenario a system's program supports.
 #[derive(Debug, Default)]
-pub struct Asked {
-    /// Fields that its program does in one way only: the field, the value asked for, and what is expected.
+pub struct Support {
+    /// Settings that its program has no way to change: the field, its value, and what is expected.
     pub refused: Vec<[String; 3]>,
-    /// What takes the patch.
+    /// Settings that need the system's patch.
     pub patched: Vec<String>,
 }
 
-const fn said(path: &'static str) -> Knob {
-    said_as(path, &[])
+static REGISTERED: OnceLock<&'static [System]> = OnceLock::new();
+
+/// Adds the systems of a plug-in, once.
+pub fn register(systems: &'static [System]) {
+    REGISTERED.get_or_init(|| systems);
 }
 
-const fn said_as(path: &'static str, values: &'static [&'static str]) -> Knob {
-    Knob {
-        path,
-        values,
-        patch: "",
+/// The systems of the plug-in.
+pub fn all() -> &'static [System] {
+    REGISTERED.get().copied().unwrap_or_default()
+}
+
+/// The system whose program trains the scenario's model, if it is the model of a system.
+pub fn of(scenario: &Scenario) -> Option<&'static System> {
+    let model = &scenario.model;
+    let trains = |system: &&System| system.models.contains(&model.id.as_str());
+    all()
+        .iter()
+        .find(|system| model.network.is_none() && trains(system))
+}
+
+/// Whether a system's own program, where the scenario runs one, supports every setting that a change touches.
+pub fn follows(before: &Scenario, after: &Scenario) -> bool {
+    let Some(system) = of(after) else {
+        return true;
+    };
+    let base = system.base();
+    let supports = |path: &str, value: &str| {
+        let mut knobs = system.knobs.iter().filter(|knob| knob.path == path);
+        ANYWHERE.contains(&path) || knobs.any(|knob| knob.accepts(value))
+    };
+    let set = settings::all().iter().all(|setting| {
+        let value = setting.get(after);
+        value == setting.get(before)
+            || value == setting.get(&base)
+            || supports(setting.path, &value)
+    });
+    let dims = after.model.dims.iter().all(|(name, size)| {
+        before.model.dims.get(name) == Some(size)
+            || system.dims.contains(&name.as_str())
+            || supports(&format!("model.dims.{name}"), &size.to_string())
+    });
+    set && dims
+}
+
+impl Knob {
+    fn accepts(&self, value: &str) -> bool {
+        self.values.is_empty() || self.values.contains(&value)
     }
 }
 
-const fn patched(path: &'static str, patch: &'static str) -> Knob {
-    patched_as(path, &[], patch)
-}
+impl System {
+    /// The author's own run.
+    pub fn base(&self) -> Scenario {
+        let preset = presets::find(self.preset);
+        preset.map(presets::Preset::scenario).unwrap_or_default()
+    }
 
-const fn patched_as(
-    path: &'static str,
-    values: &'static [&'static str],
-    patch: &'static str,
-) -> Knob {
-    Knob {
-        path,
-        values,
-        patch,
+    /// Which settings of this scenario that differ from the author's run its program supports.
+    pub fn support(&self, scenario: &Scenario) -> Support {
+        let base = self.base();
+        let mut support = Support::default();
+        for setting in settings::all() {
+            let path = setting.path;
+            let (value, own) = (setting.get(scenario), setting.get(&base));
+            let differs = setting.applies(scenario) && value != own;
+            if !differs || ANYWHERE.contains(&path) {
+                continue;
+            }
+            support.add(self.knob(path, &value), path, &value, &own);
+        }
+        let model: Option<&ModelEntry> = Case::of(scenario).model;
+        for (name, size) in &scenario.model.dims {
+            let own = model.and_then(|model| model.size(name));
+            if own == Some(*size) || self.dims.contains(&name.as_str()) {
+                continue;
+            }
+            let path = format!("model.dims.{name}");
+            let value = size.to_string();
+            let own = own.map_or(String::new(), |own| own.to_string());
+            support.add(self.knob(&path, &value), &path, &value, &own);
+        }
+        support
+    }
+
+    /// The knob for a value, or one for other values of the same setting.
+    fn knob(&self, path: &str, value: &str) -> Option<&'static Knob> {
+        let mut knobs = self.knobs.iter().filter(|knob| knob.path == path);
+        let first = knobs.clone().next();
+        knobs.find(|knob| knob.accepts(value)).or(first)
     }
 }
 
-/// Settings that describe the machine, the data or a wish, and are no knob of a run, and those of the allocator, which
-/// every process reads from its environment.
+impl Support {
+    fn add(&mut self, knob: Option<&Knob>, path: &str, value: &str, own: &str) {
+        match knob.filter(|knob| knob.accepts(value)) {
+            Some(knob) if knob.patch.is_empty() => {}
+            Some(knob) => self.patched.push(format!("{path}: {}", knob.patch)),
+            None => {
+                let mut known: Vec<&str> = knob.map_or(Vec::new(), |knob| knob.values.to_vec());
+                if known.is_empty() || !own.is_empty() && !known.contains(&own) {
+                    known.insert(0, if own.is_empty() { "nothing" } else { own });
+                }
+                let expected =
+                    format!("{}, which is all that this system does", known.join(" or "));
+                self.refused.push([path.into(), value.into(), expected]);
+            }
+        }
+    }
+}
+
+/// Settings that every program follows: they describe the machine or the data, or reach the allocator by its environment
+/// variable.
 const ANYWHERE: &[&str] = &[
     "model.id",
     "model.dims",
@@ -93,241 +193,3 @@ const ANYWHERE: &[&str] = &[
     "runtime.eval_samples",
     "runtime.epochs",
 ];
-
-/// All of them.
-pub const SYSTEMS: &[System] = &[
-    System {
-        preset: "dreams",
-        models: &["dreams"],
-        knobs: &[
-            said("data.micro_batch"),
-            said("hardware.gpus"),
-            said_as("training.precision", &["fp32", "fp64"]),
-            said_as("training.freeze", &["", "backbone"]),
-            said("runtime.workers"),
-            said("runtime.save_keep"),
-            said("runtime.eval_interval"),
-            patched("training.accumulation", "--accumulate_grad_batches"),
-            patched("training.clip", "--gradient_clip_val"),
-            patched("runtime.save_every", "--every_n_train_steps"),
-            patched("runtime.eval_limit", "--limit_val_batches"),
-            patched_as("runtime.eval_keeps", &["0"], "--reset_val_metrics"),
-        ],
-        dims: &["peaks"],
-    },
-    System {
-        preset: "gsa-512m",
-        models: &["gsa-512m", "gsa-512m-copy", "gsa-1b"],
-        knobs: &[
-            said("data.micro_batch"),
-            said("data.sequence"),
-            said("hardware.gpus"),
-            said("hardware.nodes"),
-            said_as("training.precision", &["amp-bf16", "amp-fp16", "fp32"]),
-            said_as("training.checkpointing", &["none", "layers"]),
-            said("training.accumulation"),
-            said("training.clip"),
-            said("runtime.workers"),
-            said("runtime.save_every"),
-        ],
-        dims: &[
-            "layers",
-            "hidden",
-            "heads",
-            "kv",
-            "ffn",
-            "vocab",
-            "ctx",
-            "indexer",
-            "indexer_heads",
-            "k_base",
-            "k_min",
-            "k_max",
-            "adaptive",
-            "value_gate",
-            "output_gate",
-        ],
-    },
-    System {
-        preset: "rna-3e-ffi",
-        models: &["rna-3e-ffi"],
-        knobs: &[
-            said("data.micro_batch"),
-            said("training.dropout"),
-            said_as("runtime.workers", &["0", "1", "2"]),
-            patched_as("training.precision", &["amp-fp16"], "--use_amp"),
-            patched("training.accumulation", "--accumulation_steps"),
-            patched("training.clip", "--grad_clip"),
-            patched("data.batch_max", "--max_edges"),
-            patched("model.dims.multi_hop", "--no-use_multi_hop"),
-        ],
-        dims: &[
-            "layers",
-            "out",
-            "0e",
-            "1o",
-            "2e",
-            "bessel",
-            "layer_norm",
-            "nodes",
-            "bonded",
-            "nonbonded",
-            "angles",
-            "dihedrals",
-        ],
-    },
-    System {
-        preset: "prs-med",
-        models: &["prs-med"],
-        knobs: &[
-            said("data.micro_batch"),
-            said("data.sequence"),
-            said("hardware.gpus"),
-            said_as("training.precision", &["amp-fp16", "fp32"]),
-            said("training.accumulation"),
-            said("training.lora.rank"),
-            said("training.lora.dropout"),
-            said("runtime.workers"),
-            patched_as(
-                "training.checkpointing",
-                &["layers"],
-                "use_reentrant=False: without it no adapter of the language model trains any more",
-            ),
-            patched_as(
-                "training.quantization",
-                &["nf4", "nf4-double"],
-                "--load_4bit",
-            ),
-            patched("training.lora.targets", "--lora_targets"),
-            patched("model.dims.checkpoint_encoder", "--checkpoint_encoder"),
-        ],
-        dims: &[],
-    },
-    System {
-        preset: "peptrm",
-        models: &["peptrm"],
-        knobs: &[
-            said("data.micro_batch"),
-            said_as("training.precision", &["amp-fp16", "fp32"]),
-            patched_as(
-                "training.precision",
-                &["amp-bf16"],
-                "training.autocast_as_named",
-            ),
-            said("training.accumulation"),
-            said("training.ema"),
-            said("training.dropout"),
-            said("runtime.save_every"),
-            patched_as("training.checkpointing", &["layers"], "model.recompute"),
-            patched("model.dims.bins", "training.bin_size, training.max_mz"),
-        ],
-        dims: &[
-            "hidden",
-            "heads",
-            "encoder_layers",
-            "decoder_layers",
-            "peaks",
-            "places",
-            "supervision_steps",
-            "latent_steps",
-            "checkpoint_supervision",
-        ],
-    },
-];
-
-/// The system whose program trains the scenario's model; none for models of everyone.
-pub fn of(scenario: &Scenario) -> Option<&'static System> {
-    let model = &scenario.model;
-    let trains = |system: &&System| system.models.contains(&model.id.as_str());
-    SYSTEMS
-        .iter()
-        .find(|system| model.network.is_none() && trains(system))
-}
-
-/// Whether a change from one scenario to another asks a system's own program for nothing that it does not do.
-pub fn follows(before: &Scenario, after: &Scenario) -> bool {
-    let Some(system) = of(after) else {
-        return true;
-    };
-    let base = system.base();
-    let takes = |path: &str, value: &str| {
-        let mut knobs = system.knobs.iter().filter(|knob| knob.path == path);
-        ANYWHERE.contains(&path) || knobs.any(|knob| knob.takes(value))
-    };
-    let set = settings::all().iter().all(|setting| {
-        let value = setting.get(after);
-        value == setting.get(before) || value == setting.get(&base) || takes(setting.path, &value)
-    });
-    let dims = after.model.dims.iter().all(|(name, size)| {
-        before.model.dims.get(name) == Some(size)
-            || system.dims.contains(&name.as_str())
-            || takes(&format!("model.dims.{name}"), &size.to_string())
-    });
-    set && dims
-}
-
-impl Knob {
-    fn takes(&self, value: &str) -> bool {
-        self.values.is_empty() || self.values.contains(&value)
-    }
-}
-
-impl System {
-    /// The author's own run.
-    pub fn base(&self) -> Scenario {
-        let preset = presets::find(self.preset);
-        preset.map(presets::Preset::scenario).unwrap_or_default()
-    }
-
-    /// What of this scenario its program does in another way, and what takes the patch.
-    pub fn asked(&self, scenario: &Scenario) -> Asked {
-        let base = self.base();
-        let mut asked = Asked::default();
-        for setting in settings::all() {
-            let path = setting.path;
-            let (value, own) = (setting.get(scenario), setting.get(&base));
-            let differs = setting.applies(scenario) && value != own;
-            if !differs || ANYWHERE.contains(&path) {
-                continue;
-            }
-            asked.ask(self.knob(path, &value), path, &value, &own);
-        }
-        let model: Option<&ModelEntry> = Case::of(scenario).model;
-        for (name, size) in &scenario.model.dims {
-            let own = model.and_then(|model| model.size(name));
-            if own == Some(*size) || self.dims.contains(&name.as_str()) {
-                continue;
-            }
-            let path = format!("model.dims.{name}");
-            let value = size.to_string();
-            let own = own.map_or(String::new(), |own| own.to_string());
-            asked.ask(self.knob(&path, &value), &path, &value, &own);
-        }
-        asked
-    }
-
-    /// The knob for a value, or one for other values of the same setting.
-    fn knob(&self, path: &str, value: &str) -> Option<&'static Knob> {
-        let mut knobs = self.knobs.iter().filter(|knob| knob.path == path);
-        let first = knobs.clone().next();
-        knobs.find(|knob| knob.takes(value)).or(first)
-    }
-}
-
-impl Asked {
-    fn ask(&mut self, knob: Option<&Knob>, path: &str, value: &str, own: &str) {
-        match knob.filter(|knob| knob.takes(value)) {
-            Some(knob) if knob.patch.is_empty() => {}
-            Some(knob) => self.patched.push(format!("{path}: {}", knob.patch)),
-            None => {
-                let mut known: Vec<&str> = knob.map_or(Vec::new(), |knob| knob.values.to_vec());
-                if known.is_empty() || !own.is_empty() && !known.contains(&own) {
-                    known.insert(0, if own.is_empty() { "nothing" } else { own });
-                }
-                let expected =
-                    format!("{}, which is all that this system does", known.join(" or "));
-                self.refused.push([path.into(), value.into(), expected]);
-            }
-        }
-    }
-}

@@ -52,7 +52,7 @@ pub(super) fn export(args: &Args) -> Result<Answer, Refusal> {
 /// The target of this name.
 pub(super) fn asked_target(asked: &str) -> Result<&'static Target, Refusal> {
     export::target(asked).ok_or_else(|| {
-        let ids: Vec<&str> = export::TARGETS.iter().map(|target| target.id).collect();
+        let ids: Vec<&str> = export::targets().iter().map(|target| target.id).collect();
         let expected = format!("one of {}, or all", ids.join(", "));
         Problem::new("--target", asked, expected).into()
     })

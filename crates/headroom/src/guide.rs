@@ -1,14 +1,14 @@
-//! The command `guide`: what a system's guide says beside what is computed.
+//! The command `guide`: the claims of a system's guide, checked against predictions.
 
 use super::answer::{Answer, Refusal};
 use super::args::Args;
 use headroom_base::document::Document;
-use headroom_io::guide::{self, Claim, Finding, Guide, Knob, Variants};
 use headroom_scenario::{Problem, nearest};
+use headroom_systems::guide::{self, Claim, Finding, Guide, Knob};
 
 pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
     let id = args.word(0);
-    let found = guide::find(id).and_then(|guide| Some((guide, Variants::of(id)?)));
+    let found = guide::find(id).and_then(|guide| Some((guide, guide.variants()?)));
     let Some((guide, variants)) = found else {
         let ids = guide::all().iter().map(|guide| guide.preset);
         let expected = match nearest(id, ids.clone()) {
@@ -19,13 +19,13 @@ pub(super) fn guide(args: &Args) -> Result<Answer, Refusal> {
     };
     let mut text = format!("{}\n\n", guide.document);
     let mut claims = Vec::new();
-    for claim in guide.claims {
-        let finding = claim.examine(&variants)?;
+    for claim in guide.claims() {
+        let finding = claim.check(&variants)?;
         text.push_str(&in_words(claim, &finding));
         claims.push(as_document(claim, finding));
     }
     text.push_str("What its knobs do\n\n");
-    for knob in guide.knobs {
+    for knob in guide.knobs() {
         text.push_str(&knob_in_words(knob));
     }
     text.push_str("The patch, for git apply at this commit\n\n");
@@ -55,13 +55,13 @@ fn knob_in_words(knob: &Knob) -> String {
 }
 
 fn whole(guide: &Guide, claims: Vec<Document>) -> Document {
-    let knobs = guide.knobs.iter().map(|knob| {
+    let knobs = guide.knobs().iter().map(|knob| {
         Document::new()
-            .with("flag", knob.flag)
+            .with("flag", knob.flag.as_str())
             .with("wiring", knob.wiring.label())
-            .with("note", knob.note)
-            .with("patched", knob.patched)
-            .with("source", knob.source)
+            .with("note", knob.note.as_str())
+            .with("patched", knob.patched.as_str())
+            .with("source", knob.source.as_str())
     });
     Document::new()
         .with("preset", guide.preset)
@@ -73,10 +73,10 @@ fn whole(guide: &Guide, claims: Vec<Document>) -> Document {
 
 fn as_document(claim: &Claim, finding: Finding) -> Document {
     Document::new()
-        .with("section", claim.section)
-        .with("quote", claim.quote)
+        .with("section", claim.section.as_str())
+        .with("quote", claim.quote.as_str())
         .with("computed", finding.computed)
         .with("verdict", finding.verdict.label())
-        .with("why", claim.why)
-        .with("source", claim.source)
+        .with("why", claim.why.as_str())
+        .with("source", claim.source.as_str())
 }

@@ -25,6 +25,7 @@ use answer::Refusal;
 use commands::COMMANDS;
 
 use headroom_scenario::Problem;
+use headroom_systems as systems;
 
 /// What to print and how to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,7 @@ pub struct Outcome {
 
 /// Runs the program with its arguments (without its own name).
 pub fn run(arguments: &[String]) -> Outcome {
+    systems::install();
     let Some((name, rest)) = arguments.split_first() else {
         return Outcome {
             stderr: help(),

@@ -383,12 +383,6 @@ mod tests {
             ],
             0.1..0.9,
         );
-        check(
-            "model=dreams mb=2 seq=1",
-            &["freeze-encoder", "cached-features"],
-            &[("freeze", "backbone"), ("dims", "encoders=0")],
-            0.9..1.0,
-        );
         let diffusion = "model=sd-1.5-unet mb=1 seq=77 lora=on lora_targets=to_q precision=fp32";
         let before = format!("{diffusion} dims=encoders=1");
         check(

@@ -475,7 +475,7 @@ mod tests {
                 (t.attention, t.accumulation) = (Attention::Eager, 3);
             });
         }
-        for model in ["t5-small", "dreams", "whisper-base", "flux.1-dev"] {
+        for model in ["t5-small", "whisper-base", "flux.1-dev"] {
             check(model, |_| {});
             check(model, |t| t.zero_to_none = false);
             check(model, |t| {

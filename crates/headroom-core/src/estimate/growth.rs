@@ -54,7 +54,7 @@ impl Growth {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headroom_scenario::{presets, settings};
+    use headroom_scenario::settings;
 
     #[test]
     fn growth_ends_a_run_in_the_epoch_that_lacks_room() {
@@ -78,8 +78,16 @@ mod tests {
     fn interval_and_limit_move_what_an_epoch_keeps() {
         #[track_caller]
         fn check(changes: &[(&str, &str)], kept: Option<u64>) {
-            let mut scenario = presets::find("dreams").unwrap().scenario();
-            for (name, value) in changes {
+            let mut scenario = Scenario::default();
+            let base = [
+                ("gpus", "2"),
+                ("mb", "2"),
+                ("accum", "1"),
+                ("eval_keeps", "65536"),
+                ("eval_samples", "803"),
+                ("val_check_interval", "0.1"),
+            ];
+            for (name, value) in base.iter().chain(changes) {
                 settings::set(&mut scenario, name, value).unwrap();
             }
             let found = Growth::of(&scenario).map(|growth| growth.after(1));

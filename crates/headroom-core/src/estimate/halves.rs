@@ -205,7 +205,7 @@ mod tests {
 
     #[test]
     fn micro_batches_that_wait_take_their_time() {
-        for model in ["gpt2", "vit-b16", "dreams", "resnet-18"] {
+        for model in ["gpt2", "vit-b16", "resnet-18"] {
             let seconds = |accumulation: u64| {
                 let mut scenario = Scenario::default();
                 scenario.model.id = model.into();

@@ -148,7 +148,6 @@ mod tests {
             ("llama-3.1-405b", &zero),
             ("sdxl-unet", &accumulated),
             ("sdxl-unet", &deep),
-            ("peptrm", &accumulated),
             ("deepseek-v3", &accumulated),
         ] {
             assert!(check(with(model, changes)), "{model} {changes:?}");

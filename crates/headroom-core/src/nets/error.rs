@@ -108,7 +108,7 @@ impl fmt::Display for ModelError {
 }
 
 /// Refuses a value above `most`: what costs time or memory for each unit must not run for hours on a slip of the pen.
-pub(super) fn at_most(name: &str, value: u64, most: u64) -> Result<(), ModelError> {
+pub fn at_most(name: &str, value: u64, most: u64) -> Result<(), ModelError> {
     if value <= most {
         return Ok(());
     }

@@ -44,7 +44,6 @@ mod siglip;
 mod sizes;
 mod stack;
 mod swin;
-mod systems;
 mod t5;
 mod torchtitan;
 mod unet;
@@ -63,8 +62,15 @@ pub use error::ModelError;
 pub use language_model::{KvCache, LanguageModel, TokenMask};
 pub use libraries::{Libraries, Logits};
 pub use model::{Model, bytes, construct, count};
-pub use net::{Net, Output};
-pub use registry::{build, has};
+pub use net::{Build, Net, Output};
+pub use registry::{build, has, register};
 pub use sizes::Sizes;
 
-use net::Build;
+/// What a plug-in's networks are composed of, besides layers and operations.
+pub mod parts {
+    pub use super::decoder::Llava;
+    pub use super::error::at_most;
+    pub use super::multi_head::multi_head;
+    pub use super::sizes::MOST_RUNS;
+    pub use super::vision::{TinyVit, index_name};
+}

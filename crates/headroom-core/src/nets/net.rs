@@ -57,7 +57,7 @@ pub struct Output {
 
 impl Output {
     /// The output for a batch that lacks tensors the model takes: a loss without elements.
-    pub(crate) fn empty(cx: &Cx) -> Self {
+    pub fn empty(cx: &Cx) -> Self {
         Self {
             loss: cx.tape.empty("loss", [0; 0], DType::F32),
             held: Vec::new(),
@@ -66,4 +66,4 @@ impl Output {
 }
 
 /// Builds the network of an architecture from its sizes.
-pub(super) type Build = fn(&Sizes) -> Result<Box<dyn Net>, ModelError>;
+pub type Build = fn(&Sizes) -> Result<Box<dyn Net>, ModelError>;

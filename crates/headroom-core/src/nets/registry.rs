@@ -1,11 +1,24 @@
 //! The architectures that can be run, by the names the catalogue uses.
 
+use std::sync::OnceLock;
+
 use super::net::Build;
 use super::{
     ModelError, Net, Sizes, albert, bert, clip, deberta, decoder, distilbert, dit, equivariant,
     esm, gnn, gpt2, litgpt, mamba, megatron, mmdit, modernbert, mpnet, recurrent, sam, seq2seq,
-    siglip, swin, systems, t5, torchtitan, unet, vision, vit, vit_mae,
+    siglip, swin, t5, torchtitan, unet, vision, vit, vit_mae,
 };
+
+/// An architecture's forward function, by the name that the catalogue uses.
+type Family = (&'static str, Build);
+
+/// The architectures of a plug-in.
+static REGISTERED: OnceLock<&'static [Family]> = OnceLock::new();
+
+/// Adds the architectures of a plug-in, once.
+pub fn register(families: &'static [Family]) {
+    REGISTERED.get_or_init(|| families);
+}
 
 /// The architectures with a forward function, by the name the catalogue uses.
 const ARCHITECTURES: &[(&str, Build)] = &[
@@ -50,7 +63,7 @@ fn find(architecture: &str) -> Option<Build> {
         .chain(dit::FAMILIES)
         .chain(mmdit::FAMILIES)
         .chain(sam::FAMILIES)
-        .chain(systems::FAMILIES);
+        .chain(REGISTERED.get().copied().unwrap_or_default());
     all.find(|(name, _)| *name == architecture)
         .map(|(_, build)| *build)
 }

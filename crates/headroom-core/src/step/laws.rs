@@ -159,7 +159,6 @@ fn so_they_are_in_every_kind_of_network() {
         "flux.2-klein-base-4b",
         "dit-xl-2-256",
         "mae-vit-b-pretrain",
-        "dreams",
     ] {
         let entry = catalog::model(model).unwrap();
         let net = nets::build(entry.arch, &Sizes::from_entry(entry)).unwrap();

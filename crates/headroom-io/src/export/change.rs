@@ -1,7 +1,7 @@
 //! What a change to a run is in a program's own files.
 
 use super::header::header;
-use super::{File, TARGETS, Target};
+use super::{File, Target, targets};
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{Problem, Scenario};
 
@@ -54,7 +54,7 @@ impl Target {
 
 /// The programs that can run the changed scenario and have a setting for what changed, in the order of the menu.
 pub fn expressing(before: &Scenario, after: &Scenario) -> Vec<&'static Target> {
-    TARGETS
+    targets()
         .iter()
         .filter(|target| target.change(before, after).is_expressed())
         .collect()

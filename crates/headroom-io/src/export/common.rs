@@ -4,7 +4,7 @@ use super::{File, shell};
 use headroom_scenario::{Case, Parallelism, Problem, Scenario};
 
 /// A text file.
-pub(super) fn file(name: &'static str, contents: String) -> File {
+pub fn file(name: &'static str, contents: String) -> File {
     File {
         name,
         contents,
@@ -94,7 +94,7 @@ pub(super) fn launch_alone(header: &str, scenario: &Scenario, words: &[&str]) ->
 }
 
 /// A script that may be run.
-pub(super) fn script(name: &'static str, contents: String) -> File {
+pub fn script(name: &'static str, contents: String) -> File {
     File {
         name,
         contents,
@@ -103,7 +103,7 @@ pub(super) fn script(name: &'static str, contents: String) -> File {
 }
 
 /// The lines of a script that set the environment.
-pub(super) fn exports(scenario: &Scenario) -> String {
+pub fn exports(scenario: &Scenario) -> String {
     allocator(scenario).map_or(String::new(), |settings| shell::allocator(&settings))
 }
 
@@ -140,13 +140,14 @@ fn allocator(scenario: &Scenario) -> Option<String> {
 }
 
 /// How many machines, and how many processes on each: one for each GPU that takes part.
-pub(super) struct Machines {
+#[derive(Debug)]
+pub struct Machines {
     pub nodes: u32,
     pub each: u32,
 }
 
 /// The scenario's machines; their GPUs must divide evenly.
-pub(super) fn machines(scenario: &Scenario) -> Result<Machines, Problem> {
+pub fn machines(scenario: &Scenario) -> Result<Machines, Problem> {
     let nodes = scenario.hardware.nodes.max(1);
     let processes = processes(scenario);
     if !processes.is_multiple_of(nodes) {

@@ -10,7 +10,7 @@ use headroom_scenario::share;
 const LONGEST_LINK: usize = 1000;
 
 /// Comment lines: what this was computed for, what was predicted, and the link that opens the scenario.
-pub(super) fn header(target: &Target, scenario: &Scenario, estimate: &Estimate) -> String {
+pub fn header(target: &Target, scenario: &Scenario, estimate: &Estimate) -> String {
     let Scenario {
         hardware, model, ..
     } = scenario;

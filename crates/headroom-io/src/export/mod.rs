@@ -7,9 +7,9 @@ mod adapters;
 mod axolotl;
 mod change;
 mod command;
-mod common;
+pub mod common;
 mod deepspeed;
-mod header;
+pub mod header;
 mod hf;
 mod job;
 mod kubernetes;
@@ -25,7 +25,6 @@ mod skypilot;
 mod slurm;
 mod starter;
 mod swift;
-mod systems;
 mod task;
 mod torchtitan;
 mod torchtune;
@@ -39,13 +38,14 @@ pub use change::{Change, expressing};
 pub use command::command;
 pub use remedy::{Remedy, shown};
 pub use starter::Starter;
-pub use systems::{Tier, tier_script};
 pub(crate) use torchtitan::model_of as torchtitan_model;
 pub(crate) use torchtune::model_of as torchtune_model;
 
+use std::sync::OnceLock;
+
 use headroom_base::document::yaml;
 use headroom_core::estimate::Estimate;
-use headroom_scenario::{Problem, Scenario, document};
+use headroom_scenario::{Problem, Scenario, document, systems};
 
 /// A file to be written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,7 +60,7 @@ pub struct File {
 pub type Files = Result<Vec<File>, Vec<Problem>>;
 
 /// A program that a scenario can be written for.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// The name in commands.
     pub id: &'static str,
@@ -78,8 +78,7 @@ impl PartialEq for Target {
     }
 }
 
-/// All targets, in the order of the menu.
-pub const TARGETS: &[Target] = &[
+const TARGETS: &[Target] = &[
     plain::TARGET,
     hf::TARGET,
     trl::TARGET,
@@ -99,27 +98,35 @@ pub const TARGETS: &[Target] = &[
     kubernetes::TRAINJOB,
     skypilot::TARGET,
     ray::TARGET,
-    systems::DREAMS,
-    systems::GSA,
-    systems::RNA,
-    systems::PRS_MED,
-    systems::PEPTRM,
 ];
+
+/// Both lists, where a plug-in has registered its own targets.
+static ALL: OnceLock<Vec<Target>> = OnceLock::new();
+
+/// All targets in the order of the menu, those of a plug-in last.
+pub fn targets() -> &'static [Target] {
+    ALL.get().map_or(TARGETS, Vec::as_slice)
+}
+
+/// Adds the targets of a plug-in, once.
+pub fn register(targets: &[Target]) {
+    ALL.get_or_init(|| [TARGETS, targets].concat());
+}
 
 /// What every target makes of the scenario, in their order.
 pub fn all(scenario: &Scenario, estimate: &Estimate) -> Vec<(&'static Target, Files)> {
     let made = |target: &'static Target| (target, (target.write)(scenario, estimate));
-    TARGETS.iter().map(made).collect()
+    targets().iter().map(made).collect()
 }
 
 /// The target with this id.
 pub fn target(id: &str) -> Option<&'static Target> {
-    TARGETS.iter().find(|target| target.id == id)
+    targets().iter().find(|target| target.id == id)
 }
 
 /// The target that writes a system's own files, where the scenario runs one.
 pub fn own(scenario: &Scenario) -> Option<&'static Target> {
-    systems::own(scenario)
+    target(systems::of(scenario)?.target)
 }
 
 /// The zip archive of all that was written, each target's files in a folder of its name, beside the scenario itself.

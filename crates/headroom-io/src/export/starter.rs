@@ -3,11 +3,10 @@
 use super::common::{environment, file, job_name, machines, script};
 use super::job::packages;
 use super::kubernetes::Volume;
-use super::systems::checkout;
 use super::{File, Files, Target, kubernetes, shell, skypilot, slurm};
 use headroom_base::document::Document;
 use headroom_base::document::yaml;
-use headroom_scenario::{Kernels, LossKernel, Problem, Scenario};
+use headroom_scenario::{Kernels, LossKernel, Problem, Scenario, systems};
 
 /// What starts a program's `launch.sh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,6 +119,27 @@ fn install(target: &Target, scenario: &Scenario) -> Result<String, Vec<Problem>>
     Ok(shell::command(&words))
 }
 
+/// Commands that leave a system's code, patched with `wiring.diff` of this folder, in `$code`; nothing for other programs.
+fn checkout(target: &Target) -> Option<String> {
+    let system = systems::all()
+        .iter()
+        .find(|known| known.target == target.id)?;
+    let code = &system.code;
+    let mut install = vec!["python", "-m", "pip", "install", "--quiet"];
+    install.extend(code.install);
+    Some(format!(
+        "patch=$PWD/wiring.diff\n\
+         test -d \"$code\" || git clone --quiet {repository} \"$code\"\n\
+         git config --global --add safe.directory \"$code\"\n\
+         git -C \"$code\" checkout --quiet {commit}\n\
+         git -C \"$code\" apply --reverse --check \"$patch\" 2>/dev/null || git -C \"$code\" apply \"$patch\"\n\
+         (cd -- \"$code\" && {install})\n",
+        repository = code.repository,
+        commit = code.commit,
+        install = shell::command(&install)
+    ))
+}
+
 /// A Kubernetes job in one pod, which writes the files, installs the program and starts it.
 fn pod(target: &Target, scenario: &Scenario, files: &[File]) -> Files {
     let machines = machines(scenario).map_err(one)?;
@@ -208,7 +228,7 @@ fn task(target: &Target, scenario: &Scenario) -> Files {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{TARGETS, target};
+    use super::super::{target, targets};
     use super::*;
     use headroom_core::estimate::Estimate;
     use headroom_scenario::presets;
@@ -217,7 +237,7 @@ mod tests {
     fn schedulers_wrap_every_program_that_pip_installs() {
         let scenario = presets::find("llama-8b-lora-24gb").unwrap().scenario();
         let mut wrapped = 0;
-        for target in TARGETS {
+        for target in targets() {
             let Ok(files) = (target.write)(&scenario, &Estimate::default()) else {
                 continue;
             };

@@ -1,7 +1,7 @@
 //! A training program's command line: its flags are the keys of the configuration files that it also reads.
 
 use super::shell::{self, Command};
-use super::{Imported, systems, tools, verl};
+use super::{Imported, allocator, tools, verl};
 use headroom_base::document::Document;
 use headroom_scenario::Scenario;
 
@@ -16,7 +16,7 @@ pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
     let call = calls.next()?;
     let more = calls.count();
     let mut imported = tools::read(&call.document(), run);
-    systems::allocator(&mut imported, &call.command.environment);
+    allocator(&mut imported, &call.command.environment);
     if more > 0 {
         imported
             .notes

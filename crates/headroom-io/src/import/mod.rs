@@ -4,21 +4,25 @@ mod arithmetic;
 mod command;
 pub mod config;
 pub mod deepspeed;
+mod environment;
 pub mod lightning;
 pub mod litgpt;
 mod pattern;
 pub mod python;
 pub mod recorded;
-mod shell;
+pub mod shell;
 pub mod snapshot;
-mod systems;
-mod take;
+pub mod take;
 pub mod timeline;
 pub mod tools;
 pub mod torchtitan;
 pub mod torchtune;
 pub mod unsloth;
 pub mod verl;
+
+pub use environment::allocator;
+
+use std::sync::OnceLock;
 
 use headroom_base::document::Document;
 use headroom_scenario::share;
@@ -166,8 +170,8 @@ pub fn linked(text: &str) -> Option<Imported> {
 
 /// What a shell script trains, where it calls a program whose flags are known.
 pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
-    systems::script(text)
-        .or_else(|| python::script(text, run))
+    let own = PLUGIN.get().and_then(|plugin| (plugin.script)(text));
+    own.or_else(|| python::script(text, run))
         .or_else(|| command::script(text, run))
 }
 
@@ -188,38 +192,58 @@ pub fn known(read: &Document, run: &Scenario) -> Option<Imported> {
     if let Some(code) = python::notebook(read) {
         return python::script(&code, run);
     }
-    let (_, take) = READERS.iter().find(|(recognises, _)| recognises(read))?;
-    Some(match take {
-        Says::Run(take) => take(read),
-        Says::Part(take) => take(read, run),
+    if let Some(plugin) = PLUGIN.get().filter(|plugin| (plugin.recognises)(read)) {
+        return Some((plugin.read)(read));
+    }
+    let (_, scope) = READERS.iter().find(|(recognises, _)| recognises(read))?;
+    Some(match scope {
+        Scope::WholeRun(take) => take(read),
+        Scope::PartOfRun(take) => take(read, run),
     })
 }
 
+/// How a plug-in reads its programs' own files; it is asked before all others.
+#[derive(Debug)]
+pub struct Plugin {
+    pub recognises: fn(&Document) -> bool,
+    pub read: fn(&Document) -> Imported,
+    /// What a shell script runs, where that is one of its programs.
+    pub script: fn(&str) -> Option<Imported>,
+}
+
+static PLUGIN: OnceLock<&'static Plugin> = OnceLock::new();
+
+/// Adds a plug-in's readers, once.
+pub fn register(plugin: &'static Plugin) {
+    PLUGIN.get_or_init(|| plugin);
+}
+
 /// Whether a document is a program's, and what it says.
-type Reader = (fn(&Document) -> bool, Says);
+type Reader = (fn(&Document) -> bool, Scope);
 
 /// What a program's file may be about.
-enum Says {
-    /// A whole run.
-    Run(fn(&Document) -> Imported),
+enum Scope {
+    WholeRun(fn(&Document) -> Imported),
     /// A run, or a part of the one that it is read for.
-    Part(fn(&Document, &Scenario) -> Imported),
+    PartOfRun(fn(&Document, &Scenario) -> Imported),
 }
 
 /// Programs whose files are known, those with the surest marks first.
 const READERS: &[Reader] = &[
-    (recorded::recognises, Says::Run(recorded::read)),
-    (systems::recognises, Says::Run(systems::read)),
-    (config::recognises, Says::Run(config::read)),
-    (config::timm::recognises, Says::Run(config::timm::read)),
-    (torchtune::recognises, Says::Run(torchtune::read)),
-    (torchtitan::recognises, Says::Run(torchtitan::read)),
-    (verl::recognises, Says::Run(verl::read)),
-    (litgpt::recognises, Says::Run(litgpt::read)),
-    (lightning::recognises, Says::Part(lightning::read)),
-    (deepspeed::recognises, Says::Part(deepspeed::read)),
-    (unsloth::recognises, Says::Run(unsloth::read)),
-    (tools::recognises, Says::Part(tools::read)),
+    (recorded::recognises, Scope::WholeRun(recorded::read)),
+    (config::recognises, Scope::WholeRun(config::read)),
+    (
+        config::timm::recognises,
+        Scope::WholeRun(config::timm::read),
+    ),
+    (torchtune::recognises, Scope::WholeRun(torchtune::read)),
+    (torchtitan::recognises, Scope::WholeRun(torchtitan::read)),
+    (verl::recognises, Scope::WholeRun(verl::read)),
+    (litgpt::recognises, Scope::WholeRun(litgpt::read)),
+    (lightning::recognises, Scope::PartOfRun(lightning::read)),
+    (deepspeed::recognises, Scope::PartOfRun(deepspeed::read)),
+    (unsloth::recognises, Scope::WholeRun(unsloth::read)),
+    (tools::recognises, Scope::PartOfRun(tools::read)),
 ];
 
 #[cfg(test)]

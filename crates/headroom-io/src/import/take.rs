@@ -6,11 +6,13 @@ use headroom_catalog as catalog;
 use headroom_scenario::{Lora, Problem, Scenario, one_of, settings, stack};
 
 /// A document as its leaves by dotted path, the scenario so far, and which leaves it came from.
-pub(super) struct Take<'a> {
+#[derive(Debug)]
+pub struct Take<'a> {
     leaves: Vec<Leaf<'a>>,
     pub imported: Imported,
 }
 
+#[derive(Debug)]
 struct Leaf<'a> {
     path: String,
     value: &'a Document,
@@ -21,7 +23,7 @@ struct Leaf<'a> {
 const DEEPEST: usize = 6;
 
 impl<'a> Take<'a> {
-    pub(super) fn new(document: &'a Document) -> Self {
+    pub fn new(document: &'a Document) -> Self {
         let mut leaves = Vec::new();
         collect("", document, 0, &mut leaves);
         Self {
@@ -31,26 +33,26 @@ impl<'a> Take<'a> {
     }
 
     /// Begins from the run that a file without a model is read for.
-    pub(super) fn part_of(&mut self, run: &Scenario) {
+    pub fn part_of(&mut self, run: &Scenario) {
         self.imported.scenario = run.clone();
         self.imported.part = true;
     }
 
     /// The value at a path, which does not yet count as used.
-    pub(super) fn seen(&self, path: &str) -> Option<&'a Document> {
+    pub fn seen(&self, path: &str) -> Option<&'a Document> {
         let leaf = self.leaves.iter().find(|leaf| leaf.path == path)?;
         Some(leaf.value)
     }
 
     /// The value at a path, which counts as used.
-    pub(super) fn value(&mut self, path: &str) -> Option<&'a Document> {
+    pub fn value(&mut self, path: &str) -> Option<&'a Document> {
         let leaf = self.leaves.iter_mut().find(|leaf| leaf.path == path)?;
         leaf.used = true;
         Some(leaf.value)
     }
 
     /// The same where it is text.
-    pub(super) fn text(&mut self, path: &str) -> Option<&'a str> {
+    pub fn text(&mut self, path: &str) -> Option<&'a str> {
         match self.value(path)? {
             Document::Text(value) => Some(value),
             _ => None,
@@ -58,7 +60,7 @@ impl<'a> Take<'a> {
     }
 
     /// The same where it is a switch.
-    pub(super) fn switch(&mut self, path: &str) -> Option<bool> {
+    pub fn switch(&mut self, path: &str) -> Option<bool> {
         match self.value(path)? {
             Document::Bool(value) => Some(*value),
             _ => None,
@@ -66,7 +68,7 @@ impl<'a> Take<'a> {
     }
 
     /// Copies a number, a word or a list of words; what cannot be copied is left.
-    pub(super) fn copy(&mut self, from: &str, to: &str) {
+    pub fn copy(&mut self, from: &str, to: &str) {
         let Some(at) = self.leaves.iter().position(|leaf| leaf.path == from) else {
             return;
         };
@@ -79,20 +81,20 @@ impl<'a> Take<'a> {
     }
 
     /// Sets a field; a value that it does not accept is a problem.
-    pub(super) fn set(&mut self, field: &str, text: &str) {
+    pub fn set(&mut self, field: &str, text: &str) {
         let result = settings::set(&mut self.imported.scenario, field, text);
         self.imported.problems.extend(result.err());
     }
 
     /// Puts a value back: it says something for which there is no word.
-    pub(super) fn leave(&mut self, path: &str) {
+    pub fn leave(&mut self, path: &str) {
         for leaf in self.leaves.iter_mut().filter(|leaf| leaf.path == path) {
             leaf.used = false;
         }
     }
 
     /// The catalogue's model of that name, or the question which one is meant.
-    pub(super) fn model(&mut self, key: &str, name: &str, found: Option<&'static str>) {
+    pub fn model(&mut self, key: &str, name: &str, found: Option<&'static str>) {
         if let Some(id) = found {
             return self.set("model.id", id);
         }
@@ -106,7 +108,7 @@ impl<'a> Take<'a> {
     }
 
     /// The trainer, whose defaults then hold until the file says otherwise.
-    pub(super) fn trainer(&mut self, id: &str) {
+    pub fn trainer(&mut self, id: &str) {
         if let Some(setting) = settings::find("stack.trainer") {
             let result = stack::choose(setting, &mut self.imported.scenario, id);
             self.imported.problems.extend(result.err());
@@ -114,7 +116,7 @@ impl<'a> Take<'a> {
     }
 
     /// Names of layers, where a list or an expression says them.
-    pub(super) fn targets(&mut self, from: &str, to: &str) {
+    pub fn targets(&mut self, from: &str, to: &str) {
         let Some(value) = self.value(from) else {
             return;
         };
@@ -149,7 +151,7 @@ impl<'a> Take<'a> {
     }
 
     /// Clipping, where the limit is above zero.
-    pub(super) fn clip(&mut self, path: &str) {
+    pub fn clip(&mut self, path: &str) {
         let limit = match self.value(path) {
             None => return,
             Some(Document::Int(value)) => *value as f64,
@@ -161,14 +163,14 @@ impl<'a> Take<'a> {
     }
 
     /// Checkpointing of every layer, or none.
-    pub(super) fn checkpointing(&mut self, path: &str) {
+    pub fn checkpointing(&mut self, path: &str) {
         if let Some(on) = self.switch(path) {
             self.set("training.checkpointing", if on { "layers" } else { "none" });
         }
     }
 
     /// An optimizer's class and its options.
-    pub(super) fn optimizer(&mut self, class: &str, options: &str) {
+    pub fn optimizer(&mut self, class: &str, options: &str) {
         let Some(name) = self.text(class) else {
             return;
         };
@@ -193,13 +195,13 @@ impl<'a> Take<'a> {
     }
 
     /// The adapters, made if there were none.
-    pub(super) fn lora(&mut self) -> &mut Lora {
+    pub fn lora(&mut self) -> &mut Lora {
         let training = &mut self.imported.scenario.training;
         training.lora.get_or_insert_with(Lora::default)
     }
 
     /// What was taken, with the paths of what was not; those that say nothing of memory are passed over.
-    pub(super) fn finish(self, without_effect: &[&str]) -> Imported {
+    pub fn finish(self, without_effect: &[&str]) -> Imported {
         let mut imported = self.imported;
         let said = |leaf: &&Leaf| {
             let covers = |key: &&str| {

@@ -1,47 +1,30 @@
-//! Scenarios with a name: data over the settings, each value said so that no changed default changes it.
+//! Named scenarios: each sets every value it relies on, so that a changed default does not change it.
 
 mod everyday;
 mod preset;
-mod systems;
+
+use std::sync::OnceLock;
 
 use everyday::EVERYDAY;
 pub use preset::Preset;
 
-/// All presets, in the order of the gallery.
+/// All presets, those of a plug-in first.
 pub fn all() -> &'static [Preset] {
-    &ALL
+    ALL.get().map_or(EVERYDAY, Vec::as_slice)
 }
+
+/// Adds the presets of a plug-in, once.
+pub fn register(presets: &[Preset]) {
+    ALL.get_or_init(|| [presets, EVERYDAY].concat());
+}
+
+/// Both lists, where a plug-in has registered its own.
+static ALL: OnceLock<Vec<Preset>> = OnceLock::new();
 
 /// The preset with this id.
 pub fn find(id: &str) -> Option<&'static Preset> {
     all().iter().find(|preset| preset.id == id)
 }
-
-/// The two lists as one.
-static ALL: [Preset; PRESETS.len() + EVERYDAY.len()] = {
-    let [first, ..] = PRESETS else {
-        panic!("there are presets")
-    };
-    let mut all = [*first; PRESETS.len() + EVERYDAY.len()];
-    let mut at = 0;
-    while at < all.len() {
-        all[at] = if at < PRESETS.len() {
-            PRESETS[at]
-        } else {
-            EVERYDAY[at - PRESETS.len()]
-        };
-        at += 1;
-    }
-    all
-};
-
-const PRESETS: &[Preset] = &[
-    systems::DREAMS,
-    systems::GSA,
-    systems::PRS_MED,
-    systems::RNA_3E_FFI,
-    systems::PEPTRM,
-];
 
 #[cfg(test)]
 mod tests {
@@ -50,8 +33,8 @@ mod tests {
 
     #[test]
     fn presets_are_valid_and_named_once() {
-        for (at, preset) in all().iter().enumerate() {
-            let twice = all()[..at].iter().any(|other| other.id == preset.id);
+        for (at, preset) in EVERYDAY.iter().enumerate() {
+            let twice = EVERYDAY[..at].iter().any(|other| other.id == preset.id);
             assert!(!twice, "{} twice", preset.id);
             for (path, value) in preset.set {
                 settings::set(&mut Scenario::default(), path, value).unwrap();

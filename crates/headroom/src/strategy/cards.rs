@@ -10,6 +10,7 @@ use headroom_base::document::Document;
 use headroom_core::estimate::Estimate;
 use headroom_io::export;
 use headroom_scenario::{Problem, Scenario};
+use headroom_systems::{Tier, tier_script};
 
 /// A table of cards; with `--out` a script for each size, and the program's files for each number of cards below it.
 pub(super) fn cards(args: &Args, sizes: &str) -> Result<Answer, Refusal> {
@@ -166,13 +167,13 @@ fn write(args: &Args, card: &Card, rows: &[OnCards], text: &mut String) -> Resul
             status(row),
             step.unwrap_or_default()
         );
-        cases.push(export::Tier {
+        cases.push(Tier {
             gpus: row.gpus,
             folder,
             about,
         });
     }
-    if let Some(script) = export::tier_script(card.size, &cases) {
+    if let Some(script) = tier_script(card.size, &cases) {
         write_all(args, "", &[script], text)?;
     }
     Ok(())

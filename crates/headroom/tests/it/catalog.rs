@@ -4,6 +4,7 @@ use headroom_truth::catalog::{Mismatch, check};
 
 #[test]
 fn the_catalogue_is_clean() {
+    headroom_systems::install();
     let report = check();
     assert_eq!(report.mismatches, Vec::<Mismatch>::new());
     assert_eq!(report.missing_sources, Vec::<String>::new());

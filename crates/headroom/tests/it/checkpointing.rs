@@ -16,6 +16,7 @@ const NOTHING_TO_KEEP: [&str; 5] = ["bloom", "deberta", "gpt_oss", "peptrm", "ti
 
 /// Every preset and every model, made smaller where that leaves its blocks as they are.
 fn cases() -> Vec<(String, Scenario)> {
+    headroom_systems::install();
     let models = catalog::models().iter().map(Scenario::of_model);
     let presets = presets::all().iter().map(presets::Preset::scenario);
     let mut all = Vec::new();

@@ -78,6 +78,12 @@ fn estimate() -> Estimate {
     }
 }
 
+/// Every target, those of the systems included.
+fn targets() -> &'static [export::Target] {
+    headroom_systems::install();
+    export::targets()
+}
+
 /// A scenario that the target can express, in which every text that it can pass on is the given one.
 fn expressible(target: &str, text: &str) -> Scenario {
     let mut scenario = named(text);
@@ -201,7 +207,7 @@ fn no_name_runs_as_a_command_or_breaks_a_file() {
     bash(&folder, &["-c", "chmod +x torchrun"]);
     for text in HOSTILE {
         let mut scripts = Vec::new();
-        for target in export::TARGETS {
+        for target in targets() {
             let scenario = expressible(target.id, text);
             let files = (target.write)(&scenario, &estimate());
             let files = files.unwrap_or_else(|problems| panic!("{} {problems:?}", target.id));
@@ -408,7 +414,7 @@ fn hostile_names_go_through_every_export_unharmed() {
         let batch = folder.join("batch");
         fs::create_dir_all(&batch).unwrap();
         for number in 0..BATCH.min(most - tried) {
-            let target = &export::TARGETS[tried % export::TARGETS.len()];
+            let target = &targets()[tried % targets().len()];
             let text = hostile(&mut dice);
             let word = text.replace(|c: char| c.is_control() || c.is_whitespace(), "_");
             let mut scenario = expressible(target.id, &word);
@@ -849,9 +855,9 @@ fn a_program_runs_the_moves_that_its_files_can_say() {
     /// Settings that a file of theirs does not hold: the launch script has the first, rows without padding mean the second.
     const UNREAD: &[&str] = &["runtime.expandable_segments", "data.packing"];
     #[track_caller]
-    fn check(targets: &[&str], moves: &str) {
-        for target in targets {
-            let target = export::target(target).unwrap();
+    fn check(ids: &[&str], moves: &str) {
+        for id in ids {
+            let target = targets().iter().find(|known| known.id == *id).unwrap();
             let mut found: Vec<&str> = Vec::new();
             for (step, variation) in MOVES
                 .iter()

@@ -18,6 +18,7 @@ use headroom_testing::cases;
 fn a_short_text_cannot_ask_for_endless_work() {
     #[track_caller]
     fn check(link: &str) {
+        headroom_systems::install();
         let scenario = share::read(link).scenario;
         assert_eq!(
             quick_peak(&scenario),
@@ -103,6 +104,7 @@ fn every_number_has_one_text_that_reads_as_itself() {
 
 #[test]
 fn no_size_of_any_network_overflows() {
+    headroom_systems::install();
     const SIZES: [u64; 5] = [0, 1, 1_000, 10_000_000, 1_000_000_000_000_000];
     // One model of each architecture: its forward function is the same for all. Each size at each value, and again with all
     // others as large, so that their products are.
@@ -138,6 +140,7 @@ fn no_size_of_any_network_overflows() {
 /// Presets' links, each changed at a few places, read and written again; the longest that one took.
 fn mutate_links(count: usize, seed: u64) -> Duration {
     const LETTERS: &[u8] = b"&=,:;+-.%#0189eEvmxyz_[]{}\"' \xc3\xa9";
+    headroom_systems::install();
     let links: Vec<String> = presets::all()
         .iter()
         .map(|preset| share::write(&preset.scenario()))

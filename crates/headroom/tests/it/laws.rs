@@ -26,6 +26,7 @@ fn with(scenario: &Scenario, changes: &[(&str, &str)]) -> Scenario {
 
 /// A preset, or a model of each architecture in turn, made smaller where that is possible.
 fn small(dice: &mut Dice) -> Scenario {
+    headroom_systems::install();
     let mut scenario = if dice.index(2) == 0 {
         presets::all()[dice.index(presets::all().len())].scenario()
     } else {
@@ -333,6 +334,7 @@ fn answers(law: &mut Law, scenario: &Scenario, what: &str) {
 
 #[test]
 fn odd_sizes_of_every_network_are_answered_or_refused() {
+    headroom_systems::install();
     let most = cases(150);
     let mut law = Law::compared_at_least(most / 8);
     let mut dice = Dice::new(5);

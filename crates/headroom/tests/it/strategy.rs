@@ -421,6 +421,7 @@ fn memory_and_time_rise_and_fall_with_the_micro_batch_as_pruning_takes_for_grant
 
 /// A run such as a search meets on its way: a small network of any kind, with settings thrown anew.
 fn varied(dice: &mut Dice) -> Scenario {
+    headroom_systems::install();
     let mut scenario = Scenario::default();
     let (model, dims) = [
         ("gpt2", "layers=2"),

@@ -1,4 +1,4 @@
-//! Whatever is proposed can be run: the files of a research system's own program, or of some program, say the proposed scenario.
+//! Every proposal can be run: a research system's own program, or some program, has files that express the proposed scenario.
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
@@ -9,13 +9,19 @@ use headroom_core::estimate::{Estimate, estimate};
 use headroom_io::export;
 use headroom_scenario::share;
 use headroom_scenario::{Scenario, presets, settings};
+use headroom_systems as systems;
 
 const SYSTEMS: [&str; 5] = ["dreams", "gsa-512m", "rna-3e-ffi", "prs-med", "peptrm"];
 /// Cards, in GiB.
 const CARDS: [u64; 6] = [8, 16, 24, 40, 48, 80];
 
-fn on_card(preset: &str, gib: u64) -> Scenario {
-    let mut scenario = presets::find(preset).unwrap().scenario();
+fn preset(id: &str) -> Scenario {
+    systems::install();
+    presets::find(id).unwrap().scenario()
+}
+
+fn on_card(id: &str, gib: u64) -> Scenario {
+    let mut scenario = preset(id);
     settings::set(&mut scenario, "mem", &(gib * 1024).to_string()).unwrap();
     scenario
 }
@@ -61,7 +67,7 @@ fn check(preset: &str, proposed: &Scenario, promised: &Estimate, by: &str) {
 #[test]
 fn what_moves_and_ladders_propose_is_what_is_exported() {
     for preset in SYSTEMS {
-        let scenario = presets::find(preset).unwrap().scenario();
+        let scenario = self::preset(preset);
         exported(preset, &scenario, "the preset");
         let mut offered = 0;
         for known in MOVES {
@@ -84,7 +90,7 @@ fn what_moves_and_ladders_propose_is_what_is_exported() {
 #[track_caller]
 fn written(proposed: &Scenario, by: &str) -> Scenario {
     let mut refused = Vec::new();
-    for target in export::TARGETS {
+    for target in export::targets() {
         match (target.write)(proposed, &Estimate::default()) {
             Ok(files) => {
                 let lines = files.iter().flat_map(|file| file.contents.lines());
@@ -101,6 +107,7 @@ fn written(proposed: &Scenario, by: &str) -> Scenario {
 
 /// The presets that are no research systems, each with a card of one of the sizes.
 fn everyday() -> impl Iterator<Item = (usize, Scenario)> {
+    systems::install();
     let all = presets::all().iter();
     let everyday = all.filter(|preset| !SYSTEMS.contains(&preset.id));
     everyday
@@ -248,7 +255,7 @@ fn what_a_search_proposes_is_what_is_exported_and_finds_what_a_ladder_finds() {
 fn each_card_gets_a_run_of_the_same_batch_for_as_many_cards_as_the_program_takes() {
     #[track_caller]
     fn rows(preset: &str, size: &str, expected: &[(u32, u64, u64)]) {
-        let scenario = presets::find(preset).unwrap().scenario();
+        let scenario = self::preset(preset);
         let card = CARDS_BY_SIZE.iter().find(|card| card.size == size);
         let found = on_cards(&scenario, card.unwrap()).unwrap();
         let split = |row: &OnCards| {
@@ -294,7 +301,7 @@ fn the_documentations_figures_are_computed_and_within_three_per_cent_of_the_audi
             continue;
         };
         let mut words = command.trim_matches('`').split(' ');
-        let mut scenario = presets::find(words.next().unwrap()).unwrap().scenario();
+        let mut scenario = preset(words.next().unwrap());
         for change in words.filter(|word| *word != "--set") {
             let (name, value) = change.split_once('=').unwrap();
             settings::set(&mut scenario, name, value).unwrap();

@@ -309,8 +309,6 @@ mod tests {
             ("sd-1.5-lora-8gb", [("mb", "2"), ("attn", "sdpa")]),
             ("resnet-50-16gb", [("mb", "2"), ("precision", "fp32")]),
             ("lstm-wikitext2-8gb", [("mb", "2"), ("precision", "fp32")]),
-            ("rna-3e-ffi", [("mb", "2"), ("precision", "fp32")]),
-            ("gsa-512m", [("mb", "1"), ("precision", "fp32")]),
         ] {
             let mut scenario = presets::find(preset).unwrap().scenario();
             for (name, value) in changes {

@@ -10,7 +10,7 @@ use crate::tape::{DType, Tensor};
 use headroom_scenario::{Checkpointing, Data};
 
 #[derive(Clone, Copy, Debug)]
-pub(in crate::nets) struct Llava {
+pub struct Llava {
     vision: VisionModel,
     text: Decoder,
     /// The width of image features, where they are read instead of computed.
@@ -58,12 +58,12 @@ impl Llava {
     }
 
     /// With a text model like Llama, for systems that build on it.
-    pub(in crate::nets) fn like_llama(sizes: &Sizes) -> Result<Self, ModelError> {
+    pub fn like_llama(sizes: &Sizes) -> Result<Self, ModelError> {
         Self::new(sizes, LLAMA)
     }
 
     /// Images, or what the tower made of them.
-    pub(in crate::nets) fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
+    pub fn pixels(&self, cx: &Cx, count: u64) -> Tensor {
         match self.stored {
             Some(width) => {
                 let shape = [count, self.vision.patches(), width];
@@ -75,7 +75,7 @@ impl Llava {
 
     /// `output_hidden_states=True`: the last hidden states, the logits of every place, and what each layer was given,
     /// which the model's output holds. A checkpointed layer's input is kept anyway.
-    pub(in crate::nets) fn read(
+    pub fn read(
         &self,
         cx: &Cx,
         ids: &Tensor,

@@ -26,7 +26,7 @@ mod tensor_plan;
 
 pub use families::FAMILIES;
 use family::{Family, Scores};
-pub(in crate::nets) use llava::Llava;
+pub use llava::Llava;
 use mla::Mla;
 pub(super) use rope::{full_tables, rotated_in_fp32};
 

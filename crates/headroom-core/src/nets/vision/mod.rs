@@ -17,8 +17,8 @@ mod tests;
 
 use vit::VitConfig;
 
-pub(super) use layers::index_name;
-pub(super) use tiny_vit::TinyVit;
+pub use layers::index_name;
+pub use tiny_vit::TinyVit;
 
 use super::{Build, Cx, Net, Output, Sizes};
 use crate::tape::{DType, Tensor};

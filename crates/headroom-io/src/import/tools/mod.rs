@@ -215,7 +215,7 @@ fn adapters(value: &Document) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::export::TARGETS;
+    use crate::export::targets;
     use headroom_base::document::json;
     use headroom_core::estimate::Estimate;
     use headroom_scenario::{settings, stack};
@@ -240,7 +240,7 @@ mod tests {
         for (name, value) in changes {
             settings::set(&mut scenario, name, value).unwrap();
         }
-        for target in TARGETS.iter().filter(|target| {
+        for target in targets().iter().filter(|target| {
             matches!(
                 target.id,
                 "hf" | "trl" | "axolotl" | "llama-factory" | "swift"

@@ -1,0 +1,29 @@
+//! The systems' networks, each written after the forward function of its repository.
+
+mod dreams;
+mod gsa;
+mod peptrm;
+mod prs_med;
+
+use headroom_core::nets::Build;
+use headroom_core::tape::Tensor;
+
+pub(super) const FAMILIES: &[(&str, Build)] = &[
+    ("dreams", dreams::build),
+    ("gsa", gsa::build),
+    ("peptrm", peptrm::build),
+    ("prs-med", prs_med::build),
+];
+
+/// `F.cosine_similarity(a, b)` along the last dimension.
+fn cosine_similarity(a: &Tensor, b: &Tensor) -> Tensor {
+    let unit = |x: &Tensor| {
+        let norm = x
+            .pow()
+            .then(|squares| squares.sum(&[-1]))
+            .then(Tensor::sqrt);
+        x.div(&norm)
+    };
+    let (a, b) = (unit(a), unit(b));
+    a.mul(&b).then(|product| product.sum(&[-1]))
+}
