@@ -1,8 +1,6 @@
 //! A report as a page: every case in a table, family by family, the worst first, and a plot of predicted against true.
 
-use super::score::{Report, Row, Summary};
-
-const GIB: f64 = (1_u64 << 30) as f64;
+use super::score::{GIB, Report, Row, Summary};
 
 /// The share of truths that a band is to hold, in percent.
 const MEANT_TO_HOLD: u32 = 95;

@@ -1,10 +1,23 @@
 //! Real posts of failures whose thread tells the cause: how often the doctor finds it from the text alone, and whether the
 //! thread's fix is among its advice.
 
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
+use super::record::read_all;
 use crate::strategy::doctor::{Cause, Change, Findings, diagnose};
+
+/// A recorded post.
+#[derive(Deserialize)]
+struct Record {
+    #[serde(default)]
+    id: Option<String>,
+    text: String,
+    cause: String,
+    #[serde(default)]
+    accept: Vec<Option<String>>,
+    #[serde(default)]
+    fix_kind: Option<String>,
+}
 
 /// One post as the doctor saw it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -27,41 +40,31 @@ pub struct Posts {
 /// Whether the text's first record is a post.
 pub fn are_posts(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty());
-    let record = first.and_then(|line| serde_json::from_str::<Value>(line).ok());
-    record.is_some_and(|record| record["text"].is_string() && record["cause"].is_string())
+    first.is_some_and(|line| !read_all::<Record>(line).is_empty())
 }
 
 /// Diagnoses every post from its text alone.
 pub fn posts(text: &str) -> Posts {
-    let records = text
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     Posts {
-        failures: records.map(|record| post(&record)).collect(),
+        failures: read_all(text).into_iter().map(post).collect(),
     }
 }
 
-fn post(record: &Value) -> Post {
-    let text = record["text"].as_str().unwrap_or_default();
-    let diagnosis = diagnose(&Findings::parse(text).unwrap_or_default(), None);
-    let accepted = record["accept"].as_array().into_iter().flatten();
-    let accepted = accepted.filter_map(Value::as_str);
-    let fix = record["fix_kind"].as_str().unwrap_or("none");
-    let advised = |change: &Change| fixes(*change).contains(&fix);
+fn post(record: Record) -> Post {
+    let diagnosis = diagnose(&Findings::parse(&record.text).unwrap_or_default(), None);
+    let fix = record.fix_kind.as_deref().unwrap_or("none");
+    let is_advised = diagnosis
+        .changes
+        .iter()
+        .any(|change| fixes(*change).contains(&fix));
+    let accepted = record.accept.into_iter().flatten();
     Post {
-        id: record["id"].as_str().unwrap_or("?").into(),
-        causes: record["cause"]
-            .as_str()
-            .into_iter()
-            .chain(accepted)
-            .map(String::from)
-            .collect(),
-        ranking: diagnosis
-            .ranking
-            .iter()
+        id: record.id.unwrap_or_else(|| "?".into()),
+        causes: std::iter::once(record.cause).chain(accepted).collect(),
+        ranking: (diagnosis.ranking.iter())
             .map(|ranked| (recorded(ranked.cause), ranked.confidence))
             .collect(),
-        helped: (fix != "none").then(|| diagnosis.changes.iter().any(advised)),
+        helped: (fix != "none").then_some(is_advised),
     }
 }
 

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::simulated::Figure;
 use crate::estimate::Band;
 use crate::units::Bytes;
 
 /// One case.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     pub id: String,
     pub group: String,
@@ -33,6 +34,8 @@ pub struct Row {
     pub against: Option<[f64; 3]>,
 }
 
+pub const GIB: f64 = (1_u64 << 30) as f64;
+
 /// The class of figures whose metric is not named.
 pub const UNNAMED: &str = "not named";
 
@@ -41,14 +44,8 @@ impl Row {
         Self {
             id: id.into(),
             group: group.into(),
-            truth: None,
-            predicted: None,
-            error: None,
             unsupported: Some(reason),
-            class: None,
-            inside: None,
-            kind: None,
-            against: None,
+            ..Self::default()
         }
     }
 
@@ -60,11 +57,23 @@ impl Row {
             truth: Some(truth),
             predicted: Some(predicted),
             error: Some(error),
-            unsupported: None,
-            class: None,
-            inside: None,
-            kind: None,
-            against: None,
+            ..Self::default()
+        }
+    }
+
+    /// The score of a predicted figure, where both it and the recorded one are there.
+    pub fn compared(
+        id: &str,
+        group: &str,
+        predicted: Result<Figure, String>,
+        truth: Option<u64>,
+    ) -> Self {
+        match (predicted, truth) {
+            (Err(reason), _) => Self::unsupported(id, group, reason),
+            (Ok(_), None) => Self::unsupported(id, group, "the record lacks the metric".into()),
+            (Ok(predicted), Some(truth)) => {
+                Self::scored(id, group, truth, predicted.bytes).within(predicted.band)
+            }
         }
     }
 

@@ -1,9 +1,9 @@
-//! What the words of a record mean: precision, optimizer, adapters.
+//! Precision, optimizer and adapters in a record's own words.
 
-use serde_json::Value;
-
-use super::peft;
-use crate::scenario::{Lora, Optimizer, Precision};
+use super::Text;
+use crate::scenario::{AdapterMethod, Lora, Optimizer, Precision};
+use crate::truth::adapters::{self, Adapters};
+use crate::truth::record::{parse, read};
 
 pub(super) fn precision(text: &str) -> Result<Precision, String> {
     Ok(match text {
@@ -32,137 +32,138 @@ pub(super) fn precision(text: &str) -> Result<Precision, String> {
     })
 }
 
-pub(super) fn optimizer(text: &str) -> Result<Optimizer, String> {
-    Ok(
-        if text.contains("pagedadamw") || text.contains("paged adamw") {
-            Optimizer::PagedAdamW
-        } else if text.contains("bnb adamw8bit")
-            || text.contains("bnb adam8bit")
-            || text.contains("8-bit adamw")
-        {
-            Optimizer::AdamW8bit
-        } else if text.contains("torchao adamw8bit") {
-            Optimizer::AdamW8bitAo
-        } else if text.contains("adamwfp8") {
-            Optimizer::AdamWFp8Ao
-        } else if text.contains("4bit") || text.contains("4-bit") {
-            Optimizer::AdamW4bitAo
-        } else if text.contains("adafactor") {
-            Optimizer::AdafactorHf
-        } else if text.contains("sgd") && text.contains("no momentum") {
-            Optimizer::Sgd
-        } else if text.starts_with("sgd") {
-            Optimizer::SgdMomentum
-        } else if text.contains("fused") && !text.contains("foreach") {
-            Optimizer::AdamWFused
-        } else if text == "adamw (hf)" {
-            // transformers' own, one tensor after the other.
-            Optimizer::AdamWLoop
-        } else if text.contains("adam") {
-            Optimizer::AdamW
-        } else {
-            return Err(format!("the optimizer `{text}` is not modelled"));
-        },
-    )
+pub(super) fn optimizer(text: &Text) -> Result<Optimizer, String> {
+    let named: [(&[&str], Optimizer); 6] = [
+        (&["pagedadamw", "paged adamw"], Optimizer::PagedAdamW),
+        (
+            &["bnb adamw8bit", "bnb adam8bit", "8-bit adamw"],
+            Optimizer::AdamW8bit,
+        ),
+        (&["torchao adamw8bit"], Optimizer::AdamW8bitAo),
+        (&["adamwfp8"], Optimizer::AdamWFp8Ao),
+        (&["4bit", "4-bit"], Optimizer::AdamW4bitAo),
+        (&["adafactor"], Optimizer::AdafactorHf),
+    ];
+    if let Some((_, optimizer)) = named.iter().find(|(names, _)| text.contains_any(names)) {
+        return Ok(*optimizer);
+    }
+    Ok(match &**text {
+        sgd if sgd.contains("sgd") && sgd.contains("no momentum") => Optimizer::Sgd,
+        sgd if sgd.starts_with("sgd") => Optimizer::SgdMomentum,
+        fused if fused.contains("fused") && !fused.contains("foreach") => Optimizer::AdamWFused,
+        // transformers' own, one tensor after the other.
+        "adamw (hf)" => Optimizer::AdamWLoop,
+        adam if adam.contains("adam") => Optimizer::AdamW,
+        other => return Err(format!("the optimizer `{other}` is not modelled")),
+    })
 }
 
-/// What ran beside the training of the named model, or was done to it, that no scenario says.
-pub(super) fn unsaid(task: &str, other: &str) -> Result<(), String> {
+/// Refuses what ran next to the training of the named model, or changed the model, where no setting expresses it.
+pub(super) fn not_in_scenario(task: &Text, other: &Text) -> Result<(), String> {
     if task.contains("quantized moe experts") {
         return Err("experts that the trainer itself quantises are not modelled".into());
     }
-    let encodes = other.contains("online") || other.contains("encode");
+    let encodes = other.contains_any(&["online", "encode"]);
     if other.contains("vae") && encodes && !other.contains("pre-computed") {
         return Err("an autoencoder that runs in the same loop is not modelled".into());
     }
     Ok(())
 }
 
+/// What a task trains besides or instead of the model's own weights.
+#[derive(Debug, Default)]
+pub(super) struct Adapted {
+    pub lora: Option<Lora>,
+    /// Learned tokens before each sample.
+    pub prompt_tokens: u64,
+}
+
 /// The adapters that a task names, in words or as PEFT's settings.
-pub(super) fn adapters(task: &str) -> Result<Option<Lora>, String> {
-    let lower = task.to_lowercase();
-    let kind = lower.split([' ', '{']).next().unwrap_or_default();
-    if let Some(json) = task.find('{').and_then(|at| task.get(at..)) {
-        let given: Value = serde_json::from_str(json)
-            .map_err(|_| "the adapter's settings cannot be read".to_string())?;
-        return peft::adapters(kind, &given);
+pub(super) fn adapters(task: &Text) -> Result<Adapted, String> {
+    let kind = task.split([' ', '{']).next().unwrap_or_default();
+    if let Some(json) = (task.written.find('{')).and_then(|at| task.written.get(at..)) {
+        let settings = parse(json).and_then(|settings| read(&settings));
+        let settings = settings.map_err(|_| "the adapter's settings cannot be read".to_string())?;
+        return peft(kind, &settings);
     }
     match kind {
         "full" | "full," | "pretrain" | "pretrain/full" | "llama-adapter" | "adapter" => {
-            return Ok(None);
+            return Ok(Adapted::default());
         }
         "lora" | "qlora" | "gptq-lora" => {}
         other => return Err(format!("`{other}` is not modelled")),
     }
-    let after = |mark: &str| lower.split_once(mark).map(|(_, rest)| rest);
+    let after = |mark: &str| task.split_once(mark).map(|(_, rest)| rest);
     let number = |mark: &str| {
-        after(mark).and_then(|rest| {
-            let end = rest
-                .find(|c: char| !c.is_ascii_digit() && c != '.')
-                .unwrap_or(rest.len());
-            rest.get(..end)
-                .and_then(|digits| digits.parse::<f64>().ok())
-        })
+        let rest = after(mark)?;
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let digits = rest.get(..end.unwrap_or(rest.len()))?;
+        digits.parse::<f64>().ok()
     };
-    let named = after("targets=")
-        .or_else(|| after(" on "))
-        .unwrap_or_default();
-    let mut targets: Vec<String> = Vec::new();
-    for word in named.split([' ', ',', '+', ';']) {
-        let names: &[&str] = match word {
-            "query" | "q" => &["q_proj"],
-            "key" | "k" => &["k_proj"],
-            "value" | "v" => &["v_proj"],
-            "projection" | "o" => &["o_proj"],
-            "mlp" => &["gate_proj", "up_proj", "down_proj"],
-            "head" => &["lm_head"],
+    let named = after("targets=").or_else(|| after(" on "));
+    let mut targets = Vec::new();
+    for word in named.unwrap_or_default().split([' ', ',', '+', ';']) {
+        let names = match word {
+            "query" | "q" => "q_proj",
+            "key" | "k" => "k_proj",
+            "value" | "v" => "v_proj",
+            "projection" | "o" => "o_proj",
+            "mlp" => "gate_proj up_proj down_proj",
+            "head" => "lm_head",
             // Qwen of 2023: `c_proj` is the last product of attention and of the feed-forward part.
-            "c_attn" => &["c_attn"],
-            "c_proj" => &["o_proj", "down_proj"],
-            "w1" => &["up_proj"],
-            "w2" => &["gate_proj"],
+            "c_attn" => "c_attn",
+            "c_proj" => "o_proj down_proj",
+            "w1" => "up_proj",
+            "w2" => "gate_proj",
             "base" | "quantized" => break,
-            _ if word.ends_with("_proj") => {
-                targets.push(word.to_string());
-                continue;
-            }
+            _ if word.ends_with("_proj") => word,
             _ => continue,
         };
-        targets.extend(names.iter().map(|name| (*name).to_string()));
+        targets.extend(adapters::names(names));
     }
     // "... + trainable wte & lm_head (modules_to_save)"
-    let whole = after("+ trainable ").unwrap_or_default();
-    let whole = whole.split(" (").next().unwrap_or_default();
-    let modules_to_save = whole.split(" & ").filter_map(|name| match name {
+    let modules = after("+ trainable ").unwrap_or_default();
+    let modules = modules.split(" (").next().unwrap_or_default();
+    let modules_to_save = modules.split(" & ").filter_map(|name| match name {
         "" => None,
         // Qwen of 2023 again.
         "wte" => Some("embed_tokens"),
         other => Some(other),
     });
-    // litgpt keeps its adapters in the base's type; PEFT keeps them in fp32.
-    let by_words = lower.contains("query");
-    Ok(Some(Lora {
+    let lora = Lora {
         rank: number("r=").map_or(8, |r| r as u64),
         targets,
         modules_to_save: modules_to_save.map(String::from).collect(),
         dropout: number("dropout=").unwrap_or(0.0),
-        fp32_adapters: !by_words,
+        // litgpt, which writes "query", keeps its adapters in the base's type; PEFT keeps them in fp32.
+        fp32_adapters: !task.contains("query"),
         ..Lora::default()
-    }))
+    };
+    Ok(Adapted {
+        lora: Some(lora),
+        prompt_tokens: 0,
+    })
 }
 
-/// Learned tokens before each sample. Gated prompts lengthen no sample: a single learned token stands in, from which on
-/// activations are kept as theirs are.
-pub(super) fn prompt_tokens(task: &str) -> u64 {
-    let kind = task.split([' ', '{']).next().unwrap_or_default();
-    let given: Value = task
-        .find('{')
-        .and_then(|at| task.get(at..))
-        .and_then(|json| serde_json::from_str(json).ok())
-        .unwrap_or_default();
-    match kind {
-        "prompt_tuning" | "ptuning" => given["num_virtual_tokens"].as_u64().unwrap_or(20),
+/// A method's name and its settings, as PEFT's own comparison of methods writes them.
+fn peft(kind: &str, settings: &Adapters) -> Result<Adapted, String> {
+    if settings.use_bdlora.is_some() && settings.r.is_none() {
+        return Err("this variant of LoRA is not modelled".into());
+    }
+    let prompt_tokens = match kind {
+        "prompt_tuning" | "ptuning" => settings.n.unwrap_or(20),
+        // Gated prompts lengthen no sample: a single learned token stands in, from which on activations are kept as theirs are.
         "adaptionprompt" => 1,
         _ => 0,
-    }
+    };
+    let lora = match adapters::method(kind) {
+        _ if prompt_tokens > 0 => None,
+        // The settings do not state OSF's rank.
+        None | Some(AdapterMethod::Osf) => return Err(format!("`{kind}` is not modelled")),
+        Some(method) => Some(settings.lora(method)),
+    };
+    Ok(Adapted {
+        lora,
+        prompt_tokens,
+    })
 }
