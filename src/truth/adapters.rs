@@ -29,7 +29,7 @@ pub struct Adapters {
     pub token_indices: Vec<u64>,
 }
 
-/// A list of names; a word such as "all-linear" is left to the default.
+/// A list of names. A string such as "all-linear" selects the default.
 fn listed<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Vec<String>>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
@@ -109,5 +109,29 @@ impl Adapters {
             lora.rank = 64;
         }
         lora
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(kind: &str, settings: &Value, expected: (AdapterMethod, u64)) {
+        let settings = Adapters::deserialize(settings).unwrap();
+        let lora = settings.lora(method(kind).unwrap());
+        assert_eq!((lora.method, lora.rank), expected);
+    }
+
+    #[test]
+    fn a_method_is_its_own_and_not_lora() {
+        let dora = json!({"r": 32, "use_dora": true, "target_modules": ["q_proj"]});
+        check("lora", &dora, (AdapterMethod::Dora, 32));
+        check("lora", &json!({"r": 64}), (AdapterMethod::Lora, 64));
+        let prefix = json!({"num_virtual_tokens": 200});
+        check("prefixtuning", &prefix, (AdapterMethod::Prefix, 200));
+        assert_eq!(method("deft"), None);
     }
 }

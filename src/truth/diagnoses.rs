@@ -40,13 +40,13 @@ struct Record {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Failed {
     pub id: String,
-    /// Any of these classes is right: a batch too large may be called too large for the card.
+    /// Any of these classes is right: a batch that is too large also exceeds the capacity.
     pub causes: Vec<&'static str>,
     /// The first cause's class, in the order of `EVIDENCE`; absent where the record has none of it.
     pub found: [Option<(&'static str, f64)>; EVIDENCE.len()],
 }
 
-/// All of them.
+/// The recorded failures.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Diagnoses {
     pub failures: Vec<Failed>,
@@ -117,7 +117,7 @@ fn failed(record: &Record, run: Option<&steps::Record>) -> Failed {
     }
 }
 
-/// Causes that the records tell apart: an evaluation, a save and a changed loss are all events of a schedule there.
+/// The class of a cause in the records, where an evaluation, a save and a changed loss are all events of a schedule.
 const fn class(cause: Cause) -> &'static str {
     match cause {
         Cause::Capacity | Cause::OptimizerStep => "capacity",
@@ -161,7 +161,7 @@ fn expectation(config: &Config, run: Option<&steps::Record>) -> Option<Expectati
     if !dims.contains_key("family") {
         dims.insert("family".into(), config.knobs.kind.clone()?.into());
     }
-    // What bounds a distribution says less than the data's longest sample, which is known of a data set.
+    // The longest sample of the data is below the distribution's bound.
     let longest = run.and_then(|run| run.sizes.iter().copied().max());
     let bound = config.dist.as_ref()?.largest()?;
     let most = bound.min(longest.unwrap_or(bound));
@@ -181,8 +181,8 @@ fn expectation(config: &Config, run: Option<&steps::Record>) -> Option<Expectati
     })
 }
 
-/// The scenario's own steps with so much memory. Of the sizes only those count that its data has, and backwards: a scenario knows
-/// the distribution that a run drew from, and draws by itself.
+/// The scenario's own steps in limited memory, with sizes within its distribution and in reverse: a scenario knows the
+/// distribution that a run drew from, and draws by itself.
 fn replayed(
     config: &Config,
     run: &steps::Record,
@@ -203,7 +203,7 @@ fn replayed(
     })
 }
 
-/// The run up to its failure: the probe's own log where the record has one, else what it would have written.
+/// The probe's log of the run up to its failure, reconstructed where the record has none.
 fn log(record: &Record, run: Option<&steps::Record>) -> Option<String> {
     match &record.probe_log {
         Some(lines) => Some(lines.join("\n")),
@@ -272,7 +272,7 @@ impl std::fmt::Display for Diagnoses {
         for failed in &self.failures {
             write!(f, "{:<28} {:<22}", failed.id, failed.causes.join(" or "))?;
             for found in failed.found {
-                let words = found.map_or_else(String::new, |(cause, sure)| {
+                let cell = found.map_or_else(String::new, |(cause, sure)| {
                     let wrong = if failed.causes.contains(&cause) {
                         ""
                     } else {
@@ -280,7 +280,7 @@ impl std::fmt::Display for Diagnoses {
                     };
                     format!("{wrong}{cause} {sure:.2}")
                 });
-                write!(f, " {words:<22}")?;
+                write!(f, " {cell:<22}")?;
             }
             writeln!(f)?;
         }

@@ -43,14 +43,14 @@ pub fn apply(knobs: &Knobs, data: &mut Data, training: &mut Training) -> Result<
         training.task.sampler = Sampler::VllmElsewhere;
         data.padding_mask = false;
     } else if trainer == "sft" {
-        // Its loop projects rows of a label alone, and what the recorder's device returns to the host is zeros: it counts none.
+        // Its loop projects only rows with a label, and the recorder's device returns zeros to the host: it counts none.
         training.task.objective = Objective::Sft;
         training.task.labelled = 0.0;
         // A mask of zeros is not all ones, so that it is not left out.
         data.padding_mask = true;
     }
     if !trainer.is_empty() && matches!(strategy, "fsdp1" | "fsdp2") {
-        // A trainer's label says nothing of the types: the weights are loaded in one, autocast lowers to another.
+        // `precision` is not the trainer's: the weights are loaded in one type, and autocast computes in another.
         training.precision = match (knobs.base_dtype.as_str(), knobs.amp.as_str()) {
             ("bf16", "bf16") => Precision::AmpBf16OnBf16,
             ("bf16", _) => Precision::Bf16,

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::adapters::Adapters;
-use super::record::{Mixed, Rest};
+use super::record::Mixed;
 
 /// The model's sizes.
 pub type Dims = Map<String, Value>;
@@ -12,13 +12,17 @@ pub type Dims = Map<String, Value>;
 /// Settings of one GPU, of one rank of several, and of the trainers that recorders run.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the recorders"
+)]
 pub struct Knobs {
     pub model: String,
     #[serde(rename = "impl")]
     pub implementation: String,
     pub engine: Option<String>,
     pub precision: String,
-    /// The type of the weights; `amp` is then the type of autocast.
+    /// The type of the weights, under autocast to `amp`.
     pub wdtype: Option<String>,
     pub base_dtype: String,
     pub amp: String,
@@ -42,7 +46,7 @@ pub struct Knobs {
     pub zero_none: Option<bool>,
     pub zg_before_bwd: bool,
     pub train_mode: Option<bool>,
-    /// A step of `steps.rs` after its schedule has added a loss.
+    /// Set by `steps.rs` once a schedule has added a loss.
     pub aux_loss: bool,
     pub norm: String,
     pub sm: u64,
@@ -125,6 +129,10 @@ pub struct Lora {
 /// The settings of a `feature`, of an optimizer or of a loop.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the recorders"
+)]
 pub struct FeatureKnobs {
     pub kind: String,
     #[serde(flatten)]
@@ -144,7 +152,7 @@ pub struct FeatureKnobs {
     pub cross_entropy: bool,
     /// The rank of GaLore and APOLLO.
     pub rank: Option<u64>,
-    /// torchao's offload takes gradients too.
+    /// torchao's optimizer offloads gradients too.
     pub og: bool,
     pub old: bool,
     pub scores: bool,
@@ -157,12 +165,16 @@ pub struct FeatureKnobs {
     pub loss_only: bool,
     pub preprocess: bool,
     #[serde(flatten)]
-    pub rest: Rest,
+    pub rest: Map<String, Value>,
 }
 
 /// Arguments of TRL's trainers.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each is a switch of the recorders"
+)]
 pub struct TrainerArgs {
     pub optim: String,
     pub packing: bool,
@@ -176,7 +188,7 @@ pub struct TrainerArgs {
     pub num_iterations: Option<u64>,
     pub cast_lm_head_to_fp32: bool,
     #[serde(flatten)]
-    pub rest: Rest,
+    pub rest: Map<String, Value>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -185,7 +197,7 @@ pub struct PeftConfig {
     #[serde(flatten)]
     pub adapters: Adapters,
     #[serde(flatten)]
-    pub rest: Rest,
+    pub rest: Map<String, Value>,
 }
 
 /// Sizes may be "auto".

@@ -25,9 +25,8 @@ pub fn precision(weights: &str, autocast: &str) -> Result<Precision, String> {
 /// The type of autocast. TRL's trainers run with `bf16=True`, and so does transformers' evaluation.
 pub fn autocast(knobs: &Knobs) -> &str {
     match (knobs.trainer.is_some(), knobs.kind.as_deref()) {
-        (true, _) => "bf16",
         (false, Some("eval")) if knobs.fk.bf16 == Some(false) => "",
-        (false, Some("eval")) => "bf16",
+        (true, _) | (_, Some("eval")) => "bf16",
         _ => &knobs.amp,
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::simulated::Metric;
 use crate::estimate::Phase;
@@ -76,11 +76,8 @@ impl Mixed {
     }
 }
 
-/// Fields of an object that are not read.
-pub type Rest = BTreeMap<String, IgnoredAny>;
-
 /// Refuses fields that are not read, except for those that change no memory.
-pub fn refuse(rest: &Rest, without_effect: &[&str]) -> Result<(), String> {
+pub fn refuse(rest: &Map<String, Value>, without_effect: &[&str]) -> Result<(), String> {
     match rest
         .keys()
         .find(|name| !without_effect.contains(&name.as_str()))

@@ -6,12 +6,12 @@ use std::rc::Rc;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::knobs::{Dims, Knobs};
 use super::record::{Numbers, parse, read};
 use super::simulated::{self, Figure, Metric};
 use super::{Report, Row, report};
 use crate::estimate::Doubts;
 use crate::nets::graph::{self, Graph};
-use crate::scenario::{Data, Optimizer, Precision, Training};
 use crate::step;
 use crate::tape::Machine;
 
@@ -65,24 +65,15 @@ struct Settings {
 
 /// Runs three steps, as the recording of the truth did.
 pub fn run_recorded(record: &Value, model: Rc<Graph>) -> Result<step::Run, String> {
-    let Settings {
-        b,
-        s,
-        precision,
-        optim,
-    } = read(record)?;
-    let data = Data {
-        micro_batch: b,
-        sequence: s,
-        ..Data::default()
+    let run: Settings = read(record)?;
+    let knobs = Knobs {
+        mb: Some(run.b),
+        seq: Some(run.s),
+        precision: run.precision,
+        optim: run.optim,
+        ..Knobs::default()
     };
-    let training = Training {
-        precision: Precision::from_id(&precision.replace('_', "-"))
-            .ok_or_else(|| format!("precision `{precision}` is not known"))?,
-        optimizer: Optimizer::from_id(&optim)
-            .ok_or_else(|| format!("optimizer `{optim}` is not known"))?,
-        ..Training::default()
-    };
+    let (data, training) = simulated::settings(&knobs, &Dims::default())?;
     let net = graph::net(model);
     net.supports(&data, &training)
         .map_err(|error| error.to_string())?;

@@ -26,10 +26,10 @@ pub struct Row {
     /// Whether the truth lies in the stated band.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inside: Option<bool>,
-    /// Which of the kinds it is that are counted apart where the bands' shares are told; cases of none are then left out.
+    /// The kind under which its band is counted. Where rows have kinds, rows without one are not counted.
     #[serde(skip)]
     pub kind: Option<&'static str>,
-    /// The errors where the figure is what is allocated, what is reserved and what the driver shows: of a metric that is not named.
+    /// The errors if the figure is allocated, reserved or driver memory: for a metric that is not named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<[f64; 3]>,
 }
@@ -61,7 +61,7 @@ impl Row {
         }
     }
 
-    /// The score of a predicted figure, where both it and the recorded one are there.
+    /// Compares a predicted figure with the recorded one.
     pub fn compared(
         id: &str,
         group: &str,
@@ -77,7 +77,7 @@ impl Row {
         }
     }
 
-    /// The same, compared with the range that is stated.
+    /// Records whether the truth lies in the predicted range.
     pub fn within(self, band: Option<Band>) -> Self {
         let truth = self.truth.map(Bytes::new);
         let pair = band.zip(truth);
@@ -88,14 +88,14 @@ impl Row {
     }
 }
 
-/// How many truths had a range stated for them, and how many lay in it.
+/// How many truths had a predicted range, and how many lay in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     pub cases: usize,
     pub inside: usize,
 }
 
-/// What a set of cases comes to, in percent.
+/// Errors over a set of cases, in percent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     pub cases: usize,
@@ -106,7 +106,7 @@ pub struct Summary {
     pub worst_under: f64,
 }
 
-/// What the published figures come to that are held to the targets: one GPU, a named metric, a confidence of 4 or 5.
+/// The published figures that are held to the targets: one GPU, a named metric, a confidence of 4 or 5.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Selected {
     pub cases: usize,
@@ -132,8 +132,12 @@ impl Report {
     /// The bands' coverage, kind by kind where there are kinds.
     pub fn coverage(&self) -> Vec<(&'static str, Coverage)> {
         let mut kinds: BTreeMap<&'static str, Coverage> = BTreeMap::new();
-        let apart = self.rows.iter().any(|row| row.kind.is_some());
-        for row in self.rows.iter().filter(|row| row.kind.is_some() == apart) {
+        let has_kinds = self.rows.iter().any(|row| row.kind.is_some());
+        for row in self
+            .rows
+            .iter()
+            .filter(|row| row.kind.is_some() == has_kinds)
+        {
             if let Some(inside) = row.inside {
                 let coverage = kinds.entry(row.kind.unwrap_or_default()).or_default();
                 coverage.cases += 1;
@@ -185,7 +189,7 @@ fn selected(rows: &[Row]) -> Vec<(&'static str, Selected)> {
     std::iter::once(first).chain(each).chain(against).collect()
 }
 
-/// Figures whose metric is not named, held against each.
+/// Figures whose metric is not named, compared with each.
 fn against(rows: &[&Row]) -> Vec<(&'static str, Selected)> {
     const EACH: [&str; 3] = [
         "not named, as allocated",

@@ -80,15 +80,15 @@ fn predict(record: &Record, metric: Metric) -> Result<Figure, String> {
     figure(&run(knobs, dims)?, metric, doubts)
 }
 
-/// What a metric reads of a run.
+/// A metric of a predicted run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Figure {
     pub bytes: u64,
-    /// The range that is stated for it; none but of what is allocated and reserved.
+    /// The predicted range, of allocated and reserved memory.
     pub band: Option<Band>,
 }
 
-/// What a metric reads of a run, of which this is in doubt.
+/// Reads a metric of a run, with its range.
 pub fn figure(run: &step::Run, metric: Metric, doubts: Doubts) -> Result<Figure, String> {
     let settings = match metric {
         Metric::Expandable => Settings::expandable(),
@@ -135,7 +135,7 @@ pub fn run(knobs: &Knobs, dims: &Dims) -> Result<step::Run, String> {
             Some(_) => world(knobs, dims)?,
             None => World::ALONE,
         },
-        // What trainers read of their data is answered through a `TorchDispatchMode`.
+        // The recorder answers reads of a trainer's data through a `TorchDispatchMode`.
         dispatched: post::is_trainer(knobs),
         looks_at_gradients: distributed::looks_at_gradients(knobs),
         ..RunPlan::first_steps(post::steps(knobs))
@@ -177,7 +177,7 @@ pub fn run_with(
 }
 
 fn family(knobs: &Knobs, dims: &Dims) -> String {
-    // Some records name the family only as the model, such as `lstm` and `whisper-small`.
+    // Some records name the family only in the model, such as `lstm` and `whisper-small`.
     let named = || knobs.model.split('-').next().unwrap_or_default();
     let family = dims.get("family").and_then(Value::as_str);
     family.unwrap_or_else(named).to_string()
@@ -255,7 +255,7 @@ pub fn is_megatron(knobs: &Knobs) -> bool {
     knobs.engine.as_deref() == Some("mg")
 }
 
-/// The models of torchvision and timm are named, as `tv:resnet50` and `timm:resnet50`.
+/// The registered name of a network; those of torchvision and timm are `tv:resnet50` and `timm:resnet50`.
 fn architecture(family: &str, knobs: &Knobs) -> String {
     let model = &knobs.model;
     if is_megatron(knobs) {
@@ -288,7 +288,7 @@ fn machine(knobs: &Knobs) -> Machine {
     }
 }
 
-/// The mode whose steps replay CUDA graphs from the third on: only what leaves a graph then counts as allocated.
+/// The mode whose steps replay CUDA graphs from the third on: only the graphs' outputs then count as allocated.
 const REPLAYED: &str = "reduce-overhead";
 
 fn compile(knobs: &Knobs) -> Compile {

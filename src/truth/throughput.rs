@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::score::{Report, Row, summary};
-use crate::catalog::{self, ModelEntry};
+use crate::catalog;
 use crate::estimate::Prediction;
 use crate::scenario::{Case, ContextParallel, Scenario, Trainer, settings};
 
@@ -39,7 +39,7 @@ pub fn row(record: &Record) -> Row {
     scored(record, ["one GPU", "several GPUs"], &|_| false)
 }
 
-/// The same without what these sources say of rates.
+/// The same without the rates from these sources.
 fn scored(record: &Record, groups: [&str; 2], left_out: &dyn Fn(&str) -> bool) -> Row {
     let group = groups[usize::from(record.gpus != 1)];
     let micros = |seconds: f64| (seconds * 1e6).round() as u64;
@@ -62,13 +62,13 @@ fn scored(record: &Record, groups: [&str; 2], left_out: &dyn Fn(&str) -> bool) -
     }
 }
 
-/// Whether a source of the catalogue's rates is where a record was published: both name the project.
+/// Whether a source of the catalogue's rates is the project that published a record.
 fn is_source(record: &Record, source: &str) -> bool {
     let repository = record.source.strip_prefix("github:");
     let repository = repository.and_then(|rest| rest.split('@').next());
     let project = repository.and_then(|repository| repository.rsplit('/').next());
-    let mut words = source.split([' ', '/', ':', ',', '\'']);
-    project.is_some_and(|project| words.any(|word| word == project))
+    let mut terms = source.split([' ', '/', ':', ',', '\'']);
+    project.is_some_and(|project| terms.any(|term| term == project))
 }
 
 /// The published figure as seconds of an optimizer step.
@@ -91,7 +91,7 @@ fn published(record: &Record, scenario: &Scenario) -> Result<f64, String> {
     })
 }
 
-/// The run as a scenario, or what of it no setting expresses.
+/// The run as a scenario, or the reason that no settings express it.
 fn scenario(record: &Record) -> Result<Scenario, String> {
     if let Some(reason) = record.settings.get("cannot").and_then(Value::as_str) {
         return Err(reason.into());
@@ -107,7 +107,7 @@ fn scenario(record: &Record) -> Result<Scenario, String> {
     let model = name.and_then(catalog::model_named);
     let model = model.ok_or("the model is not in the catalogue")?;
     set("model.id", model.id)?;
-    set("hardware.gpu", card(record).ok_or("no GPU")?)?;
+    set("hardware.gpu", gpu_id(record).ok_or("no GPU")?)?;
     set("hardware.gpus", &record.gpus.to_string())?;
     set("hardware.nodes", &record.nodes.to_string())?;
     for name in ["torch", "transformers", "peft"] {
@@ -117,36 +117,51 @@ fn scenario(record: &Record) -> Result<Scenario, String> {
             let _ = set(&format!("stack.{name}"), &minor.join("."));
         }
     }
+    if record.settings.contains_key("lora") {
+        set("training.lora", "on")?;
+    }
+    let has_fp8 = record.settings.get("fp8") == Some(&Value::Bool(true));
     let mut dims: Vec<String> = Vec::new();
-    for (name, value) in &record.settings {
-        match (name.as_str(), value) {
-            ("image", _) => dims.push(format!("img={}", text(value))),
-            ("dims", Value::Object(sizes)) => {
-                dims.extend(sizes.iter().map(|(name, n)| format!("{name}={}", text(n))));
-            }
-            ("lora", Value::Object(adapters)) => {
-                set("training.lora", "on")?;
-                for (name, value) in adapters {
-                    set(&format!("training.lora.{name}"), &text(value))?;
-                }
-            }
-            ("parallel", Value::Object(layout)) => {
-                for (name, value) in layout {
-                    // Virtual stages and overlapped tensor parallelism: no setting expresses them yet.
-                    if !matches!(name.as_str(), "vp" | "async_tp") {
-                        set(&format!("parallel.{name}"), &text(value))?;
-                    }
-                }
-            }
-            // What feeds the run, and heads of a few classes, take no time that counts.
-            ("loader" | "head" | "base" | "note", _) => {}
-            _ => {
-                let has_fp8 = record.settings.get("fp8") == Some(&Value::Bool(true));
-                for (path, value) in setting(name, &text(value), model, has_fp8)? {
-                    set(&path, &value)?;
-                }
-            }
+    for (name, value) in &flat(&record.settings) {
+        if let Some(dim) = name.strip_prefix("dims.") {
+            dims.push(format!("{dim}={value}"));
+            continue;
         }
+        let own = match name.as_str() {
+            "micro_batch" | "sequence" | "padding_mask" => format!("data.{name}"),
+            layout if layout.starts_with("parallel.") => name.clone(),
+            _ => format!("training.{name}"),
+        };
+        let (path, value) = match (name.as_str(), value.as_str()) {
+            ("image", _) => {
+                dims.push(format!("img={value}"));
+                continue;
+            }
+            // The input pipeline and heads of a few classes take no time that counts; no setting expresses virtual stages
+            // and overlapped tensor parallelism yet.
+            ("loader" | "head" | "base" | "note" | "parallel.vp" | "parallel.async_tp", _) => {
+                continue;
+            }
+            ("packed", _) => ("data.padding_mask", "off"),
+            ("checkpointing", "every2") => {
+                set("training.checkpoint_every", "2")?;
+                (&*own, "layers")
+            }
+            // Apex' O2 keeps fp16 weights and fp32 masters, and what is in the type of Megatron and FSDP is in bf16.
+            ("precision", "apex-O2-fp16") => (&*own, "fp16"),
+            ("precision", "megatron-bf16" | "fsdp-bf16") => (&*own, "bf16"),
+            ("precision", "fp32-conv-tf32") => (&*own, "fp32"),
+            ("loss", "chunked") => (&*own, "chunked-loss"),
+            // Fused kernels of the Foundation Model Stack do what Liger's do.
+            ("loss", "fused-cross-entropy") | ("kernels", "foak") => (&*own, "liger"),
+            // Megatron-Core builds its layers of Transformer Engine: those of Llama's architecture are followed.
+            ("kernels", "te") if model.arch == "llama" && !has_fp8 => ("stack.trainer", "megatron"),
+            ("kernels", "te") | ("precision", "tf32") => {
+                return Err(format!("{name} `{value}`, which no setting says"));
+            }
+            (_, value) => (&*own, value),
+        };
+        set(path, value)?;
     }
     if !dims.is_empty() {
         set("model.dims", &dims.join(","))?;
@@ -162,68 +177,38 @@ fn scenario(record: &Record) -> Result<Scenario, String> {
     }
 }
 
-/// The settings of the scenario that one of the record comes to.
-fn setting(
-    name: &str,
-    value: &str,
-    model: &ModelEntry,
-    has_fp8: bool,
-) -> Result<Vec<(String, String)>, String> {
-    let unknown = || Err(format!("{name} `{value}`, which no setting says"));
-    let value = match (name, value) {
-        ("micro_batch" | "sequence" | "padding_mask", _) => {
-            return Ok(vec![(format!("data.{name}"), value.into())]);
-        }
-        ("packed", _) => return Ok(vec![("data.padding_mask".into(), "off".into())]),
-        ("checkpointing", "every2") => {
-            let every = ("training.checkpoint_every".into(), "2".into());
-            return Ok(vec![
-                ("training.checkpointing".into(), "layers".into()),
-                every,
-            ]);
-        }
-        // Apex' O2 keeps fp16 weights and fp32 masters, and what is in the type of Megatron and FSDP is in bf16.
-        ("precision", "apex-O2-fp16") => "fp16",
-        ("precision", "megatron-bf16" | "fsdp-bf16") => "bf16",
-        ("precision", "fp32-conv-tf32") => "fp32",
-        ("precision", "tf32") => return unknown(),
-        ("loss", "fused-cross-entropy") => "liger",
-        ("loss", "chunked") => "chunked-loss",
-        // Fused kernels of the Foundation Model Stack do what Liger's do.
-        ("kernels", "foak") => "liger",
-        // Transformer Engine is what Megatron-Core builds its layers of: those of Llama's architecture are followed.
-        ("kernels", "te") if model.arch == "llama" && !has_fp8 => {
-            return Ok(vec![("stack.trainer".into(), "megatron".into())]);
-        }
-        ("kernels", "te") => return unknown(),
-        (_, value) => value,
-    };
-    Ok(vec![(format!("training.{name}"), value.into())])
-}
-
-/// The card of a record. torchtitan's tables are of H100s with slower memory and a limit of 500 W, as they say; torchao's of products in
-/// eight bits without compilation were made in torchtitan too (its pull request 778).
-fn card(record: &Record) -> Option<&str> {
-    let card = record.gpu.as_deref()?;
+/// The catalogue id of a record's GPU. torchtitan's tables state H100s with slower memory and a limit of 500 W; torchao's tables of
+/// eight-bit products without compilation were made in torchtitan too (its pull request 778).
+fn gpu_id(record: &Record) -> Option<&str> {
+    let gpu = record.gpu.as_deref()?;
     let limited = record.note.contains("HBM2e") || record.source.contains("float8nocompile");
-    Some(if limited && card.starts_with("h100-sxm5") {
+    Some(if limited && gpu.starts_with("h100-sxm5") {
         "h100-hbm2e-96gb"
     } else {
-        card
+        gpu
     })
 }
 
-/// A value as settings are written.
-fn text(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Bool(true) => "on".into(),
-        Value::Bool(false) => "off".into(),
-        other => other.to_string(),
+/// Names and values, those of nested objects as `parallel.tp`.
+fn flat(settings: &Map<String, Value>) -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    for (name, value) in settings {
+        let value = match value {
+            Value::Object(inner) => {
+                let inner = flat(inner).into_iter();
+                all.extend(inner.map(|(of, value)| (format!("{name}.{of}"), value)));
+                continue;
+            }
+            Value::String(text) => text.clone(),
+            Value::Bool(on) => (if *on { "on" } else { "off" }).into(),
+            other => other.to_string(),
+        };
+        all.push((name.clone(), value));
     }
+    all
 }
 
-/// Adds the sums by architecture of the GPU, by kind of model and by precision, and with sources left out.
+/// Adds summaries by GPU architecture, kind of model and precision, and those without the record's own source.
 pub fn broken_down(report: &mut Report, records: &[Record]) {
     let groups = [
         "one GPU, its source left out",
@@ -233,25 +218,32 @@ pub fn broken_down(report: &mut Report, records: &[Record]) {
         .iter()
         .map(|record| scored(record, groups, &|source| is_source(record, source)));
     let without: Vec<Row> = without.collect();
-    let groups = without.iter().map(|row| (row.group.clone(), row));
-    let mut sums: BTreeMap<String, Vec<&Row>> = BTreeMap::new();
-    for (group, row) in groups {
-        sums.entry(group).or_default().push(row);
+    let mut sums: BTreeMap<&str, Vec<&Row>> = BTreeMap::new();
+    for row in &without {
+        sums.entry(&row.group).or_default().push(row);
     }
     for (record, row) in records.iter().zip(&report.rows) {
-        let precision = record.settings.get("precision").map_or("null".into(), text);
-        for name in [architecture(record), record.family.clone(), precision] {
+        let precision = record.settings.get("precision").and_then(Value::as_str);
+        let names = [
+            architecture(record),
+            &record.family,
+            precision.unwrap_or("null"),
+        ];
+        for name in names {
             sums.entry(name).or_default().push(row);
         }
     }
-    let sums = sums.into_iter().map(|(name, rows)| (name, summary(&rows)));
-    report.by.extend(sums.collect::<Vec<_>>());
+    let sums = sums
+        .into_iter()
+        .map(|(name, rows)| (name.to_string(), summary(&rows)));
+    let sums: Vec<_> = sums.collect();
+    report.by.extend(sums);
 }
 
-fn architecture(record: &Record) -> String {
+fn architecture(record: &Record) -> &'static str {
     let mut scenario = Scenario::default();
     let gpu = record.gpu.as_deref().unwrap_or_default();
     let _ = settings::set(&mut scenario, "hardware.gpu", gpu);
     let architecture = Case::of(&scenario).gpu.map(|gpu| gpu.architecture);
-    architecture.unwrap_or("no GPU named").to_string()
+    architecture.unwrap_or("no GPU named")
 }

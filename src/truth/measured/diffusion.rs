@@ -1,5 +1,5 @@
 //! PEFT's comparison of methods on FLUX.2-klein (method_comparison/image-gen/run.py at 5d602fdb), and what its script keeps on the
-//! device besides the model.
+//! device in addition to the model.
 
 use super::Record;
 use crate::catalog;

@@ -39,23 +39,18 @@ pub(super) fn world(record: &Record) -> Result<World, String> {
         return torchtitan(record, how, gpus);
     }
     let sharded = |strategy, trainer| {
-        let world = World::of(strategy, gpus);
+        let mut world = World::of(strategy, gpus);
+        world.parallel.param_dtype = policy;
+        world.parallel.reduce_dtype = policy;
+        world.parallel.shard_quantized = true;
         World {
-            parallel: Parallel {
-                param_dtype: policy,
-                reduce_dtype: policy,
-                shard_quantized: true,
-                ..world.parallel
-            },
             trainer,
             hidden,
             ..world
         }
     };
-    if record
-        .notes
-        .contains("reduce_bucket 5e7, prefetch 5e7, max_live 1e9")
-    {
+    let zero3 = "reduce_bucket 5e7, prefetch 5e7, max_live 1e9";
+    if record.notes.contains(zero3) {
         let mut world = sharded(Parallelism::Zero3, Trainer::Torch);
         world.parallel.zero_bucket = 50_000_000;
         world.parallel.zero_prefetch = 50_000_000;
@@ -115,7 +110,7 @@ fn torchtitan(record: &Record, how: &str, gpus: u32) -> Result<World, String> {
             loss_parallel: tensor > 1,
             param_dtype: PolicyType::Bf16,
             reduce_dtype: PolicyType::Fp32,
-            // `apply_fsdp` wrapped the blocks alone until May 2025.
+            // `apply_fsdp` wrapped only the blocks until May 2025.
             wrap: if record.framework.contains_any(&["9dec370", "mar 2025"]) {
                 Wrap::Layers
             } else {

@@ -67,12 +67,12 @@ pub(super) fn network(record: &Record) -> Result<Box<dyn Net>, String> {
     nets::build("litgpt", &sizes).map_err(|error| error.to_string())
 }
 
-/// What its training scripts do besides: `logits` and `loss` are names of the loop and outlive backward.
+/// Habits of its training scripts. `logits` and `loss` are variables of the loop and outlive backward.
 pub(super) fn amend(record: &Record, training: &mut Training) {
     training.keep_outputs = true;
     if early(record) {
         // The longest sample comes first, and only once: one micro-batch shows the peak.
-        // Over several GPUs whole gradients are kept from one to the next.
+        // Over several GPUs unsharded gradients are kept from one to the next.
         training.accumulation = if record.is_alone() { 1 } else { 2 };
     }
     if let Some(lora) = &mut training.lora {

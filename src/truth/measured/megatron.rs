@@ -137,3 +137,16 @@ fn micro_batches(record: &Record) -> u64 {
     }
     .max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::degree;
+
+    #[test]
+    fn degrees_are_read_however_they_are_written() {
+        for text in ["tp=4 pp=2 vpp=5", "tp4_pp2_vpp5", "tp 4 pp 2 vpp 5"] {
+            let found = ["tp", "pp", "vpp", "cp"].map(|name| degree(text, name));
+            assert_eq!(found, [4, 2, 5, 1], "{text}");
+        }
+    }
+}

@@ -1,5 +1,6 @@
-//! Records of peaks that others measured on real GPUs and published: a run in words, and one number in a named metric.
+//! Published peaks of real GPUs: a run described in prose, and one number in a named metric.
 
+mod descriptions;
 mod diffusion;
 mod job;
 mod litgpt;
@@ -9,7 +10,6 @@ mod sources;
 mod torchtune;
 mod training;
 mod vision;
-mod words;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -18,7 +18,6 @@ use super::record::Mixed;
 use super::score::{self, GIB, Row};
 use crate::allocator::Settings;
 use crate::estimate::{Band, Doubts, Peaks, software};
-use crate::mesh::Rank;
 use crate::parallel::World;
 use crate::scenario::Data;
 use crate::step::{self, RunPlan};
@@ -81,8 +80,8 @@ impl std::ops::Deref for Text {
 }
 
 impl Text {
-    fn contains_any(&self, words: &[&str]) -> bool {
-        words.iter().any(|word| self.contains(word))
+    fn contains_any(&self, parts: &[&str]) -> bool {
+        parts.iter().any(|part| self.contains(part))
     }
 }
 
@@ -112,38 +111,30 @@ pub enum Counts {
     Unnamed,
 }
 
-/// What is predicted of a run, by what may be counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Predicted {
-    allocated: u64,
-    reserved: u64,
-    device: u64,
-}
-
-impl Predicted {
-    /// The figure that is counted; of a metric that is not named the middle one.
-    const fn counted(self, counts: Counts) -> u64 {
-        match counts {
-            Counts::Allocated => self.allocated,
-            Counts::Reserved | Counts::Unnamed => self.reserved,
-            Counts::Device => self.device,
+impl Counts {
+    /// Where its figure is among those of `predict`; of a metric that is not named the middle one.
+    const fn place(self) -> usize {
+        match self {
+            Self::Allocated => 0,
+            Self::Reserved | Self::Unnamed => 1,
+            Self::Device => 2,
         }
     }
+}
 
-    /// The range of the figure; where the metric is not named, from the least of them to the most.
-    fn band(self, counts: Counts, record: &Record) -> Band {
-        let of = |counts: Counts| {
-            let uncertainty = doubts(record, counts).uncertainty();
-            uncertainty.band(Bytes::new(self.counted(counts)))
-        };
-        match counts {
-            Counts::Unnamed => Band {
-                low: of(Counts::Allocated).low,
-                high: of(Counts::Device).high,
-                ..of(Counts::Reserved)
-            },
-            named => of(named),
-        }
+/// The range of the figure; where the metric is not named, from the least of them to the most.
+fn band(record: &Record, predicted: [u64; 3], counts: Counts) -> Band {
+    let of = |counts: Counts| {
+        let uncertainty = doubts(record, counts).uncertainty();
+        uncertainty.band(Bytes::new(predicted[counts.place()]))
+    };
+    match counts {
+        Counts::Unnamed => Band {
+            low: of(Counts::Allocated).low,
+            high: of(Counts::Device).high,
+            ..of(Counts::Reserved)
+        },
+        named => of(named),
     }
 }
 
@@ -163,18 +154,12 @@ pub fn row(record: &Record, id: &str) -> Row {
         (Ok(counts), Ok(predicted)) => {
             let truth = (record.measured_gib * GIB) as u64;
             let error = |predicted: u64| Row::scored(id, group, truth, predicted).error;
-            let Predicted {
-                allocated,
-                reserved,
-                device,
-            } = predicted;
-            let each = (counts == Counts::Unnamed)
-                .then(|| [allocated, reserved, device].map(|figure| error(figure).unwrap_or(0.0)));
-            let band = predicted.band(counts, record);
+            let against = || predicted.map(|figure| error(figure).unwrap_or(0.0));
+            let band = band(record, predicted, counts);
             Row {
-                against: each,
+                against: (counts == Counts::Unnamed).then(against),
                 kind: kind(record, counts),
-                ..Row::scored(id, group, truth, predicted.counted(counts)).within(Some(band))
+                ..Row::scored(id, group, truth, predicted[counts.place()]).within(Some(band))
             }
         }
     };
@@ -246,40 +231,25 @@ fn doubts(record: &Record, counts: Counts) -> Doubts {
     }
 }
 
-/// Predicts from the description of a run.
-fn predict(record: &Record) -> Result<Predicted, String> {
+/// Predicts what is allocated, what is reserved, and what the driver shows; of a pipeline its fullest stage's.
+fn predict(record: &Record) -> Result<[u64; 3], String> {
     let settings = Settings {
         expandable_segments: sources::expandable_segments(record),
         ..Settings::default()
     };
     let first = job::world(record)?;
-    let needs = |world: World| {
+    let mut most = [0; 3];
+    for stage in 0..first.mesh.stages.max(1) {
+        let mut world = first;
+        world.rank.stage = stage;
         let peaks = Peaks::replayed(&run_on(record, world)?.trace, &settings);
-        Ok(Predicted {
-            allocated: peaks.highest().map_or(0, |peak| peak.bytes),
-            reserved: peaks.reserved,
-            device: peaks.reserved + context(record),
-        })
-    };
-    // The figure of a pipeline is its fullest stage's.
-    let stages = (0..first.mesh.stages.max(1)).map(|stage| World {
-        rank: Rank {
-            stage,
-            ..first.rank
-        },
-        ..first
-    });
-    stages.map(needs).try_fold(
-        Predicted::default(),
-        |most: Predicted, next: Result<Predicted, String>| {
-            let next = next?;
-            Ok(Predicted {
-                allocated: most.allocated.max(next.allocated),
-                reserved: most.reserved.max(next.reserved),
-                device: most.device.max(next.device),
-            })
-        },
-    )
+        let allocated = peaks.highest().map_or(0, |peak| peak.bytes);
+        let needs = [allocated, peaks.reserved, peaks.reserved + context(record)];
+        for (most, need) in most.iter_mut().zip(needs) {
+            *most = need.max(*most);
+        }
+    }
+    Ok(most)
 }
 
 /// Runs the described training step, on the first rank.

@@ -15,16 +15,6 @@ pub(super) fn network(record: &Record) -> Result<(Box<dyn Net>, bool), String> {
     if litgpt::is_record(record) {
         return litgpt::network(record).map(|net| (net, true));
     }
-    // The record's sizes, by their names here and there.
-    let written = |names: &[(&str, &str)]| {
-        let mut sizes = Sizes::default();
-        for (name, from) in names {
-            if let Some(size) = record.dim(from) {
-                sizes.set(name, size);
-            }
-        }
-        sizes
-    };
     let without_tokens = vision::network(record, name).or_else(|| diffusion::network(record));
     if let Some(net) = without_tokens {
         return net.map(|net| (net, false));
@@ -42,19 +32,7 @@ pub(super) fn network(record: &Record) -> Result<(Box<dyn Net>, bool), String> {
         ]);
         return built("bert", &sizes);
     }
-    if first_qwen(name) {
-        // Every head of queries has one of keys.
-        let sizes = written(&[
-            ("hidden", "hidden"),
-            ("layers", "layers"),
-            ("heads", "heads"),
-            ("kv", "heads"),
-            ("ffn", "ffn"),
-            ("vocab", "vocab"),
-        ]);
-        return built("qwen", &sizes);
-    }
-    if let Some(entry) = listed(name) {
+    if let Some(entry) = listed(name).filter(|_| !first_qwen(name)) {
         let sizes = Sizes::from_entry(entry);
         if megatron::is_record(record) {
             return megatron::network(record, entry.arch, &sizes).map(|net| (net, true));
@@ -67,24 +45,39 @@ pub(super) fn network(record: &Record) -> Result<(Box<dyn Net>, bool), String> {
         return built(architecture, &sizes);
     }
     // Not listed, but a known family whose sizes the record gives.
-    let family = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2"]
-        .into_iter()
-        .find(|family| name.replace(['-', '.'], "").contains(family))
-        .ok_or_else(|| {
-            format!(
-                "the model `{}` is not in the catalogue",
-                record.model.written
-            )
-        })?;
-    let mut sizes = written(&[
+    let plain = name.replace(['-', '.'], "");
+    let families = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2"];
+    let mut known = families.into_iter().filter(|family| plain.contains(family));
+    let family = first_qwen(name).then_some("qwen").or_else(|| known.next());
+    let not_listed = || {
+        format!(
+            "the model `{}` is not in the catalogue",
+            record.model.written
+        )
+    };
+    let family = family.ok_or_else(not_listed)?;
+    let mut sizes = Sizes::default();
+    for (name, written) in [
         ("hidden", "hidden"),
         ("layers", "layers"),
         ("heads", "heads"),
-        ("kv", "kv_heads"),
+        // Every head of Qwen's queries has one of keys.
+        (
+            "kv",
+            if family == "qwen" {
+                "heads"
+            } else {
+                "kv_heads"
+            },
+        ),
         ("ffn", "ffn"),
         ("vocab", "vocab"),
         ("head_dim", "head_dim"),
-    ]);
+    ] {
+        if let Some(size) = record.dim(written) {
+            sizes.set(name, size);
+        }
+    }
     if record.model_dims.get("tied").and_then(Value::as_bool) == Some(true) {
         sizes.set("tied", 1);
     }
@@ -107,36 +100,19 @@ fn built(architecture: &str, sizes: &Sizes) -> Result<(Box<dyn Net>, bool), Stri
 
 /// The catalogue's entry of a repository, whose copies by other owners and quantised forms have its sizes.
 pub(super) fn listed(name: &str) -> Option<&'static ModelEntry> {
-    const COPIES: &[(&str, &str)] = &[
-        ("nousresearch/llama-2-70b-hf", "meta-llama/llama-2-70b-hf"),
-        ("thebloke/llama-2-70b-gptq", "meta-llama/llama-2-70b-hf"),
-        (
-            "techxgenus/meta-llama-3-8b-gptq",
-            "meta-llama/meta-llama-3-8b",
-        ),
-        ("unsloth/mistral-7b-v0.2", "mistralai/mistral-7b-v0.1"),
-        (
-            "thebloke/mixtral-8x7b-instruct-v0.1-gptq",
-            "mistralai/mixtral-8x7b-v0.1",
-        ),
-        (
-            "mistralai/mixtral-8x7b-instruct-v0.1",
-            "mistralai/mixtral-8x7b-v0.1",
-        ),
+    let name = match name {
+        "nousresearch/llama-2-70b-hf" | "thebloke/llama-2-70b-gptq" => "meta-llama/llama-2-70b-hf",
+        "techxgenus/meta-llama-3-8b-gptq" => "meta-llama/meta-llama-3-8b",
+        "unsloth/mistral-7b-v0.2" => "mistralai/mistral-7b-v0.1",
+        "thebloke/mixtral-8x7b-instruct-v0.1-gptq" | "mistralai/mixtral-8x7b-instruct-v0.1" => {
+            "mistralai/mixtral-8x7b-v0.1"
+        }
         // Tuned further from Mistral Small 3.1, by their model cards.
-        (
-            "mistralai/devstral-small-2507",
-            "mistralai/mistral-small-24b-base-2501",
-        ),
-        (
-            "mistralai/magistral-small-2507",
-            "mistralai/mistral-small-24b-base-2501",
-        ),
-    ];
-    let name = COPIES
-        .iter()
-        .find(|(copy, _)| *copy == name)
-        .map_or(name, |(_, of)| of);
+        "mistralai/devstral-small-2507" | "mistralai/magistral-small-2507" => {
+            "mistralai/mistral-small-24b-base-2501"
+        }
+        other => other,
+    };
     catalog::models()
         .iter()
         .find(|entry| entry.hf_id.eq_ignore_ascii_case(name))

@@ -24,7 +24,7 @@ pub(super) fn stack(record: &Record) -> Stack {
         // mmaction2's model zoo of 2020 and 2021.
         stack.torch = (1, 10);
     } else if framework.contains("may 2024") {
-        // The newest release then.
+        // The newest release at the time.
         stack.torch = (2, 3);
     } else if framework.contains("litgpt 2024") {
         // LitGPT's pyproject.toml of 2024: bitsandbytes 0.42.0, torch 2.2 or newer.
@@ -38,7 +38,7 @@ pub(super) fn stack(record: &Record) -> Stack {
         // Its requirements.txt: transformers==4.32.0.
         stack.transformers = (4, 32);
     } else if framework.contains("1.13-2.0") {
-        // fast-DiT's environment.yml asks for 1.13 or newer; 2.0 was the newest release then.
+        // fast-DiT's environment.yml requires 1.13 or newer; 2.0 was the newest release at the time.
         stack.torch = (2, 0);
     } else if framework.contains("nightly") {
         // Nightly builds of June 2023 step as torch 2.0 does: 2.1 came in October.
@@ -73,7 +73,7 @@ pub(super) fn zeroes_late(record: &Record) -> bool {
     by_source && record.grad_accum.number() == Some(1)
 }
 
-/// Whether a record's script asked for segments that grow: torchtitan's run_train.sh does. Its tables of many GPUs were run with
+/// Whether a record's script set `expandable_segments:True`: torchtitan's run_train.sh does. Its tables of many GPUs were run with
 /// multinode_trainer.slurm, which does not.
 pub(super) fn expandable_segments(record: &Record) -> bool {
     let framework = &record.framework;

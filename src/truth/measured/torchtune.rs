@@ -42,7 +42,7 @@ pub(super) fn amend(record: &Record, training: &mut Training) -> Result<(), Stri
         lora.fp32_adapters = false;
     }
     training.keep_outputs = early(record);
-    // Where its configurations name PyTorch's AdamW they ask for `fused: True`.
+    // Its configurations set `fused: True` for PyTorch's AdamW.
     if training.optimizer == Optimizer::AdamW {
         training.optimizer = Optimizer::AdamWFused;
     }

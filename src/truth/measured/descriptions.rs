@@ -1,4 +1,4 @@
-//! Precision, optimizer and adapters in a record's own words.
+//! Precision, optimizer and adapters from a record's free text.
 
 use super::Text;
 use crate::scenario::{AdapterMethod, Lora, Optimizer, Precision};
@@ -58,7 +58,7 @@ pub(super) fn optimizer(text: &Text) -> Result<Optimizer, String> {
     })
 }
 
-/// Refuses what ran next to the training of the named model, or changed the model, where no setting expresses it.
+/// Refuses runs with parts that no setting expresses.
 pub(super) fn not_in_scenario(task: &Text, other: &Text) -> Result<(), String> {
     if task.contains("quantized moe experts") {
         return Err("experts that the trainer itself quantises are not modelled".into());
@@ -70,7 +70,7 @@ pub(super) fn not_in_scenario(task: &Text, other: &Text) -> Result<(), String> {
     Ok(())
 }
 
-/// What a task trains besides or instead of the model's own weights.
+/// Trained parameters that a task adds to the model.
 #[derive(Debug, Default)]
 pub(super) struct Adapted {
     pub lora: Option<Lora>,
@@ -78,7 +78,7 @@ pub(super) struct Adapted {
     pub prompt_tokens: u64,
 }
 
-/// The adapters that a task names, in words or as PEFT's settings.
+/// The adapters that a task describes, in prose or as PEFT's settings.
 pub(super) fn adapters(task: &Text) -> Result<Adapted, String> {
     let kind = task.split([' ', '{']).next().unwrap_or_default();
     if let Some(json) = (task.written.find('{')).and_then(|at| task.written.get(at..)) {
@@ -102,8 +102,8 @@ pub(super) fn adapters(task: &Text) -> Result<Adapted, String> {
     };
     let named = after("targets=").or_else(|| after(" on "));
     let mut targets = Vec::new();
-    for word in named.unwrap_or_default().split([' ', ',', '+', ';']) {
-        let names = match word {
+    for term in named.unwrap_or_default().split([' ', ',', '+', ';']) {
+        let names = match term {
             "query" | "q" => "q_proj",
             "key" | "k" => "k_proj",
             "value" | "v" => "v_proj",
@@ -116,7 +116,7 @@ pub(super) fn adapters(task: &Text) -> Result<Adapted, String> {
             "w1" => "up_proj",
             "w2" => "gate_proj",
             "base" | "quantized" => break,
-            _ if word.ends_with("_proj") => word,
+            _ if term.ends_with("_proj") => term,
             _ => continue,
         };
         targets.extend(adapters::names(names));
@@ -152,7 +152,7 @@ fn peft(kind: &str, settings: &Adapters) -> Result<Adapted, String> {
     }
     let prompt_tokens = match kind {
         "prompt_tuning" | "ptuning" => settings.n.unwrap_or(20),
-        // Gated prompts lengthen no sample: a single learned token stands in, from which on activations are kept as theirs are.
+        // Gated prompts lengthen no sample: a single learned token replaces them, behind which activations are kept as theirs are.
         "adaptionprompt" => 1,
         _ => 0,
     };
