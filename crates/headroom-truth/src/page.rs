@@ -1,11 +1,9 @@
-//! A report as a page: every case in a table, family by family, the worst first, and a plot of predicted against true.
+//! A report in Markdown: every case in a table, family by family, the worst first; and a plot of predicted against true.
 
-use super::score::{Report, Row, Summary};
+use super::score::{GIB, Report, Row, Summary};
 
-const GIB: f64 = (1_u64 << 30) as f64;
-
-/// The share of truths that a band is to hold, in percent.
-const MEANT_TO_HOLD: u32 = 95;
+/// The share of truths that should lie in their bands, in percent.
+const INTENDED_COVERAGE: u32 = 95;
 
 /// The report in Markdown under a heading; `plot` is the file that `plot` was written to.
 pub fn markdown(report: &Report, title: &str, plot: &str) -> String {
@@ -50,13 +48,13 @@ pub fn markdown(report: &Report, title: &str, plot: &str) -> String {
     page
 }
 
-/// Rows of a table: what a figure is of, the share of truths that its band is meant to hold, the share that it held, and of how many.
+/// Rows of a table: the kind of figure, the share of truths that should lie in their bands, the share that does, and the count.
 pub fn coverage(report: &Report, title: &str) -> String {
     let rows = report.coverage().into_iter().map(|(kind, of)| {
         let comma = if kind.is_empty() { "" } else { ", " };
         let held = 100.0 * of.inside as f64 / of.cases.max(1) as f64;
         format!(
-            "| {title}{comma}{kind} | {MEANT_TO_HOLD} % | {held:.1} % | {} |\n",
+            "| {title}{comma}{kind} | {INTENDED_COVERAGE} % | {held:.1} % | {} |\n",
             of.cases
         )
     });
@@ -114,9 +112,9 @@ pub fn plot(report: &Report, title: &str) -> String {
     let place = |log: f64| (log - low) / (high - low) * SIDE;
     let x = |gib: f64| EDGE + place(gib.log2());
     let y = |gib: f64| EDGE + SIDE - place(gib.log2());
-    let whole = SIDE + 2.0 * EDGE;
+    let size = SIDE + 2.0 * EDGE;
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {whole} {whole}\" role=\"img\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#777\">\n<title>{title}: predicted against true</title>\n<rect x=\"{EDGE}\" y=\"{EDGE}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" stroke=\"#999\"/>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {size} {size}\" role=\"img\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#777\">\n<title>{title}: predicted against true</title>\n<rect x=\"{EDGE}\" y=\"{EDGE}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" stroke=\"#999\"/>\n"
     );
     for power in low as i64..=high as i64 {
         let gib = (power as f64).exp2();
@@ -146,8 +144,8 @@ pub fn plot(report: &Report, title: &str) -> String {
     }
     svg.push_str(&format!(
         "</g>\n<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">true peak, GiB</text>\n<text x=\"{start}\" y=\"{:.1}\">predicted peak, GiB</text>\n</svg>\n",
-        whole / 2.0,
-        whole - 14.0,
+        size / 2.0,
+        size - 14.0,
         EDGE - 24.0
     ));
     svg
@@ -166,7 +164,7 @@ mod tests {
             Row::scored("good", "g", 1 << 30, 1 << 30),
             Row::scored("bad", "g", 1 << 30, 3 << 29),
             Row::unsupported("none", "g", "why".into()),
-            Row::unsupported("alone", "none", "why".into()),
+            Row::unsupported("only", "none", "why".into()),
         ];
         let page = markdown(&report(rows), "Cases", "cases.svg");
         let at = |text: &str| page.find(text).unwrap();
@@ -190,13 +188,13 @@ mod tests {
                 ..Row::scored("a", "g", truth, 100).within(Some(band))
             }
         };
-        let (apart, none) = (Some("apart"), None);
+        let (kind, none) = (Some("one GPU"), None);
         let none_stated = Row::scored("b", "g", 1, 1);
         let rows = vec![of(none, 90, 100), of(none, 101, 100), none_stated.clone()];
         let expected = "| Runs | 95 % | 50.0 % | 2 |\n";
         assert_eq!(coverage(&report(rows), "Runs"), expected);
-        let rows = vec![of(apart, 110, 110), of(none, 1, 100), none_stated];
-        let expected = "| Runs, apart | 95 % | 100.0 % | 1 |\n";
+        let rows = vec![of(kind, 110, 110), of(none, 1, 100), none_stated];
+        let expected = "| Runs, one GPU | 95 % | 100.0 % | 1 |\n";
         assert_eq!(coverage(&report(rows), "Runs"), expected);
         assert_eq!(coverage(&report(Vec::new()), "Runs"), "");
     }

@@ -1,12 +1,25 @@
-//! Real posts of failures whose thread tells the cause: how often the doctor finds it from the text alone, and whether the
-//! thread's fix is among its advice.
+//! Real posts of failures with the cause that their thread found: how often the doctor finds it from the text alone, and whether
+//! the thread's fix is among its advice.
 
-use serde::Serialize;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 
+use super::record::read_all;
 use headroom_advice::doctor::{Cause, Change, Findings, diagnose};
 
-/// One post as the doctor saw it.
+/// A recorded post.
+#[derive(Deserialize)]
+struct Record {
+    #[serde(default)]
+    id: Option<String>,
+    text: String,
+    cause: String,
+    #[serde(default)]
+    accept: Vec<Option<String>>,
+    #[serde(default)]
+    fix_kind: Option<String>,
+}
+
+/// One post and the doctor's ranking of its causes.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Post {
     pub id: String,
@@ -14,11 +27,11 @@ pub struct Post {
     pub causes: Vec<String>,
     /// Causes with their shares, the likeliest first.
     pub ranking: Vec<(&'static str, f64)>,
-    /// Whether what ended the failure is among the advice; nothing where nothing did.
+    /// Whether the fix that ended the failure is among the advice; `None` without a fix.
     pub helped: Option<bool>,
 }
 
-/// All of them.
+/// The diagnosed posts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Posts {
     pub failures: Vec<Post>,
@@ -27,45 +40,35 @@ pub struct Posts {
 /// Whether the text's first record is a post.
 pub fn are_posts(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty());
-    let record = first.and_then(|line| serde_json::from_str::<Value>(line).ok());
-    record.is_some_and(|record| record["text"].is_string() && record["cause"].is_string())
+    first.is_some_and(|line| !read_all::<Record>(line).is_empty())
 }
 
 /// Diagnoses every post from its text alone.
 pub fn posts(text: &str) -> Posts {
-    let records = text
-        .lines()
-        .filter_map(|line| serde_json::from_str::<Value>(line).ok());
     Posts {
-        failures: records.map(|record| post(&record)).collect(),
+        failures: read_all(text).into_iter().map(post).collect(),
     }
 }
 
-fn post(record: &Value) -> Post {
-    let text = record["text"].as_str().unwrap_or_default();
-    let diagnosis = diagnose(&Findings::parse(text).unwrap_or_default(), None);
-    let accepted = record["accept"].as_array().into_iter().flatten();
-    let accepted = accepted.filter_map(Value::as_str);
-    let fix = record["fix_kind"].as_str().unwrap_or("none");
-    let advised = |change: &Change| fixes(*change).contains(&fix);
+fn post(record: Record) -> Post {
+    let diagnosis = diagnose(&Findings::parse(&record.text).unwrap_or_default(), None);
+    let fix = record.fix_kind.as_deref().unwrap_or("none");
+    let is_advised = diagnosis
+        .changes
+        .iter()
+        .any(|change| fixes(*change).contains(&fix));
+    let accepted = record.accept.into_iter().flatten();
     Post {
-        id: record["id"].as_str().unwrap_or("?").into(),
-        causes: record["cause"]
-            .as_str()
-            .into_iter()
-            .chain(accepted)
-            .map(String::from)
-            .collect(),
-        ranking: diagnosis
-            .ranking
-            .iter()
+        id: record.id.unwrap_or_else(|| "?".into()),
+        causes: std::iter::once(record.cause).chain(accepted).collect(),
+        ranking: (diagnosis.ranking.iter())
             .map(|ranked| (recorded(ranked.cause), ranked.confidence))
             .collect(),
-        helped: (fix != "none").then(|| diagnosis.changes.iter().any(advised)),
+        helped: (fix != "none").then_some(is_advised),
     }
 }
 
-/// A cause in the words of the records.
+/// A cause as the records name it.
 const fn recorded(cause: Cause) -> &'static str {
     match cause {
         Cause::Capacity => "capacity",
@@ -87,7 +90,7 @@ const fn recorded(cause: Cause) -> &'static str {
     }
 }
 
-/// The records' words for what a change does.
+/// What the records call a change.
 const fn fixes(change: Change) -> &'static [&'static str] {
     match change {
         Change::SmallerBatch => &["batch"],
@@ -119,7 +122,7 @@ const fn fixes(change: Change) -> &'static [&'static str] {
 }
 
 impl Post {
-    /// Whether one of the first so many causes is right; records accept some classes of causes by the words for them.
+    /// Whether one of the first `of_first` causes is right. Records accept some causes by the name of their class.
     fn right(&self, of_first: usize) -> bool {
         let class = |cause: &str| match cause {
             "evaluation_or_generation" | "checkpoint_save_or_load" | "something_begins" => {
@@ -156,48 +159,27 @@ impl std::fmt::Display for Posts {
                 ranking.join(", ")
             )?;
         }
-        let share = |right: usize, all: usize| 100.0 * right as f64 / all.max(1) as f64;
-        let all = self.failures.len();
-        for (name, of_first) in [("first", 1), ("in three", 3)] {
-            let right = self
-                .failures
-                .iter()
-                .filter(|post| post.right(of_first))
-                .count();
-            writeln!(
-                f,
-                "{name:<10} right {right} of {all} ({:.0} %)",
-                share(right, all)
-            )?;
-        }
-        let fixed: Vec<bool> = self
-            .failures
-            .iter()
-            .filter_map(|post| post.helped)
-            .collect();
-        let helped = fixed.iter().filter(|helped| **helped).count();
-        writeln!(
-            f,
-            "the thread's fix among the advice: {helped} of {} ({:.0} %)",
-            fixed.len(),
-            share(helped, fixed.len())
-        )?;
-        for low in [0.0, 0.3, 0.45, 0.6, 0.75] {
-            let in_bin = |post: &&Post| {
-                let sure = post.ranking.first().map_or(0.0, |first| first.1);
-                sure >= low && (low >= 0.75 || sure < low + if low == 0.0 { 0.3 } else { 0.15 })
-            };
-            let bin: Vec<&Post> = self.failures.iter().filter(in_bin).collect();
-            if bin.is_empty() {
-                continue;
+        let mut tally = |name: &str, all: &[bool]| {
+            let right = all.iter().filter(|is_right| **is_right).count();
+            let share = 100.0 * right as f64 / all.len().max(1) as f64;
+            writeln!(f, "{name} {right} of {} ({share:.0} %)", all.len())
+        };
+        let right = |posts: &[&Post], of_first| -> Vec<bool> {
+            posts.iter().map(|post| post.right(of_first)).collect()
+        };
+        let all: Vec<&Post> = self.failures.iter().collect();
+        tally("first      right", &right(&all, 1))?;
+        tally("in three   right", &right(&all, 3))?;
+        let helped: Vec<bool> = all.iter().filter_map(|post| post.helped).collect();
+        tally("the thread's fix among the advice:", &helped)?;
+        for bounds in [0.0, 0.3, 0.45, 0.6, 0.75, f64::INFINITY].windows(2) {
+            let sure = |post: &&&Post| post.ranking.first().map_or(0.0, |first| first.1);
+            let in_bin = |post: &&&Post| (bounds[0]..bounds[1]).contains(&sure(post));
+            let bin: Vec<&Post> = all.iter().filter(in_bin).copied().collect();
+            if !bin.is_empty() {
+                let name = format!("sure from {:.2}: right", bounds[0]);
+                tally(&name, &right(&bin, 1))?;
             }
-            let right = bin.iter().filter(|post| post.right(1)).count();
-            writeln!(
-                f,
-                "sure from {low:.2}: right {right} of {} ({:.0} %)",
-                bin.len(),
-                share(right, bin.len())
-            )?;
         }
         Ok(())
     }

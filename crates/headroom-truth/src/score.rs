@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::simulated::Figure;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::Band;
 
 /// One case.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
     pub id: String,
     pub group: String,
@@ -25,13 +26,15 @@ pub struct Row {
     /// Whether the truth lies in the stated band.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub inside: Option<bool>,
-    /// Which of the kinds it is that are counted apart where the bands' shares are told; cases of none are then left out.
+    /// The kind under which its band is counted. Where rows have kinds, rows without one are not counted.
     #[serde(skip)]
     pub kind: Option<&'static str>,
-    /// The errors where the figure is what is allocated, what is reserved and what the driver shows: of a metric that is not named.
+    /// The errors if the figure is allocated, reserved or driver memory: for a metric that is not named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<[f64; 3]>,
 }
+
+pub const GIB: f64 = (1_u64 << 30) as f64;
 
 /// The class of figures whose metric is not named.
 pub const UNNAMED: &str = "not named";
@@ -41,14 +44,8 @@ impl Row {
         Self {
             id: id.into(),
             group: group.into(),
-            truth: None,
-            predicted: None,
-            error: None,
             unsupported: Some(reason),
-            class: None,
-            inside: None,
-            kind: None,
-            against: None,
+            ..Self::default()
         }
     }
 
@@ -60,15 +57,27 @@ impl Row {
             truth: Some(truth),
             predicted: Some(predicted),
             error: Some(error),
-            unsupported: None,
-            class: None,
-            inside: None,
-            kind: None,
-            against: None,
+            ..Self::default()
         }
     }
 
-    /// The same, compared with the range that is stated.
+    /// Compares a predicted figure with the recorded one.
+    pub fn compared(
+        id: &str,
+        group: &str,
+        predicted: Result<Figure, String>,
+        truth: Option<u64>,
+    ) -> Self {
+        match (predicted, truth) {
+            (Err(reason), _) => Self::unsupported(id, group, reason),
+            (Ok(_), None) => Self::unsupported(id, group, "the record lacks the metric".into()),
+            (Ok(predicted), Some(truth)) => {
+                Self::scored(id, group, truth, predicted.bytes).within(predicted.band)
+            }
+        }
+    }
+
+    /// Records whether the truth lies in the predicted range.
     pub fn within(self, band: Option<Band>) -> Self {
         let truth = self.truth.map(Bytes::new);
         let pair = band.zip(truth);
@@ -79,14 +88,14 @@ impl Row {
     }
 }
 
-/// How many truths had a range stated for them, and how many lay in it.
+/// How many truths had a predicted range, and how many lay in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Coverage {
     pub cases: usize,
     pub inside: usize,
 }
 
-/// What a set of cases comes to, in percent.
+/// Errors over a set of cases, in percent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Summary {
     pub cases: usize,
@@ -97,7 +106,7 @@ pub struct Summary {
     pub worst_under: f64,
 }
 
-/// What the published figures come to that are held to the targets: one GPU, a named metric, a confidence of 4 or 5.
+/// The published figures that are held to the targets: one GPU, a named metric, a confidence of 4 or 5.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Selected {
     pub cases: usize,
@@ -123,8 +132,12 @@ impl Report {
     /// The bands' coverage, kind by kind where there are kinds.
     pub fn coverage(&self) -> Vec<(&'static str, Coverage)> {
         let mut kinds: BTreeMap<&'static str, Coverage> = BTreeMap::new();
-        let apart = self.rows.iter().any(|row| row.kind.is_some());
-        for row in self.rows.iter().filter(|row| row.kind.is_some() == apart) {
+        let has_kinds = self.rows.iter().any(|row| row.kind.is_some());
+        for row in self
+            .rows
+            .iter()
+            .filter(|row| row.kind.is_some() == has_kinds)
+        {
             if let Some(inside) = row.inside {
                 let coverage = kinds.entry(row.kind.unwrap_or_default()).or_default();
                 coverage.cases += 1;
@@ -176,7 +189,7 @@ fn selected(rows: &[Row]) -> Vec<(&'static str, Selected)> {
     std::iter::once(first).chain(each).chain(against).collect()
 }
 
-/// Figures whose metric is not named, held against each.
+/// Figures whose metric is not named, compared with each.
 fn against(rows: &[&Row]) -> Vec<(&'static str, Selected)> {
     const EACH: [&str; 3] = [
         "not named, as allocated",

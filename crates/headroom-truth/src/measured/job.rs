@@ -1,20 +1,19 @@
 //! How a record's GPUs shared its work.
 
-use serde_json::Value;
-
-use super::{megatron, text};
+use super::Record;
+use super::megatron::{self, degree};
 use headroom_base::mesh::Mesh;
 use headroom_core::parallel::World;
 use headroom_scenario::{Parallel, Parallelism, PolicyType, Toggle, Trainer, Wrap};
 
 /// The first rank of a record's job.
-pub(super) fn world(record: &Value) -> Result<World, String> {
-    let trainer = if text(record, "framework").starts_with("fms") {
+pub(super) fn world(record: &Record) -> Result<World, String> {
+    let trainer = if record.framework.starts_with("fms") {
         Trainer::Trl
     } else {
         Trainer::Torch
     };
-    let gpus = match record["n_gpus"].as_u64() {
+    let gpus = match record.n_gpus.number() {
         Some(1) => {
             return Ok(World {
                 trainer,
@@ -24,8 +23,8 @@ pub(super) fn world(record: &Value) -> Result<World, String> {
         Some(gpus) => u32::try_from(gpus).unwrap_or(u32::MAX),
         None => return Err("the record does not say how many GPUs it ran on".into()),
     };
-    let how = text(record, "parallelism");
-    let hidden = record["model_dims"]["hidden"].as_u64();
+    let how = &*record.parallelism;
+    let hidden = record.dim("hidden");
     let policy = mixed_precision(record);
     if megatron::is_record(record) {
         return megatron::world(record, gpus);
@@ -33,27 +32,25 @@ pub(super) fn world(record: &Value) -> Result<World, String> {
     if how.starts_with("ddp") {
         return Ok(World::of(Parallelism::Ddp, gpus));
     }
-    if text(record, "framework").starts_with("torchtitan") {
-        if text(record, "fused_or_chunked_ce").starts_with("chunked") {
+    if record.framework.starts_with("torchtitan") {
+        if record.fused_or_chunked_ce.starts_with("chunked") {
             return Err("torchtitan's chunked loss is not modelled".into());
         }
-        return torchtitan(record, &how, gpus);
+        return torchtitan(record, how, gpus);
     }
     let sharded = |strategy, trainer| {
-        let world = World::of(strategy, gpus);
+        let mut world = World::of(strategy, gpus);
+        world.parallel.param_dtype = policy;
+        world.parallel.reduce_dtype = policy;
+        world.parallel.shard_quantized = true;
         World {
-            parallel: Parallel {
-                param_dtype: policy,
-                reduce_dtype: policy,
-                shard_quantized: true,
-                ..world.parallel
-            },
             trainer,
             hidden,
             ..world
         }
     };
-    if text(record, "notes").contains("reduce_bucket 5e7, prefetch 5e7, max_live 1e9") {
+    let zero3 = "reduce_bucket 5e7, prefetch 5e7, max_live 1e9";
+    if record.notes.contains(zero3) {
         let mut world = sharded(Parallelism::Zero3, Trainer::Torch);
         world.parallel.zero_bucket = 50_000_000;
         world.parallel.zero_prefetch = 50_000_000;
@@ -76,12 +73,8 @@ pub(super) fn world(record: &Value) -> Result<World, String> {
 }
 
 /// The types of a sharded run: accelerate and Lightning gather and reduce in the type of autocast.
-fn mixed_precision(record: &Value) -> PolicyType {
-    let precision = text(record, "precision");
-    if ["fp16 autocast", "bf16 autocast"]
-        .iter()
-        .any(|word| precision.contains(word))
-    {
+fn mixed_precision(record: &Record) -> PolicyType {
+    if (record.precision).contains_any(&["fp16 autocast", "bf16 autocast"]) {
         // The same bytes in either half precision.
         PolicyType::Bf16
     } else {
@@ -91,21 +84,12 @@ fn mixed_precision(record: &Value) -> PolicyType {
 
 /// "FSDP 32 x TP 8 (sequence parallel, loss parallel)", "FSDP2 x8", "FSDP2 dp_shard=4",
 /// "FSDP2 (dp_shard 2 x CP 2 = 4-way param shard), context parallel 2".
-fn torchtitan(record: &Value, how: &str, gpus: u32) -> Result<World, String> {
-    let degree = |names: &[&str]| {
-        let rest = names.iter().find_map(|name| how.split_once(name))?.1;
-        let digits = rest.trim_start_matches([' ', '=']);
-        let end = digits
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(digits.len());
-        digits.get(..end)?.parse::<u32>().ok()
-    };
-    let tensor = degree(&["tp "]).unwrap_or(1).max(1);
-    let context = degree(&["context parallel ", "cp "]).unwrap_or(1).max(1);
-    let stages = degree(&["pp "]).unwrap_or(1).max(1);
-    let named = ["fsdp", "dp_shard"].iter().any(|name| how.contains(name));
+fn torchtitan(record: &Record, how: &str, gpus: u32) -> Result<World, String> {
+    let [tensor, stages] = ["tp", "pp"].map(|name| degree(how, name));
+    let context = degree(how, "context parallel").max(degree(how, "cp"));
     let each = tensor.saturating_mul(stages);
-    if !named || !gpus.is_multiple_of(each) {
+    let is_sharded = record.parallelism.contains_any(&["fsdp", "dp_shard"]);
+    if !is_sharded || !gpus.is_multiple_of(each) {
         return Err(format!("the layout `{how}` is not stated in full"));
     }
     let world = World::of(Parallelism::Fsdp2, gpus);
@@ -126,11 +110,8 @@ fn torchtitan(record: &Value, how: &str, gpus: u32) -> Result<World, String> {
             loss_parallel: tensor > 1,
             param_dtype: PolicyType::Bf16,
             reduce_dtype: PolicyType::Fp32,
-            // `apply_fsdp` wrapped the blocks alone until May 2025.
-            wrap: if ["9dec370", "mar 2025"]
-                .iter()
-                .any(|word| text(record, "framework").contains(word))
-            {
+            // `apply_fsdp` wrapped only the blocks until May 2025.
+            wrap: if record.framework.contains_any(&["9dec370", "mar 2025"]) {
                 Wrap::Layers
             } else {
                 Wrap::Ends

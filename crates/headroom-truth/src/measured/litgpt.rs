@@ -1,143 +1,93 @@
-//! LitGPT's records: its own networks, whose sizes are in its `config.py`.
+//! LitGPT's records: its own networks.
 
-use serde_json::Value;
-
-use super::text;
+use super::Record;
+use super::network::listed;
+use headroom_catalog as catalog;
 use headroom_core::nets::{self, Net, Sizes};
 use headroom_scenario::Training;
 
 /// `tutorials/resource-tables.md` came with commit 0cc02afa of October 2023; the table of `config_hub/finetune`
 /// in the course of 2024. The former's runs begin with the longest sample (`longest_seq_ix`).
-pub(super) fn early(record: &Value) -> bool {
-    text(record, "framework").contains("2023")
+pub(super) fn early(record: &Record) -> bool {
+    record.framework.contains("2023")
 }
 
-pub(super) fn is_record(record: &Value) -> bool {
-    text(record, "source_repo_or_url").contains("litgpt")
+pub(super) fn is_record(record: &Record) -> bool {
+    record.source_repo_or_url.contains("litgpt")
 }
 
-/// Sizes and switches by a part of the model's name: layers, hidden, heads, groups, head size, ffn, padded vocabulary,
-/// turned part of a head.
-type Row = (&'static str, [u64; 8], &'static [&'static str]);
-
-const PHI: &[&str] = &[
-    "bias",
-    "head_bias",
-    "layer_norm",
-    "parallel",
-    "shared_norm",
-    "plain_mlp",
-];
-const MODELS: &[Row] = &[
-    ("phi-1_5", [24, 2048, 32, 32, 64, 8192, 51_200, 32], PHI),
-    ("phi-2", [32, 2560, 32, 32, 80, 10_240, 51_200, 32], PHI),
-    ("phi-3", [32, 3072, 32, 32, 96, 8192, 32_064, 96], &[]),
-    (
-        "stablelm-base-alpha-3b",
-        [16, 4096, 32, 32, 128, 16_384, 50_688, 32],
-        &["bias", "layer_norm", "parallel", "plain_mlp"],
-    ),
-    (
-        "llama-2-7b",
-        [32, 4096, 32, 32, 128, 11_008, 32_000, 128],
-        &[],
-    ),
-    (
-        "llama-2-13b",
-        [40, 5120, 40, 40, 128, 13_824, 32_000, 128],
-        &[],
-    ),
-    (
-        "llama-3-8b",
-        [32, 4096, 32, 8, 128, 14_336, 128_256, 128],
-        &[],
-    ),
-    (
-        "llama-3.1-8b",
-        [32, 4096, 32, 8, 128, 14_336, 128_256, 128],
-        &[],
-    ),
-    (
-        "llama-3.2-1b",
-        [16, 2048, 32, 8, 64, 8192, 128_256, 64],
-        &[],
-    ),
-    (
-        "llama-3.2-3b",
-        [28, 3072, 24, 8, 128, 8192, 128_256, 128],
-        &[],
-    ),
-    (
-        "mistral-7b",
-        [32, 4096, 32, 8, 128, 14_336, 32_000, 128],
-        &[],
-    ),
-    (
-        "gemma-2b",
-        [18, 2048, 8, 1, 256, 16_384, 256_000, 256],
-        &["gelu"],
-    ),
-    (
-        "gemma-7b",
-        [28, 3072, 16, 16, 256, 24_576, 256_000, 256],
-        &["gelu"],
-    ),
-    (
-        "gemma-2-2b",
-        [26, 2304, 8, 4, 256, 9216, 256_000, 256],
-        &["gelu", "norms_after", "soft_caps"],
-    ),
-];
-
-pub(super) fn network(record: &Value) -> Result<Box<dyn Net>, String> {
-    let model = text(record, "model");
-    let (_, numbers, switches) = MODELS
-        .iter()
-        .find(|(name, ..)| model.contains(name))
-        .ok_or_else(|| format!("LitGPT's `{model}` is not listed"))?;
-    let names = [
-        "layers", "hidden", "heads", "kv", "head_dim", "ffn", "vocab", "rope",
-    ];
+pub(super) fn network(record: &Record) -> Result<Box<dyn Net>, String> {
+    let repository = |name: &str| name.rsplit('/').next().unwrap_or_default().to_lowercase();
+    let name = repository(&record.model);
+    let of_another_owner = || {
+        let mut models = catalog::models().iter();
+        models.find(|entry| repository(entry.hf_id) == name)
+    };
+    let not_listed = || format!("LitGPT's `{}` is not listed", &*record.model);
+    let entry = listed(&record.model)
+        .or_else(of_another_owner)
+        .ok_or_else(not_listed)?;
+    // Switches and the turned part of a head, as in its `config.py`.
+    let (switches, rope): (&[&str], _) = match entry.arch {
+        "phi" => (
+            &[
+                "bias",
+                "head_bias",
+                "layer_norm",
+                "parallel",
+                "shared_norm",
+                "plain_mlp",
+            ],
+            Some(32),
+        ),
+        "gpt_neox" => (
+            &["bias", "layer_norm", "parallel", "plain_mlp"],
+            entry.size("rotary"),
+        ),
+        "phi3" | "llama" | "mistral" => (&[], None),
+        "gemma" => (&["gelu"], None),
+        "gemma2" => (&["gelu", "norms_after", "soft_caps"], None),
+        _ => return Err(not_listed()),
+    };
     let mut sizes = Sizes::default();
-    for (name, value) in names.iter().zip(numbers) {
-        sizes.set(name, *value);
+    for name in [
+        "layers", "hidden", "heads", "kv", "head_dim", "ffn", "vocab",
+    ] {
+        sizes.set(name, entry.size(name).unwrap_or(0));
     }
-    for name in *switches {
+    sizes.set("rope", rope.unwrap_or(sizes.or("head_dim", 0)));
+    for name in switches {
         sizes.set(name, 1);
     }
-    let task = text(record, "task");
-    let adapter = task.contains("adapter");
-    sizes.set("prompts", u64::from(adapter));
-    sizes.set("scales", u64::from(task.contains("adapter v2")));
+    let is_adapter = record.task.contains("adapter");
+    sizes.set("prompts", u64::from(is_adapter));
+    sizes.set("scales", u64::from(record.task.contains("adapter v2")));
     sizes.set("wide_weight", u64::from(early(record)));
     sizes.set("copies_padding", u64::from(early(record)));
     nets::build("litgpt", &sizes).map_err(|error| error.to_string())
 }
 
-/// What its training scripts do besides: `logits` and `loss` are names of the loop and outlive backward.
-pub(super) fn amend(record: &Value, training: &mut Training) {
-    let task = text(record, "task");
+/// Habits of its training scripts. `logits` and `loss` are variables of the loop and outlive backward.
+pub(super) fn amend(record: &Record, training: &mut Training) {
     training.keep_outputs = true;
     if early(record) {
         // The longest sample comes first, and only once: one micro-batch shows the peak.
-        // Over several GPUs whole gradients are kept from one to the next.
-        let alone = record["n_gpus"].as_u64() == Some(1);
-        training.accumulation = if alone { 1 } else { 2 };
+        // Over several GPUs unsharded gradients are kept from one to the next.
+        training.accumulation = if record.is_alone() { 1 } else { 2 };
     }
     if let Some(lora) = &mut training.lora {
         // `lora_dropout` of finetune/lora.py and of the files of config_hub.
         let tenth = ["gemma-7b", "gemma2-2b", "gemma-2-2b"];
-        let model = text(record, "model");
-        lora.dropout = if tenth.iter().any(|name| model.contains(name)) {
+        lora.dropout = if record.model.contains_any(&tenth) {
             0.1
         } else {
             0.05
         };
         lora.fp32_adapters = false;
     }
-    if task.contains("adapter") {
+    if record.task.contains("adapter") {
         // `adapter_filter`: v2 trains norms too.
-        let names: &[&str] = if task.contains("adapter v2") {
+        let names: &[&str] = if record.task.contains("adapter v2") {
             &["adapter_", "gating_factor", "norm_1", "norm_2", "ln_f"]
         } else {
             &["adapter_", "gating_factor"]

@@ -2,36 +2,25 @@
 
 use serde_json::Value;
 
-use super::{diffusion, litgpt, megatron, text, vision};
+use super::{Record, diffusion, litgpt, megatron, vision};
 use headroom_catalog::{self as catalog, ModelEntry};
 use headroom_core::nets::{self, Net, Sizes};
 
 /// The network and whether it reads tokens.
-pub(super) fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
-    let name = record["model"]
-        .as_str()
-        .ok_or("the record names no model")?;
-    let lower = name.to_lowercase();
+pub(super) fn network(record: &Record) -> Result<(Box<dyn Net>, bool), String> {
+    let name = &*record.model;
+    if name.is_empty() {
+        return Err("the record names no model".into());
+    }
     if litgpt::is_record(record) {
         return litgpt::network(record).map(|net| (net, true));
     }
-    // What the record says of sizes, by our names and by its own.
-    let given = |names: &[(&str, &str)]| {
-        let mut sizes = Sizes::default();
-        for (name, from) in names {
-            if let Some(size) = record["model_dims"][*from].as_u64() {
-                sizes.set(name, size);
-            }
-        }
-        sizes
-    };
-    let without_words = vision::network(record, &lower).or_else(|| diffusion::network(record));
-    if let Some(net) = without_words {
+    let without_tokens = vision::network(record, name).or_else(|| diffusion::network(record));
+    if let Some(net) = without_tokens {
         return net.map(|net| (net, false));
     }
-    if lower.contains("bert-large") || lower.contains("bert_large") {
-        let mut sizes = Sizes::default();
-        for (key, value) in [
+    if record.model.contains_any(&["bert-large", "bert_large"]) {
+        let sizes = Sizes::from([
             ("hidden", 1024),
             ("layers", 24),
             ("heads", 16),
@@ -40,29 +29,15 @@ pub(super) fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
             ("ctx", 512),
             ("classes", 2),
             ("head=cls", 1),
-        ] {
-            sizes.set(key, value);
-        }
+        ]);
         return built("bert", &sizes);
     }
-    if first_qwen(&lower) {
-        // Every head of queries has one of keys.
-        let sizes = given(&[
-            ("hidden", "hidden"),
-            ("layers", "layers"),
-            ("heads", "heads"),
-            ("kv", "heads"),
-            ("ffn", "ffn"),
-            ("vocab", "vocab"),
-        ]);
-        return built("qwen", &sizes);
-    }
-    if let Some(entry) = listed(&lower) {
+    if let Some(entry) = listed(name).filter(|_| !first_qwen(name)) {
         let sizes = Sizes::from_entry(entry);
         if megatron::is_record(record) {
             return megatron::network(record, entry.arch, &sizes).map(|net| (net, true));
         }
-        let is_titan = text(record, "framework").starts_with("torchtitan");
+        let is_titan = record.framework.starts_with("torchtitan");
         let architecture = match entry.arch {
             "llama" if is_titan => "torchtitan_llama3",
             other => other,
@@ -70,20 +45,40 @@ pub(super) fn network(record: &Value) -> Result<(Box<dyn Net>, bool), String> {
         return built(architecture, &sizes);
     }
     // Not listed, but a known family whose sizes the record gives.
-    let family = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2"]
-        .into_iter()
-        .find(|family| lower.replace(['-', '.'], "").contains(family))
-        .ok_or_else(|| format!("the model `{name}` is not in the catalogue"))?;
-    let mut sizes = given(&[
+    let plain = name.replace(['-', '.'], "");
+    let families = ["llama", "mistral", "qwen2", "qwen3", "phi3", "gemma2"];
+    let mut known = families.into_iter().filter(|family| plain.contains(family));
+    let family = first_qwen(name).then_some("qwen").or_else(|| known.next());
+    let not_listed = || {
+        format!(
+            "the model `{}` is not in the catalogue",
+            record.model.written
+        )
+    };
+    let family = family.ok_or_else(not_listed)?;
+    let mut sizes = Sizes::default();
+    for (name, written) in [
         ("hidden", "hidden"),
         ("layers", "layers"),
         ("heads", "heads"),
-        ("kv", "kv_heads"),
+        // Every head of Qwen's queries has one of keys.
+        (
+            "kv",
+            if family == "qwen" {
+                "heads"
+            } else {
+                "kv_heads"
+            },
+        ),
         ("ffn", "ffn"),
         ("vocab", "vocab"),
         ("head_dim", "head_dim"),
-    ]);
-    if record["model_dims"]["tied"].as_bool() == Some(true) {
+    ] {
+        if let Some(size) = record.dim(written) {
+            sizes.set(name, size);
+        }
+    }
+    if record.model_dims.get("tied").and_then(Value::as_bool) == Some(true) {
         sizes.set("tied", 1);
     }
     if megatron::is_record(record) {
@@ -104,37 +99,20 @@ fn built(architecture: &str, sizes: &Sizes) -> Result<(Box<dyn Net>, bool), Stri
 }
 
 /// The catalogue's entry of a repository, whose copies by other owners and quantised forms have its sizes.
-fn listed(name: &str) -> Option<&'static ModelEntry> {
-    const COPIES: &[(&str, &str)] = &[
-        ("nousresearch/llama-2-70b-hf", "meta-llama/llama-2-70b-hf"),
-        ("thebloke/llama-2-70b-gptq", "meta-llama/llama-2-70b-hf"),
-        (
-            "techxgenus/meta-llama-3-8b-gptq",
-            "meta-llama/meta-llama-3-8b",
-        ),
-        ("unsloth/mistral-7b-v0.2", "mistralai/mistral-7b-v0.1"),
-        (
-            "thebloke/mixtral-8x7b-instruct-v0.1-gptq",
-            "mistralai/mixtral-8x7b-v0.1",
-        ),
-        (
-            "mistralai/mixtral-8x7b-instruct-v0.1",
-            "mistralai/mixtral-8x7b-v0.1",
-        ),
+pub(super) fn listed(name: &str) -> Option<&'static ModelEntry> {
+    let name = match name {
+        "nousresearch/llama-2-70b-hf" | "thebloke/llama-2-70b-gptq" => "meta-llama/llama-2-70b-hf",
+        "techxgenus/meta-llama-3-8b-gptq" => "meta-llama/meta-llama-3-8b",
+        "unsloth/mistral-7b-v0.2" => "mistralai/mistral-7b-v0.1",
+        "thebloke/mixtral-8x7b-instruct-v0.1-gptq" | "mistralai/mixtral-8x7b-instruct-v0.1" => {
+            "mistralai/mixtral-8x7b-v0.1"
+        }
         // Tuned further from Mistral Small 3.1, by their model cards.
-        (
-            "mistralai/devstral-small-2507",
-            "mistralai/mistral-small-24b-base-2501",
-        ),
-        (
-            "mistralai/magistral-small-2507",
-            "mistralai/mistral-small-24b-base-2501",
-        ),
-    ];
-    let name = COPIES
-        .iter()
-        .find(|(copy, _)| *copy == name)
-        .map_or(name, |(_, of)| of);
+        "mistralai/devstral-small-2507" | "mistralai/magistral-small-2507" => {
+            "mistralai/mistral-small-24b-base-2501"
+        }
+        other => other,
+    };
     catalog::models()
         .iter()
         .find(|entry| entry.hf_id.eq_ignore_ascii_case(name))

@@ -1,16 +1,13 @@
-//! What each source's own scripts and lock files say beyond its records.
+//! What the scripts and lock files of each source set beyond its records.
 
-use serde_json::Value;
-
-use super::{diffusion, text, torchtune};
+use super::{Record, diffusion, torchtune};
 use headroom_core::estimate::software;
 use headroom_core::nets::Libraries;
 use headroom_scenario::Stack;
 
 /// The versions that a record ran with.
-pub(super) fn stack(record: &Value) -> Stack {
-    let framework = text(record, "framework");
-    let file = text(record, "file");
+pub(super) fn stack(record: &Record) -> Stack {
+    let (framework, file) = (&record.framework, &record.file);
     let mut stack = Stack::default();
     // "torch 2.4.1", "transformers 4.48.1".
     for (name, place) in [
@@ -19,15 +16,15 @@ pub(super) fn stack(record: &Value) -> Stack {
         ("bnb ", &mut stack.bitsandbytes),
         ("peft ", &mut stack.peft),
     ] {
-        if let Some(version) = after(&framework, name) {
+        if let Some(version) = after(framework, name) {
             *place = version;
         }
     }
-    if text(record, "category") == "vision_video" {
+    if &*record.category == "vision_video" {
         // mmaction2's model zoo of 2020 and 2021.
         stack.torch = (1, 10);
     } else if framework.contains("may 2024") {
-        // The newest release then.
+        // The newest release at the time.
         stack.torch = (2, 3);
     } else if framework.contains("litgpt 2024") {
         // LitGPT's pyproject.toml of 2024: bitsandbytes 0.42.0, torch 2.2 or newer.
@@ -37,16 +34,16 @@ pub(super) fn stack(record: &Value) -> Stack {
         // transformers' text of January 2022; torch 1.10 was the newest.
         stack.torch = (1, 10);
         stack.transformers = (4, 36);
-    } else if text(record, "source_repo_or_url") == "qwenlm/qwen" {
+    } else if &*record.source_repo_or_url == "qwenlm/qwen" {
         // Its requirements.txt: transformers==4.32.0.
         stack.transformers = (4, 32);
     } else if framework.contains("1.13-2.0") {
-        // fast-DiT's environment.yml asks for 1.13 or newer; 2.0 was the newest release then.
+        // fast-DiT's environment.yml requires 1.13 or newer; 2.0 was the newest release at the time.
         stack.torch = (2, 0);
     } else if framework.contains("nightly") {
         // Nightly builds of June 2023 step as torch 2.0 does: 2.1 came in October.
         stack.torch = (2, 0);
-    } else if file.contains("a100_80gb_granite") || file.contains("a100_80gb_liger") {
+    } else if file.contains_any(&["a100_80gb_granite", "a100_80gb_liger"]) {
         // fms-acceleration, scripts/benchmarks/refs/requirements_granite.txt and requirements_liger.txt; its copy of
         // Liger's fused linear loss (plugins/fused-ops-and-kernels) is of a release before 0.5.
         stack.torch = (2, 4);
@@ -58,28 +55,28 @@ pub(super) fn stack(record: &Value) -> Stack {
     stack
 }
 
-/// What the libraries do that a record ran with.
-pub(super) fn libraries(record: &Value) -> Libraries {
+/// How the libraries behave that a record ran with.
+pub(super) fn libraries(record: &Record) -> Libraries {
     Libraries {
         moves_adapters: diffusion::is_record(record),
         // By the cards of its GPTQ models: the main branch has no group size.
-        four_bit_without_groups: text(record, "model").starts_with("thebloke/"),
+        four_bit_without_groups: record.model.starts_with("thebloke/"),
         ..torchtune::libraries(record, software::libraries(&stack(record)))
     }
 }
 
 /// Whether a record's script calls `zero_grad()` between forward and backward: rasbt's do, but where they accumulate, and fast-DiT's
 /// train.py.
-pub(super) fn zeroes_late(record: &Value) -> bool {
-    let source = text(record, "source_repo_or_url");
+pub(super) fn zeroes_late(record: &Record) -> bool {
+    let source = &record.source_repo_or_url;
     let by_source = source.starts_with("rasbt/") || source.ends_with("/fast-dit");
-    by_source && record["grad_accum"].as_u64() == Some(1)
+    by_source && record.grad_accum.number() == Some(1)
 }
 
-/// Whether a record's script asked for segments that grow: torchtitan's run_train.sh does. Its tables of many GPUs were run with
+/// Whether a record's script set `expandable_segments:True`: torchtitan's run_train.sh does. Its tables of many GPUs were run with
 /// multinode_trainer.slurm, which does not.
-pub(super) fn expandable_segments(record: &Value) -> bool {
-    let framework = text(record, "framework");
+pub(super) fn expandable_segments(record: &Record) -> bool {
+    let framework = &record.framework;
     framework.starts_with("torchtitan") && !framework.contains("torchtitan@9dec370")
 }
 

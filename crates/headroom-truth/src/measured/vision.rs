@@ -1,14 +1,12 @@
 //! Records of image classifiers and of classifiers of video frames.
 
-use serde_json::Value;
-
-use super::text;
+use super::Record;
 use headroom_catalog as catalog;
 use headroom_core::nets::{self, Net, Sizes};
 
 /// torchvision's with ten classes and timm's with forty-five, as the records' scripts set; mmaction2's TSN, a ResNet-50 over
 /// every frame, whose `num_classes` is the data set's.
-pub(super) fn network(record: &Value, name: &str) -> Option<Result<Box<dyn Net>, String>> {
+pub(super) fn network(record: &Record, name: &str) -> Option<Result<Box<dyn Net>, String>> {
     let sets = [
         ("kinetics400", 400),
         ("sthv1", 174),
@@ -33,14 +31,14 @@ pub(super) fn network(record: &Value, name: &str) -> Option<Result<Box<dyn Net>,
     } else {
         return None;
     };
-    let image = record["model_dims"]["img"].as_u64().unwrap_or(224);
+    let image = record.dim("img").unwrap_or(224);
     let sizes = Sizes::from([("img", image), ("classes", classes)]);
     Some(nets::build(architecture, &sizes).map_err(|error| error.to_string()))
 }
 
-/// Frames of a sample: the clips of `clip_len 1 x num_clips 8`; one of an image.
-pub(super) fn clips(record: &Value) -> u64 {
-    let length = text(record, "seq_len");
+/// Frames of a sample, from `clip_len 1 x num_clips 8`; an image is one.
+pub(super) fn clips(record: &Record) -> u64 {
+    let length = record.seq_len.text();
     let clips = length.split_once("num_clips ").map(|(_, n)| n.trim());
     clips.and_then(|n| n.parse().ok()).unwrap_or(1)
 }
