@@ -7,7 +7,6 @@ pub mod allocator;
 pub mod catalog;
 #[cfg(feature = "cli")]
 pub mod cli;
-pub(crate) mod decimal;
 pub mod document;
 pub mod estimate;
 pub mod export;

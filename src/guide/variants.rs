@@ -1,7 +1,7 @@
 //! A preset and its variants, each estimated once.
 
-use crate::order::Map;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::Amount;
@@ -17,8 +17,8 @@ pub type Changes<'a> = &'a [(&'a str, &'a str)];
 #[derive(Debug)]
 pub struct Variants {
     base: Scenario,
-    peaks: RefCell<Map<String, Bytes>>,
-    estimates: RefCell<Map<String, Rc<Estimate>>>,
+    peaks: RefCell<BTreeMap<String, Bytes>>,
+    estimates: RefCell<BTreeMap<String, Rc<Estimate>>>,
 }
 
 impl Variants {

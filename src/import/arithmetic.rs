@@ -1,12 +1,12 @@
 //! Sums of whole numbers, as a shell script has them between `$((` and `))`.
 
-use crate::order::Map;
+use std::collections::BTreeMap;
 
 /// Brackets within brackets.
 const DEEPEST: u32 = 32;
 
 /// The value of a sum with the variables that are known; none where it is not a plain sum, or divides by zero.
-pub(super) fn value(text: &str, known: &Map<String, String>) -> Option<i64> {
+pub(super) fn value(text: &str, known: &BTreeMap<String, String>) -> Option<i64> {
     let mut sum = Sum { rest: text, known };
     let value = sum.terms(0)?;
     sum.rest.trim().is_empty().then_some(value)
@@ -14,7 +14,7 @@ pub(super) fn value(text: &str, known: &Map<String, String>) -> Option<i64> {
 
 struct Sum<'a> {
     rest: &'a str,
-    known: &'a Map<String, String>,
+    known: &'a BTreeMap<String, String>,
 }
 
 impl Sum<'_> {
@@ -81,7 +81,8 @@ mod tests {
 
     #[test]
     fn sums_are_worked_out_as_the_shell_does() {
-        let known: Map<String, String> = [("a".to_string(), "3".to_string())].into_iter().collect();
+        let known: BTreeMap<String, String> =
+            [("a".to_string(), "3".to_string())].into_iter().collect();
         for (text, expected) in [
             ("1024 * 2", Some(2048)),
             ("(a + $a) * ${a} - 1", Some(17)),

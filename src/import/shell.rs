@@ -1,7 +1,8 @@
 //! A shell script as far as it can be read without running it: commands, quotes, and variables with a plain value.
 
+use std::collections::BTreeMap;
+
 use super::arithmetic;
-use crate::order::Map;
 
 /// A command and the variables that it is started with.
 #[derive(Debug, PartialEq, Eq)]
@@ -20,8 +21,8 @@ const BETWEEN: char = '\u{1f}';
 pub fn commands(text: &str) -> Vec<Command> {
     let mut reader = Reader {
         rest: text.chars().peekable(),
-        known: Map::new(),
-        exported: Map::new(),
+        known: BTreeMap::new(),
+        exported: BTreeMap::new(),
     };
     let mut all = Vec::new();
     while let Some(words) = reader.line() {
@@ -32,8 +33,8 @@ pub fn commands(text: &str) -> Vec<Command> {
 
 struct Reader<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
-    known: Map<String, String>,
-    exported: Map<String, String>,
+    known: BTreeMap<String, String>,
+    exported: BTreeMap<String, String>,
 }
 
 impl Reader<'_> {

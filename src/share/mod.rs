@@ -7,7 +7,8 @@ mod percent;
 mod recording;
 mod squeeze;
 
-use crate::order::Map;
+use std::collections::BTreeMap;
+
 use crate::scenario::network::{LONGEST_TEXT, Network};
 use crate::scenario::settings::{self, Setting};
 use crate::scenario::{Problem, Scenario, filled, stack, versions};
@@ -182,7 +183,7 @@ pub fn read(link: &str) -> Opened {
 /// The keys of a fragment with their decoded values.
 #[derive(Default)]
 struct Pairs {
-    given: Map<String, String>,
+    given: BTreeMap<String, String>,
     unknown: Vec<(String, String)>,
 }
 

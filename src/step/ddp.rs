@@ -1,12 +1,13 @@
 //! Gradient buckets of `DistributedDataParallel` (torch/csrc/distributed/c10d/reducer.cpp).
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::comm_hook::{CommHook, Ready};
 use super::wrapper::{Pass, Wrapper};
 use crate::nets::Model;
-use crate::order::{Map, sorted};
+use crate::order::sorted;
 use crate::parallel::World;
 use crate::scenario::Parallelism;
 use crate::tape::{Category, DType, Param, PostAccumulateGradHook, Tape, Tensor};
@@ -78,7 +79,7 @@ impl Ddp {
 
     /// `compute_bucket_assignment_by_size`: a bucket is closed once it has reached its limit; each type has its own.
     fn assigned(model: &Model, first: u64, limit: u64) -> Vec<Bucket> {
-        let mut open: Map<DType, Open> = Map::new();
+        let mut open: BTreeMap<DType, Open> = BTreeMap::new();
         let mut all = Vec::new();
         let closed = |bucket: &mut Open, all: &mut Vec<Bucket>| {
             let bytes = std::mem::take(&mut bucket.bytes);
@@ -96,7 +97,7 @@ impl Ddp {
         for row in params.chunk_by(|a, b| a.fold == b.fold) {
             let copies = row.first().map_or(1, |param| param.copies());
             for param in (0..copies).flat_map(|_| row) {
-                let bucket = open.or_insert_with(param.data.dtype(), || Open {
+                let bucket = open.entry(param.data.dtype()).or_insert_with(|| Open {
                     bytes: 0,
                     limit: first,
                     params: Vec::new(),

@@ -13,6 +13,8 @@ mod tests;
 mod tier;
 
 pub(super) use checkout::checkout;
+use std::collections::BTreeMap;
+
 pub use tier::{Tier, tier_script};
 
 use super::common::{Machines, exports, file, script};
@@ -22,7 +24,6 @@ use crate::catalog;
 use crate::document::yaml;
 use crate::estimate::Estimate;
 use crate::guide;
-use crate::order::Map;
 use crate::scenario::{Problem, Scenario, network, systems};
 use monitor::{monitor, watching};
 
@@ -35,7 +36,7 @@ pub(super) const RNA: Target = rna::TARGET;
 /// What a system was asked for.
 struct Asked {
     /// Every dimension of its model, changed ones included.
-    sizes: Map<String, u64>,
+    sizes: BTreeMap<String, u64>,
     /// What of this needs `wiring.diff`, a line each.
     needs: String,
     /// What is otherwise than in the author's own files, a line each.
@@ -133,7 +134,7 @@ fn asked(preset: &str, scenario: &Scenario) -> Result<Asked, Vec<Problem>> {
         return Err(found.refused.into_iter().map(problem).collect());
     }
     let mut asked = Asked {
-        sizes: Map::new(),
+        sizes: BTreeMap::new(),
         needs: String::new(),
         differs: String::new(),
     };

@@ -6,17 +6,18 @@ mod model_types;
 mod recorded;
 pub mod timm;
 
+use std::collections::BTreeMap;
+
 use self::keys::{ACTIVATIONS, ALIKE, SIZES, WITHOUT_EFFECT};
 use self::model_types::{MODEL_TYPES, ModelType, pairs};
 use super::Imported;
 use crate::catalog::{self, ModelEntry};
 use crate::document::Document;
 use crate::nets;
-use crate::order::Map;
 use crate::scenario::{Problem, Scenario, nearest, settings};
 
 /// Sizes by the catalogue's names.
-type Wanted = Map<String, u64>;
+type Wanted = BTreeMap<String, u64>;
 
 /// Counts of what a model may have none of.
 const MAY_BE_ZERO: &[&str] = &[
@@ -204,22 +205,28 @@ impl Reading<'_> {
             }
         }
         if let Some(value) = text(document, "feed_forward_proj") {
-            given.or_insert("gated".into(), u64::from(value.starts_with("gated")));
+            given
+                .entry("gated".into())
+                .or_insert(u64::from(value.starts_with("gated")));
         }
         // What a class derives where it is not given is derived from what is.
         let get = |sizes: &Wanted, name: &str| given.get(name).or_else(|| sizes.get(name)).copied();
         if let (Some(hidden), Some(heads)) = (get(&sizes, "hidden"), get(&sizes, "heads")) {
-            sizes.or_insert("kv".into(), heads);
-            sizes.or_insert("head_dim".into(), hidden / heads.max(1));
-            sizes.or_insert("ffn".into(), hidden.saturating_mul(4));
+            sizes.entry("kv".into()).or_insert(heads);
+            sizes
+                .entry("head_dim".into())
+                .or_insert(hidden / heads.max(1));
+            sizes
+                .entry("ffn".into())
+                .or_insert(hidden.saturating_mul(4));
             if kind.arch == "opt" {
-                sizes.or_insert("proj".into(), hidden);
+                sizes.entry("proj".into()).or_insert(hidden);
             }
         }
         if kind.arch == "t5"
             && let Some(layers) = get(&sizes, "layers")
         {
-            sizes.or_insert("decoder_layers".into(), layers);
+            sizes.entry("decoder_layers".into()).or_insert(layers);
         }
         if let Some(hidden) = get(&sizes, "hidden").filter(|_| kind.arch == "mamba") {
             sizes.insert("inner".into(), hidden.saturating_mul(2));
@@ -247,7 +254,7 @@ impl Reading<'_> {
         }
         if let (Some(each), Some(number)) = (sizes.get("moe_ffn"), sizes.get("shared_experts")) {
             let shared = each.saturating_mul(*number);
-            sizes.or_insert("shared_ffn".into(), shared);
+            sizes.entry("shared_ffn".into()).or_insert(shared);
         }
         if let Some(part) = turned {
             let part = rotary_part(document).unwrap_or(part);
@@ -301,7 +308,7 @@ fn rotary_part(document: &Document) -> Option<f64> {
 }
 
 /// The sizes in which the entry is not what is wanted.
-fn differences(entry: &ModelEntry, wanted: &Wanted) -> Map<String, u64> {
+fn differences(entry: &ModelEntry, wanted: &Wanted) -> BTreeMap<String, u64> {
     let sizes = entry.sizes();
     let has = |name: &str| {
         let found = sizes.iter().find(|(known, _)| *known == name);
@@ -309,7 +316,7 @@ fn differences(entry: &ModelEntry, wanted: &Wanted) -> Map<String, u64> {
             .and_then(|(_, values)| values.first().copied())
             .unwrap_or(0)
     };
-    let mut differences = Map::new();
+    let mut differences = BTreeMap::new();
     for (name, size) in wanted {
         if has(name) != *size {
             differences.insert(name.clone(), *size);

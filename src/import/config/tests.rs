@@ -27,7 +27,7 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
         assert_eq!(imported.not_taken, Vec::<String>::new(), "{id}");
         assert_eq!(
             imported.scenario.model.dims,
-            Map::new(),
+            BTreeMap::new(),
             "{id} as {}",
             imported.scenario.model.id
         );
@@ -57,7 +57,7 @@ fn the_model_types_that_are_downloaded_most_answer_as_the_table_says() {
         .lines()
         .map(|line| json::read(line).unwrap())
         .collect();
-    let mut counts = Map::<String, u32>::new();
+    let mut counts = BTreeMap::<String, u32>::new();
     for line in TYPES.lines().filter(|line| line.starts_with("| ")).skip(1) {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let [kind, example, how] = cells[..] else {

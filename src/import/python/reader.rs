@@ -1,9 +1,10 @@
 //! The calls of a script, in the order in which they end, and the plain values that its names were given.
 
+use std::collections::BTreeMap;
+
 use super::call::Call;
 use super::tokens::{Token, tokens};
 use crate::document::Document;
-use crate::order::Map;
 
 /// Bytes that names may stand for altogether, each time they stand.
 const ROOM: usize = 1 << 20;
@@ -16,7 +17,7 @@ pub fn calls(text: &str) -> Vec<Call> {
     let mut reader = Reader {
         tokens: tokens(text),
         at: 0,
-        known: Map::new(),
+        known: BTreeMap::new(),
         room: ROOM,
         calls: Vec::new(),
     };
@@ -30,7 +31,7 @@ struct Reader {
     tokens: Vec<Token>,
     at: usize,
     /// Names that were given a plain value.
-    known: Map<String, Document>,
+    known: BTreeMap<String, Document>,
     room: usize,
     calls: Vec<Call>,
 }

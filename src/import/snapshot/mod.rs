@@ -11,9 +11,9 @@ pub use history::{Held, Moment};
 pub use stacks::Stack;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use crate::document::pickle::{Pickle, Value};
-use crate::order::Map;
 use crate::units::Bytes;
 use stacks::Stacks;
 
@@ -75,7 +75,7 @@ impl Snapshot {
         let root = pickle.root();
         // `memory_snapshot()` alone is the list of segments.
         let segments = root.get("segments").unwrap_or(root);
-        let mut devices: Map<i64, Vec<Value>> = Map::new();
+        let mut devices: BTreeMap<i64, Vec<Value>> = BTreeMap::new();
         let mut blocks = 0_usize;
         for segment in segments.items() {
             let Some(held) = segment.get("blocks") else {
@@ -83,7 +83,8 @@ impl Snapshot {
             };
             blocks = blocks.saturating_add(1 + held.items().count());
             devices
-                .or_insert_with(int(segment, "device"), Vec::new)
+                .entry(int(segment, "device"))
+                .or_insert_with(Vec::new)
                 .push(segment);
             if devices.len() > GPUS || blocks > BLOCKS {
                 return Err(format!("it has more than {GPUS} GPUs or {BLOCKS} blocks"));

@@ -1,7 +1,6 @@
 //! What a network is declared of: each kind of item with its fields, in one table.
 
 use super::FIELD;
-use crate::decimal::decimal;
 use crate::order::sorted;
 use crate::scenario::Problem;
 use crate::scenario::problem::nearest;
@@ -331,7 +330,9 @@ impl FieldType {
                 value,
                 "on" | "off" | "true" | "false" | "yes" | "no" | "1" | "0"
             ),
-            Self::Share => decimal(value).is_some_and(|share| (0.0..=1.0).contains(&share)),
+            Self::Share => value
+                .parse()
+                .is_ok_and(|share: f64| (0.0..=1.0).contains(&share)),
             Self::Name => is_name(value),
         }
     }

@@ -1,6 +1,7 @@
+use std::collections::BTreeMap;
+
 use super::{Network, SAMPLES};
 use crate::estimate::{Category, Estimate, Phase, estimate, quick_peak};
-use crate::order::Map;
 use crate::scenario::sample::Dice;
 use crate::scenario::{Scenario, settings};
 use crate::units::Bytes;
@@ -28,7 +29,7 @@ fn problem(text: &str) -> Option<String> {
         Ok(network) => network,
         Err(problem) => return Some(problem.to_string()),
     };
-    let planned = network.plan(&Map::default(), 2, 16);
+    let planned = network.plan(&BTreeMap::default(), 2, 16);
     planned.err().map(|problem| problem.to_string())
 }
 
@@ -107,7 +108,7 @@ fn what_is_wrong_is_named_by_its_field() {
 fn every_statement_says_what_is_wrong_with_it() {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let found = super::problems(text, &Map::default(), 2, 16);
+        let found = super::problems(text, &BTreeMap::default(), 2, 16);
         let fields: Vec<_> = found.iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, expected, "{text}");
     }
@@ -142,7 +143,7 @@ fn broken_text_neither_panics_nor_runs_away() {
             continue;
         };
         assert_eq!(Network::parse(&network.text()).unwrap(), network);
-        let Ok(plan) = network.plan(&Map::default(), 1 + dice.below(4), 8) else {
+        let Ok(plan) = network.plan(&BTreeMap::default(), 1 + dice.below(4), 8) else {
             continue;
         };
         let runs: u64 = plan

@@ -2,7 +2,6 @@
 
 use leptos::prelude::*;
 
-use crate::decimal::decimal;
 use crate::scenario::Scenario;
 use crate::web::session::{Answer, Session};
 use crate::web::text;
@@ -22,7 +21,12 @@ fn sentence(answer: &Answer, hourly: &str) -> Option<String> {
     if hourly.trim().is_empty() {
         return None;
     }
-    let Some(price) = decimal(&hourly.trim().replace(',', ".")).filter(|price| *price >= 0.0)
+    let Some(price) = hourly
+        .trim()
+        .replace(',', ".")
+        .parse()
+        .ok()
+        .filter(|price| (0.0..f64::INFINITY).contains(price))
     else {
         return Some(text::NO_PRICE.into());
     };

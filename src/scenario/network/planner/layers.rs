@@ -3,7 +3,6 @@
 use super::super::items::Item;
 use super::super::plan::{Attention, Conv, Mlp, Norm, Op};
 use super::Planner;
-use crate::decimal::decimal;
 use crate::scenario::Problem;
 
 impl Planner {
@@ -162,5 +161,5 @@ fn activation(text: &str) -> &'static str {
 }
 
 fn share(item: &Item, field: &str) -> f64 {
-    decimal(item.get(field)).unwrap_or(0.0)
+    item.get(field).parse().unwrap_or(0.0)
 }
