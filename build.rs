@@ -3,6 +3,8 @@
 
 #[path = "build/accuracy.rs"]
 mod accuracy;
+#[path = "build/configurations.rs"]
+mod configurations;
 #[path = "build/gpus.rs"]
 mod gpus;
 #[path = "build/graphs.rs"]
@@ -30,6 +32,14 @@ fn main() -> Result<(), String> {
         fs::read_to_string("docs/accuracy.md").map_err(|e| format!("docs/accuracy.md: {e}"))?;
     write(&out, "accuracy.rs", accuracy::table(&page)?)?;
     write(&out, "gpus.rs", gpus::table(&read("catalog/gpus.yaml")?)?)?;
+    write(
+        &out,
+        "configurations.rs",
+        configurations::table(
+            &read::<Vec<_>>("catalog/model-types.yaml")?,
+            &read::<Vec<_>>("catalog/configurations.yaml")?,
+        )?,
+    )?;
     write(
         &out,
         "overheads.rs",

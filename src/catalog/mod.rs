@@ -1,7 +1,8 @@
 //! The catalogue: GPUs, models and software, from `catalog/*.yaml`, with a confidence and sources beside each number.
 //!
-//! The build script turns the files into constant tables; this room gives them types and look-ups.
+//! The build script turns the files into constant tables; this module provides their types and lookups.
 
+mod configuration;
 mod gpu;
 mod kernels;
 mod lookup;
@@ -13,6 +14,7 @@ mod speed;
 mod stack;
 mod typed;
 
+pub use configuration::{Configuration, ModelType, configurations, model_types};
 pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
 pub use kernels::{has_liger, scales_logits};
 pub use lookup::{gpu_named, gpus_near, model_named, models_near};

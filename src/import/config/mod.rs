@@ -1,17 +1,14 @@
 //! A Hugging Face `config.json`: which architecture, and in which sizes.
 
-mod graph_rows;
 mod keys;
-mod model_types;
 mod recorded;
 pub mod timm;
 
 use std::collections::BTreeMap;
 
 use self::keys::{ACTIVATIONS, ALIKE, SIZES, WITHOUT_EFFECT};
-use self::model_types::{MODEL_TYPES, ModelType, pairs};
 use super::Imported;
-use crate::catalog::{self, ModelEntry};
+use crate::catalog::{self, ModelEntry, ModelType};
 use crate::document::Document;
 use crate::nets;
 use crate::scenario::{Problem, Scenario, nearest, settings};
@@ -49,7 +46,7 @@ pub fn read(document: &Document) -> Imported {
     let mut reading = Reading {
         path: String::new(),
         problems: &mut imported.problems,
-        not_taken: &mut imported.not_taken,
+        unused_keys: &mut imported.unused_keys,
     };
     reading.part(document, kind, "", &mut wanted);
     let entries = catalog::models()
@@ -76,12 +73,12 @@ pub fn read(document: &Document) -> Imported {
 /// The row of a model type; another type is refused by name, with the nearest.
 fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'static ModelType> {
     let has_net = |kind: &&ModelType| kind.arch.is_empty() || nets::has(kind.arch);
-    let found = MODEL_TYPES
+    let found = catalog::model_types()
         .iter()
         .filter(has_net)
         .find(|kind| kind.name == given);
     if found.is_none() {
-        let types = MODEL_TYPES
+        let types = catalog::model_types()
             .iter()
             .filter(has_net)
             .filter(|kind| !kind.arch.is_empty());
@@ -102,7 +99,7 @@ struct Reading<'a> {
     /// Where it stands, such as `text_config.`.
     path: String,
     problems: &'a mut Vec<Problem>,
-    not_taken: &'a mut Vec<String>,
+    unused_keys: &'a mut Vec<String>,
 }
 
 impl Reading<'_> {
@@ -123,7 +120,7 @@ impl Reading<'_> {
         let sizes = self.sizes(document, kind);
         for (name, size) in sizes {
             // Of a tower only what its row lists: other keys of its file belong to models that it is not.
-            if !prefix.is_empty() && pairs(kind.defaults).all(|(known, _)| known != name) {
+            if !prefix.is_empty() && kind.sizes.iter().all(|(known, _)| *known != name) {
                 continue;
             }
             // Two towers in one model: what both have is told apart.
@@ -137,7 +134,7 @@ impl Reading<'_> {
         }
         let is_part = |key: &str| kind.parts.iter().any(|(part, _, _)| *part == key);
         let strange = keys(document).filter(|key| !is_part(key) && !known(key, kind));
-        self.not_taken
+        self.unused_keys
             .extend(strange.map(|key| format!("{}{key}", self.path)));
     }
 
@@ -149,23 +146,21 @@ impl Reading<'_> {
     /// What would make another network of it.
     fn refuse_others(&mut self, document: &Document, kind: &ModelType) {
         for key in ACTIVATIONS {
-            let runs =
-                |activation: &str| kind.activations.split(' ').any(|known| known == activation);
             if let Some(given) = text(document, key)
                 && !kind.activations.is_empty()
-                && !runs(given)
+                && !kind.activations.contains(&given)
             {
-                let expected = kind.activations.replace(' ', " or ");
+                let expected = kind.activations.join(" or ");
                 self.refuse(key, given, expected);
             }
         }
-        for (key, value) in pairs(kind.fixed) {
+        for (key, value) in kind.fixed {
             // A key of a group within is written behind the group's and a dot.
             let found = key
                 .split('.')
                 .try_fold(document, |group, name| group.get(name));
             if let Some(given) = found.and_then(shown)
-                && given != value
+                && given != *value
             {
                 self.refuse(key, given, format!("{value} for this network"));
             }
@@ -187,12 +182,11 @@ impl Reading<'_> {
     fn sizes(&mut self, document: &Document, kind: &ModelType) -> Wanted {
         let mut sizes = Wanted::new();
         let mut turned = None;
-        for (name, value) in pairs(kind.defaults) {
-            let value = value.parse().unwrap_or_default();
-            match name {
-                "rotary%" => turned = Some(value as f64 / 100.0),
-                _ => {
-                    sizes.insert(name.into(), value);
+        for (name, value) in kind.sizes {
+            match *name {
+                "rotary_percent" => turned = Some(*value as f64 / 100.0),
+                name => {
+                    sizes.insert(name.into(), *value);
                 }
             }
         }
@@ -334,7 +328,10 @@ fn known(key: &str, kind: &ModelType) -> bool {
         || ACTIVATIONS.contains(&key)
         || SIZES.iter().any(|(_, names)| names.contains(&key))
         || ALIKE.iter().any(|(known, _)| *known == key)
-        || pairs(kind.fixed).any(|(known, _)| known.split('.').next() == Some(key))
+        || kind
+            .fixed
+            .iter()
+            .any(|(known, _)| known.split('.').next() == Some(key))
         || matches!(key, "attention_bias" | "mlp_bias")
 }
 

@@ -116,6 +116,6 @@ pub fn read(document: &Document) -> Imported {
         .iter()
         .map(|entry| entry.key.as_str())
         .filter(|key| *key != "num_classes" && !WITHOUT_EFFECT.contains(key));
-    imported.not_taken.extend(strange.map(String::from));
+    imported.unused_keys.extend(strange.map(String::from));
     imported
 }
