@@ -20,16 +20,16 @@ pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
     if more > 0 {
         imported
             .notes
-            .push(format!("{more} more calls in this script are not taken"));
+            .push(format!("{more} more calls in this script are ignored"));
     }
     for file in call.files() {
-        imported.notes.push(format!(
-            "what {file} says is not taken: import it by itself"
-        ));
+        imported
+            .notes
+            .push(format!("{file} is not read: import it separately"));
     }
     if call.gpus() == 1 && call.visible() > 1 {
         imported.notes.push(format!(
-            "one process lays the model's layers over {} GPUs: this is not modelled, and one GPU is taken for all of it",
+            "one process places the model's layers on {} GPUs: this is not modelled, and the estimate is for a single GPU",
             call.visible()
         ));
     }

@@ -1,9 +1,10 @@
-//! Reading what others wrote. Nothing read is trusted: every problem is a value, and sizes are bounded.
+//! Importers for other tools' files. Input is untrusted: problems are values and sizes are bounded.
 
 mod arithmetic;
 mod command;
 pub mod config;
 pub mod deepspeed;
+mod effect;
 pub mod lightning;
 pub mod litgpt;
 mod pattern;
@@ -23,133 +24,25 @@ pub mod verl;
 use crate::document::Document;
 use crate::scenario::{Problem, Scenario, document};
 use crate::share;
+pub use effect::memory_effect_of_key;
 
-/// What a file held.
+/// What was read from a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
     pub scenario: Scenario,
-    /// Values that could not be used.
+    /// Values that are not accepted.
     pub problems: Vec<Problem>,
-    /// Keys that say something for which a scenario has no word.
-    pub not_taken: Vec<String>,
-    /// What the program does otherwise than its file says.
+    /// Keys that no setting expresses.
+    pub unused_keys: Vec<String>,
+    /// Where the program does something other than its file says.
     pub notes: Vec<String>,
-    /// The file is about a model that is not known: no scenario, until somebody says which one is meant.
+    /// The file's model is unknown: the scenario means nothing until the user chooses one.
     pub question: Option<Problem>,
-    /// The file names no model, such as DeepSpeed's or Accelerate's own: it only changes the run that it is read for.
+    /// The file names no model, as those of DeepSpeed and Accelerate: it changes the run that it is read for.
     pub part: bool,
 }
 
-/// What a key that was not taken means for the numbers.
-pub fn why_not(key: &str) -> &'static str {
-    let key = key.to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| key.contains(word));
-    if has(WITHOUT_EFFECT) {
-        "it does not change memory"
-    } else if has(WITH_EFFECT) {
-        "it changes memory, and is not modelled"
-    } else {
-        "a scenario has no word for it"
-    }
-}
-
-/// Parts of keys that say how a run is watched, named or steered.
-const WITHOUT_EFFECT: &[&str] = &[
-    "learning_rate",
-    "lr_",
-    ".lr",
-    "_lr",
-    "log_",
-    "logging",
-    "wandb",
-    "mlflow",
-    "comet",
-    "swanlab",
-    "seed",
-    "hub_",
-    "push_to",
-    "_path",
-    "_dir",
-    "name",
-    "token",
-    "template",
-    "schedule",
-    "beta",
-    "warmup",
-    "epoch",
-    "max_steps",
-    "metric",
-    "profil",
-    "dataset",
-    "data_files",
-    "shuffle",
-    "val_set",
-    "report_to",
-    "weight_decay",
-    "early_stopping",
-    "label",
-    "strict",
-    "debug",
-    "timeout",
-    "processes",
-    "num_proc",
-    "save_",
-    "alpha",
-    "temperature",
-    "top_p",
-];
-/// Parts of keys that add or remove tensors.
-const WITH_EFFECT: &[&str] = &[
-    "plugin",
-    "8bit",
-    "vllm",
-    "tuner",
-    "stage",
-    "freeze_",
-    "quant",
-    "fsdp",
-    "deepspeed",
-    "adapter",
-    "lora",
-    "galore",
-    "freeze",
-    "unfrozen",
-    "compile",
-    "parallel",
-    "attention",
-    "batch",
-    "pack",
-    "cache",
-    "offload",
-    "reward",
-    "rl",
-    "ref_model",
-    "ema",
-    "kernel",
-    "fused",
-    "fp8",
-    "precision",
-    "optim",
-    "checkpoint",
-    "vision",
-    "image",
-    "mm_",
-    "resize",
-    "modules_to_save",
-    "target",
-    "group_size",
-    "loss",
-    "liger",
-    "cut_cross",
-    "expert",
-    "moe",
-    "sequence",
-    "length",
-    "num_generations",
-    "generations",
-];
-
-/// The scenario of a file that Headroom wrote, from the link in its head: exact, whatever the file's form.
+/// The scenario of a file that Headroom wrote, from the link at its top: exact, whatever the format.
 pub fn linked(text: &str) -> Option<Imported> {
     let mut links = text
         .lines()
@@ -164,14 +57,14 @@ pub fn linked(text: &str) -> Option<Imported> {
     })
 }
 
-/// What a shell script trains, where it calls a program whose flags are known.
+/// The run of a script that calls a known training program.
 pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
     systems::script(text)
         .or_else(|| python::script(text, run))
         .or_else(|| command::script(text, run))
 }
 
-/// The scenario of a document, whichever program wrote it. A file that names no model is taken for a part of `run`.
+/// The scenario of a document of any program. A file that names no model changes `run`.
 pub fn read(read: &Document, run: &Scenario) -> Imported {
     known(read, run).unwrap_or_else(|| {
         let (scenario, problems) = document::read(read);
@@ -183,43 +76,45 @@ pub fn read(read: &Document, run: &Scenario) -> Imported {
     })
 }
 
-/// The same where a program is known that writes such documents.
+/// The same, if a known program writes such documents.
 pub fn known(read: &Document, run: &Scenario) -> Option<Imported> {
     if let Some(code) = python::notebook(read) {
         return python::script(&code, run);
     }
-    let (_, take) = READERS.iter().find(|(recognises, _)| recognises(read))?;
-    Some(match take {
-        Says::Run(take) => take(read),
-        Says::Part(take) => take(read, run),
+    let (_, scope) = READERS.iter().find(|(recognises, _)| recognises(read))?;
+    Some(match scope {
+        Scope::WholeRun(import) => import(read),
+        Scope::PartOfRun(import) => import(read, run),
     })
 }
 
-/// Whether a document is a program's, and what it says.
-type Reader = (fn(&Document) -> bool, Says);
+/// Whether a document is a program's, and its importer.
+type Reader = (fn(&Document) -> bool, Scope);
 
-/// What a program's file may be about.
-enum Says {
-    /// A whole run.
-    Run(fn(&Document) -> Imported),
-    /// A run, or a part of the one that it is read for.
-    Part(fn(&Document, &Scenario) -> Imported),
+/// What a program's file describes.
+enum Scope {
+    WholeRun(fn(&Document) -> Imported),
+    /// A run, or changes to the one that it is read for.
+    PartOfRun(fn(&Document, &Scenario) -> Imported),
 }
 
-/// Programs whose files are known, those with the surest marks first.
+/// Importers by program; the formats with the most distinctive keys come first.
 const READERS: &[Reader] = &[
-    (recorded::recognises, Says::Run(recorded::read)),
-    (systems::recognises, Says::Run(systems::read)),
-    (config::recognises, Says::Run(config::read)),
-    (config::timm::recognises, Says::Run(config::timm::read)),
-    (torchtune::recognises, Says::Run(torchtune::read)),
-    (torchtitan::recognises, Says::Run(torchtitan::read)),
-    (verl::recognises, Says::Run(verl::read)),
-    (litgpt::recognises, Says::Run(litgpt::read)),
-    (lightning::recognises, Says::Part(lightning::read)),
-    (deepspeed::recognises, Says::Part(deepspeed::read)),
-    (unsloth::recognises, Says::Run(unsloth::read)),
-    (tools::recognises, Says::Part(tools::read)),
+    (recorded::recognises, Scope::WholeRun(recorded::read)),
+    (systems::recognises, Scope::WholeRun(systems::read)),
+    (config::recognises, Scope::WholeRun(config::read)),
+    (
+        config::timm::recognises,
+        Scope::WholeRun(config::timm::read),
+    ),
+    (torchtune::recognises, Scope::WholeRun(torchtune::read)),
+    (torchtitan::recognises, Scope::WholeRun(torchtitan::read)),
+    (verl::recognises, Scope::WholeRun(verl::read)),
+    (litgpt::recognises, Scope::WholeRun(litgpt::read)),
+    (lightning::recognises, Scope::PartOfRun(lightning::read)),
+    (deepspeed::recognises, Scope::PartOfRun(deepspeed::read)),
+    (unsloth::recognises, Scope::WholeRun(unsloth::read)),
+    (tools::recognises, Scope::PartOfRun(tools::read)),
 ];
 
 #[cfg(test)]
@@ -242,14 +137,14 @@ mod tests {
     }
 
     #[test]
-    fn what_other_tools_say_is_taken_and_the_rest_is_listed() {
+    fn known_keys_are_used_and_the_rest_is_listed() {
         #[track_caller]
-        fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
+        fn check(text: &str, changes: &[(&str, &str)], unused_keys: &[&str]) {
             let imported = read(&yaml::read(text).unwrap(), &Scenario::default());
             assert_eq!(imported.problems, vec![]);
             assert_eq!(imported.question, None);
             assert_eq!(imported.scenario, scenario(changes));
-            assert_eq!(imported.not_taken, not_taken);
+            assert_eq!(imported.unused_keys, unused_keys);
         }
         check(
             r#"{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": "auto", "bf16": {"enabled": true},

@@ -62,7 +62,7 @@ pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
         && model.is_some()
         && !taken
     {
-        imported.not_taken.push(task.into());
+        imported.unused_keys.push(task.into());
     }
     Some(imported)
 }

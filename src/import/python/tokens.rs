@@ -71,10 +71,10 @@ fn named(name: String) -> Token {
     }
 }
 
-type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+type CharIter<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
 /// The text up to the closing quotes, one or three.
-fn quoted(letters: &mut Letters, quote: char, raw: bool) -> String {
+fn quoted(letters: &mut CharIter, quote: char, raw: bool) -> String {
     let mut text = String::new();
     let mut opened = 1;
     while opened < 3 && letters.next_if_eq(&quote).is_some() {
@@ -107,7 +107,7 @@ fn quoted(letters: &mut Letters, quote: char, raw: bool) -> String {
     text
 }
 
-fn number(letters: &mut Letters) -> Token {
+fn number(letters: &mut CharIter) -> Token {
     let mut digits = String::new();
     let part = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.');
     while let Some(letter) = letters.next_if(part) {

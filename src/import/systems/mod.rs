@@ -27,7 +27,7 @@ pub fn script(text: &str) -> Option<Imported> {
     let mut read = Read::of(program.preset);
     let more = calls.count();
     if more > 0 {
-        read.note(format!("{more} more calls in this script are not taken"));
+        read.note(format!("{more} more calls in this script are ignored"));
     }
     let (before, after) = command.words.split_at(at);
     flags::started(&mut read, before);
@@ -88,7 +88,7 @@ impl Read {
 
     /// A key or flag for which a scenario has no word.
     fn leave(&mut self, key: &str) {
-        self.imported.not_taken.push(key.into());
+        self.imported.unused_keys.push(key.into());
     }
 
     /// What the program does otherwise than its file says.
@@ -121,11 +121,11 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(text: &str, preset: &str, expected: &str, not_taken: &[&str], notes: usize) {
+    fn check(text: &str, preset: &str, expected: &str, unused_keys: &[&str], notes: usize) {
         let imported = script(text).unwrap();
         assert_eq!(imported.problems, vec![], "{text}");
         assert_eq!(changed(&imported, preset), expected, "{text}");
-        assert_eq!(imported.not_taken, not_taken, "{text}");
+        assert_eq!(imported.unused_keys, unused_keys, "{text}");
         assert_eq!(imported.notes.len(), notes, "{:?}", imported.notes);
     }
 
