@@ -9,14 +9,14 @@ pub struct ModelType {
     pub name: &'static str,
     /// The network; empty for a part of another configuration.
     pub arch: &'static str,
-    /// The activation functions that the network runs; empty where the configuration does not choose one.
+    /// The activation functions that the network runs; empty if the configuration does not choose one.
     pub activations: &'static [&'static str],
-    /// Sizes by the catalogue's names, where the file says nothing. `rotary_percent` is the share of a head that rotary
+    /// Default sizes by the catalogue's names. `rotary_percent` is the share of a head that rotary
     /// embeddings turn.
     pub sizes: &'static [(&'static str, u64)],
     /// Values that the network has; a file with another value describes another network.
     pub fixed: Values,
-    /// Configurations inside: key, model type where it names none, and prefix of its sizes' names.
+    /// Configurations inside: key, default model type, and prefix of its sizes' names.
     pub parts: &'static [(&'static str, &'static str, &'static str)],
 }
 
@@ -27,7 +27,7 @@ pub struct Configuration {
     pub model_type: &'static str,
     /// Values that a file must have.
     pub required: Values,
-    /// Values that it must have where it has the key.
+    /// Values that it must have if it has the key.
     pub defaults: Values,
 }
 

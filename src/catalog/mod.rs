@@ -1,4 +1,4 @@
-//! The catalogue: GPUs, models and software, from `catalog/*.yaml`, with a confidence and sources beside each number.
+//! The catalogue: GPUs, models and software, from `catalog/*.yaml`, with a confidence and sources for each number.
 //!
 //! The build script turns the files into constant tables; this module provides their types and lookups.
 
@@ -18,7 +18,7 @@ pub use configuration::{Configuration, ModelType, configurations, model_types};
 pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
 pub use kernels::{has_liger, scales_logits};
 pub use lookup::{gpu_named, gpus_near, model_named, models_near};
-pub use method::{Method, MethodKind, Over, method, methods};
+pub use method::{Method, MethodKind, Multiplier, method, methods};
 pub use model::{ModelCategory, ModelEntry, model, models};
 pub use overhead::{
     NamedOverhead, Overhead, Process, cublas_workspace, cuda_context, desktop, libraries, nccl,

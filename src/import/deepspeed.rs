@@ -11,7 +11,7 @@ pub fn recognises(document: &Document) -> bool {
     marks.iter().any(|key| document.get(key).is_some())
 }
 
-/// The run with what the file says; of the model and the sequence it says nothing.
+/// The run with the file's settings; it has neither model nor sequence length.
 pub fn read(document: &Document, run: &Scenario) -> Imported {
     let mut reader = KeyReader::new(document);
     reader.part_of(run);
@@ -67,7 +67,7 @@ pub(super) fn zero(reader: &mut KeyReader, path: &str) {
     reader.set("parallel.strategy", strategy);
 }
 
-/// What is kept on the host, from the devices of states and of weights.
+/// Offloading, from the devices of optimizer states and of weights.
 pub(super) fn offload(reader: &mut KeyReader, states: &str, weights: &str) {
     let mut is_host = |path: &str| match reader.text(path) {
         Some("cpu") => true,

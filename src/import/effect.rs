@@ -32,7 +32,7 @@ const GROUPS_WITHOUT_EFFECT: &[&str] = &[
     "wandb",
 ];
 
-/// Keys that say how a run is named, logged, scheduled or fed, in order.
+/// Keys of names, logs, schedules and data.
 const WITHOUT_EFFECT: &[&str] = &[
     "adam_beta1",
     "adam_beta2",
@@ -148,7 +148,7 @@ const WITHOUT_EFFECT: &[&str] = &[
     "weight_decay",
 ];
 
-/// How words begin that name what adds or removes tensors.
+/// Beginnings of words that name things that add or remove tensors.
 const WITH_EFFECT: &[&str] = &[
     "8bit",
     "adapter",

@@ -18,7 +18,7 @@ pub fn recognises(document: &Document) -> bool {
     trainer.is_some_and(|trainer| marks.iter().any(|key| trainer.get(key).is_some()))
 }
 
-/// The run with what the trainer says; what a module or a data module takes is its own.
+/// The run with the trainer's settings; arguments of the module and of the data module are the user's own.
 pub fn read(document: &Document, run: &Scenario) -> Imported {
     let mut reader = KeyReader::new(document);
     reader.part_of(run);
@@ -82,7 +82,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
     ])
 }
 
-/// What Lightning calls a format, and Fabric with it.
+/// A precision by its name in Lightning and Fabric.
 pub(super) fn precision(value: &Document) -> Option<&'static str> {
     let name = match value {
         Document::Int(value) => value.to_string(),
@@ -100,7 +100,7 @@ pub(super) fn precision(value: &Document) -> Option<&'static str> {
     })
 }
 
-/// A name, or a class with what it is made with.
+/// A name, or a class with its arguments.
 fn strategy(reader: &mut KeyReader) {
     let named = "trainer.strategy";
     let class = "trainer.strategy.class_path";

@@ -17,11 +17,11 @@ pub fn recognises(document: &Document) -> bool {
     named && train.is_some_and(|train| sizes.iter().any(|key| train.get(key).is_some()))
 }
 
-/// The default scenario with what the file says.
+/// The default scenario with the file's settings.
 pub fn read(document: &Document) -> Imported {
     let mut reader = KeyReader::new(document);
     for key in ["checkpoint_dir", "model_name"] {
-        // `litgpt download` puts a model of the hub into a folder of its name.
+        // `litgpt download` stores a model of the hub in a folder of its name.
         if let Some(name) = reader.text(key) {
             let name = name.strip_prefix("checkpoints/").unwrap_or(name);
             let found = catalog::model_named(name).map(|entry| entry.id);
@@ -51,7 +51,7 @@ pub fn read(document: &Document) -> Imported {
         None => {}
     }
     reader.imported.notes.push(
-        "LitGPT's own code of the model is not modelled: the memory is that of transformers' in a loop of PyTorch".into(),
+        "LitGPT's own implementation of the model is not modelled: the prediction is for transformers' in a PyTorch loop".into(),
     );
     reader.finish(&[
         "out_dir",
@@ -78,7 +78,7 @@ pub fn read(document: &Document) -> Imported {
     ])
 }
 
-/// Several are FSDP: fine-tuning checkpoints its blocks, pre-training divides within a machine alone.
+/// Several GPUs mean FSDP: fine-tuning checkpoints its blocks, pre-training shards within a machine only.
 fn gpus(reader: &mut KeyReader, document: &Document) {
     reader.copy("devices", "hardware.gpus");
     reader.copy("num_nodes", "hardware.nodes");
@@ -110,7 +110,7 @@ fn accumulation(reader: &mut KeyReader) {
     }
 }
 
-/// Its switches, and the layers that they are in the models of transformers.
+/// Its switches, and the layers that they mean in models of transformers.
 const LAYERS: &[(&str, &[&str])] = &[
     ("lora_query", &["q_proj", "query_key_value", "qkv_proj"]),
     ("lora_key", &["k_proj", "query_key_value", "qkv_proj"]),
@@ -138,7 +138,7 @@ fn adapters(reader: &mut KeyReader, document: &Document) {
     reader.lora();
     reader.copy("lora_r", "training.lora.rank");
     reader.copy("lora_dropout", "training.lora.dropout");
-    // They are made in the format of the weights.
+    // They have the type of the weights.
     reader.set("training.lora.fp32_adapters", "off");
     let case = Case::of(&reader.imported.scenario);
     let has = estimate::linear_layers(&case).unwrap_or_default();

@@ -325,7 +325,7 @@ mod tests {
         for _ in 0..2000 {
             let document = made_up(&mut dice, 4);
             let imported = read(&document, &Scenario::default());
-            // Whatever was read, what was made of it is a scenario that can be written and read.
+            // The scenario can be written and read back, whatever the document was.
             let link = share::write(&imported.scenario);
             assert_eq!(share::read(&link).scenario, imported.scenario);
         }

@@ -132,7 +132,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The value behind a `$`: `NAME`, `{NAME}`, `{NAME:-default}`; nothing where it is not known.
+    /// The value behind a `$`: `NAME`, `{NAME}`, `{NAME:-default}`; empty if unknown.
     fn variable(&mut self) -> String {
         match self.rest.peek() {
             Some('{') => {

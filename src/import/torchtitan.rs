@@ -14,7 +14,7 @@ pub fn recognises(document: &Document) -> bool {
     has("model", &["flavor"]) && has("training", &["seq_len", "local_batch_size", "batch_size"])
 }
 
-/// The default scenario with what the file says, and what the program does unasked.
+/// The default scenario with the file's settings and the program's defaults.
 pub fn read(document: &Document) -> Imported {
     let mut reader = KeyReader::new(document);
     reader.trainer("torchtitan");
@@ -43,7 +43,7 @@ pub fn read(document: &Document) -> Imported {
     reader.finish(WITHOUT_EFFECT)
 }
 
-/// Tables and keys that say nothing of memory.
+/// Tables and keys without an effect on memory.
 const WITHOUT_EFFECT: &[&str] = &[
     "job",
     "metrics",
@@ -81,7 +81,7 @@ fn model(reader: &mut KeyReader) {
         .replace(['.', '-'], "_");
     let found = export::torchtitan_model(&configuration);
     reader.model("model.flavor", &format!("{name} {flavor}"), found);
-    // What a converter puts in place of layers.
+    // Converters that replace layers.
     match reader.value("model.converters") {
         Some(Document::List(converters)) if converters.as_slice() == ["float8".into()] => {
             reader.set("training.fp8", "on");
@@ -141,7 +141,7 @@ fn checkpointing(reader: &mut KeyReader) {
             Some(Document::Text(option)) if option == "op" => {
                 reader.set("training.checkpointing", "keep-half");
             }
-            // Every so many layers one is made again.
+            // One in so many layers is recomputed.
             Some(Document::Text(every)) if every.parse::<u16>().is_ok_and(|every| every > 0) => {
                 reader.set("training.checkpointing", "layers");
                 reader.set("training.checkpoint_every", every);
@@ -168,7 +168,7 @@ fn layout(reader: &mut KeyReader) {
         // As many as are left of those it is started with: `run_train.sh` starts eight.
         let gpus = if 8 % alone == 0 { 8 } else { alone };
         reader.imported.notes.push(format!(
-            "data_parallel_shard_degree is all the GPUs that there are: {gpus} are taken, set hardware.gpus"
+            "data_parallel_shard_degree uses all available GPUs: {gpus} are assumed, set hardware.gpus"
         ));
         gpus
     } else {
@@ -209,7 +209,7 @@ fn layout(reader: &mut KeyReader) {
     }
 }
 
-/// Micro-batches are added up until the global batch is reached, where the file names one.
+/// Gradients accumulate up to the global batch, if the file has one.
 fn accumulation(reader: &mut KeyReader) {
     let Some(Document::Int(samples)) = reader.value("training.global_batch_size") else {
         return;

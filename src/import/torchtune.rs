@@ -16,7 +16,7 @@ pub fn recognises(document: &Document) -> bool {
     component("model").is_some() || component("tokenizer").is_some()
 }
 
-/// The default scenario with what the file says.
+/// The default scenario with the file's settings.
 pub fn read(document: &Document) -> Imported {
     let mut reader = KeyReader::new(document);
     reader.trainer("torchtune");
@@ -92,7 +92,7 @@ fn by_builder(name: &str) -> Option<&'static str> {
     let name = plain(name.strip_suffix("_base").unwrap_or(name));
     let entries = catalog::models().iter();
     let same = entries.clone().find(|entry| plain(entry.id) == name);
-    // `mistral_7b` is the first of several, `phi4_14b` says its size besides.
+    // `mistral_7b` is the first of several, `phi4_14b` ends with its size.
     let longer = || {
         entries
             .clone()
@@ -120,7 +120,7 @@ fn sizes_of_builder(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The sizes that a builder is given.
+/// The sizes that are passed to a builder.
 fn with_sizes(reader: &mut KeyReader, id: &str) {
     reader.set("model.id", id);
     let mut sizes = Vec::new();
@@ -144,7 +144,7 @@ fn with_sizes(reader: &mut KeyReader, id: &str) {
     reader.set("model.dims", &sizes.join(","));
 }
 
-/// The builder's name is the model's; with `lora_` before it, there are adapters.
+/// The builder's name is the model's; the prefix `lora_` means adapters.
 fn model(reader: &mut KeyReader) {
     let Some(component) = reader.text("model._component_") else {
         return;
@@ -163,7 +163,7 @@ fn model(reader: &mut KeyReader) {
     if adapters.is_none() {
         return;
     }
-    // Adapters are made as the weights are.
+    // Adapters have the type of the weights.
     let fp32 = reader.text("dtype") == Some("fp32");
     reader.lora().fp32_adapters = fp32;
     reader.copy("model.lora_rank", "training.lora.rank");

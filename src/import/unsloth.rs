@@ -16,10 +16,10 @@ pub fn recognises(document: &Document) -> bool {
     marks("training", &["training_type", "max_seq_length"]) || marks("lora", &["lora_r"])
 }
 
-/// The default scenario with what the file says, and what the program always does.
+/// The default scenario with the file's settings and what the program always does.
 pub fn read(document: &Document) -> Imported {
     let mut reader = KeyReader::new(document);
-    // What it does to adapters is its default; whole models are trained without.
+    // Its patches apply to adapters; full fine-tuning runs without them.
     if reader.text("training.training_type") != Some("full") {
         reader.trainer("unsloth");
     }
@@ -69,7 +69,7 @@ pub fn read(document: &Document) -> Imported {
     reader.copy("lora.lora_r", "training.lora.rank");
     reader.copy("lora.lora_dropout", "training.lora.dropout");
     reader.copy("lora.target_modules", "training.lora.targets");
-    // It is on unless the file says otherwise.
+    // On by default.
     let four = reader.switch("training.load_in_4bit") != Some(false);
     reader.set(
         "training.quantization",
@@ -79,7 +79,7 @@ pub fn read(document: &Document) -> Imported {
     reader.finish(WITHOUT_EFFECT)
 }
 
-/// What a script trains for with one of TRL's trainers, which Unsloth patches; files of `unsloth train` name none.
+/// The task of a script with one of TRL's trainers, which Unsloth patches; files of `unsloth train` have none.
 fn task(reader: &mut KeyReader) {
     let Some(word) = reader.text("task") else {
         return;

@@ -1,4 +1,4 @@
-//! A run of verl: its configuration, or the words of its command line, which are the same keys.
+//! verl: its configuration, or its command line, which has the same keys.
 
 use super::Imported;
 use super::take::KeyReader;
@@ -14,17 +14,17 @@ pub fn recognises(document: &Document) -> bool {
         || model.is_some_and(|model| model.get("partial_pretrain").is_some())
 }
 
-/// Words of a command that are read.
+/// The most words of a command that are read.
 const WORDS: usize = 2_000;
 
-/// The words behind a program of verl as the document that its configuration would be.
+/// The arguments of a verl program as the equivalent configuration.
 pub fn document(words: &[String]) -> Document {
     let mut document = Document::new();
     for word in words.iter().take(WORDS) {
         let Some((key, value)) = word.trim_start_matches('+').split_once('=') else {
             continue;
         };
-        // What only running the script would tell is not said.
+        // An expansion that is known only at run time is skipped.
         let plain = |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if value.is_empty() || key.split('.').count() > 8 || !key.split('.').all(plain) {
             continue;
@@ -56,16 +56,16 @@ fn said(word: &str) -> Document {
     }
 }
 
-/// The default scenario with what the policy's update takes.
+/// The default scenario with the settings of the policy's update.
 pub fn read(document: &Document) -> Imported {
     let mut reader = KeyReader::new(document);
-    let tuned = document.get("actor_rollout_ref").is_none();
-    let model = if tuned {
+    let fine_tunes = document.get("actor_rollout_ref").is_none();
+    let model = if fine_tunes {
         "model."
     } else {
         "actor_rollout_ref.model."
     };
-    let actor = if tuned {
+    let actor = if fine_tunes {
         ""
     } else {
         "actor_rollout_ref.actor."
@@ -81,9 +81,9 @@ pub fn read(document: &Document) -> Imported {
         &mut reader,
         &of_actor("strategy"),
         &of_model("strategy"),
-        tuned,
+        fine_tunes,
     );
-    // Where nothing is said (verl/trainer/config/sft_trainer.yaml, actor/dp_actor.yaml, model/hf_model.yaml, optim/fsdp.yaml):
+    // Defaults (verl/trainer/config/sft_trainer.yaml, actor/dp_actor.yaml, model/hf_model.yaml, optim/fsdp.yaml):
     // float32 weights, of which FSDP gathers bfloat16 ones; every layer is checkpointed; gradients are clipped at 1.
     reader.set("training.precision", "amp-bf16");
     reader.set("training.checkpointing", "layers");
@@ -122,11 +122,11 @@ pub fn read(document: &Document) -> Imported {
             reader.lora();
             every_linear(&mut reader, &of_model("target_modules"));
             let note =
-                "the adapters are those of lora_adapter_path, whose rank the file does not say";
+                "the adapters are loaded from lora_adapter_path, whose rank is not in the file";
             reader.imported.notes.push(note.into());
         }
     }
-    if tuned {
+    if fine_tunes {
         reader.set("data.micro_batch", "4");
         reader.set("data.sequence", "1024");
         reader.copy("data.micro_batch_size", "data.micro_batch");
@@ -166,11 +166,11 @@ fn gpus(reader: &mut KeyReader) {
     }
 }
 
-/// How the GPUs share the policy: by FSDP of the first version where nothing is said, of the second in fine-tuning.
-fn strategy(reader: &mut KeyReader, of_actor: &str, of_model: &str, tuned: bool) {
+/// The policy's parallel strategy: FSDP 1 by default, FSDP 2 in fine-tuning.
+fn strategy(reader: &mut KeyReader, of_actor: &str, of_model: &str, fine_tunes: bool) {
     let said = reader.text(of_actor).or_else(|| reader.text(of_model));
     let one = reader.imported.scenario.hardware.gpus < 2;
-    let strategy = match said.unwrap_or(if tuned { "fsdp2" } else { "fsdp" }) {
+    let strategy = match said.unwrap_or(if fine_tunes { "fsdp2" } else { "fsdp" }) {
         "fsdp" => "fsdp1",
         "fsdp2" => "fsdp2",
         "megatron" => return megatron(reader),
@@ -214,7 +214,7 @@ fn adapters(reader: &mut KeyReader, rank: &str, targets: &str) {
     }
 }
 
-/// What one update of the policy takes: prompt and completion of so many samples, or so many tokens in a row.
+/// The batch of one policy update: prompts and completions of so many samples, or rows of so many tokens.
 fn updates(reader: &mut KeyReader, of_actor: &impl Fn(&str) -> String) {
     let tokens = |reader: &mut KeyReader, key: &str| match reader.value(key) {
         Some(Document::Int(count)) => u64::try_from(*count).unwrap_or(0),
@@ -225,7 +225,7 @@ fn updates(reader: &mut KeyReader, of_actor: &impl Fn(&str) -> String) {
     let dynamic = reader.switch(&of_actor("use_dynamic_bsz")) == Some(true);
     if dynamic {
         reader.set("data.micro_batch", "1");
-        // ppo_max_token_len_per_gpu where nothing is said (actor/actor.yaml).
+        // The default of ppo_max_token_len_per_gpu (actor/actor.yaml).
         reader.set("data.sequence", "16384");
         reader.copy(&of_actor("ppo_max_token_len_per_gpu"), "data.sequence");
         reader.set("data.packing", "on");
@@ -242,7 +242,7 @@ fn updates(reader: &mut KeyReader, of_actor: &impl Fn(&str) -> String) {
     }
     reader.copy(&of_actor("ulysses_sequence_parallel_size"), "parallel.cp");
     reader.imported.notes.push(
-        "the answer is of the policy's update: the rollouts, the reference, the critic and the passes for log-probabilities are \
+        "the prediction is for the policy's update: rollouts, reference, critic and the passes for log-probabilities are \
          not modelled"
             .into(),
     );

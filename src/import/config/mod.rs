@@ -16,7 +16,7 @@ use crate::scenario::{Problem, Scenario, nearest, settings};
 /// Sizes by the catalogue's names.
 type Wanted = BTreeMap<String, u64>;
 
-/// Counts of what a model may have none of.
+/// Sizes that may be zero.
 const MAY_BE_ZERO: &[&str] = &[
     "first_k_dense_replace",
     "n_shared_experts",
@@ -96,7 +96,7 @@ fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'stat
 
 /// One configuration, or one within another.
 struct Reading<'a> {
-    /// Where it stands, such as `text_config.`.
+    /// Its path, such as `text_config.`.
     path: String,
     problems: &'a mut Vec<Problem>,
     unused_keys: &'a mut Vec<String>,
@@ -107,7 +107,7 @@ impl Reading<'_> {
     fn part(&mut self, document: &Document, kind: &ModelType, prefix: &str, wanted: &mut Wanted) {
         for (key, usual, prefix) in kind.parts {
             let inner = document.get(key).cloned().unwrap_or_default();
-            // A part may bear the name of the whole (Qwen2-VL).
+            // A part may have the model type of the outer configuration (Qwen2-VL).
             let named = text(&inner, "model_type").filter(|name| *name != kind.name);
             let given = named.unwrap_or(usual);
             let outer = std::mem::replace(&mut self.path, format!("{key}."));
@@ -119,11 +119,11 @@ impl Reading<'_> {
         self.refuse_others(document, kind);
         let sizes = self.sizes(document, kind);
         for (name, size) in sizes {
-            // Of a tower only what its row lists: other keys of its file belong to models that it is not.
+            // Only sizes of the tower's row: other keys of its file belong to other models.
             if !prefix.is_empty() && kind.sizes.iter().all(|(known, _)| *known != name) {
                 continue;
             }
-            // Two towers in one model: what both have is told apart.
+            // Two towers in one model: the prefix distinguishes sizes that both have.
             let shared = matches!(name.as_str(), "layers" | "hidden" | "heads" | "ffn");
             let name = if shared {
                 format!("{prefix}{name}")
@@ -143,7 +143,7 @@ impl Reading<'_> {
         self.problems.push(Problem::new(field, value, expected));
     }
 
-    /// What would make another network of it.
+    /// Refuses values that describe another network.
     fn refuse_others(&mut self, document: &Document, kind: &ModelType) {
         for key in ACTIVATIONS {
             if let Some(given) = text(document, key)
@@ -181,10 +181,10 @@ impl Reading<'_> {
 
     fn sizes(&mut self, document: &Document, kind: &ModelType) -> Wanted {
         let mut sizes = Wanted::new();
-        let mut turned = None;
+        let mut rotary = None;
         for (name, value) in kind.sizes {
             match *name {
-                "rotary_percent" => turned = Some(*value as f64 / 100.0),
+                "rotary_percent" => rotary = Some(*value as f64 / 100.0),
                 name => {
                     sizes.insert(name.into(), *value);
                 }
@@ -203,7 +203,7 @@ impl Reading<'_> {
                 .entry("gated".into())
                 .or_insert(u64::from(value.starts_with("gated")));
         }
-        // What a class derives where it is not given is derived from what is.
+        // Sizes that the class derives from others if they are absent.
         let get = |sizes: &Wanted, name: &str| given.get(name).or_else(|| sizes.get(name)).copied();
         if let (Some(hidden), Some(heads)) = (get(&sizes, "hidden"), get(&sizes, "heads")) {
             sizes.entry("kv".into()).or_insert(heads);
@@ -241,7 +241,7 @@ impl Reading<'_> {
             let percent = (ratio.clamp(0.0, 1.0) * 100.0).round();
             sizes.insert("mask_percent".into(), percent as u64);
         }
-        // One group is no grouping.
+        // A single group means none.
         if sizes.get("groups").is_some_and(|groups| *groups <= 1) {
             sizes.insert("groups".into(), 0);
             sizes.insert("topk_groups".into(), 0);
@@ -250,15 +250,15 @@ impl Reading<'_> {
             let shared = each.saturating_mul(*number);
             sizes.entry("shared_ffn".into()).or_insert(shared);
         }
-        if let Some(part) = turned {
-            let part = rotary_part(document).unwrap_or(part);
+        if let Some(share) = rotary {
+            let share = rotary_share(document).unwrap_or(share);
             let head = sizes.get("head_dim").copied().unwrap_or_default();
-            sizes.insert("rotary".into(), (head as f64 * part) as u64);
+            sizes.insert("rotary".into(), (head as f64 * share) as u64);
         }
         sizes
     }
 
-    /// A size; a switch counts as one or nothing, and `null` as nothing where it turns something off.
+    /// A size; a boolean counts as 1 or 0, and `null` as 0 if it turns something off.
     fn size(&mut self, document: &Document, name: &str) -> Option<u64> {
         match document.get(name)? {
             Document::Null
@@ -286,8 +286,8 @@ impl Reading<'_> {
     }
 }
 
-/// The part of a head that rotary embeddings turn, where the file says so.
-fn rotary_part(document: &Document) -> Option<f64> {
+/// The share of a head that rotary embeddings turn, if the file has it.
+fn rotary_share(document: &Document) -> Option<f64> {
     let rope = document.get("rope_parameters");
     let places = [
         rope.and_then(|rope| rope.get("partial_rotary_factor")),
@@ -301,7 +301,7 @@ fn rotary_part(document: &Document) -> Option<f64> {
         .filter(|share| (0.0..=1.0).contains(share))
 }
 
-/// The sizes in which the entry is not what is wanted.
+/// The sizes in which the entry differs.
 fn differences(entry: &ModelEntry, wanted: &Wanted) -> BTreeMap<String, u64> {
     let sizes = entry.sizes();
     let has = |name: &str| {
@@ -342,7 +342,7 @@ fn text<'a>(document: &'a Document, key: &str) -> Option<&'a str> {
     }
 }
 
-/// A single value as text; nothing for `null`, lists and groups.
+/// A single value as text; `None` for `null`, lists and groups.
 fn shown(value: &Document) -> Option<String> {
     match value {
         Document::Bool(value) => Some(value.to_string()),

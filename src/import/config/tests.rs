@@ -48,7 +48,7 @@ fn real_configurations_import_to_the_estimate_of_the_catalogues_model() {
     );
 }
 
-/// What is downloaded most, and how each type is answered.
+/// The most downloaded types, and how each is answered.
 const TYPES: &str = include_str!("../../../docs/model-types.md");
 
 #[test]
@@ -66,7 +66,7 @@ fn the_model_types_that_are_downloaded_most_answer_as_the_table_says() {
         assert!(example.contains('/'), "{line}");
         let of_kind = |file: &&Document| text(file, "model_type") == Some(kind);
         let file = files.iter().find(of_kind).cloned();
-        // A file that says nothing is the class's own model.
+        // An empty file is the class's default model.
         let file = file.unwrap_or_else(|| Document::new().with("model_type", kind));
         let imported = read(&file);
         let entry = catalog::model(&imported.scenario.model.id).unwrap();
@@ -185,7 +185,7 @@ fn what_a_file_leaves_out_is_as_its_class_has_it() {
     );
     assert_eq!(scenario.model.id, "gemma-3-4b");
     assert!(scenario.model.dims.is_empty());
-    // As the file of Qwen2-VL 7B, which has its text model's sizes beside the others.
+    // As the file of Qwen2-VL 7B, which has its text model's sizes among the others.
     let scenario = check(
         r#"{"model_type": "qwen2_vl", "hidden_act": "silu", "hidden_size": 3584, "intermediate_size": 18944, "num_attention_heads": 28,
             "num_hidden_layers": 28, "num_key_value_heads": 4, "max_position_embeddings": 32768, "vocab_size": 152064,

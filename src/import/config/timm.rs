@@ -57,7 +57,7 @@ const ARCHITECTURES: &[(&str, &str)] = &[
     ("wide_resnet50_2", "wide-resnet50-2"),
 ];
 
-/// What such a file says besides, which changes no memory: what the model was trained on, and what pools its features.
+/// Keys without an effect on memory.
 const WITHOUT_EFFECT: &[&str] = &[
     "architecture",
     "global_pool",

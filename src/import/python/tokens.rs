@@ -1,4 +1,4 @@
-//! The words of a script.
+//! The tokens of a script.
 
 use crate::document::Document;
 
@@ -44,7 +44,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
                 letters.next();
                 let raw = name.contains(['r', 'R']);
                 let found = quoted(&mut letters, quote, raw);
-                // What is put in only when it runs is not known.
+                // An interpolation is known only at run time.
                 let formatted = name.contains(['f', 'F']) && found.contains('{');
                 all.push(if formatted {
                     Token::Sign('?')

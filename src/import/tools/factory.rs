@@ -21,9 +21,9 @@ pub fn recognises(document: &Document) -> bool {
     })
 }
 
-/// What its plugins say, over the defaults of this form (llamafactory/v1/config/training_args.py).
+/// The plugins' settings, over the defaults of this form (llamafactory/v1/config/training_args.py).
 pub fn plugins(reader: &mut KeyReader, document: &Document) {
-    // Weights come in the format that they were saved in, and are computed with as they are.
+    // Weights keep the format that they were saved in, without autocast.
     let half = reader.switch("bf16") != Some(false);
     reader.set("training.precision", if half { "bf16" } else { "fp32" });
     let kept = reader.switch("enable_activation_checkpointing") == Some(false);

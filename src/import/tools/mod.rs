@@ -1,4 +1,4 @@
-//! Files of training tools that share transformers' words: `TrainingArguments`, TRL, Accelerate, Axolotl,
+//! Files of training tools that share transformers' keys: `TrainingArguments`, TRL, Accelerate, Axolotl,
 //! LLaMA-Factory, ms-swift.
 //!
 //! Their keys overlap and do not contradict each other, so one reader serves them all.
@@ -43,7 +43,7 @@ pub fn recognises(document: &Document) -> bool {
     said >= 2 || document.get("model_name_or_path").is_some() && names_data(document)
 }
 
-/// The default scenario with what the file says, or the run where it names no model; what it says besides is listed.
+/// The default scenario, or the run if the file names no model, with the file's settings; unused keys are listed.
 pub fn read(document: &Document, run: &Scenario) -> Imported {
     let mut reader = KeyReader::new(document);
     let names = |key: &&str| matches!(document.get(key), Some(Document::Text(_)));
@@ -73,7 +73,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
     model(&mut reader);
     let swift = document.get("tuner_type").is_some() || document.get("train_type").is_some();
     if swift || document.get("trainer").is_some() {
-        // Where ms-swift is told nothing (its docs, Command-line-parameters.md).
+        // ms-swift's default (its docs, Command-line-parameters.md).
         reader.set("data.micro_batch", "1");
     }
     for (key, field) in COPIES {
@@ -81,7 +81,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
     }
     for (key, field) in ADAPTERS {
         match reader.value(key) {
-            // Without adapters it says nothing.
+            // Without adapters it has no effect.
             _ if !has_adapters => {}
             Some(Document::Text(value)) if value == "all" || value == "all-linear" => {
                 every_linear(&mut reader, key);
@@ -93,7 +93,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
         }
     }
     if has_adapters && (swift || document.get("finetuning_type").is_some()) {
-        // What LLaMA-Factory and ms-swift take where nothing is said.
+        // The defaults of LLaMA-Factory and ms-swift.
         if !ranked {
             reader.set("training.lora.rank", "8");
         }
@@ -136,19 +136,19 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
     layout(&mut reader);
     objective(&mut reader);
     if swift && document.get("gradient_accumulation_steps").is_none() {
-        // As many as make an effective batch of 16.
+        // Its default gives an effective batch of 16.
         let scenario = &reader.imported.scenario;
         let at_once =
             u64::from(scenario.hardware.gpus.max(1)).saturating_mul(scenario.data.micro_batch);
         let steps = 16_u64.div_ceil(at_once.max(1));
         reader.set("training.accumulation", &steps.to_string());
     }
-    // Below zero, as without it, all are kept.
+    // Negative, or absent, keeps all.
     if !matches!(reader.value("save_total_limit"), Some(Document::Int(..=0))) {
         reader.copy("save_total_limit", "runtime.save_keep");
     }
     match reader.text("save_strategy") {
-        // A fraction of all steps says no number of them.
+        // A fraction of all steps is not a number of steps.
         Some("steps") | None => match reader.value("save_steps") {
             Some(Document::Number(_)) | None => {}
             Some(_) => reader.copy("save_steps", "runtime.save_every"),
@@ -169,7 +169,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
     reader.finish(WITHOUT_EFFECT)
 }
 
-/// Whether it says what is trained on, in TRL's words.
+/// Whether it names data, by TRL's keys.
 fn names_data(document: &Document) -> bool {
     let mut keys = [
         "dataset_name",
@@ -199,7 +199,7 @@ fn trainer(document: &Document) -> Option<&'static str> {
     }
 }
 
-/// Whether there are adapters; `None` where the word is for others than those that are modelled.
+/// Whether there are adapters; `None` for a kind that is not modelled.
 fn adapters(value: &Document) -> Option<bool> {
     match value {
         Document::Bool(value) => Some(*value),
@@ -252,7 +252,7 @@ mod tests {
             let document = crate::document::yaml::read(&files[0].contents).unwrap();
             assert!(recognises(&document), "{}", target.id);
             let imported = read(&document, &Scenario::default());
-            // Which tool wrote it is what a file says more, and with it how that tool computes the loss unasked.
+            // A file also tells which tool wrote it, and so its default loss.
             let mut expected = Scenario {
                 stack: imported.scenario.stack.clone(),
                 ..scenario.clone()

@@ -1,4 +1,4 @@
-//! What takes more than one key of a file to be known.
+//! Settings that depend on several keys of a file.
 
 use super::super::deepspeed;
 use super::super::take::KeyReader;
@@ -21,7 +21,7 @@ pub fn model(reader: &mut KeyReader) {
     }
 }
 
-/// Adapters on every linear layer, where it is known how the model calls them.
+/// Adapters on every linear layer, if the model's names for them are known.
 pub fn every_linear(reader: &mut KeyReader, key: &str) {
     const KNOWN: &[&str] = &["llama", "mistral", "qwen2", "qwen3"];
     let case = Case::of(&reader.imported.scenario);
@@ -55,13 +55,13 @@ pub fn attention(reader: &mut KeyReader) {
             None => {}
         }
     }
-    // Axolotl's former word.
+    // Axolotl's former key.
     if reader.switch("flash_attention") == Some(true) {
         reader.set("training.attention", "flash_attention_2");
     }
 }
 
-/// What is made again in backward.
+/// Activation checkpointing.
 pub fn checkpointing(reader: &mut KeyReader, document: &Document) {
     for key in [
         "gradient_checkpointing",
@@ -69,7 +69,7 @@ pub fn checkpointing(reader: &mut KeyReader, document: &Document) {
         "fsdp_config.fsdp_activation_checkpointing",
         "fsdp_config.activation_checkpointing",
     ] {
-        // One of them on is enough: FSDP's own stands in for the trainer's.
+        // One of them is enough: FSDP's replaces the trainer's.
         if reader.switch(key) == Some(true) {
             reader.checkpointing(key);
         } else if reader
@@ -79,12 +79,12 @@ pub fn checkpointing(reader: &mut KeyReader, document: &Document) {
             reader.mark_unused(key);
         }
     }
-    // LLaMA-Factory and ms-swift checkpoint every layer unless they are told not to.
+    // LLaMA-Factory and ms-swift checkpoint every layer by default.
     let checkpoints = document.get("finetuning_type").is_some()
         || document.get("tuner_type").is_some() && document.get("gradient_checkpointing").is_none();
     if document.get("trainer") == Some(&"megatron".into()) {
-        // ms-swift on Megatron-Core recomputes attention alone unless it is told to recompute all, and FlashAttention keeps nothing
-        // that would be recomputed.
+        // ms-swift on Megatron-Core recomputes only attention by default, where FlashAttention saves nothing that would be
+        // recomputed.
         return match reader.text("recompute_granularity") {
             Some("full") => {
                 reader.value("recompute_method");
@@ -102,7 +102,7 @@ pub fn checkpointing(reader: &mut KeyReader, document: &Document) {
     }
 }
 
-/// Weights in four bits, where bitsandbytes keeps them.
+/// 4-bit weights of bitsandbytes.
 pub fn four_bits(reader: &mut KeyReader) {
     let method = reader
         .text("quantization_method")
@@ -118,7 +118,7 @@ pub fn four_bits(reader: &mut KeyReader) {
         reader.mark_unused("quantization_method");
         return reader.mark_unused("quant_method");
     }
-    // These quantise scales unless they are told not to; TRL and transformers do where they are told to.
+    // These quantise scales by default; TRL and transformers do not.
     let doubles = ["base_model", "finetuning_type", "tuner_type", "train_type"];
     let doubles = doubles.iter().any(|key| reader.peek(key).is_some());
     let mut kind = if doubles { "nf4-double" } else { "nf4" };
@@ -140,7 +140,7 @@ pub fn four_bits(reader: &mut KeyReader) {
     reader.set("training.quantization", kind);
 }
 
-/// Liger's kernels, whole or one by one.
+/// Liger's kernels, all or one by one.
 pub fn liger(reader: &mut KeyReader) {
     let whole = [
         "use_liger_kernel",
@@ -149,7 +149,7 @@ pub fn liger(reader: &mut KeyReader) {
     ];
     let on = whole.map(|key| reader.switch(key) == Some(true));
     let switched = on[0] || on[1];
-    // What one switch turns on, or the parts that are said beside it.
+    // What the switch turns on, or the parts that its configuration lists.
     let mut said = |key: &str| reader.switch(&format!("liger_kernel_config.{key}"));
     let linear = said("fused_linear_cross_entropy").unwrap_or(true) && switched || on[2];
     let whole = said("cross_entropy") == Some(true) && switched;
@@ -170,7 +170,7 @@ pub fn liger(reader: &mut KeyReader) {
     }
 }
 
-/// What TRL calls the ways to compute the loss of a language model.
+/// TRL's ways to compute the loss of a language model.
 pub fn loss_type(reader: &mut KeyReader) {
     match reader.text("loss_type") {
         Some("nll") => reader.set("training.loss", "library"),
@@ -180,18 +180,18 @@ pub fn loss_type(reader: &mut KeyReader) {
     }
 }
 
-/// What the model is trained to do, where it is a language model: LLaMA-Factory's `stage`, Axolotl's `rl`, ms-swift's
+/// The task of a language model: LLaMA-Factory's `stage`, Axolotl's `rl`, ms-swift's
 /// `rlhf_type`; TRL's files name a command's own keys alone.
 pub fn objective(reader: &mut KeyReader) {
     let case = Case::of(&reader.imported.scenario);
     let language = |model: &ModelEntry| model.category == ModelCategory::Decoders;
     let language = case.model.is_some_and(language);
-    let mut said = false;
+    let mut is_known = false;
     for key in ["rl", "rlhf_type", "stage"] {
         let Some(word) = reader.text(key) else {
             continue;
         };
-        said = true;
+        is_known = true;
         let by_factory = key == "stage";
         let found = match word {
             "pt" | "sft" => continue,
@@ -208,7 +208,7 @@ pub fn objective(reader: &mut KeyReader) {
             "kto" | "orpo" | "simpo" | "cpo" | "grpo" | "rloo" | "ppo" | "gkd" => Some(word),
             _ => None,
         };
-        // How these tools get to log-probabilities; TRL's head, on which Axolotl builds, makes no logits.
+        // How these tools compute log-probabilities; TRL's head, which Axolotl uses, creates no logits.
         let head = match (key, found) {
             ("stage", _) => "log-softmax",
             ("rlhf_type", Some("dpo" | "kto" | "grpo")) => "logits",
@@ -219,25 +219,25 @@ pub fn objective(reader: &mut KeyReader) {
             None => reader.mark_unused(key),
         }
     }
-    if !said && language && reader.peek("reward_model") == Some(&Document::Bool(true)) {
+    if !is_known && language && reader.peek("reward_model") == Some(&Document::Bool(true)) {
         // Axolotl's switch.
         reader.value("reward_model");
         return trained_for(reader, "reward_model", "reward", "fused");
     }
-    if !said
+    if !is_known
         && language
         && let Some((key, found)) = by_keys(reader)
     {
         reader.value(key);
         if key == "beta" {
-            let note = "beta is DPO's weight, or that of ORPO, CPO or KTO: the file does not say which, and DPO is taken";
+            let note = "beta belongs to DPO, ORPO, CPO or KTO: the file does not say which, and DPO is assumed";
             reader.imported.notes.push(note.into());
         }
         trained_for(reader, key, found, "fused");
     }
 }
 
-/// What one of TRL's trainers does where Unsloth patches it, which makes no logits.
+/// One of TRL's trainers as patched by Unsloth, which creates no logits.
 pub fn patched(reader: &mut KeyReader, key: &str, found: &str) {
     trained_for(reader, key, found, "fused");
 }
@@ -260,7 +260,7 @@ const DPO_LOSSES: &[&str] = &[
     "sigmoid_norm",
 ];
 
-/// The task that TRL's keys are of, and the key that says so.
+/// The task that TRL's keys imply, and the key that implies it.
 fn by_keys(reader: &KeyReader) -> Option<(&'static str, &'static str)> {
     if reader.peek("desirable_weight").is_some() {
         return Some(("desirable_weight", "kto"));
@@ -281,7 +281,7 @@ fn by_keys(reader: &KeyReader) -> Option<(&'static str, &'static str)> {
     (by_trl && weighs).then_some(("beta", "dpo"))
 }
 
-/// Takes the task, with the head of its loss, where all that goes with it is modelled.
+/// Sets the task and the head of its loss, if everything about it is modelled.
 fn trained_for(reader: &mut KeyReader, key: &str, found: &str, head: &str) {
     let problems = reader.imported.scenario.check().len();
     let before = reader.imported.scenario.training.clone();
@@ -294,7 +294,7 @@ fn trained_for(reader: &mut KeyReader, key: &str, found: &str, head: &str) {
         sampling(reader);
     }
     if reader.switch("precompute_ref_log_probs") == Some(true) {
-        // Axolotl passes a copy to the trainer, which stays; TRL's own command makes none.
+        // Axolotl passes a copy to the trainer, which stays in memory; TRL's own command creates none.
         let passed = key == "rl";
         let by = if passed {
             "precomputed"
@@ -325,7 +325,7 @@ fn sampling(reader: &mut KeyReader) {
             reader.copy(&format!("{below}{key}"), field);
         }
         round(reader, &format!("{below}generation_batch_size"));
-        followed(reader, &format!("{below}beta"));
+        kl_term(reader, &format!("{below}beta"));
         if reader.switch(&format!("{below}use_vllm")) == Some(true) {
             let mode = reader.text(&format!("{below}vllm_mode"));
             let same = mode == Some("colocate");
@@ -346,7 +346,7 @@ fn sampling(reader: &mut KeyReader) {
     }
 }
 
-/// The micro-batches that so many rows, sampled at once on all GPUs, are for.
+/// The micro-batches in one generation batch of all GPUs.
 fn round(reader: &mut KeyReader, key: &str) {
     let Some(Document::Int(rows)) = reader.value(key) else {
         return;
@@ -360,15 +360,15 @@ fn round(reader: &mut KeyReader, key: &str) {
     }
 }
 
-/// Whether a reference is kept: only where it is followed.
-fn followed(reader: &mut KeyReader, key: &str) {
-    let followed = match reader.value(key) {
+/// The reference model, which is kept only for a KL term.
+fn kl_term(reader: &mut KeyReader, key: &str) {
+    let has_kl = match reader.value(key) {
         Some(Document::Number(beta)) => *beta > 0.0,
         Some(Document::Int(beta)) => *beta > 0,
         _ => return,
     };
     let adapters = reader.imported.scenario.training.lora.is_some();
-    let reference = match (followed, adapters) {
+    let reference = match (has_kl, adapters) {
         (false, _) => "none",
         (true, true) => "adapters-off",
         (true, false) => "copy",
@@ -376,14 +376,14 @@ fn followed(reader: &mut KeyReader, key: &str) {
     reader.set("task.reference", reference);
 }
 
-/// How texts fill the rows of a batch.
+/// Packing and padding.
 pub fn lengths(reader: &mut KeyReader) {
     let factory = reader.value("cutoff_len").is_some();
     for key in ["packing", "join_texts"] {
         if let Some(full) = reader.switch(key) {
             reader.set("data.padding_mask", if full { "off" } else { "on" });
             if full && factory {
-                // LLaMA-Factory takes one token off where it packs.
+                // LLaMA-Factory drops one token when it packs.
                 let sequence = &mut reader.imported.scenario.data.sequence;
                 *sequence = sequence.saturating_sub(1).max(1);
             }
@@ -405,7 +405,7 @@ pub fn lengths(reader: &mut KeyReader) {
     reader.switch("pad_to_sequence_len");
 }
 
-/// As many GPUs as the file's own division needs at least, where it does not say how many there are.
+/// The least number of GPUs for the file's parallelism, if the file has none.
 fn enough_gpus(reader: &mut KeyReader) {
     let mut shards = 1_u64;
     for key in ["dp_shard_size", "dp_replicate_size"] {
@@ -422,7 +422,7 @@ fn enough_gpus(reader: &mut KeyReader) {
     }
 }
 
-/// What is said under `fsdp`: a switch, or transformers' words such as `full_shard auto_wrap`.
+/// The value of `fsdp`: a boolean, or transformers' options such as `full_shard auto_wrap`.
 fn fsdp_words(reader: &mut KeyReader) -> String {
     match reader.value("fsdp") {
         Some(Document::Bool(true)) => "fsdp2".into(),
@@ -439,7 +439,7 @@ fn fsdp_words(reader: &mut KeyReader) -> String {
     }
 }
 
-/// DeepSpeed's configuration: in the file itself, or another file, whose name says the stage and what lies on the host in
+/// DeepSpeed's configuration: in the file itself, or another file, whose name has the stage and the offloading in
 /// Axolotl (`zero3_bf16_cpuoffload_all.json`), LLaMA-Factory (`ds_z2_offload_config.json`) and ms-swift (`zero3_offload`).
 fn deepspeed_by_name(reader: &mut KeyReader) {
     deepspeed::zero(reader, "deepspeed.zero_optimization.stage");
@@ -451,7 +451,7 @@ fn deepspeed_by_name(reader: &mut KeyReader) {
     deepspeed_by_path(reader, "deepspeed");
 }
 
-/// The same of the path that stands at a key.
+/// The same for the path under a key.
 pub fn deepspeed_by_path(reader: &mut KeyReader, key: &str) {
     let Some(path) = reader.text(key) else {
         return;
@@ -475,11 +475,11 @@ pub fn deepspeed_by_path(reader: &mut KeyReader, key: &str) {
         reader.set("parallel.offload", what);
     }
     let note =
-        format!("deepspeed: {strategy} is taken from the name {name}; the file was not read");
+        format!("deepspeed: {strategy} is inferred from the name {name}; the file was not read");
     reader.imported.notes.push(note);
 }
 
-/// ms-swift's Ulysses, where all that goes with it is modelled.
+/// ms-swift's Ulysses, if everything about it is modelled.
 fn sequence_parallel(reader: &mut KeyReader) {
     let key = "sequence_parallel_size";
     let problems = reader.imported.scenario.check().len();
@@ -494,7 +494,7 @@ fn sequence_parallel(reader: &mut KeyReader) {
     }
 }
 
-/// How the GPUs share the work.
+/// The parallel strategy.
 pub fn layout(reader: &mut KeyReader) {
     let kind = reader.text("distributed_type");
     match kind {
@@ -510,9 +510,9 @@ pub fn layout(reader: &mut KeyReader) {
     let words = fsdp_words(reader);
     let fsdp = kind == Some("FSDP") || version.is_some() || !words.is_empty();
     if fsdp {
-        // Accelerate's own files, and transformers' words, mean the first version unless they say another.
-        let unsaid = version.is_none() && (kind.is_some() || words.contains("shard"));
-        let first = version == Some(&Document::Int(1)) || unsaid;
+        // Accelerate's files and transformers' options mean FSDP 1 by default.
+        let default = version.is_none() && (kind.is_some() || words.contains("shard"));
+        let first = version == Some(&Document::Int(1)) || default;
         let hybrid = words.contains("hybrid");
         let strategy = match (hybrid, first) {
             (true, _) => "hsdp",
