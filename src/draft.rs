@@ -1,6 +1,7 @@
 //! What the form holds: a scenario that is right, and texts that are not yet.
 
-use headroom_base::order::Map;
+use std::collections::BTreeMap;
+
 use headroom_scenario::settings::Setting;
 use headroom_scenario::{Scenario, stack};
 
@@ -9,7 +10,7 @@ pub struct Draft {
     /// Always made of accepted values: a text that is refused changes nothing here.
     pub scenario: Scenario,
     /// Fields being typed in, as they were typed: `0.` must not become `0` under the cursor.
-    typed: Map<&'static str, Typed>,
+    typed: BTreeMap<&'static str, Typed>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -46,7 +47,7 @@ impl Draft {
     pub fn new(scenario: Scenario) -> Self {
         Self {
             scenario,
-            typed: Map::new(),
+            typed: BTreeMap::new(),
         }
     }
 

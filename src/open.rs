@@ -76,7 +76,10 @@ fn taken(imported: Imported) -> Opened {
         return Opened::Question(text::problem(&question));
     }
     let problems = imported.problems.iter().map(text::problem);
-    let left = imported.not_taken.iter().map(|key| text::not_taken(key));
+    let left = imported
+        .unused_keys
+        .iter()
+        .map(|key| text::ignored_key(key));
     let part = imported.part.then(|| text::PART_OF_A_RUN.to_string());
     Opened::Scenario {
         notes: part
@@ -211,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_taken_is_said() {
+    fn unused_keys_are_listed() {
         let Opened::Scenario { notes, .. } =
             opened("{\"version\": 1, \"nonsense\": 3}", &Scenario::default())
         else {

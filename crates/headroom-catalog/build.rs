@@ -1,6 +1,8 @@
 //! Compiles `catalog/*.yaml` into constant tables, so that nothing is parsed when the page starts.
 //! What is wrong with the data in a way the types can tell (an unknown key, source or confidence) stops the build.
 
+#[path = "build/configurations.rs"]
+mod configurations;
 #[path = "build/gpus.rs"]
 mod gpus;
 #[path = "build/graphs.rs"]
@@ -27,6 +29,14 @@ fn main() -> Result<(), String> {
     println!("cargo:rerun-if-changed=build");
     let out = PathBuf::from(env::var("OUT_DIR").map_err(|e| format!("OUT_DIR: {e}"))?);
     write(&out, "gpus.rs", gpus::table(&read("gpus.yaml")?)?)?;
+    write(
+        &out,
+        "configurations.rs",
+        configurations::table(
+            &read::<Vec<_>>("model-types.yaml")?,
+            &read::<Vec<_>>("configurations.yaml")?,
+        )?,
+    )?;
     write(
         &out,
         "overheads.rs",

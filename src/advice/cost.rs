@@ -5,7 +5,6 @@ use leptos::prelude::*;
 use crate::session::{Answer, Session};
 use crate::text;
 use crate::wishes::Wishes;
-use headroom_base::decimal::decimal;
 use headroom_scenario::Scenario;
 
 /// Of one step and of one epoch; an epoch only where its samples are known.
@@ -22,7 +21,12 @@ fn sentence(answer: &Answer, hourly: &str) -> Option<String> {
     if hourly.trim().is_empty() {
         return None;
     }
-    let Some(price) = decimal(&hourly.trim().replace(',', ".")).filter(|price| *price >= 0.0)
+    let Some(price) = hourly
+        .trim()
+        .replace(',', ".")
+        .parse()
+        .ok()
+        .filter(|price| (0.0..f64::INFINITY).contains(price))
     else {
         return Some(text::NO_PRICE.into());
     };

@@ -53,7 +53,7 @@ impl Work for Remedies {
                 remedy.map(|remedy| Offer::of(&remedy).write())
             }
             None if self.problems.len() > 1 => target
-                .mended(&self.scenario)
+                .fix_all(&self.scenario)
                 .map(|mended| share::write(&mended)),
             None => None,
         };

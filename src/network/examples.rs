@@ -34,7 +34,7 @@ pub const EXAMPLES: [(&str, &str); 4] = [
 
 #[cfg(test)]
 mod tests {
-    use headroom_base::order::Map;
+    use std::collections::BTreeMap;
 
     use super::*;
     use headroom_scenario::network::{Network, problems};
@@ -42,7 +42,7 @@ mod tests {
     #[test]
     fn examples_run_and_are_written_as_the_page_writes_them() {
         for (name, text) in EXAMPLES {
-            assert_eq!(problems(text, &Map::new(), 8, 512), [], "{name}");
+            assert_eq!(problems(text, &BTreeMap::new(), 8, 512), [], "{name}");
             let network = Network::parse(text).map(|network| network.text());
             assert_eq!(network.as_deref(), Ok(text), "{name}");
         }

@@ -249,8 +249,8 @@ pub fn marks(rows: &[Row], problems: &[Problem]) -> Vec<Mark> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use headroom_base::order::Map;
     use headroom_scenario::network::{Network, problems};
+    use std::collections::BTreeMap;
 
     const TEXT: &str = "sizes,h=8;input,kind=values,shape=batch:4:h;part,name=a;norm;linear,out=h;part,name=b;mlp,width=4*h;tensor,name=t,shape=batch;tensor,name=u,shape=h;loss";
 
@@ -348,7 +348,7 @@ mod tests {
     fn problems_are_laid_on_their_fields() {
         #[track_caller]
         fn check(text: &str, row: Option<usize>, says: &str) {
-            let found = problems(text, &Map::default(), 2, 16);
+            let found = problems(text, &BTreeMap::default(), 2, 16);
             let marks = marks(&rows(text), &found);
             assert_eq!((marks[0].row, &*marks[0].says), (row, says));
         }

@@ -47,7 +47,7 @@ pub fn other_data(data: &str) -> String {
 
 pub const UNREADABLE: &str = "Could not read that file: expected text of at most 4 MiB.";
 
-/// A key of a file for which a scenario has no word.
-pub fn not_taken(what: &str) -> String {
+/// A key of a file that no setting expresses.
+pub fn ignored_key(what: &str) -> String {
     format!("ignored: {what}")
 }

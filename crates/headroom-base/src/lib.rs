@@ -1,6 +1,5 @@
 //! What every other crate builds on: quantities, number formats, the grid of GPUs, documents.
 
-pub mod decimal;
 pub mod document;
 mod dtype;
 pub mod list;

@@ -1,6 +1,6 @@
-//! Lists that grow by a part of what they hold: doubling takes three times the room of a long list while it is moved.
+//! Vectors with small growth factors: doubling a long `Vec` needs three times its memory during reallocation.
 
-/// Appends to a list.
+/// Appends to a vector.
 #[inline]
 pub fn push<T>(list: &mut Vec<T>, new: T) {
     if list.len() == list.capacity() {
@@ -15,15 +15,15 @@ fn grow<T>(list: &mut Vec<T>) {
     list.reserve_exact((list.len() / 8).max(LEAST));
 }
 
-/// A list in pieces of equal length: it grows without being moved, which is worth a step more to each item where there are
-/// a hundred thousand of them.
+/// A vector in chunks of equal length: it grows without being moved, which is worth one more indirection for each item if
+/// there are a hundred thousand.
 #[derive(Clone, Debug)]
-pub struct Pieces<T> {
-    pieces: Vec<Vec<T>>,
+pub struct ChunkedVec<T> {
+    chunks: Vec<Vec<T>>,
     len: usize,
 }
 
-impl<T> Pieces<T> {
+impl<T> ChunkedVec<T> {
     const BITS: u32 = 9;
     const LENGTH: usize = 1 << Self::BITS;
 
@@ -37,12 +37,12 @@ impl<T> Pieces<T> {
 
     #[inline]
     pub fn get(&self, at: usize) -> Option<&T> {
-        self.pieces.get(at >> Self::BITS)?.get(at % Self::LENGTH)
+        self.chunks.get(at >> Self::BITS)?.get(at % Self::LENGTH)
     }
 
     #[inline]
     pub fn get_mut(&mut self, at: usize) -> Option<&mut T> {
-        self.pieces
+        self.chunks
             .get_mut(at >> Self::BITS)?
             .get_mut(at % Self::LENGTH)
     }
@@ -50,23 +50,23 @@ impl<T> Pieces<T> {
     #[inline]
     pub fn push(&mut self, new: T) {
         if self.len.is_multiple_of(Self::LENGTH) {
-            self.pieces.push(Vec::with_capacity(Self::LENGTH));
+            self.chunks.push(Vec::with_capacity(Self::LENGTH));
         }
-        if let Some(last) = self.pieces.last_mut() {
+        if let Some(last) = self.chunks.last_mut() {
             last.push(new);
             self.len += 1;
         }
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &T> {
-        self.pieces.iter().flatten()
+        self.chunks.iter().flatten()
     }
 }
 
-impl<T> Default for Pieces<T> {
+impl<T> Default for ChunkedVec<T> {
     fn default() -> Self {
         Self {
-            pieces: Vec::new(),
+            chunks: Vec::new(),
             len: 0,
         }
     }
@@ -77,10 +77,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_hold_what_a_list_holds() {
+    fn chunks_hold_what_a_vector_holds() {
         let mut list = Vec::new();
-        let mut pieces = Pieces::default();
-        for item in 0..=3 * Pieces::<usize>::LENGTH {
+        let mut pieces = ChunkedVec::default();
+        for item in 0..=3 * ChunkedVec::<usize>::LENGTH {
             list.push(item);
             pieces.push(item);
             *pieces.get_mut(item / 2).unwrap() += item;
@@ -89,6 +89,6 @@ mod tests {
         assert!(pieces.iter().eq(&list));
         assert_eq!(pieces.len(), list.len());
         assert!((0..=list.len()).all(|at| pieces.get(at) == list.get(at)));
-        assert!(Pieces::<u8>::default().is_empty());
+        assert!(ChunkedVec::<u8>::default().is_empty());
     }
 }

@@ -103,8 +103,8 @@ struct Method {
     state_bytes: f32,
     #[serde(default)]
     temporaries: u8,
-    #[serde(default)]
-    over: Over,
+    #[serde(default, rename = "over")]
+    multiplier: Multiplier,
     confidence: Confidence,
     sources: String,
     #[serde(default)]
@@ -123,7 +123,7 @@ enum Kind {
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Over {
+enum Multiplier {
     #[default]
     Model,
     Tensor,
@@ -146,7 +146,7 @@ pub fn methods(file: &MethodFile) -> Result<String, String> {
         let _ = writeln!(
             rows,
             "    Method {{ kind: MethodKind::{:?}, id: {:?}, name: {:?}, capability: {:?}, torch: {:?}, states: {}, \
-             state_bytes: {:?}, temporaries: {}, over: Over::{:?}, confidence: Confidence::{:?}, set: {}, note: {:?} }},",
+             state_bytes: {:?}, temporaries: {}, multiplier: Multiplier::{:?}, confidence: Confidence::{:?}, set: {}, note: {:?} }},",
             method.kind,
             method.id,
             method.name,
@@ -155,7 +155,7 @@ pub fn methods(file: &MethodFile) -> Result<String, String> {
             method.states,
             method.state_bytes,
             method.temporaries,
-            method.over,
+            method.multiplier,
             method.confidence,
             sources.set(&method.sources, &method.id)?,
             method.note,

@@ -20,14 +20,14 @@ pub struct Gpu {
     pub flash2: bool,
 }
 
-/// The rest of a card's entry: what no estimate needs. A table of its own, so that the page need not carry it.
+/// The rest of a card's entry: what predictions do not need. A table of its own, so that the page need not carry it.
 #[derive(Clone, Copy, Debug)]
 pub struct DataSheet {
     /// The memory's type, such as `HBM3`.
     pub memory: &'static str,
     /// `memory.total` of `nvidia-smi`, MiB.
     pub nvidia_smi: Sourced,
-    /// The least and the most seen of `torch_total` over drivers; zeros where one value is known.
+    /// The least and the greatest `torch_total` over drivers; zeros if only one value is known.
     observed: (f32, f32),
     /// GB/s.
     pub bandwidth: Sourced,
@@ -42,13 +42,13 @@ pub struct DataSheet {
     pub note: &'static str,
 }
 
-/// Sizes in MiB where not said otherwise.
+/// Sizes in MiB unless noted.
 #[derive(Clone, Copy, Debug)]
 pub struct Memory {
     pub marketing_gb: u16,
     /// `total_memory` of the device's properties on Linux: what out-of-memory messages call the total capacity.
     pub torch_total: Sourced,
-    /// The same on Windows and WSL, where it is often all of `nvidia_smi`.
+    /// The same on Windows and WSL, where it often equals `nvidia_smi`.
     pub windows: Sourced,
 }
 
@@ -104,7 +104,7 @@ pub fn gpu(id: &str) -> Option<&'static Gpu> {
         Ok(at) => return gpus().get(at),
         Err(at) => at,
     };
-    // Ids that begin with it stand together.
+    // Ids with this prefix are adjacent.
     let longer = gpus().get(at..).unwrap_or_default();
     longer
         .iter()
@@ -114,7 +114,7 @@ pub fn gpu(id: &str) -> Option<&'static Gpu> {
 }
 
 impl Gpu {
-    /// Memory that the driver lets programs see, before CUDA contexts and the desktop; `None` where nobody has reported it.
+    /// Memory that the driver lets programs see, before CUDA contexts and the desktop; `None` if unknown.
     pub fn usable_bytes(&self, os: Os) -> Option<Bytes> {
         let linux = self.memory.torch_total.get();
         let mib = match os {

@@ -1,7 +1,8 @@
-//! The catalogue: GPUs, models and software, from `catalog/*.yaml`, with a confidence and sources beside each number.
+//! The catalogue: GPUs, models and software, from `catalog/*.yaml`, with a confidence and sources for each number.
 //!
-//! The build script turns the files into constant tables; this room gives them types and look-ups.
+//! The build script turns the files into constant tables; this module provides their types and lookups.
 
+mod configuration;
 mod gpu;
 #[cfg(feature = "graphs")]
 mod graphs;
@@ -15,12 +16,13 @@ mod speed;
 mod stack;
 mod typed;
 
+pub use configuration::{Configuration, ModelType, configurations, model_types};
 pub use gpu::{Class, DataSheet, Gpu, Memory, Os, Tflops, Vendor, gpu, gpus};
 #[cfg(feature = "graphs")]
 pub use graphs::graph;
 pub use kernels::{has_liger, scales_logits};
 pub use lookup::{gpu_named, gpus_near, model_named, models_near};
-pub use method::{Method, MethodKind, Over, method, methods};
+pub use method::{Method, MethodKind, Multiplier, method, methods};
 pub use model::{ModelCategory, ModelEntry, model, models};
 pub use overhead::{
     NamedOverhead, Overhead, Process, cublas_workspace, cuda_context, desktop, libraries, nccl,

@@ -38,10 +38,10 @@ const SAME_SIZES: &[(&str, &str)] = &[
     ("deepseek-r1", "deepseek-v3"),
 ];
 
-/// How many names are offered where none is meant.
+/// How many names are suggested for an unknown one.
 const MOST: usize = 3;
 
-/// The models whose names are most like a text, the nearest first: what to ask about where none is meant.
+/// The models whose names are most like a text, the nearest first: suggestions for an unknown name.
 pub fn models_near(text: &str) -> Vec<&'static str> {
     let text = text.trim_end_matches('/');
     let typed = Typed::new(text.rsplit('/').next().unwrap_or(text));
@@ -71,7 +71,7 @@ pub fn gpus_near(text: &str) -> Vec<&'static str> {
     })
 }
 
-/// The shortest of those that hold what was typed, where it tells them from others at all.
+/// The shortest of those that contain the typed text, if it distinguishes them at all.
 fn some(held: impl Iterator<Item = &'static str>, all: usize) -> Option<Vec<&'static str>> {
     let held: Vec<&'static str> = held.collect();
     let tells = !held.is_empty() && held.len() < all;
@@ -99,8 +99,8 @@ fn family(name: &str) -> String {
     letters.to_ascii_lowercase()
 }
 
-/// The GPU meant by a text: its catalogue id or name, what is left of that without its maker's words (`4090`, `H100 SXM`), or
-/// what its driver calls it (`NVIDIA H100 80GB HBM3`). Several cards of such a name are not told apart: none is meant.
+/// The GPU that a text means: its catalogue id or name, the name without the vendor's words (`4090`, `H100 SXM`), or the
+/// driver's name (`NVIDIA H100 80GB HBM3`). If several cards have such a name, the result is `None`.
 pub fn gpu_named(text: &str) -> Option<&'static Gpu> {
     let text = text.trim();
     let named = |gpu: &&Gpu| gpu.name.eq_ignore_ascii_case(text);
@@ -125,18 +125,18 @@ pub fn gpu_named(text: &str) -> Option<&'static Gpu> {
     let spelt = |gpu: &Gpu| squeezed(gpu.short_id()) == plain || squeezed(gpu.id) == plain;
     one(&spelt)
         .or_else(|| one(&|gpu| model_number(gpu.short_id()) == wanted))
-        .or_else(|| one(&|gpu| has_words(gpu, &wanted)))
+        .or_else(|| one(&|gpu| matches_words(gpu, &wanted)))
 }
 
-/// What NVIDIA's driver calls cards whose other forms bear a word more (nvidia-smi's `name`).
+/// The driver's names (nvidia-smi's `name`) of cards whose variants have one more word.
 const BY_DRIVER: &[(&str, &str)] = &[
     ("nvidia h100 80gb hbm3", "h100-sxm5-80gb"),
     ("nvidia h200", "h200-sxm-141gb"),
     ("nvidia gh200 480gb", "gh200-96gb"),
 ];
 
-/// Whether a card bears every word, its own number among them: the rest may say its socket and its memory.
-fn has_words(gpu: &Gpu, wanted: &[String]) -> bool {
+/// Whether a card has every word, including its model number: the rest may be its socket and its memory.
+fn matches_words(gpu: &Gpu, wanted: &[String]) -> bool {
     let number = model_number(gpu.short_id());
     let own = model_number(gpu.id);
     // SXM means SXM5, too.
@@ -148,7 +148,7 @@ fn has_words(gpu: &Gpu, wanted: &[String]) -> bool {
     numbered && wanted.iter().all(bears)
 }
 
-/// The words of a name without those that every card of a maker has.
+/// The words of a name without those that all cards of a vendor share.
 fn model_number(name: &str) -> Vec<String> {
     const MAKERS: &[&str] = &[
         "nvidia",
@@ -172,7 +172,7 @@ fn model_number(name: &str) -> Vec<String> {
         .collect()
 }
 
-/// Without the owner and the words that say how weights were tuned or stored, not how many there are.
+/// The name without its owner and without words for tuning or storage of weights.
 fn without_tuning(name: &str) -> String {
     const TUNED: &[&str] = &[
         "meta",

@@ -6,7 +6,7 @@ use super::{Confidence, Gpu, Vendor};
 #[derive(Clone, Copy, Debug)]
 pub struct Method {
     pub kind: MethodKind,
-    /// The name scenarios use, where a scenario can name it.
+    /// The name in scenarios, if they have it.
     pub id: &'static str,
     pub name: &'static str,
     /// The least compute capability of an NVIDIA card, or zeros.
@@ -15,12 +15,12 @@ pub struct Method {
     pub torch: (u8, u8),
     /// Persistent tensors of a parameter's size and type.
     pub states: u8,
-    /// Bytes for each parameter, where they have a format of their own.
+    /// Bytes for each parameter, if they have a format of their own.
     pub state_bytes: f32,
     /// Tensors that exist at once in the optimizer's step.
     pub temporaries: u8,
-    /// What the temporaries are as large as.
-    pub over: Over,
+    /// What the size of the temporaries is proportional to.
+    pub multiplier: Multiplier,
     pub confidence: Confidence,
     set: u8,
     pub note: &'static str,
@@ -35,9 +35,9 @@ pub enum MethodKind {
     Precision,
 }
 
-/// How much an optimizer works on at once.
+/// The parameters that an optimizer works on at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Over {
+pub enum Multiplier {
     Model,
     Tensor,
 }
@@ -70,7 +70,7 @@ impl Method {
 
 #[allow(clippy::pedantic)]
 mod table {
-    use super::{Confidence, Method, MethodKind, Over};
+    use super::{Confidence, Method, MethodKind, Multiplier};
     include!(concat!(env!("OUT_DIR"), "/methods.rs"));
 }
 

@@ -7,7 +7,7 @@ use super::Confidence;
 pub struct ModelEntry {
     pub id: &'static str,
     pub name: &'static str,
-    /// The repository on the Hugging Face hub; empty where there is none.
+    /// The repository on the Hugging Face hub; empty if there is none.
     pub hf_id: &'static str,
     pub category: ModelCategory,
     /// The name of its forward function.
@@ -19,11 +19,11 @@ pub struct ModelEntry {
     keys: &'static [&'static str],
     /// A size for each key; see `sizes`.
     packed: &'static [u8],
-    /// What its blocks are made of: norms, activations, positions, biases.
+    /// The parts of its blocks: norms, activations, positions, biases.
     pub traits: &'static [&'static str],
     /// Distinct parameters; tied tensors once, buffers never.
     pub parameters: u64,
-    /// Parameters a token meets; 0 where that is all of them.
+    /// Parameters that a token uses; 0 if all.
     pub active: u64,
     pub confidence: Confidence,
     set: u8,

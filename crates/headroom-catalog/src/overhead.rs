@@ -48,7 +48,7 @@ pub struct NamedOverhead {
     pub overhead: Overhead,
 }
 
-/// What the overheads of one process depend on.
+/// What the overheads of a process depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     /// The version of torch, major and minor.
@@ -60,7 +60,7 @@ pub struct Process {
     pub display: bool,
 }
 
-/// All overheads of a process on this card, each by itself. A card of unknown kind gets the widest bands.
+/// All overheads of a process on this GPU, each separately. An unknown GPU gets the widest bands.
 pub fn overheads(gpu: Option<&Gpu>, process: Process) -> Vec<NamedOverhead> {
     let part = |what, overhead| NamedOverhead { what, overhead };
     let mut parts = vec![
@@ -106,7 +106,7 @@ pub fn nccl(communicators: u32) -> Overhead {
     }
 }
 
-/// What the desktop takes; nothing on cards that cannot drive a display or whose limit already allows for it.
+/// The desktop's memory; none on GPUs that cannot drive a display or whose limit already accounts for it.
 pub fn desktop(gpu: Option<&Gpu>, os: Os) -> Overhead {
     match gpu {
         Some(gpu) if matches!(gpu.class, Class::Datacenter | Class::Unified) => Overhead::NONE,
@@ -117,7 +117,7 @@ pub fn desktop(gpu: Option<&Gpu>, os: Os) -> Overhead {
     }
 }
 
-/// When an overhead applies. The first row that does is taken.
+/// When an overhead applies. The first row that applies is used.
 struct OverheadRow {
     capability: Option<((u8, u8), (u8, u8))>,
     /// Part of the card's architecture; empty for any.

@@ -1,11 +1,11 @@
-//! Numbers that say where they come from.
+//! Numbers with their sources.
 
 /// How a number of the catalogue is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Confidence {
     /// Seen in a cited log, data-sheet table or code.
     A,
-    /// Copied from a secondary source, derived by a stated rule, or taken from an equal.
+    /// Copied from a secondary source, derived by a stated rule, or copied from an equal GPU.
     B,
     /// Recalled; no copy was read.
     C,
@@ -29,7 +29,7 @@ impl Confidence {
 
 /// A number with its confidence and its sources. Four bytes, because the tables have thousands.
 ///
-/// The low 23 bits are the number, in hundredths where bit 23 is set; the high 8 say where it comes from, 0 for unknown.
+/// The low 23 bits are the number, in hundredths if bit 23 is set; the high 8 are the index of its origin, 0 for unknown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sourced(u32);
 

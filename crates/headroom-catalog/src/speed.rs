@@ -31,17 +31,17 @@ impl Rate {
     }
 }
 
-/// What a card reaches, in FLOP/s, bytes/s and seconds.
+/// A GPU's speeds, in FLOP/s, bytes/s and seconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Speeds {
-    /// Matrix products of fp32 numbers, which PyTorch keeps off the tensor cores unless told otherwise.
+    /// Matrix products of fp32 numbers, which PyTorch runs without tensor cores by default.
     pub products_fp32: Rate,
     pub products_half: Rate,
     pub attention_forward: Rate,
     pub attention_backward: Rate,
-    /// Convolutions of fp32 numbers, which cuDNN runs as TF32 where the card has it.
+    /// Convolutions of fp32 numbers, which cuDNN runs as TF32 if the GPU has it.
     pub convolutions_fp32: Rate,
-    /// Convolutions in 16 bits of tensors whose channels lie last, as tensor cores take them.
+    /// 16-bit convolutions of channels-last tensors, the layout that tensor cores use.
     pub convolutions_half: Rate,
     /// The same of tensors whose channels lie first, which are put in order before and after.
     pub convolutions_half_channels_first: Rate,
@@ -50,17 +50,17 @@ pub struct Speeds {
     /// Arithmetic outside matrix products.
     pub arithmetic: f64,
     pub bandwidth: Rate,
-    /// What the data sheet says of it.
+    /// The data sheet's value.
     pub sheet_bandwidth: f64,
     /// From one launch to the next.
     pub launch: Rate,
-    /// What ZeRO-3's hooks take in the program for each pass of a module.
+    /// The CPU time of ZeRO-3's hooks for each pass of a module.
     pub zero_hooks: Rate,
     /// To or from the host's memory.
     pub host: Rate,
-    /// Between GPUs, one way, in a ring; `None` where nobody has said what the links do.
+    /// Ring bandwidth between GPUs, one direction; `None` if unknown.
     pub links: Option<Rate>,
-    /// Seconds that a collective on one machine takes whatever its size, and those for each other GPU of its group.
+    /// Seconds of a collective on one machine that do not depend on its size, and those for each other GPU of its group.
     pub start: Rate,
     pub start_each: Rate,
     /// Each GPU's share of its machine's network cards, one way.
@@ -70,12 +70,12 @@ pub struct Speeds {
     pub peak_fp32: f64,
 }
 
-/// The card's speeds; `None` where its data sheet lacks the rates or the bandwidth.
+/// The card's speeds; `None` if its data sheet lacks the rates or the bandwidth.
 pub fn speeds(gpu: &Gpu) -> Option<Speeds> {
     speeds_without(gpu, &|_| false)
 }
 
-/// The same where no row counts that some of these sources went into: what is said of a source without having read it.
+/// The same without rows that used some of these sources: the prediction as if a source had not been read.
 pub fn speeds_without(gpu: &Gpu, left_out: &dyn Fn(&str) -> bool) -> Option<Speeds> {
     const TERA: f64 = 1e12;
     let sheet = gpu.data_sheet()?;
@@ -88,11 +88,11 @@ pub fn speeds_without(gpu: &Gpu, left_out: &dyn Fn(&str) -> bool) -> Option<Spee
     let of = |rows: &'static [RateRow]| rate(rows, gpu, left_out);
     let products = of(table::PRODUCTS);
     let convolutions = of(table::CONVOLUTIONS).times(peak_half);
-    // Where nothing is known of these they are like the rest.
+    // If unknown, these are like the rest.
     let known = |rate: Rate| (rate != NOTHING).then_some(rate);
     let channels_first = known(of(table::CHANNELS_FIRST)).map_or(1.0, |rate| rate.expected);
     let depthwise = known(of(table::DEPTHWISE)).unwrap_or_else(|| of(table::BANDWIDTH));
-    // A GPU's links are counted both ways; PCIe serves where there are none.
+    // A GPU's links are counted both ways; PCIe is used if there are none.
     let sheet_bandwidth = sheet.bandwidth.get()? * 1e9;
     let pcie = of(table::HOST_GBS).times(1e9);
     let links = sheet.nvlink.get().map(|both| both / 2.0 * 1e9);
@@ -170,7 +170,7 @@ impl Speeds {
         }
     }
 
-    /// An A100's, for comparisons of runs on a card whose speed nobody has told.
+    /// An A100's speeds, used to compare runs where the GPU's speed is unknown.
     pub fn a100() -> Self {
         super::gpu("a100-sxm4-80gb")
             .and_then(speeds)
@@ -199,7 +199,7 @@ impl Speeds {
     }
 }
 
-/// When a rate applies. The first row that does is taken.
+/// When a rate applies. The first row that applies is used.
 struct RateRow {
     /// Part of the card's architecture; empty for any.
     architecture: &'static str,
@@ -296,7 +296,7 @@ mod tests {
         check(512.0, 400.0, 0.82);
         check(128.0, 400.0, 0.48);
         check(1e9, 400.0, 0.955);
-        // Half the rate takes as long for half the bytes.
+        // Half the rate needs as long for half the bytes.
         check(256.0, 200.0, 0.82);
     }
 }

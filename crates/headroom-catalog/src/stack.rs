@@ -10,7 +10,7 @@ pub struct Stack {
     /// The versions the facts were gathered for, first and last, as major and minor.
     pub first: (u8, u8),
     pub last: (u8, u8),
-    /// Stacks below it, whose defaults hold where it has none of its own.
+    /// Stacks below it, whose defaults apply if it has none of its own.
     pub on: &'static [&'static str],
     pub facts: &'static [Fact],
 }
@@ -40,7 +40,7 @@ pub fn stack(id: &str) -> Option<&'static Stack> {
 }
 
 impl Stack {
-    /// What holds at a version. A version outside the range gets the facts of its nearest end.
+    /// The facts of a version. A version outside the range gets the facts of its nearest end.
     pub fn facts(&self, version: (u8, u8)) -> impl Iterator<Item = &'static Fact> + use<> {
         let version = version.clamp(self.first, self.last);
         self.facts
@@ -48,7 +48,7 @@ impl Stack {
             .filter(move |fact| fact.from <= version && version < fact.below)
     }
 
-    /// What holds at any version.
+    /// Facts of any version.
     pub fn all_facts(&self) -> &'static [Fact] {
         self.facts
     }

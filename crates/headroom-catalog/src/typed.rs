@@ -1,4 +1,4 @@
-//! A name as somebody typed it, compared with the names that there are.
+//! A typed name, compared with known names.
 
 /// Longest text that is compared with all names.
 const LONGEST: usize = 64;
@@ -24,7 +24,7 @@ impl Typed {
         }
     }
 
-    /// Whether a name holds every typed word. Nothing typed is in every name.
+    /// Whether a name contains every typed word; empty input matches every name.
     pub fn is_in(&self, name: &str) -> bool {
         let name = squeezed(name);
         self.words.iter().all(|word| name.contains(word.as_str()))
@@ -45,7 +45,7 @@ impl Typed {
     }
 }
 
-/// Only letters and digits: people disagree about what stands between them.
+/// Only letters and digits: separators vary.
 pub(super) fn squeezed(text: &str) -> String {
     let plain = text.chars().filter(char::is_ascii_alphanumeric);
     plain

@@ -1,11 +1,12 @@
 //! A scenario as a document (YAML or JSON) and back.
 
+use std::collections::BTreeMap;
+
 use super::fill::filled;
 use super::network::Network;
 use super::settings::{self, Setting, Value, ValueType};
 use super::{Problem, Scenario, versions};
 use headroom_base::document::{Document, Entry};
-use headroom_base::order::Map;
 
 /// Every setting that means something in this scenario, with its value.
 pub fn write(scenario: &Scenario) -> Document {
@@ -45,7 +46,7 @@ fn value(value: Value) -> Document {
 /// The scenario, and everything in the document that could not be used, found at once.
 pub fn read(document: &Document) -> (Scenario, Vec<Problem>) {
     let mut problems = Vec::new();
-    let mut given = Map::new();
+    let mut given = BTreeMap::new();
     let mut version = Scenario::VERSION;
     match document {
         Document::Map(entries) => {
@@ -83,7 +84,7 @@ fn known_version(value: &Document, problems: &mut Vec<Problem>) -> u32 {
 fn collect(
     path: &str,
     value: &Document,
-    given: &mut Map<&'static str, String>,
+    given: &mut BTreeMap<&'static str, String>,
     problems: &mut Vec<Problem>,
 ) {
     let below = format!("{path}.");

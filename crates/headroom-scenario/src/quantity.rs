@@ -1,7 +1,5 @@
 //! Quantities as people write them: `4k`, `4,096`, `16 GiB`.
 
-use headroom_base::decimal::decimal;
-
 /// The text as a plain number in a setting's unit, where it is written in another way; `None` where it cannot be read.
 pub(super) fn plain(text: &str, unit: &str) -> Option<String> {
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '_');
@@ -9,7 +7,7 @@ pub(super) fn plain(text: &str, unit: &str) -> Option<String> {
     let (number, suffix) = text.split_at_checked(end)?;
     let number = without_groups(number)?;
     let factor = factor(suffix.trim(), unit)?;
-    let value = decimal(&number)? * factor;
+    let value = number.parse::<f64>().ok()? * factor;
     value.is_finite().then(|| value.to_string())
 }
 

@@ -1,12 +1,12 @@
 //! One field of a scenario: what it is called, what it accepts, how it is read and written.
 
+use std::collections::BTreeMap;
+
 use super::network::Network;
 use super::values::{
     LARGEST_SIZE, LONGEST_LIST, is_key, name, sizes, switch, version, whole, words,
 };
 use super::{Choice, Problem, Scenario, quantity};
-use headroom_base::decimal::decimal;
-use headroom_base::order::Map;
 use headroom_catalog as catalog;
 
 /// One field of the scenario: what it is called, what it accepts, what it means for memory.
@@ -77,8 +77,8 @@ pub(super) enum Access {
         fn(&mut Scenario, Option<Network>),
     ),
     Sizes(
-        fn(&Scenario) -> Map<String, u64>,
-        fn(&mut Scenario, Map<String, u64>),
+        fn(&Scenario) -> BTreeMap<String, u64>,
+        fn(&mut Scenario, BTreeMap<String, u64>),
     ),
 }
 
@@ -90,7 +90,7 @@ pub enum Value {
     Switch(bool),
     Text(String),
     Words(Vec<String>),
-    Sizes(Map<String, u64>),
+    Sizes(BTreeMap<String, u64>),
     Network(Option<Network>),
 }
 
@@ -141,8 +141,8 @@ impl Setting {
                 write(scenario, whole(text).or_else(read)?);
             }
             Access::Number(_, write) => {
-                let read = || decimal(&quantity::plain(text, self.unit)?);
-                write(scenario, rounded(decimal(text).or_else(read)?));
+                let read = || quantity::plain(text, self.unit)?.parse().ok();
+                write(scenario, rounded(text.parse().ok().or_else(read)?));
             }
             Access::Switch(_, write) => write(scenario, switch(text)?),
             Access::Choice(_, write) => return write(scenario, text).then_some(()),

@@ -1,5 +1,7 @@
 //! The parts of a scenario and what they are when nobody says otherwise.
 
+use std::collections::BTreeMap;
+
 use super::network::Network;
 use super::task::Task;
 use super::{
@@ -7,7 +9,6 @@ use super::{
     Distribution, Kernels, LossKernel, LowPrecision, Offload, Optimizer, Parallelism, PolicyType,
     Precision, Quantization, Schedule, Toggle, Trainer, Wrap,
 };
-use headroom_base::order::Map;
 use headroom_catalog::{self as catalog, ModelEntry, Os};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +63,7 @@ pub struct Model {
     /// A catalogue id, such as `gpt2`.
     pub id: String,
     /// Dimensions that differ from the catalogue's (`layers`, `vocab`, `hidden`, ...).
-    pub dims: Map<String, u64>,
+    pub dims: BTreeMap<String, u64>,
     /// A network of one's own, in place of the catalogue's.
     pub network: Option<Network>,
 }
@@ -362,7 +363,7 @@ impl Default for Model {
     fn default() -> Self {
         Self {
             id: "gpt2".into(),
-            dims: Map::new(),
+            dims: BTreeMap::new(),
             network: None,
         }
     }

@@ -1,7 +1,8 @@
 //! Text of links, files and flags as values, each within bounds.
 
+use std::collections::BTreeMap;
+
 use super::Irreps;
-use headroom_base::order::Map;
 
 /// Longest name of a model, a GPU or a module: bounds what links and files can make the program hold.
 pub const LONGEST_NAME: usize = 100;
@@ -52,7 +53,7 @@ pub(super) fn words(text: &str) -> Option<Vec<String>> {
 }
 
 /// Sizes by name. Irreps stand for a size of each kind of feature: `irreps=16x0e+8x1o` is `0e=16,1o=8`.
-pub(super) fn sizes(text: &str) -> Option<Map<String, u64>> {
+pub(super) fn sizes(text: &str) -> Option<BTreeMap<String, u64>> {
     let pairs = words(&text.replace(" + ", "+"))?;
     let pair = |pair: &String| {
         let (key, value) = pair.split_once('=')?;
@@ -60,7 +61,7 @@ pub(super) fn sizes(text: &str) -> Option<Map<String, u64>> {
         let key = key.trim();
         is_key(key).then(|| (key.to_string(), value))
     };
-    let mut sizes = Map::new();
+    let mut sizes = BTreeMap::new();
     for text in &pairs {
         if let Some(irreps) = text.strip_prefix("irreps=") {
             sizes.extend(Irreps::parse(irreps).ok()?.sizes());

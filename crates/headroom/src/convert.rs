@@ -159,8 +159,8 @@ pub(super) fn import(args: &Args) -> Result<Answer, Refusal> {
     if !imported.problems.is_empty() {
         return Err(imported.problems.into());
     }
-    let note = |key: &String| format!("{key} is not taken: {}", import::why_not(key));
-    let left = imported.not_taken.iter().map(note);
+    let note = |key: &String| format!("{key} is ignored: {}", import::memory_effect_of_key(key));
+    let left = imported.unused_keys.iter().map(note);
     let notes = imported.notes.iter().cloned().chain(left).collect();
     Ok(shown(&imported.scenario, notes))
 }

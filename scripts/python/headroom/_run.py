@@ -68,7 +68,7 @@ def plan(run: Run, own: Mapping[str, Any]) -> Plan:
     settings = {**run.settings, **own}
     answer = estimate(scenario, **settings)
     differs(run, answer)
-    changing = [note for note in [*notes, *more] if "it changes memory" in note]
+    changing = [note for note in [*notes, *more] if "it may change memory" in note]
     return Plan(scenario, settings, answer, [*run.notes, *changing, *answer["warnings"]])
 
 

@@ -1,9 +1,10 @@
 //! Which rank of a job printed what, where the lines of a log say whose they are.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 
 use super::message::Failure;
-use headroom_base::order::Map;
 
 /// The error of one rank.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -17,12 +18,12 @@ impl RankFailure {
     pub fn parse(text: &str) -> Vec<Self> {
         /// Ranks that are told apart.
         const MOST: usize = 1_024;
-        let mut of_rank: Map<u64, String> = Map::new();
+        let mut of_rank: BTreeMap<u64, String> = BTreeMap::new();
         for line in text.lines() {
             if let Some((rank, line)) = labelled(line)
                 && (of_rank.len() < MOST || of_rank.contains_key(&rank))
             {
-                let text = of_rank.or_default(rank);
+                let text = of_rank.entry(rank).or_default();
                 text.push_str(line);
                 text.push('\n');
             }

@@ -1,6 +1,5 @@
 //! Finding sizes and numbers in free text.
 
-use headroom_base::decimal::decimal;
 use headroom_base::units::Bytes;
 
 /// The size that ends right before `marker`, as in "11.91 GiB total capacity".
@@ -45,7 +44,7 @@ pub(super) fn first_number(text: &str) -> Option<u64> {
 /// PyTorch and `nvidia-smi` mean powers of two whatever they write.
 fn size(number: &str, unit: &str) -> Option<Bytes> {
     let number = number.trim_start_matches(|c: char| !c.is_ascii_digit());
-    let number = decimal(number)?;
+    let number = number.parse::<f64>().ok()?;
     let unit: String = unit.chars().take_while(char::is_ascii_alphabetic).collect();
     let power = match unit.to_ascii_lowercase().as_str() {
         "b" | "byte" | "bytes" => 0,

@@ -1,10 +1,10 @@
 //! Many words looked for in one pass: a paste may be megabytes long, and a pass for each of two hundred words takes a second.
 
-use headroom_base::order::Map;
+use std::collections::BTreeMap;
 
 /// The words that a text has, and where each stands last.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Found(Map<&'static str, usize>);
+pub(super) struct Found(BTreeMap<&'static str, usize>);
 
 impl Found {
     pub fn in_text(text: &str, words: impl Iterator<Item = &'static str>) -> Self {

@@ -1,5 +1,6 @@
-//! A document: what YAML and JSON files have in common, with its order and its comments.
+//! `Document`: an ordered value tree for YAML, JSON and TOML, with comments.
 
+mod deserialize;
 pub mod json;
 pub mod pickle;
 pub mod toml;

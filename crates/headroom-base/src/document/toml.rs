@@ -1,214 +1,99 @@
-//! Reading TOML: tables, keys, texts, numbers, switches and lists, which is what configurations hold. Dates, tables within lines
-//! and lists of tables are refused.
+//! Documents from TOML.
 
-use super::{Document, json};
+use toml::{Table, Value};
 
-/// The most keys that are read, and the longest list in bytes.
-const MOST_KEYS: usize = 2_000;
-const LONGEST_LIST: usize = 1 << 16;
-const DEEPEST: usize = 8;
+use super::Document;
 
-/// Whether a text begins as TOML does and neither YAML nor JSON: with a table's name, or a key and a value.
+/// The longest text that is read, in bytes; configurations have some thousands.
+const LONGEST: usize = 1 << 20;
+
+/// Whether a text begins as TOML does and neither YAML nor JSON: with a table's header, or `key =`.
 pub fn recognises(text: &str) -> bool {
-    let lines = text.lines().map(code);
-    let first = lines.map(str::trim).find(|line| !line.is_empty());
-    first.is_some_and(|line| match line.strip_prefix('[') {
-        Some(table) => table.strip_suffix(']').and_then(path).is_some(),
-        None => line
-            .split_once('=')
-            .is_some_and(|(key, _)| path(key).is_some()),
+    let mut lines = text.lines().map(str::trim);
+    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
+    first.is_some_and(|line| match line.split_once('=') {
+        _ if line.starts_with('[') => is_toml(line),
+        Some((key, _)) => is_toml(&format!("{key} = 0")),
+        None => false,
     })
 }
 
-/// The document, or what was wrong and where.
+fn is_toml(line: &str) -> bool {
+    line.len() < LONGEST && line.parse::<Table>().is_ok()
+}
+
+/// The document, or what is wrong with the text and where.
 pub fn read(text: &str) -> Result<Document, String> {
-    let mut document = Document::new();
-    let mut table: Vec<&str> = Vec::new();
-    let mut lines = (1_usize..).zip(text.lines());
-    let mut keys = 0;
-    while let Some((number, line)) = lines.next() {
-        let expected = |what: &str| format!("line {number}: expected {what}");
-        let line = code(line).trim();
-        if line.is_empty() {
-            continue;
-        }
-        keys += 1;
-        if keys > MOST_KEYS {
-            return Err(expected(&format!("at most {MOST_KEYS} keys")));
-        }
-        if let Some(name) = line.strip_prefix('[') {
-            let name = name.strip_suffix(']').and_then(path);
-            table = name.ok_or_else(|| expected("the name of a table"))?;
-            continue;
-        }
-        let (key, first) = line
-            .split_once('=')
-            .ok_or_else(|| expected("key = value"))?;
-        let key = path(key).ok_or_else(|| expected("a key"))?;
-        let mut whole = first.trim().to_string();
-        // A list may go on. No text does, so each line is read once.
-        let mut lists = open(&whole);
-        while lists > 0 {
-            let more = lines.next().filter(|_| whole.len() < LONGEST_LIST);
-            let (_, more) = more.ok_or_else(|| expected("the end of the list"))?;
-            let more = code(more).trim();
-            lists += open(more);
-            whole.push_str(more);
-        }
-        let value =
-            value(&whole, 0).ok_or_else(|| expected("a text, a number, true, false or a list"))?;
-        *document.at(table.iter().copied().chain(key)) = value;
+    if text.len() > LONGEST {
+        return Err(format!("longer than {} MiB", LONGEST >> 20));
     }
-    Ok(document)
-}
-
-/// Where the letters stand that no quotes enclose.
-fn unquoted(text: &str) -> impl Iterator<Item = (usize, char)> {
-    let (mut quote, mut escaped) = (None, false);
-    text.char_indices().filter(move |(_, letter)| {
-        match quote {
-            None if matches!(letter, '"' | '\'') => quote = Some(*letter),
-            None => return true,
-            Some('"') if escaped => escaped = false,
-            Some('"') if *letter == '\\' => escaped = true,
-            Some(closing) if closing == *letter => quote = None,
-            Some(_) => {}
+    match text.parse::<Table>() {
+        Ok(table) => Ok(document(Value::Table(table))),
+        Err(error) => {
+            let before = error.span().and_then(|span| text.get(..span.start));
+            let line = before.map_or(0, |before| before.matches('\n').count()) + 1;
+            Err(format!("line {line}: {}", error.message()))
         }
-        false
-    })
-}
-
-/// A line without its comment.
-fn code(line: &str) -> &str {
-    let comment = unquoted(line).find(|(_, letter)| *letter == '#');
-    comment.and_then(|(at, _)| line.get(..at)).unwrap_or(line)
-}
-
-/// How many lists are open at the end.
-fn open(text: &str) -> i64 {
-    unquoted(text).fold(0, |open, (_, letter)| match letter {
-        '[' => open + 1,
-        ']' => open - 1,
-        _ => open,
-    })
-}
-
-/// The parts of a key, such as `quantize.linear`.
-fn path(key: &str) -> Option<Vec<&str>> {
-    let bare = |part: &&str| {
-        let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-        !part.is_empty() && part.chars().all(plain)
-    };
-    let parts: Vec<&str> = key
-        .split('.')
-        .map(|part| part.trim().trim_matches(['"', '\'']))
-        .collect();
-    (parts.len() <= DEEPEST && parts.iter().all(bare)).then_some(parts)
-}
-
-fn value(text: &str, depth: usize) -> Option<Document> {
-    let text = text.trim();
-    if let Some(literal) = text.strip_prefix('\'') {
-        return literal.strip_suffix('\'').map(Document::from);
-    }
-    if let Some(list) = text.strip_prefix('[') {
-        let list = list.strip_suffix(']').filter(|_| depth < DEEPEST)?;
-        return items(list, depth + 1).map(Document::List);
-    }
-    let number = text.starts_with(|letter: char| letter.is_ascii_digit() || "+-".contains(letter));
-    let plain = if number {
-        text.trim_start_matches('+').replace('_', "")
-    } else {
-        text.into()
-    };
-    match json::read(&plain).ok()? {
-        Document::Null | Document::Map(_) | Document::List(_) => None,
-        scalar => Some(scalar),
     }
 }
 
-/// The items of a list, behind the last of which a comma may stand.
-fn items(list: &str, depth: usize) -> Option<Vec<Document>> {
-    let mut items = Vec::new();
-    let (mut start, mut inner) = (0, 0);
-    let ends = unquoted(list).chain([(list.len(), ',')]);
-    for (at, letter) in ends {
-        match letter {
-            '[' => inner += 1,
-            ']' => inner -= 1,
-            ',' if inner == 0 => {
-                let item = list.get(start..at)?.trim();
-                start = at + 1;
-                if !item.is_empty() || at < list.len() {
-                    items.push(value(item, depth)?);
-                }
-            }
-            _ => {}
-        }
+fn document(value: Value) -> Document {
+    match value {
+        Value::String(value) => value.into(),
+        Value::Integer(value) => Document::Int(value.into()),
+        Value::Float(value) => value.into(),
+        Value::Boolean(value) => value.into(),
+        Value::Datetime(value) => value.to_string().into(),
+        Value::Array(items) => Document::List(items.into_iter().map(document).collect()),
+        Value::Table(table) => table
+            .into_iter()
+            .map(|(key, value)| (key, document(value)))
+            .collect(),
     }
-    (inner == 0).then_some(items)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::document::json;
 
-    #[track_caller]
-    fn check(text: &str, expected: &str) {
-        let document = read(text).map(|document| json::write(&document));
-        let expected = json::write(&json::read(expected).unwrap());
-        assert_eq!(document, Ok(expected), "{text}");
-        assert!(recognises(text), "{text}");
+    #[test]
+    fn configurations_are_read_in_their_order() {
+        let text = "x = -1\n[b.a]\nlist = [\"m\", # one\n  \"l\",\n]\nday = 2020-01-02\nc.d = {e = 1_000}\n[[a]]\nf = 3e-4\n";
+        let expected = r#"{"x": -1, "b": {"a": {"list": ["m", "l"], "day": "2020-01-02", "c": {"d": {"e": 1000}}}}, "a": [{"f": 3e-4}]}"#;
+        assert_eq!(read(text), json::read(expected));
     }
 
     #[test]
-    fn what_configurations_hold_is_read() {
-        check(
-            "# a preset\n[training]\nseq_len = 8_192  # long\nlr = 3e-4\nname = \"a # \\\"b\\\"\"\nmode = 'full'\nfast=true\n",
-            r#"{"training": {"seq_len": 8192, "lr": 3e-4, "name": "a # \"b\"", "mode": "full", "fast": true}}"#,
-        );
-        check(
-            "x = -1\n[a.b]\nlist = [\"m\", # one\n  \"l\",\n]\nempty = []\nc.d = [[1, 2], [3]]",
-            r#"{"x": -1, "a": {"b": {"list": ["m", "l"], "empty": [], "c": {"d": [[1, 2], [3]]}}}}"#,
-        );
+    fn errors_say_where() {
+        for (text, line) in [("a = 1\nb = c", "line 2: "), ("a", "line 1: ")] {
+            let error = read(text).unwrap_err();
+            assert!(error.starts_with(line), "{text}: {error}");
+        }
     }
 
     #[test]
-    fn what_is_not_read_is_refused_where_it_stands() {
-        for (text, expected) in [
-            ("a = 1\nb = 2020-01-01", "line 2: expected a text"),
-            ("a = {b = 1}", "line 1: expected a text"),
-            ("[[a]]", "line 1: expected the name of a table"),
-            ("a = [1,\n2", "line 1: expected the end of the list"),
-            ("a = null", "line 1: expected a text"),
-            ("a", "line 1: expected key = value"),
-            ("a = 'b", "line 1: expected a text"),
-            ("a = [1]]", "line 1: expected a text"),
+    fn nesting_is_bounded() {
+        for deep in ["a = [", "a = {b = "] {
+            assert!(read(&deep.replacen(&deep[4..], &deep[4..].repeat(50_000), 1)).is_err());
+        }
+        assert!(read(&format!("{}a = 1", "a.".repeat(50_000))).is_err());
+        assert!(read(&format!("[{}a]", "a.".repeat(50_000))).is_err());
+    }
+
+    #[test]
+    fn toml_is_told_from_other_formats() {
+        for text in ["# a preset\n\n[a.b] # c", "a.b = [\n1]", "'a b'=1", "[[a]]"] {
+            assert!(recognises(text), "{text}");
+        }
+        for text in [
+            "a: 1",
+            "{\"a\": \"=\"}",
+            "- b",
+            "python train.py --lr=1",
+            "",
         ] {
-            let problem = read(text).unwrap_err();
-            assert!(problem.starts_with(expected), "{text}: {problem}");
-        }
-        let many = "a = 1\n".repeat(MOST_KEYS + 1);
-        assert!(read(&many).unwrap_err().contains("at most 2000 keys"));
-        for text in ["a: 1", "{\"a\": 1}", "- b", "python train.py --lr=1", ""] {
             assert!(!recognises(text), "{text}");
-        }
-    }
-
-    #[test]
-    fn no_text_is_too_odd() {
-        let mut state = 1_u64;
-        let mut letters = move || {
-            const LETTERS: &[u8] = b"[]=\"'\\#,.a1-_\n ";
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
-            LETTERS[(state >> 33) as usize % LETTERS.len()]
-        };
-        for _ in 0..5_000 {
-            let bytes: Vec<u8> = (0..24).map(|_| letters()).collect();
-            let text = String::from_utf8_lossy(&bytes);
-            let _ = (read(&text), recognises(&text));
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The tensors that are alive at an instant one by one, in the order in which the run allocates them.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::expand::{EventRange, ExpandedEvent, Expansion};
 use super::explain::numberless;
 use super::{Category, Peaks, Phase, PhasePeak};
 use crate::tape::{Scope, Source, Trace, rounded};
-use headroom_base::order::Map;
 use headroom_base::units::Bytes;
 
 /// The tensors that are alive at an instant, the oldest first.
@@ -66,24 +66,26 @@ pub(super) fn at(trace: &Trace, peaks: &Peaks, instant: &PhasePeak) -> AliveTens
         when: Some((instant.mark.step, instant.mark.phase)),
         ..AliveTensors::default()
     };
-    let mut places: Map<TensorKind, usize> = Map::new();
-    let mut of_scope: Map<(&str, Scope, Category), usize> = Map::new();
+    let mut places: BTreeMap<TensorKind, usize> = BTreeMap::new();
+    let mut of_scope: BTreeMap<(&str, Scope, Category), usize> = BTreeMap::new();
     for storage in order.alive() {
         let Some(storage) = trace.storages.get(storage as usize) else {
             continue;
         };
         let Source { op, scope } = trace.source(storage);
-        let place = *of_scope.or_insert_with((op, scope, storage.category), || {
-            let kind = TensorKind {
-                category: storage.category,
-                module: numberless(&trace.path(scope)),
-                op,
-            };
-            *places.or_insert_with(kind.clone(), || {
-                found.kinds.push(kind);
-                found.kinds.len() - 1
-            })
-        });
+        let place = *of_scope
+            .entry((op, scope, storage.category))
+            .or_insert_with(|| {
+                let kind = TensorKind {
+                    category: storage.category,
+                    module: numberless(&trace.path(scope)),
+                    op,
+                };
+                *places.entry(kind.clone()).or_insert_with(|| {
+                    found.kinds.push(kind);
+                    found.kinds.len() - 1
+                })
+            });
         found.tensors.push((Bytes::new(storage.bytes), place));
     }
     found

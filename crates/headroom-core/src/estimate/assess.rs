@@ -1,5 +1,7 @@
 //! The estimate, read from a run and the allocator's replay of it.
 
+use std::collections::BTreeMap;
+
 use super::engine::{self, STEPS};
 use super::uncertainty::Uncertainty;
 use super::{
@@ -7,7 +9,7 @@ use super::{
     by_category, by_module, device, divided, host, implementations, names, time,
 };
 use crate::step::Run;
-use headroom_base::order::{Map, sorted};
+use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 use headroom_scenario::{Attention, Case, Scenario};
 
@@ -136,7 +138,7 @@ fn not_modelled(run: &Run, uncertainty: Uncertainty, scenario: &Scenario) -> Vec
 }
 
 /// Adds what the allocator hands out beyond the sum of the parts.
-fn with_rest<K: Ord>(mut parts: Map<K, u64>, rest: K, whole: u64) -> Map<K, u64> {
+fn with_rest<K: Ord>(mut parts: BTreeMap<K, u64>, rest: K, whole: u64) -> BTreeMap<K, u64> {
     let sum = parts
         .values()
         .fold(0, |sum: u64, part| sum.saturating_add(*part));
@@ -146,7 +148,7 @@ fn with_rest<K: Ord>(mut parts: Map<K, u64>, rest: K, whole: u64) -> Map<K, u64>
     parts
 }
 
-fn largest_first<K: Ord>(parts: Map<K, u64>) -> Vec<Part<K>> {
+fn largest_first<K: Ord>(parts: BTreeMap<K, u64>) -> Vec<Part<K>> {
     let parts = parts.into_iter().map(|(what, bytes)| Part {
         what,
         bytes: Bytes::new(bytes),

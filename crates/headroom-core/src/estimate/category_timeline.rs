@@ -1,10 +1,11 @@
 //! The timeline of a step by what its memory is used for.
 
+use std::collections::BTreeMap;
+
 use super::expand::Expansion;
 use super::scan::Peaks;
 use super::{Category, Part};
 use crate::tape::Trace;
-use headroom_base::order::Map;
 use headroom_base::units::Bytes;
 
 /// What is allocated at each instant of the timeline, by category; the parts of an instant sum to its total.
@@ -13,7 +14,7 @@ pub(super) fn of(trace: &Trace, peaks: &Peaks) -> Vec<Vec<Part<Category>>> {
     let mut walk = Walk {
         trace,
         alive: Vec::new(),
-        now: Map::new(),
+        now: BTreeMap::new(),
     };
     expansion.setup(|event| walk.event(event.handle, event.storage, event.is_free));
     let mut timeline = Vec::new();
@@ -42,7 +43,7 @@ struct Walk<'a> {
     trace: &'a Trace,
     /// The category and size of each live handle.
     alive: Vec<Option<(Category, u64)>>,
-    now: Map<Category, u64>,
+    now: BTreeMap<Category, u64>,
 }
 
 impl Walk<'_> {
@@ -55,7 +56,7 @@ impl Walk<'_> {
         if is_free {
             let freed = self.alive.get_mut(handle).and_then(Option::take);
             if let Some((category, bytes)) = freed {
-                let sum = self.now.or_default(category);
+                let sum = self.now.entry(category).or_default();
                 *sum = sum.saturating_sub(bytes);
             }
             return;
@@ -69,7 +70,7 @@ impl Walk<'_> {
         if let Some(place) = self.alive.get_mut(handle) {
             *place = Some((storage.category, storage.rounded()));
         }
-        let sum = self.now.or_default(storage.category);
+        let sum = self.now.entry(storage.category).or_default();
         *sum = sum.saturating_add(storage.rounded());
     }
 

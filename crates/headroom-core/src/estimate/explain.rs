@@ -1,8 +1,10 @@
 //! The tensors behind the numbers.
 
+use std::collections::BTreeMap;
+
 use super::{Category, PhasePeak, alive_at};
 use crate::tape::{DType, Scope, Source, TensorInfo, Trace};
-use headroom_base::order::{Map, sorted};
+use headroom_base::order::sorted;
 use headroom_base::units::Bytes;
 
 /// Tensors that are alive at one instant: made by the same operation, of the same size, in modules that differ only by
@@ -27,16 +29,18 @@ impl TensorGroup {
 
 /// What is alive at an instant, the largest group first.
 pub(super) fn groups(trace: &Trace, instant: &PhasePeak) -> Vec<TensorGroup> {
-    let mut names: Map<Scope, String> = Map::new();
-    let mut counts: Map<(Category, String, &str, u64), u64> = Map::new();
+    let mut names: BTreeMap<Scope, String> = BTreeMap::new();
+    let mut counts: BTreeMap<(Category, String, &str, u64), u64> = BTreeMap::new();
     for (storage, copies) in alive_at(trace, instant) {
         let Some(storage) = trace.storages.get(storage as usize) else {
             continue;
         };
         let Source { op, scope } = trace.source(storage);
-        let name = names.or_insert_with(scope, || numberless(&trace.path(scope)));
+        let name = names
+            .entry(scope)
+            .or_insert_with(|| numberless(&trace.path(scope)));
         let key = (storage.category, name.clone(), op, storage.rounded());
-        *counts.or_default(key) += copies;
+        *counts.entry(key).or_default() += copies;
     }
     let groups = counts
         .into_iter()
@@ -63,9 +67,9 @@ pub struct TensorDetail {
 
 /// What is alive at an instant inside a module, given with `*` for numbers; the largest group first.
 pub(super) fn inside(trace: &Trace, instant: &PhasePeak, module: &str) -> Vec<TensorDetail> {
-    let mut infos: Map<u32, Vec<&TensorInfo>> = Map::new();
+    let mut infos: BTreeMap<u32, Vec<&TensorInfo>> = BTreeMap::new();
     for info in &trace.tensors {
-        infos.or_default(info.storage).push(info);
+        infos.entry(info.storage).or_default().push(info);
     }
     let mut details: Vec<TensorDetail> = Vec::new();
     for (id, copies) in alive_at(trace, instant) {

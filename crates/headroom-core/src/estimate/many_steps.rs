@@ -1,10 +1,11 @@
 //! Many steps whose batches differ in size, one after the other through the allocator: what it reserves beyond what one step
 //! needs, and whether a card of a given size runs the last of them.
 
+use std::collections::BTreeMap;
+
 use super::replay::{FirstSteps, SteadyStep, replay};
 use crate::allocator::{Allocator, Card, Oom, Settings};
 use crate::tape::Trace;
-use headroom_base::order::Map;
 use headroom_base::units::Bytes;
 
 /// The memory of one step of many.
@@ -71,7 +72,7 @@ pub struct Retained {
 pub struct StepSequence {
     sizes: Vec<u64>,
     first: FirstSteps,
-    steady: Map<u64, SteadyStep>,
+    steady: BTreeMap<u64, SteadyStep>,
     /// A step that allocates anew what first steps do, and its events.
     restart: Option<(usize, FirstSteps)>,
 }
@@ -84,7 +85,7 @@ impl StepSequence {
     /// first `warm_up` steps stand for the beginning: 2 where the second step still allocates what lasts, as DDP's buckets.
     pub fn record<E>(sizes: Vec<u64>, warm_up: u32, run: &mut RunSize<E>) -> Result<Self, E> {
         let mut first = None;
-        let mut steady: Map<u64, SteadyStep> = Map::new();
+        let mut steady: BTreeMap<u64, SteadyStep> = BTreeMap::new();
         for &size in &sizes {
             if !steady.contains_key(&size) {
                 run(size, &mut |trace| {

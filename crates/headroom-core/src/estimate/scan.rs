@@ -2,11 +2,11 @@
 
 use super::expand::{EventRange, ExpandedEvent, Expansion};
 use super::{Category, Instant, Phase};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::allocator::{Allocator, Card, Repeats, Settings};
 use crate::tape::{PhaseStart, Scope, Storage, Trace};
-use headroom_base::order::Map;
 use headroom_base::units::Bytes;
 
 /// About how many instants the timeline of a step is thinned to.
@@ -314,14 +314,14 @@ fn settle(trace: &Trace, copies: &mut [i64]) {
 }
 
 /// Bytes of what is alive by category.
-pub fn by_category(trace: &Trace, alive: &Alive) -> Map<Category, u64> {
+pub fn by_category(trace: &Trace, alive: &Alive) -> BTreeMap<Category, u64> {
     sums(trace, alive, |storage| storage.category)
 }
 
 /// Bytes of what is alive by the module it belongs to.
-pub fn by_module(trace: &Trace, alive: &Alive) -> Map<String, u64> {
-    let by_scope: Map<Scope, u64> = sums(trace, alive, |storage| trace.source(storage).scope);
-    let mut all = Map::new();
+pub fn by_module(trace: &Trace, alive: &Alive) -> BTreeMap<String, u64> {
+    let by_scope: BTreeMap<Scope, u64> = sums(trace, alive, |storage| trace.source(storage).scope);
+    let mut all = BTreeMap::new();
     for (scope, bytes) in by_scope {
         let path = trace.path(scope);
         let name = if path.is_empty() {
@@ -329,19 +329,19 @@ pub fn by_module(trace: &Trace, alive: &Alive) -> Map<String, u64> {
         } else {
             path
         };
-        let sum: &mut u64 = all.or_default(name);
+        let sum: &mut u64 = all.entry(name).or_default();
         *sum = sum.saturating_add(bytes);
     }
     all
 }
 
-fn sums<K: Ord>(trace: &Trace, alive: &Alive, key: impl Fn(&Storage) -> K) -> Map<K, u64> {
-    let mut all = Map::new();
+fn sums<K: Ord>(trace: &Trace, alive: &Alive, key: impl Fn(&Storage) -> K) -> BTreeMap<K, u64> {
+    let mut all = BTreeMap::new();
     for (storage, copies) in alive {
         let Some(storage) = trace.storages.get(*storage as usize) else {
             continue;
         };
-        let sum: &mut u64 = all.or_default(key(storage));
+        let sum: &mut u64 = all.entry(key(storage)).or_default();
         *sum = sum.saturating_add(storage.rounded().saturating_mul(*copies));
     }
     all

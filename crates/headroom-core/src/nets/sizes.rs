@@ -1,7 +1,8 @@
 //! The dimensions a model is built from.
 
+use std::collections::BTreeMap;
+
 use super::error::{ModelError, at_most};
-use headroom_base::order::Map;
 use headroom_scenario::Irreps;
 
 /// The limit of sizes that count modules: each module is run, so this bounds the time and memory that a size can cost.
@@ -39,7 +40,7 @@ const COUNTS: [&str; 10] = [
 
 /// A model's dimensions by name; most are one number, some (stages of a vision model) a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Sizes(Map<String, Vec<u64>>);
+pub struct Sizes(BTreeMap<String, Vec<u64>>);
 
 impl Sizes {
     pub fn set(&mut self, name: &str, value: u64) {
@@ -112,7 +113,7 @@ impl Sizes {
     /// The sizes of a catalogue entry.
     pub fn from_entry(entry: &headroom_catalog::ModelEntry) -> Self {
         let listed = entry.sizes();
-        let mut sizes = Self(Map::with_capacity(listed.len() + entry.traits.len()));
+        let mut sizes = Self(BTreeMap::new());
         for (name, values) in listed {
             sizes.set_list(name, values);
         }
@@ -123,7 +124,7 @@ impl Sizes {
     }
 
     /// Overrides dimensions. Irreps come all together: an override of one removes the others.
-    pub fn extend(&mut self, over: &Map<String, u64>) {
+    pub fn extend(&mut self, over: &BTreeMap<String, u64>) {
         if over.keys().any(|name| Irreps::names(name)) {
             self.0.retain(|name, _| !Irreps::names(name));
         }

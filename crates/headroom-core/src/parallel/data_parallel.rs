@@ -2,13 +2,13 @@
 //! return on the first GPU, and reduces their gradients there.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::{Role, World, Wrapper};
 use crate::tape::{
     Backward, Category, DType, Layout, Param, Scope, Tape, Tensor, borrowing, grads,
 };
-use headroom_base::order::Map;
 use headroom_scenario::{Checkpointing, Training};
 
 /// Elements are sent and reduced in chunks of at least so many bytes (`buffer_size` of torch/nn/parallel/comm.py).
@@ -261,10 +261,12 @@ enum Closed {
 
 /// The places of tensors that are joined in chunks; each type has its own.
 fn chunks(tensors: &[Tensor], closed: Closed) -> Vec<Vec<usize>> {
-    let mut open: Map<DType, (u64, Vec<usize>)> = Map::new();
+    let mut open: BTreeMap<DType, (u64, Vec<usize>)> = BTreeMap::new();
     let mut chunks = Vec::new();
     for (at, tensor) in tensors.iter().enumerate() {
-        let (bytes, chunk) = open.or_insert_with(tensor.dtype(), || (0, Vec::new()));
+        let (bytes, chunk) = open
+            .entry(tensor.dtype())
+            .or_insert_with(|| (0, Vec::new()));
         let with_it = bytes.saturating_add(tensor.bytes());
         if closed == Closed::BeforeFull && *bytes > 0 && with_it > BUFFER {
             *bytes = 0;

@@ -1,6 +1,7 @@
 //! Gradient buckets of `DistributedDataParallel` (torch/csrc/distributed/c10d/reducer.cpp).
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::comm_hook::{CommHook, Ready};
@@ -8,7 +9,7 @@ use super::wrapper::{Pass, Wrapper};
 use crate::nets::Model;
 use crate::parallel::World;
 use crate::tape::{Category, DType, Param, PostAccumulateGradHook, Tape, Tensor};
-use headroom_base::order::{Map, sorted};
+use headroom_base::order::sorted;
 use headroom_scenario::Parallelism;
 
 /// `DistributedDataParallel`: buckets as large together as the gradients, there from before the first step to the end.
@@ -78,7 +79,7 @@ impl Ddp {
 
     /// `compute_bucket_assignment_by_size`: a bucket is closed once it has reached its limit; each type has its own.
     fn assigned(model: &Model, first: u64, limit: u64) -> Vec<Bucket> {
-        let mut open: Map<DType, Open> = Map::new();
+        let mut open: BTreeMap<DType, Open> = BTreeMap::new();
         let mut all = Vec::new();
         let closed = |bucket: &mut Open, all: &mut Vec<Bucket>| {
             let bytes = std::mem::take(&mut bucket.bytes);
@@ -96,7 +97,7 @@ impl Ddp {
         for row in params.chunk_by(|a, b| a.fold == b.fold) {
             let copies = row.first().map_or(1, |param| param.copies());
             for param in (0..copies).flat_map(|_| row) {
-                let bucket = open.or_insert_with(param.data.dtype(), || Open {
+                let bucket = open.entry(param.data.dtype()).or_insert_with(|| Open {
                     bytes: 0,
                     limit: first,
                     params: Vec::new(),

@@ -1,11 +1,11 @@
 //! One rank of a pipeline: its stages' passes in the order of a schedule (torch/distributed/pipelining/stage.py).
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::nets::{Cx, Net, Output, Stage};
 use crate::parallel::schedule::{Action, Chunk, Pipeline};
 use crate::tape::{DType, KeptGraph, Param, Phase, Tensor, WeightGradients};
-use headroom_base::order::Map;
 
 /// A micro-batch between its passes through a stage.
 #[derive(Default)]
@@ -43,7 +43,7 @@ pub struct Passes<'a> {
 
 /// Runs a step's passes. `batches` has the tensors of each micro-batch.
 pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
-    let mut flights: Map<Chunk, Flight> = Map::new();
+    let mut flights: BTreeMap<Chunk, Flight> = BTreeMap::new();
     // Losses are kept to the end of the step, and with them what their graphs hold.
     let mut kept = Vec::new();
     let mut outputs: Vec<Tensor> = Vec::new();
@@ -64,18 +64,18 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
             Action::ReceiveInput(chunk) => {
                 let received = received(passes.cx);
                 let leaves = received.iter().map(Tensor::as_received).collect();
-                flights.or_default(chunk).input = leaves;
+                flights.entry(chunk).or_default().input = leaves;
             }
             Action::ReceiveGradient(chunk) => {
                 let received = received(passes.cx);
-                flights.or_default(chunk).gradients = received;
+                flights.entry(chunk).or_default().gradients = received;
             }
             Action::Forward(chunk) => {
                 let stage = Stage {
                     index: chunk.stage as u64,
                     count,
                 };
-                let flight = flights.or_default(chunk);
+                let flight = flights.entry(chunk).or_default();
                 if let Some(batch) = batches.get(chunk.micro_batch) {
                     forward(passes, stage, pipeline.splits_backward(), batch, flight);
                 }
@@ -90,16 +90,16 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                         stage: chunk.stage + 1,
                         ..chunk
                     };
-                    flights.or_default(next).input = input;
+                    flights.entry(next).or_default().input = input;
                 }
             }
             Action::ReleaseOutput(chunk) => {
-                let flight = flights.or_default(chunk);
+                let flight = flights.entry(chunk).or_default();
                 flight.roots = flight.roots.iter().map(Tensor::edge_alone).collect();
             }
             Action::Backward(chunk) => {
                 let last = chunk.stage as u64 + 1 == count;
-                let flight = flights.or_default(chunk);
+                let flight = flights.entry(chunk).or_default();
                 if last && passes.keeps_outputs {
                     outputs.extend(flight.held.iter().cloned());
                 }
@@ -115,12 +115,12 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                 }
                 hand_back(pipeline, chunk, &mut flights);
                 if !passes.keeps_sent {
-                    flights.or_default(chunk).sent.clear();
+                    flights.entry(chunk).or_default().sent.clear();
                 }
             }
             Action::BackwardInput(chunk) => {
                 let last = chunk.stage as u64 + 1 == count;
-                let flight = flights.or_default(chunk);
+                let flight = flights.entry(chunk).or_default();
                 if last && passes.keeps_outputs {
                     outputs.extend(flight.held.iter().cloned());
                 }
@@ -131,7 +131,7 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                 }
             }
             Action::BackwardWeight(chunk) => {
-                let flight = flights.or_default(chunk);
+                let flight = flights.entry(chunk).or_default();
                 if chunk.stage > 0 {
                     backward_of_weights(passes, flight);
                 } else {
@@ -145,7 +145,7 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
                 wrapper.reduce_stage(passes.cx.stage_scope(stage));
             }
             Action::ReleaseInputGradient(chunk) => {
-                drop(std::mem::take(flights.or_default(chunk)));
+                drop(std::mem::take(flights.entry(chunk).or_default()));
             }
             Action::Measure => measured = tape.events(),
             Action::Stand(count) => {
@@ -166,16 +166,16 @@ pub fn run(passes: Passes, pipeline: Pipeline, batches: &[Vec<Tensor>]) {
 }
 
 /// Gives the gradient of a stage's input to the stage before, where this rank has both (`set_local_bwd_input`).
-fn hand_back(pipeline: Pipeline, chunk: Chunk, flights: &mut Map<Chunk, Flight>) {
+fn hand_back(pipeline: Pipeline, chunk: Chunk, flights: &mut BTreeMap<Chunk, Flight>) {
     let Some(stage) = chunk.stage.checked_sub(1) else {
         return;
     };
     if !pipeline.is_own(stage) {
         return;
     }
-    let sent = std::mem::take(&mut flights.or_default(chunk).sent);
+    let sent = std::mem::take(&mut flights.entry(chunk).or_default().sent);
     let before = Chunk { stage, ..chunk };
-    flights.or_default(before).gradients = sent;
+    flights.entry(before).or_default().gradients = sent;
 }
 
 /// Memory for what crosses a border.

@@ -1,7 +1,7 @@
 //! A folded trace added up as it stands, a group at a time.
 
 use super::{Event, Group, Storage, Tape};
-use headroom_base::list::Pieces;
+use headroom_base::list::ChunkedVec;
 
 impl Tape {
     /// How many events have been recorded.
@@ -26,13 +26,13 @@ impl Tape {
 /// What is allocated as events go by, and the most of it, in storages as the allocator rounds them.
 #[derive(Clone, Copy, Debug)]
 pub struct Sum<'a> {
-    storages: &'a Pieces<Storage>,
+    storages: &'a ChunkedVec<Storage>,
     pub live: f64,
     pub peak: f64,
 }
 
 impl<'a> Sum<'a> {
-    pub const fn of(storages: &'a Pieces<Storage>) -> Self {
+    pub const fn of(storages: &'a ChunkedVec<Storage>) -> Self {
         Self {
             storages,
             live: 0.0,

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::{Category, Phase, Stream};
-use headroom_base::list::{Pieces, push};
+use headroom_base::list::{ChunkedVec, push};
 
 /// One allocation or release of a storage, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,7 +138,7 @@ pub struct Trace {
     pub setup: Vec<Event>,
     pub events: Vec<Event>,
     pub phase_starts: Vec<PhaseStart>,
-    pub storages: Pieces<Storage>,
+    pub storages: ChunkedVec<Storage>,
     pub(super) sources: Vec<Source>,
     /// Groups of `setup` and of `events`, in order, none inside another.
     pub setup_groups: Vec<Group>,

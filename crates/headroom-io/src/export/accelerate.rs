@@ -42,7 +42,7 @@ pub(super) const LAYOUTS: Layouts = Layouts {
 
 const DETAILS: &[&str] = &["parallel.reshard", "parallel.sync_each"];
 
-/// The same with the script of the `Trainer`, which shares sequences too.
+/// The same with the `Trainer`'s script, which has context parallelism too.
 const OWN: Layouts = Layouts {
     strategies: LAYOUTS.strategies,
     details: &[DETAILS, &["parallel.cp"]],
@@ -60,11 +60,11 @@ pub(super) fn start(header: &str, scenario: &Scenario) -> File {
     )
 }
 
-/// Where a machine is among several, in the launcher's words.
+/// The machine's rank and the first machine's address, as the launcher's options.
 pub(super) const PLACE: &str = "--machine_rank \"${NODE_RANK:?}\" --main_process_ip \"${MASTER_ADDR:?}\" \\\n  \
                                 --main_process_port \"${MASTER_PORT:-29500}\"";
 
-/// The launcher's own file, which TRL takes too.
+/// The launcher's file, which TRL reads too.
 pub(super) fn config(scenario: &Scenario, layout: Layout) -> String {
     let opening = |kind| opening(scenario, kind).with("mixed_precision", mixed(scenario));
     let document = match layout {
@@ -81,7 +81,7 @@ pub(super) fn config(scenario: &Scenario, layout: Layout) -> String {
     yaml::write(&document)
 }
 
-/// What every launch file says.
+/// The first keys of every launch file.
 pub(super) fn opening(scenario: &Scenario, kind: &str) -> Document {
     Document::new()
         .with("compute_environment", "LOCAL_MACHINE")

@@ -4,13 +4,13 @@ use super::File;
 use super::common::file;
 use headroom_scenario::{AdapterMethod, Problem, Scenario};
 
-/// The file that makes the adapters, where there are any.
-pub(super) fn beside(scenario: &Scenario) -> Option<File> {
+/// The file that creates the adapters, if there are any.
+pub(super) fn adapter_module(scenario: &Scenario) -> Option<File> {
     let lora = scenario.training.lora.as_ref();
     lora.map(|_| file("adapters.py", include_str!("adapters.py").into()))
 }
 
-/// What it cannot make.
+/// Adapters that it cannot create.
 pub(super) fn problems(scenario: &Scenario) -> Vec<Problem> {
     let Some(lora) = &scenario.training.lora else {
         return Vec::new();

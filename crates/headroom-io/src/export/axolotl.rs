@@ -1,4 +1,4 @@
-//! Axolotl: one file for the whole job.
+//! Axolotl: a single file for the job.
 
 use super::common::{PLACE, file, hub_name, launch_on_each, machines, processes};
 use super::header::header;
@@ -31,7 +31,7 @@ const PRECISIONS: &[Precision] = &[
 
 const LAYOUTS: Layouts = Layouts {
     strategies: accelerate::LAYOUTS.strategies,
-    // ZeRO's sizes stand in DeepSpeed's own file.
+    // ZeRO's sizes are in DeepSpeed's own file.
     details: &[&["parallel.reshard"], deepspeed::DETAILS],
 };
 
@@ -43,15 +43,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         // Its Liger plugin would replace the loss.
         fixed.extend(trainer::LIGER);
     }
-    let asked = trainer::asked_for_task(scenario, &fixed, PRECISIONS, &LAYOUTS);
-    let problems = refuse::low_rank(scenario);
-    let (asked, task) = match (asked, task(scenario)) {
-        (Ok(asked), Ok(task)) if problems.is_empty() => (asked, task),
-        (asked, task) => {
-            let asked = asked.err().unwrap_or_default();
-            return Err([asked, task.err().into_iter().collect(), problems].concat());
-        }
-    };
+    let config = trainer::config_for_task(scenario, &fixed, PRECISIONS, &LAYOUTS);
+    let (config, task) = trainer::with_task(config, task(scenario), refuse::low_rank(scenario))?;
     let dataset = Document::new()
         .with_note("path", "train.jsonl", task.data)
         .with("ds_type", "json")
@@ -78,9 +71,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         Precision::AmpBf16OnBf16 => document.with_note("bf16", true, "autocast over bf16 weights"),
         _ => document.with("bf16", false),
     };
-    let fsdp = asked.layout.is_fsdp2();
+    let fsdp = config.layout.is_fsdp2();
     let checkpointing = training.checkpointing != Checkpointing::None;
-    document = match asked.layout {
+    document = match config.layout {
         Layout::Zero(_) => document.with("deepspeed", deepspeed::FILE),
         Layout::Fsdp2 => document
             .with("fsdp_version", 2_u64)
@@ -96,21 +89,21 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         Layout::Ddp => document.with("ddp_bucket_cap_mb", scenario.parallel.bucket_mb),
         _ => document,
     };
-    // FSDP checkpoints by itself, and refuses to do it twice.
+    // FSDP does the checkpointing, and refuses to do it twice.
     let checkpointing = checkpointing && !fsdp;
     document = document.with("gradient_checkpointing", checkpointing);
     if checkpointing {
         let reentrant = Document::new().with("use_reentrant", false);
         document = document.with("gradient_checkpointing_kwargs", reentrant);
     }
-    if asked.liger.is_used() {
+    if config.liger.is_used() {
         let plugin = "axolotl.integrations.liger.LigerPlugin".to_string();
         document = document
             .with("plugins", vec![plugin])
-            .with("liger_rope", asked.liger.kernels)
-            .with("liger_rms_norm", asked.liger.kernels)
-            .with("liger_glu_activation", asked.liger.kernels);
-        document = match asked.liger.loss {
+            .with("liger_rope", config.liger.kernels)
+            .with("liger_rms_norm", config.liger.kernels)
+            .with("liger_glu_activation", config.liger.kernels);
+        document = match config.liger.loss {
             LossKernel::LigerLinear => document.with("liger_fused_linear_cross_entropy", true),
             LossKernel::Liger => document.with("liger_cross_entropy", true),
             _ => document,
@@ -132,7 +125,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         document = document
             .and(trainer::peft(lora))
             .with("lora_target_modules", lora.targets.clone())
-            .and(trainer::beside(
+            .and(trainer::modules_to_save_and_dora(
                 lora,
                 "lora_modules_to_save",
                 "peft_use_dora",
@@ -145,7 +138,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("lora_qkv_kernel", false)
             .with("lora_o_kernel", false);
     }
-    let document = document.with("optimizer", asked.optim).with_note(
+    let document = document.with("optimizer", config.optim).with_note(
         "max_grad_norm",
         if training.clip { 1.0 } else { 0.0 },
         "0: no clipping",
@@ -163,7 +156,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with("dataloader_pin_memory", scenario.runtime.pin_memory);
     let document = trainer::saves(scenario, document);
     let header = header(&TARGET, scenario, estimate);
-    let config = yaml::write(&document);
+    let text = yaml::write(&document);
     let machines = machines(scenario).map_err(|problem| vec![problem])?;
     let (nodes, each) = (machines.nodes.to_string(), machines.each.to_string());
     let mut words = Vec::new();
@@ -172,22 +165,22 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         words.extend(["env", "PYTHONPATH=."]);
     }
     words.extend(["axolotl", "train", "axolotl.yaml"]);
-    if asked.layout != Layout::Single {
+    if config.layout != Layout::Single {
         words.extend(["--launcher", "torchrun", "--", "--nproc-per-node", &each]);
     }
     if machines.nodes > 1 {
         words.extend(["--nnodes", &nodes]);
     }
-    let mut files = vec![file("axolotl.yaml", format!("{header}{config}"))];
+    let mut files = vec![file("axolotl.yaml", format!("{header}{text}"))];
     if training.task.objective == Objective::Grpo {
         files.push(task::rewards());
     }
-    files.extend(deepspeed::beside(scenario, asked.layout));
+    files.extend(deepspeed::config_file(scenario, config.layout));
     files.push(launch_on_each(&header, scenario, &words, PLACE, &[]));
     Ok(files)
 }
 
-/// What the file says of a task.
+/// A task's keys in the file.
 struct Task {
     /// Its data.
     data: &'static str,
@@ -195,7 +188,7 @@ struct Task {
     arguments: Document,
 }
 
-/// What the file says of the scenario's task.
+/// The keys of the scenario's task.
 fn task(scenario: &Scenario) -> Result<Task, Problem> {
     let task = &scenario.training.task;
     let refused =
@@ -213,7 +206,7 @@ fn task(scenario: &Scenario) -> Result<Task, Problem> {
     };
     let pairs = "JSON lines with prompt, chosen, rejected";
     let fused = &[LmHead::Fused];
-    // These take all logits whatever is asked for, but for Liger's losses.
+    // These compute all logits in any case, except with Liger's losses.
     let all = &[LmHead::Fused, LmHead::Logits];
     let (problem, known) = match task.objective {
         Objective::Pretraining => (None, own("completion", "JSON lines with a \"text\"")),
@@ -296,7 +289,7 @@ fn group_of_each(scenario: &Scenario) -> Option<Problem> {
         .then(|| Problem::new("task.generations", generations.to_string(), expected))
 }
 
-/// What the file says of completions that are sampled.
+/// The file's keys for sampled completions.
 fn sampled(scenario: &Scenario) -> Document {
     let task = &scenario.training.task;
     let gpus = u64::from(processes(scenario));

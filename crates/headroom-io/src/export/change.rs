@@ -15,14 +15,14 @@ pub enum Change {
     },
     /// The program can run the changed scenario, but not the one before.
     Enabled,
-    /// The files are the same: the program has no setting for what changed.
+    /// The files are the same: the program has no setting for the change.
     Unsaid,
     /// Fields of the changed scenario that the program cannot express.
     Refused(Vec<Problem>),
 }
 
 impl Change {
-    /// Whether the program can run the changed scenario and its files say so.
+    /// Whether the program can run the changed scenario and its files express the change.
     pub fn is_expressed(&self) -> bool {
         matches!(self, Self::Lines { .. } | Self::Enabled)
     }
@@ -52,7 +52,7 @@ impl Target {
     }
 }
 
-/// The programs that can run the changed scenario and have a setting for what changed, in the order of the menu.
+/// The programs that can run the changed scenario and have a setting for the change, in the order of the menu.
 pub fn expressing(before: &Scenario, after: &Scenario) -> Vec<&'static Target> {
     targets()
         .iter()

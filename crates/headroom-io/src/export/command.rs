@@ -2,10 +2,10 @@
 
 use super::{File, Target, shell};
 
-/// Text for a shell, which needs nothing but the program itself.
+/// Text for a shell that needs only the program itself.
 pub fn command(target: &Target, files: &[File]) -> String {
     let folder = shell::quote(&format!("headroom-{}", target.id));
-    // In a shell of its own, which a failure ends without ending the person's.
+    // In a subshell, so that a failure does not end the user's shell.
     let mut text = format!("(\nset -e\nmkdir -p {folder}\ncd {folder}\n");
     for file in files {
         text.push_str(&shell::here(file.name, &file.contents));

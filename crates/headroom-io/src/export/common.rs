@@ -20,7 +20,7 @@ pub(super) fn launch(header: &str, scenario: &Scenario, words: &[&str]) -> File 
     script("launch.sh", contents)
 }
 
-/// Where a machine is among several, as `torchrun` takes it: which one it is, and where the first one is, only its user can say.
+/// The machine's rank and the first machine's address as options of `torchrun`; only the user knows them.
 pub(super) const PLACE: &str = "--node-rank \"${NODE_RANK:?}\" --master-addr \"${MASTER_ADDR:?}\" \\\n  \
                                 --master-port \"${MASTER_PORT:-29500}\"";
 
@@ -57,7 +57,7 @@ pub(super) fn launch_on_each(
     script("launch.sh", contents)
 }
 
-/// `launch.sh` that starts these words once for each GPU; where there are more machines, it is run on each of them.
+/// `launch.sh` that starts these words once for each GPU; with several machines it is run on each of them.
 pub(super) fn launch_torchrun(
     header: &str,
     scenario: &Scenario,
@@ -68,7 +68,7 @@ pub(super) fn launch_torchrun(
     let torchrun = if *nodes == 1 {
         format!("torchrun --standalone --nproc-per-node {each}")
     } else {
-        // Which machine this is, and where the first one is, only its user can say.
+        // Only the user knows the machine's rank and the first machine's address.
         format!(
             "torchrun --nnodes {nodes} --nproc-per-node {each} --node-rank \"${{NODE_RANK:?}}\" \\\n  \
              --master-addr \"${{MASTER_ADDR:?}}\" --master-port \"${{MASTER_PORT:-29500}}\""
@@ -84,7 +84,7 @@ pub(super) fn launch_torchrun(
     script("launch.sh", contents)
 }
 
-/// `launch.sh` that starts these words in one process, which has all GPUs of the run.
+/// `launch.sh` that starts these words in one process that has all GPUs of the run.
 pub(super) fn launch_alone(header: &str, scenario: &Scenario, words: &[&str]) -> File {
     let gpus = (0..scenario.hardware.gpus).map(|gpu| gpu.to_string());
     let gpus: Vec<String> = gpus.collect();
@@ -118,7 +118,7 @@ pub(super) fn environment(scenario: &Scenario) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// The allocator's settings, where they are not its defaults.
+/// The allocator's settings that are not its defaults.
 fn allocator(scenario: &Scenario) -> Option<String> {
     let runtime = &scenario.runtime;
     let mut settings = Vec::new();
@@ -139,7 +139,7 @@ fn allocator(scenario: &Scenario) -> Option<String> {
     (!settings.is_empty()).then(|| settings.join(","))
 }
 
-/// How many machines, and how many processes on each: one for each GPU that takes part.
+/// The number of machines, and of processes on each: one for each GPU.
 #[derive(Debug)]
 pub struct Machines {
     pub nodes: u32,
@@ -160,7 +160,7 @@ pub fn machines(scenario: &Scenario) -> Result<Machines, Problem> {
     })
 }
 
-/// One process for each GPU that takes part, or one for all.
+/// The number of processes: one for each GPU, or one for all.
 pub(super) fn processes(scenario: &Scenario) -> u32 {
     let parallel = &scenario.parallel;
     match parallel.strategy {
@@ -173,7 +173,7 @@ pub(super) fn processes(scenario: &Scenario) -> u32 {
     }
 }
 
-/// A job's name from the model's: lower-case letters, digits and dashes, which every scheduler takes.
+/// A job's name from the model's: lower-case letters, digits and dashes, which every scheduler accepts.
 pub(super) fn job_name(scenario: &Scenario) -> String {
     let mut name = String::from("headroom");
     for c in scenario.model.id.chars() {
@@ -192,7 +192,7 @@ pub(super) fn job_name(scenario: &Scenario) -> String {
     name.trim_end_matches('-').into()
 }
 
-/// The model's name on the hub, where the catalogue knows it.
+/// The model's name on the hub, if the catalogue knows it.
 pub(super) fn hub_name(scenario: &Scenario) -> &str {
     match Case::of(scenario).model {
         Some(model) if !model.hf_id.is_empty() => model.hf_id,

@@ -14,14 +14,14 @@ pub(super) const TARGET: Target = Target {
     id: "deepspeed",
     title: "DeepSpeed",
     versions: "deepspeed 0.16 to 0.19, accelerate 1.10 to 1.15, transformers 4.57 to 5.23",
-    differs: "with 16-bit formats DeepSpeed keeps weights in 16 bits beside fp32 copies instead of casting them",
+    differs: "with 16-bit formats DeepSpeed keeps 16-bit weights in addition to fp32 copies instead of casting them",
     write,
 };
 
-/// The name of DeepSpeed's own file.
+/// The name of DeepSpeed's configuration file.
 pub(super) const FILE: &str = "deepspeed.json";
 
-/// DDP and ZeRO's stages, with what its own file can say of them; also of tools that take that file.
+/// DDP and ZeRO's stages with the settings that its file exposes; also for tools that read that file.
 pub(super) const LAYOUTS: Layouts = Layouts {
     strategies: &[
         Parallelism::Ddp,
@@ -43,7 +43,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         return Err(vec![problem]);
     }
     let stage = stage(layout);
-    // The product is left to DeepSpeed: it reads this before it knows how many processes there are.
+    // DeepSpeed computes the product: it reads this before it knows the number of processes.
     let batch = [
         scenario.data.micro_batch.into(),
         scenario.training.accumulation.into(),
@@ -62,8 +62,8 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     Ok(files)
 }
 
-/// `deepspeed.json` beside another tool's file, which fills in the batch; nothing without ZeRO.
-pub(super) fn beside(scenario: &Scenario, layout: Layout) -> Option<File> {
+/// `deepspeed.json` for another tool, which fills in the batch; `None` without ZeRO.
+pub(super) fn config_file(scenario: &Scenario, layout: Layout) -> Option<File> {
     let Layout::Zero(stage) = layout else {
         return None;
     };
@@ -111,7 +111,7 @@ fn master(bf16: Document, scenario: &Scenario) -> Document {
         .with("bf16_optimizer_states", true)
 }
 
-/// Fields that its own section has words for.
+/// Settings that its own section exposes.
 pub(super) const DETAILS: &[&str] = &[
     "parallel.zero_bucket",
     "parallel.zero_overlap",

@@ -9,7 +9,7 @@ use headroom_scenario::share;
 /// The longest link that is written into a file: some programs choke on long comments.
 const LONGEST_LINK: usize = 1000;
 
-/// Comment lines: what this was computed for, what was predicted, and the link that opens the scenario.
+/// Comment lines: the scenario, the prediction, and the link that opens the scenario.
 pub fn header(target: &Target, scenario: &Scenario, estimate: &Estimate) -> String {
     let Scenario {
         hardware, model, ..

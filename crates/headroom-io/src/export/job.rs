@@ -1,4 +1,4 @@
-//! A job for schedulers: its files, the packages it needs, and what each process runs.
+//! A job for schedulers: its files, its packages, and the command of each process.
 
 use super::{File, plain, shell};
 use headroom_core::estimate::Estimate;

@@ -4,7 +4,7 @@ use super::common::processes;
 use headroom_core::parallel::World;
 use headroom_scenario::{Case, PolicyType, Scenario, Toggle, Wrap};
 
-/// What FSDP wraps and casts, where the scenario leaves it to the trainer too.
+/// What FSDP wraps and casts, including where the scenario leaves it to the trainer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Policy {
     pub wrap: Wrap,
@@ -22,7 +22,7 @@ pub(super) fn policy(scenario: &Scenario) -> Policy {
     }
 }
 
-/// How many copies of all shards there are.
+/// The number of copies of all shards.
 pub(super) fn replicas(scenario: &Scenario) -> u32 {
     if processes(scenario) == 1 {
         return 1;
@@ -41,7 +41,7 @@ pub(super) struct ZeroSizes {
     pub subgroup: u64,
 }
 
-/// The sizes that the prediction is of: those given, else what transformers makes of `auto`, else DeepSpeed's defaults.
+/// The sizes that the prediction used: the scenario's, else what transformers makes of `auto`, else DeepSpeed's defaults.
 pub(super) fn zero_sizes(scenario: &Scenario) -> ZeroSizes {
     let parallel = &scenario.parallel;
     let hidden = World::of_case(&Case::of(scenario)).auto_hidden();

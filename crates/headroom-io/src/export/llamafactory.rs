@@ -21,29 +21,22 @@ pub(super) const TARGET: Target = Target {
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    let asked = trainer::asked_for_task(
+    let config = trainer::config_for_task(
         scenario,
         trainer::ADAPTERS,
         Precision::ALL,
         &deepspeed::LAYOUTS,
     );
     let own_loss = task::has_own_loss(&training.task);
-    let asked = if own_loss {
-        // Its one switch then leaves the loss alone.
-        asked
+    let config = if own_loss {
+        // Its single switch then does not change the loss.
+        config
     } else {
-        trainer::with_one_switch(scenario, asked)
+        trainer::with_one_switch(scenario, config)
     };
-    let stage = Stage::of(scenario);
     let mut problems = refuse::low_rank(scenario);
     problems.extend(precision(scenario));
-    let (asked, stage) = match (asked, stage) {
-        (Ok(asked), Ok(stage)) if problems.is_empty() => (asked, stage),
-        (asked, stage) => {
-            let asked = asked.err().unwrap_or_default();
-            return Err([asked, stage.err().into_iter().collect(), problems].concat());
-        }
-    };
+    let (config, stage) = trainer::with_task(config, Stage::of(scenario), problems)?;
     let attention = match training.attention {
         Attention::Sdpa => "sdpa",
         Attention::Eager => "disabled",
@@ -87,7 +80,11 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("lora_alpha", lora.rank.saturating_mul(2))
             .with("lora_dropout", lora.dropout)
             .with("lora_target", lora.targets.join(","))
-            .and(trainer::beside(lora, "additional_target", "use_dora")),
+            .and(trainer::modules_to_save_and_dora(
+                lora,
+                "additional_target",
+                "use_dora",
+            )),
     };
     if let Some(double) = trainer::four_bits(scenario) {
         document = document
@@ -95,15 +92,15 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("quantization_type", "nf4")
             .with("double_quantization", double);
     }
-    if asked.liger.is_used() {
+    if config.liger.is_used() {
         document = document.with("enable_liger_kernel", true);
     }
-    if let Layout::Zero(_) = asked.layout {
+    if let Layout::Zero(_) = config.layout {
         document = document.with("deepspeed", deepspeed::FILE);
     }
-    let mut document = document.and(trainer::arguments(scenario, &asked));
+    let mut document = document.and(trainer::arguments(scenario, &config));
     if let Document::Map(entries) = &mut document {
-        // Checkpointing and Liger have their own words here.
+        // Checkpointing and Liger have their own keys here.
         let own = |entry: &Entry| {
             entry.key.starts_with("gradient_checkpointing") || entry.key == "use_liger_kernel"
         };
@@ -116,23 +113,23 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let data = data.with("columns", stage.columns);
     let data = json::write(&Document::new().with("train", data));
     let header = header(&TARGET, scenario, estimate);
-    let config = yaml::write(&document);
+    let text = yaml::write(&document);
     let machines = machines(scenario).map_err(|problem| vec![problem])?;
     let each = format!("NPROC_PER_NODE={}", machines.each);
     let nodes = format!("NNODES={}", machines.nodes);
     let words = ["llamafactory-cli", "train", "train.yaml"];
     let mut launcher: Vec<&str> = Vec::new();
-    if asked.layout != Layout::Single {
+    if config.layout != Layout::Single {
         launcher.extend(["env", "FORCE_TORCHRUN=1", &each]);
     }
     if machines.nodes > 1 {
         launcher.push(&nodes);
     }
     let mut files = vec![
-        file("train.yaml", format!("{header}{config}")),
+        file("train.yaml", format!("{header}{text}")),
         file("dataset_info.json", data),
     ];
-    files.extend(deepspeed::beside(scenario, asked.layout));
+    files.extend(deepspeed::config_file(scenario, config.layout));
     files.push(launch_on_each(
         &header,
         scenario,
@@ -143,7 +140,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     Ok(files)
 }
 
-/// One of its stages, and what its files say of it.
+/// One of its stages, and the task's keys in its files.
 struct Stage {
     name: &'static str,
     arguments: Document,
@@ -228,7 +225,7 @@ fn reference(scenario: &Scenario) -> Option<Problem> {
     task::reference(scenario, loads)
 }
 
-/// It loads weights in the 16-bit format and casts what is trained to fp32, unless told to stay pure.
+/// It loads weights in the 16-bit format and casts trainable ones to fp32, except with `pure_bf16`.
 fn precision(scenario: &Scenario) -> Option<Problem> {
     let training = &scenario.training;
     let known = matches!(

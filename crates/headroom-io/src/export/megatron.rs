@@ -15,7 +15,7 @@ pub(super) const TARGET: Target = Target {
     id: "megatron",
     title: "Megatron-core (pretrain_gpt.py)",
     versions: "megatron-core 0.16 to 0.19",
-    differs: "its own kernels keep other copies than were counted, and with --bf16 weights of 16 bits stand beside \
+    differs: "its own kernels save other tensors than predicted, and with --bf16, 16-bit weights exist in addition to \
               fp32 ones and fp32 gradients",
     write,
 };
@@ -51,7 +51,7 @@ const GPT2: &[&str] = &[
     "--position-embedding-type=learned_absolute",
 ];
 
-/// What it can say of how a strategy works.
+/// The strategy's settings that it exposes.
 const DETAILS: &[&str] = &[
     "parallel.sequence_parallel",
     "parallel.loss_parallel",
@@ -220,7 +220,7 @@ fn run(scenario: &Scenario, layout: Layout, optimizer: &str) -> Vec<String> {
         let recompute = ["granularity=full", "method=uniform", "num-layers=1"];
         words.extend(recompute.map(|option| format!("--recompute-{option}")));
     }
-    // The tokenizer, the data and the learning rate are yours to choose; the data here is made up.
+    // The user chooses tokenizer, data and learning rate; the data here is a placeholder.
     words.push("--tokenizer-type=HuggingFaceTokenizer".into());
     words.push(format!("--tokenizer-model={}", hub_name(scenario)));
     words.extend(

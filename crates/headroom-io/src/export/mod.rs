@@ -56,7 +56,7 @@ pub struct File {
     pub executable: bool,
 }
 
-/// What a target makes of a scenario: its files, or every field that it cannot express.
+/// A target's files for a scenario, or every field that it cannot express.
 pub type Files = Result<Vec<File>, Vec<Problem>>;
 
 /// A program that a scenario can be written for.
@@ -67,7 +67,7 @@ pub struct Target {
     pub title: &'static str,
     /// The versions for which the files were checked.
     pub versions: &'static str,
-    /// What the program does otherwise than the prediction takes it to; empty where there is nothing to say.
+    /// Where the program differs from what the prediction assumes; may be empty.
     pub differs: &'static str,
     pub write: fn(&Scenario, &Estimate) -> Files,
 }
@@ -113,7 +113,7 @@ pub fn register(targets: &[Target]) {
     ALL.get_or_init(|| [TARGETS, targets].concat());
 }
 
-/// What every target makes of the scenario, in their order.
+/// The files of every target, in order.
 pub fn all(scenario: &Scenario, estimate: &Estimate) -> Vec<(&'static Target, Files)> {
     let made = |target: &'static Target| (target, (target.write)(scenario, estimate));
     targets().iter().map(made).collect()
@@ -124,12 +124,12 @@ pub fn target(id: &str) -> Option<&'static Target> {
     targets().iter().find(|target| target.id == id)
 }
 
-/// The target that writes a system's own files, where the scenario runs one.
+/// The target that writes a system's own files, if the scenario runs one.
 pub fn own(scenario: &Scenario) -> Option<&'static Target> {
     target(systems::of(scenario)?.target)
 }
 
-/// The zip archive of all that was written, each target's files in a folder of its name, beside the scenario itself.
+/// A zip archive of all files, each target's in a folder of its name, and of the scenario itself.
 pub fn archive(scenario: &Scenario, all: &[(&'static Target, Files)]) -> Vec<u8> {
     let itself = File {
         name: "scenario.yaml",

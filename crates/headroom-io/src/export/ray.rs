@@ -1,4 +1,4 @@
-//! Ray: a job that a running cluster takes, with `torchrun` on one of its machines.
+//! Ray: a job for a running cluster, with `torchrun` on one of its machines.
 
 use super::common::{environment, file, machines, script};
 use super::header::header;

@@ -1,4 +1,4 @@
-//! What a target cannot express, said by field: nothing is written silently wrong.
+//! Reports the fields that a target cannot express, so that no file is silently wrong.
 
 use super::common::processes;
 use headroom_catalog as catalog;
@@ -8,7 +8,7 @@ use headroom_scenario::{
     Quantization, Scenario, settings,
 };
 
-/// What few targets have a word for.
+/// Settings that few targets support.
 pub(super) const RARE: &[&str] = &[
     "training.fp8",
     "training.qat",
@@ -24,14 +24,14 @@ pub(super) const RARE: &[&str] = &[
     "runtime.eval_batch",
 ];
 
-/// The targets whose files carry what is rare and often asked for.
-const CARRIED: &[(&str, &[&str])] = &[
+/// The targets that support the most wanted of these.
+const SUPPORTED: &[(&str, &[&str])] = &[
     ("parallel.tp", &["torchtitan", "megatron"]),
     ("parallel.pp", &["torchtitan", "megatron"]),
     ("parallel.cp", &["accelerate", "torchtitan", "megatron"]),
 ];
 
-/// What frameworks of pre-training leave no word for.
+/// Settings that pre-training frameworks do not support.
 pub(super) const BEYOND_PRETRAINING: &[&str] = &[
     "training.freeze",
     "training.train_only",
@@ -56,7 +56,7 @@ pub(super) const BEYOND_PRETRAINING: &[&str] = &[
     "runtime.eval_batch",
 ];
 
-/// Settings of DDP's buckets, for frameworks whose own data parallelism fills buckets of its own.
+/// Settings of DDP's buckets, for frameworks with their own data parallelism.
 pub(super) const BUCKETS: &[&str] = &["parallel.bucket_view", "parallel.bucket_mb"];
 
 /// How the GPUs share the work.
@@ -75,13 +75,13 @@ pub(super) enum Layout {
 }
 
 impl Layout {
-    /// Whether `fully_shard` divides the weights, in one group or in several copies of it.
+    /// Whether `fully_shard` shards the weights, in one group or in replicated groups.
     pub fn is_fsdp2(self) -> bool {
         matches!(self, Self::Fsdp2 | Self::Hsdp)
     }
 }
 
-/// The scenario's layout, where it is among those that the target knows.
+/// The scenario's layout, if the target knows it.
 pub(super) fn layout(scenario: &Scenario, known: &[Parallelism]) -> Result<Layout, Problem> {
     let strategy = scenario.parallel.strategy;
     let offload = scenario.parallel.offload;
@@ -127,7 +127,7 @@ pub(super) fn layout(scenario: &Scenario, known: &[Parallelism]) -> Result<Layou
 /// A field, and whether it has an effect on a run.
 type Detail = (&'static str, fn(&Scenario) -> bool);
 
-/// What says how a strategy works.
+/// Settings of how a strategy works.
 const DETAILS: &[Detail] = &[
     ("parallel.partition_optimizer", is_ddp),
     ("parallel.comm_hook", is_ddp),
@@ -180,8 +180,7 @@ fn is_zero_3(run: &Scenario) -> bool {
     run.parallel.strategy == Parallelism::Zero3
 }
 
-/// A problem for each field that says how the GPUs share the work and has an effect on this run, where the target has no word
-/// for it: `known` are those that it has.
+/// A problem for each setting of the strategy that has an effect on this run and is not among those that the target knows.
 pub(super) fn details(scenario: &Scenario, known: &[&str]) -> Vec<Problem> {
     if processes(scenario) == 1 {
         return Vec::new();
@@ -195,7 +194,7 @@ pub(super) fn details(scenario: &Scenario, known: &[&str]) -> Vec<Problem> {
     fixed_fields(scenario, &paths)
 }
 
-/// Problems of DDP's buckets, where the target leaves these fields at their defaults.
+/// Problems of DDP's buckets, if the target keeps these fields at their defaults.
 pub(super) fn buckets(scenario: &Scenario, layout: Layout, paths: &[&str]) -> Vec<Problem> {
     if layout == Layout::Ddp {
         fixed_fields(scenario, paths)
@@ -204,7 +203,7 @@ pub(super) fn buckets(scenario: &Scenario, layout: Layout, paths: &[&str]) -> Ve
     }
 }
 
-/// A problem for each of these fields whose value the target has no word for: it always does what the default says.
+/// A problem for each of these fields that is not at its default, the only value that the target supports.
 pub(super) fn fixed(scenario: &Scenario, lists: &[&[&str]]) -> Vec<Problem> {
     let mut problems = fixed_fields(scenario, &lists.concat());
     if let Some(network) = &scenario.model.network {
@@ -214,38 +213,37 @@ pub(super) fn fixed(scenario: &Scenario, lists: &[&[&str]]) -> Vec<Problem> {
     problems
 }
 
-/// The problems of these fields alone.
+/// The problems of these fields only.
 pub(super) fn fixed_fields(scenario: &Scenario, paths: &[&str]) -> Vec<Problem> {
     let defaults = Scenario::default();
     let differs = |path: &&str| {
         let setting = settings::find(path)?;
         let value = setting.get(scenario);
         let fixed = setting.get(&defaults);
-        let asked = setting.applies(scenario) && value != fixed;
+        let differs = setting.applies(scenario) && value != fixed;
         let shown = if fixed.is_empty() { "nothing" } else { &fixed };
-        let expected = match CARRIED.iter().find(|(carried, _)| carried == path) {
+        let expected = match SUPPORTED.iter().find(|(known, _)| known == path) {
             Some((_, targets)) => {
-                format!("{shown} for this target; {} carry it", targets.join(", "))
+                format!("{shown} for this target; {} support it", targets.join(", "))
             }
-            None => format!("{shown}, the only value that is written for this target"),
+            None => format!("{shown}, the only value that this target supports"),
         };
-        asked.then(|| Problem::new(*path, value, expected))
+        differs.then(|| Problem::new(*path, value, expected))
     };
     paths.iter().filter_map(differs).collect()
 }
 
-/// A problem where something else is trained for than the model's own loss, or with other adapters than LoRA: this target has
-/// no words for it.
+/// A problem if the task is not the model's own loss or the adapters are not LoRA.
 pub(super) fn task(scenario: &Scenario) -> Vec<Problem> {
     fixed_fields(scenario, &["task.objective", "training.lora.method"])
 }
 
-/// A problem where something else is trained for than the model's own loss.
+/// A problem if the task is not the model's own loss.
 pub(super) fn objective(scenario: &Scenario) -> Vec<Problem> {
     fixed_fields(scenario, &["task.objective"])
 }
 
-/// A problem where there are other adapters than LoRA and DoRA, which tools have one word for.
+/// A problem if the adapters are neither LoRA nor DoRA, which tools treat as one.
 pub(super) fn low_rank(scenario: &Scenario) -> Vec<Problem> {
     let dora = |lora: &Lora| lora.method == AdapterMethod::Dora;
     if scenario.training.lora.as_ref().is_some_and(dora) {
@@ -254,12 +252,12 @@ pub(super) fn low_rank(scenario: &Scenario) -> Vec<Problem> {
     adapters(scenario)
 }
 
-/// A problem where a target that has words for tasks makes no such adapters.
+/// A problem if the adapters are not LoRA.
 pub(super) fn adapters(scenario: &Scenario) -> Vec<Problem> {
     fixed_fields(scenario, &["training.lora.method"])
 }
 
-/// A problem where the model is none that these scripts and tools train: one that continues text.
+/// A problem if the model is not a causal language model.
 pub(super) fn causal(scenario: &Scenario) -> Option<Problem> {
     let model = Case::of(scenario).model?;
     let expected = "a language model that continues text, for this target";
@@ -267,7 +265,22 @@ pub(super) fn causal(scenario: &Scenario) -> Option<Problem> {
     other.then(|| Problem::new("model.id", model.id, expected))
 }
 
-/// A problem where the precision is not one of these.
+/// The row of the scenario's model, or a problem with the models that the target has.
+pub(super) fn model_among<T>(
+    scenario: &Scenario,
+    rows: &'static [T],
+    id: impl Fn(&T) -> &'static str,
+) -> Result<&'static T, Problem> {
+    let model = Case::of(scenario).model;
+    let given = model.map_or(scenario.model.id.as_str(), |model| model.id);
+    rows.iter().find(|row| id(row) == given).ok_or_else(|| {
+        let ids: Vec<&str> = rows.iter().map(id).collect();
+        let expected = format!("one of {} for this target", ids.join(", "));
+        Problem::new("model.id", given, expected)
+    })
+}
+
+/// A problem if the precision is not one of these.
 pub(super) fn precision_among(scenario: &Scenario, known: &[Precision]) -> Option<Problem> {
     let precision = scenario.training.precision;
     if known.contains(&precision) {
@@ -278,7 +291,7 @@ pub(super) fn precision_among(scenario: &Scenario, known: &[Precision]) -> Optio
     Some(Problem::new("training.precision", precision.id(), expected))
 }
 
-/// A problem where checkpointing is of another kind than none or every layer.
+/// A problem if checkpointing is neither off nor on for every layer.
 pub(super) fn plain_checkpointing(scenario: &Scenario) -> Option<Problem> {
     let checkpointing = scenario.training.checkpointing;
     let known = matches!(checkpointing, Checkpointing::None | Checkpointing::Layers);
@@ -286,7 +299,7 @@ pub(super) fn plain_checkpointing(scenario: &Scenario) -> Option<Problem> {
     (!known).then(|| Problem::new("training.checkpointing", checkpointing.id(), expected))
 }
 
-/// A problem where frozen weights are in four bits but nothing beside them is trained.
+/// A problem if frozen weights are quantised but nothing else is trained.
 pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
     let training = &scenario.training;
     if matches!(
@@ -316,7 +329,7 @@ pub(super) fn quantized(scenario: &Scenario) -> Option<Problem> {
     })
 }
 
-/// A problem where the card is not NVIDIA's: what this target installs runs on no other.
+/// A problem if the GPU is not NVIDIA's: the target's packages run on no other.
 pub(super) fn nvidia(scenario: &Scenario) -> Option<Problem> {
     let gpu = Case::of(scenario).gpu?;
     let expected = "a card of NVIDIA's for this target, which installs PyTorch for CUDA";
@@ -332,7 +345,7 @@ mod tests {
 
     #[test]
     fn what_is_rare_is_carried_by_those_that_are_named() {
-        for (path, targets) in CARRIED {
+        for (path, targets) in SUPPORTED {
             let mut scenario = Scenario::default();
             for (name, value) in [
                 ("hardware.gpus", "4"),

@@ -16,20 +16,23 @@ pub struct Remedy {
 }
 
 impl Target {
-    /// What it cannot express of a run, each with the change that mends it and moves memory least; `None` where no value of
-    /// that field does.
+    /// What it cannot express of a run, each with the change that fixes it and moves memory least; `None` if no value of that
+    /// field does.
     pub fn remedies(&self, scenario: &Scenario) -> Vec<(Problem, Option<Remedy>)> {
-        let mend = |problem: Problem| {
+        let with_remedy = |problem: Problem| {
             let remedy = self.remedy(scenario, &problem);
             (problem, remedy)
         };
-        self.problems(scenario).into_iter().map(mend).collect()
+        self.problems(scenario)
+            .into_iter()
+            .map(with_remedy)
+            .collect()
     }
 
-    /// The run with all such changes; `None` where they do not suffice.
-    pub fn mended(&self, scenario: &Scenario) -> Option<Scenario> {
+    /// The run with all such changes; `None` if they do not suffice.
+    pub fn fix_all(&self, scenario: &Scenario) -> Option<Scenario> {
         let mut now = scenario.clone();
-        // Each round mends one field or ends.
+        // Each round fixes one field or ends.
         for _ in 0..settings::all().len() {
             let problems = self.problems(&now);
             if problems.is_empty() {
@@ -48,7 +51,7 @@ impl Target {
             .unwrap_or_default()
     }
 
-    /// The change of that field that mends it and moves memory least.
+    /// The change of that field that fixes it and moves memory least.
     pub fn remedy(&self, scenario: &Scenario, problem: &Problem) -> Option<Remedy> {
         let before = self.problems(scenario).len();
         let setting = settings::find(&problem.field)?;
@@ -80,7 +83,7 @@ impl Target {
     }
 }
 
-/// Values that may mend a field: its default first.
+/// Values that may fix a field: its default first.
 fn candidates(setting: &Setting) -> Vec<String> {
     let mut values = vec![setting.default()];
     match setting.value_type {
@@ -135,7 +138,7 @@ mod tests {
             })
             .collect();
         assert_eq!(found, expected, "{id}");
-        let mended = target.mended(&scenario);
+        let mended = target.fix_all(&scenario);
         assert_eq!(
             mended.is_some(),
             expected.iter().all(|(_, value)| value.is_some())

@@ -1,4 +1,4 @@
-//! Shell: the one place where text becomes a word of a command.
+//! Shell quoting: the only place where text becomes a word of a command.
 
 /// The text as one word of a POSIX shell: bare where that is safe, else in single quotes.
 ///
@@ -66,7 +66,7 @@ pub fn here(name: &str, contents: &str) -> String {
     )
 }
 
-/// A script's first lines: it stops at the first error and runs beside its files.
+/// A script's first lines: it stops at the first error and runs in the folder of its files.
 pub fn opening(header: &str) -> String {
     format!(
         "#!/usr/bin/env bash\n{header}set -euo pipefail\ncd -- \"$(dirname -- \"${{BASH_SOURCE[0]}}\")\"\n"

@@ -42,7 +42,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     Ok(job.files)
 }
 
-/// A batch script up to what it starts.
+/// A batch script up to the command that it starts.
 pub(super) fn opening(scenario: &Scenario, machines: &Machines, header: &str) -> String {
     let (nodes, each) = (machines.nodes, machines.each);
     // The batch system reads its own lines up to the first command, and copies the script elsewhere.

@@ -1,4 +1,4 @@
-//! Who starts a run: a shell, or a scheduler around the program's own files.
+//! What launches a run: a shell, or a scheduler wrapped around the program's own files.
 
 use super::common::{environment, file, job_name, machines, script};
 use super::job::packages;
@@ -11,7 +11,7 @@ use headroom_scenario::{Kernels, LossKernel, Problem, Scenario, systems};
 /// What starts a program's `launch.sh`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Starter {
-    /// Whoever runs it.
+    /// The user.
     #[default]
     Shell,
     Slurm,
@@ -44,8 +44,7 @@ impl Starter {
         Self::ALL.into_iter().find(|starter| starter.id() == id)
     }
 
-    /// The program's files with what starts them, or what stands against it. A target that is a scheduler's already starts
-    /// itself.
+    /// The program's files plus their launcher, or why it cannot be launched. A scheduler's target launches itself.
     pub fn wrap(self, target: &Target, scenario: &Scenario, files: Vec<File>) -> Files {
         let starts_itself = ["slurm", "kubernetes", "trainjob", "skypilot", "ray"];
         if self == Self::Shell || starts_itself.contains(&target.id) {
@@ -86,7 +85,7 @@ fn batch(scenario: &Scenario) -> Files {
     ])
 }
 
-/// The packages that a program needs beside PyTorch; `None` where it takes more than pip to install it.
+/// Installs the packages that a program needs in addition to PyTorch, if pip can.
 fn install(target: &Target, scenario: &Scenario) -> Result<String, Vec<Problem>> {
     let own: &[&str] = match target.id {
         "plain" | "hf" | "accelerate" => &["accelerate"],

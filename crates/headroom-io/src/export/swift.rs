@@ -13,7 +13,7 @@ pub(super) const TARGET: Target = Target {
     id: "swift",
     title: "ms-swift (swift sft, swift rlhf)",
     versions: "ms-swift 4.6",
-    differs: "losses of preferences take logits of the answers alone, which needs less than predicted for all",
+    differs: "preference losses compute the logits of the answers only, which needs less than predicted for all tokens",
     write,
 };
 
@@ -22,24 +22,17 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let own_loss = task::has_own_loss(&training.task);
     let mut fixed = trainer::ADAPTERS.to_vec();
     if own_loss {
-        // Its one switch then means other losses too.
+        // Its single switch then means other losses too.
         fixed.extend(trainer::LIGER);
     }
-    let asked = trainer::asked_for_task(scenario, &fixed, Precision::ALL, &deepspeed::LAYOUTS);
-    let asked = if own_loss {
-        asked
+    let config = trainer::config_for_task(scenario, &fixed, Precision::ALL, &deepspeed::LAYOUTS);
+    let config = if own_loss {
+        config
     } else {
-        trainer::with_one_switch(scenario, asked)
+        trainer::with_one_switch(scenario, config)
     };
-    let command = command(scenario);
     let problems = refuse::low_rank(scenario);
-    let (asked, command) = match (asked, command) {
-        (Ok(asked), Ok(command)) if problems.is_empty() => (asked, command),
-        (asked, command) => {
-            let asked = asked.err().unwrap_or_default();
-            return Err([asked, command.err().into_iter().collect(), problems].concat());
-        }
-    };
+    let (config, command) = trainer::with_task(config, command(scenario), problems)?;
     if !scenario.data.padding_mask && !training.task.objective.samples() {
         let expected =
             "on for this target, which pads each batch (its packing takes other attention kernels)";
@@ -63,7 +56,11 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("lora_alpha", lora.rank.saturating_mul(2))
             .with("lora_dropout", lora.dropout)
             .with("target_modules", lora.targets.clone())
-            .and(trainer::beside(lora, "modules_to_save", "use_dora")),
+            .and(trainer::modules_to_save_and_dora(
+                lora,
+                "modules_to_save",
+                "use_dora",
+            )),
     };
     if let Some(double) = trainer::four_bits(scenario) {
         document = document
@@ -72,20 +69,20 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("bnb_4bit_quant_type", "nf4")
             .with("bnb_4bit_use_double_quant", double);
     }
-    if let Layout::Zero(_) = asked.layout {
+    if let Layout::Zero(_) = config.layout {
         document = document.with("deepspeed", deepspeed::FILE);
     }
-    let document = document.and(trainer::arguments(scenario, &asked));
+    let document = document.and(trainer::arguments(scenario, &config));
     let header = header(&TARGET, scenario, estimate);
-    let config = yaml::write(&document);
-    let mut files = vec![file("swift.yaml", format!("{header}{config}"))];
-    files.extend(deepspeed::beside(scenario, asked.layout));
+    let text = yaml::write(&document);
+    let mut files = vec![file("swift.yaml", format!("{header}{text}"))];
+    files.extend(deepspeed::config_file(scenario, config.layout));
     let machines = machines(scenario).map_err(|problem| vec![problem])?;
     let each = format!("NPROC_PER_NODE={}", machines.each);
     let nodes = format!("NNODES={}", machines.nodes);
     let words = ["swift", command.name, "swift.yaml"];
     let mut launcher: Vec<&str> = Vec::new();
-    if asked.layout != Layout::Single {
+    if config.layout != Layout::Single {
         launcher.extend(["env", &each]);
     }
     if machines.nodes > 1 {
@@ -101,7 +98,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     Ok(files)
 }
 
-/// One of its commands, and what its file says of the task.
+/// One of its commands, and the task's keys in its file.
 struct Command {
     name: &'static str,
     data: &'static str,
@@ -127,7 +124,7 @@ fn command(scenario: &Scenario) -> Result<Command, Problem> {
     };
     let pairs = "JSON lines with \"messages\" and \"rejected_messages\"";
     let logits = &[LmHead::Logits];
-    // These take all logits whatever is asked for, but for Liger's losses.
+    // These compute all logits in any case, except with Liger's losses.
     let all = &[LmHead::Fused, LmHead::Logits];
     let (problem, command) = match task.objective {
         Objective::Pretraining => (None, sft),
@@ -166,7 +163,7 @@ fn command(scenario: &Scenario) -> Result<Command, Problem> {
     problem.map_or(Ok(command), Err)
 }
 
-/// A problem with how completions are sampled, or with what they are projected by.
+/// A problem with the sampler or the head.
 fn samplers(scenario: &Scenario) -> Option<Problem> {
     let task = &scenario.training.task;
     if task.sampler == Sampler::Static {
@@ -178,7 +175,7 @@ fn samplers(scenario: &Scenario) -> Option<Problem> {
         .then(|| Problem::new("task.fp32_head", "on", expected))
 }
 
-/// What the file says of completions that are sampled.
+/// The file's keys for sampled completions.
 fn sampled(scenario: &Scenario) -> Document {
     let task = &scenario.training.task;
     let document = Document::new()

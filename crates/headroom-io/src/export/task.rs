@@ -18,7 +18,7 @@ pub(super) fn has_own_loss(task: &Task) -> bool {
     !matches!(task.objective, Objective::Pretraining | Objective::Sft)
 }
 
-/// A problem with supervised fine-tuning of tools that take the loss from the model, and pack nothing for it.
+/// A problem with supervised fine-tuning in tools that use the model's own loss and do not pack.
 pub(super) fn supervised(scenario: &Scenario) -> Option<Problem> {
     let task = &scenario.training.task;
     if task.objective != Objective::Sft {
@@ -31,7 +31,7 @@ pub(super) fn supervised(scenario: &Scenario) -> Option<Problem> {
     head(task, &[LmHead::Logits])
 }
 
-/// A problem where log-probabilities come from another head than a target's.
+/// A problem if log-probabilities come from a head other than the target's.
 pub(super) fn head(task: &Task, known: &[LmHead]) -> Option<Problem> {
     let ids: Vec<&str> = known.iter().map(|head| head.id()).collect();
     let wrong = !known.contains(&task.head);
@@ -41,7 +41,7 @@ pub(super) fn head(task: &Task, known: &[LmHead]) -> Option<Problem> {
     })
 }
 
-/// A problem where groups of completions are compared that have fewer than two.
+/// A problem if groups of completions have fewer than two.
 pub(super) fn generations(task: &Task) -> Option<Problem> {
     let groups = matches!(task.objective, Objective::Grpo | Objective::Rloo);
     let generations = task.generations.to_string();
@@ -58,7 +58,7 @@ pub(super) fn batches(scenario: &Scenario) -> u64 {
     }
 }
 
-/// Whether completions of a group are held near a reference's; GRPO keeps none unless it is told to.
+/// Whether a reference model is kept for the KL term; GRPO keeps none by default.
 fn follows(task: &Task) -> bool {
     let auto = task.objective == Objective::Grpo && task.reference == Reference::Auto;
     task.reference != Reference::None && !auto
@@ -96,7 +96,7 @@ pub(super) fn reference(scenario: &Scenario, loads: BesideType) -> Option<Proble
     copy_type(scenario, loads)
 }
 
-/// A problem where a copy of the model is of another type than the one that a target loads it in.
+/// A problem if a copy of the model has a type other than the one that the target loads it in.
 pub(super) fn copy_type(scenario: &Scenario, loads: BesideType) -> Option<Problem> {
     let training = &scenario.training;
     let given = training.task.reference_type;

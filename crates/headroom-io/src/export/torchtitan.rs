@@ -6,15 +6,15 @@ use super::refuse::{self, Layout};
 use super::{Files, Target};
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    Attention, Case, Checkpointing, LossKernel, Offload, Optimizer, Parallelism, Precision,
-    Problem, Scenario, Schedule,
+    Attention, Checkpointing, LossKernel, Offload, Optimizer, Parallelism, Precision, Problem,
+    Scenario, Schedule,
 };
 
 pub(super) const TARGET: Target = Target {
     id: "torchtitan",
     title: "torchtitan",
     versions: "torchtitan 0.3",
-    differs: "its own modules, and FSDP's casts in place of autocast, keep other copies than were counted",
+    differs: "its own modules, and FSDP's casts in place of autocast, save other tensors than predicted",
     write,
 };
 
@@ -38,7 +38,7 @@ pub(crate) fn model_of(configuration: &str) -> Option<&'static str> {
 
 const LAYOUTS: &[Parallelism] = &[Parallelism::Ddp, Parallelism::Fsdp2, Parallelism::Hsdp];
 
-/// What it can say of how a strategy works.
+/// The strategy's settings that it exposes.
 const DETAILS: &[&str] = &[
     "parallel.reshard",
     "parallel.sequence_parallel",
@@ -52,15 +52,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut problems = refuse::fixed(scenario, &[&["model.dims"], refuse::BEYOND_PRETRAINING]);
     problems.extend(refuse::task(scenario));
     problems.extend(refuse::details(scenario, DETAILS));
-    let id = Case::of(scenario)
-        .model
-        .map_or(scenario.model.id.as_str(), |model| model.id);
-    let model = MODELS.iter().find(|(known, ..)| *known == id);
-    if model.is_none() {
-        let ids: Vec<&str> = MODELS.iter().map(|(id, ..)| *id).collect();
-        let expected = format!("one of {} for this target", ids.join(", "));
-        problems.push(Problem::new("model.id", id, expected));
-    }
+    let model = refuse::model_among(scenario, MODELS, |(id, ..)| *id);
+    problems.extend(model.as_ref().err().cloned());
+    let model = model.ok();
     let mut expect = |field: &str, value: &str, right: bool, expected: &str| {
         if !right {
             problems.push(Problem::new(field, value, expected));
@@ -206,7 +200,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .into_iter()
             .flat_map(|(name, value)| [name.to_string(), value]),
     );
-    // Graphs would hold memory that was not counted, and so would what is on by default for watching a run.
+    // Graphs, and the monitoring that is on by default, would hold memory that is not modelled.
     words.extend(
         [
             "--training.disable_cuda_graphs",
@@ -249,7 +243,7 @@ fn local_batch(scenario: &Scenario) -> u64 {
     }
 }
 
-/// The words of a pipeline: its schedule, and stages of equally many layers.
+/// The flags of a pipeline: its schedule, and stages with equally many layers.
 fn pipeline(scenario: &Scenario) -> Vec<String> {
     let parallel = &scenario.parallel;
     if parallel.pp < 2 {

@@ -1,4 +1,4 @@
-//! What the tools built on transformers' `Trainer` share: what it always does, and its `TrainingArguments`.
+//! Shared by the tools built on transformers' `Trainer`: what it does not expose, and its `TrainingArguments`.
 
 use super::adapters;
 use super::common::machines;
@@ -10,7 +10,7 @@ use headroom_scenario::{
     Parallelism, Precision, Problem, Quantization, Scenario,
 };
 
-/// What a `Trainer` always does in one way.
+/// Settings that the `Trainer` does not expose.
 pub(super) const FIXED: &[&str] = &[
     "model.dims",
     "training.freeze",
@@ -26,30 +26,30 @@ pub(super) const FIXED: &[&str] = &[
     "training.channels_last",
 ];
 
-/// What tools that make the adapters themselves leave no word for.
+/// Adapter settings that tools creating the adapters themselves do not expose.
 pub(super) const ADAPTERS: &[&str] = &["training.lora.exclude", "training.lora.fp32_adapters"];
 
-/// What tools train whole beside adapters, for those that have no word for it or train it in their own way.
-pub(super) const TRAINED_WHOLE: &[&str] = &["training.lora.modules_to_save"];
+/// Modules trained in full alongside adapters, for tools that do not expose them or train them in their own way.
+pub(super) const MODULES_TO_SAVE: &[&str] = &["training.lora.modules_to_save"];
 
-/// Settings of Liger, for tools that have no word for it.
+/// Settings of Liger, for tools that do not expose it.
 pub(super) const LIGER: &[&str] = &["training.kernels", "training.loss"];
 
-/// How a tool lets GPUs share the work.
+/// The parallel strategies of a tool.
 pub(super) struct Layouts {
     pub strategies: &'static [Parallelism],
-    /// What it can say of how a strategy works, in lists that tools share.
+    /// The strategies' settings that it exposes, in lists that tools share.
     pub details: &'static [&'static [&'static str]],
 }
 
-/// What a tool built on the `Trainer` was asked for, in its words.
-pub(super) struct Asked {
+/// A scenario as the options of a tool built on the `Trainer`.
+pub(super) struct TrainerConfig {
     pub optim: &'static str,
     pub layout: Layout,
     pub liger: Liger,
 }
 
-/// What of Liger is asked for.
+/// The parts of Liger that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Liger {
     /// Its norms, rotary embeddings and gated layers.
@@ -62,7 +62,7 @@ impl Liger {
         kernels: false,
         loss: LossKernel::Library,
     };
-    /// What one switch turns on.
+    /// What its single switch turns on.
     const ALL: Self = Self {
         kernels: true,
         loss: LossKernel::LigerLinear,
@@ -72,8 +72,8 @@ impl Liger {
         self != Self::NOTHING
     }
 
-    /// The parts by their keyword arguments in `apply_liger_kernel_to_*`, which each take those that their model has; nothing
-    /// where they are what a switch turns on by itself.
+    /// The parts as keyword arguments of `apply_liger_kernel_to_*`, which ignore those that their model lacks; `None` if the
+    /// switch alone turns on the same.
     fn parts(self) -> Option<Document> {
         let chosen = self.is_used() && self != Self::ALL;
         let kernels = ["rope", "rms_norm", "layer_norm", "swiglu", "geglu"];
@@ -90,22 +90,22 @@ impl Liger {
     }
 }
 
-/// The scenario in the `Trainer`'s words; or all that it, or these fixed fields, or these precisions cannot express.
-pub(super) fn asked(
+/// The scenario as the `Trainer`'s options, or every problem with it, these fixed fields and these precisions.
+pub(super) fn config(
     scenario: &Scenario,
     fixed: &[&str],
     precisions: &[Precision],
     layouts: &Layouts,
-) -> Result<Asked, Vec<Problem>> {
+) -> Result<TrainerConfig, Vec<Problem>> {
     let mut task = refuse::objective(scenario);
     task.extend(adapters::problems(scenario));
-    match asked_for_task(scenario, fixed, precisions, layouts) {
-        Ok(asked) if task.is_empty() => Ok(asked),
-        asked => Err([task, asked.err().unwrap_or_default()].concat()),
+    match config_for_task(scenario, fixed, precisions, layouts) {
+        Ok(config) if task.is_empty() => Ok(config),
+        config => Err([task, config.err().unwrap_or_default()].concat()),
     }
 }
 
-/// What GPUs that share sequences need: the launcher's mesh is one of FSDP 2, and the `Trainer` raises for any other attention
+/// What context parallelism needs: the launcher's mesh is one of FSDP 2, and the `Trainer` raises for any other attention
 /// (`_prepare_context_parallel_inputs`).
 fn context(scenario: &Scenario) -> Vec<Problem> {
     if scenario.parallel.cp <= 1 {
@@ -113,9 +113,9 @@ fn context(scenario: &Scenario) -> Vec<Problem> {
     }
     let (strategy, attention) = (scenario.parallel.strategy, scenario.training.attention);
     let divides = matches!(strategy, Parallelism::Fsdp2 | Parallelism::Hsdp);
-    let expected = "fsdp2 or hsdp: this target shares sequences under FSDP 2 alone";
+    let expected = "fsdp2 or hsdp: this target has context parallelism with FSDP 2 only";
     let strategy = Problem::new("parallel.strategy", strategy.id(), expected);
-    let expected = "sdpa: this target shares sequences with no other attention";
+    let expected = "sdpa: this target has context parallelism with no other attention";
     let known = attention == Attention::Sdpa;
     let attention = Problem::new("training.attention", attention.id(), expected);
     [
@@ -127,13 +127,13 @@ fn context(scenario: &Scenario) -> Vec<Problem> {
     .collect()
 }
 
-/// The same for a tool that has words for what the model is trained to do.
-pub(super) fn asked_for_task(
+/// The same for a tool that exposes the task.
+pub(super) fn config_for_task(
     scenario: &Scenario,
     fixed: &[&str],
     precisions: &[Precision],
     layouts: &Layouts,
-) -> Result<Asked, Vec<Problem>> {
+) -> Result<TrainerConfig, Vec<Problem>> {
     let known = layouts.details.concat();
     let rare: Vec<&str> = refuse::RARE
         .iter()
@@ -171,7 +171,7 @@ pub(super) fn asked_for_task(
         problems.push(Problem::new("training.precision", id, expected));
     }
     match (optim(scenario.training.optimizer), layout, liger) {
-        (Ok(optim), Ok(layout), Ok(liger)) if problems.is_empty() => Ok(Asked {
+        (Ok(optim), Ok(layout), Ok(liger)) if problems.is_empty() => Ok(TrainerConfig {
             optim,
             layout,
             liger,
@@ -185,7 +185,7 @@ pub(super) fn asked_for_task(
     }
 }
 
-/// A problem where Liger is asked for in parts: this target has one switch for its kernels and its loss.
+/// A problem if only parts of Liger are used: this target has one switch for kernels and loss.
 fn parts_of_liger(scenario: &Scenario) -> Option<Problem> {
     let (kernels, loss) = (scenario.training.kernels, scenario.training.loss);
     match (kernels, loss) {
@@ -202,24 +202,39 @@ fn parts_of_liger(scenario: &Scenario) -> Option<Problem> {
     }
 }
 
-/// What was asked for of a tool whose one switch turns on Liger's kernels and its loss.
+/// The options of a tool whose single switch turns on Liger's kernels and loss.
 pub(super) fn with_one_switch(
     scenario: &Scenario,
-    asked: Result<Asked, Vec<Problem>>,
-) -> Result<Asked, Vec<Problem>> {
+    config: Result<TrainerConfig, Vec<Problem>>,
+) -> Result<TrainerConfig, Vec<Problem>> {
     let Some(problem) = parts_of_liger(scenario) else {
-        return asked;
+        return config;
     };
-    let mut problems = asked.err().unwrap_or_default();
+    let mut problems = config.err().unwrap_or_default();
     problems.retain(|known| known.field != problem.field);
     problems.push(problem);
     Err(problems)
 }
 
-/// What of Liger is asked for, where it patches this model.
+/// The trainer's options and the task's, or every problem with either, and these.
+pub(super) fn with_task<T>(
+    config: Result<TrainerConfig, Vec<Problem>>,
+    task: Result<T, Problem>,
+    problems: Vec<Problem>,
+) -> Result<(TrainerConfig, T), Vec<Problem>> {
+    match (config, task) {
+        (Ok(config), Ok(task)) if problems.is_empty() => Ok((config, task)),
+        (config, task) => {
+            let config = config.err().unwrap_or_default();
+            Err([config, task.err().into_iter().collect(), problems].concat())
+        }
+    }
+}
+
+/// The parts of Liger that are used, if it patches this model.
 fn liger(scenario: &Scenario) -> Result<Liger, Problem> {
     let (kernels, loss) = (scenario.training.kernels, scenario.training.loss);
-    let asked = Liger {
+    let config = Liger {
         kernels: kernels == Kernels::Liger,
         loss,
     };
@@ -239,18 +254,18 @@ fn liger(scenario: &Scenario) -> Result<Liger, Problem> {
     let patched = Case::of(scenario)
         .model
         .is_none_or(|model| catalog::has_liger(model.arch));
-    if asked.is_used() && !patched {
+    if config.is_used() && !patched {
         let expected = "library with the library's loss: Liger patches nothing in this model";
-        return Err(if asked.kernels {
+        return Err(if config.kernels {
             Problem::new("training.kernels", kernels.id(), expected)
         } else {
             Problem::new("training.loss", loss.id(), expected)
         });
     }
-    Ok(asked)
+    Ok(config)
 }
 
-/// Keys of the adapters but for their targets, as PEFT's own are called.
+/// Keys of the adapters in PEFT's names, except their targets.
 pub(super) fn peft(lora: &Lora) -> Document {
     Document::new()
         .with("lora_r", lora.rank)
@@ -258,11 +273,15 @@ pub(super) fn peft(lora: &Lora) -> Document {
         .with("lora_dropout", lora.dropout)
 }
 
-/// What else a tool is asked for, in its own words: what is trained whole beside the adapters, and DoRA's magnitudes.
-pub(super) fn beside(lora: &Lora, whole: &'static str, dora: &'static str) -> Document {
+/// The tool's keys for modules trained in full alongside the adapters, and for DoRA.
+pub(super) fn modules_to_save_and_dora(
+    lora: &Lora,
+    modules_to_save: &'static str,
+    dora: &'static str,
+) -> Document {
     let mut document = Document::new();
     if !lora.modules_to_save.is_empty() {
-        document = document.with(whole, lora.modules_to_save.clone());
+        document = document.with(modules_to_save, lora.modules_to_save.clone());
     }
     if lora.method == AdapterMethod::Dora {
         document = document.with(dora, true);
@@ -336,13 +355,13 @@ pub(super) fn weights(precision: Precision) -> &'static str {
 }
 
 /// Keys of `TrainingArguments` that memory depends on, legal from transformers 4.57 to 5.23, and those a run needs.
-pub(super) fn arguments(scenario: &Scenario, asked: &Asked) -> Document {
+pub(super) fn arguments(scenario: &Scenario, config: &TrainerConfig) -> Document {
     let Scenario {
         training, runtime, ..
     } = scenario;
     let precision = training.precision;
-    // FSDP checkpoints by itself, and refuses to do it twice.
-    let checkpointing = training.checkpointing != Checkpointing::None && !asked.layout.is_fsdp2();
+    // FSDP does the checkpointing, and refuses to do it twice.
+    let checkpointing = training.checkpointing != Checkpointing::None && !config.layout.is_fsdp2();
     let mut document = Document::new()
         .with("per_device_train_batch_size", scenario.data.micro_batch)
         .with("gradient_accumulation_steps", training.accumulation)
@@ -351,16 +370,16 @@ pub(super) fn arguments(scenario: &Scenario, asked: &Asked) -> Document {
         let reentrant = Document::new().with("use_reentrant", false);
         document = document.with("gradient_checkpointing_kwargs", reentrant);
     }
-    if asked.liger.is_used() {
+    if config.liger.is_used() {
         document = document.with("use_liger_kernel", true);
     }
-    if let Some(parts) = asked.liger.parts() {
+    if let Some(parts) = config.liger.parts() {
         document = document.with("liger_kernel_config", parts);
     }
-    if asked.layout == Layout::Ddp {
+    if config.layout == Layout::Ddp {
         document = document.with("ddp_bucket_cap_mb", scenario.parallel.bucket_mb);
     }
-    if asked.layout != Layout::Single && scenario.parallel.sync_each {
+    if config.layout != Layout::Single && scenario.parallel.sync_each {
         let each = Document::new().with("sync_each_batch", true);
         let config = Document::new().with("gradient_accumulation_kwargs", each);
         document = document.with("accelerator_config", config);
@@ -369,7 +388,7 @@ pub(super) fn arguments(scenario: &Scenario, asked: &Asked) -> Document {
     document = document
         .with_note("bf16", bf16, "autocast")
         .with("fp16", precision == Precision::AmpFp16)
-        .with("optim", asked.optim)
+        .with("optim", config.optim)
         .with_note(
             "max_grad_norm",
             if training.clip { 1.0 } else { 0.0 },

@@ -1,4 +1,4 @@
-//! TRL's command line: `trl sft`, `trl dpo`, `trl distillation` and their like, one file for the whole job.
+//! TRL's command line: `trl sft`, `trl dpo`, `trl distillation` and their like, a single file for the job.
 
 use super::common::{file, hub_name, launch_on_each};
 use super::header::header;
@@ -32,7 +32,7 @@ const PRECISIONS: &[Precision] = &[
 
 fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let training = &scenario.training;
-    // Adapters over weights in four bits are made bf16 after PEFT has made them fp32.
+    // Adapters over 4-bit weights are cast to bf16 after PEFT has created them in fp32.
     let fp32_adapters = training
         .lora
         .as_ref()
@@ -46,16 +46,16 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         fixed.retain(|path| *path != "training.lora.fp32_adapters");
     }
     let kernel = loss_kernel(scenario);
-    let mut asked_for = scenario.clone();
+    let mut with_own_loss = scenario.clone();
     if kernel.is_some() {
-        asked_for.training.loss = LossKernel::Library;
+        with_own_loss.training.loss = LossKernel::Library;
     }
-    let asked = trainer::asked_for_task(&asked_for, &fixed, PRECISIONS, &accelerate::LAYOUTS);
-    // For the other tasks its one switch means another loss, and is among what is fixed.
-    let asked = if is_sft(scenario) {
-        trainer::with_one_switch(&asked_for, asked)?
+    let config = trainer::config_for_task(&with_own_loss, &fixed, PRECISIONS, &accelerate::LAYOUTS);
+    // For the other tasks its single switch means another loss, and is among the fixed fields.
+    let config = if is_sft(scenario) {
+        trainer::with_one_switch(&with_own_loss, config)?
     } else {
-        asked?
+        config?
     };
     let command = command(scenario).map_err(|problem| vec![problem])?;
     let problems = refuse::low_rank(scenario);
@@ -92,7 +92,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             "true: no batch has padding",
         );
         if !scenario.data.padding_mask {
-            // The other strategies run attention over pieces, which takes other kernels.
+            // The other strategies run attention over pieces with other kernels.
             document = document.with("packing_strategy", "wrapped");
         }
     }
@@ -101,7 +101,11 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("use_peft", true)
             .and(trainer::peft(lora))
             .with("lora_target_modules", targets(lora))
-            .and(trainer::beside(lora, "lora_modules_to_save", "use_dora"));
+            .and(trainer::modules_to_save_and_dora(
+                lora,
+                "lora_modules_to_save",
+                "use_dora",
+            ));
     }
     if let Some(double) = four_bits {
         document = document
@@ -109,14 +113,14 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
             .with("bnb_4bit_quant_type", "nf4")
             .with("use_bnb_nested_quant", double);
     }
-    let config = yaml::write(&document.and(trainer::arguments(scenario, &asked)));
-    let mut files = vec![file(command.file, format!("{header}{config}"))];
+    let text = yaml::write(&document.and(trainer::arguments(scenario, &config)));
+    let mut files = vec![file(command.file, format!("{header}{text}"))];
     if command.name == "grpo" || command.name == "rloo" {
         files.push(task::rewards());
     }
     let mut words = vec!["trl", command.name, "--config", command.file];
-    if asked.layout != Layout::Single {
-        let launcher = accelerate::config(scenario, asked.layout);
+    if config.layout != Layout::Single {
+        let launcher = accelerate::config(scenario, config.layout);
         files.push(file("accelerate.yaml", format!("{header}{launcher}")));
         words.extend(["--accelerate_config", "accelerate.yaml"]);
     }
@@ -135,7 +139,7 @@ fn is_sft(scenario: &Scenario) -> bool {
     matches!(objective, Objective::Pretraining | Objective::Sft)
 }
 
-/// The adapted layers. TRL makes a plain text of a list of one, and PEFT takes a text for a pattern of whole paths.
+/// The adapted layers. TRL turns a list of one into a string, which PEFT matches against full paths.
 fn targets(lora: &Lora) -> Vec<String> {
     match &lora.targets[..] {
         [only] => vec![format!(r".*\.{}", only.replace('.', r"\."))],
@@ -157,7 +161,7 @@ fn loss_kernel(scenario: &Scenario) -> Option<&'static str> {
     }
 }
 
-/// One of TRL's commands, and what its file says of the task.
+/// One of TRL's commands, and the task's keys in its file.
 struct Command {
     name: &'static str,
     file: &'static str,
@@ -185,18 +189,17 @@ fn command(scenario: &Scenario) -> Result<Command, Problem> {
     }
     let lora = scenario.training.lora.as_ref();
     if has_head && lora.is_some_and(|lora| lora.targets.iter().any(|name| name == "lm_head")) {
-        let expected = "without lm_head, whose adapter TRL's head passes over";
+        let expected = "without lm_head, whose adapter TRL's head ignores";
         return refused("training.lora.targets", "lm_head", expected);
     }
     if let Some(problem) = reference(scenario).or_else(|| task::generations(task)) {
         return Err(problem);
     }
     if task.objective == Objective::Rloo && task.fp32_head {
-        return refused("task.fp32_head", "on", "off: RLOO has no word for it");
+        return refused("task.fp32_head", "on", "off: RLOO has no such option");
     }
     if task.objective == Objective::Kto && scenario.data.micro_batch < 2 {
-        let expected =
-            "2 or more: KTO takes its answers that do not match from the same micro-batch";
+        let expected = "2 or more: KTO takes its mismatched answers from the same micro-batch";
         return refused("data.micro_batch", "1", expected);
     }
     let precomputed = matches!(task.reference, Reference::Precomputed | Reference::ByItself);
@@ -230,7 +233,7 @@ fn command(scenario: &Scenario) -> Result<Command, Problem> {
             other("kto", "kto.yaml", unpaired, arguments)
         }
         Objective::Reward if lora.is_some() => {
-            // The new head is trained beside adapters of this kind only.
+            // The new head is trained with adapters of this kind only.
             let arguments = length.with("lora_task_type", "SEQ_CLS");
             other("reward", "reward.yaml", pairs, arguments)
         }
@@ -249,7 +252,7 @@ fn command(scenario: &Scenario) -> Result<Command, Problem> {
     })
 }
 
-/// A problem with where the reference's log-probabilities come from.
+/// A problem with the source of the reference's log-probabilities.
 fn reference(scenario: &Scenario) -> Option<Problem> {
     let training = &scenario.training;
     match training.task.reference {
@@ -265,7 +268,7 @@ fn reference(scenario: &Scenario) -> Option<Problem> {
     }
 }
 
-/// What a file says of completions that are sampled.
+/// A file's keys for sampled completions.
 fn sampled(scenario: &Scenario, command: &str) -> Document {
     let task = &scenario.training.task;
     let rewards = Document::List(vec![task::REWARD.into()]);
@@ -288,7 +291,7 @@ fn sampled(scenario: &Scenario, command: &str) -> Document {
     document.and(sampler(scenario))
 }
 
-/// What a file says of a teacher, and of the completions that are learned from it.
+/// A file's keys for a teacher and the completions learned from it.
 fn distilled(scenario: &Scenario) -> Document {
     let task = &scenario.training.task;
     let teacher = catalog::model(&task.teacher).map_or(&*task.teacher, |model| {

@@ -1,4 +1,4 @@
-//! Unsloth: the file of `unsloth train`, which leaves few choices, and a script of its own for other tasks.
+//! Unsloth: the file of `unsloth train`, which allows few choices, and a script for other tasks.
 
 use super::common::{file, hub_name, launch, processes};
 use super::header::header;
@@ -15,7 +15,7 @@ pub(super) const TARGET: Target = Target {
     id: "unsloth",
     title: "Unsloth (unsloth train, or a script)",
     versions: "unsloth 2026.10",
-    differs: "its adapters' kernels, and its own losses in place of TRL's, keep less than was counted",
+    differs: "its adapters' kernels, and its own losses in place of TRL's, save less than predicted",
     write,
 };
 
@@ -26,7 +26,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         &[
             trainer::FIXED,
             trainer::ADAPTERS,
-            trainer::TRAINED_WHOLE,
+            trainer::MODULES_TO_SAVE,
             refuse::RARE,
             &["hardware.nodes"],
         ],

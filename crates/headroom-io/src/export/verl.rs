@@ -21,7 +21,7 @@ pub(super) const TARGET: Target = Target {
 
 const LAYOUTS: &[Parallelism] = &[Parallelism::None, Parallelism::Ddp];
 
-/// What it leaves no word for, or does in one way.
+/// Settings that it does not expose.
 const FIXED: &[&str] = &[
     "training.quantization",
     "training.loss",
@@ -37,7 +37,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         trainer::FIXED,
         refuse::RARE,
         trainer::ADAPTERS,
-        trainer::TRAINED_WHOLE,
+        trainer::MODULES_TO_SAVE,
         FIXED,
     ];
     let mut problems = refuse::fixed(scenario, &fixed);
@@ -142,7 +142,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     let mut sharding = Document::new().with("model_dtype", weights);
     let mut beside_sharding = Document::new().with("model_dtype", beside);
     if processes(scenario) > 1 {
-        // Each GPU has whole weights, as under DDP.
+        // Each GPU has all weights, as with DDP.
         sharding = sharding.with("fsdp_size", 1_u64);
         beside_sharding = beside_sharding.with("fsdp_size", 1_u64);
     }
@@ -263,19 +263,19 @@ impl Rows {
         }
     }
 
-    /// The prompts of so many rows, where they are whole groups.
+    /// The prompts of so many rows, if these are complete groups.
     fn prompts(&self, rows: u64) -> Option<u64> {
         rows.is_multiple_of(self.generations)
             .then(|| rows / self.generations)
     }
 }
 
-/// Text that OmegaConf takes as it is: `${` would begin an interpolation.
+/// Text that OmegaConf leaves as it is: `${` would start an interpolation.
 fn literal(text: &str) -> String {
     let mut literal = String::new();
     for (place, part) in text.split("${").enumerate() {
         if place > 0 {
-            // Backslashes before it stand for half as many.
+            // Two backslashes before it mean one.
             let slashes = literal.len() - literal.trim_end_matches('\\').len();
             literal.push_str(&"\\".repeat(slashes + 1));
             literal.push_str("${");

@@ -1,4 +1,7 @@
-//! A zip archive: stored entries with fixed dates, so that the same files give the same bytes.
+//! A zip archive: stored entries with a fixed date, so that the same files give the same bytes.
+//!
+//! Of the libraries, `zip` needs a newer Rust than is promised, and `rawzip` writes the sizes of stored entries behind them,
+//! which readers of streams refuse.
 
 use super::File;
 
@@ -15,13 +18,13 @@ pub fn zip<'a>(files: impl IntoIterator<Item = (&'a str, &'a File)>) -> Vec<u8> 
             u16::try_from(name.len()),
             count.checked_add(1),
         ) else {
-            // Beyond what the format's plain form can hold; exports are some kilobytes.
+            // Too large without ZIP64; exports have some kilobytes.
             continue;
         };
         count = next;
-        let described = described(file.contents.as_bytes(), size, length);
+        let shared = shared_fields(file.contents.as_bytes(), size, length);
         archive.extend(LOCAL.to_le_bytes());
-        archive.extend(&described);
+        archive.extend(&shared);
         archive.extend(name.as_bytes());
         archive.extend(file.contents.as_bytes());
         let mode: u32 = if file.executable {
@@ -30,9 +33,9 @@ pub fn zip<'a>(files: impl IntoIterator<Item = (&'a str, &'a File)>) -> Vec<u8> 
             0o100_644
         };
         directory.extend(CENTRAL.to_le_bytes());
-        // Made on Unix, whose modes the attributes hold.
+        // Made on Unix: the attributes hold its modes.
         directory.extend([20, 3]);
-        directory.extend(&described);
+        directory.extend(&shared);
         directory.extend([0; 6]);
         directory.extend((mode << 16).to_le_bytes());
         directory.extend(at.to_le_bytes());
@@ -55,8 +58,8 @@ const LOCAL: u32 = 0x0403_4b50;
 const CENTRAL: u32 = 0x0201_4b50;
 const END: u32 = 0x0605_4b50;
 
-/// What both headers of an entry say: version, flags, method, date, checksum, sizes, the name's length.
-fn described(contents: &[u8], size: u32, name: u16) -> Vec<u8> {
+/// The fields that both headers of an entry share: version, flags, method, date, checksum, sizes, the name's length.
+fn shared_fields(contents: &[u8], size: u32, name: u16) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Version 2.0; bit 11: names are UTF-8; stored; midnight of the first day that the format knows.
     for field in [20_u16, 1 << 11, 0, 0, (1 << 5) | 1] {
@@ -87,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn checksums_are_the_ones_everyone_computes() {
+    fn checksums_are_those_of_crc_32() {
         assert_eq!(crc32(b""), 0);
         assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
     }

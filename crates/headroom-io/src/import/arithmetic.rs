@@ -1,24 +1,24 @@
-//! Sums of whole numbers, as a shell script has them between `$((` and `))`.
+//! Integer arithmetic of shell scripts: `$(( ... ))`.
 
-use headroom_base::order::Map;
+use std::collections::BTreeMap;
 
-/// Brackets within brackets.
+/// The deepest nesting of brackets.
 const DEEPEST: u32 = 32;
 
-/// The value of a sum with the variables that are known; none where it is not a plain sum, or divides by zero.
-pub(super) fn value(text: &str, known: &Map<String, String>) -> Option<i64> {
-    let mut sum = Sum { rest: text, known };
-    let value = sum.terms(0)?;
-    sum.rest.trim().is_empty().then_some(value)
+/// The value of an expression, given the known variables; `None` if it cannot be evaluated.
+pub(super) fn value(text: &str, known: &BTreeMap<String, String>) -> Option<i64> {
+    let mut expression = Expression { rest: text, known };
+    let value = expression.terms(0)?;
+    expression.rest.trim().is_empty().then_some(value)
 }
 
-struct Sum<'a> {
+struct Expression<'a> {
     rest: &'a str,
-    known: &'a Map<String, String>,
+    known: &'a BTreeMap<String, String>,
 }
 
-impl Sum<'_> {
-    /// The next sign that is one of these.
+impl Expression<'_> {
+    /// Takes the next operator if it is one of these.
     fn sign(&mut self, signs: &[char]) -> Option<char> {
         let rest = self.rest.trim_start();
         let found = rest.chars().next().filter(|sign| signs.contains(sign))?;
@@ -51,7 +51,7 @@ impl Sum<'_> {
         Some(value)
     }
 
-    /// A number, a variable with or without its `$`, or a sum in brackets.
+    /// A number, a variable with or without its `$`, or an expression in brackets.
     fn operand(&mut self, depth: u32) -> Option<i64> {
         if self.sign(&['(']).is_some() {
             let value = (depth < DEEPEST).then(|| self.terms(depth + 1))??;
@@ -80,8 +80,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_worked_out_as_the_shell_does() {
-        let known: Map<String, String> = [("a".to_string(), "3".to_string())].into_iter().collect();
+    fn expressions_are_evaluated_as_by_the_shell() {
+        let known: BTreeMap<String, String> =
+            [("a".to_string(), "3".to_string())].into_iter().collect();
         for (text, expected) in [
             ("1024 * 2", Some(2048)),
             ("(a + $a) * ${a} - 1", Some(17)),

@@ -5,8 +5,7 @@ use super::{Imported, allocator, tools, verl};
 use headroom_base::document::Document;
 use headroom_scenario::Scenario;
 
-/// What a shell script trains with a program whose flags are known; its first call, where there are several. One that names no
-/// model is taken for a part of `run`.
+/// The run of the first call of a known program in a shell script. One that names no model changes `run`.
 pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
     let commands = shell::commands(text);
     if let Some(imported) = commands.iter().find_map(of_verl) {
@@ -20,23 +19,23 @@ pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
     if more > 0 {
         imported
             .notes
-            .push(format!("{more} more calls in this script are not taken"));
+            .push(format!("{more} more calls in this script are ignored"));
     }
     for file in call.files() {
-        imported.notes.push(format!(
-            "what {file} says is not taken: import it by itself"
-        ));
+        imported
+            .notes
+            .push(format!("{file} is not read: import it separately"));
     }
     if call.gpus() == 1 && call.visible() > 1 {
         imported.notes.push(format!(
-            "one process lays the model's layers over {} GPUs: this is not modelled, and one GPU is taken for all of it",
+            "one process places the model's layers on {} GPUs: this is not modelled, and the estimate is for a single GPU",
             call.visible()
         ));
     }
     Some(imported)
 }
 
-/// What a command trains with verl, whose words are the keys of its configuration.
+/// The run of a verl command, whose words are the keys of its configuration.
 fn of_verl(command: &Command) -> Option<Imported> {
     let words = &command.words;
     let at = words.iter().position(|word| {
@@ -49,11 +48,11 @@ fn of_verl(command: &Command) -> Option<Imported> {
     if !verl::recognises(&document) {
         return None;
     }
-    // Which engine trains the policy is said by the name of its configuration.
+    // The name of its configuration tells which engine trains the policy.
     if words.iter().any(|word| word.contains("megatron_trainer")) {
         *document.at("actor_rollout_ref.actor.strategy".split('.')) = "megatron".into();
     }
-    // `torchrun` says how many processes there are, where it starts them.
+    // `torchrun` has the number of processes.
     for (started, key) in [("nproc_per_node", "n_gpus_per_node"), ("nnodes", "nnodes")] {
         let said = pairs(before).into_iter().find(|(name, _)| name == started);
         if let Some((_, count @ Document::Int(_))) = said {
@@ -66,7 +65,7 @@ fn of_verl(command: &Command) -> Option<Imported> {
 /// One command that trains.
 struct Call<'a> {
     command: &'a Command,
-    /// The words that start the program, and its own.
+    /// The launcher's words, and the program's.
     before: &'a [String],
     flags: &'a [String],
     program: Program,
@@ -77,7 +76,7 @@ enum Program {
     Swift,
     /// ms-swift on Megatron-Core.
     Megatron,
-    /// Any script that takes transformers' `TrainingArguments`, TRL's among them.
+    /// Any script with transformers' `TrainingArguments`, including TRL's.
     Trainer,
 }
 
@@ -120,12 +119,12 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// The configuration file that says the same.
+    /// The equivalent configuration file.
     fn document(&self) -> Document {
         let mut said = pairs(self.flags);
         let has = |key: &str, said: &[(String, Document)]| said.iter().any(|(name, _)| name == key);
         match self.program {
-            // Its default (ms-swift 4.6 docs, Command-line-parameters.md); files from before version 4 say `train_type`.
+            // Its default (ms-swift 4.6 docs, Command-line-parameters.md); files from before version 4 have `train_type`.
             Program::Swift if !has("tuner_type", &said) && !has("train_type", &said) => {
                 said.push(("tuner_type".into(), "lora".into()));
             }
@@ -171,7 +170,7 @@ impl<'a> Call<'a> {
         nodes.or_else(|| self.started("num_machines")).unwrap_or(1)
     }
 
-    /// GPUs that the program sees, where its environment says.
+    /// GPUs that are visible to the program, if its environment limits them.
     fn visible(&self) -> usize {
         self.environment("CUDA_VISIBLE_DEVICES")
             .map_or(1, |all| all.split(',').count())
@@ -190,7 +189,7 @@ impl<'a> Call<'a> {
             .filter(|count| *count > 0)
     }
 
-    /// A number that is said to what starts the program, `torchrun` or `accelerate launch`.
+    /// A number among the launcher's options, `torchrun`'s or `accelerate launch`'s.
     fn started(&self, name: &str) -> Option<u32> {
         let said = pairs(self.before);
         let (_, value) = said.iter().find(|(key, _)| key == name)?;
@@ -231,7 +230,7 @@ fn pairs(words: &[String]) -> Vec<(String, Document)> {
         while let Some(next) = words.next_if(|next| first.is_none() && !next.starts_with("--")) {
             values.push(value(next));
         }
-        // What only running the script would tell is not said.
+        // An expansion that is known only at run time.
         if values.iter().any(|value| *value == "".into()) {
             continue;
         }

@@ -1,7 +1,7 @@
 //! DeepSpeed's JSON.
 
 use super::Imported;
-use super::take::Take;
+use super::take::KeyReader;
 use headroom_base::document::Document;
 use headroom_scenario::Scenario;
 
@@ -11,30 +11,31 @@ pub fn recognises(document: &Document) -> bool {
     marks.iter().any(|key| document.get(key).is_some())
 }
 
-/// The run with what the file says; of the model and the sequence it says nothing.
+/// The run with the file's settings; it has neither model nor sequence length.
 pub fn read(document: &Document, run: &Scenario) -> Imported {
-    let mut take = Take::new(document);
-    take.part_of(run);
-    take.copy("train_micro_batch_size_per_gpu", "data.micro_batch");
-    take.copy("gradient_accumulation_steps", "training.accumulation");
-    take.copy("train_batch_size", "data.global_batch");
-    take.clip("gradient_clipping");
-    let enabled = |take: &mut Take, key: &str| take.switch(&format!("{key}.enabled")) == Some(true);
-    let bf16 = enabled(&mut take, "bf16") || enabled(&mut take, "bfloat16");
-    let precision = match (bf16, enabled(&mut take, "fp16")) {
+    let mut reader = KeyReader::new(document);
+    reader.part_of(run);
+    reader.copy("train_micro_batch_size_per_gpu", "data.micro_batch");
+    reader.copy("gradient_accumulation_steps", "training.accumulation");
+    reader.copy("train_batch_size", "data.global_batch");
+    reader.clip("gradient_clipping");
+    let enabled =
+        |reader: &mut KeyReader, key: &str| reader.switch(&format!("{key}.enabled")) == Some(true);
+    let bf16 = enabled(&mut reader, "bf16") || enabled(&mut reader, "bfloat16");
+    let precision = match (bf16, enabled(&mut reader, "fp16")) {
         (true, _) => "amp-bf16",
         (_, true) => "amp-fp16",
         _ => "fp32",
     };
-    take.set("training.precision", precision);
-    zero(&mut take, "zero_optimization.stage");
+    reader.set("training.precision", precision);
+    zero(&mut reader, "zero_optimization.stage");
     offload(
-        &mut take,
+        &mut reader,
         "zero_optimization.offload_optimizer.device",
         "zero_optimization.offload_param.device",
     );
-    take.optimizer("optimizer.type", "optimizer.params.");
-    take.finish(&[
+    reader.optimizer("optimizer.type", "optimizer.params.");
+    reader.finish(&[
         "steps_per_print",
         "wall_clock_breakdown",
         "zero_allow_untested_optimizer",
@@ -54,32 +55,32 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
 }
 
 /// ZeRO's stage.
-pub(super) fn zero(take: &mut Take, path: &str) {
-    let strategy = match take.value(path) {
+pub(super) fn zero(reader: &mut KeyReader, path: &str) {
+    let strategy = match reader.value(path) {
         Some(Document::Int(0)) => "ddp",
         Some(Document::Int(1)) => "zero1",
         Some(Document::Int(2)) => "zero2",
         Some(Document::Int(3)) => "zero3",
-        Some(_) => return take.leave(path),
+        Some(_) => return reader.mark_unused(path),
         None => return,
     };
-    take.set("parallel.strategy", strategy);
+    reader.set("parallel.strategy", strategy);
 }
 
-/// What is kept on the host, from the devices of states and of weights.
-pub(super) fn offload(take: &mut Take, states: &str, weights: &str) {
-    let mut is_host = |path: &str| match take.text(path) {
+/// Offloading, from the devices of optimizer states and of weights.
+pub(super) fn offload(reader: &mut KeyReader, states: &str, weights: &str) {
+    let mut is_host = |path: &str| match reader.text(path) {
         Some("cpu") => true,
         Some("none") | None => false,
         Some(_) => {
-            take.leave(path);
+            reader.mark_unused(path);
             false
         }
     };
     let (states, weights) = (is_host(states), is_host(weights));
     if weights {
-        take.set("parallel.offload", "parameters");
+        reader.set("parallel.offload", "parameters");
     } else if states {
-        take.set("parallel.offload", "optimizer");
+        reader.set("parallel.offload", "optimizer");
     }
 }

@@ -17,7 +17,7 @@ pub fn allocator(imported: &mut Imported, variables: &[(String, String)]) {
             }
             "max_split_size_mb" => ("runtime.max_split_size_mb", value),
             other => {
-                imported.not_taken.push(other.into());
+                imported.unused_keys.push(other.into());
                 continue;
             }
         };

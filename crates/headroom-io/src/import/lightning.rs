@@ -1,7 +1,7 @@
 //! Lightning's command line: its YAML or JSON.
 
 use super::Imported;
-use super::take::Take;
+use super::take::KeyReader;
 use headroom_base::document::Document;
 use headroom_scenario::Scenario;
 
@@ -18,47 +18,47 @@ pub fn recognises(document: &Document) -> bool {
     trainer.is_some_and(|trainer| marks.iter().any(|key| trainer.get(key).is_some()))
 }
 
-/// The run with what the trainer says; what a module or a data module takes is its own.
+/// The run with the trainer's settings; arguments of the module and of the data module are the user's own.
 pub fn read(document: &Document, run: &Scenario) -> Imported {
-    let mut take = Take::new(document);
-    take.part_of(run);
-    if let Some(Document::List(devices)) = take.value("trainer.devices") {
-        take.set("hardware.gpus", &devices.len().to_string());
+    let mut reader = KeyReader::new(document);
+    reader.part_of(run);
+    if let Some(Document::List(devices)) = reader.value("trainer.devices") {
+        reader.set("hardware.gpus", &devices.len().to_string());
     } else {
-        take.copy("trainer.devices", "hardware.gpus");
+        reader.copy("trainer.devices", "hardware.gpus");
     }
-    take.copy("trainer.num_nodes", "hardware.nodes");
-    let scenario = &take.imported.scenario;
+    reader.copy("trainer.num_nodes", "hardware.nodes");
+    let scenario = &reader.imported.scenario;
     // Devices are counted for each machine.
     let all = scenario
         .hardware
         .gpus
         .saturating_mul(scenario.hardware.nodes.max(1));
     if all != scenario.hardware.gpus {
-        take.set("hardware.gpus", &all.to_string());
+        reader.set("hardware.gpus", &all.to_string());
     }
-    take.copy("trainer.accumulate_grad_batches", "training.accumulation");
-    take.clip("trainer.gradient_clip_val");
-    if let Some(value) = take.value("trainer.precision") {
+    reader.copy("trainer.accumulate_grad_batches", "training.accumulation");
+    reader.clip("trainer.gradient_clip_val");
+    if let Some(value) = reader.value("trainer.precision") {
         match precision(value) {
-            Some(precision) => take.set("training.precision", precision),
-            None => take.leave("trainer.precision"),
+            Some(precision) => reader.set("training.precision", precision),
+            None => reader.mark_unused("trainer.precision"),
         }
     }
-    strategy(&mut take);
-    take.optimizer("optimizer.class_path", "optimizer.init_args.");
+    strategy(&mut reader);
+    reader.optimizer("optimizer.class_path", "optimizer.init_args.");
     for name in ["batch_size", "micro_batch_size"] {
-        take.copy(&format!("data.{name}"), "data.micro_batch");
-        take.copy(&format!("data.init_args.{name}"), "data.micro_batch");
+        reader.copy(&format!("data.{name}"), "data.micro_batch");
+        reader.copy(&format!("data.init_args.{name}"), "data.micro_batch");
     }
     for name in ["max_seq_len", "max_length", "sequence_length"] {
-        take.copy(&format!("data.{name}"), "data.sequence");
-        take.copy(&format!("data.init_args.{name}"), "data.sequence");
+        reader.copy(&format!("data.{name}"), "data.sequence");
+        reader.copy(&format!("data.init_args.{name}"), "data.sequence");
     }
     for name in ["num_workers", "init_args.num_workers"] {
-        take.copy(&format!("data.{name}"), "runtime.workers");
+        reader.copy(&format!("data.{name}"), "runtime.workers");
     }
-    take.finish(&[
+    reader.finish(&[
         "seed_everything",
         "ckpt_path",
         "optimizer.init_args.lr",
@@ -82,7 +82,7 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
     ])
 }
 
-/// What Lightning calls a format, and Fabric with it.
+/// A precision by its name in Lightning and Fabric.
 pub(super) fn precision(value: &Document) -> Option<&'static str> {
     let name = match value {
         Document::Int(value) => value.to_string(),
@@ -100,11 +100,11 @@ pub(super) fn precision(value: &Document) -> Option<&'static str> {
     })
 }
 
-/// A name, or a class with what it is made with.
-fn strategy(take: &mut Take) {
+/// A name, or a class with its arguments.
+fn strategy(reader: &mut KeyReader) {
     let named = "trainer.strategy";
     let class = "trainer.strategy.class_path";
-    let found = take.text(named).or_else(|| take.text(class));
+    let found = reader.text(named).or_else(|| reader.text(class));
     let Some(found) = found else { return };
     let name = found.rsplit('.').next().unwrap_or(found);
     let (strategy, offload) = match name {
@@ -119,32 +119,32 @@ fn strategy(take: &mut Take) {
         "deepspeed_stage_2" | "DeepSpeedStrategy" | "deepspeed" => ("zero2", "none"),
         value if value == "DDPStrategy" || value.starts_with("ddp") => ("ddp", "none"),
         _ => {
-            take.leave(named);
-            return take.leave(class);
+            reader.mark_unused(named);
+            return reader.mark_unused(class);
         }
     };
-    take.set("parallel.strategy", strategy);
-    take.set("parallel.offload", offload);
+    reader.set("parallel.strategy", strategy);
+    reader.set("parallel.offload", offload);
     let init = |name: &str| format!("trainer.strategy.init_args.{name}");
-    super::deepspeed::zero(take, &init("stage"));
-    if take.switch(&init("offload_parameters")) == Some(true)
-        || take.switch(&init("cpu_offload")) == Some(true)
+    super::deepspeed::zero(reader, &init("stage"));
+    if reader.switch(&init("offload_parameters")) == Some(true)
+        || reader.switch(&init("cpu_offload")) == Some(true)
     {
-        take.set("parallel.offload", "parameters");
+        reader.set("parallel.offload", "parameters");
     }
-    let states = take.switch(&init("offload_optimizer")) == Some(true);
-    if states && take.imported.scenario.parallel.offload == headroom_scenario::Offload::None {
-        take.set("parallel.offload", "optimizer");
+    let states = reader.switch(&init("offload_optimizer")) == Some(true);
+    if states && reader.imported.scenario.parallel.offload == headroom_scenario::Offload::None {
+        reader.set("parallel.offload", "optimizer");
     }
-    if let Some(sharding) = take.text(&init("sharding_strategy")) {
+    if let Some(sharding) = reader.text(&init("sharding_strategy")) {
         match sharding {
-            "FULL_SHARD" => take.set("parallel.reshard", "on"),
-            "SHARD_GRAD_OP" => take.set("parallel.reshard", "off"),
-            "HYBRID_SHARD" => take.set("parallel.strategy", "hsdp"),
-            _ => take.leave(&init("sharding_strategy")),
+            "FULL_SHARD" => reader.set("parallel.reshard", "on"),
+            "SHARD_GRAD_OP" => reader.set("parallel.reshard", "off"),
+            "HYBRID_SHARD" => reader.set("parallel.strategy", "hsdp"),
+            _ => reader.mark_unused(&init("sharding_strategy")),
         }
     }
-    take.copy(&init("bucket_cap_mb"), "parallel.bucket_mb");
-    take.copy(&init("gradient_as_bucket_view"), "parallel.bucket_view");
-    take.copy(&init("tensor_parallel_size"), "parallel.tp");
+    reader.copy(&init("bucket_cap_mb"), "parallel.bucket_mb");
+    reader.copy(&init("gradient_as_bucket_view"), "parallel.bucket_view");
+    reader.copy(&init("tensor_parallel_size"), "parallel.tp");
 }

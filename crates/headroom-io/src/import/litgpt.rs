@@ -1,6 +1,6 @@
 //! LitGPT's configurations of fine-tuning and of pre-training.
 
-use super::take::Take;
+use super::take::KeyReader;
 use super::{Imported, lightning};
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
@@ -17,43 +17,43 @@ pub fn recognises(document: &Document) -> bool {
     named && train.is_some_and(|train| sizes.iter().any(|key| train.get(key).is_some()))
 }
 
-/// The default scenario with what the file says.
+/// The default scenario with the file's settings.
 pub fn read(document: &Document) -> Imported {
-    let mut take = Take::new(document);
+    let mut reader = KeyReader::new(document);
     for key in ["checkpoint_dir", "model_name"] {
-        // `litgpt download` puts a model of the hub into a folder of its name.
-        if let Some(name) = take.text(key) {
+        // `litgpt download` stores a model of the hub in a folder of its name.
+        if let Some(name) = reader.text(key) {
             let name = name.strip_prefix("checkpoints/").unwrap_or(name);
             let found = catalog::model_named(name).map(|entry| entry.id);
-            take.model(key, name, found);
+            reader.model(key, name, found);
             break;
         }
     }
-    gpus(&mut take, document);
-    if let Some(value) = take.value("precision") {
+    gpus(&mut reader, document);
+    if let Some(value) = reader.value("precision") {
         match lightning::precision(value) {
-            Some(precision) => take.set("training.precision", precision),
-            None => take.leave("precision"),
+            Some(precision) => reader.set("training.precision", precision),
+            None => reader.mark_unused("precision"),
         }
     }
-    take.copy("train.micro_batch_size", "data.micro_batch");
-    take.copy("train.max_seq_length", "data.sequence");
-    accumulation(&mut take);
-    take.clip("train.max_norm");
-    take.optimizer("optimizer.class_path", "optimizer.init_args.");
-    take.optimizer("optimizer", "");
-    take.copy("data.init_args.num_workers", "runtime.workers");
-    adapters(&mut take, document);
-    match take.text("quantize") {
-        Some("bnb.nf4") => take.set("training.quantization", "nf4"),
-        Some("bnb.nf4-dq") => take.set("training.quantization", "nf4-double"),
-        Some(_) => take.leave("quantize"),
+    reader.copy("train.micro_batch_size", "data.micro_batch");
+    reader.copy("train.max_seq_length", "data.sequence");
+    accumulation(&mut reader);
+    reader.clip("train.max_norm");
+    reader.optimizer("optimizer.class_path", "optimizer.init_args.");
+    reader.optimizer("optimizer", "");
+    reader.copy("data.init_args.num_workers", "runtime.workers");
+    adapters(&mut reader, document);
+    match reader.text("quantize") {
+        Some("bnb.nf4") => reader.set("training.quantization", "nf4"),
+        Some("bnb.nf4-dq") => reader.set("training.quantization", "nf4-double"),
+        Some(_) => reader.mark_unused("quantize"),
         None => {}
     }
-    take.imported.notes.push(
-        "LitGPT's own code of the model is not modelled: the memory is that of transformers' in a loop of PyTorch".into(),
+    reader.imported.notes.push(
+        "LitGPT's own implementation of the model is not modelled: the prediction is for transformers' in a PyTorch loop".into(),
     );
-    take.finish(&[
+    reader.finish(&[
         "out_dir",
         "data",
         "train.save_interval",
@@ -78,39 +78,39 @@ pub fn read(document: &Document) -> Imported {
     ])
 }
 
-/// Several are FSDP: fine-tuning checkpoints its blocks, pre-training divides within a machine alone.
-fn gpus(take: &mut Take, document: &Document) {
-    take.copy("devices", "hardware.gpus");
-    take.copy("num_nodes", "hardware.nodes");
-    let hardware = &take.imported.scenario.hardware;
+/// Several GPUs mean FSDP: fine-tuning checkpoints its blocks, pre-training shards within a machine only.
+fn gpus(reader: &mut KeyReader, document: &Document) {
+    reader.copy("devices", "hardware.gpus");
+    reader.copy("num_nodes", "hardware.nodes");
+    let hardware = &reader.imported.scenario.hardware;
     let all = hardware.gpus.saturating_mul(hardware.nodes.max(1));
     if all <= 1 {
         return;
     }
-    take.set("hardware.gpus", &all.to_string());
+    reader.set("hardware.gpus", &all.to_string());
     if document.get("checkpoint_dir").is_some() {
-        take.set("parallel.strategy", "fsdp1");
-        take.set("training.checkpointing", "layers");
+        reader.set("parallel.strategy", "fsdp1");
+        reader.set("training.checkpointing", "layers");
     } else {
-        take.set("parallel.strategy", "hsdp");
+        reader.set("parallel.strategy", "hsdp");
     }
 }
 
 /// As many micro-batches as make the effective batch.
-fn accumulation(take: &mut Take) {
-    let Some(Document::Int(global)) = take.value("train.global_batch_size") else {
+fn accumulation(reader: &mut KeyReader) {
+    let Some(Document::Int(global)) = reader.value("train.global_batch_size") else {
         return;
     };
-    let scenario = &take.imported.scenario;
+    let scenario = &reader.imported.scenario;
     let gpus = u64::from(scenario.hardware.gpus.max(1));
     let at_once = gpus.saturating_mul(scenario.data.micro_batch).max(1);
     let steps = u64::try_from(*global).unwrap_or(0) / at_once;
     if steps > 0 {
-        take.set("training.accumulation", &steps.to_string());
+        reader.set("training.accumulation", &steps.to_string());
     }
 }
 
-/// Its switches, and the layers that they are in the models of transformers.
+/// Its switches, and the layers that they mean in models of transformers.
 const LAYERS: &[(&str, &[&str])] = &[
     ("lora_query", &["q_proj", "query_key_value", "qkv_proj"]),
     ("lora_key", &["k_proj", "query_key_value", "qkv_proj"]),
@@ -131,32 +131,32 @@ const LAYERS: &[(&str, &[&str])] = &[
     ),
 ];
 
-fn adapters(take: &mut Take, document: &Document) {
+fn adapters(reader: &mut KeyReader, document: &Document) {
     if document.get("lora_r").is_none() {
         return;
     }
-    take.lora();
-    take.copy("lora_r", "training.lora.rank");
-    take.copy("lora_dropout", "training.lora.dropout");
-    // They are made in the format of the weights.
-    take.set("training.lora.fp32_adapters", "off");
-    let case = Case::of(&take.imported.scenario);
+    reader.lora();
+    reader.copy("lora_r", "training.lora.rank");
+    reader.copy("lora_dropout", "training.lora.dropout");
+    // They have the type of the weights.
+    reader.set("training.lora.fp32_adapters", "off");
+    let case = Case::of(&reader.imported.scenario);
     let has = estimate::linear_layers(&case).unwrap_or_default();
     let mut targets: Vec<&str> = Vec::new();
     for (switch, layers) in LAYERS {
-        if take.switch(switch) == Some(true) {
+        if reader.switch(switch) == Some(true) {
             let known = layers
                 .iter()
                 .filter(|layer| has.iter().any(|own| own == *layer));
             targets.extend(known);
         }
     }
-    if take.switch("lora_head") == Some(true) {
+    if reader.switch("lora_head") == Some(true) {
         targets.push("lm_head");
     }
     targets.sort_unstable();
     targets.dedup();
     if !targets.is_empty() {
-        take.set("training.lora.targets", &targets.join(","));
+        reader.set("training.lora.targets", &targets.join(","));
     }
 }

@@ -1,9 +1,10 @@
-//! Reading what others wrote. Nothing read is trusted: every problem is a value, and sizes are bounded.
+//! Importers for other tools' files. Input is untrusted: problems are values and sizes are bounded.
 
 mod arithmetic;
 mod command;
 pub mod config;
 pub mod deepspeed;
+mod effect;
 mod environment;
 pub mod lightning;
 pub mod litgpt;
@@ -20,6 +21,7 @@ pub mod torchtune;
 pub mod unsloth;
 pub mod verl;
 
+pub use effect::memory_effect_of_key;
 pub use environment::allocator;
 
 use std::sync::OnceLock;
@@ -28,132 +30,23 @@ use headroom_base::document::Document;
 use headroom_scenario::share;
 use headroom_scenario::{Problem, Scenario, document};
 
-/// What a file held.
+/// What was read from a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imported {
     pub scenario: Scenario,
-    /// Values that could not be used.
+    /// Values that are not accepted.
     pub problems: Vec<Problem>,
-    /// Keys that say something for which a scenario has no word.
-    pub not_taken: Vec<String>,
-    /// What the program does otherwise than its file says.
+    /// Keys that no setting expresses.
+    pub unused_keys: Vec<String>,
+    /// Where the program does something other than its file says.
     pub notes: Vec<String>,
-    /// The file is about a model that is not known: no scenario, until somebody says which one is meant.
+    /// The file's model is unknown: the scenario means nothing until the user chooses one.
     pub question: Option<Problem>,
-    /// The file names no model, such as DeepSpeed's or Accelerate's own: it only changes the run that it is read for.
+    /// The file names no model, as those of DeepSpeed and Accelerate: it changes the run that it is read for.
     pub part: bool,
 }
 
-/// What a key that was not taken means for the numbers.
-pub fn why_not(key: &str) -> &'static str {
-    let key = key.to_ascii_lowercase();
-    let has = |words: &[&str]| words.iter().any(|word| key.contains(word));
-    if has(WITHOUT_EFFECT) {
-        "it does not change memory"
-    } else if has(WITH_EFFECT) {
-        "it changes memory, and is not modelled"
-    } else {
-        "a scenario has no word for it"
-    }
-}
-
-/// Parts of keys that say how a run is watched, named or steered.
-const WITHOUT_EFFECT: &[&str] = &[
-    "learning_rate",
-    "lr_",
-    ".lr",
-    "_lr",
-    "log_",
-    "logging",
-    "wandb",
-    "mlflow",
-    "comet",
-    "swanlab",
-    "seed",
-    "hub_",
-    "push_to",
-    "_path",
-    "_dir",
-    "name",
-    "token",
-    "template",
-    "schedule",
-    "beta",
-    "warmup",
-    "epoch",
-    "max_steps",
-    "metric",
-    "profil",
-    "dataset",
-    "data_files",
-    "shuffle",
-    "val_set",
-    "report_to",
-    "weight_decay",
-    "early_stopping",
-    "label",
-    "strict",
-    "debug",
-    "timeout",
-    "processes",
-    "num_proc",
-    "save_",
-    "alpha",
-    "temperature",
-    "top_p",
-];
-/// Parts of keys that add or remove tensors.
-const WITH_EFFECT: &[&str] = &[
-    "plugin",
-    "8bit",
-    "vllm",
-    "tuner",
-    "stage",
-    "freeze_",
-    "quant",
-    "fsdp",
-    "deepspeed",
-    "adapter",
-    "lora",
-    "galore",
-    "freeze",
-    "unfrozen",
-    "compile",
-    "parallel",
-    "attention",
-    "batch",
-    "pack",
-    "cache",
-    "offload",
-    "reward",
-    "rl",
-    "ref_model",
-    "ema",
-    "kernel",
-    "fused",
-    "fp8",
-    "precision",
-    "optim",
-    "checkpoint",
-    "vision",
-    "image",
-    "mm_",
-    "resize",
-    "modules_to_save",
-    "target",
-    "group_size",
-    "loss",
-    "liger",
-    "cut_cross",
-    "expert",
-    "moe",
-    "sequence",
-    "length",
-    "num_generations",
-    "generations",
-];
-
-/// The scenario of a file that Headroom wrote, from the link in its head: exact, whatever the file's form.
+/// The scenario of a file that Headroom wrote, from the link at its top: exact, whatever the format.
 pub fn linked(text: &str) -> Option<Imported> {
     let mut links = text
         .lines()
@@ -168,14 +61,14 @@ pub fn linked(text: &str) -> Option<Imported> {
     })
 }
 
-/// What a shell script trains, where it calls a program whose flags are known.
+/// The run of a script that calls a known training program.
 pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
     let own = PLUGIN.get().and_then(|plugin| (plugin.script)(text));
     own.or_else(|| python::script(text, run))
         .or_else(|| command::script(text, run))
 }
 
-/// The scenario of a document, whichever program wrote it. A file that names no model is taken for a part of `run`.
+/// The scenario of a document of any program. A file that names no model changes `run`.
 pub fn read(read: &Document, run: &Scenario) -> Imported {
     known(read, run).unwrap_or_else(|| {
         let (scenario, problems) = document::read(read);
@@ -187,7 +80,7 @@ pub fn read(read: &Document, run: &Scenario) -> Imported {
     })
 }
 
-/// The same where a program is known that writes such documents.
+/// The same, if a known program writes such documents.
 pub fn known(read: &Document, run: &Scenario) -> Option<Imported> {
     if let Some(code) = python::notebook(read) {
         return python::script(&code, run);
@@ -228,7 +121,7 @@ enum Scope {
     PartOfRun(fn(&Document, &Scenario) -> Imported),
 }
 
-/// Programs whose files are known, those with the surest marks first.
+/// Importers by program; the formats with the most distinctive keys come first.
 const READERS: &[Reader] = &[
     (recorded::recognises, Scope::WholeRun(recorded::read)),
     (config::recognises, Scope::WholeRun(config::read)),
@@ -267,14 +160,14 @@ mod tests {
     }
 
     #[test]
-    fn what_other_tools_say_is_taken_and_the_rest_is_listed() {
+    fn known_keys_are_used_and_the_rest_is_listed() {
         #[track_caller]
-        fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
+        fn check(text: &str, changes: &[(&str, &str)], unused_keys: &[&str]) {
             let imported = read(&yaml::read(text).unwrap(), &Scenario::default());
             assert_eq!(imported.problems, vec![]);
             assert_eq!(imported.question, None);
             assert_eq!(imported.scenario, scenario(changes));
-            assert_eq!(imported.not_taken, not_taken);
+            assert_eq!(imported.unused_keys, unused_keys);
         }
         check(
             r#"{"train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": "auto", "bf16": {"enabled": true},
@@ -455,7 +348,7 @@ mod tests {
         for _ in 0..2000 {
             let document = made_up(&mut dice, 4);
             let imported = read(&document, &Scenario::default());
-            // Whatever was read, what was made of it is a scenario that can be written and read.
+            // The scenario can be written and read back, whatever the document was.
             let link = share::write(&imported.scenario);
             assert_eq!(share::read(&link).scenario, imported.scenario);
         }

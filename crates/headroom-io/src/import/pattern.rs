@@ -7,12 +7,12 @@ const DEEPEST: usize = 8;
 /// Stands for whatever a repeated or a numeric part matches.
 const ANY: char = '\u{1}';
 
-/// Whether a name is more than a name.
+/// Whether a name is a regular expression.
 pub(super) fn is_pattern(text: &str) -> bool {
     text.contains(['(', '[', '\\', '*', '|', '+', '^', '$'])
 }
 
-/// The last names that an expression can match, each once; nothing where it leaves them open.
+/// The last names that an expression can match, each once; `None` if they are not determined.
 pub(super) fn last_names(pattern: &str) -> Option<Vec<String>> {
     let pattern = pattern.trim_start_matches('^').trim_end_matches('$');
     let mut reader = Reader {

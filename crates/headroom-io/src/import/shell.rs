@@ -1,27 +1,30 @@
-//! A shell script as far as it can be read without running it: commands, quotes, and variables with a plain value.
+//! Shell scripts, as far as they can be read without running them: commands, quotes, lists, and variables with a known value.
+//!
+//! `shlex` splits words only: it drops the quotes that say what a `$NAME` expands to, and has no lists or commands.
+
+use std::collections::BTreeMap;
 
 use super::arithmetic;
-use headroom_base::order::Map;
 
-/// A command and the variables that it is started with.
+/// A command and its environment.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Command {
     pub words: Vec<String>,
     pub environment: Vec<(String, String)>,
 }
 
-/// The longest value of a variable that is put in.
+/// The longest value of a variable that is expanded.
 const LONGEST: usize = 4096;
 
-/// Stands between the words of a list.
+/// Separates the words of a list.
 const BETWEEN: char = '\u{1f}';
 
-/// The commands in their order. What only running would tell, such as `$(nproc)`, is left out.
+/// The commands in their order. What only running it would show, such as `$(nproc)`, is left out.
 pub fn commands(text: &str) -> Vec<Command> {
     let mut reader = Reader {
         rest: text.chars().peekable(),
-        known: Map::new(),
-        exported: Map::new(),
+        known: BTreeMap::new(),
+        exported: BTreeMap::new(),
     };
     let mut all = Vec::new();
     while let Some(words) = reader.line() {
@@ -32,8 +35,8 @@ pub fn commands(text: &str) -> Vec<Command> {
 
 struct Reader<'a> {
     rest: std::iter::Peekable<std::str::Chars<'a>>,
-    known: Map<String, String>,
-    exported: Map<String, String>,
+    known: BTreeMap<String, String>,
+    exported: BTreeMap<String, String>,
 }
 
 impl Reader<'_> {
@@ -50,29 +53,14 @@ impl Reader<'_> {
                 }
                 '\n' | ';' | '&' | '|' | '(' | ')' => break,
                 '#' if word.is_none() => {
-                    while self.rest.next().is_some_and(|letter| letter != '\n') {}
+                    self.comment();
                     break;
                 }
-                ' ' | '\t' | '\r' => words.extend(word.take()),
-                '\\' => match self.rest.next() {
-                    Some('\n') | None => words.extend(word.take()),
-                    Some('\r') => {}
-                    Some(plain) => word.get_or_insert_default().push(plain),
-                },
-                '\'' => {
-                    let word = word.get_or_insert_default();
-                    word.extend(self.rest.by_ref().take_while(|letter| *letter != '\''));
-                }
-                '"' => self.quoted(word.get_or_insert_default()),
-                '$' => {
-                    let value = self.variable();
-                    word.get_or_insert_default().push_str(&value);
-                }
-                plain => word.get_or_insert_default().push(plain),
+                next => self.letter(next, &mut word, &mut words),
             }
         }
         words.extend(word);
-        // A list that is put in is as many words.
+        // An expanded list is as many words.
         let apart = words.iter().any(|word| word.contains(BETWEEN));
         if apart && !words.iter().any(|word| word.contains("[@]=")) {
             let parts = words.iter().flat_map(|word| word.split(BETWEEN));
@@ -88,31 +76,48 @@ impl Reader<'_> {
         while let Some(next) = self.rest.next() {
             match next {
                 ')' => break,
-                '#' if word.is_none() => {
-                    while self.rest.next().is_some_and(|letter| letter != '\n') {}
-                }
-                ' ' | '\t' | '\r' | '\n' => words.extend(word.take()),
-                '\\' => match self.rest.next() {
-                    Some('\n' | '\r') | None => words.extend(word.take()),
-                    Some(plain) => word.get_or_insert_default().push(plain),
-                },
-                '\'' => {
-                    let word = word.get_or_insert_default();
-                    word.extend(self.rest.by_ref().take_while(|letter| *letter != '\''));
-                }
-                '"' => self.quoted(word.get_or_insert_default()),
-                '$' => {
-                    let value = self.variable();
-                    word.get_or_insert_default().push_str(&value);
-                }
-                plain => word.get_or_insert_default().push(plain),
+                '#' if word.is_none() => self.comment(),
+                '\n' => words.extend(word.take()),
+                next => self.letter(next, &mut word, &mut words),
             }
         }
         words.extend(word);
         words.join(&BETWEEN.to_string())
     }
 
-    /// What stands between double quotes.
+    fn comment(&mut self) {
+        while self.rest.next().is_some_and(|letter| letter != '\n') {}
+    }
+
+    /// Adds a letter, or what it begins, to the word; a blank or a continued line ends the word.
+    fn letter(&mut self, letter: char, word: &mut Option<String>, words: &mut Vec<String>) {
+        match letter {
+            ' ' | '\t' | '\r' => words.extend(word.take()),
+            '\\' => {
+                // Files of Windows end their lines with `\r\n`.
+                let next = match self.rest.next() {
+                    Some('\r') => self.rest.next_if_eq(&'\n'),
+                    next => next,
+                };
+                match next {
+                    Some('\n') | None => words.extend(word.take()),
+                    Some(plain) => word.get_or_insert_default().push(plain),
+                }
+            }
+            '\'' => {
+                let quoted = self.rest.by_ref().take_while(|letter| *letter != '\'');
+                word.get_or_insert_default().extend(quoted);
+            }
+            '"' => self.quoted(word.get_or_insert_default()),
+            '$' => {
+                let value = self.variable();
+                word.get_or_insert_default().push_str(&value);
+            }
+            plain => word.get_or_insert_default().push(plain),
+        }
+    }
+
+    /// The text between double quotes.
     fn quoted(&mut self, word: &mut String) {
         while let Some(next) = self.rest.next() {
             match next {
@@ -127,7 +132,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The value behind a `$`: `NAME`, `{NAME}`, `{NAME:-default}`; nothing where it is not known.
+    /// The value behind a `$`: `NAME`, `{NAME}`, `{NAME:-default}`; empty if unknown.
     fn variable(&mut self) -> String {
         match self.rest.peek() {
             Some('{') => {
@@ -163,7 +168,7 @@ impl Reader<'_> {
         }
     }
 
-    /// What stands before the bracket that closes the one that was opened.
+    /// The text up to the bracket that closes the open one.
     fn until(&mut self, open: char, close: char) -> String {
         let mut depth = 1_u32;
         let mut text = String::new();
@@ -181,7 +186,7 @@ impl Reader<'_> {
         text
     }
 
-    /// Takes assignments; what is left is a command.
+    /// Applies assignments; the remaining words are a command.
     fn command(&mut self, words: Vec<String>) -> Option<Command> {
         let mut words = words.into_iter().peekable();
         let exports = words.next_if(|word| word == "export").is_some();
@@ -231,7 +236,7 @@ mod tests {
             assert_eq!(found, expected, "{text}");
         }
         check("a 'b c' \"d e\" # f\ng", &[&["a", "b c", "d e"], &["g"]]);
-        check("a \\\n  --b \\\n  c", &[&["a", "--b", "c"]]);
+        check("a \\\n  --b \\\r\n  c", &[&["a", "--b", "c"]]);
         check(
             "N=${1:-2}\na $N ${N} \"x$N\" ${M:-y}",
             &[&["a", "2", "2", "x2", "y"]],

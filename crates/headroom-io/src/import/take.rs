@@ -1,13 +1,13 @@
-//! Taking a file's values one by one into a scenario, and keeping account of what was left.
+//! Reads a file's keys one by one into a scenario and keeps track of those that were not used.
 
 use super::{Imported, pattern};
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
 use headroom_scenario::{Lora, Problem, Scenario, one_of, settings, stack};
 
-/// A document as its leaves by dotted path, the scenario so far, and which leaves it came from.
+/// A document's leaves by dotted path, which of them were used, and the scenario so far.
 #[derive(Debug)]
-pub struct Take<'a> {
+pub struct KeyReader<'a> {
     leaves: Vec<Leaf<'a>>,
     pub imported: Imported,
 }
@@ -19,10 +19,10 @@ struct Leaf<'a> {
     used: bool,
 }
 
-/// The deepest group whose keys are looked at one by one.
+/// The deepest group whose keys are read one by one.
 const DEEPEST: usize = 6;
 
-impl<'a> Take<'a> {
+impl<'a> KeyReader<'a> {
     pub fn new(document: &'a Document) -> Self {
         let mut leaves = Vec::new();
         collect("", document, 0, &mut leaves);
@@ -32,26 +32,26 @@ impl<'a> Take<'a> {
         }
     }
 
-    /// Begins from the run that a file without a model is read for.
+    /// Starts from the run that a file without a model is read for.
     pub fn part_of(&mut self, run: &Scenario) {
         self.imported.scenario = run.clone();
         self.imported.part = true;
     }
 
-    /// The value at a path, which does not yet count as used.
-    pub fn seen(&self, path: &str) -> Option<&'a Document> {
+    /// The value at a path, without marking it as used.
+    pub fn peek(&self, path: &str) -> Option<&'a Document> {
         let leaf = self.leaves.iter().find(|leaf| leaf.path == path)?;
         Some(leaf.value)
     }
 
-    /// The value at a path, which counts as used.
+    /// The value at a path, marked as used.
     pub fn value(&mut self, path: &str) -> Option<&'a Document> {
         let leaf = self.leaves.iter_mut().find(|leaf| leaf.path == path)?;
         leaf.used = true;
         Some(leaf.value)
     }
 
-    /// The same where it is text.
+    /// The same, if it is text.
     pub fn text(&mut self, path: &str) -> Option<&'a str> {
         match self.value(path)? {
             Document::Text(value) => Some(value),
@@ -59,7 +59,7 @@ impl<'a> Take<'a> {
         }
     }
 
-    /// The same where it is a switch.
+    /// The same, if it is a boolean.
     pub fn switch(&mut self, path: &str) -> Option<bool> {
         match self.value(path)? {
             Document::Bool(value) => Some(*value),
@@ -67,7 +67,7 @@ impl<'a> Take<'a> {
         }
     }
 
-    /// Copies a number, a word or a list of words; what cannot be copied is left.
+    /// Copies a number, a word or a list of words; any other value stays unused.
     pub fn copy(&mut self, from: &str, to: &str) {
         let Some(at) = self.leaves.iter().position(|leaf| leaf.path == from) else {
             return;
@@ -86,14 +86,14 @@ impl<'a> Take<'a> {
         self.imported.problems.extend(result.err());
     }
 
-    /// Puts a value back: it says something for which there is no word.
-    pub fn leave(&mut self, path: &str) {
+    /// Marks a key as unused: no setting expresses it.
+    pub fn mark_unused(&mut self, path: &str) {
         for leaf in self.leaves.iter_mut().filter(|leaf| leaf.path == path) {
             leaf.used = false;
         }
     }
 
-    /// The catalogue's model of that name, or the question which one is meant.
+    /// Sets the catalogue's model, or asks which one is meant.
     pub fn model(&mut self, key: &str, name: &str, found: Option<&'static str>) {
         if let Some(id) = found {
             return self.set("model.id", id);
@@ -107,7 +107,7 @@ impl<'a> Take<'a> {
         self.imported.question = Some(Problem::new(key, name, expected));
     }
 
-    /// The trainer, whose defaults then hold until the file says otherwise.
+    /// Sets the trainer with its defaults, which later keys override.
     pub fn trainer(&mut self, id: &str) {
         if let Some(setting) = settings::find("stack.trainer") {
             let result = stack::choose(setting, &mut self.imported.scenario, id);
@@ -115,7 +115,7 @@ impl<'a> Take<'a> {
         }
     }
 
-    /// Names of layers, where a list or an expression says them.
+    /// Names of layers, from a list or a regular expression.
     pub fn targets(&mut self, from: &str, to: &str) {
         let Some(value) = self.value(from) else {
             return;
@@ -129,7 +129,7 @@ impl<'a> Take<'a> {
                     _ => None,
                 })
                 .collect(),
-            _ => return self.leave(from),
+            _ => return self.mark_unused(from),
         };
         let whole = match value {
             Document::Text(text) if pattern::is_pattern(text) => vec![text.as_str()],
@@ -144,25 +144,25 @@ impl<'a> Take<'a> {
             };
             match found {
                 Some(found) => names.extend(found),
-                None => return self.leave(from),
+                None => return self.mark_unused(from),
             }
         }
         self.set(to, &names.join(","));
     }
 
-    /// Clipping, where the limit is above zero.
+    /// Gradient clipping, on if the limit is above zero.
     pub fn clip(&mut self, path: &str) {
         let limit = match self.value(path) {
             None => return,
             Some(Document::Int(value)) => *value as f64,
             Some(Document::Number(value)) => *value,
             Some(Document::Null) => 0.0,
-            Some(_) => return self.leave(path),
+            Some(_) => return self.mark_unused(path),
         };
         self.set("training.clip", if limit > 0.0 { "on" } else { "off" });
     }
 
-    /// Checkpointing of every layer, or none.
+    /// Checkpointing of every layer, or of none.
     pub fn checkpointing(&mut self, path: &str) {
         if let Some(on) = self.switch(path) {
             self.set("training.checkpointing", if on { "layers" } else { "none" });
@@ -174,7 +174,7 @@ impl<'a> Take<'a> {
         let Some(name) = self.text(class) else {
             return;
         };
-        let option = |take: &mut Self, name: &str| take.switch(&format!("{options}{name}"));
+        let option = |reader: &mut Self, name: &str| reader.switch(&format!("{options}{name}"));
         let (fused, foreach) = (option(self, "fused"), option(self, "foreach"));
         let momentum = self.value(&format!("{options}momentum"));
         let known = match name.rsplit('.').next().unwrap_or(name) {
@@ -189,18 +189,18 @@ impl<'a> Take<'a> {
             "AdamW8bit" => "adamw-8bit",
             "PagedAdamW" | "PagedAdamW32bit" => "adamw-paged",
             "PagedAdamW8bit" => "adamw-paged-8bit",
-            _ => return self.leave(class),
+            _ => return self.mark_unused(class),
         };
         self.set("training.optimizer", known);
     }
 
-    /// The adapters, made if there were none.
+    /// The adapters, created if there are none.
     pub fn lora(&mut self) -> &mut Lora {
         let training = &mut self.imported.scenario.training;
         training.lora.get_or_insert_with(Lora::default)
     }
 
-    /// What was taken, with the paths of what was not; those that say nothing of memory are passed over.
+    /// The import, with the paths of unused keys but for those without an effect on memory.
     pub fn finish(self, without_effect: &[&str]) -> Imported {
         let mut imported = self.imported;
         let said = |leaf: &&Leaf| {
@@ -212,7 +212,7 @@ impl<'a> Take<'a> {
         };
         let left = self.leaves.iter().filter(said);
         imported
-            .not_taken
+            .unused_keys
             .extend(left.map(|leaf| leaf.path.clone()));
         imported
     }
@@ -247,7 +247,7 @@ pub(super) fn plain(value: &Document) -> Option<String> {
         Document::Bool(value) => Some(if *value { "on" } else { "off" }.into()),
         Document::Int(value) => Some(value.to_string()),
         Document::Number(value) => Some(value.to_string()),
-        // The value stands in another file, which the tool fills in from.
+        // The tool fills it in from another file.
         Document::Text(value) if value == "auto" => None,
         Document::Text(value) => Some(value.clone()),
         Document::Null | Document::Map(_) => None,

@@ -5,7 +5,7 @@ use headroom_base::document::Document;
 use headroom_base::document::json;
 use headroom_base::units::Bytes;
 
-/// What the profiler calls the uses of memory, in the order of its files (`_CATEGORY_TO_COLORS` in
+/// The profiler's categories of memory, in the order of its files (`_CATEGORY_TO_COLORS` in
 /// torch/profiler/_memory_profiler.py).
 const CATEGORIES: [&str; 8] = [
     "parameters",
@@ -22,12 +22,12 @@ const CATEGORIES: [&str; 8] = [
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Timeline {
     pub peak: Bytes,
-    /// What it consists of, in the profiler's order.
+    /// Its parts, in the profiler's order.
     pub parts: Vec<(&'static str, Bytes)>,
 }
 
 impl Timeline {
-    /// The timeline in a text; nothing where it is of another kind.
+    /// The timeline in a text; `None` for any other file.
     pub fn read(text: &str) -> Option<Self> {
         if !text.trim_start().starts_with('[') {
             return None;
@@ -144,7 +144,7 @@ mod tests {
                 ],
             )),
         );
-        // What has changed its category is taken from one and put to the other.
+        // A change of category moves bytes from one to the other.
         check(
             "[[-1, 1, 5, 0], [10, 2, 8, 3], [20, 3, -8, 3], [20, 3, 8, 4], [30, 2, 4, 5], [40, 4, -8, 4]]",
             Some((

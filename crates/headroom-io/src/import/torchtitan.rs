@@ -1,7 +1,7 @@
 //! A configuration file of torchtitan (TOML, until its releases took configurations in Python).
 
 use super::Imported;
-use super::take::Take;
+use super::take::KeyReader;
 use crate::export;
 use headroom_base::document::Document;
 
@@ -14,36 +14,36 @@ pub fn recognises(document: &Document) -> bool {
     has("model", &["flavor"]) && has("training", &["seq_len", "local_batch_size", "batch_size"])
 }
 
-/// The default scenario with what the file says, and what the program does unasked.
+/// The default scenario with the file's settings and the program's defaults.
 pub fn read(document: &Document) -> Imported {
-    let mut take = Take::new(document);
-    take.trainer("torchtitan");
+    let mut reader = KeyReader::new(document);
+    reader.trainer("torchtitan");
     // Such files are of releases before 0.3, which computed all logits at once.
-    take.set("training.loss", "library");
-    model(&mut take);
+    reader.set("training.loss", "library");
+    model(&mut reader);
     for key in ["batch_size", "local_batch_size"] {
-        take.copy(&format!("training.{key}"), "data.micro_batch");
+        reader.copy(&format!("training.{key}"), "data.micro_batch");
     }
-    take.copy("training.seq_len", "data.sequence");
-    take.clip("training.max_norm");
-    precision(&mut take);
-    optimizer(&mut take);
-    checkpointing(&mut take);
+    reader.copy("training.seq_len", "data.sequence");
+    reader.clip("training.max_norm");
+    precision(&mut reader);
+    optimizer(&mut reader);
+    checkpointing(&mut reader);
     let compiled = [
-        take.switch("compile.enable"),
-        take.switch("training.compile"),
+        reader.switch("compile.enable"),
+        reader.switch("training.compile"),
     ];
-    let parts = take.value("compile.components");
+    let parts = reader.value("compile.components");
     let layers = !matches!(parts, Some(Document::List(parts)) if !parts.contains(&"model".into()));
     if compiled.contains(&Some(true)) && layers {
-        take.set("training.compile", "layers");
+        reader.set("training.compile", "layers");
     }
-    layout(&mut take);
-    accumulation(&mut take);
-    take.finish(WITHOUT_EFFECT)
+    layout(&mut reader);
+    accumulation(&mut reader);
+    reader.finish(WITHOUT_EFFECT)
 }
 
-/// Tables and keys that say nothing of memory.
+/// Tables and keys without an effect on memory.
 const WITHOUT_EFFECT: &[&str] = &[
     "job",
     "metrics",
@@ -73,88 +73,88 @@ const WITHOUT_EFFECT: &[&str] = &[
 ];
 
 /// The catalogue's model by torchtitan's name and flavor: `llama3` and `8B` are its `llama3_8b`.
-fn model(take: &mut Take) {
-    let name = take.text("model.name").unwrap_or_default();
-    let flavor = take.text("model.flavor").unwrap_or_default();
+fn model(reader: &mut KeyReader) {
+    let name = reader.text("model.name").unwrap_or_default();
+    let flavor = reader.text("model.flavor").unwrap_or_default();
     let configuration = format!("{name}_{flavor}")
         .to_ascii_lowercase()
         .replace(['.', '-'], "_");
     let found = export::torchtitan_model(&configuration);
-    take.model("model.flavor", &format!("{name} {flavor}"), found);
-    // What a converter puts in place of layers.
-    match take.value("model.converters") {
+    reader.model("model.flavor", &format!("{name} {flavor}"), found);
+    // Converters that replace layers.
+    match reader.value("model.converters") {
         Some(Document::List(converters)) if converters.as_slice() == ["float8".into()] => {
-            take.set("training.fp8", "on");
+            reader.set("training.fp8", "on");
         }
         Some(Document::List(converters)) if converters.is_empty() => {}
-        Some(_) => take.leave("model.converters"),
+        Some(_) => reader.mark_unused("model.converters"),
         None => {}
     }
 }
 
-fn precision(take: &mut Take) {
-    let weights = take.text("training.dtype").unwrap_or("float32");
-    let compute = take
+fn precision(reader: &mut KeyReader) {
+    let weights = reader.text("training.dtype").unwrap_or("float32");
+    let compute = reader
         .text("training.mixed_precision_param")
         .unwrap_or("bfloat16");
     match (weights, compute) {
-        ("bfloat16", "bfloat16") => take.set("training.precision", "bf16"),
-        ("float32", "bfloat16") => take.set("training.precision", "amp-bf16"),
-        ("float32", "float32") => take.set("training.precision", "fp32"),
-        _ => take.leave("training.dtype"),
+        ("bfloat16", "bfloat16") => reader.set("training.precision", "bf16"),
+        ("float32", "bfloat16") => reader.set("training.precision", "amp-bf16"),
+        ("float32", "float32") => reader.set("training.precision", "fp32"),
+        _ => reader.mark_unused("training.dtype"),
     }
-    match take.text("training.mixed_precision_reduce") {
-        Some("bfloat16") => take.set("parallel.reduce_dtype", "bf16"),
-        Some("float32") => take.set("parallel.reduce_dtype", "fp32"),
-        Some(_) => take.leave("training.mixed_precision_reduce"),
+    match reader.text("training.mixed_precision_reduce") {
+        Some("bfloat16") => reader.set("parallel.reduce_dtype", "bf16"),
+        Some("float32") => reader.set("parallel.reduce_dtype", "fp32"),
+        Some(_) => reader.mark_unused("training.mixed_precision_reduce"),
         None => {}
     }
 }
 
-fn optimizer(take: &mut Take) {
-    let implementation = take.text("optimizer.implementation").unwrap_or("fused");
+fn optimizer(reader: &mut KeyReader) {
+    let implementation = reader.text("optimizer.implementation").unwrap_or("fused");
     match (
-        take.text("optimizer.name").unwrap_or("AdamW"),
+        reader.text("optimizer.name").unwrap_or("AdamW"),
         implementation,
     ) {
-        ("Adam" | "AdamW", "fused") => take.set("training.optimizer", "adamw-fused"),
-        ("Adam" | "AdamW", "foreach") => take.set("training.optimizer", "adamw"),
-        ("Adam" | "AdamW", "for-loop") => take.set("training.optimizer", "adamw-loop"),
-        _ => take.leave("optimizer.name"),
+        ("Adam" | "AdamW", "fused") => reader.set("training.optimizer", "adamw-fused"),
+        ("Adam" | "AdamW", "foreach") => reader.set("training.optimizer", "adamw"),
+        ("Adam" | "AdamW", "for-loop") => reader.set("training.optimizer", "adamw-loop"),
+        _ => reader.mark_unused("optimizer.name"),
     }
-    take.copy(
+    reader.copy(
         "optimizer.early_step_in_backward",
         "training.optimizer_in_backward",
     );
 }
 
-fn checkpointing(take: &mut Take) {
-    let option = take.value("activation_checkpoint.selective_ac_option");
-    match take
+fn checkpointing(reader: &mut KeyReader) {
+    let option = reader.value("activation_checkpoint.selective_ac_option");
+    match reader
         .text("activation_checkpoint.mode")
         .unwrap_or("selective")
     {
-        "none" => take.set("training.checkpointing", "none"),
-        "full" => take.set("training.checkpointing", "layers"),
+        "none" => reader.set("training.checkpointing", "none"),
+        "full" => reader.set("training.checkpointing", "layers"),
         "selective" => match option {
-            None => take.set("training.checkpointing", "keep-half"),
+            None => reader.set("training.checkpointing", "keep-half"),
             Some(Document::Text(option)) if option == "op" => {
-                take.set("training.checkpointing", "keep-half");
+                reader.set("training.checkpointing", "keep-half");
             }
-            // Every so many layers one is made again.
+            // One in so many layers is recomputed.
             Some(Document::Text(every)) if every.parse::<u16>().is_ok_and(|every| every > 0) => {
-                take.set("training.checkpointing", "layers");
-                take.set("training.checkpoint_every", every);
+                reader.set("training.checkpointing", "layers");
+                reader.set("training.checkpoint_every", every);
             }
-            Some(_) => take.leave("activation_checkpoint.selective_ac_option"),
+            Some(_) => reader.mark_unused("activation_checkpoint.selective_ac_option"),
         },
-        _ => take.leave("activation_checkpoint.mode"),
+        _ => reader.mark_unused("activation_checkpoint.mode"),
     }
 }
 
 /// How the GPUs share the work.
-fn layout(take: &mut Take) {
-    let mut degree = |name: &str| match take.value(&format!("parallelism.{name}_degree")) {
+fn layout(reader: &mut KeyReader) {
+    let mut degree = |name: &str| match reader.value(&format!("parallelism.{name}_degree")) {
         Some(Document::Int(degree)) => *degree,
         _ => 1,
     };
@@ -167,70 +167,70 @@ fn layout(take: &mut Take) {
     let gpus = if shards < 0 {
         // As many as are left of those it is started with: `run_train.sh` starts eight.
         let gpus = if 8 % alone == 0 { 8 } else { alone };
-        take.imported.notes.push(format!(
-            "data_parallel_shard_degree is all the GPUs that there are: {gpus} are taken, set hardware.gpus"
+        reader.imported.notes.push(format!(
+            "data_parallel_shard_degree uses all available GPUs: {gpus} are assumed, set hardware.gpus"
         ));
         gpus
     } else {
         alone.saturating_mul(shards.max(1))
     };
-    take.set("hardware.gpus", &gpus.to_string());
+    reader.set("hardware.gpus", &gpus.to_string());
     for (name, field) in [
         ("tensor_parallel", "parallel.tp"),
         ("pipeline_parallel", "parallel.pp"),
         ("context_parallel", "parallel.cp"),
         ("expert_parallel", "parallel.ep"),
     ] {
-        take.copy(&format!("parallelism.{name}_degree"), field);
+        reader.copy(&format!("parallelism.{name}_degree"), field);
     }
     let sharded = gpus > alone;
     match (sharded, replicas) {
-        (true, 1) => take.set("parallel.strategy", "fsdp2"),
-        (true, _) => take.set("parallel.strategy", "hsdp"),
-        (false, _) => take.set("parallel.strategy", "ddp"),
+        (true, 1) => reader.set("parallel.strategy", "fsdp2"),
+        (true, _) => reader.set("parallel.strategy", "hsdp"),
+        (false, _) => reader.set("parallel.strategy", "ddp"),
     }
-    match take.text("parallelism.fsdp_reshard_after_forward") {
-        Some("never") => take.set("parallel.reshard", "off"),
-        Some("always") => take.set("parallel.reshard", "on"),
+    match reader.text("parallelism.fsdp_reshard_after_forward") {
+        Some("never") => reader.set("parallel.reshard", "off"),
+        Some("always") => reader.set("parallel.reshard", "on"),
         Some("default") | None => {}
-        Some(_) => take.leave("parallelism.fsdp_reshard_after_forward"),
+        Some(_) => reader.mark_unused("parallelism.fsdp_reshard_after_forward"),
     }
-    if take.switch("training.enable_cpu_offload") == Some(true) {
-        take.set("parallel.offload", "parameters");
+    if reader.switch("training.enable_cpu_offload") == Some(true) {
+        reader.set("parallel.offload", "parameters");
     }
-    if take.imported.scenario.parallel.tp > 1 {
+    if reader.imported.scenario.parallel.tp > 1 {
         // Both are on unless they are turned off.
-        let split = take.switch("parallelism.disable_loss_parallel") != Some(true);
-        take.set("parallel.loss_parallel", if split { "on" } else { "off" });
-        take.set("parallel.sequence_parallel", "on");
+        let split = reader.switch("parallelism.disable_loss_parallel") != Some(true);
+        reader.set("parallel.loss_parallel", if split { "on" } else { "off" });
+        reader.set("parallel.sequence_parallel", "on");
     }
-    if take.imported.scenario.parallel.pp > 1 {
-        pipeline(take);
+    if reader.imported.scenario.parallel.pp > 1 {
+        pipeline(reader);
     }
 }
 
-/// Micro-batches are added up until the global batch is reached, where the file names one.
-fn accumulation(take: &mut Take) {
-    let Some(Document::Int(samples)) = take.value("training.global_batch_size") else {
+/// Gradients accumulate up to the global batch, if the file has one.
+fn accumulation(reader: &mut KeyReader) {
+    let Some(Document::Int(samples)) = reader.value("training.global_batch_size") else {
         return;
     };
     let Ok(samples) = u64::try_from(*samples) else {
         return;
     };
-    let scenario = &take.imported.scenario;
+    let scenario = &reader.imported.scenario;
     let at_once = scenario
         .data
         .micro_batch
         .saturating_mul(scenario.replicas());
     let passes = samples / at_once.max(1);
     if passes > 1 {
-        take.set("training.accumulation", &passes.to_string());
+        reader.set("training.accumulation", &passes.to_string());
     }
 }
 
 /// The schedule of a pipeline, and the micro-batches into which it cuts a batch.
-fn pipeline(take: &mut Take) {
-    let schedule = take
+fn pipeline(reader: &mut KeyReader) {
+    let schedule = reader
         .text("parallelism.pipeline_parallel_schedule")
         .unwrap_or("1F1B");
     let known = match schedule {
@@ -241,19 +241,19 @@ fn pipeline(take: &mut Take) {
         "InterleavedZeroBubble" => "zero-bubble",
         "ZBVZeroBubble" => "zbv",
         "DualPipeV" => "dualpipev",
-        _ => return take.leave("parallelism.pipeline_parallel_schedule"),
+        _ => return reader.mark_unused("parallelism.pipeline_parallel_schedule"),
     };
-    take.set("parallel.schedule", known);
-    let size = match take.value("parallelism.pipeline_parallel_microbatch_size") {
+    reader.set("parallel.schedule", known);
+    let size = match reader.value("parallelism.pipeline_parallel_microbatch_size") {
         Some(Document::Int(size)) => u64::try_from(*size).unwrap_or(1).max(1),
         _ => 1,
     };
-    let batch = take.imported.scenario.data.micro_batch;
-    take.set(
+    let batch = reader.imported.scenario.data.micro_batch;
+    reader.set(
         "training.accumulation",
         &batch.div_ceil(size).max(1).to_string(),
     );
-    take.set("data.micro_batch", &size.min(batch).max(1).to_string());
+    reader.set("data.micro_batch", &size.min(batch).max(1).to_string());
 }
 
 #[cfg(test)]
@@ -263,7 +263,7 @@ mod tests {
     use headroom_scenario::{Scenario, settings, stack};
 
     #[track_caller]
-    fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
+    fn check(text: &str, changes: &[(&str, &str)], unused_keys: &[&str]) {
         let document = toml::read(text).unwrap();
         assert!(recognises(&document));
         let imported = read(&document);
@@ -276,7 +276,7 @@ mod tests {
             (expected, vec![]),
             "{text}"
         );
-        assert_eq!(imported.not_taken, not_taken);
+        assert_eq!(imported.unused_keys, unused_keys);
         assert_eq!(imported.question, None);
     }
 

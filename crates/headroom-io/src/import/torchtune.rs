@@ -1,7 +1,7 @@
 //! A recipe's file of torchtune.
 
 use super::Imported;
-use super::take::Take;
+use super::take::KeyReader;
 use crate::export;
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
@@ -16,50 +16,50 @@ pub fn recognises(document: &Document) -> bool {
     component("model").is_some() || component("tokenizer").is_some()
 }
 
-/// The default scenario with what the file says.
+/// The default scenario with the file's settings.
 pub fn read(document: &Document) -> Imported {
-    let mut take = Take::new(document);
-    take.trainer("torchtune");
+    let mut reader = KeyReader::new(document);
+    reader.trainer("torchtune");
     if document.get("model").is_none() {
-        take.model("model._component_", "", None);
+        reader.model("model._component_", "", None);
     }
-    model(&mut take);
-    take.copy("batch_size", "data.micro_batch");
-    take.copy("gradient_accumulation_steps", "training.accumulation");
-    take.copy("tokenizer.max_seq_len", "data.sequence");
-    take.optimizer("optimizer._component_", "optimizer.");
-    take.copy("optimizer_in_bwd", "training.optimizer_in_backward");
-    take.clip("clip_grad_norm");
-    take.checkpointing("enable_activation_checkpointing");
-    if take.switch("enable_activation_offloading") == Some(true) {
-        take.set("training.checkpointing", "offload");
+    model(&mut reader);
+    reader.copy("batch_size", "data.micro_batch");
+    reader.copy("gradient_accumulation_steps", "training.accumulation");
+    reader.copy("tokenizer.max_seq_len", "data.sequence");
+    reader.optimizer("optimizer._component_", "optimizer.");
+    reader.copy("optimizer_in_bwd", "training.optimizer_in_backward");
+    reader.clip("clip_grad_norm");
+    reader.checkpointing("enable_activation_checkpointing");
+    if reader.switch("enable_activation_offloading") == Some(true) {
+        reader.set("training.checkpointing", "offload");
     }
-    match take.text("dtype") {
-        Some("bf16") => take.set("training.precision", "bf16"),
-        Some("fp32") => take.set("training.precision", "fp32"),
-        Some(_) => take.leave("dtype"),
+    match reader.text("dtype") {
+        Some("bf16") => reader.set("training.precision", "bf16"),
+        Some("fp32") => reader.set("training.precision", "fp32"),
+        Some(_) => reader.mark_unused("dtype"),
         None => {}
     }
-    match take.text("loss._component_") {
+    match reader.text("loss._component_") {
         Some("torchtune.modules.loss.CEWithChunkedOutputLoss") => {
-            take.set("training.loss", "chunked-loss");
-            take.copy("loss.num_output_chunks", "training.loss_chunks");
+            reader.set("training.loss", "chunked-loss");
+            reader.copy("loss.num_output_chunks", "training.loss_chunks");
         }
         Some("torch.nn.CrossEntropyLoss") | None => {}
-        Some(_) => take.leave("loss._component_"),
+        Some(_) => reader.mark_unused("loss._component_"),
     }
-    if take.switch("dataset.packed") == Some(false) {
-        take.set("data.padding_mask", "on");
+    if reader.switch("dataset.packed") == Some(false) {
+        reader.set("data.padding_mask", "on");
     }
-    if take.switch("fsdp_cpu_offload") == Some(true) {
-        take.set("parallel.strategy", "fsdp2");
-        take.set("parallel.offload", "parameters");
+    if reader.switch("fsdp_cpu_offload") == Some(true) {
+        reader.set("parallel.strategy", "fsdp2");
+        reader.set("parallel.offload", "parameters");
     }
-    if let Some(reshard) = take.switch("fsdp_reshard_after_forward") {
-        take.set("parallel.strategy", "fsdp2");
-        take.set("parallel.reshard", if reshard { "on" } else { "off" });
+    if let Some(reshard) = reader.switch("fsdp_reshard_after_forward") {
+        reader.set("parallel.strategy", "fsdp2");
+        reader.set("parallel.reshard", if reshard { "on" } else { "off" });
     }
-    take.finish(&[
+    reader.finish(&[
         "output_dir",
         "tokenizer",
         "dataset",
@@ -92,7 +92,7 @@ fn by_builder(name: &str) -> Option<&'static str> {
     let name = plain(name.strip_suffix("_base").unwrap_or(name));
     let entries = catalog::models().iter();
     let same = entries.clone().find(|entry| plain(entry.id) == name);
-    // `mistral_7b` is the first of several, `phi4_14b` says its size besides.
+    // `mistral_7b` is the first of several, `phi4_14b` ends with its size.
     let longer = || {
         entries
             .clone()
@@ -120,33 +120,33 @@ fn sizes_of_builder(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The sizes that a builder is given.
-fn with_sizes(take: &mut Take, id: &str) {
-    take.set("model.id", id);
+/// The sizes that are passed to a builder.
+fn with_sizes(reader: &mut KeyReader, id: &str) {
+    reader.set("model.id", id);
     let mut sizes = Vec::new();
-    let mut size = |take: &mut Take, key: &str, name: &str| {
-        if let Some(Document::Int(size)) = take.value(&format!("model.{key}")) {
+    let mut size = |reader: &mut KeyReader, key: &str, name: &str| {
+        if let Some(Document::Int(size)) = reader.value(&format!("model.{key}")) {
             sizes.push(format!("{name}={size}"));
             return Some(*size);
         }
         None
     };
-    size(take, "vocab_size", "vocab");
-    size(take, "num_layers", "layers");
-    let heads = size(take, "num_heads", "heads");
-    size(take, "num_kv_heads", "kv");
-    let hidden = size(take, "embed_dim", "hidden");
-    size(take, "intermediate_dim", "ffn");
-    size(take, "max_seq_len", "ctx");
+    size(reader, "vocab_size", "vocab");
+    size(reader, "num_layers", "layers");
+    let heads = size(reader, "num_heads", "heads");
+    size(reader, "num_kv_heads", "kv");
+    let hidden = size(reader, "embed_dim", "hidden");
+    size(reader, "intermediate_dim", "ffn");
+    size(reader, "max_seq_len", "ctx");
     if let (Some(hidden), Some(heads)) = (hidden, heads.filter(|heads| *heads > 0)) {
         sizes.push(format!("head_dim={}", hidden / heads));
     }
-    take.set("model.dims", &sizes.join(","));
+    reader.set("model.dims", &sizes.join(","));
 }
 
-/// The builder's name is the model's; with `lora_` before it, there are adapters.
-fn model(take: &mut Take) {
-    let Some(component) = take.text("model._component_") else {
+/// The builder's name is the model's; the prefix `lora_` means adapters.
+fn model(reader: &mut KeyReader) {
+    let Some(component) = reader.text("model._component_") else {
         return;
     };
     let builder = component.rsplit('.').next().unwrap_or(component);
@@ -157,37 +157,37 @@ fn model(take: &mut Take) {
     let name = adapters.unwrap_or(builder);
     let found = export::torchtune_model(name).or_else(|| by_builder(name));
     match sizes_of_builder(name) {
-        Some(id) if found.is_none() => with_sizes(take, id),
-        _ => take.model("model._component_", name, found),
+        Some(id) if found.is_none() => with_sizes(reader, id),
+        _ => reader.model("model._component_", name, found),
     }
     if adapters.is_none() {
         return;
     }
-    // Adapters are made as the weights are.
-    let fp32 = take.text("dtype") == Some("fp32");
-    take.lora().fp32_adapters = fp32;
-    take.copy("model.lora_rank", "training.lora.rank");
-    take.copy("model.lora_dropout", "training.lora.dropout");
+    // Adapters have the type of the weights.
+    let fp32 = reader.text("dtype") == Some("fp32");
+    reader.lora().fp32_adapters = fp32;
+    reader.copy("model.lora_rank", "training.lora.rank");
+    reader.copy("model.lora_dropout", "training.lora.dropout");
     let mut targets = Vec::new();
-    if let Some(Document::List(names)) = take.value("model.lora_attn_modules") {
+    if let Some(Document::List(names)) = reader.value("model.lora_attn_modules") {
         for name in names {
             match name {
                 Document::Text(target) if target == "output_proj" => targets.push("o_proj"),
                 Document::Text(target) => targets.push(target),
-                _ => take.leave("model.lora_attn_modules"),
+                _ => reader.mark_unused("model.lora_attn_modules"),
             }
         }
     }
-    if take.switch("model.apply_lora_to_mlp") == Some(true) {
+    if reader.switch("model.apply_lora_to_mlp") == Some(true) {
         targets.extend(["gate_proj", "up_proj", "down_proj"]);
     }
-    if take.switch("model.apply_lora_to_output") == Some(true) {
-        take.leave("model.apply_lora_to_output");
+    if reader.switch("model.apply_lora_to_output") == Some(true) {
+        reader.mark_unused("model.apply_lora_to_output");
     }
     if !targets.is_empty() {
-        take.set("training.lora.targets", &targets.join(","));
+        reader.set("training.lora.targets", &targets.join(","));
     }
-    if qlora || take.switch("model.quantize_base") == Some(true) {
-        take.set("training.quantization", "nf4-double");
+    if qlora || reader.switch("model.quantize_base") == Some(true) {
+        reader.set("training.quantization", "nf4-double");
     }
 }

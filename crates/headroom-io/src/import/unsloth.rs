@@ -1,7 +1,7 @@
 //! The file of `unsloth train`.
 
 use super::Imported;
-use super::take::Take;
+use super::take::KeyReader;
 use super::tools;
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
@@ -16,16 +16,16 @@ pub fn recognises(document: &Document) -> bool {
     marks("training", &["training_type", "max_seq_length"]) || marks("lora", &["lora_r"])
 }
 
-/// The default scenario with what the file says, and what the program always does.
+/// The default scenario with the file's settings and what the program always does.
 pub fn read(document: &Document) -> Imported {
-    let mut take = Take::new(document);
-    // What it does to adapters is its default; whole models are trained without.
-    if take.text("training.training_type") != Some("full") {
-        take.trainer("unsloth");
+    let mut reader = KeyReader::new(document);
+    // Its patches apply to adapters; full fine-tuning runs without them.
+    if reader.text("training.training_type") != Some("full") {
+        reader.trainer("unsloth");
     }
-    if let Some(name) = take.text("model") {
+    if let Some(name) = reader.text("model") {
         let found = catalog::model_named(name).map(|entry| entry.id);
-        take.model("model", name, found);
+        reader.model("model", name, found);
     }
     for (field, value) in [
         ("training.optimizer", "adamw-8bit"),
@@ -34,69 +34,69 @@ pub fn read(document: &Document) -> Imported {
         ("training.loss", "liger"),
         ("training.clip", "on"),
     ] {
-        take.set(field, value);
+        reader.set(field, value);
     }
-    match take.text("training.optim").map(tools::optimizer) {
-        Some(Some(known)) => take.set("training.optimizer", known),
-        Some(None) => take.leave("training.optim"),
+    match reader.text("training.optim").map(tools::optimizer) {
+        Some(Some(known)) => reader.set("training.optimizer", known),
+        Some(None) => reader.mark_unused("training.optim"),
         None => {}
     }
-    take.copy("training.batch_size", "data.micro_batch");
-    take.copy(
+    reader.copy("training.batch_size", "data.micro_batch");
+    reader.copy(
         "training.gradient_accumulation_steps",
         "training.accumulation",
     );
-    take.copy("training.max_seq_length", "data.sequence");
-    take.copy("training.save_steps", "runtime.save_every");
-    if take.switch("training.packing") == Some(false) {
-        take.set("data.padding_mask", "on");
+    reader.copy("training.max_seq_length", "data.sequence");
+    reader.copy("training.save_steps", "runtime.save_every");
+    if reader.switch("training.packing") == Some(false) {
+        reader.set("data.padding_mask", "on");
     }
-    match take.value("training.gradient_checkpointing") {
+    match reader.value("training.gradient_checkpointing") {
         Some(Document::Text(value)) if value == "none" => {
-            take.set("training.checkpointing", "none");
+            reader.set("training.checkpointing", "none");
         }
         Some(Document::Text(value)) if value == "true" => {
-            take.set("training.checkpointing", "layers");
+            reader.set("training.checkpointing", "layers");
         }
-        Some(Document::Bool(_)) => take.checkpointing("training.gradient_checkpointing"),
-        _ => take.leave("training.gradient_checkpointing"),
+        Some(Document::Bool(_)) => reader.checkpointing("training.gradient_checkpointing"),
+        _ => reader.mark_unused("training.gradient_checkpointing"),
     }
-    if take.text("training.training_type") == Some("full") {
-        task(&mut take);
-        return take.finish(WITHOUT_EFFECT);
+    if reader.text("training.training_type") == Some("full") {
+        task(&mut reader);
+        return reader.finish(WITHOUT_EFFECT);
     }
-    take.lora();
-    take.copy("lora.lora_r", "training.lora.rank");
-    take.copy("lora.lora_dropout", "training.lora.dropout");
-    take.copy("lora.target_modules", "training.lora.targets");
-    // It is on unless the file says otherwise.
-    let four = take.switch("training.load_in_4bit") != Some(false);
-    take.set(
+    reader.lora();
+    reader.copy("lora.lora_r", "training.lora.rank");
+    reader.copy("lora.lora_dropout", "training.lora.dropout");
+    reader.copy("lora.target_modules", "training.lora.targets");
+    // On by default.
+    let four = reader.switch("training.load_in_4bit") != Some(false);
+    reader.set(
         "training.quantization",
         if four { "nf4-double" } else { "none" },
     );
-    task(&mut take);
-    take.finish(WITHOUT_EFFECT)
+    task(&mut reader);
+    reader.finish(WITHOUT_EFFECT)
 }
 
-/// What a script trains for with one of TRL's trainers, which Unsloth patches; files of `unsloth train` name none.
-fn task(take: &mut Take) {
-    let Some(word) = take.text("task") else {
+/// The task of a script with one of TRL's trainers, which Unsloth patches; files of `unsloth train` have none.
+fn task(reader: &mut KeyReader) {
+    let Some(word) = reader.text("task") else {
         return;
     };
     let rounds = ["steps_per_generation", "generation_batch_size"];
-    let said = rounds.iter().any(|key| take.seen(key).is_some());
-    let generations = match take.seen("num_generations") {
+    let said = rounds.iter().any(|key| reader.peek(key).is_some());
+    let generations = match reader.peek("num_generations") {
         Some(Document::Int(count)) => u64::try_from(*count).unwrap_or(1).max(1),
         _ => Task::default().generations,
     };
-    let Scenario { data, training, .. } = &take.imported.scenario;
+    let Scenario { data, training, .. } = &reader.imported.scenario;
     let at_once = data.micro_batch.saturating_mul(training.accumulation);
     if word == "grpo" && !said && !at_once.is_multiple_of(generations) {
         // "We will change the batch size of .. to the `num_generations` of ..": it keeps a group together (unsloth/models/rl.py).
-        take.set("data.micro_batch", &generations.to_string());
+        reader.set("data.micro_batch", &generations.to_string());
     }
-    tools::patched(take, "task", word);
+    tools::patched(reader, "task", word);
 }
 
 const WITHOUT_EFFECT: &[&str] = &[

@@ -1,7 +1,7 @@
-//! A run of verl: its configuration, or the words of its command line, which are the same keys.
+//! verl: its configuration, or its command line, which has the same keys.
 
 use super::Imported;
-use super::take::Take;
+use super::take::KeyReader;
 use super::tools::every_linear;
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
@@ -14,17 +14,17 @@ pub fn recognises(document: &Document) -> bool {
         || model.is_some_and(|model| model.get("partial_pretrain").is_some())
 }
 
-/// Words of a command that are read.
+/// The most words of a command that are read.
 const WORDS: usize = 2_000;
 
-/// The words behind a program of verl as the document that its configuration would be.
+/// The arguments of a verl program as the equivalent configuration.
 pub fn document(words: &[String]) -> Document {
     let mut document = Document::new();
     for word in words.iter().take(WORDS) {
         let Some((key, value)) = word.trim_start_matches('+').split_once('=') else {
             continue;
         };
-        // What only running the script would tell is not said.
+        // An expansion that is known only at run time is skipped.
         let plain = |part: &str| part.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if value.is_empty() || key.split('.').count() > 8 || !key.split('.').all(plain) {
             continue;
@@ -56,190 +56,193 @@ fn said(word: &str) -> Document {
     }
 }
 
-/// The default scenario with what the policy's update takes.
+/// The default scenario with the settings of the policy's update.
 pub fn read(document: &Document) -> Imported {
-    let mut take = Take::new(document);
-    let tuned = document.get("actor_rollout_ref").is_none();
-    let model = if tuned {
+    let mut reader = KeyReader::new(document);
+    let fine_tunes = document.get("actor_rollout_ref").is_none();
+    let model = if fine_tunes {
         "model."
     } else {
         "actor_rollout_ref.model."
     };
-    let actor = if tuned {
+    let actor = if fine_tunes {
         ""
     } else {
         "actor_rollout_ref.actor."
     };
     let of_model = |key: &str| format!("{model}{key}");
     let of_actor = |key: &str| format!("{actor}{key}");
-    name(&mut take, &[of_model("partial_pretrain"), of_model("path")]);
-    gpus(&mut take);
+    name(
+        &mut reader,
+        &[of_model("partial_pretrain"), of_model("path")],
+    );
+    gpus(&mut reader);
     strategy(
-        &mut take,
+        &mut reader,
         &of_actor("strategy"),
         &of_model("strategy"),
-        tuned,
+        fine_tunes,
     );
-    // Where nothing is said (verl/trainer/config/sft_trainer.yaml, actor/dp_actor.yaml, model/hf_model.yaml, optim/fsdp.yaml):
+    // Defaults (verl/trainer/config/sft_trainer.yaml, actor/dp_actor.yaml, model/hf_model.yaml, optim/fsdp.yaml):
     // float32 weights, of which FSDP gathers bfloat16 ones; every layer is checkpointed; gradients are clipped at 1.
-    take.set("training.precision", "amp-bf16");
-    take.set("training.checkpointing", "layers");
-    take.set("training.clip", "on");
+    reader.set("training.precision", "amp-bf16");
+    reader.set("training.checkpointing", "layers");
+    reader.set("training.clip", "on");
     for key in ["fsdp_config.model_dtype", "fsdp_config.dtype"] {
         for key in [of_actor(key), of_model(key)] {
-            match take.text(&key) {
+            match reader.text(&key) {
                 Some("bf16" | "bfloat16") if key.ends_with("model_dtype") => {
-                    take.set("training.precision", "bf16");
+                    reader.set("training.precision", "bf16");
                 }
                 Some("fp32" | "float32" | "bf16" | "bfloat16") | None => {}
-                Some(_) => take.leave(&key),
+                Some(_) => reader.mark_unused(&key),
             }
         }
     }
-    take.checkpointing(&of_model("enable_gradient_checkpointing"));
-    if take.switch(&of_model("enable_activation_offload")) == Some(true) {
-        take.set("training.checkpointing", "offload");
+    reader.checkpointing(&of_model("enable_gradient_checkpointing"));
+    if reader.switch(&of_model("enable_activation_offload")) == Some(true) {
+        reader.set("training.checkpointing", "offload");
     }
-    if take.switch(&of_model("use_liger")) == Some(true) {
-        take.set("training.kernels", "liger");
-        take.set("training.loss", "liger-linear");
+    if reader.switch(&of_model("use_liger")) == Some(true) {
+        reader.set("training.kernels", "liger");
+        reader.set("training.loss", "liger-linear");
     }
     adapters(
-        &mut take,
+        &mut reader,
         &of_model("lora_rank"),
         &of_model("target_modules"),
     );
     let trained_before = of_model("lora_adapter_path");
-    if take
-        .seen(&trained_before)
+    if reader
+        .peek(&trained_before)
         .is_some_and(|path| matches!(path, Document::Text(_)))
     {
-        take.value(&trained_before);
-        if take.imported.scenario.training.lora.is_none() {
-            take.lora();
-            every_linear(&mut take, &of_model("target_modules"));
+        reader.value(&trained_before);
+        if reader.imported.scenario.training.lora.is_none() {
+            reader.lora();
+            every_linear(&mut reader, &of_model("target_modules"));
             let note =
-                "the adapters are those of lora_adapter_path, whose rank the file does not say";
-            take.imported.notes.push(note.into());
+                "the adapters are loaded from lora_adapter_path, whose rank is not in the file";
+            reader.imported.notes.push(note.into());
         }
     }
-    if tuned {
-        take.set("data.micro_batch", "4");
-        take.set("data.sequence", "1024");
-        take.copy("data.micro_batch_size", "data.micro_batch");
-        take.copy("data.micro_batch_size_per_gpu", "data.micro_batch");
-        take.copy("data.max_length", "data.sequence");
-        take.copy("ulysses_sequence_parallel_size", "parallel.cp");
+    if fine_tunes {
+        reader.set("data.micro_batch", "4");
+        reader.set("data.sequence", "1024");
+        reader.copy("data.micro_batch_size", "data.micro_batch");
+        reader.copy("data.micro_batch_size_per_gpu", "data.micro_batch");
+        reader.copy("data.max_length", "data.sequence");
+        reader.copy("ulysses_sequence_parallel_size", "parallel.cp");
     } else {
-        updates(&mut take, &of_actor);
+        updates(&mut reader, &of_actor);
     }
-    take.finish(WITHOUT_EFFECT)
+    reader.finish(WITHOUT_EFFECT)
 }
 
 /// The model by what the hub calls it, or by the last part of its path.
-fn name(take: &mut Take, keys: &[String]) {
+fn name(reader: &mut KeyReader, keys: &[String]) {
     for key in keys {
-        if let Some(name) = take.text(key) {
+        if let Some(name) = reader.text(key) {
             let found = catalog::model_named(name).map(|entry| entry.id);
-            return take.model(key, name, found);
+            return reader.model(key, name, found);
         }
     }
     let key = keys.last().map_or("model", String::as_str);
-    take.model(key, "", None);
+    reader.model(key, "", None);
 }
 
 /// GPUs of all machines.
-fn gpus(take: &mut Take) {
-    let count = |take: &mut Take, key: &str| match take.value(key) {
+fn gpus(reader: &mut KeyReader) {
+    let count = |reader: &mut KeyReader, key: &str| match reader.value(key) {
         Some(Document::Int(count)) => u32::try_from(*count).ok().filter(|count| *count > 0),
         _ => None,
     };
-    let nodes = count(take, "trainer.nnodes").unwrap_or(1);
-    let each = count(take, "trainer.n_gpus_per_node").unwrap_or(8);
+    let nodes = count(reader, "trainer.nnodes").unwrap_or(1);
+    let each = count(reader, "trainer.n_gpus_per_node").unwrap_or(8);
     let all = each.saturating_mul(nodes);
-    take.set("hardware.gpus", &all.to_string());
+    reader.set("hardware.gpus", &all.to_string());
     if nodes > 1 {
-        take.set("hardware.nodes", &nodes.to_string());
+        reader.set("hardware.nodes", &nodes.to_string());
     }
 }
 
-/// How the GPUs share the policy: by FSDP of the first version where nothing is said, of the second in fine-tuning.
-fn strategy(take: &mut Take, of_actor: &str, of_model: &str, tuned: bool) {
-    let said = take.text(of_actor).or_else(|| take.text(of_model));
-    let one = take.imported.scenario.hardware.gpus < 2;
-    let strategy = match said.unwrap_or(if tuned { "fsdp2" } else { "fsdp" }) {
+/// The policy's parallel strategy: FSDP 1 by default, FSDP 2 in fine-tuning.
+fn strategy(reader: &mut KeyReader, of_actor: &str, of_model: &str, fine_tunes: bool) {
+    let said = reader.text(of_actor).or_else(|| reader.text(of_model));
+    let one = reader.imported.scenario.hardware.gpus < 2;
+    let strategy = match said.unwrap_or(if fine_tunes { "fsdp2" } else { "fsdp" }) {
         "fsdp" => "fsdp1",
         "fsdp2" => "fsdp2",
-        "megatron" => return megatron(take),
+        "megatron" => return megatron(reader),
         _ => {
-            take.leave(of_actor);
-            return take.leave(of_model);
+            reader.mark_unused(of_actor);
+            return reader.mark_unused(of_model);
         }
     };
     if !one {
-        take.set("parallel.strategy", strategy);
+        reader.set("parallel.strategy", strategy);
     }
 }
 
 /// Megatron-Core's own division.
-fn megatron(take: &mut Take) {
-    take.trainer("megatron");
+fn megatron(reader: &mut KeyReader) {
+    reader.trainer("megatron");
     for (key, field) in [
         ("tensor_model_parallel_size", "parallel.tp"),
         ("pipeline_model_parallel_size", "parallel.pp"),
         ("context_parallel_size", "parallel.cp"),
         ("expert_model_parallel_size", "parallel.ep"),
     ] {
-        take.copy(&format!("actor_rollout_ref.actor.megatron.{key}"), field);
+        reader.copy(&format!("actor_rollout_ref.actor.megatron.{key}"), field);
     }
 }
 
-fn adapters(take: &mut Take, rank: &str, targets: &str) {
-    match take.value(rank) {
+fn adapters(reader: &mut KeyReader, rank: &str, targets: &str) {
+    match reader.value(rank) {
         Some(Document::Int(found)) if *found > 0 => {}
         _ => {
-            take.value(targets);
+            reader.value(targets);
             return;
         }
     }
-    take.lora();
-    take.copy(rank, "training.lora.rank");
-    match take.text(targets) {
-        None if take.seen(targets).is_some() => take.targets(targets, "training.lora.targets"),
-        None | Some("all-linear") => every_linear(take, targets),
-        Some(_) => take.targets(targets, "training.lora.targets"),
+    reader.lora();
+    reader.copy(rank, "training.lora.rank");
+    match reader.text(targets) {
+        None if reader.peek(targets).is_some() => reader.targets(targets, "training.lora.targets"),
+        None | Some("all-linear") => every_linear(reader, targets),
+        Some(_) => reader.targets(targets, "training.lora.targets"),
     }
 }
 
-/// What one update of the policy takes: prompt and completion of so many samples, or so many tokens in a row.
-fn updates(take: &mut Take, of_actor: &impl Fn(&str) -> String) {
-    let tokens = |take: &mut Take, key: &str| match take.value(key) {
+/// The batch of one policy update: prompts and completions of so many samples, or rows of so many tokens.
+fn updates(reader: &mut KeyReader, of_actor: &impl Fn(&str) -> String) {
+    let tokens = |reader: &mut KeyReader, key: &str| match reader.value(key) {
         Some(Document::Int(count)) => u64::try_from(*count).unwrap_or(0),
         _ => 512,
     };
-    let prompt = tokens(take, "data.max_prompt_length");
-    let completion = tokens(take, "data.max_response_length");
-    let dynamic = take.switch(&of_actor("use_dynamic_bsz")) == Some(true);
+    let prompt = tokens(reader, "data.max_prompt_length");
+    let completion = tokens(reader, "data.max_response_length");
+    let dynamic = reader.switch(&of_actor("use_dynamic_bsz")) == Some(true);
     if dynamic {
-        take.set("data.micro_batch", "1");
-        // ppo_max_token_len_per_gpu where nothing is said (actor/actor.yaml).
-        take.set("data.sequence", "16384");
-        take.copy(&of_actor("ppo_max_token_len_per_gpu"), "data.sequence");
-        take.set("data.packing", "on");
+        reader.set("data.micro_batch", "1");
+        // The default of ppo_max_token_len_per_gpu (actor/actor.yaml).
+        reader.set("data.sequence", "16384");
+        reader.copy(&of_actor("ppo_max_token_len_per_gpu"), "data.sequence");
+        reader.set("data.packing", "on");
     } else {
-        take.set(
+        reader.set(
             "data.sequence",
             &prompt.saturating_add(completion).to_string(),
         );
-        take.copy(&of_actor("ppo_micro_batch_size"), "data.micro_batch");
-        take.copy(
+        reader.copy(&of_actor("ppo_micro_batch_size"), "data.micro_batch");
+        reader.copy(
             &of_actor("ppo_micro_batch_size_per_gpu"),
             "data.micro_batch",
         );
     }
-    take.copy(&of_actor("ulysses_sequence_parallel_size"), "parallel.cp");
-    take.imported.notes.push(
-        "the answer is of the policy's update: the rollouts, the reference, the critic and the passes for log-probabilities are \
+    reader.copy(&of_actor("ulysses_sequence_parallel_size"), "parallel.cp");
+    reader.imported.notes.push(
+        "the prediction is for the policy's update: rollouts, reference, critic and the passes for log-probabilities are \
          not modelled"
             .into(),
     );

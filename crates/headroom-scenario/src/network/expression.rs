@@ -1,10 +1,11 @@
 //! Sizes by expression: whole numbers and names with `+ - * /` and parentheses.
 
+use std::collections::BTreeMap;
+
 use super::items::LARGEST;
-use headroom_base::order::Map;
 
 /// The value of an expression, or what is wrong with it as the end of "expected ...".
-pub(super) fn value(text: &str, sizes: &Map<String, u64>) -> Result<u64, String> {
+pub(super) fn value(text: &str, sizes: &BTreeMap<String, u64>) -> Result<u64, String> {
     let mut reader = Reader {
         rest: text.trim(),
         sizes,
@@ -22,7 +23,7 @@ pub(super) fn value(text: &str, sizes: &Map<String, u64>) -> Result<u64, String>
 
 struct Reader<'a> {
     rest: &'a str,
-    sizes: &'a Map<String, u64>,
+    sizes: &'a BTreeMap<String, u64>,
     depth: u32,
 }
 

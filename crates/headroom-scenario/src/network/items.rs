@@ -3,7 +3,6 @@
 use super::FIELD;
 use crate::Problem;
 use crate::problem::nearest;
-use headroom_base::decimal::decimal;
 use headroom_base::order::sorted;
 
 /// A kind of item.
@@ -331,7 +330,9 @@ impl FieldType {
                 value,
                 "on" | "off" | "true" | "false" | "yes" | "no" | "1" | "0"
             ),
-            Self::Share => decimal(value).is_some_and(|share| (0.0..=1.0).contains(&share)),
+            Self::Share => value
+                .parse()
+                .is_ok_and(|share: f64| (0.0..=1.0).contains(&share)),
             Self::Name => is_name(value),
         }
     }

@@ -9,6 +9,8 @@ mod recording;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 pub use items::{Field, FieldType, Item, ItemType, Position, item_types};
 pub use plan::{
     Attention, Conv, ExtraTensor, Input, Lifetime, Loss, Mlp, Norm, Op, PartPlan, Plan,
@@ -16,7 +18,7 @@ pub use plan::{
 pub use recording::Recording;
 
 use super::Problem;
-use headroom_base::order::{Map, sorted};
+use headroom_base::order::sorted;
 use items::Context;
 
 /// The longest text of a network, in bytes: what a link may carry, squeezed or not.
@@ -199,7 +201,12 @@ fn read(at: &str, statement: &str) -> Result<Item, Problem> {
 }
 
 /// What is wrong with a text: of each statement the first thing, and where all can be read, what does not fit.
-pub fn problems(text: &str, changed: &Map<String, u64>, batch: u64, sequence: u64) -> Vec<Problem> {
+pub fn problems(
+    text: &str,
+    changed: &BTreeMap<String, u64>,
+    batch: u64,
+    sequence: u64,
+) -> Vec<Problem> {
     let unread = statements(text).filter_map(|(at, statement)| read(&at, statement).err());
     let unread: Vec<Problem> = unread.collect();
     if !unread.is_empty() {

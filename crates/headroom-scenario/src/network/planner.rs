@@ -2,12 +2,13 @@
 
 mod layers;
 
+use std::collections::BTreeMap;
+
 use super::items::{Item, Position};
 use super::plan::{ExtraTensor, Input, Lifetime, Loss, PartPlan, Plan};
 use super::{Network, expression};
 use crate::Problem;
 use headroom_base::DType;
-use headroom_base::order::Map;
 
 /// An item and the path of its field.
 type Placed<'a> = (String, &'a Item);
@@ -21,11 +22,11 @@ impl Network {
     /// Works the sizes out; the first thing that does not fit is named.
     pub fn plan(
         &self,
-        changed: &Map<String, u64>,
+        changed: &BTreeMap<String, u64>,
         batch: u64,
         sequence: u64,
     ) -> Result<Plan, Problem> {
-        let mut sizes = Map::new();
+        let mut sizes = BTreeMap::new();
         for (_, item) in self.items().filter(|(_, item)| item.kind.name == "sizes") {
             for (name, value) in item.fields() {
                 sizes.insert(name.clone(), value.parse().unwrap_or(0));
@@ -47,7 +48,7 @@ impl Network {
 }
 
 struct Planner {
-    sizes: Map<String, u64>,
+    sizes: BTreeMap<String, u64>,
     /// What flows at the moment.
     shape: Vec<u64>,
     tokens: bool,

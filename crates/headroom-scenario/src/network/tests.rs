@@ -1,6 +1,8 @@
+use std::collections::BTreeMap;
+
 use super::{Network, SAMPLES};
-use headroom_base::order::Map;
 use headroom_testing::Dice;
+use std::collections::BTreeMap;
 
 #[test]
 fn networks_survive_text_and_documents() {
@@ -25,7 +27,7 @@ fn problem(text: &str) -> Option<String> {
         Ok(network) => network,
         Err(problem) => return Some(problem.to_string()),
     };
-    let planned = network.plan(&Map::default(), 2, 16);
+    let planned = network.plan(&BTreeMap::default(), 2, 16);
     planned.err().map(|problem| problem.to_string())
 }
 
@@ -104,7 +106,7 @@ fn what_is_wrong_is_named_by_its_field() {
 fn every_statement_says_what_is_wrong_with_it() {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let found = super::problems(text, &Map::default(), 2, 16);
+        let found = super::problems(text, &BTreeMap::default(), 2, 16);
         let fields: Vec<_> = found.iter().map(|problem| problem.field.as_str()).collect();
         assert_eq!(fields, expected, "{text}");
     }
@@ -139,6 +141,6 @@ fn broken_text_neither_panics_nor_runs_away() {
             continue;
         };
         assert_eq!(Network::parse(&network.text()).unwrap(), network);
-        let _ = network.plan(&Map::default(), 1 + dice.below(4), 8);
+        let _ = network.plan(&BTreeMap::default(), 1 + dice.below(4), 8);
     }
 }

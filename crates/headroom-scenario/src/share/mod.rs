@@ -7,10 +7,11 @@ mod percent;
 mod recording;
 mod squeeze;
 
+use std::collections::BTreeMap;
+
 use crate::network::{LONGEST_TEXT, Network};
 use crate::settings::{self, Setting};
 use crate::{Problem, Scenario, filled, stack, versions};
-use headroom_base::order::Map;
 
 /// The version of the catalogue and of the rules; a link from another one may show other numbers.
 pub const DATA_VERSION: &str = "1";
@@ -182,7 +183,7 @@ pub fn read(link: &str) -> Opened {
 /// The keys of a fragment with their decoded values.
 #[derive(Default)]
 struct Pairs {
-    given: Map<String, String>,
+    given: BTreeMap<String, String>,
     unknown: Vec<(String, String)>,
 }
 

@@ -11,11 +11,12 @@ mod rna;
 mod tests;
 mod tier;
 
+use std::collections::BTreeMap;
+
 pub use tier::{Tier, tier_script};
 
 use super::guide;
 use headroom_base::document::yaml;
-use headroom_base::order::Map;
 use headroom_catalog as catalog;
 use headroom_core::estimate::Estimate;
 use headroom_io::export::common::{Machines, exports, file, script};
@@ -37,7 +38,7 @@ pub(super) const TARGETS: &[Target] = &[
 struct Launch {
     system: &'static System,
     /// Every dimension of its model, changed ones included.
-    sizes: Map<String, u64>,
+    sizes: BTreeMap<String, u64>,
     /// Settings that need `wiring.diff`, a line each.
     patch_notes: String,
     /// Differences from the author's own files, a line each.
@@ -66,7 +67,7 @@ impl Launch {
         }
         let mut launch = Self {
             system,
-            sizes: Map::new(),
+            sizes: BTreeMap::new(),
             patch_notes: String::new(),
             differences: String::new(),
         };

@@ -31,7 +31,7 @@ fn script(text: &str) -> Option<Imported> {
     let mut run = Builder::of(program.preset);
     let more = calls.count();
     if more > 0 {
-        run.note(format!("{more} more calls in this script are not taken"));
+        run.note(format!("{more} more calls in this script are ignored"));
     }
     let (before, after) = command.words.split_at(at);
     flags::launcher(&mut run, before);
@@ -83,7 +83,7 @@ impl Builder {
 
     /// A key or flag that no setting corresponds to.
     fn leave(&mut self, key: &str) {
-        self.imported.not_taken.push(key.into());
+        self.imported.unused_keys.push(key.into());
     }
 
     /// A difference between what the program does and what its command says.
@@ -116,12 +116,12 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(text: &str, preset: &str, expected: &str, not_taken: &[&str], notes: usize) {
+    fn check(text: &str, preset: &str, expected: &str, unused_keys: &[&str], notes: usize) {
         crate::install();
         let imported = script(text).unwrap();
         assert_eq!(imported.problems, vec![], "{text}");
         assert_eq!(changed(&imported, preset), expected, "{text}");
-        assert_eq!(imported.not_taken, not_taken, "{text}");
+        assert_eq!(imported.unused_keys, unused_keys, "{text}");
         assert_eq!(imported.notes.len(), notes, "{:?}", imported.notes);
     }
 

@@ -4,7 +4,7 @@ use super::{Builder, sized};
 use headroom_base::document::Document;
 use headroom_catalog as catalog;
 use headroom_io::import::Imported;
-use headroom_io::import::take::Take;
+use headroom_io::import::take::KeyReader;
 use headroom_scenario::settings;
 
 /// Whether the document is such a file.
@@ -196,7 +196,7 @@ fn peptrm(document: &Document) -> Imported {
         take.set("runtime.save_every", &every.to_string());
     }
     if take.switch("training.use_compile") == Some(true) {
-        take.leave("training.use_compile");
+        take.mark_unused("training.use_compile");
     } else {
         take.text("training.compile_mode");
     }
@@ -224,22 +224,22 @@ fn peptrm(document: &Document) -> Imported {
 }
 
 /// The size of a dimension.
-fn size_of(take: &mut Take, path: &str, name: &str) {
+fn size_of(take: &mut KeyReader, path: &str, name: &str) {
     match take.value(path) {
         None => {}
         Some(Document::Int(size)) => match u64::try_from(*size) {
             Ok(size) if size <= settings::LARGEST_SIZE => {
                 sized(&mut take.imported.scenario, name, size);
             }
-            _ => take.leave(path),
+            _ => take.mark_unused(path),
         },
-        Some(_) => take.leave(path),
+        Some(_) => take.mark_unused(path),
     }
 }
 
 /// The author's run, to be changed by the document's values.
-fn taking<'a>(preset: &str, document: &'a Document) -> Take<'a> {
-    let mut take = Take::new(document);
+fn taking<'a>(preset: &str, document: &'a Document) -> KeyReader<'a> {
+    let mut take = KeyReader::new(document);
     take.imported = Builder::of(preset).imported;
     take
 }
@@ -250,7 +250,7 @@ mod tests {
     use headroom_base::document::yaml;
 
     #[track_caller]
-    fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
+    fn check(text: &str, changes: &[(&str, &str)], unused_keys: &[&str]) {
         crate::install();
         let document = yaml::read(text).unwrap();
         assert!(recognises(&document), "{text}");
@@ -266,7 +266,7 @@ mod tests {
         }
         assert_eq!(imported.problems, vec![]);
         assert_eq!(imported.scenario, expected, "{text}");
-        assert_eq!(imported.not_taken, not_taken, "{text}");
+        assert_eq!(imported.unused_keys, unused_keys, "{text}");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
-use headroom_base::order::Map;
+use std::collections::BTreeMap;
 use headroom_base::units::Bytes;
 use headroom_core::estimate::{Category, Estimate, Phase, estimate, quick_peak};
 use headroom_scenario::network::{Network, SAMPLES};
@@ -25,7 +25,7 @@ fn broken_text_is_answered_or_refused() {
         let Ok(network) = Network::parse(&String::from_utf8_lossy(&bytes)) else {
             continue;
         };
-        let Ok(plan) = network.plan(&Map::default(), 1 + dice.below(4), 8) else {
+        let Ok(plan) = network.plan(&BTreeMap::default(), 1 + dice.below(4), 8) else {
             continue;
         };
         let runs = plan.parts.iter().map(|part| part.repeat * part.passes);

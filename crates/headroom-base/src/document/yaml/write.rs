@@ -1,4 +1,4 @@
-//! YAML: the one place where text becomes YAML, safe for every reader of YAML 1.1 and 1.2.
+//! The YAML writer: the only place where text becomes YAML, safe for every reader of YAML 1.1 and 1.2.
 
 use crate::document::{Document, Entry};
 
@@ -95,7 +95,7 @@ fn list(items: &[Document], depth: usize, text: &mut String) {
         text.push('-');
         match item {
             Document::Map(entries) if !entries.is_empty() => {
-                // The first key stands beside the dash, the others below it.
+                // The first key is on the dash's line, the others below it.
                 let mut nested = String::new();
                 map(entries, depth + 1, &mut nested);
                 text.push(' ');
@@ -172,7 +172,7 @@ fn number(number: f64) -> String {
     format!("{mantissa}{dot}e{sign}{exponent}")
 }
 
-/// Text as a YAML scalar: bare where no reader could take it for anything else, else in double quotes.
+/// Text as a YAML scalar: bare if every reader takes it for a string, else in double quotes.
 pub fn scalar(text: &str) -> String {
     if is_bare(text) {
         return text.into();

@@ -2,12 +2,11 @@
 //! (deepspeed/runtime/zero/partitioned_param_coordinator.py).
 
 use headroom_base::units::RoundUp;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use super::order::Order;
 use crate::tape::{Category, DType, Param, Scope, Stream, Tape, Tensor};
-use headroom_base::order::Map;
 
 /// What stage 3 does in Python around one pass of a module: its hooks, and those of the modules without weights beside it.
 pub const MODULE_HOOKS: &str = "zero_hooks";
@@ -70,7 +69,7 @@ pub(super) struct Coordinator {
     /// This rank's part of each parameter within its group, where there is one (`ds_secondary_tensor`).
     secondary: Vec<Option<Tensor>>,
     /// The parameters of each module.
-    members: Map<Scope, Vec<usize>>,
+    members: BTreeMap<Scope, Vec<usize>>,
     trace: Trace,
     /// The modules in the order in which they are fetched.
     order: Order<Scope>,
@@ -85,7 +84,7 @@ pub(super) struct Coordinator {
     /// The module under way.
     current: Option<(Scope, Pass)>,
     /// Whether the end of a module's backward is told: its last forward counted inputs that ask for a gradient (`ds_grads_remaining`).
-    counted: Map<Scope, bool>,
+    counted: BTreeMap<Scope, bool>,
     /// The layer whose backward runs, and whose forward may run again in it.
     layer: Option<Scope>,
     /// Frozen parameters that the layer's second forward has fetched: they stay to the end of its backward (`ds_recompute_parameters`).
@@ -96,9 +95,9 @@ pub(super) struct Coordinator {
 
 impl Coordinator {
     pub fn new(tape: &Tape, limits: Limits, ranks: u64, params: Vec<Rc<Param>>) -> Self {
-        let mut members: Map<Scope, Vec<usize>> = Map::new();
+        let mut members: BTreeMap<Scope, Vec<usize>> = BTreeMap::new();
         for (at, param) in params.iter().enumerate() {
-            members.or_default(param.scope).push(at);
+            members.entry(param.scope).or_default().push(at);
         }
         let mut new = Self {
             members,
@@ -119,7 +118,7 @@ impl Coordinator {
             available: 0,
             held: Vec::new(),
             current: None,
-            counted: Map::new(),
+            counted: BTreeMap::new(),
             layer: None,
             of_layer: Vec::new(),
         };

@@ -1,13 +1,13 @@
 //! The order in which modules are fetched, as stage 3's trace has recorded it.
 
-use headroom_base::order::Map;
+use std::collections::BTreeMap;
 
 /// The order of modules, and what it takes to tell at once how far away the next use of one is.
 #[derive(Debug, Default)]
 pub(super) struct Order<M> {
     pub modules: Vec<M>,
     /// Where each module comes.
-    places: Map<M, Vec<usize>>,
+    places: BTreeMap<M, Vec<usize>>,
     /// How many elements the modules up to each place have.
     elements: Vec<u128>,
 }
@@ -15,7 +15,10 @@ pub(super) struct Order<M> {
 impl<M: Ord + Copy> Order<M> {
     pub fn push(&mut self, module: M, elements: u64) {
         let before = self.elements.last().copied().unwrap_or_default();
-        self.places.or_default(module).push(self.modules.len());
+        self.places
+            .entry(module)
+            .or_default()
+            .push(self.modules.len());
         self.modules.push(module);
         self.elements.push(before + u128::from(elements));
     }

@@ -1,6 +1,6 @@
 //! Adam and AdamW (torch/optim/adam.py), and ADOPT.
 
-use headroom_base::order::Map;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use super::lists::{like, list};
@@ -23,9 +23,12 @@ pub fn fused_states(tape: &Tape, param: &Param) -> Vec<Tensor> {
 
 /// `_multi_tensor_adam`: `exp_avg_sq_sqrt` of all parameters of one type exists at once.
 pub fn foreach(tape: &Tape, params: &[Rc<Param>]) {
-    let mut groups: Map<DType, Vec<Rc<Param>>> = Map::new();
+    let mut groups: BTreeMap<DType, Vec<Rc<Param>>> = BTreeMap::new();
     for param in params {
-        groups.or_default(param.data.dtype()).push(param.clone());
+        groups
+            .entry(param.data.dtype())
+            .or_default()
+            .push(param.clone());
     }
     let mut roots: Vec<Tensor> = Vec::new();
     for group in groups.values() {

@@ -18,7 +18,7 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-/// By itself it shards nothing: that takes a launcher. Without one it copies the model to every GPU that it sees.
+/// It shards only with a launcher. Without one it copies the model to every visible GPU.
 const LAYOUTS: Layouts = Layouts {
     strategies: &[Parallelism::Ddp, Parallelism::DataParallel],
     details: &[&["parallel.sync_each"]],
@@ -37,14 +37,14 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     Ok(files)
 }
 
-/// `train.yaml` and `train.py`, for any launcher that knows these layouts, and the layout asked for.
+/// `train.yaml` and `train.py`, for any launcher that knows these layouts, and the layout.
 pub(super) fn trainer(
     scenario: &Scenario,
     header: &str,
     layouts: &Layouts,
 ) -> Result<(Vec<File>, Layout), Vec<Problem>> {
-    // The script is ours: it passes on what the adapters' library can do.
-    let asked = words::asked(scenario, &[], Precision::ALL, layouts)?;
+    // Our own script passes on every option of PEFT.
+    let config = words::config(scenario, &[], Precision::ALL, layouts)?;
     let mut document = Document::new()
         .with_note(
             "model_name_or_path",
@@ -76,11 +76,11 @@ pub(super) fn trainer(
             .with("load_in_4bit", true)
             .with("bnb_4bit_use_double_quant", double);
     }
-    let config = yaml::write(&document.and(words::arguments(scenario, &asked)));
+    let text = yaml::write(&document.and(words::arguments(scenario, &config)));
     let mut files = vec![
-        file("train.yaml", format!("{header}{config}")),
+        file("train.yaml", format!("{header}{text}")),
         file("train.py", include_str!("train.py").into()),
     ];
-    files.extend(adapters::beside(scenario));
-    Ok((files, asked.layout))
+    files.extend(adapters::adapter_module(scenario));
+    Ok((files, config.layout))
 }

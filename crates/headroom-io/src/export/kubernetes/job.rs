@@ -41,7 +41,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in super::super) enum Volume {
     None,
-    /// At `/work`: code, data and what is saved.
+    /// At `/work`: code, data and checkpoints.
     Work,
 }
 
@@ -75,7 +75,7 @@ pub(in super::super) fn document(
     let memory = Document::new()
         .with("medium", "Memory")
         .with("sizeLimit", "16Gi");
-    // Processes pass batches and gradients through it; what a container has by default is too small.
+    // Processes pass batches and gradients through it, and a container's default is too small.
     let mut volumes = vec![Document::new().with("name", "shm").with("emptyDir", memory)];
     if volume == Volume::Work {
         let claim = Document::new().with_note("claimName", CLAIM, "a claim of yours");

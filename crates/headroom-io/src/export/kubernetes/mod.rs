@@ -14,7 +14,7 @@ use headroom_scenario::Scenario;
 
 /// It has Python and a compiler; PyTorch's own version is installed in it, so that it is the one computed for.
 const IMAGE: &str = "python:3.12";
-/// For what was pinned before Python 3.12.
+/// For versions pinned before Python 3.12.
 const OLDER_IMAGE: &str = "python:3.11";
 const IMAGE_NOTE: &str = "one of yours with the packages in it starts faster";
 

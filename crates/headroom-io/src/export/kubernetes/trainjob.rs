@@ -1,4 +1,4 @@
-//! Kubeflow's `TrainJob`: as many machines as are asked for, found by the operator.
+//! Kubeflow's `TrainJob`: on several machines, which the operator finds.
 
 use super::super::common::{job_name, machines};
 use super::super::header::header;
@@ -37,7 +37,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
         .with_note("image", IMAGE, IMAGE_NOTE)
         .with("numNodes", machines.nodes)
         .with("numProcPerNode", each)
-        // The operator tells torchrun of the other machines by variables of its own.
+        // The operator tells torchrun about the other machines through environment variables.
         .with("command", Document::List(vec!["bash".into(), "-c".into()]))
         .with("args", Document::List(vec![job.in_container("").into()]))
         .with(

@@ -19,7 +19,7 @@ pub(super) const TARGET: Target = Target {
     write,
 };
 
-/// What Lightning's loop leaves no word for.
+/// Settings that Lightning's loop does not expose.
 const FIXED: &[&str] = &[
     "training.ema",
     "training.ema_on_host",
@@ -31,7 +31,7 @@ const FIXED: &[&str] = &[
     "hardware.nodes",
 ];
 
-/// What it can say of how a strategy works.
+/// The strategy's settings that it exposes.
 const DETAILS: &[&str] = &[
     "parallel.reshard",
     "parallel.zero_bucket",

@@ -1,4 +1,4 @@
-//! Plain PyTorch: a short `train.py` that does what was computed, its YAML, and the `torchrun` command.
+//! Plain PyTorch: a short `train.py` that does what was predicted, its YAML, and the `torchrun` command.
 //!
 //! `train.py` is the loop, `model.py` the model with its batches and its loss, `prepare.py` what a run changes in any model.
 
@@ -78,11 +78,11 @@ fn program(scenario: &Scenario, estimate: &Estimate, header: &str) -> Files {
         file("model.py", model.into()),
         file("prepare.py", include_str!("prepare.py").into()),
     ];
-    files.extend(adapters::beside(scenario));
+    files.extend(adapters::adapter_module(scenario));
     Ok(files)
 }
 
-/// What pip must install for the model's constructor, beside transformers.
+/// Packages that the model's constructor needs in addition to transformers.
 pub(super) fn library(scenario: &Scenario) -> Option<&'static str> {
     network::family(scenario)?.0.package()
 }
@@ -107,7 +107,7 @@ const LAYOUTS: &[Parallelism] = &[
     Parallelism::Hsdp,
 ];
 
-/// What it can say of how a strategy works.
+/// The strategy's settings that it exposes.
 const DETAILS: &[&str] = &[
     "parallel.partition_optimizer",
     "parallel.comm_hook",
@@ -195,7 +195,7 @@ fn kernels(scenario: &Scenario) -> Vec<Problem> {
     problems
 }
 
-/// What works in one process alone.
+/// Settings that work in a single process only.
 fn alone(scenario: &Scenario) -> Vec<Problem> {
     let training = &scenario.training;
     let mut problems = Vec::new();
@@ -217,7 +217,7 @@ fn alone(scenario: &Scenario) -> Vec<Problem> {
     problems
 }
 
-/// What it cannot do where weights are sharded.
+/// Problems with sharded weights.
 fn sharded(scenario: &Scenario) -> Vec<Problem> {
     let training = &scenario.training;
     // A head whose weight is gathered by hooks cannot be called apart from the model.
@@ -242,9 +242,9 @@ fn sharded(scenario: &Scenario) -> Vec<Problem> {
         "adamw, adamw-fused, adamw-loop, sgd, sgd-momentum or rmsprop, which step shards (DTensor)";
     expect("training.optimizer", optimizer.id(), steps_shards, expected);
     let quantization = training.quantization;
-    let whole = quantization == Quantization::None;
+    let full = quantization == Quantization::None;
     let expected = "none where weights are sharded: bitsandbytes has no shards of its weights";
-    expect("training.quantization", quantization.id(), whole, expected);
+    expect("training.quantization", quantization.id(), full, expected);
     problems
 }
 
@@ -269,7 +269,7 @@ fn is_offered(optimizer: Optimizer) -> bool {
     )
 }
 
-/// What `train.yaml` says of a language model and its texts.
+/// Keys of `train.yaml` for a language model and its texts.
 fn causal(scenario: &Scenario) -> Document {
     let dims = |(key, size): (&String, &u64)| (key.clone(), Document::from(*size));
     Document::new()
@@ -290,7 +290,7 @@ fn causal(scenario: &Scenario) -> Document {
         )
 }
 
-/// What it says of any run.
+/// Keys of every run.
 fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
     let Scenario {
         data,
@@ -381,7 +381,7 @@ fn config(scenario: &Scenario, estimate: &Estimate) -> Document {
         .with_note("predicted_allocated", estimate.allocated.expected, "bytes")
 }
 
-/// How `fully_shard` is called; nothing where weights are whole on each GPU.
+/// Arguments of `fully_shard`; none if each GPU has all weights.
 fn fsdp(scenario: &Scenario) -> Option<Document> {
     let layout = refuse::layout(scenario, LAYOUTS).ok()?;
     if !matches!(layout, Layout::Fsdp2 | Layout::Hsdp) {

@@ -1,4 +1,4 @@
-//! Models beside language models that `train.py` makes: a row for each family, with its constructor, its loss and its inputs.
+//! Models other than language models in `train.py`: a row for each family with its constructor, loss and inputs.
 
 use super::super::common::{hub_name, processes};
 use super::super::refuse;
@@ -7,7 +7,7 @@ use headroom_catalog::ModelEntry;
 use headroom_core::estimate::{Input, inputs};
 use headroom_scenario::{Attention, Case, Problem, Scenario};
 
-/// Models of one architecture, as `model.py` makes them.
+/// Models of one architecture, as `model.py` constructs them.
 pub(super) struct Family {
     arch: &'static str,
     library: Library,
@@ -87,7 +87,7 @@ const RECURRENT: &[(&str, &str)] = &[
     ("layers", "layers"),
 ];
 
-/// A text encoder that learns masked words.
+/// A text encoder trained on masked tokens.
 const fn encoder(arch: &'static str, layers: &'static [&'static str]) -> Family {
     Family {
         arch,
@@ -225,7 +225,7 @@ pub(super) fn family(scenario: &Scenario) -> Option<(&'static Family, &'static M
 }
 
 impl Family {
-    /// What pip must install for its constructor, beside transformers.
+    /// Packages that its constructor needs in addition to transformers.
     pub fn package(&self) -> Option<&'static str> {
         match self.library {
             Library::Diffusers(_) => Some("diffusers"),
@@ -284,12 +284,12 @@ pub(super) fn problems(scenario: &Scenario, family: &Family, model: &ModelEntry)
     problems
 }
 
-/// What `train.yaml` says of the model and its inputs, before what it says of any run.
+/// The first keys of `train.yaml`: the model and its inputs.
 pub(super) fn opening(scenario: &Scenario, family: &Family, model: &ModelEntry) -> Document {
     let size = |name: &str| scenario.model.dim(name).unwrap_or(0);
     let document = Document::new().with("kind", "network");
     let hub = hub_name(scenario);
-    // A part of a pipeline stands behind its name.
+    // A part of a pipeline is written behind its name.
     let (name, part) = hub.split_once(" (").unwrap_or((hub, ""));
     let note = "a name on the hub or a folder";
     let document = match family.library {

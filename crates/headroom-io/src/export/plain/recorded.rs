@@ -1,4 +1,4 @@
-//! A recorded model in `train.py`: made, fed and judged by the functions of its user that its file names.
+//! A recorded model in `train.py`: constructed, fed and scored by the user's functions that its file names.
 
 use super::super::{layout, refuse};
 use headroom_base::document::Document;
@@ -52,11 +52,11 @@ fn function(recording: &Recording, of: &str) -> Option<String> {
     (module.split('.').all(is_name) && is_name(name)).then(|| text.clone())
 }
 
-/// What `train.yaml` says of the model, before what it says of any run.
+/// The first keys of `train.yaml`: the model.
 pub(super) fn opening(recording: &Recording) -> Document {
     let graph = graph::opened(recording);
     let classes = graph.iter().flat_map(|graph| graph.layer_classes());
-    // As Python prints them: the module's name stands before.
+    // As Python prints them, with the module's name in front.
     let layers = classes.filter_map(|class| class.rsplit('.').next());
     let mut layers: Vec<String> = layers.map(String::from).collect();
     layers.dedup();

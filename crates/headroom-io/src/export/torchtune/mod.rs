@@ -1,4 +1,4 @@
-//! torchtune: a recipe's file. It names components of its own, so only models that it has can be written.
+//! torchtune: a recipe's file. It names torchtune's own components, so only its models can be written.
 
 mod models;
 
@@ -10,7 +10,7 @@ use headroom_base::document::Document;
 use headroom_base::document::yaml;
 use headroom_core::estimate::Estimate;
 use headroom_scenario::{
-    Attention, Case, Checkpointing, Lora, LossKernel, Offload, Optimizer, Parallelism, Precision,
+    Attention, Checkpointing, Lora, LossKernel, Offload, Optimizer, Parallelism, Precision,
     Problem, Quantization, Scenario,
 };
 
@@ -21,7 +21,7 @@ pub(super) const TARGET: Target = Target {
     id: "torchtune",
     title: "torchtune",
     versions: "torchtune 0.6.1 with torchao 0.14",
-    differs: "its own modules keep other copies than transformers', for which this was computed",
+    differs: "its own modules save other tensors than transformers', which this was computed for",
     write,
 };
 
@@ -57,15 +57,9 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     ));
     problems.extend(refuse::details(scenario, &["parallel.reshard"]));
     problems.extend(choices(scenario));
-    let id = Case::of(scenario)
-        .model
-        .map_or(scenario.model.id.as_str(), |model| model.id);
-    let model = MODELS.iter().find(|(known, ..)| *known == id);
-    if model.is_none() {
-        let ids: Vec<&str> = MODELS.iter().map(|(id, ..)| *id).collect();
-        let expected = format!("one of {} for this target", ids.join(", "));
-        problems.push(Problem::new("model.id", id, expected));
-    }
+    let model = refuse::model_among(scenario, MODELS, |(id, ..)| *id);
+    problems.extend(model.as_ref().err().cloned());
+    let model = model.ok();
     let layout = refuse::layout(scenario, LAYOUTS);
     let (optimizer, loss) = (optimizer(training.optimizer), loss(scenario));
     let (Some(model), Ok(layout), Ok(optimizer), Ok(loss), true) =
@@ -107,7 +101,7 @@ fn write(scenario: &Scenario, estimate: &Estimate) -> Files {
     ])
 }
 
-/// Settings that fit together in this tool only in some ways.
+/// Settings of which this tool allows only some combinations.
 fn choices(scenario: &Scenario) -> Vec<Problem> {
     let training = &scenario.training;
     let mut problems = Vec::new();
@@ -151,7 +145,7 @@ fn choices(scenario: &Scenario) -> Vec<Problem> {
     problems
 }
 
-/// The attention's modules that get adapters, and whether the MLP's do; it takes all of the MLP or none.
+/// The attention modules that get adapters, and whether the MLP gets them: all of its layers or none.
 fn modules(lora: &Lora) -> Option<(Vec<String>, bool)> {
     const MLP: [&str; 3] = ["gate_proj", "up_proj", "down_proj"];
     let of_mlp = lora

@@ -97,7 +97,7 @@ pub(super) const MODELS: &[(&str, &str, &str, Tokenizer, &str)] = &[
     ),
 ];
 
-/// The catalogue's id of the model that a builder of torchtune makes.
+/// The catalogue's id of the model that a torchtune builder constructs.
 pub(crate) fn model_of(builder: &str) -> Option<&'static str> {
     let bare = |name: &'static str| name.strip_suffix("_base").unwrap_or(name);
     let asked = builder

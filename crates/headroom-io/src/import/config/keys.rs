@@ -1,4 +1,4 @@
-//! What configurations call the sizes of a model, and which of their keys say nothing about memory.
+//! The names of a model's sizes in configurations, and keys without an effect on memory.
 
 /// The catalogue's name of a size and the names that configurations have for it.
 pub(super) const SIZES: &[(&str, &[&str])] = &[
@@ -122,7 +122,7 @@ pub(super) const SIZES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Keys that must agree where both are there: one size stands for the encoder and the decoder.
+/// Keys that must agree if both are present: encoder and decoder share one size.
 pub(super) const ALIKE: &[(&str, &str)] = &[
     ("decoder_attention_heads", "encoder_attention_heads"),
     ("decoder_ffn_dim", "encoder_ffn_dim"),
@@ -139,7 +139,7 @@ pub(super) const ACTIVATIONS: &[&str] = &[
     "hidden_activation",
 ];
 
-/// Keys that change no tensor's size. Those that end in `*` stand for all that begin so.
+/// Keys that change no tensor's size. A `*` at the end matches any ending.
 pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "_attn_implementation*",
     "_name_or_path",

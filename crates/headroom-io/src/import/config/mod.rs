@@ -1,24 +1,22 @@
 //! A Hugging Face `config.json`: which architecture, and in which sizes.
 
-mod graph_rows;
 mod keys;
-mod model_types;
 mod recorded;
 pub mod timm;
 
+use std::collections::BTreeMap;
+
 use self::keys::{ACTIVATIONS, ALIKE, SIZES, WITHOUT_EFFECT};
-use self::model_types::{MODEL_TYPES, ModelType, pairs};
 use super::Imported;
 use headroom_base::document::Document;
-use headroom_base::order::Map;
-use headroom_catalog::{self as catalog, ModelEntry};
+use headroom_catalog::{self as catalog, ModelEntry, ModelType};
 use headroom_core::nets;
 use headroom_scenario::{Problem, Scenario, nearest, settings};
 
 /// Sizes by the catalogue's names.
-type Wanted = Map<String, u64>;
+type Wanted = BTreeMap<String, u64>;
 
-/// Counts of what a model may have none of.
+/// Sizes that may be zero.
 const MAY_BE_ZERO: &[&str] = &[
     "first_k_dense_replace",
     "n_shared_experts",
@@ -48,7 +46,7 @@ pub fn read(document: &Document) -> Imported {
     let mut reading = Reading {
         path: String::new(),
         problems: &mut imported.problems,
-        not_taken: &mut imported.not_taken,
+        unused_keys: &mut imported.unused_keys,
     };
     reading.part(document, kind, "", &mut wanted);
     let entries = catalog::models()
@@ -75,12 +73,12 @@ pub fn read(document: &Document) -> Imported {
 /// The row of a model type; another type is refused by name, with the nearest.
 fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'static ModelType> {
     let has_net = |kind: &&ModelType| kind.arch.is_empty() || nets::has(kind.arch);
-    let found = MODEL_TYPES
+    let found = catalog::model_types()
         .iter()
         .filter(has_net)
         .find(|kind| kind.name == given);
     if found.is_none() {
-        let types = MODEL_TYPES
+        let types = catalog::model_types()
             .iter()
             .filter(has_net)
             .filter(|kind| !kind.arch.is_empty());
@@ -98,10 +96,10 @@ fn covered(key: &str, given: &str, problems: &mut Vec<Problem>) -> Option<&'stat
 
 /// One configuration, or one within another.
 struct Reading<'a> {
-    /// Where it stands, such as `text_config.`.
+    /// Its path, such as `text_config.`.
     path: String,
     problems: &'a mut Vec<Problem>,
-    not_taken: &'a mut Vec<String>,
+    unused_keys: &'a mut Vec<String>,
 }
 
 impl Reading<'_> {
@@ -109,7 +107,7 @@ impl Reading<'_> {
     fn part(&mut self, document: &Document, kind: &ModelType, prefix: &str, wanted: &mut Wanted) {
         for (key, usual, prefix) in kind.parts {
             let inner = document.get(key).cloned().unwrap_or_default();
-            // A part may bear the name of the whole (Qwen2-VL).
+            // A part may have the model type of the outer configuration (Qwen2-VL).
             let named = text(&inner, "model_type").filter(|name| *name != kind.name);
             let given = named.unwrap_or(usual);
             let outer = std::mem::replace(&mut self.path, format!("{key}."));
@@ -121,11 +119,11 @@ impl Reading<'_> {
         self.refuse_others(document, kind);
         let sizes = self.sizes(document, kind);
         for (name, size) in sizes {
-            // Of a tower only what its row lists: other keys of its file belong to models that it is not.
-            if !prefix.is_empty() && pairs(kind.defaults).all(|(known, _)| known != name) {
+            // Only sizes of the tower's row: other keys of its file belong to other models.
+            if !prefix.is_empty() && kind.sizes.iter().all(|(known, _)| *known != name) {
                 continue;
             }
-            // Two towers in one model: what both have is told apart.
+            // Two towers in one model: the prefix distinguishes sizes that both have.
             let shared = matches!(name.as_str(), "layers" | "hidden" | "heads" | "ffn");
             let name = if shared {
                 format!("{prefix}{name}")
@@ -136,7 +134,7 @@ impl Reading<'_> {
         }
         let is_part = |key: &str| kind.parts.iter().any(|(part, _, _)| *part == key);
         let strange = keys(document).filter(|key| !is_part(key) && !known(key, kind));
-        self.not_taken
+        self.unused_keys
             .extend(strange.map(|key| format!("{}{key}", self.path)));
     }
 
@@ -145,26 +143,24 @@ impl Reading<'_> {
         self.problems.push(Problem::new(field, value, expected));
     }
 
-    /// What would make another network of it.
+    /// Refuses values that describe another network.
     fn refuse_others(&mut self, document: &Document, kind: &ModelType) {
         for key in ACTIVATIONS {
-            let runs =
-                |activation: &str| kind.activations.split(' ').any(|known| known == activation);
             if let Some(given) = text(document, key)
                 && !kind.activations.is_empty()
-                && !runs(given)
+                && !kind.activations.contains(&given)
             {
-                let expected = kind.activations.replace(' ', " or ");
+                let expected = kind.activations.join(" or ");
                 self.refuse(key, given, expected);
             }
         }
-        for (key, value) in pairs(kind.fixed) {
+        for (key, value) in kind.fixed {
             // A key of a group within is written behind the group's and a dot.
             let found = key
                 .split('.')
                 .try_fold(document, |group, name| group.get(name));
             if let Some(given) = found.and_then(shown)
-                && given != value
+                && given != *value
             {
                 self.refuse(key, given, format!("{value} for this network"));
             }
@@ -185,13 +181,12 @@ impl Reading<'_> {
 
     fn sizes(&mut self, document: &Document, kind: &ModelType) -> Wanted {
         let mut sizes = Wanted::new();
-        let mut turned = None;
-        for (name, value) in pairs(kind.defaults) {
-            let value = value.parse().unwrap_or_default();
-            match name {
-                "rotary%" => turned = Some(value as f64 / 100.0),
-                _ => {
-                    sizes.insert(name.into(), value);
+        let mut rotary = None;
+        for (name, value) in kind.sizes {
+            match *name {
+                "rotary_percent" => rotary = Some(*value as f64 / 100.0),
+                name => {
+                    sizes.insert(name.into(), *value);
                 }
             }
         }
@@ -204,22 +199,28 @@ impl Reading<'_> {
             }
         }
         if let Some(value) = text(document, "feed_forward_proj") {
-            given.or_insert("gated".into(), u64::from(value.starts_with("gated")));
+            given
+                .entry("gated".into())
+                .or_insert(u64::from(value.starts_with("gated")));
         }
-        // What a class derives where it is not given is derived from what is.
+        // Sizes that the class derives from others if they are absent.
         let get = |sizes: &Wanted, name: &str| given.get(name).or_else(|| sizes.get(name)).copied();
         if let (Some(hidden), Some(heads)) = (get(&sizes, "hidden"), get(&sizes, "heads")) {
-            sizes.or_insert("kv".into(), heads);
-            sizes.or_insert("head_dim".into(), hidden / heads.max(1));
-            sizes.or_insert("ffn".into(), hidden.saturating_mul(4));
+            sizes.entry("kv".into()).or_insert(heads);
+            sizes
+                .entry("head_dim".into())
+                .or_insert(hidden / heads.max(1));
+            sizes
+                .entry("ffn".into())
+                .or_insert(hidden.saturating_mul(4));
             if kind.arch == "opt" {
-                sizes.or_insert("proj".into(), hidden);
+                sizes.entry("proj".into()).or_insert(hidden);
             }
         }
         if kind.arch == "t5"
             && let Some(layers) = get(&sizes, "layers")
         {
-            sizes.or_insert("decoder_layers".into(), layers);
+            sizes.entry("decoder_layers".into()).or_insert(layers);
         }
         if let Some(hidden) = get(&sizes, "hidden").filter(|_| kind.arch == "mamba") {
             sizes.insert("inner".into(), hidden.saturating_mul(2));
@@ -240,24 +241,24 @@ impl Reading<'_> {
             let percent = (ratio.clamp(0.0, 1.0) * 100.0).round();
             sizes.insert("mask_percent".into(), percent as u64);
         }
-        // One group is no grouping.
+        // A single group means none.
         if sizes.get("groups").is_some_and(|groups| *groups <= 1) {
             sizes.insert("groups".into(), 0);
             sizes.insert("topk_groups".into(), 0);
         }
         if let (Some(each), Some(number)) = (sizes.get("moe_ffn"), sizes.get("shared_experts")) {
             let shared = each.saturating_mul(*number);
-            sizes.or_insert("shared_ffn".into(), shared);
+            sizes.entry("shared_ffn".into()).or_insert(shared);
         }
-        if let Some(part) = turned {
-            let part = rotary_part(document).unwrap_or(part);
+        if let Some(share) = rotary {
+            let share = rotary_share(document).unwrap_or(share);
             let head = sizes.get("head_dim").copied().unwrap_or_default();
-            sizes.insert("rotary".into(), (head as f64 * part) as u64);
+            sizes.insert("rotary".into(), (head as f64 * share) as u64);
         }
         sizes
     }
 
-    /// A size; a switch counts as one or nothing, and `null` as nothing where it turns something off.
+    /// A size; a boolean counts as 1 or 0, and `null` as 0 if it turns something off.
     fn size(&mut self, document: &Document, name: &str) -> Option<u64> {
         match document.get(name)? {
             Document::Null
@@ -285,8 +286,8 @@ impl Reading<'_> {
     }
 }
 
-/// The part of a head that rotary embeddings turn, where the file says so.
-fn rotary_part(document: &Document) -> Option<f64> {
+/// The share of a head that rotary embeddings turn, if the file has it.
+fn rotary_share(document: &Document) -> Option<f64> {
     let rope = document.get("rope_parameters");
     let places = [
         rope.and_then(|rope| rope.get("partial_rotary_factor")),
@@ -300,8 +301,8 @@ fn rotary_part(document: &Document) -> Option<f64> {
         .filter(|share| (0.0..=1.0).contains(share))
 }
 
-/// The sizes in which the entry is not what is wanted.
-fn differences(entry: &ModelEntry, wanted: &Wanted) -> Map<String, u64> {
+/// The sizes in which the entry differs.
+fn differences(entry: &ModelEntry, wanted: &Wanted) -> BTreeMap<String, u64> {
     let sizes = entry.sizes();
     let has = |name: &str| {
         let found = sizes.iter().find(|(known, _)| *known == name);
@@ -309,7 +310,7 @@ fn differences(entry: &ModelEntry, wanted: &Wanted) -> Map<String, u64> {
             .and_then(|(_, values)| values.first().copied())
             .unwrap_or(0)
     };
-    let mut differences = Map::new();
+    let mut differences = BTreeMap::new();
     for (name, size) in wanted {
         if has(name) != *size {
             differences.insert(name.clone(), *size);
@@ -327,7 +328,10 @@ fn known(key: &str, kind: &ModelType) -> bool {
         || ACTIVATIONS.contains(&key)
         || SIZES.iter().any(|(_, names)| names.contains(&key))
         || ALIKE.iter().any(|(known, _)| *known == key)
-        || pairs(kind.fixed).any(|(known, _)| known.split('.').next() == Some(key))
+        || kind
+            .fixed
+            .iter()
+            .any(|(known, _)| known.split('.').next() == Some(key))
         || matches!(key, "attention_bias" | "mlp_bias")
 }
 
@@ -338,7 +342,7 @@ fn text<'a>(document: &'a Document, key: &str) -> Option<&'a str> {
     }
 }
 
-/// A single value as text; nothing for `null`, lists and groups.
+/// A single value as text; `None` for `null`, lists and groups.
 fn shown(value: &Document) -> Option<String> {
     match value {
         Document::Bool(value) => Some(value.to_string()),

@@ -1,19 +1,19 @@
 //! Model types that answer by single models of the catalogue, most by their recorded graphs: a graph is of one configuration.
 
-use super::graph_rows::ROWS;
-use super::model_types::pairs;
 use crate::import::Imported;
 use headroom_base::document::Document;
-use headroom_catalog as catalog;
+use headroom_catalog::{self as catalog, Configuration};
 use headroom_scenario::{Problem, Scenario};
 
 /// The run of a model whose graph is of this configuration; of the nearest otherwise, with what it would have to be.
 /// `None` for types that have no graph.
 pub(super) fn read(document: &Document, model_type: &str) -> Option<Imported> {
-    let rows = ROWS.iter().filter(|row| row.model_type == model_type);
-    let judged = rows.filter_map(|row| {
-        let entry = catalog::model(row.id).filter(|entry| entry.runs)?;
-        Some((entry, differences(document, row.id, row.values)))
+    let of_type = catalog::configurations()
+        .iter()
+        .filter(|configuration| configuration.model_type == model_type);
+    let judged = of_type.filter_map(|configuration| {
+        let entry = catalog::model(configuration.model).filter(|entry| entry.runs)?;
+        Some((entry, differences(document, configuration)))
     });
     let (entry, problems) = judged.min_by_key(|(_, problems)| problems.len())?;
     Some(Imported {
@@ -23,25 +23,24 @@ pub(super) fn read(document: &Document, model_type: &str) -> Option<Imported> {
     })
 }
 
-fn differences(document: &Document, id: &str, values: &'static str) -> Vec<Problem> {
+fn differences(document: &Document, configuration: &Configuration) -> Vec<Problem> {
+    let required = configuration.required.iter().map(|pair| (pair, true));
+    let defaults = configuration.defaults.iter().map(|pair| (pair, false));
     let mut problems = Vec::new();
-    for (key, value) in pairs(values) {
-        let (name, may_lack) = match key.strip_suffix('?') {
-            Some(name) => (name, true),
-            None => (key, false),
-        };
+    for ((name, value), is_required) in required.chain(defaults) {
         let found = name
             .split('.')
             .try_fold(document, |part, name| part.get(name));
         let given = match found {
-            None | Some(Document::Null) if may_lack => continue,
+            None | Some(Document::Null) if !is_required => continue,
             found => found.map(listed).unwrap_or_default(),
         };
-        if given != value {
+        if given != *value {
             let expected = format!(
-                "{value}, of which {id} has a recorded graph; `headroom record` records others"
+                "{value}, of which {} has a recorded graph; `headroom record` records others",
+                configuration.model
             );
-            problems.push(Problem::new(name, given, expected));
+            problems.push(Problem::new(*name, given, expected));
         }
     }
     problems
@@ -101,14 +100,5 @@ mod tests {
             ],
         );
         assert!(read(&Document::new(), "llama").is_none());
-    }
-
-    #[test]
-    fn every_row_names_a_model_that_runs() {
-        for row in ROWS {
-            let runs = catalog::model(row.id).is_some_and(|entry| entry.runs);
-            assert!(runs, "{}", row.id);
-            assert!(pairs(row.values).count() >= 4, "{}", row.id);
-        }
     }
 }

@@ -57,7 +57,7 @@ const ARCHITECTURES: &[(&str, &str)] = &[
     ("wide_resnet50_2", "wide-resnet50-2"),
 ];
 
-/// What such a file says besides, which changes no memory: what the model was trained on, and what pools its features.
+/// Keys without an effect on memory.
 const WITHOUT_EFFECT: &[&str] = &[
     "architecture",
     "global_pool",
@@ -116,6 +116,6 @@ pub fn read(document: &Document) -> Imported {
         .iter()
         .map(|entry| entry.key.as_str())
         .filter(|key| *key != "num_classes" && !WITHOUT_EFFECT.contains(key));
-    imported.not_taken.extend(strange.map(String::from));
+    imported.unused_keys.extend(strange.map(String::from));
     imported
 }

@@ -2,7 +2,7 @@
 
 use headroom_base::document::Document;
 
-/// A call, and what is said to it in plain values.
+/// A call and its literal arguments.
 #[derive(Debug)]
 pub struct Call {
     /// With its dots: `FastLanguageModel.from_pretrained`.
@@ -17,7 +17,7 @@ impl Call {
         Some(value)
     }
 
-    /// What one of TRL's trainers trains for, as scenarios call it.
+    /// The task of one of TRL's trainers, in a scenario's terms.
     pub fn task(&self) -> Option<&'static str> {
         Some(match self.last_name() {
             "GRPOTrainer" => "grpo",

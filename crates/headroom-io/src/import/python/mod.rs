@@ -1,4 +1,4 @@
-//! A training script in Python as far as it can be read without running it: calls, and what is said to them in plain values.
+//! Python training scripts, as far as they can be read without running them: calls and their literal arguments.
 
 mod call;
 mod reader;
@@ -17,7 +17,7 @@ use reader::calls;
 /// The longest script that is read.
 const LONGEST: usize = 1 << 20;
 
-/// What a script trains: with Unsloth, or with transformers' or TRL's trainer.
+/// The run of a script with Unsloth, or with transformers' or TRL's trainer.
 pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
     if text.len() > LONGEST || !text.contains(".from_pretrained(") {
         return None;
@@ -62,7 +62,7 @@ pub fn script(text: &str, run: &Scenario) -> Option<Imported> {
         && model.is_some()
         && !taken
     {
-        imported.not_taken.push(task.into());
+        imported.unused_keys.push(task.into());
     }
     Some(imported)
 }

@@ -1,11 +1,12 @@
-//! The calls of a script, in the order in which they end, and the plain values that its names were given.
+//! The calls of a script, in the order in which they end, and the literal values of its names.
+
+use std::collections::BTreeMap;
 
 use super::call::Call;
 use super::tokens::{Token, tokens};
 use headroom_base::document::Document;
-use headroom_base::order::Map;
 
-/// Bytes that names may stand for altogether, each time they stand.
+/// The most bytes that names may expand to in total.
 const ROOM: usize = 1 << 20;
 
 /// Brackets within brackets.
@@ -16,7 +17,7 @@ pub fn calls(text: &str) -> Vec<Call> {
     let mut reader = Reader {
         tokens: tokens(text),
         at: 0,
-        known: Map::new(),
+        known: BTreeMap::new(),
         room: ROOM,
         calls: Vec::new(),
     };
@@ -29,8 +30,8 @@ pub fn calls(text: &str) -> Vec<Call> {
 struct Reader {
     tokens: Vec<Token>,
     at: usize,
-    /// Names that were given a plain value.
-    known: Map<String, Document>,
+    /// Names with a literal value.
+    known: BTreeMap<String, Document>,
     room: usize,
     calls: Vec<Call>,
 }
@@ -50,7 +51,7 @@ impl Reader {
         is
     }
 
-    /// Takes a name that is given a plain value, or passes over a token; calls are noted wherever they stand.
+    /// Reads an assignment of a literal, or skips a token; calls are recorded wherever they occur.
     fn statement(&mut self) {
         let (name, assigned) = (self.tokens.get(self.at), self.tokens.get(self.at + 1));
         if let (Some(Token::Name(name)), Some(Token::Sign('='))) = (name, assigned)
@@ -73,7 +74,7 @@ impl Reader {
         }
     }
 
-    /// A value, where it is plain; what is not is passed over to the end of the expression.
+    /// A literal value; any other expression is skipped.
     fn expression(&mut self, depth: usize) -> Option<Document> {
         let mut value = self.operand(depth);
         loop {
@@ -116,7 +117,7 @@ impl Reader {
         }
     }
 
-    /// A product of whole numbers, from its sign on.
+    /// The rest of a product of integers, from its operator on.
     fn times(&mut self, value: Option<Document>, depth: usize) -> Option<Document> {
         self.at += 1;
         match (value, self.operand(depth)) {
@@ -169,14 +170,14 @@ impl Reader {
         }
     }
 
-    /// What a name was given, while there is room: names that stand for lists of names grow without end.
+    /// A name's value, within the limit: lists of names of lists grow exponentially.
     fn value_of(&mut self, name: &str) -> Option<Document> {
         let value = self.known.get(name)?;
         self.room = self.room.checked_sub(size(value))?;
         Some(value.clone())
     }
 
-    /// The items up to the closing bracket, where all of them are plain; one in round brackets is itself.
+    /// The items up to the closing bracket, if all are literals; a single one in parentheses is itself.
     fn list(&mut self, close: char, depth: usize) -> Option<Document> {
         let mut items = Some(Vec::new());
         let mut commas = false;
@@ -207,7 +208,7 @@ impl Reader {
         Some(Document::List(items))
     }
 
-    /// What is said to a call, up to its closing bracket.
+    /// A call's arguments, up to its closing bracket.
     fn call(&mut self, name: String, depth: usize) {
         let mut call = Call {
             name,
@@ -243,7 +244,7 @@ impl Reader {
     }
 }
 
-/// About the memory that a value takes.
+/// The approximate memory of a value.
 fn size(value: &Document) -> usize {
     let inside = match value {
         Document::Text(text) => text.len(),

@@ -2,14 +2,14 @@ use super::*;
 use headroom_scenario::settings;
 
 #[track_caller]
-fn check(text: &str, expected: &[(&str, &str)], not_taken: &[&str]) {
+fn check(text: &str, expected: &[(&str, &str)], unused_keys: &[&str]) {
     let imported = script(text, &Scenario::default()).unwrap();
     assert_eq!((&imported.problems, &imported.question), (&vec![], &None));
     for (key, value) in expected {
         let setting = settings::named(key).unwrap();
         assert_eq!(setting.get(&imported.scenario), *value, "{key}");
     }
-    assert_eq!(imported.not_taken, not_taken);
+    assert_eq!(imported.unused_keys, unused_keys);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The words of a script.
+//! The tokens of a script.
 
 use headroom_base::document::Document;
 
@@ -44,7 +44,7 @@ pub fn tokens(text: &str) -> Vec<Token> {
                 letters.next();
                 let raw = name.contains(['r', 'R']);
                 let found = quoted(&mut letters, quote, raw);
-                // What is put in only when it runs is not known.
+                // An interpolation is known only at run time.
                 let formatted = name.contains(['f', 'F']) && found.contains('{');
                 all.push(if formatted {
                     Token::Sign('?')
@@ -71,10 +71,10 @@ fn named(name: String) -> Token {
     }
 }
 
-type Letters<'a> = std::iter::Peekable<std::str::Chars<'a>>;
+type CharIter<'a> = std::iter::Peekable<std::str::Chars<'a>>;
 
 /// The text up to the closing quotes, one or three.
-fn quoted(letters: &mut Letters, quote: char, raw: bool) -> String {
+fn quoted(letters: &mut CharIter, quote: char, raw: bool) -> String {
     let mut text = String::new();
     let mut opened = 1;
     while opened < 3 && letters.next_if_eq(&quote).is_some() {
@@ -107,7 +107,7 @@ fn quoted(letters: &mut Letters, quote: char, raw: bool) -> String {
     text
 }
 
-fn number(letters: &mut Letters) -> Token {
+fn number(letters: &mut CharIter) -> Token {
     let mut digits = String::new();
     let part = |letter: &char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '.');
     while let Some(letter) = letters.next_if(part) {

@@ -1,9 +1,9 @@
-//! What a script says to transformers' trainer, or to one of TRL's.
+//! Scripts that call transformers' trainer, or one of TRL's.
 
 use super::call::Call;
 use headroom_base::document::Document;
 
-/// The file of keys that says the same as the calls of a script around transformers' trainer.
+/// The configuration file that is equivalent to a script's calls of transformers' trainer.
 pub fn document(
     calls: &[Call],
     model: &Call,
@@ -19,7 +19,7 @@ pub fn document(
     let mut document = Document::new();
     let named = model.get("pretrained_model_name_or_path");
     let named = named.or_else(|| model.get("model_name"));
-    // A name that only running the script would tell is asked for.
+    // If the name is known only at run time, the user is asked for it.
     let unknown = Document::from("");
     let name = named.or(model.positional.first()).unwrap_or(&unknown);
     document = document.with("model_name_or_path", name.clone());

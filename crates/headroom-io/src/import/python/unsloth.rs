@@ -1,9 +1,9 @@
-//! What a script says to Unsloth.
+//! Scripts that call Unsloth.
 
 use super::call::Call;
 use headroom_base::document::Document;
 
-/// The file of `unsloth train` that says the same.
+/// The equivalent file of `unsloth train`.
 pub fn document(
     model: &Call,
     adapters: Option<&Call>,
@@ -16,7 +16,7 @@ pub fn document(
         .or_else(|| said(config, "max_seq_length"))
         .or_else(|| said(trainer, "max_seq_length"));
     let full = said(Some(model), "full_finetuning") == Some(Document::Bool(true));
-    // Weights are loaded in four bits unless the call says otherwise.
+    // Weights are loaded in four bits by default.
     let other = ["load_in_8bit", "load_in_16bit", "load_in_fp8"];
     let other = other.map(|key| said(Some(model), key) == Some(Document::Bool(true)));
     let four = said(Some(model), "load_in_4bit").unwrap_or(Document::Bool(!other.contains(&true)));
@@ -69,7 +69,7 @@ pub fn document(
             }
         }
         if said(Some(model), "fast_inference") == Some(Document::Bool(true)) {
-            // vLLM in the same process, with half of the card where nothing is said (unsloth/models/loader.py).
+            // vLLM in the same process, with half of the GPU by default (unsloth/models/loader.py).
             let share = said(Some(model), "gpu_memory_utilization");
             document = document
                 .with("use_vllm", true)
@@ -86,7 +86,7 @@ pub fn document(
     }
     let mut lora = Document::new();
     for (to, from, usual) in [
-        // What get_peft_model takes where nothing is said (unsloth/models/llama.py).
+        // The defaults of get_peft_model (unsloth/models/llama.py).
         ("lora_r", "r", Some(Document::Int(16))),
         ("lora_dropout", "lora_dropout", None),
         ("target_modules", "target_modules", None),

@@ -8,7 +8,7 @@ const PAIRS: usize = 16_000_000;
 /// Places in two sequences that belong together.
 pub(super) type Pair = (usize, usize);
 
-/// The longest common subsequence of two sequences, as pairs of places in order; none where that were too much work.
+/// The longest common subsequence of two sequences, as pairs of indices in order; none if that is too much work.
 ///
 /// Hirschberg's algorithm (Communications of the ACM 18, 1975): as much memory as the sequences take, and twice the work of
 /// the table of all pairs.

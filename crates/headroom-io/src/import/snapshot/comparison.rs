@@ -1,4 +1,4 @@
-//! What of a snapshot a plan does not have, and what of the plan the snapshot does not have: allocation by allocation.
+//! The difference between a snapshot and a prediction, allocation by allocation.
 
 use std::cmp::Reverse;
 
@@ -7,23 +7,23 @@ use super::{Device, Held, Moment};
 use headroom_base::units::Bytes;
 use headroom_core::estimate::{AliveTensors, Phase, Prediction, TensorKind, Unsupported};
 
-/// A snapshot's allocations beside those of a plan.
+/// A snapshot's allocations compared with those of a prediction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison {
     /// The instant of the plan that was compared: its step, from 0, and phase.
     pub when: Option<(u32, Phase)>,
-    /// What the plan holds then, and the snapshot.
+    /// Memory held at that moment in the prediction, and in the snapshot.
     pub planned: Bytes,
     pub held: Bytes,
-    /// What is in both.
+    /// In both.
     pub matched: Bytes,
     /// Allocations that the plan has in another size.
     pub resized: Vec<Resized>,
     /// How many times its size each of those is.
     pub scale: Option<f64>,
-    /// What the snapshot has and the plan has not.
+    /// Only in the snapshot.
     pub unplanned: Vec<Unplanned>,
-    /// What the plan has and the snapshot has not.
+    /// Only in the prediction.
     pub absent: Vec<TensorCount>,
 }
 
@@ -41,7 +41,7 @@ pub struct TensorCount {
 pub struct Unplanned {
     pub count: u64,
     pub each: Bytes,
-    /// `file:line function` of those who asked for them, the innermost first.
+    /// `file:line function` of the callers, innermost first.
     pub stack: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct Resized {
 }
 
 impl Comparison {
-    /// Compares with the plan where the most is allocated, and where it is most like the snapshot; the nearer tells more.
+    /// Compares with the prediction at its peak, and at the moment most like the snapshot; the closer one is used.
     pub fn of(device: &Device, prediction: &Prediction) -> Result<Self, Unsupported> {
         let mut sizes: Vec<u64> = device.held.iter().map(rounded).collect();
         sizes.sort_unstable();
@@ -125,7 +125,7 @@ fn stack(device: &Device, held: usize) -> &[String] {
 struct Matching<'a> {
     held: &'a [Held],
     planned: Vec<u64>,
-    /// What the plan asks for, before the allocator rounds.
+    /// The predicted request, before the allocator rounds.
     asked: Vec<u64>,
     pairs: Vec<(usize, usize)>,
     planned_is_matched: Vec<bool>,
@@ -170,14 +170,14 @@ impl<'a> Matching<'a> {
         all.filter(|(_, at)| !self.held_is_matched[*at]).collect()
     }
 
-    /// What is older than the history has no order; it is the oldest of the plan.
+    /// Blocks older than the history have no order; they match the oldest of the prediction.
     fn older(&mut self) {
         let mut older = self.left_held();
         older.retain(|(_, at)| !self.held[*at].recorded);
         self.take(&by_size(&self.left_planned(), &older));
     }
 
-    /// What was allocated in the same order.
+    /// Allocated in the same order.
     fn ordered(&mut self) {
         let planned = self.left_planned();
         let mut held = self.left_held();
@@ -191,12 +191,12 @@ impl<'a> Matching<'a> {
         self.take(&pairs);
     }
 
-    /// What has the same size and came at another time.
+    /// Same size at another time.
     fn whatever_order(&mut self) {
         self.take(&by_size(&self.left_planned(), &self.left_held()));
     }
 
-    /// What is larger or smaller than planned by one ratio, such as with another batch: the ratio that most of the rest has.
+    /// Larger or smaller than predicted by one ratio, such as with another batch: the ratio of most of the rest.
     fn scaled(&mut self) -> (Option<f64>, Vec<(usize, usize)>) {
         const LARGEST: usize = 8;
         /// A larger ratio is chance.

@@ -20,7 +20,7 @@ pub enum Moment {
 /// A tensor's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Held {
-    /// What was asked for.
+    /// The requested size.
     pub bytes: Bytes,
     /// Where it was allocated, by its place among the stacks.
     pub stack: u32,
@@ -33,7 +33,7 @@ pub struct Held {
 pub(super) struct Block {
     pub address: u64,
     pub bytes: u64,
-    /// What was asked for.
+    /// The requested size.
     pub asked: u64,
     pub stack: u32,
 }
@@ -52,7 +52,7 @@ struct Change {
 struct Lifetime {
     /// None: it is older than the history.
     born: Option<usize>,
-    /// None: it was in use when the snapshot was taken.
+    /// `None` if it was in use when the snapshot was taken.
     freed: Option<usize>,
     held: Held,
 }

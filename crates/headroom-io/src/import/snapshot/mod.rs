@@ -11,9 +11,9 @@ pub use history::{Held, Moment};
 pub use stacks::Stack;
 
 use std::cmp::Reverse;
+use std::collections::BTreeMap;
 
 use headroom_base::document::pickle::{Pickle, Value};
-use headroom_base::order::Map;
 use headroom_base::units::Bytes;
 use stacks::Stacks;
 
@@ -32,7 +32,7 @@ pub struct Snapshot {
     pub devices: Vec<Device>,
 }
 
-/// What the allocator of one GPU holds.
+/// The allocator's memory on one GPU.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Device {
     pub index: i64,
@@ -40,29 +40,29 @@ pub struct Device {
     pub reserved: Bytes,
     /// Handed out to tensors.
     pub allocated: Bytes,
-    /// What tensors asked for, before rounding.
+    /// Requested by tensors, before rounding.
     pub requested: Bytes,
     /// Freed by the program while another stream may still use it.
     pub pending: Bytes,
     /// The largest piece that lies free within a segment.
     pub largest_free: Bytes,
-    /// Blocks in use by the line that made them, the most memory first.
+    /// Blocks in use by the line that allocated them, the most memory first.
     pub holders: Vec<Holder>,
-    /// The most that was allocated within the recorded history; none where no history was recorded.
+    /// The most that was allocated within the recorded history; `None` if no history was recorded.
     pub peak: Option<Bytes>,
     /// Requests that failed within it.
     pub refused: Vec<Bytes>,
     /// The instant at which a plan is compared.
     pub moment: Moment,
-    /// What was held then: what is older than the history first, the rest in the order in which it was allocated.
+    /// The blocks held at that moment: those older than the history first, the rest in the order of their allocation.
     pub held: Vec<Held>,
     pub stacks: Vec<Stack>,
 }
 
-/// Blocks that one line of a program made and holds.
+/// Blocks that one line of a program allocated and holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// `file:line function`, the innermost that is not PyTorch's own; empty where no stack was recorded.
+    /// `file:line function`, the innermost that is not PyTorch's own; empty if no stack was recorded.
     pub line: String,
     pub count: u64,
     pub bytes: Bytes,
@@ -75,7 +75,7 @@ impl Snapshot {
         let root = pickle.root();
         // `memory_snapshot()` alone is the list of segments.
         let segments = root.get("segments").unwrap_or(root);
-        let mut devices: Map<i64, Vec<Value>> = Map::new();
+        let mut devices: BTreeMap<i64, Vec<Value>> = BTreeMap::new();
         let mut blocks = 0_usize;
         for segment in segments.items() {
             let Some(held) = segment.get("blocks") else {
@@ -83,7 +83,8 @@ impl Snapshot {
             };
             blocks = blocks.saturating_add(1 + held.items().count());
             devices
-                .or_insert_with(int(segment, "device"), Vec::new)
+                .entry(int(segment, "device"))
+                .or_insert_with(Vec::new)
                 .push(segment);
             if devices.len() > GPUS || blocks > BLOCKS {
                 return Err(format!("it has more than {GPUS} GPUs or {BLOCKS} blocks"));
@@ -104,7 +105,7 @@ impl Snapshot {
         })
     }
 
-    /// The most that was allocated on one GPU within the recorded history; none where none was recorded.
+    /// The most that was allocated on one GPU within the recorded history; `None` if none was recorded.
     pub fn peak(&self) -> Option<Bytes> {
         self.devices.iter().filter_map(|device| device.peak).max()
     }
@@ -168,7 +169,7 @@ fn frames(block: Value) -> Option<Value> {
     own.or_else(|| block.get("history")?.items().next()?.get("frames"))
 }
 
-/// Blocks by the line that made them.
+/// Blocks by the line that allocated them.
 fn holders(blocks: &[history::Block], stacks: &Stacks) -> Vec<Holder> {
     let line = |block: &history::Block| stacks.line(block.stack);
     let mut by_line: Vec<&history::Block> = blocks.iter().collect();
@@ -190,7 +191,7 @@ fn holders(blocks: &[history::Block], stacks: &Stacks) -> Vec<Holder> {
 mod tests {
     use super::*;
 
-    /// What writes one value of a pickle.
+    /// Writes one value of a pickle.
     type Part<'a> = &'a dyn Fn(&mut Vec<u8>);
 
     /// A pickle of a snapshot: one segment with a block in use, one free, and a history of three events.

@@ -14,7 +14,7 @@ pub type Stack = Vec<String>;
 
 /// The stacks of a pickle's blocks and events.
 pub(super) struct Stacks {
-    /// The number of each stack's value, from 1; 0 where it was not read yet. Equal stacks are one value of the pickle.
+    /// The number of each stack's value, from 1; 0 if not read yet. Equal stacks are one value of the pickle.
     known: Vec<u32>,
     pub found: Vec<Stack>,
 }
@@ -47,7 +47,7 @@ impl Stacks {
         *known - 1
     }
 
-    /// The innermost line of a stack; empty where none was recorded.
+    /// The innermost line of a stack; empty if none was recorded.
     pub fn line(&self, number: u32) -> &str {
         let stack = self.found.get(number as usize);
         stack

@@ -1,4 +1,4 @@
-//! Words of these tools, and the settings they are.
+//! Keys of these tools, and the settings that they are.
 
 /// Keys whose value is the setting's.
 pub const COPIES: &[(&str, &str)] = &[
@@ -26,7 +26,7 @@ pub const COPIES: &[(&str, &str)] = &[
     ("global_batch_size", "data.global_batch"),
 ];
 
-/// The same, where there are adapters.
+/// The same for adapters.
 pub const ADAPTERS: &[(&str, &str)] = &[
     ("lora_r", "training.lora.rank"),
     ("lora_rank", "training.lora.rank"),
@@ -41,7 +41,7 @@ pub const ADAPTERS: &[(&str, &str)] = &[
     ("lora_fp32", "training.lora.fp32_adapters"),
 ];
 
-/// Words that turn adapters on or off, or imply them.
+/// Keys that turn adapters on or off, or imply them.
 pub const SWITCHES: &[&str] = &[
     "use_peft",
     "adapter",
@@ -50,7 +50,7 @@ pub const SWITCHES: &[&str] = &[
     "train_type",
 ];
 
-/// Keys of the precision, which several say together.
+/// Keys that set the precision together.
 pub const PRECISION: &[&str] = &[
     "bf16",
     "fp16",
@@ -62,7 +62,7 @@ pub const PRECISION: &[&str] = &[
     "mixed_precision",
 ];
 
-/// Keys that say nothing of memory.
+/// Keys without an effect on memory.
 pub const WITHOUT_EFFECT: &[&str] = &[
     "adam_beta1",
     "adam_beta2",

@@ -1,4 +1,4 @@
-//! Files of training tools that share transformers' words: `TrainingArguments`, TRL, Accelerate, Axolotl,
+//! Files of training tools that share transformers' keys: `TrainingArguments`, TRL, Accelerate, Axolotl,
 //! LLaMA-Factory, ms-swift.
 //!
 //! Their keys overlap and do not contradict each other, so one reader serves them all.
@@ -9,7 +9,7 @@ mod parts;
 mod words;
 
 use super::Imported;
-use super::take::Take;
+use super::take::KeyReader;
 use headroom_base::document::Document;
 use headroom_scenario::Scenario;
 pub(super) use parts::{every_linear, patched};
@@ -43,21 +43,21 @@ pub fn recognises(document: &Document) -> bool {
     said >= 2 || document.get("model_name_or_path").is_some() && names_data(document)
 }
 
-/// The default scenario with what the file says, or the run where it names no model; what it says besides is listed.
+/// The default scenario, or the run if the file names no model, with the file's settings; unused keys are listed.
 pub fn read(document: &Document, run: &Scenario) -> Imported {
-    let mut take = Take::new(document);
+    let mut reader = KeyReader::new(document);
     let names = |key: &&str| matches!(document.get(key), Some(Document::Text(_)));
     if !parts::MODEL.iter().any(names) {
-        take.part_of(run);
+        reader.part_of(run);
     }
     let mut switches: Vec<bool> = Vec::new();
     for key in SWITCHES {
-        let Some(value) = take.value(key) else {
+        let Some(value) = reader.value(key) else {
             continue;
         };
         match adapters(value) {
             Some(on) => switches.push(on),
-            None => take.leave(key),
+            None => reader.mark_unused(key),
         }
     }
     let ranked = ["lora_r", "lora_rank"]
@@ -65,37 +65,37 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
         .any(|key| document.get(key).is_some());
     let has_adapters = switches.contains(&true) || (switches.is_empty() && ranked);
     if has_adapters {
-        take.lora();
+        reader.lora();
     }
     if let Some(id) = trainer(document) {
-        take.trainer(id);
+        reader.trainer(id);
     }
-    model(&mut take);
+    model(&mut reader);
     let swift = document.get("tuner_type").is_some() || document.get("train_type").is_some();
     if swift || document.get("trainer").is_some() {
-        // Where ms-swift is told nothing (its docs, Command-line-parameters.md).
-        take.set("data.micro_batch", "1");
+        // ms-swift's default (its docs, Command-line-parameters.md).
+        reader.set("data.micro_batch", "1");
     }
     for (key, field) in COPIES {
-        take.copy(key, field);
+        reader.copy(key, field);
     }
     for (key, field) in ADAPTERS {
-        match take.value(key) {
-            // Without adapters it says nothing.
+        match reader.value(key) {
+            // Without adapters it has no effect.
             _ if !has_adapters => {}
             Some(Document::Text(value)) if value == "all" || value == "all-linear" => {
-                every_linear(&mut take, key);
+                every_linear(&mut reader, key);
             }
             Some(Document::Text(_) | Document::List(_)) if *field == "training.lora.targets" => {
-                take.targets(key, field);
+                reader.targets(key, field);
             }
-            _ => take.copy(key, field),
+            _ => reader.copy(key, field),
         }
     }
     if has_adapters && (swift || document.get("finetuning_type").is_some()) {
-        // What LLaMA-Factory and ms-swift take where nothing is said.
+        // The defaults of LLaMA-Factory and ms-swift.
         if !ranked {
-            take.set("training.lora.rank", "8");
+            reader.set("training.lora.rank", "8");
         }
         let target = if swift {
             "target_modules"
@@ -103,73 +103,73 @@ pub fn read(document: &Document, run: &Scenario) -> Imported {
             "lora_target"
         };
         if document.get(target).is_none() {
-            every_linear(&mut take, target);
+            every_linear(&mut reader, target);
         }
     }
-    if take.switch("lora_target_linear") == Some(true) && has_adapters {
-        every_linear(&mut take, "lora_target_linear");
+    if reader.switch("lora_target_linear") == Some(true) && has_adapters {
+        every_linear(&mut reader, "lora_target_linear");
     }
     for key in ["optim", "optimizer"] {
-        let named = take
+        let named = reader
             .text(key)
             .map(|name| (optimizer(name), name.ends_with("_layerwise")));
         match named {
             Some((Some(known), by_layer)) => {
-                take.set("training.optimizer", known);
+                reader.set("training.optimizer", known);
                 if by_layer {
-                    take.set("training.optimizer_in_backward", "on");
+                    reader.set("training.optimizer_in_backward", "on");
                 }
             }
-            Some((None, _)) => take.leave(key),
+            Some((None, _)) => reader.mark_unused(key),
             None => {}
         }
     }
-    attention(&mut take);
-    checkpointing(&mut take, document);
-    take.clip("max_grad_norm");
-    take.clip("gradient_clipping");
-    take.clip("deepspeed_config.gradient_clipping");
-    four_bits(&mut take);
-    loss_type(&mut take);
-    liger(&mut take);
-    lengths(&mut take);
-    layout(&mut take);
-    objective(&mut take);
+    attention(&mut reader);
+    checkpointing(&mut reader, document);
+    reader.clip("max_grad_norm");
+    reader.clip("gradient_clipping");
+    reader.clip("deepspeed_config.gradient_clipping");
+    four_bits(&mut reader);
+    loss_type(&mut reader);
+    liger(&mut reader);
+    lengths(&mut reader);
+    layout(&mut reader);
+    objective(&mut reader);
     if swift && document.get("gradient_accumulation_steps").is_none() {
-        // As many as make an effective batch of 16.
-        let scenario = &take.imported.scenario;
+        // Its default gives an effective batch of 16.
+        let scenario = &reader.imported.scenario;
         let at_once =
             u64::from(scenario.hardware.gpus.max(1)).saturating_mul(scenario.data.micro_batch);
         let steps = 16_u64.div_ceil(at_once.max(1));
-        take.set("training.accumulation", &steps.to_string());
+        reader.set("training.accumulation", &steps.to_string());
     }
-    // Below zero, as without it, all are kept.
-    if !matches!(take.value("save_total_limit"), Some(Document::Int(..=0))) {
-        take.copy("save_total_limit", "runtime.save_keep");
+    // Negative, or absent, keeps all.
+    if !matches!(reader.value("save_total_limit"), Some(Document::Int(..=0))) {
+        reader.copy("save_total_limit", "runtime.save_keep");
     }
-    match take.text("save_strategy") {
-        // A fraction of all steps says no number of them.
-        Some("steps") | None => match take.value("save_steps") {
+    match reader.text("save_strategy") {
+        // A fraction of all steps is not a number of steps.
+        Some("steps") | None => match reader.value("save_steps") {
             Some(Document::Number(_)) | None => {}
-            Some(_) => take.copy("save_steps", "runtime.save_every"),
+            Some(_) => reader.copy("save_steps", "runtime.save_every"),
         },
         Some(_) => {
-            take.value("save_steps");
+            reader.value("save_steps");
         }
     }
     for key in PRECISION {
-        take.value(key);
+        reader.value(key);
     }
     if let Some(precision) = precision(document, has_adapters) {
-        take.imported.scenario.training.precision = precision;
+        reader.imported.scenario.training.precision = precision;
     }
     if factory::recognises(document) {
-        factory::plugins(&mut take, document);
+        factory::plugins(&mut reader, document);
     }
-    take.finish(WITHOUT_EFFECT)
+    reader.finish(WITHOUT_EFFECT)
 }
 
-/// Whether it says what is trained on, in TRL's words.
+/// Whether it names data, by TRL's keys.
 fn names_data(document: &Document) -> bool {
     let mut keys = [
         "dataset_name",
@@ -199,7 +199,7 @@ fn trainer(document: &Document) -> Option<&'static str> {
     }
 }
 
-/// Whether there are adapters; `None` where the word is for others than those that are modelled.
+/// Whether there are adapters; `None` for a kind that is not modelled.
 fn adapters(value: &Document) -> Option<bool> {
     match value {
         Document::Bool(value) => Some(*value),
@@ -252,7 +252,7 @@ mod tests {
             let document = headroom_base::document::yaml::read(&files[0].contents).unwrap();
             assert!(recognises(&document), "{}", target.id);
             let imported = read(&document, &Scenario::default());
-            // Which tool wrote it is what a file says more, and with it how that tool computes the loss unasked.
+            // A file also tells which tool wrote it, and so its default loss.
             let mut expected = Scenario {
                 stack: imported.scenario.stack.clone(),
                 ..scenario.clone()
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn what_does_not_map_is_listed() {
         #[track_caller]
-        fn check(text: &str, changes: &[(&str, &str)], not_taken: &[&str]) {
+        fn check(text: &str, changes: &[(&str, &str)], unused_keys: &[&str]) {
             let document = json::read(text).unwrap();
             let imported = read(&document, &Scenario::default());
             let mut expected = Scenario::default();
@@ -279,7 +279,7 @@ mod tests {
             }
             let text = json::write(&document);
             assert_eq!(imported.scenario, expected, "{text}");
-            assert_eq!(imported.not_taken, not_taken);
+            assert_eq!(imported.unused_keys, unused_keys);
         }
         check(
             r#"{"base_model": "meta-llama/Llama-3.2-1B", "micro_batch_size": 2, "adapter": "qlora", "load_in_4bit": true,

@@ -1,10 +1,10 @@
-//! What these tools' words for optimizers and number formats come to.
+//! These tools' names of optimizers and number formats.
 
 use super::keys::PRECISION;
 use headroom_base::document::Document;
 use headroom_scenario::Precision;
 
-/// The optimizer that transformers call so.
+/// The optimizer with this name in transformers.
 pub fn optimizer(name: &str) -> Option<&'static str> {
     Some(match name {
         "adamw_torch" => "adamw",
@@ -34,7 +34,7 @@ pub fn optimizer(name: &str) -> Option<&'static str> {
         "stable_adamw" => "stable-adamw",
         "grokadamw" => "grokadamw",
         "adamw_anyprecision" => "adamw-anyprecision",
-        // Layer by layer: the same, stepped in backward.
+        // Layerwise: the same, stepped in backward.
         "galore_adamw" | "galore_adamw_layerwise" => "galore",
         "galore_adamw_8bit" | "galore_adamw_8bit_layerwise" => "galore-8bit",
         "galore_adafactor" | "galore_adafactor_layerwise" => "galore-adafactor",
@@ -45,7 +45,7 @@ pub fn optimizer(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Autocast or not, over weights of which format: said by several keys together.
+/// Autocast and the format of the weights, from several keys.
 pub(super) fn precision(document: &Document, has_adapters: bool) -> Option<Precision> {
     let on = |key: &str| match document.get(key) {
         Some(Document::Bool(value)) => *value,
@@ -86,7 +86,7 @@ pub(super) fn precision(document: &Document, has_adapters: bool) -> Option<Preci
         return Some(Precision::AmpBf16OnBf16);
     }
     if is_axolotl && !given {
-        // `bf16` is "auto" where a file says nothing (axolotl/utils/schemas/config.py).
+        // `bf16` is "auto" by default (axolotl/utils/schemas/config.py).
         return Some(Precision::AmpBf16OnBf16);
     }
     given.then_some(precision)

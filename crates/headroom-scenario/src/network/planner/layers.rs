@@ -4,7 +4,6 @@ use super::super::items::Item;
 use super::super::plan::{Attention, Conv, Mlp, Norm, Op};
 use super::Planner;
 use crate::Problem;
-use headroom_base::decimal::decimal;
 
 impl Planner {
     pub(super) fn op(&mut self, at: &str, item: &Item) -> Result<Op, Problem> {
@@ -162,5 +161,5 @@ fn activation(text: &str) -> &'static str {
 }
 
 fn share(item: &Item, field: &str) -> f64 {
-    decimal(item.get(field)).unwrap_or(0.0)
+    item.get(field).parse().unwrap_or(0.0)
 }

@@ -1,0 +1,98 @@
+//! Documents from every format that serde reads.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use super::{Document, Entry};
+
+impl<'de> Deserialize<'de> for Document {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Document;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value without a tag")
+    }
+
+    fn visit_unit<E>(self) -> Result<Document, E> {
+        Ok(Document::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Document, E> {
+        Ok(Document::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Document, E> {
+        Ok(Document::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Document, E> {
+        Ok(Document::Int(value.into()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Document, E> {
+        Ok(Document::Int(value.into()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Document, E> {
+        Ok(Document::Number(value))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Document, E> {
+        Ok(value.into())
+    }
+
+    fn visit_string<E>(self, value: String) -> Result<Document, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Document, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Document::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Document, A::Error> {
+        let mut map = Vec::new();
+        while let Some(key) = entries.next_key()? {
+            map.push(Entry {
+                key: text(key)?,
+                value: entries.next_value()?,
+                comment: "",
+            });
+        }
+        match duplicate(&map) {
+            Some(key) => Err(A::Error::custom(format_args!("duplicate key `{key}`"))),
+            None => Ok(Document::Map(map)),
+        }
+    }
+}
+
+/// A key as text: YAML has keys of other types, such as `1:` and `on:`.
+fn text<E: Error>(key: Document) -> Result<String, E> {
+    match key {
+        Document::Text(key) => Ok(key),
+        Document::Bool(key) => Ok(key.to_string()),
+        Document::Int(key) => Ok(key.to_string()),
+        Document::Number(key) => Ok(format!("{key:?}")),
+        Document::Null | Document::List(_) | Document::Map(_) => {
+            Err(E::custom("expected a key that is text"))
+        }
+    }
+}
+
+fn duplicate(map: &[Entry]) -> Option<&str> {
+    let mut keys: Vec<&str> = map.iter().map(|entry| entry.key.as_str()).collect();
+    keys.sort_unstable();
+    let pair = keys.windows(2).find(|pair| pair[0] == pair[1])?;
+    pair.first().copied()
+}
