@@ -5,7 +5,7 @@ import { launch } from "../tests/e2e/browser.mjs";
 import { serve } from "./static.mjs";
 
 const [folder, executable] = process.argv.slice(2);
-// In the order of crates/headroom-core/examples/laps.rs.
+// In the order of crates/headroom-systems/examples/laps.rs.
 const TIMED = ["Llama-3.1-8B, peak alone", "Llama-3.1-8B, with the allocator", "Llama-3.1-405B, peak alone", "Llama-3.1-405B, with the allocator"];
 const BUDGETS = ["50 µs", "1 ms", "200 µs", "-"];
 
@@ -13,7 +13,7 @@ const BUDGETS = ["50 µs", "1 ms", "200 µs", "-"];
 async function measure(timed) {
   const module = await WebAssembly.compileStreaming(fetch("laps.wasm"));
   const { memory, main } = new WebAssembly.Instance(module).exports;
-  // "HEADROOM" as the number that crates/headroom-core/examples/laps.rs begins with, the way this memory writes numbers.
+  // "HEADROOM" as the number that crates/headroom-systems/examples/laps.rs begins with, the way this memory writes numbers.
   const mark = new TextEncoder().encode("MOORDAEH");
   const bytes = new Uint8Array(memory.buffer);
   const at = bytes.findIndex((_, from) => mark.every((byte, offset) => bytes[from + offset] === byte));

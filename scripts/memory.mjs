@@ -1,9 +1,9 @@
-// Holds the memory that a prediction adds to WebAssembly's: node scripts/memory.mjs LAPS.wasm, which is crates/headroom-core/examples/laps.rs.
+// Holds the memory that a prediction adds to WebAssembly's: node scripts/memory.mjs LAPS.wasm, which is crates/headroom-systems/examples/laps.rs.
 import { readFileSync } from "node:fs";
 
 /** The most that any model of the catalogue may add. */
 const MOST_MIB = 8;
-/** In crates/headroom-core/examples/laps.rs, the models of the catalogue come after so many cases that are timed. */
+/** In crates/headroom-systems/examples/laps.rs, the models of the catalogue come after so many cases that are timed. */
 const TIMED = 4;
 /** More than the catalogue has: a number without a model predicts nothing. */
 const NUMBERS = 500;
@@ -13,7 +13,7 @@ const module = new WebAssembly.Module(readFileSync(process.argv[2]));
 /** The MiB that one case adds to the memory of a module that has run nothing else. */
 function added(number) {
   const { memory, main } = new WebAssembly.Instance(module).exports;
-  // "HEADROOM" as the number that crates/headroom-core/examples/laps.rs begins with, the way this memory writes numbers.
+  // "HEADROOM" as the number that crates/headroom-systems/examples/laps.rs begins with, the way this memory writes numbers.
   const at = Buffer.from(memory.buffer).indexOf("MOORDAEH");
   const before = memory.buffer.byteLength;
   new DataView(memory.buffer).setBigUint64(at, BigInt(number), true);

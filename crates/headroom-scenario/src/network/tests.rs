@@ -2,7 +2,6 @@ use std::collections::BTreeMap;
 
 use super::{Network, SAMPLES};
 use headroom_testing::Dice;
-use std::collections::BTreeMap;
 
 #[test]
 fn networks_survive_text_and_documents() {

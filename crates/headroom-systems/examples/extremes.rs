@@ -12,18 +12,7 @@ use headroom_core::estimate::{Prediction, quick_peak};
 use headroom_scenario::settings::{self, ValueType};
 use headroom_scenario::share;
 use headroom_scenario::{Scenario, presets};
-
-struct Dice(u64);
-
-impl Dice {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) % end.max(1) as u64) as usize
-    }
-}
+use headroom_testing::Dice;
 
 /// Milliseconds of the processor that this program has had, where Linux counts them; else of the clock.
 fn elapsed() -> f64 {
@@ -37,34 +26,34 @@ fn elapsed() -> f64 {
 }
 
 fn extreme(dice: &mut Dice) -> Scenario {
-    let mut scenario = if dice.below(3) == 0 {
-        presets::all()[dice.below(presets::all().len())].scenario()
+    let mut scenario = if dice.index(3) == 0 {
+        presets::all()[dice.index(presets::all().len())].scenario()
     } else {
         let models = catalog::models();
-        Scenario::of_model(&models[dice.below(models.len())])
+        Scenario::of_model(&models[dice.index(models.len())])
     };
     if let Some(entry) = catalog::model(&scenario.model.id) {
         let names = entry.sizes();
-        for _ in 0..dice.below(3) {
-            let (name, own) = &names[dice.below(names.len())];
+        for _ in 0..dice.index(3) {
+            let (name, own) = &names[dice.index(names.len())];
             let own = own.first().copied().unwrap_or(1);
             let sizes = [1, 2, own / 2, own * 2, own * 4, 100, 400, 1_000];
-            let size = sizes[dice.below(sizes.len())].max(1);
+            let size = sizes[dice.index(sizes.len())].max(1);
             scenario.model.dims.insert((*name).into(), size);
         }
     }
-    for _ in 0..=dice.below(4) {
-        let setting = &settings::all()[dice.below(settings::all().len())];
+    for _ in 0..=dice.index(4) {
+        let setting = &settings::all()[dice.index(settings::all().len())];
         let value = match setting.value_type {
             ValueType::Whole { low, high } => {
                 let near = [low, low + 1, 8, 64, 129, 1000, high / 2, high];
-                near[dice.below(near.len())].clamp(low, high).to_string()
+                near[dice.index(near.len())].clamp(low, high).to_string()
             }
             ValueType::Number { low, high } => {
-                [low, f64::midpoint(low, high), high][dice.below(3)].to_string()
+                [low, f64::midpoint(low, high), high][dice.index(3)].to_string()
             }
-            ValueType::Switch => ["on", "off"][dice.below(2)].to_string(),
-            ValueType::Choice(choices) => choices[dice.below(choices.len())].id.to_string(),
+            ValueType::Switch => ["on", "off"][dice.index(2)].to_string(),
+            ValueType::Choice(choices) => choices[dice.index(choices.len())].id.to_string(),
             _ => continue,
         };
         let _ = setting.set(&mut scenario, &value);
@@ -80,7 +69,7 @@ fn main() {
         given.and_then(|text| text.parse().ok()).unwrap_or(usual)
     };
     let (count, seed) = (number(250), number(1));
-    let mut dice = Dice(seed);
+    let mut dice = Dice::new(seed);
     let (mut admitted, mut refused, mut long) = (0, 0, 0);
     let mut all: Vec<f64> = Vec::new();
     let mut given = std::io::stdin().lines();
