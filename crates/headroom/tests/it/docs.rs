@@ -180,3 +180,19 @@ fn every_command_that_shows_a_guides_feature_runs() {
     std::fs::remove_dir_all(folder).unwrap();
     assert!(commands.len() > 35, "{}", commands.len());
 }
+
+#[test]
+fn links_of_the_guides_for_contributors_lead_somewhere() {
+    let mut links = 0;
+    for file in ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md"] {
+        let text = headroom_testing::text(file);
+        for target in text.split("](").skip(1) {
+            let target = target.split(')').next().unwrap();
+            let there = headroom_testing::root().join(target).exists();
+            assert!(there, "{file} links to {target}");
+            links += 1;
+        }
+    }
+    assert!(links > 50, "{links}");
+    assert!(headroom_testing::text("ARCHITECTURE.md").lines().count() <= 200);
+}
