@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::steps;
 use crate::allocator::Settings;
 use crate::estimate::Peaks;
-use crate::strategy::doctor::{Cause, Diagnosis, Expectation, Findings, Replayed, diagnose};
+use crate::strategy::doctor::{Cause, Diagnosis, Findings, PredictedUsage, Replayed, diagnose};
 use crate::units::Bytes;
 
 /// One failure as the doctor saw it, three times.
@@ -76,7 +76,7 @@ fn failed(record: &Value, run: Option<&Value>) -> Failed {
     let replayed = run.zip(expected).and_then(|(run, expected)| {
         let failure = Findings::parse(message)?.failure?;
         let usable = failure.usable().filter(|usable| *usable >= expected.peak)?;
-        Some(Expectation {
+        Some(PredictedUsage {
             replayed: Some(replayed(record, run, usable, step)?),
             ..expected
         })
@@ -136,7 +136,7 @@ fn causes(record: &Value) -> Vec<&'static str> {
 }
 
 /// What the run's scenario needs with its largest batch; nothing where the network is not one of ours.
-fn expectation(record: &Value, run: Option<&Value>) -> Option<Expectation> {
+fn expectation(record: &Value, run: Option<&Value>) -> Option<PredictedUsage> {
     let config = record["config"].as_object()?;
     let dims = match run {
         Some(run) => run["dims"].clone(),
@@ -159,7 +159,7 @@ fn expectation(record: &Value, run: Option<&Value>) -> Option<Expectation> {
             .get(name)
             .and_then(|setting| setting["every"].as_u64())
     };
-    Some(Expectation {
+    Some(PredictedUsage {
         peak: Bytes::new(peaks.highest()?.bytes),
         between_steps: Bytes::new(peaks.phases.last()?.end),
         // A generation is an evaluation of its own kind.

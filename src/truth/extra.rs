@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::simulated::{self, Figure, Metric};
+use crate::estimate::UncertaintySources;
 use crate::scenario::{
     AdapterMethod, Checkpointing, Compile, Kernels, Lora, LossKernel, LowPrecision, Optimizer,
     Precision, Quantization, Training,
@@ -12,7 +13,8 @@ use crate::step;
 type Object = Map<String, Value>;
 
 pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<Figure, String> {
-    simulated::figure(&run(knobs, dims)?, metric, simulated::doubts(knobs, dims))
+    let run = run(knobs, dims)?;
+    simulated::figure(&run, metric, UncertaintySources::of(&run))
 }
 
 /// Runs three steps of a recorded case, as the recording did.

@@ -25,6 +25,8 @@ pub use simulated::Metric;
 
 use serde_json::Value;
 
+use crate::estimate::UncertaintySources;
+
 /// Predicts every case of a truth file, one JSON object a line.
 pub fn score(text: &str, metric: Metric) -> Report {
     let lines = || text.lines().filter(|line| !line.trim().is_empty());
@@ -74,12 +76,12 @@ fn row(line: &str, metric: Metric) -> Row {
         RecordKind::Simulated(knobs, dims) => simulated::predict(knobs, dims, metric),
         RecordKind::Distributed(knobs, dims) => {
             let run = distributed::run(knobs, dims);
-            run.and_then(|run| simulated::figure(&run, metric, simulated::doubts(knobs, dims)))
+            run.and_then(|run| simulated::figure(&run, metric, UncertaintySources::of(&run)))
         }
         RecordKind::Extra(knobs, dims) => extra::predict(knobs, dims, metric),
         RecordKind::Post(knobs, dims) => {
             let run = post::run(knobs, dims);
-            run.and_then(|run| simulated::figure(&run, metric, simulated::doubts(knobs, dims)))
+            run.and_then(|run| simulated::figure(&run, metric, UncertaintySources::of(&run)))
         }
     });
     match predicted {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::simulated::{self, Metric};
 use super::{Report, Row, report};
-use crate::estimate::Doubts;
+use crate::estimate::UncertaintySources;
 use crate::nets::graph::{self, Graph};
 use crate::scenario::{Data, Optimizer, Precision, Training};
 use crate::step;
@@ -40,8 +40,8 @@ fn row(record: &Value, metric: Metric, model: Result<Rc<Graph>, String>) -> Row 
     let id = record["id"].as_str().unwrap_or("?");
     let group = record["precision"].as_str().unwrap_or("none");
     let predicted = model
-        .and_then(|model| Ok((run_recorded(record, model.clone())?, doubts(&model))))
-        .and_then(|(run, doubts)| simulated::figure(&run, metric, doubts));
+        .and_then(|model| Ok((run_recorded(record, model.clone())?, model)))
+        .and_then(|(run, model)| simulated::figure(&run, metric, doubts(&run, &model)));
     match (predicted, truth(record, metric)) {
         (Err(reason), _) => Row::unsupported(id, group, reason),
         (Ok(_), None) => Row::unsupported(id, group, "the record lacks the metric".into()),
@@ -52,11 +52,10 @@ fn row(record: &Value, metric: Metric, model: Result<Rc<Graph>, String>) -> Row 
 }
 
 /// What is in doubt of a recorded model, as of a scenario's.
-fn doubts(model: &Graph) -> Doubts {
-    Doubts {
-        unruled: !model.unruled().is_empty(),
-        convolutions: model.convolves(),
-        ..Doubts::default()
+fn doubts(run: &step::Run, model: &Graph) -> UncertaintySources {
+    UncertaintySources {
+        kernels_without_model: !model.unruled().is_empty(),
+        ..UncertaintySources::of(run)
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::auxiliary::WithAuxiliary;
 use super::world::world;
 use crate::allocator::Settings;
-use crate::estimate::{Band, Doubts, Peaks, Phase};
+use crate::estimate::{Band, Peaks, Phase, UncertaintySources};
 use crate::nets::{self, Sizes};
 use crate::scenario::{
     Attention, Checkpointing, Compile, CompileMode, Data, Lora, Optimizer, Precision, Training,
@@ -86,24 +86,22 @@ pub struct Figure {
     pub band: Option<Band>,
 }
 
-/// What is in doubt of a recorded network, as of a scenario's.
-pub fn doubts(knobs: &Object, dims: &Object) -> Doubts {
-    let family = dims.get("family").or_else(|| knobs.get("model"));
-    let family = family.and_then(Value::as_str).unwrap_or_default();
-    Doubts::of(&architecture(family, knobs))
-}
-
 pub fn predict(knobs: &Object, dims: &Object, metric: Metric) -> Result<Figure, String> {
     let replayed = knobs.get("mode").and_then(Value::as_str) == Some(REPLAYED);
     let of_last_step = matches!(metric, Metric::Forward | Metric::Phase(_) | Metric::Static);
     if replayed && of_last_step {
         return Err("the last step replays CUDA graphs, which count as not allocated".into());
     }
-    figure(&run(knobs, dims)?, metric, doubts(knobs, dims))
+    let run = run(knobs, dims)?;
+    figure(&run, metric, UncertaintySources::of(&run))
 }
 
 /// What a metric reads of a run, of which this is in doubt.
-pub fn figure(run: &step::Run, metric: Metric, doubts: Doubts) -> Result<Figure, String> {
+pub fn figure(
+    run: &step::Run,
+    metric: Metric,
+    doubts: UncertaintySources,
+) -> Result<Figure, String> {
     let settings = match metric {
         Metric::Expandable => Settings::expandable(),
         _ => Settings::default(),
@@ -144,7 +142,7 @@ pub fn figure(run: &step::Run, metric: Metric, doubts: Doubts) -> Result<Figure,
 /// The same without its range.
 #[cfg(test)]
 pub fn measured(run: &step::Run, metric: Metric) -> Result<u64, String> {
-    figure(run, metric, Doubts::default()).map(|figure| figure.bytes)
+    figure(run, metric, UncertaintySources::default()).map(|figure| figure.bytes)
 }
 
 /// Runs three steps of a recorded case, as the recording did.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::score::Row;
 use super::simulated::{self, Metric};
 use crate::allocator::{Card, Settings};
-use crate::estimate::{Doubts, LoopOptions, ManySteps, Retained, STEPS, StepSequence};
+use crate::estimate::{LoopOptions, ManySteps, Retained, STEPS, StepSequence, UncertaintySources};
 use crate::step::{self, RunPlan};
 use crate::units::Bytes;
 
@@ -34,7 +34,8 @@ pub fn row(record: &Value, id: &str, metric: Metric) -> Row {
         };
         return Row::scored(id, group, truth, found.steps.len() as u64);
     }
-    let [allocated, reserved] = Doubts::default().bands(found.allocated(), found.reserved());
+    let [allocated, reserved] =
+        UncertaintySources::default().bands(found.allocated(), found.reserved());
     let (name, band) = match metric {
         Metric::Allocated => ("peak_allocated", allocated),
         Metric::Reserved | Metric::Expandable => ("peak_reserved", reserved),

@@ -47,16 +47,19 @@ struct StepSeconds {
 }
 
 fn step(record: &Value) -> Result<StepSeconds, String> {
-    step_without(record, &|_| false)
+    step_time_without(record, &|_| false)
 }
 
 /// The same where nothing is known from these sources.
-fn step_without(record: &Value, left_out: &dyn Fn(&str) -> bool) -> Result<StepSeconds, String> {
+fn step_time_without(
+    record: &Value,
+    left_out: &dyn Fn(&str) -> bool,
+) -> Result<StepSeconds, String> {
     let scenario = scenario(record)?;
     let truth = published(record, &scenario)?;
     let prediction = Prediction::new(scenario);
     let step = prediction
-        .step_without(left_out)
+        .step_time_without(left_out)
         .map_err(|reason| reason.to_string())?;
     Ok(StepSeconds {
         truth,
@@ -84,7 +87,7 @@ fn left_out(records: &[Value]) -> Vec<Row> {
             _ => "several GPUs, their source left out",
         };
         let id = record["id"].as_str().unwrap_or_default();
-        match step_without(record, &|source| is_source(record, source)) {
+        match step_time_without(record, &|source| is_source(record, source)) {
             Err(reason) => Row::unsupported(id, group, reason),
             Ok(step) => Row {
                 inside: Some(step.low <= step.truth && step.truth <= step.high),

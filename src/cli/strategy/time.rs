@@ -1,4 +1,4 @@
-//! Cards, and how long a step takes.
+//! The commands `gpus` and `time`.
 
 use super::super::answer::{Answer, Refusal, band};
 use super::super::args::Args;
@@ -8,13 +8,13 @@ use crate::document::Document;
 use crate::estimate::Prediction;
 use crate::estimate::time::Range;
 use crate::scenario::Problem;
-use crate::strategy::{self, By};
+use crate::strategy::{self, SortBy};
 
-/// Every card of the catalogue.
+/// Every GPU of the catalogue.
 pub(in crate::cli) fn gpus(args: &Args) -> Result<Answer, Refusal> {
     let by = args.option("by").unwrap_or("memory");
-    let Some(by) = By::from_id(by) else {
-        let all: Vec<&str> = By::ALL.iter().map(|(_, id)| *id).collect();
+    let Some(by) = SortBy::from_id(by) else {
+        let all: Vec<&str> = SortBy::ALL.iter().map(|(_, id)| *id).collect();
         return Err(Problem::new("--by", by, format!("one of {}", all.join(", "))).into());
     };
     let table = strategy::sort_gpus(strategy::gpus(&what::scenario(args)?), by);
@@ -56,7 +56,7 @@ pub(in crate::cli) fn gpus(args: &Args) -> Result<Answer, Refusal> {
     ))
 }
 
-/// How long a step takes.
+/// The duration of a step.
 pub(in crate::cli) fn time(args: &Args) -> Result<Answer, Refusal> {
     let time = Prediction::new(what::scenario(args)?).step_time()?;
     let mut text = format!("a step {}\n", of_step(&time));
@@ -106,14 +106,14 @@ pub(in crate::cli) fn time(args: &Args) -> Result<Answer, Refusal> {
     ] {
         if share > 0.0005 {
             text.push_str(&format!(
-                "  {label:<20} {:>5.1} % of the card's busy time\n",
+                "  {label:<20} {:>5.1} % of the GPU's busy time\n",
                 percent(share)
             ));
         }
     }
     if time.waiting > 0.0005 {
         text.push_str(&format!(
-            "  the card waits {:.1} % of the step for the program's next launch\n",
+            "  the GPU waits {:.1} % of the step for kernel launches\n",
             percent(time.waiting)
         ));
     }

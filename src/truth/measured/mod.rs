@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::{Row, score};
 use crate::allocator::Settings;
-use crate::estimate::{Band, Doubts, Peaks, software};
+use crate::estimate::{Band, Peaks, UncertaintySources, software};
 use crate::mesh::Rank;
 use crate::parallel::World;
 use crate::scenario::Data;
@@ -149,7 +149,7 @@ fn is_sure(record: &Value) -> bool {
 }
 
 /// What a record leaves open.
-fn doubts(record: &Value, counts: Counts) -> Doubts {
+fn doubts(record: &Value, counts: Counts) -> UncertaintySources {
     let framework = text(record, "framework");
     let task = text(record, "task");
     let torch = sources::stack(record).torch;
@@ -160,8 +160,8 @@ fn doubts(record: &Value, counts: Counts) -> Doubts {
         || pinned.iter().any(|name| framework.contains(name));
     let category = text(record, "category");
     let vision = category.starts_with("vision");
-    Doubts {
-        unruled: false,
+    UncertaintySources {
+        kernels_without_model: false,
         convolutions: vision && !text(record, "model").contains("vit"),
         reserved: matches!(counts, Counts::Reserved | Counts::Device),
         driver: counts == Counts::Device,
