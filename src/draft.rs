@@ -1,0 +1,127 @@
+//! The form's state: a valid scenario, and texts that are not valid yet.
+
+use headroom_base::order::Map;
+use headroom_scenario::settings::Setting;
+use headroom_scenario::{Scenario, stack};
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Draft {
+    /// Has only valid values: an invalid text does not change it.
+    pub scenario: Scenario,
+    /// The texts of edited fields, as typed: `0.` must not become `0` under the cursor.
+    typed: Map<&'static str, Typed>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Typed {
+    text: String,
+    /// The expected value.
+    problem: Option<String>,
+}
+
+/// The content of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shown {
+    pub text: String,
+    pub problem: Option<String>,
+    pub applies: bool,
+    /// The preset's value, if the current one differs.
+    pub preset: Option<String>,
+}
+
+impl Draft {
+    /// The content of a field; `preset` is the scenario that this one started from.
+    pub fn shown(&self, setting: &Setting, preset: &Scenario) -> Shown {
+        let value = setting.get(&self.scenario);
+        let before = setting.get(preset);
+        let typed = self.typed.get(setting.path);
+        Shown {
+            applies: setting.applies(&self.scenario),
+            preset: (before != value).then_some(before),
+            problem: typed.and_then(|typed| typed.problem.clone()),
+            text: typed.map_or(value, |typed| typed.text.clone()),
+        }
+    }
+
+    pub fn new(scenario: Scenario) -> Self {
+        Self {
+            scenario,
+            typed: Map::new(),
+        }
+    }
+
+    /// The field's text.
+    pub fn text(&self, setting: &Setting) -> String {
+        match self.typed.get(setting.path) {
+            Some(typed) => typed.text.clone(),
+            None => setting.get(&self.scenario),
+        }
+    }
+
+    /// The field's error, if any.
+    pub fn problem(&self, setting: &Setting) -> Option<&str> {
+        self.typed.get(setting.path)?.problem.as_deref()
+    }
+
+    /// Handles a keystroke: the text stays as typed, and the scenario follows if it is valid.
+    pub fn enter(&mut self, setting: &Setting, text: &str) {
+        let refused = stack::choose(setting, &mut self.scenario, text).err();
+        let problem = refused.map(|problem| format!("Expected {}.", problem.expected));
+        let text = text.to_string();
+        self.typed.insert(setting.path, Typed { text, problem });
+    }
+
+    /// Handles the end of typing: a valid text is replaced by its normalized value, an invalid one stays.
+    pub fn leave(&mut self, setting: &Setting) {
+        if self.problem(setting).is_none() {
+            self.typed.remove(setting.path);
+        }
+    }
+
+    /// Whether every field is valid.
+    pub fn is_right(&self) -> bool {
+        self.typed.values().all(|typed| typed.problem.is_none())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use headroom_scenario::settings::find;
+
+    #[test]
+    fn an_invalid_text_stays_and_changes_nothing() {
+        let batch = find("data.micro_batch").unwrap();
+        let mut draft = Draft::default();
+        draft.enter(batch, "16");
+        assert_eq!(draft.scenario.data.micro_batch, 16);
+        draft.enter(batch, "1e");
+        draft.leave(batch);
+        assert_eq!(draft.scenario.data.micro_batch, 16);
+        assert_eq!(draft.text(batch), "1e");
+        assert!(!draft.is_right());
+        let problem = draft.problem(batch).unwrap();
+        assert_eq!(problem, "Expected a whole number from 1 to 1000000.");
+    }
+
+    #[test]
+    fn a_valid_text_stays_as_typed_until_blur() {
+        let batch = find("data.micro_batch").unwrap();
+        let mut draft = Draft::default();
+        draft.enter(batch, "1_000");
+        assert_eq!(draft.text(batch), "1_000");
+        assert!(draft.is_right());
+        draft.leave(batch);
+        assert_eq!(draft.text(batch), "1000");
+    }
+
+    #[test]
+    fn differences_show_the_presets_value() {
+        let batch = find("data.micro_batch").unwrap();
+        let preset = Scenario::default();
+        let mut draft = Draft::new(preset.clone());
+        assert_eq!(draft.shown(batch, &preset).preset, None);
+        draft.enter(batch, "16");
+        assert_eq!(draft.shown(batch, &preset).preset.as_deref(), Some("8"));
+    }
+}
